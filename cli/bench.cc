@@ -1,5 +1,5 @@
-// stele bench media|all|store|lsnvmm|sim: the machine's own limits, and the project's marks beside
-// what was measured.
+// stele bench media|all|store|lsnvmm|sim: measures the limits of the machine, and the project's
+// performance targets.
 #include <bench/machine.h>
 #include <bench/targets.h>
 #include <cli/command.h>
@@ -19,7 +19,8 @@ struct options {
   double seconds = 0.5;
 };
 
-// Folders of the command's own in both places; said is where they are.
+// Creates temporary folders below both directories. reported_dir and reported_file_dir keep the
+// names of those directories for the output.
 void use_scratch(options& o) {
   o.reported_dir = !o.dir.empty() ? o.dir : folder_in_memory();
   o.reported_file_dir = o.file_dir;

@@ -1,4 +1,4 @@
-// What subcommands share: failing, writing JSON, being interrupted.
+// Shared by the subcommands: failing, writing JSON, handling interrupts.
 #include <cli/command.h>
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ int run(CLI::App& app, int argc, char** argv, const std::string& version) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& e) {
-    return e.get_exit_code();  // the sentence has been said
+    return e.get_exit_code();  // fail() has printed the message
   } catch (const CLI::ParseError& e) {
     return app.exit(e);
   } catch (const std::exception& e) {

@@ -1,8 +1,8 @@
-// The subcommands of `stele`: each is one file x.cc with an add_x that declares its options and
-// what it does.
+// The subcommands of `stele`. Each subcommand is one file x.cc with a function add_x, which
+// declares the options and the callback.
 //
-// A subcommand reports failure by throwing from its callback what fail() throws; main turns that
-// into the exit status.
+// A callback reports failure by calling fail(), which throws. run() turns the exception into the
+// exit status.
 #pragma once
 
 #include <stele/error.h>
@@ -23,22 +23,22 @@ void add_pool(CLI::App& app);
 void add_sim(CLI::App& app);
 void add_tape(CLI::App& app);
 
-// Parses and runs. Returns the program's exit status.
+// Parses the arguments and runs the subcommand. Returns the program's exit status.
 int run(CLI::App& app, int argc, char** argv, const std::string& version);
 
-// Says the error on standard error and ends the command with status 1.
+// Writes the message to standard error and ends the command with exit status 1.
 [[noreturn]] void fail(const std::string& message);
 [[noreturn]] inline void fail(const error& e) {
   fail(e.message);
 }
 
-// Writes to the file; "-" is standard output. Fails the command when it cannot. Keys are sorted, or
-// stay in their order.
+// Writes JSON to the file; "-" is standard output. Fails the command when it cannot. write_json
+// sorts the keys, write_ordered_json keeps their order.
 void write_json(const std::string& file, const nlohmann::json& content);
 void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content);
 
-// From the first call on, an interrupt (^C, SIGTERM) no longer ends the process but makes this
-// true; a second one ends it.
+// After the first call, the first interrupt (^C, SIGTERM) does not end the process; it makes this
+// function return true. A second interrupt ends the process.
 bool interrupted();
 
 }  // namespace stele::cli

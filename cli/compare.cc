@@ -1,4 +1,5 @@
-// stele compare: mechanisms and rivals side by side on one workload, as a table and as JSON.
+// stele compare: measures mechanisms and rivals side by side on one workload; prints a table and
+// writes JSON.
 #include <bench/compare.h>
 #include <cli/command.h>
 #include <cli/scratch.h>
@@ -26,7 +27,7 @@ const std::map<std::string, concurrency> policies = {{"stm", concurrency::stm},
                                                      {"single_writer", concurrency::single_writer},
                                                      {"external", concurrency::external}};
 
-// Memory media on tmpfs, which is memory; files where the system keeps files.
+// Memory media use tmpfs; the file medium uses the current folder.
 std::string default_dir(const std::string& media) {
   return media == "file" ? "." : folder_in_memory();
 }

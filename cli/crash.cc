@@ -1,5 +1,5 @@
-// stele crash: every crash state of a run judged by real recovery; crashes behind a cache or a
-// memory controller; planted bugs; a state replayed from its line.
+// stele crash: judges every crash state of a run with the real recovery; crashes behind a cache or
+// a memory controller; plants bugs; replays a crash state from its line.
 #include <cli/command.h>
 #include <explore/cache_crashes.h>
 #include <explore/controller_crashes.h>
@@ -47,7 +47,7 @@ void show_crashes(const findings& f) {
              f.points_total, f.states_per_s(), f.violations.size());
 }
 
-// Plants the bug, runs, and tells the findings in a sentence and as JSON.
+// Plants the bug, runs, and prints the findings as a sentence and as JSON.
 void run_and_report(options& o, const std::function<result<findings>(bool)>& run,
                     std::string (*sentence)(const findings&),
                     nlohmann::json (*json)(const findings&)) {
@@ -286,7 +286,7 @@ void add_controller_options(CLI::App& command, options& o) {
 }
 
 #ifdef STELE_SCHEDULES
-// A program of its own: it is compiled otherwise.
+// A program of its own, because it links a library that is compiled with other options.
 [[noreturn]] void exec_schedules(std::vector<std::string> words) {
   words.insert(words.begin(), STELE_SCHEDULES);
   std::vector<char*> arguments;

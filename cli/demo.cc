@@ -1,6 +1,6 @@
-// stele demo: the main job, end to end, on a real text. Index it from two threads, die by SIGKILL
-// at a random moment, recover in a new process, prove that every acknowledged line is there and
-// nothing is torn, finish, compare mechanisms.
+// stele demo: indexes a real text from two threads, kills the process with SIGKILL at a random
+// moment, and recovers in a new process. Checks that every acknowledged line is there and that no
+// transaction is torn. Then finishes the index and compares mechanisms.
 #include <bench/compare.h>
 #include <cli/command.h>
 #include <cli/scratch.h>
@@ -21,7 +21,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Where people read what happens: standard output, unless JSON goes there.
+// The stream for the text output: standard output, or standard error when JSON goes to standard
+// output.
 std::FILE* text_output = stdout;
 
 struct options {
@@ -34,7 +35,7 @@ double seconds_since(clock::time_point begin) {
   return std::chrono::duration<double>(clock::now() - begin).count();
 }
 
-// Bold where somebody looks.
+// Bold when standard output is a terminal.
 std::string bold(const std::string& text) {
   return isatty(STDOUT_FILENO) != 0 ? fmt::format(fmt::emphasis::bold, "{}", text) : text;
 }
@@ -43,7 +44,7 @@ void step(int number, const std::string& what) {
   fmt::print(text_output, "\n{}  {}\n", bold(fmt::format("{}", number)), what);
 }
 
-// Blue for done, grey for not: one character a 1/40.
+// A bar of 40 characters.
 std::string bar(double share) {
   constexpr int width = 40;
   std::string out;
@@ -51,8 +52,7 @@ std::string bar(double share) {
   return out;
 }
 
-// Acknowledgements of the indexer_process process, by thread: lines finished, read from its pipe
-// until it is gone.
+// The process that indexes, with the lines that it acknowledged through its pipe, by thread.
 struct indexer_process {
   pid_t pid = -1;
   int pipe = -1;
@@ -79,8 +79,8 @@ indexer_process start_indexer(const options& o, const text& t, const std::string
   ::_exit(done ? 0 : 1);
 }
 
-// Reads acknowledgements until so many lines are in, then kills; then reads what was still in the
-// pipe.
+// Reads `lines` acknowledgements, then kills the process. Then reads the acknowledgements that were
+// still in the pipe.
 void kill_at(indexer_process& d, std::uint64_t lines) {
   acknowledgement a{};
   std::uint64_t seen = 0;

@@ -1,5 +1,5 @@
-// stele figure blurred|lsnvmm|dp2|kiln|archapt: the figures of published evaluations measured here,
-// as tables, JSON and pictures.
+// stele figure blurred|lsnvmm|dp2|kiln|archapt: measures the figures of published evaluations on
+// this machine; writes tables, JSON and pictures.
 #include <bench/figures/archapt.h>
 #include <bench/figures/blurred.h>
 #include <bench/figures/dp2.h>
@@ -78,7 +78,7 @@ std::string check_figure(const evaluation& of, const std::string& named) {
                      fmt::join(names, ", "));
 }
 
-// tools/plot says itself why there is no picture.
+// tools/plot prints the reason when it cannot draw.
 void draw(const std::string& json_file, const std::string& picture) {
   std::string program = STELE_PLOT, from = json_file, to = picture;
   char* const arguments[] = {program.data(), from.data(), to.data(), nullptr};
@@ -105,7 +105,7 @@ void write_files(const options& o, const bench::chart& c) {
   draw(stem + ".json", stem + ".png");
 }
 
-// On a terminal one line that changes; elsewhere one line a figure.
+// On a terminal, one line that is rewritten; elsewhere, one line for each figure.
 std::function<void(const std::string&)> progress_of(const std::string& figure) {
   if (isatty(STDERR_FILENO) == 0) {
     fmt::print(stderr, "figure {} ...\n", figure);
@@ -116,7 +116,7 @@ std::function<void(const std::string&)> progress_of(const std::string& figure) {
   };
 }
 
-// False when it could not be measured; that has been said then.
+// False when the figure could not be measured; then the error has been printed.
 bool redraw(const options& o, const std::string& figure, nlohmann::json& all) {
   bench::sweep_options sweep = o.sweep;
   sweep.progress = progress_of(figure);

@@ -1,5 +1,5 @@
-// `stele-lab`: what `stele` does, and the laboratory: crash explorer, tapes, simulator, benchmarks,
-// figures.
+// `stele-lab`: the subcommands of `stele` and those of the laboratory: crash explorer, tapes,
+// simulator, benchmarks, figures.
 #include <cli/command.h>
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-// `stele`: the command for those who have pools. One subcommand a file in this folder.
+// `stele`: the command for users of pools. One subcommand a file in this folder.
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 5> lab_commands = {"crash", "tape", "sim", "bench",
                                                           "figure"};
 
-// Asked for a subcommand of the laboratory, or for one of its media.
+// Whether the command line names a subcommand or a medium of the laboratory.
 bool is_lab_command(int argc, char** argv) {
   if (argc > 1 && std::ranges::find(lab_commands, std::string_view(argv[1])) != lab_commands.end())
     return true;
@@ -26,7 +26,7 @@ bool is_lab_command(int argc, char** argv) {
   });
 }
 
-// Goes on as the program beside this one.
+// Replaces this process by the program stele-lab in the same folder.
 int exec_lab(char** argv) {
   std::error_code none;
   const std::string program =

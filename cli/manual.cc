@@ -1,4 +1,5 @@
-// `stele manual`: the manual page of this program, from the same declarations as --help, for `man`.
+// `stele manual`: writes the manual page of this program, for `man`, from the declarations that
+// --help prints.
 #include <cli/command.h>
 #include <fmt/format.h>
 
@@ -8,7 +9,7 @@
 namespace stele::cli {
 namespace {
 
-// Text that troff takes for text.
+// Escapes the characters that troff would read as commands.
 std::string plain(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// stele pool create|info|check|dump|resize|backup: pool files from the shell.
+// stele pool create|info|check|dump|resize|backup: works on pool files from the shell.
 #include <cli/command.h>
 #include <cli/pool_content.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ struct options {
   bool no_sums = false, repair = false;
 };
 
-// A line on the terminal while work is long; an interrupt stops it.
+// Shows progress on a terminal while the work is long. An interrupt stops the work.
 progress progress_on_stderr(const char* what) {
   return [what, watched = isatty(STDERR_FILENO) != 0, last = std::uint64_t{101}](
              std::uint64_t done, std::uint64_t all) mutable {
@@ -29,7 +29,7 @@ progress progress_on_stderr(const char* what) {
   };
 }
 
-// 65536, 64K, 64M, 64MiB, 1G, 1T.
+// Accepts 65536, 64K, 64M, 64MiB, 1G, 1T.
 std::size_t parse_size(const std::string& text) {
   std::size_t used = 0;
   unsigned long long value = 0;
@@ -138,7 +138,7 @@ void print_check(const detail::check_report& r, const std::string& path) {
         "content by\n");
 }
 
-// What was done is part of the report that follows.
+// Returns a sentence for each repair; the report contains them.
 std::vector<std::string> repair(const options& o) {
   const auto done = detail::repair_pool(o.path);
   if (!done) fail(done.error());
@@ -147,12 +147,13 @@ std::vector<std::string> repair(const options& o) {
   return *done;
 }
 
-// Storage first, then what the layout says.
+// Checks the storage first, then the content if the layout is known.
 result<detail::check_report> check_all(const options& o) {
   auto r = detail::check_pool(o.path, progress_on_stderr("checking"));
   const std::string layout = r ? r->info.header.layout.data() : "";
   if (!is_known_layout(layout)) return r;
-  auto copy = detail::open_copy_of(o.path, verification::never);  // its sums have just been judged
+  // its checksums have just been verified
+  auto copy = detail::open_copy_of(o.path, verification::never);
   if (!copy) return std::unexpected(copy.error());
   if (auto sound = check_content(std::move(*copy), layout); !sound)
     return std::unexpected(sound.error());
@@ -229,7 +230,7 @@ result<nlohmann::json> blocks_of(const detail::runtime& pool) {
   return walked ? result<nlohmann::json>(blocks) : std::unexpected(walked.error());
 }
 
-// The header and, as JSON, the content if its layout is known, else every block in use.
+// Writes JSON: the header, and the content if its layout is known, else every block in use.
 void dump(const options& o) {
   const auto i = detail::info_of(o.path);
   if (!i) fail(i.error());

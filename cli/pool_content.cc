@@ -1,8 +1,8 @@
-// Walking a store or a document from the shell.
+// Walks a key-value store or a document from the shell.
 //
-// Nothing is walked that has not been checked: the structure's own check is bounded
-// (stele/bounded_memory.h), and each block that it reaches has to be one that the heap has given
-// away, or the next change would give it to somebody else.
+// A structure is checked before it is walked. The structure's own check is bounded
+// (stele/bounded_memory.h). Each block that the check reaches must be a block that the heap has in
+// use; otherwise the next change could allocate that block again.
 #include <cli/pool_content.h>
 #include <containers/claim_observer.h>
 #include <fmt/format.h>
@@ -18,10 +18,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr unsigned max_json_depth = 1000;  // nesting of lists and dicts that is shown: who reads or
-                                           // frees JSON goes down by recursion
+// The deepest nesting of lists and dicts that is shown. Limited because code that reads or frees
+// JSON recurses.
+constexpr unsigned max_json_depth = 1000;
 
-// Bytes that are no text as {"hex": ...}.
+// Bytes that are not UTF-8 become {"hex": ...}.
 json text_or_hex(std::string_view bytes) {
   const json text = bytes;
   try {
@@ -37,7 +38,7 @@ json text_or_hex(std::string_view bytes) {
 json json_of(const document_value& v, unsigned depth);
 
 json json_of(const document_dict& d, unsigned depth) {
-  json items = json::array();  // keys may be integers, and their order counts
+  json items = json::array();  // pairs, because keys may be integers and their order matters
   d.for_each([&](const document_value& key, const document_value& value) {
     items.push_back({{"key", json_of(key, depth)}, {"value", json_of(value, depth + 1)}});
   });
@@ -89,7 +90,8 @@ struct block {
   std::uint64_t offset, size;
 };
 
-// That check() holds, and whatever it is led to is a block in use with room for it, the root too.
+// Runs check(). Then each block that check() reached, and the root, must be a block that the heap
+// has in use, with at least the size claimed.
 template <class Check>
 result<> check_with_heap(const detail::runtime& r, std::uint64_t root_size, Check&& check) {
   const auto& file = r.state().file;

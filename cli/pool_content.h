@@ -1,5 +1,5 @@
-// The content of pools whose layout the command knows: the key-value store's and that of documents
-// (Python's). Of others it knows the blocks.
+// Checks and shows the content of pools whose layout the command knows: the key-value store and
+// documents (of the Python package). For other layouts the command shows only the blocks in use.
 #pragma once
 
 #include <stele/error.h>
@@ -11,11 +11,11 @@
 
 namespace stele::cli {
 
-// Whether there is anything to know.
+// Whether check_content and content_of can read this layout.
 bool is_known_layout(const std::string& layout);
 
-// Takes a pool in use, its root not looked at. Errors: corrupt, by the structure's own invariants;
-// those of reading.
+// Both take a running pool; they check the root themselves. Errors: corrupt, when an invariant of
+// the structure does not hold; errors of reading.
 [[nodiscard]] result<> check_content(std::unique_ptr<detail::runtime> pool,
                                      const std::string& layout);
 [[nodiscard]] result<nlohmann::json> content_of(std::unique_ptr<detail::runtime> pool,

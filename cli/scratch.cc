@@ -1,4 +1,4 @@
-// The folder, and the process that removes it.
+// Creates the temporary folder, and forks the process that uses it; the parent removes the folder.
 #include <cli/command.h>
 #include <cli/scratch.h>
 #include <fmt/format.h>
@@ -22,12 +22,12 @@ void forward_signal(int number) {
   ::kill(worker, number);
 }
 
-// Ends this process as the worker ended.
+// Waits for the worker, removes the folder, and ends with the worker's status or signal.
 [[noreturn]] void outlive_worker(const std::string& folder) {
   struct sigaction action{};
   action.sa_handler = forward_signal;
   sigaction(SIGTERM, &action, nullptr);
-  action.sa_handler = SIG_IGN;  // a terminal sends it to both
+  action.sa_handler = SIG_IGN;  // a terminal sends SIGINT to both processes
   sigaction(SIGINT, &action, nullptr);
   int status = 0;
   while (::waitpid(worker, &status, 0) < 0 && errno == EINTR) {

@@ -1,18 +1,17 @@
-// A folder for what a command makes and nobody keeps: pools, tapes, files of peers.
+// A temporary folder for the pools, tapes and files of peers that a command creates.
 #pragma once
 
 #include <string>
 
 namespace stele::cli {
 
-// Where a command works that is told no folder: in memory, where the system has that; else in the
-// current folder.
+// The default working folder: /dev/shm where the system has it, else the current folder.
 std::string folder_in_memory();
 
-// A fresh folder in `dir`, in which the command goes on, as a child process. The process that was
-// called waits for it, removes the folder and ends as the child did: also when the child was
-// interrupted or killed. Called before there are threads. Fails the command when `dir` is no
-// directory or takes no folder.
+// Creates a folder in `dir` and forks. Returns the folder's path in the child process, which runs
+// the rest of the command. The parent waits for the child, removes the folder and ends with the
+// child's status, even when the child was interrupted or killed. Must be called before any thread
+// starts. Fails the command when `dir` is no directory or when no folder can be created in it.
 std::string enter_scratch(const std::string& dir);
 
 }  // namespace stele::cli

@@ -1,5 +1,5 @@
-// stele sim: a tape on a simulated machine; several designs or values of a key side by side;
-// crashes; a machine with every key.
+// stele sim: runs a tape on a simulated machine; compares designs or values of a configuration key;
+// crashes a machine; prints a machine with every key.
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -46,7 +46,7 @@ std::vector<std::string> presets() {
   return names;
 }
 
-// A preset has neither a slash nor an ending in its name; anything else is a file.
+// The name of a preset has neither a slash nor the ending .toml; anything else is a file.
 std::string file_of(const std::string& machine) {
   if (machine.find('/') != machine.npos || machine.ends_with(".toml")) return machine;
   const auto names = presets();
@@ -80,7 +80,7 @@ sim::machine_config machine_of(const options& o) {
   return m;
 }
 
-// One line of a terminal that shows how much of the tape a run has consumed.
+// A line on the terminal that shows how much of the tape a run has consumed.
 class progress_line {
  public:
   progress_line(const std::string& tape, std::string what) : what_(std::move(what)) {
@@ -109,7 +109,7 @@ class progress_line {
   int shown_ = -1;
 };
 
-// Nothing when it was interrupted.
+// Empty when the run was interrupted.
 std::optional<sim::run_result> run_one(const sim::machine_config& m, const options& o,
                                        const std::string& label) {
   or_fail(sim::check_machine(m));
@@ -143,7 +143,7 @@ void run_alone(const options& o) {
   report(o, sim::table_of(*r), sim::json_of(*r));
 }
 
-// The machine with each of its designs, checked before the first of them runs.
+// The machine with each design. All designs are checked before the first run starts.
 std::vector<sim::machine_config> with_designs(const sim::machine_config& m,
                                               const std::vector<std::string>& designs) {
   std::vector<sim::machine_config> machines;

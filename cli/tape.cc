@@ -1,4 +1,5 @@
-// stele tape record|dump|stat|dirtiness|convert: the stream of memory events of a run.
+// stele tape record|dump|stat|dirtiness|convert: records and reads tapes, the memory events of
+// runs.
 #include <cli/command.h>
 #include <cli/scratch.h>
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ media::tape_reader open_tape(const std::string& path) {
   return std::move(*tape);
 }
 
-// Calls f on each event until it says stop.
+// Calls f on each event until f returns false.
 template <class F>
 void for_each_event(const std::string& path, F&& f) {
   media::tape_reader tape = open_tape(path);
@@ -126,7 +127,8 @@ void show_dirtiness(const options& o) {
   write_json(o.json, j);
 }
 
-// A new tape at the path, made by `write` and ended; none when that fails.
+// Creates a tape at the path: `write` writes its events, and the tape is finished. Removes the file
+// when either fails.
 template <class Write>
 void write_tape(const std::string& path, const media::tape_options& shape, Write&& write) {
   auto tape = media::tape_writer::to_file(path, shape);
@@ -138,8 +140,8 @@ void write_tape(const std::string& path, const media::tape_options& shape, Write
   fail(written ? ended.error() : written.error());
 }
 
-// Runs a workload's operations without persistence, by threads that take turns; filling the
-// structure is not on the tape.
+// Runs a workload's operations without persistence, in threads that take turns. The tape does not
+// contain the filling of the structure.
 void record_native(const options& o) {
   const auto& r = o.run;
   workloads::native_plan plan{.params = r.content,

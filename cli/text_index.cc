@@ -1,4 +1,4 @@
-// Reading a text, indexing it in a pool, proving the index.
+// Reads a text, indexes it in a pool, and verifies the index.
 #include <cli/text_index.h>
 #include <fmt/format.h>
 #include <stele/hash_map.h>
@@ -26,13 +26,13 @@ using base::fail;
 
 constexpr std::uint64_t least_bytes = 1'000'000, most_bytes = 12'000'000;
 
-// Occurrences of a word, and where it was met last.
+// The number of occurrences of a word, and the line of the last one.
 struct entry {
   std::uint64_t count, last_line;
   friend bool operator==(const entry&, const entry&) = default;
 };
 
-// The pool's root: the index, and how many of its lines each thread has finished.
+// The pool's root: the index, and the number of lines that each thread has finished.
 struct index_root {
   using pool_resident = void;
   hash_map<string, entry> words;
@@ -58,8 +58,8 @@ bool looks_like_text(const std::filesystem::path& path) {
          std::count(sample, sample + got, ' ') > 200;
 }
 
-// The largest text of a fitting size in the usual places; by name among equals, so that two runs
-// agree.
+// Finds the largest text of a suitable size in the usual folders. Texts of equal size are ordered
+// by name, so that two runs choose the same text.
 std::string find_text() {
   namespace fs = std::filesystem;
   std::pair<std::uint64_t, std::string> best{0, ""};

@@ -1,5 +1,5 @@
-// A map of texts on coalescing memory: each entry, its name and its address are one block, written
-// back as one run of lines.
+// A map of strings on coalescing memory: each entry, with its name and address, is one block,
+// written back as one run of lines.
 #include <stele/coalescing.h>
 #include <stele/pool.h>
 

@@ -1,5 +1,5 @@
-// Looking after a pool: what it is asked for at opening, a backup beside the writers, more room, an
-// answer to "is it sound?".
+// Maintenance of a pool: options at open, a layout migration, growth, a backup during use, and a
+// check.
 #include <stele/map.h>
 #include <stele/pool.h>
 #include <stele/string.h>
@@ -9,13 +9,13 @@
 struct ledger {
   using pool_resident = void;
   stele::map<std::uint64_t, stele::string> entries;
-  stele::field<std::uint64_t> kept_since;  // of version 2
+  stele::field<std::uint64_t> kept_since;  // added in version 2
 
   stele::result<> check() const { return entries.check(); }
 };
 
-// Brings a pool of version 1 up to date, in the transaction that opens it; here the layouts differ
-// by what the new field means.
+// Upgrades a pool of version 1 in the transaction that opens it. Here the layouts differ only in
+// the meaning of the new field.
 stele::result<> from_version_1(stele::migration& m) {
   m.root<ledger>().kept_since = 1;
   return {};
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   std::remove(copy.c_str());
   if (auto made = pool->backup(copy); !made) return fail(made.error());
   auto second = stele::pool<ledger>::open(
-      copy, {.layout = "ledger", .layout_version = 2});  // beside the original
+      copy, {.layout = "ledger", .layout_version = 2});  // while the original is open
   if (!second) return fail(second.error());
   if (auto status = second->check(); !status) return fail(status.error());
   auto size = second->read([](const ledger& l) { return l.entries.size(); });

@@ -1,4 +1,4 @@
-// examples/list.cc with atomic blocks: plain structs, plain pointers, no field. Compiled with
+// examples/list.cc with atomic blocks: plain structs and plain pointers, no field. Compiled with
 // -fgnu-tm.
 #include <stele/itm.h>
 

@@ -1,5 +1,5 @@
-// Moving money between accounts in a pool, and counting in ordinary memory: threads, cancelling,
-// one block over both memories.
+// Transfers between accounts in a pool, and a counter in ordinary memory: threads, cancellation,
+// and one block over both kinds of memory.
 #include <stele/itm.h>
 
 #include <cstdio>
@@ -9,7 +9,7 @@ struct bank {
   long accounts[3];
   bool opened;
 };
-static long refused;  // not in the pool: isolated and rolled back all the same
+static long refused;  // not in the pool, but also isolated and rolled back
 
 static bool transfer(bank* b, int from, int to, long amount) {
   bool done = false;

@@ -1,5 +1,5 @@
-// Jobs that are done once: a queue, a set and a vector that change in one transaction, and a vector
-// in ordinary memory.
+// Jobs that are done exactly once: a queue, a set and a vector that change in one transaction, and
+// a vector in ordinary memory.
 #include <stele/memory.h>
 #include <stele/pool.h>
 #include <stele/queue.h>
@@ -18,7 +18,8 @@ struct jobs {
 using lengths =
     stele::basic_vector<std::size_t, stele::plain_memory>;  // the same container in ordinary memory
 
-// Takes the oldest job off the queue and does it, unless it was done before. Whether there was one.
+// Takes the oldest job from the queue and does it, unless it was done before. Returns false if the
+// queue was empty.
 stele::result<bool> do_next(stele::pool<jobs>& pool) {
   return pool.update([](jobs& j) {
     if (j.waiting.empty()) return false;
@@ -41,7 +42,7 @@ int main(int argc, char** argv) {
     if (!did) return std::fprintf(stderr, "%s\n", did.error().message.c_str()), 1;
     more = *did;
   }
-  lengths seen{};  // braces: zeroed memory is what an empty container is
+  lengths seen{};  // braces: an empty container is zeroed memory
   auto read = pool->read([&](const jobs& j) {
     seen.clear();  // a body may run more than once
     for (const auto& job : j.history) seen.push_back(job.size());

@@ -1,4 +1,4 @@
-// An embedded key-value store: puts, a batch, a read-modify-write, a range in key order.
+// An embedded key-value store: put, batch, read-modify-write, and a range in key order.
 #include <stele/kv.h>
 
 #include <cstdio>
@@ -25,8 +25,8 @@ int main(int argc, char** argv) {
   cities.erase("city/atlantis");
   if (auto written = store->write(cities); !written) return complain(written.error());
 
-  auto visits = store->update(
-      [](stele::kv::changes& c) {  // reads what it then writes; may run more than once
+  auto visits =
+      store->update([](stele::kv::changes& c) {  // reads, then writes; may run more than once
         const auto before = c.get("visits");
         const std::string now = std::to_string(before ? std::stoi(*before) + 1 : 1);
         c.put("visits", now);
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
       });
   if (!visits) return complain(visits.error());
 
-  auto found = store->range("city/", "city0", 10);  // '0' follows '/'
+  auto found = store->range("city/", "city0", 10);  // '0' is the character after '/'
   if (!found) return complain(found.error());
   for (const auto& [key, value] : *found) std::printf("%s: %s\n", key.c_str(), value.c_str());
   std::printf("visit %s; survives: %s\n", visits->c_str(), store->durability_in_force().c_str());

@@ -1,5 +1,5 @@
-// A list that survives: the smallest whole program. Run it twice, kill it in between; the list is
-// always whole.
+// A durable list: the smallest complete program. Run it twice and kill it in between: the list is
+// always consistent.
 #include <stele/pool.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A phone book that survives: an ordered map of strings, used as one of the standard library.
+// A durable phone book: an ordered map of strings, used like std::map.
 #include <stele/map.h>
 #include <stele/pool.h>
 #include <stele/string.h>

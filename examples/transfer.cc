@@ -1,5 +1,5 @@
-// Moving money between accounts: an ordered map, strings, several threads, roll-back by a returned
-// error.
+// Transfers between accounts: an ordered map, strings, several threads, and a roll-back by a
+// returned error.
 #include <stele/map.h>
 #include <stele/pool.h>
 #include <stele/string.h>

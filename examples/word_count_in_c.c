@@ -1,5 +1,5 @@
-/* Counting words in C: a linked list in a pool, changed by transactions of stele.h. Run it again,
- * and it goes on counting.
+/* Word count in C: a linked list in a pool, changed by transactions of stele.h. A second run
+ * continues to count.
  */
 #include <stele/stele.h>
 
@@ -15,8 +15,8 @@ typedef struct table {
   stele_ptr first;
 } table;
 
-/* Counts the word that arg points to. Each call may end the attempt: then return, and the library
- * runs the body again or rolls back. */
+/* Counts the word that arg points to. If a call ends the attempt, the body returns, and the library
+ * runs it again or rolls back. */
 static int count_word(stele_tx* tx, void* root, void* arg) {
   stele_ptr* link = &((table*)root)->first;
   entry copy;
@@ -37,7 +37,7 @@ static int count_word(stele_tx* tx, void* root, void* arg) {
   return code == STELE_OK ? stele_set_ptr(tx, link, at) : code;
 }
 
-/* A body may run more than once, so this one collects its lines and main prints them. */
+/* A body may run more than once, so this body only collects the lines; main prints them. */
 static int list_words(stele_tx* tx, const void* root, void* arg) {
   char* lines = arg;
   entry copy;

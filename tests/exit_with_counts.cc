@@ -1,4 +1,4 @@
-// _exit() of programs whose library counts what tests go through: it writes the counts first, as
+// _exit() for programs that are built with coverage counters: it writes the counters first, as
 // exit() does, where the process may write files.
 #include <sys/resource.h>
 #include <sys/syscall.h>

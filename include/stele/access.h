@@ -1,9 +1,9 @@
-// Where every load and store of pool memory goes: the routing behind field<T>.
+// The routing behind field<T>: every load and store of pool memory comes here. Not for direct use.
 //
-// Each thread has one `access` record that says which addresses belong to its running transaction.
-// Outside that range (volatile memory, or no transaction) a load is a plain load; a store is
-// checked against the open pools, because a store that bypassed the transaction would be lost or
-// torn by a crash. Nothing here knows a mechanism.
+// Each thread has one `access` record with the addresses that belong to its running transaction.
+// Outside that range (ordinary memory, or no transaction) a load is a plain load. A store is
+// checked against the open pools, because a crash would lose or tear a store that bypassed the
+// transaction. This file does not depend on any mechanism.
 #pragma once
 
 #include <bit>
@@ -15,11 +15,11 @@ namespace stele::detail {
 
 class transaction;
 
-// A line is the unit of write-back and of the write set.
+// A cache line: the unit of write-back and of the write set.
 inline constexpr std::size_t line_size = 64;
 
-// What a word held before a store in place; `where` is its address, the stored size in the top
-// byte.
+// The content of a word before a store in place. `where`: its address, with the size of the store
+// in the top byte.
 struct undo_entry {
   std::uintptr_t where;
   std::uint64_t value;
@@ -27,14 +27,15 @@ struct undo_entry {
 
 struct access {
   std::uintptr_t pool_base = 0;  // first byte of the running transaction's pool
-  std::size_t size = 0;          // its bytes; 0: no transaction runs
-  std::uintptr_t heap_base = 0;  // first byte of its heap, which ends where the pool does
-  std::size_t load_size =
-      0;  // loads in [pool_base, pool_base + load_size) are routed; 0: all loads are direct
-  std::uint64_t filter = 0;         // routed loads of lines whose bit is clear are direct
-  std::size_t in_place_size = 0;    // stores in [pool_base, pool_base + in_place_size) go straight
-                                    // home, the old word kept for roll-back
-  undo_entry* undo_next = nullptr;  // next free place for an old word
+  std::size_t size = 0;          // bytes of the pool; 0: no transaction runs
+  std::uintptr_t heap_base = 0;  // first byte of its heap, which ends at the end of the pool
+  // Loads in [pool_base, pool_base + load_size) are routed. 0: all loads are direct.
+  std::size_t load_size = 0;
+  std::uint64_t filter = 0;  // a routed load is direct if the bit of its line is clear
+  // Stores in [pool_base, pool_base + in_place_size) go directly home; the old word is kept for
+  // roll-back.
+  std::size_t in_place_size = 0;
+  undo_entry* undo_next = nullptr;  // next free entry for an old word
   undo_entry* undo_end = nullptr;
   transaction* running = nullptr;
 };
@@ -46,22 +47,23 @@ inline std::uint64_t filter_bit(std::uintptr_t address) noexcept {
   return std::uint64_t{1} << (((address / line_size) * 0x9E3779B97F4A7C15u) >> 58);
 }
 
-// Slow paths; may throw stele::failure, or restart the transaction by an exception of their own.
-// load_word's address is 8-aligned.
+// Slow paths. They may throw stele::failure, or an exception that restarts the transaction.
+// load_word needs an address that is a multiple of 8.
 std::uint64_t load_word(std::uintptr_t address);
-void store_word(std::uintptr_t address, std::uint64_t bits,
-                unsigned size);  // within one word; the low `size` bytes of bits
+// Stores the low `size` bytes of `bits`, within one word.
+void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size);
 void store_whole_word(std::uintptr_t address, std::uint64_t bits);
 void load_routed_range(std::uintptr_t address, void* to, std::size_t size);
 void store_range(void* to, const void* from, std::size_t size);
 void fill_zero(void* to, std::size_t size);
-void grow_undo_buffer();  // makes room for old words
+// Makes room for more old words.
+void grow_undo_buffer();
 
-// A link or a length of the content leads out of the heap of the running transaction's pool. Throws
+// A pointer or length in the data leads out of the heap of the running transaction's pool. Throws
 // failure(errc::corrupt).
 [[noreturn]] void throw_bad_pointer();
-// Of what a link in the content leads to, before it is loaded: whoever wrote the content, it is an
-// error, not a signal.
+// Checks a range that a pointer in the data leads to, before it is loaded, so that corrupt data is
+// an error and not a signal.
 [[gnu::always_inline]] inline void verify_in_running_heap(const void* from, std::size_t size) {
   const access& a = this_access;
   const auto at = reinterpret_cast<std::uintptr_t>(from);
@@ -70,7 +72,7 @@ void grow_undo_buffer();  // makes room for old words
     throw_bad_pointer();
 }
 
-// True when a T at its natural alignment lies within one 8-byte word.
+// True if a T at its natural alignment lies within one 8-byte word.
 template <class T>
 inline constexpr bool within_word =
     sizeof(T) <= 8 && std::has_single_bit(sizeof(T)) && alignof(T) == sizeof(T);

@@ -1,5 +1,10 @@
-// How the mechanisms archapt-undo and archapt-redo do their work, where there is a choice; part of
-// pool_options.
+// Options of the mechanisms archapt-undo and archapt-redo; a part of pool_options.
+//
+//   stele::pool_options options{.create_size = 64 << 20, .mechanism = "archapt-redo"};
+//   options.archapt.checkpoint_commits = 10'000;
+//   auto pool = stele::pool<counter>::open("counter.stele", options);
+//   if (pool && pool->fallback())  // commits were lost; the program has noted it
+//     if (auto noted = pool->acknowledge_fallback(); !noted) return 1;
 #pragma once
 
 #include <cstddef>
@@ -7,30 +12,31 @@
 
 namespace stele {
 
-// When a line that the cache is estimated to have lost already is covered by checksums in place of
-// being flushed.
+// When a line is covered by checksums and not flushed, if the cache is estimated to have evicted it
+// already.
 enum class skipping : std::uint8_t {
-  when_it_pays,  // where the checksums are fewer lines than those that they cover
-  always,        // wherever one can be skipped: for tests, and to see what it costs
+  when_it_pays,  // if the checksums take fewer lines than they cover
+  always,        // whenever possible: for tests, and to measure its cost
   never,
 };
 
 // Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019).
-// A line that was skipped and that the cache did hold, all the same, when power failed, is restored
-// from checksums; several in one row and column may be lost. Recovery always finds that out. Then
-// it goes back to the last checkpoint, and the pool says so until that is acknowledged
-// (pool::fallback); without checkpoints it refuses (errc::lost) and changes nothing.
+// A skipped line that the cache still held at a power failure is restored from checksums. If
+// several such lines share a row and a column, they may be lost. Recovery always detects this. Then
+// it falls back to the last checkpoint, and pool::fallback reports that until it is acknowledged.
+// Without checkpoints open() fails (errc::lost) and changes nothing.
 struct archapt_options {
-  std::size_t cache_bytes = 0;  // of the last-level cache, which the queue of lines used last is as
-                                // long as; 0: this machine's
+  // Size of the last-level cache, which is the length of the queue of recently used lines. 0: this
+  // machine's.
+  std::size_t cache_bytes = 0;
   skipping skip = skipping::when_it_pays;
-  // Sums of the odd half of each row and column as well: one stale line more in each can be
-  // restored. Only when creating.
+  // Also keep checksums of the odd half of each row and column. They can restore one more stale
+  // line in each. Only at creation.
   bool halves = false;
-  // A copy of home is kept in the pool, and brought up to date each so many commits while lines are
-  // skipped; commits wait meanwhile. As many commits may be gone after a crash that checksums
-  // cannot make good. A log that is cut more seldom than that skips nothing. 0: no checkpoints.
-  // Only when creating.
+  // Keep a checkpoint copy of home in the pool and update it after this many commits, while lines
+  // are skipped; commits wait meanwhile. A crash that the checksums cannot repair loses up to this
+  // many commits. A log that is truncated less often than this skips no line. 0: no checkpoints.
+  // Only at creation.
   std::uint64_t checkpoint_commits = 0;
 };
 

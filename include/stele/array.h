@@ -1,10 +1,15 @@
-// array: elements side by side in one block; its length is set by resize().
+// array: elements in one block. resize() sets its length.
+//
+//   struct grid { using pool_resident = void; stele::array<std::uint64_t> cells; };
+//   auto pool = stele::pool<grid>::open("grid.stele", {.create_size = 16 << 20});
+//   auto made = pool->update([](grid& g) { if (g.cells.empty()) g.cells.resize(100); });
+//   auto set = pool->update([](grid& g) { g.cells[3] = 42; });
+//   auto cell = pool->read([](const grid& g) { return g.cells.at(3).load(); });
 //
 // Elements are storable values (in fields) or stele containers. Zeroed memory is the empty array.
-// References, pointers and iterators (which are pointers to the stored elements) stay valid until
-// resize() or clear(). All members belong inside a transaction of the pool that holds the array,
-// changing ones inside an update, and are rolled back with it. Two transactions that touch
-// different elements do not conflict.
+// References, pointers and iterators (which are pointers) are valid until resize() or clear(). Call
+// members in a transaction of the pool that holds the array, changing members in an update; they
+// are rolled back with it. Two transactions that touch elements on different lines do not conflict.
 #pragma once
 
 #include <stele/element.h>
@@ -22,7 +27,7 @@ class basic_array {
   using value_type = T;
   using stored = typename traits::stored;
 
-  basic_array() noexcept = default;  // for zeroed memory: leaves it as it is, an empty array
+  basic_array() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty array
   ~basic_array() noexcept(false) {
     detail::run_destructor([&] { Memory::destroy_array(data_.load(), size_.load()); });
   }
@@ -32,10 +37,10 @@ class basic_array {
   [[nodiscard]] std::size_t size() const { return size_.load(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
 
-  // Unchecked: i < size().
+  // Requires i < size(); unchecked.
   stored& operator[](std::size_t i) { return data_.load()[i]; }
   const stored& operator[](std::size_t i) const { return data_.load()[i]; }
-  // Throws failure(errc::invalid_argument) when there is no element i.
+  // Throws failure(errc::invalid_argument) if there is no element i.
   stored& at(std::size_t i) { return data_.load()[checked(i)]; }
   const stored& at(std::size_t i) const { return data_.load()[checked(i)]; }
 
@@ -50,7 +55,7 @@ class basic_array {
     for (const stored& s : *this) f(s);
   }
 
-  // Exchanges two elements. O(size of an element). i, j < size().
+  // Exchanges two elements. O(size of an element). Requires i, j < size().
   void swap_elements(std::size_t i, std::size_t j) {
     stored* const all = data_.load();
     const T a = traits::get(all[i]);
@@ -59,8 +64,8 @@ class basic_array {
     traits::assign(all[j], a);
   }
 
-  // Sets the length: new elements are zero (containers: empty), surplus ones end. O(old and new
-  // length), in a new block. Throws failure(errc::full).
+  // Sets the length. New elements are zero (containers: empty); elements past the end are
+  // destroyed. O(old and new length), in a new block. Throws failure(errc::full).
   void resize(std::size_t count) {
     const std::size_t kept = std::min(count, size());
     stored* const old = data_.load();
@@ -72,13 +77,13 @@ class basic_array {
   }
   void clear() { resize(0); }
 
-  // Calls visit(const void*) for every allocated block that the array reaches.
+  // Calls visit(const void*) for every allocated block of the array.
   template <class Visit>
   void visit_blocks(Visit&& visit) const {
     if (const stored* all = data_.load()) visit(static_cast<const void*>(all));
     for (const stored& s : *this) traits::visit_blocks(s, visit);
   }
-  // Errors: corrupt, when the representation contradicts itself.
+  // Errors: corrupt, if length and block are inconsistent.
   [[nodiscard]] result<> check() const {
     if ((data_.load() == nullptr) != (size() == 0))
       return detail::corrupt_error("array: length and block disagree");

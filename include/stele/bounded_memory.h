@@ -1,12 +1,18 @@
-// bounded_memory: pool_memory for content that is not trusted, for check() alone.
+// bounded_memory: pool_memory for untrusted content. check() of a document or kv store uses it.
 //
-// A container is checked as if it lay in this memory: the same bytes, but a load of anything that
-// is not within the heap of the running transaction's pool, or not aligned, throws
-// failure(errc::corrupt), and so does a second claim of the same bytes. check() claims each block
-// that it is led to, so it visits each once: a walk ends, whatever the links say. Nothing is
-// stored.
+//   auto pool = stele::pool<stele::document_dict>::open("data.stele");
+//   if (!pool) return std::fprintf(stderr, "%s\n", pool.error().message.c_str()), 1;
+//   auto sound = pool->read([](const stele::document_dict& d) { return d.check(); });
+//   if (!sound)  // errc::corrupt, also for pointers that lead anywhere
+//     std::fprintf(stderr, "%s\n", sound.error().message.c_str());
 //
-// A claim is known to the bounded_walk of the thread that is alive then; there is one at most,
+// check() reads a container as if it lay in this memory: the same bytes, with checked loads. A load
+// outside the heap of the running transaction's pool, or a misaligned one, throws
+// failure(errc::corrupt). A second claim of the same bytes throws it too. check() claims each block
+// that it reaches, so it visits each block once and ends, whatever the pointers are. It stores
+// nothing.
+//
+// Claims are recorded in the thread's bounded_walk. A thread has at most one, inside a transaction.
 // inside a transaction.
 #pragma once
 
@@ -18,8 +24,7 @@ namespace stele {
 
 namespace detail {
 
-// Of this thread while it lives: where the content of the running transaction's pool may lie, and
-// what of it has been claimed.
+// One check() of this thread: the bounds of the running transaction's pool, and the claims so far.
 class bounded_walk {
  public:
   bounded_walk();
@@ -35,10 +40,10 @@ class bounded_walk {
 
 void validate_range(const void* from, std::size_t size_bytes, std::size_t alignment);
 void claim_block(const void* block, std::size_t size_bytes);
-std::size_t heap_bytes();  // of which a walk may meet no more
+std::size_t heap_bytes();  // size of the heap: the bound of a walk
 
-// The body's result, or the failure that it threw, as an error: a damaged container ends its check
-// so.
+// Returns the body's result. A failure with errc::corrupt that the body throws becomes the returned
+// error.
 template <class Body>
 [[nodiscard]] result<> check_bounded(Body&& body) {
   const bounded_walk walk;
@@ -73,7 +78,7 @@ class bounded_field : public field<T> {
   }
 
  private:
-  // Of what a pointer is to; one without a type is to a container's own.
+  // The alignment of a pointer's target. A void pointer leads to a container's own block.
   static constexpr std::size_t target_alignment() {
     using target = std::remove_pointer_t<T>;
     if constexpr (std::is_void_v<target>) {
@@ -105,7 +110,7 @@ namespace detail {
 template <class Memory>
 inline constexpr bool is_bounded = std::is_same_v<Memory, bounded_memory>;
 
-// Nothing in memories that are trusted.
+// No effect with other memories, whose content is trusted.
 template <class Memory>
 void claim(const void* block, std::size_t size_bytes) {
   if constexpr (is_bounded<Memory>) Memory::claim(block, size_bytes);

@@ -1,22 +1,27 @@
-// bptree: an ordered map as a B+ tree whose nodes are 4 KiB, with 200 pairs of 8-byte keys and
-// values in each.
+// bptree: an ordered map as a B+ tree with nodes of 4 KiB: 200 pairs of 8-byte keys and values.
 //
-// A leaf does not keep its pairs in order: a byte per slot holds a fingerprint of the slot's key
-// (0: free), as in the FPTree of Oukid et al. (SIGMOD 2016), whose bitmap is folded into the
-// fingerprints here. So an insert into a leaf stores key, value and one word of fingerprints, an
-// erase one word, where a sorted leaf shifts a hundred pairs. A lookup compares fingerprints, then
-// the few keys whose fingerprint fits. Inner nodes are sorted. Comer ("The Ubiquitous B-Tree",
-// 1979) describes the rest, but here a node other than the root is at least a quarter full: it
-// joins a sibling only when the two fill three quarters at most, so that a mix of inserts and
-// erases does not split and join in turn.
+//   struct series { using pool_resident = void; stele::bptree<std::uint64_t, double> points; };
+//   auto pool = stele::pool<series>::open("series.stele", {.create_size = 16 << 20});
+//   auto put = pool->update([](series& s) { s.points.insert_or_assign(1700000000, 21.5); });
+//   auto sum = pool->read([](const series& s) { double all = 0;
+//     s.points.for_each([&](std::uint64_t, const auto& v) { all += v.load(); }); return all; });
 //
-// Keys are storable values ordered by <=>; a value of more than 8 bytes, or a container, has a
-// block of its own, so that leaves stay wide. Zeroed memory is an empty tree. All members belong
-// inside a transaction of the pool that holds the tree, changing ones inside an update, and are
-// rolled back with it. Iterators, entries and references are valid until the next change of the
-// tree; references to values in blocks of their own until their pair is erased. Those that allocate
-// throw failure(errc::full). There is no counter of pairs, as every insert and erase would contend
-// for it: size() counts.
+// A leaf does not sort its pairs. One byte per slot holds a fingerprint of the slot's key (0:
+// free), as in the FPTree of Oukid et al. (SIGMOD 2016); here the fingerprints also replace the
+// FPTree's bitmap. So an insert into a leaf stores key, value and one word of fingerprints, and an
+// erase stores one word; a sorted leaf would shift a hundred pairs. A lookup compares fingerprints,
+// then the few keys with a matching fingerprint. Inner nodes are sorted. The rest follows Comer
+// ("The Ubiquitous B-Tree", 1979). Departure: a node other than the root is at least a quarter
+// full, and joins a sibling only if the two fill at most three quarters of a node, so that mixed
+// inserts and erases do not split and join the same nodes repeatedly.
+//
+// Keys are storable values ordered by <=>. A value of more than 8 bytes, or a container, has its
+// own block, so that leaves keep many pairs. Zeroed memory is an empty tree. Call members in a
+// transaction of the pool that holds the tree, changing members in an update; they are rolled back
+// with it. Iterators, entries and references are valid until the next change of the tree; a
+// reference to a value in its own block is valid until its pair is erased. Members that allocate
+// throw failure(errc::full). There is no counter of pairs, because every insert and erase would
+// conflict on it; size() counts.
 #pragma once
 
 #include <stele/element.h>
@@ -27,7 +32,7 @@
 
 namespace stele {
 
-// The most pairs that a node of 4 KiB holds, 200 at most; a multiple of 8.
+// The number of pairs in a node of 4 KiB: at most 200, and a multiple of 8.
 template <class K>
 inline constexpr std::size_t bptree_pairs =
     std::min<std::size_t>(200, (4096 - 64) / (sizeof(K) + 9) / 8 * 8);
@@ -65,7 +70,7 @@ class basic_bptree {
   using const_iterator = basic_iterator<const mapped_stored>;
   class entry;
 
-  basic_bptree() noexcept = default;  // for zeroed memory: leaves it as it is, an empty tree
+  basic_bptree() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty tree
   ~basic_bptree() noexcept(false) {
     detail::run_destructor([&] { free_blocks(root_, height_); });
   }
@@ -75,27 +80,27 @@ class basic_bptree {
   [[nodiscard]] std::size_t size() const;  // O(leaves)
   [[nodiscard]] bool empty() const { return root_.load() == nullptr; }
 
-  // O(log n), as are all that follow unless they say otherwise. The stored value, or null.
+  // The stored value, or null. O(log n), as are all members below that name no cost.
   mapped_stored* find(key_view key);
   const mapped_stored* find(key_view key) const {
     return const_cast<basic_bptree*>(this)->find(key);
   }
   [[nodiscard]] bool contains(key_view key) const { return find(key) != nullptr; }
 
-  // The place of a key, found once, for looking, inserting and erasing there.
+  // The position of a key, searched once, to test, insert or erase there.
   entry find_entry(key_view key) { return entry(*this, key); }
 
-  // Inserts unless the key is there: {stored value, inserted?}.
+  // Inserts if the key is not there: {stored value, inserted?}.
   std::pair<mapped_stored*, bool> insert(key_view key, mapped_view value);
   std::pair<mapped_stored*, bool> insert_or_assign(key_view key, mapped_view value);
   std::size_t erase(key_view key);  // the number of pairs erased, 0 or 1
   void clear();                     // O(n); frees every block
 
-  // In key order. Entering a leaf costs O(pairs log pairs), as it is sorted then; other steps O(1).
+  // In key order. Entering a leaf sorts it and costs O(pairs log pairs); other steps cost O(1).
   iterator begin() { return iterator(first_leaf()); }
   const_iterator begin() const { return const_iterator(first_leaf()); }
   std::default_sentinel_t end() const { return {}; }
-  // The first pair whose key is not less than `key`.
+  // The first pair with a key not less than `key`.
   iterator lower_bound(key_view key) { return bound<iterator>(key); }
   const_iterator lower_bound(key_view key) const { return bound<const_iterator>(key); }
   // Calls f(key, const stored value&) on each pair in key order. O(n log pairs).
@@ -104,21 +109,21 @@ class basic_bptree {
     for (auto it = begin(); it != end(); ++it) f((*it).first, (*it).second);
   }
 
-  // Calls visit(const void*) for every allocated block that the tree reaches.
+  // Calls visit(const void*) for every allocated block of the tree.
   template <class Visit>
   void visit_blocks(Visit&& visit) const {
     visit_subtree(root_, height_, visit);
   }
-  // Errors: corrupt, when order, fill, fingerprints, heights or the chain of leaves are not as
-  // above.
+  // Errors: corrupt, if key order, fill, fingerprints, heights or the chain of leaves break an
+  // invariant.
   [[nodiscard]] result<> check() const;
 
   static constexpr std::size_t node_bytes = 4096;
 
  private:
-  static constexpr std::size_t fingerprint_words = Pairs / 8;  // of fingerprints in a leaf
-  static constexpr std::size_t min_pairs =
-      Pairs / 4;  // pairs (inner: keys) in a node other than the root
+  static constexpr std::size_t fingerprint_words = Pairs / 8;  // words of fingerprints in a leaf
+  // Minimum of pairs (in an inner node: keys) in a node other than the root.
+  static constexpr std::size_t min_pairs = Pairs / 4;
   static constexpr std::size_t merge_limit = Pairs / 4 * 3;
   static constexpr std::size_t max_height = 64;
   static constexpr bool boxed =
@@ -130,29 +135,29 @@ class basic_bptree {
     K key;
     std::size_t slot;
   };
-  struct sorted_pairs {  // a leaf's pairs by key
+  struct sorted_pairs {  // a leaf's pairs in key order
     std::array<keyed_slot, Pairs> pairs;
     std::size_t count = 0;
   };
   struct step {
     inner* node;
-    std::size_t child;  // the one followed
+    std::size_t child;  // index of the child on the path
   };
   struct position {
     std::array<step, max_height> steps;
-    std::size_t depth = 0;  // inner nodes passed
+    std::size_t depth = 0;  // inner nodes on the path
     leaf* at = nullptr;
     fingerprints leaf_fingerprints;
-    std::size_t slot = Pairs;  // of the key; Pairs: not there
+    std::size_t slot = Pairs;  // slot of the key; Pairs: the key is not there
   };
-  struct inner_copy {  // an inner node, or two siblings and what parts them, in ordinary memory
+  struct inner_copy {  // an inner node, or two siblings with their separator, in ordinary memory
     std::size_t count = 0;
     std::array<K, 2 * Pairs + 1> key;
     std::array<void*, 2 * Pairs + 2> child;
   };
   struct check_state {
     leaf* next_leaf;
-    const K* low = nullptr;  // bounds of the subtree looked at; null: none
+    const K* low = nullptr;  // bounds of the subtree under check; null: none
     const K* high = nullptr;
   };
 
@@ -173,7 +178,7 @@ class basic_bptree {
   static mapped_stored& value_in(leaf* l, std::size_t slot);
   static void store_value(leaf* l, std::size_t slot, mapped_view value);
 
-  // The way down, and changes that climb back.
+  // The path from the root, and changes that propagate upwards.
   static std::size_t child_for(const inner* n, key_view key);
   void find_position(key_view key, position& p) const;
   leaf* first_leaf() const;
@@ -194,7 +199,7 @@ class basic_bptree {
   static void store_inner(inner* n, const inner_copy& copy, std::size_t from, std::size_t count);
   static void free_blocks(void* node, std::size_t height);
 
-  // Examining.
+  // Inspection.
   template <class Visit>
   static void visit_subtree(void* node, std::size_t height, Visit& visit);
   [[nodiscard]] static result<> check_leaf(const leaf* l, bool is_root, check_state& s);
@@ -204,8 +209,8 @@ class basic_bptree {
   [[nodiscard]] static result<> check_subtree(void* node, std::size_t height, bool is_root,
                                               check_state& s);
 
-  typename Memory::template field<void*> root_;  // a leaf at height 0, an inner node above
-  typename Memory::template field<std::uint64_t> height_;  // inner nodes on the way to a leaf
+  typename Memory::template field<void*> root_;  // a leaf if height_ is 0, else an inner node
+  typename Memory::template field<std::uint64_t> height_;  // inner nodes on a path to a leaf
 };
 
 template <class K, class V>
@@ -221,16 +226,17 @@ struct basic_bptree<K, V, Memory, Pairs>::box {
 template <class K, class V, class Memory, std::size_t Pairs>
 struct alignas(64) basic_bptree<K, V, Memory, Pairs>::leaf {
   typename Memory::template field<leaf*> next;
-  typename Memory::template field<std::uint64_t> fingerprint[fingerprint_words];  // a byte a slot
+  // one byte for each slot
+  typename Memory::template field<std::uint64_t> fingerprint[fingerprint_words];
   typename Memory::template field<K> key[Pairs];
   slot_type value[Pairs];
 };
 
 template <class K, class V, class Memory, std::size_t Pairs>
 struct alignas(64) basic_bptree<K, V, Memory, Pairs>::inner {
-  typename Memory::template field<std::uint64_t> count;  // of keys
-  typename Memory::template field<K>
-      key[Pairs];  // key[i]: child[i] holds lesser ones, child[i + 1] the others
+  typename Memory::template field<std::uint64_t> count;  // number of keys
+  // child[i] holds the keys less than key[i], child[i + 1] the others.
+  typename Memory::template field<K> key[Pairs];
   typename Memory::template field<void*> child[Pairs + 1];
 };
 

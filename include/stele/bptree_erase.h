@@ -1,4 +1,4 @@
-// The members of bptree that erase and examine; see bptree.h for what they promise.
+// The members of bptree that erase and inspect; bptree.h has their contracts.
 #pragma once
 
 namespace stele {
@@ -26,12 +26,12 @@ void basic_bptree<K, V, Memory, Pairs>::erase_at(position& p) {
   }
 }
 
-// The leaf at the path's end is less than a quarter full: joins it with a sibling, or evens them
-// out.
+// The leaf at the path's end is less than a quarter full: joins it with a sibling, or moves pairs
+// between the two.
 template <class K, class V, class Memory, std::size_t Pairs>
 void basic_bptree<K, V, Memory, Pairs>::rebalance_leaf(position& p) {
   const auto [parent, at] = p.steps[p.depth - 1];
-  const std::size_t i = at < parent->count ? at : at - 1;  // the key that parts the two
+  const std::size_t i = at < parent->count ? at : at - 1;  // the separator of the two leaves
   leaf* const left = static_cast<leaf*>(parent->child[i].load());
   leaf* const right = static_cast<leaf*>(parent->child[i + 1].load());
   fingerprints left_fingerprints = load_fingerprints(left),
@@ -48,7 +48,7 @@ void basic_bptree<K, V, Memory, Pairs>::rebalance_leaf(position& p) {
   remove_separator(p, p.depth, i);
 }
 
-// Returns the key that parts the two leaves from now on.
+// Returns the new separator of the two leaves.
 template <class K, class V, class Memory, std::size_t Pairs>
 K basic_bptree<K, V, Memory, Pairs>::redistribute_leaves(leaf* left, fingerprints left_fingerprints,
                                                          leaf* right,
@@ -131,7 +131,7 @@ void basic_bptree<K, V, Memory, Pairs>::clear() {
   height_ = 0;
 }
 
-// Examining.
+// Inspection.
 
 template <class K, class V, class Memory, std::size_t Pairs>
 template <class Visit>

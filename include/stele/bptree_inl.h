@@ -1,18 +1,20 @@
-// The members of bptree; see bptree.h for what they promise. Its examination and joining of nodes
-// are in bptree_erase.h.
+// The members of bptree; bptree.h has their contracts. Inspection and joining of nodes are in
+// bptree_erase.h.
 #pragma once
 
 namespace stele {
 
-// The place of one key. Valid until the tree is changed other than through it.
+// The position of one key. Valid until the tree is changed by other means than this entry.
 template <class K, class V, class Memory, std::size_t Pairs>
 class basic_bptree<K, V, Memory, Pairs>::entry {
  public:
   [[nodiscard]] bool exists() const { return position_.slot != Pairs; }
-  mapped_stored& value() const { return value_in(position_.at, position_.slot); }  // exists()
-  // Inserts the key with this value; not exists(). Ends the entry's use, as does erase.
+  // requires exists()
+  mapped_stored& value() const { return value_in(position_.at, position_.slot); }
+  // Inserts the key with this value. Requires !exists(). The entry is invalid afterwards, as after
+  // erase.
   mapped_stored& insert(mapped_view value) { return tree_.insert_at(position_, key_, value); }
-  // Erases the pair; exists().
+  // Erases the pair. Requires exists().
   void erase() { tree_.erase_at(position_); }
 
  private:
@@ -26,7 +28,7 @@ class basic_bptree<K, V, Memory, Pairs>::entry {
   position position_;
 };
 
-// Goes over the pairs in key order, by a sorted copy of the keys of the leaf it is in.
+// Visits the pairs in key order, using a sorted copy of the current leaf's keys.
 template <class K, class V, class Memory, std::size_t Pairs>
 template <class Stored>
 class basic_bptree<K, V, Memory, Pairs>::basic_iterator {
@@ -75,8 +77,8 @@ auto basic_bptree<K, V, Memory, Pairs>::load_fingerprints(const leaf* l) -> fing
   return m;
 }
 
-// The top bits of the bytes of `word` that equal `fingerprint`; exact, unlike the shorter test that
-// carries between bytes.
+// The top bit of each byte of `word` that equals `fingerprint`. Exact, unlike the shorter test, in
+// which a carry passes between bytes.
 template <class K, class V, class Memory, std::size_t Pairs>
 std::uint64_t basic_bptree<K, V, Memory, Pairs>::slots_matching(std::uint64_t word,
                                                                 std::uint64_t fingerprint) {
@@ -137,7 +139,7 @@ void basic_bptree<K, V, Memory, Pairs>::sort(const leaf* l, const fingerprints& 
             [](const keyed_slot& a, const keyed_slot& b) { return a.key < b.key; });
 }
 
-// Moves pairs to free slots of another leaf; what they leave behind is only unmarked.
+// Moves pairs to free slots of another leaf. The source only clears their fingerprints.
 template <class K, class V, class Memory, std::size_t Pairs>
 void basic_bptree<K, V, Memory, Pairs>::move_pairs(leaf* from, fingerprints& from_fingerprints,
                                                    leaf* to, fingerprints& to_fingerprints,
@@ -181,7 +183,7 @@ void basic_bptree<K, V, Memory, Pairs>::store_value(leaf* l, std::size_t slot, m
   }
 }
 
-// The way down.
+// The path from the root.
 
 template <class K, class V, class Memory, std::size_t Pairs>
 std::size_t basic_bptree<K, V, Memory, Pairs>::child_for(const inner* n, key_view key) {
@@ -280,8 +282,8 @@ auto basic_bptree<K, V, Memory, Pairs>::insert_at(position& p, key_view key, map
   return value_in(p.at, p.slot);
 }
 
-// Splits the full leaf at the path's end, which then ends at the half where `key` belongs. Keys
-// that only ever grow leave three quarters behind.
+// Splits the full leaf at the path's end; the path then ends at the half where `key` belongs. If
+// keys only grow, the left leaf stays three quarters full.
 template <class K, class V, class Memory, std::size_t Pairs>
 void basic_bptree<K, V, Memory, Pairs>::split_leaf(position& p, key_view key) {
   leaf* const left = p.at;
@@ -300,7 +302,7 @@ void basic_bptree<K, V, Memory, Pairs>::split_leaf(position& p, key_view key) {
   p.leaf_fingerprints = right_fingerprints;
 }
 
-// Puts `right`, whose keys begin with `key`, behind the child that the path follows at `depth`.
+// Inserts `right`, whose first key is `key`, after the child that the path follows at `depth`.
 template <class K, class V, class Memory, std::size_t Pairs>
 void basic_bptree<K, V, Memory, Pairs>::insert_separator(position& p, std::size_t depth,
                                                          const K& key, void* right) {
@@ -317,7 +319,7 @@ void basic_bptree<K, V, Memory, Pairs>::insert_separator(position& p, std::size_
   n->count = count + 1;
 }
 
-// insert_separator for a full node: the middle key goes up, what is beyond it to a new node.
+// insert_separator for a full node: the middle key moves up, the keys after it move to a new node.
 template <class K, class V, class Memory, std::size_t Pairs>
 void basic_bptree<K, V, Memory, Pairs>::split_inner(position& p, std::size_t depth, const K& key,
                                                     void* right) {

@@ -1,29 +1,32 @@
-// coalescing_memory: a pool's memory for containers that places what is written together in as few
-// lines as it needs.
+// coalescing_memory: pool memory for containers that places data written together on as few lines
+// as possible.
 //
-// Commits write back lines, so a line of which little was stored to is memory bandwidth for
-// nothing. After section III-D of Wu, Ren and Li, "Architecture-Aware, High Performance Transaction
-// for Persistent Memory" (2019), whose three pools (keys; fields with their values; logs) are not
-// pools here but rules on what the pool's one heap is asked for:
+//   struct book { using pool_resident = void;
+//     stele::coalescing_hash_map<stele::coalescing_string, stele::coalescing_string> numbers; };
+//   auto pool = stele::pool<book>::open("book.stele", {.create_size = 16 << 20});
+//   auto put = pool->update([](book& b) { b.numbers.insert_or_assign("Ann", "1 Upper Street"); });
+//   if (!put) std::fprintf(stderr, "%s\n", put.error().message.c_str());
 //
-// - Aligned: an object of up to a line lies within one; a longer one ends with a line, so that its
-// last member, which is a
-//   node's value, begins with one where it is a multiple of a line long. Nothing is on more lines
-//   than its size needs.
-// - Together: texts that make() is called with lie in the object's own block, behind it, when its
-// constructor puts them in
-//   strings that are members: a node with its key and value is one block, written as one run of
-//   lines, with one state in the heap.
-// - Apart: arrays and texts in blocks of their own have lines of their own; objects of up to half a
-// line share lines with
-//   objects alone. (Log records have lines of their own in every pool.)
+// A commit writes back whole lines, so a line with few stored bytes wastes memory bandwidth. After
+// section III-D of Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent
+// Memory" (2019). Departure: the paper has three pools (keys; fields with their values; logs); here
+// three rules govern allocations from the pool's one heap:
 //
-// A policy as in memory.h, beside pool_memory; the same pool may hold containers of both. It
-// allocates, stores and frees by the running transaction alone, so a crash finds what pool_memory's
-// would; errors and thread safety are pool_memory's too. What it costs: blocks are rounded up to
-// 16, 32, 64 bytes or whole lines, and room behind an object stays its own until it is destroyed,
-// also when its text has grown out of it or become short enough for the string itself. An object
-// that was made here is destroyed here.
+// - Alignment: an object of up to one line lies within one line. A longer object ends at the end of
+//   a line, so its last member, a node's value, starts at the start of a line if its size is a
+//   multiple of a line. No object is on more lines than its size needs.
+// - Colocation: strings passed to make() are stored behind the object, in its block, if its
+//   constructor assigns them to member strings. So a node with its key and value is one block,
+//   written as one run of lines, with one state byte in the heap.
+// - Separation: arrays and texts in their own blocks have their own lines. Objects of up to half a
+//   line share lines only with objects. (Log records have their own lines in every pool.)
+//
+// A policy as in memory.h, beside pool_memory; one pool may hold containers of both. It allocates,
+// stores and frees only through the running transaction, so the contents after a crash are as with
+// pool_memory; so are errors and thread safety. Cost: blocks are rounded up to 16, 32 or 64 bytes
+// or whole lines. Space behind an object stays allocated until the object is destroyed, also when
+// its text has outgrown it or has become short enough to be inline. An object made here must be
+// destroyed here.
 #pragma once
 
 #include <stele/array.h>
@@ -37,23 +40,23 @@ namespace stele {
 
 namespace detail {
 
-// The bytes of what is allocated for `size` of them: of up to a line a power of two, so that no
-// neighbour pushes one over the end of its line (the heap has blocks of 16 and 32 bytes at
-// multiples of their size); else whole lines.
+// Allocated bytes for `size` bytes. Up to a line: a power of two, so that no neighbour pushes a
+// block across a line boundary (the heap has blocks of 16 and 32 bytes at multiples of their size).
+// Else whole lines.
 constexpr std::size_t slot_bytes(std::size_t size) noexcept {
   if (size <= line_size) return std::max<std::size_t>(std::bit_ceil(size), 16);
   return (size + line_size - 1) / line_size * line_size;
 }
 
-// Where `size` bytes go that follow what ends at `end`: at the next word, or the next line if they
-// would be on one more line.
+// Offset for `size` bytes after an object that ends at `end`: the next word, or the next line if
+// they would otherwise be on one more line.
 constexpr std::size_t offset_after(std::size_t end, std::size_t size) noexcept {
   const auto lines = [](std::size_t bytes) { return (bytes + line_size - 1) / line_size; };
   const std::size_t at = (end + 7) / 8 * 8;
   return lines(at % line_size + size) > lines(size) ? lines(at) * line_size : at;
 }
 
-// The alignment that keeps elements of an array on as few lines as their size needs.
+// The alignment with which array elements are on as few lines as their size needs.
 constexpr std::size_t padded_alignment(std::size_t size, std::size_t alignment) noexcept {
   while (alignment < line_size &&
          line_size - alignment + size > (size + line_size - 1) / line_size * line_size)
@@ -61,20 +64,20 @@ constexpr std::size_t padded_alignment(std::size_t size, std::size_t alignment) 
   return alignment;
 }
 
-// The object that this thread constructs, and what of its block is left behind it.
+// The object under construction in this thread, and the free space behind it in its block.
 struct construction {
   const std::byte* object = nullptr;
   std::size_t object_bytes = 0;
   std::byte* block = nullptr;
-  std::size_t end = 0, size = 0;  // of what is taken, and of the block
+  std::size_t end = 0, size = 0;  // end of the used part, size of the block
 };
 inline constinit thread_local construction this_construction;
 
 }  // namespace detail
 
 struct coalescing_memory : pool_memory {
-  // As stele::make. Arguments that are texts too long for a string's own bytes have room in the
-  // object's block.
+  // As stele::make. String arguments that are too long to be inline get space in the object's
+  // block.
   template <class T, class... Arguments>
   static T* make(Arguments&&... arguments) {
     static_assert(pool_object<T>,
@@ -99,20 +102,18 @@ struct coalescing_memory : pool_memory {
           {static_cast<std::byte*>(at), sizeof(T), block, detail::slot_bytes(sizeof(T)), size});
       object = ::new (at) T(std::forward<Arguments>(arguments)...);
     }
-    asm volatile(""
-                 : "+r"(object)
-                 :
-                 : "memory");  // zeroes stored before the constructor are its fields' values
+    // Keeps the zeroes stored before the constructor: they are the values of its fields.
+    asm volatile("" : "+r"(object) : : "memory");
     return object;
   }
-  // Of an object that make() gave; null is nothing.
+  // Destroys an object that make() returned; null does nothing.
   template <class T>
   static void destroy(T* object) {
     if (object == nullptr) return;
     if constexpr (!std::is_trivially_destructible_v<T>) object->~T();
     deallocate(const_cast<void*>(block_of(object)));
   }
-  // The block of an object that make() gave.
+  // The block of an object that make() returned.
   template <class T>
   static const void* block_of(const T* object) noexcept {
     return reinterpret_cast<const std::byte*>(object) - leading_padding<T>;
@@ -130,22 +131,22 @@ struct coalescing_memory : pool_memory {
     return static_cast<T*>(block);
   }
 
-  // A struct of fields as an element of arrays whose elements are written one at a time, not in
-  // runs; line_padded_in is it for any memory.
+  // A struct of fields, padded to be an element of an array whose elements are written one at a
+  // time, not in runs. line_padded_in works with any memory.
   template <class T>
   struct alignas(detail::padded_alignment(sizeof(T), alignof(T))) line_padded : T {};
 
-  // Whole lines.
+  // Allocates whole lines.
   static void* allocate(std::size_t size_bytes, std::size_t alignment) {
-    const bool plausible = size_bytes <= max_bytes;  // else the heap refuses it as it is
+    const bool plausible = size_bytes <= max_bytes;  // a larger size is left to the heap to refuse
     return detail::allocate(
         plausible ? detail::slot_bytes(std::max(size_bytes, detail::line_size)) : size_bytes,
         std::max(alignment, detail::line_size));
   }
 
-  // Memory for bytes of a member of the object that this thread constructs, in that object's block;
-  // null when `member` is no such, or there is no room. It goes with the object and is not
-  // deallocated by itself.
+  // Memory in the block of the object under construction in this thread, for the bytes of its
+  // member `member`. Null if `member` is not such a member or there is no space. Freed with the
+  // object, never by itself.
   static void* allocate_colocated(const void* member, std::size_t size_bytes) noexcept {
     detail::construction& c = detail::this_construction;
     if (reinterpret_cast<std::uintptr_t>(member) - reinterpret_cast<std::uintptr_t>(c.object) >=
@@ -159,10 +160,10 @@ struct coalescing_memory : pool_memory {
 
  private:
   static constexpr std::size_t max_bytes = std::size_t{1} << 46;
-  static constexpr std::size_t max_colocated_bytes =
-      4096;  // a longer text gains nothing from one neighbour more or less
+  // A longer text gains nothing from colocation.
+  static constexpr std::size_t max_colocated_bytes = 4096;
 
-  // From the beginning of an object's block to the object.
+  // Bytes from the start of a block to its object.
   template <class T>
   static constexpr std::size_t leading_padding =
       (detail::slot_bytes(sizeof(T)) - sizeof(T)) / 8 * 8;
@@ -181,7 +182,7 @@ struct coalescing_memory : pool_memory {
     }
   }
 
-  // For as long as a constructor runs; one that makes other objects has its own again afterwards.
+  // Sets this_construction while a constructor runs, and restores the outer one afterwards.
   class constructing {
    public:
     explicit constructing(const detail::construction& c) noexcept
@@ -209,12 +210,11 @@ struct line_padded_element<T, Memory> {
 
 }  // namespace detail
 
-// In coalescing memory T with padding where a T would be on one line more than its size needs;
-// elsewhere T.
+// With coalescing memory: T, padded if a T would be on more lines than its size needs. Otherwise T.
 template <class T, class Memory>
 using line_padded_in = typename detail::line_padded_element<T, Memory>::type;
 
-// The containers on it.
+// The containers with this memory.
 using coalescing_string = basic_string<coalescing_memory>;
 template <class T>
 using coalescing_array = basic_array<T, coalescing_memory>;

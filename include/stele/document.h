@@ -1,20 +1,26 @@
-// document: values whose kind is known at run time, nested as deep as one likes: texts and numbers,
-// lists and dicts of such values.
+// document: nested values whose kind is known at run time: texts, numbers, and lists and dicts of
+// values.
 //
-// document_value is one of eight kinds (value_kind) in 16 bytes; texts and bytes of up to 14 bytes
-// lie inside, longer ones in a block. document_list is a vector of values. document_dict maps
-// integers and texts to values and keeps its items in the order in which their keys were inserted;
-// an item that is assigned to keeps its place. Values form a tree: a list or dict belongs to the
-// value that it was made in, never moves, and ends with it. Zeroed memory is none, an empty list,
-// an empty dict. A pool whose root is a document_dict and whose layout is document_layout is what
-// the Python package opens.
+//   auto pool = stele::pool<stele::document_dict>::open(
+//       "data.stele", {.create_size = 16 << 20, .layout = std::string(stele::document_layout)});
+//   auto put = pool->update([](stele::document_dict& d) {
+//     d["name"] = "Ada";
+//     d["sizes"].make_list().append(42); });
 //
-// All members belong inside a transaction of the pool that holds the value, changing ones inside an
-// update, and are rolled back with it. Those that allocate throw failure(errc::full). A reference
-// to a value stays valid until it is erased, and in a list until it is moved by an insertion or
-// erasure before it; to a list or dict, as long as that is. Transactions that insert into or erase
-// from one dict, or grow or shrink one list, conflict with each other; those that assign to
-// different values do not.
+// document_value is one of eight kinds (value_kind) in 16 bytes. Texts and bytes of up to 14 bytes
+// are stored inside; longer ones have a block. document_list is a vector of values. document_dict
+// maps integers and texts to values and keeps its items in the order of insertion; assigning to an
+// item keeps its position. Values form a tree: a list or dict belongs to the value that it was made
+// in, never moves, and is destroyed with that value. Zeroed memory is none, an empty list or an
+// empty dict. The Python package opens a pool whose root is a document_dict and whose layout is
+// document_layout.
+//
+// Call members in a transaction of the pool that holds the value, changing members in an update;
+// they are rolled back with it. Members that allocate throw failure(errc::full). A reference to a
+// value is valid until the value is erased; in a list, until an insertion or erasure before it
+// moves it. A reference to a list or dict is valid while the list or dict exists. Transactions that
+// insert into or erase from the same dict, or change the length of the same list, conflict.
+// Transactions that assign to different values do not conflict, unless the values share a line.
 #pragma once
 
 #include <stele/hash_map.h>
@@ -34,10 +40,11 @@ inline constexpr std::string_view document_layout = "stele.document";
 
 enum class value_kind : std::uint8_t { none, boolean, integer, real, text, bytes, list, dict };
 
-// "an integer", for sentences.
+// "an integer", for messages.
 inline const char* describe(value_kind kind) noexcept;
 
-// What a value is made from: anything but a list or dict. A view: the characters stay the caller's.
+// An argument from which a value is made: any kind but list and dict. It is a view: the caller owns
+// the characters.
 class scalar {
  public:
   scalar() = default;
@@ -58,11 +65,10 @@ class scalar {
 
   value_kind kind() const noexcept { return kind_; }
   bool is_chars() const noexcept { return kind_ == value_kind::text || kind_ == value_kind::bytes; }
-  std::uint64_t word() const noexcept {
-    return word_;
-  }  // of a boolean, integer (its bits) or real (its bits)
-  std::string_view chars() const noexcept { return chars_; }       // of text or bytes
-  friend bool operator==(const scalar&, const scalar&) = default;  // a real by its bits
+  // The value of a boolean; the bits of an integer or real.
+  std::uint64_t word() const noexcept { return word_; }
+  std::string_view chars() const noexcept { return chars_; }  // the characters of text or bytes
+  friend bool operator==(const scalar&, const scalar&) = default;  // compares reals by their bits
 
  private:
   friend class scalar_copy;
@@ -71,7 +77,7 @@ class scalar {
   std::string_view chars_;
 };
 
-// A scalar with characters of its own: what a load gives. Of a list or dict it says the kind only.
+// A scalar that owns its characters: the result of a load. For a list or dict it has only the kind.
 class scalar_copy {
  public:
   scalar_copy() = default;
@@ -102,8 +108,7 @@ class basic_dict;
 
 namespace detail {
 
-// Names a list or dict for good: drawn at random, never 0, so a name does not come back when memory
-// is used again.
+// A random id of a list or dict, never 0. It does not occur again when memory is reused.
 inline std::uint64_t new_document_id();
 
 template <class Memory>
@@ -111,15 +116,15 @@ struct document_walk;
 
 }  // namespace detail
 
-// One value. Its members that ask for a kind throw failure(errc::invalid_argument) when it is of
-// another.
+// One value. A member that requires a kind throws failure(errc::invalid_argument) if the value has
+// another kind.
 template <class Memory>
 class basic_value {
  public:
   using pool_resident = void;
   static constexpr std::size_t inline_capacity = 14;
 
-  basic_value() noexcept = default;  // for zeroed memory: leaves it as it is, none
+  basic_value() noexcept = default;  // leaves the bytes unchanged: zeroed memory is none
   explicit basic_value(const scalar& s) { create(s); }
   ~basic_value() noexcept(false) {
     detail::run_destructor([&] { free_blocks(); });
@@ -148,17 +153,18 @@ class basic_value {
     return *static_cast<basic_dict<Memory>*>(object_of(value_kind::dict));
   }
 
-  // What was there ends first, with all that is in it. `s` must not view characters of the pool.
+  // These destroy the old value first, with everything in it. `s` must not refer to characters in
+  // the pool.
   void assign(const scalar& s);
   basic_list<Memory>& make_list() { return make_container<basic_list<Memory>>(value_kind::list); }
   basic_dict<Memory>& make_dict() { return make_container<basic_dict<Memory>>(value_kind::dict); }
 
   [[nodiscard]] bool equal(const scalar& s) const;
 
-  // Visits what value, list and dict reach.
+  // Calls visit(const void*) for every allocated block of the value and its lists and dicts.
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
-  // Errors: corrupt, of anything in it.
+  // Errors: corrupt, if the value or anything in it is inconsistent.
   [[nodiscard]] result<> check() const;
 
  private:
@@ -169,7 +175,7 @@ class basic_value {
   friend struct element<basic_value, Memory>;
   friend struct detail::document_walk<Memory>;
 
-  static constexpr std::uint64_t in_block = 15;  // in place of the length of characters
+  static constexpr std::uint64_t in_block = 15;  // stands in for the length of inline characters
 
   static value_kind kind_in(std::uint64_t head) { return static_cast<value_kind>(head & 15); }
   static bool is_chars(std::uint64_t head) {
@@ -190,7 +196,7 @@ class basic_value {
   void free_blocks();
   void relocate(basic_value* to);
   std::string chars(std::uint64_t head) const;
-  std::uint64_t expected(value_kind wanted) const;  // the head
+  std::uint64_t expected(value_kind wanted) const;  // returns head_
   std::uint64_t word_of(value_kind wanted) const { return expected(wanted), word_.load(); }
   std::string chars_of(value_kind wanted) const { return chars(expected(wanted)); }
   void* object_of(value_kind wanted) const {
@@ -200,9 +206,9 @@ class basic_value {
   Container& make_container(value_kind kind);
   [[nodiscard]] result<> check_shallow() const;
 
-  // Bits 0 to 3 the kind; of characters bits 4 to 7 the length, and they follow byte 0; or 15, the
-  // size in bits 8 to 63 and the block in the second word. Of other scalars the second word is the
-  // value, of containers the object.
+  // Bits 0 to 3: the kind. For text and bytes, bits 4 to 7 are the length and the characters follow
+  // byte 0; or bits 4 to 7 are 15, bits 8 to 63 the size, and the second word points to the block.
+  // For other scalars the second word is the value, for a list or dict it points to the object.
   typename Memory::template field<std::uint64_t> head_;
   union {
     typename Memory::template field<std::uint64_t> word_;
@@ -210,30 +216,31 @@ class basic_value {
   };
 };
 
-// Values in order. References to a list hold as long as it is; see above for its values.
+// Values in order.
 template <class Memory>
 class basic_list {
  public:
   using pool_resident = void;
   using value_type = basic_value<Memory>;
 
-  basic_list() noexcept = default;  // for zeroed memory: an empty list
+  basic_list() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty list
   basic_list(const basic_list&) = delete;
   basic_list& operator=(const basic_list&) = delete;
 
-  // Of a list that make_list() made: no other has it, nor will have. Of others 0.
+  // The id of a list from make_list(): no other list has or will have it. 0 for other lists.
   [[nodiscard]] std::uint64_t id() const { return id_.load(); }
-  // O(1), as is all that does not say otherwise.
+  // O(1), as are all members below that name no cost.
   [[nodiscard]] std::size_t size() const { return items_.size(); }
   [[nodiscard]] bool empty() const { return items_.empty(); }
-  // Throws failure(errc::invalid_argument) when there is no value i.
+  // Throws failure(errc::invalid_argument) if there is no value i.
   value_type& at(std::size_t i) { return items_.at(i); }
   const value_type& at(std::size_t i) const { return items_.at(i); }
   value_type& append(const scalar& s) { return items_.push_back(s); }
-  // In front of value i, at the end when i is size(); throws like at() beyond it. O(values behind).
+  // Inserts before value i, or at the end if i is size(); beyond that throws as at() does. O(values
+  // after it).
   value_type& insert(std::size_t i, const scalar& s);
   void erase(std::size_t i) { erase(i, i + 1); }
-  void erase(std::size_t from, std::size_t to);  // [from, to), O(values erased and behind)
+  void erase(std::size_t from, std::size_t to);  // [from, to), O(values erased and after)
   void clear() { items_.clear(); }               // O(n)
   // Calls f(value&) in order. O(n).
   template <class F>
@@ -254,7 +261,7 @@ class basic_list {
   basic_vector<value_type, Memory> items_;
 };
 
-// Integers and texts to values, in the order of insertion.
+// Maps integers and texts to values, in the order of insertion.
 template <class Memory>
 class basic_dict {
   struct slot;
@@ -265,27 +272,27 @@ class basic_dict {
   using pool_resident = void;
   using value_type = basic_value<Memory>;
 
-  basic_dict() noexcept = default;  // for zeroed memory: an empty dict
+  basic_dict() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty dict
   basic_dict(const basic_dict&) = delete;
   basic_dict& operator=(const basic_dict&) = delete;
 
-  // As of a list.
+  // As for a list.
   [[nodiscard]] std::uint64_t id() const { return id_.load(); }
-  // O(1), expected, as is all that does not say otherwise. A key of another kind throws
+  // Expected O(1), as are all members below that name no cost. A key of another kind throws
   // failure(errc::invalid_argument).
   [[nodiscard]] std::size_t size() const { return size_.load(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
-  value_type* find(const scalar& key);  // null: there is none
+  value_type* find(const scalar& key);  // null if the key is not there
   const value_type* find(const scalar& key) const {
     return const_cast<basic_dict*>(this)->find(key);
   }
-  // The key's value; inserts none if there is none.
+  // The key's value. If the key is not there, inserts it with the value none.
   value_type& operator[](const scalar& key) { return find_or_insert(key); }
   bool erase(const scalar& key);  // whether it was there
   void clear();                   // O(n)
-  // The item inserted last; nothing when empty.
+  // The key of the item inserted last; empty if the dict is empty.
   [[nodiscard]] std::optional<scalar_copy> last_key() const;
-  // Calls f(const value& key, value&) in order of insertion. O(n).
+  // Calls f(const value& key, value&) in the order of insertion. O(n).
   template <class F>
   void for_each(F&& f) const;
 
@@ -303,8 +310,8 @@ class basic_dict {
   void unlink(const item& i);
   [[nodiscard]] result<> check_shallow() const;
 
-  // What lookups read lies apart from what every insertion changes, so that these do not keep those
-  // waiting.
+  // Words that lookups read lie apart from words that every insertion changes, so that lookups and
+  // insertions do not conflict.
   typename Memory::template field<std::uint64_t> id_;
   map map_;
   typename Memory::template field<std::uint64_t> size_;

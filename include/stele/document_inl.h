@@ -1,7 +1,7 @@
-// The members of document.h's values, lists and dicts; see there for what they promise.
+// The members of document.h's values, lists and dicts; document.h has their contracts.
 //
-// Whatever goes through a tree does so with a list of containers still to visit, not by recursion:
-// nesting is a user's, and may be deeper than a stack.
+// Walks over a tree keep a list of containers still to visit and do not recurse: users choose the
+// depth of nesting, and it may exceed the stack.
 #pragma once
 
 namespace stele {
@@ -20,7 +20,7 @@ inline std::uint64_t detail::new_document_id() {
   return detail::hash_word(next.fetch_add(0x9E3779B97F4A7C15u, std::memory_order_relaxed)) | 1;
 }
 
-// A list or dict, and how to go on from there.
+// A list or dict, as a position in a walk over the tree.
 template <class Memory>
 struct detail::document_walk {
   using value = basic_value<Memory>;
@@ -39,7 +39,7 @@ struct detail::document_walk {
     dict->for_each([&](const value&, value& v) { f(v); });
   }
 
-  // enter(walk) for this container and all in it, until it returns false.
+  // Calls enter(walk) for this container and all containers in it, until enter returns false.
   template <class Enter>
   void for_each_container(Enter&& enter) const {
     std::vector<document_walk> pending = {*this};
@@ -53,7 +53,7 @@ struct detail::document_walk {
     }
   }
 
-  // Frees this container, made by a value, and all in it.
+  // Frees this container, which a value has made, and everything in it.
   void free_tree() const {
     std::vector<document_walk> pending = {*this};
     while (!pending.empty()) {
@@ -62,13 +62,13 @@ struct detail::document_walk {
       at.for_each_value([&](value& v) {
         if (!v.is_container()) return;
         pending.emplace_back(v);
-        v.head_ = 0;  // not its any more
+        v.head_ = 0;  // `pending` owns the container now
       });
       at.free();
     }
   }
 
-  // Of all containers but this one the block that they lie in, too.
+  // For every container except this one, also visits the block that holds it.
   template <class Visit>
   void visit_blocks(Visit& visit) const {
     for_each_container([&](const document_walk& at) {
@@ -89,7 +89,7 @@ struct detail::document_walk {
   }
 
  private:
-  // The name goes first, for those who still have the address.
+  // Clears the id first: a holder of the old address can then tell that the object is gone.
   void free() const {
     if (list != nullptr) {
       auto* const l = const_cast<basic_list<Memory>*>(list);
@@ -121,14 +121,14 @@ struct element<basic_value<Memory>, Memory> {
                         : detail::hash_word(s.word());
   }
   static std::uint64_t hash_stored(const stored& s) { return hash_of(s.load()); }
-  // Of a value in a container: what is in its containers, the walk visits.
+  // The block of one value; the walk visits the blocks of its containers.
   template <class Visit>
   static void visit_blocks(const stored& s, Visit& visit) {
     if (stored::has_block(s.head_.load())) visit(static_cast<const void*>(s.link_.load()));
   }
 };
 
-// Value.
+// Values.
 
 template <class Memory>
 std::uint64_t basic_value<Memory>::expected(value_kind wanted) const {
@@ -142,7 +142,7 @@ std::uint64_t basic_value<Memory>::expected(value_kind wanted) const {
 template <class Memory>
 std::string basic_value<Memory>::chars(std::uint64_t head) const {
   const char* const from = has_block(head) ? link_.load() : reinterpret_cast<const char*>(this) + 1;
-  detail::validate<Memory>(from, size_in(head));  // before as much is allocated
+  detail::validate<Memory>(from, size_in(head));  // before that many bytes are allocated
   std::string copy(size_in(head), '\0');
   if (!copy.empty()) Memory::load_bytes(copy.data(), from, copy.size());
   return copy;
@@ -165,7 +165,7 @@ void basic_value<Memory>::create_inline(const scalar& s) {
   word_ = words[1];
 }
 
-// The value's own memory may hold anything.
+// The value's own bytes may have any content.
 template <class Memory>
 void basic_value<Memory>::create(const scalar& s) {
   if (!s.is_chars()) {
@@ -181,7 +181,7 @@ void basic_value<Memory>::create(const scalar& s) {
   }
 }
 
-// A text of the same length keeps its block.
+// A text of the same length reuses its block.
 template <class Memory>
 void basic_value<Memory>::assign(const scalar& s) {
   const std::uint64_t head = head_.load();
@@ -271,7 +271,7 @@ result<> basic_value<Memory>::check() const {
   return detail::document_walk<Memory>(*this).check();
 }
 
-// List.
+// Lists.
 
 template <class Memory>
 auto basic_list<Memory>::insert(std::size_t i, const scalar& s) -> value_type& {
@@ -311,9 +311,9 @@ result<> basic_list<Memory>::check() const {
   return detail::document_walk<Memory>(*this).check();
 }
 
-// Dict.
+// Dicts.
 
-// A key's value between its neighbours in the order of insertion.
+// A key's value with pointers to the items before and after it in insertion order.
 template <class Memory>
 struct basic_dict<Memory>::slot {
   using pool_resident = void;
@@ -401,7 +401,7 @@ void basic_dict<Memory>::visit_blocks(Visit&& visit) const {
   detail::document_walk<Memory>(*this).visit_blocks(visit);
 }
 
-// Every item is where its key is looked for, and between its neighbours.
+// Checks that each item is found by its key and linked to its neighbours.
 template <class Memory>
 result<> basic_dict<Memory>::check_shallow() const {
   result<> outcome = map_.check();

@@ -1,10 +1,15 @@
-// How a container holds its keys and values: a storable value in a field, a stele container as
-// itself.
+// How containers store keys and values: a storable value in a field, a stele container as itself.
 //
-// element<T, Memory> names the form in the pool (`stored`), what callers hand in (`view`) and what
-// a load gives (`value`). string.h adds stele::string, which callers see as std::string_view and
-// std::string. Hashes are part of a pool's content: they depend on the bytes alone and never change
-// between builds.
+//   struct point {  // a key: storable, ordered, and without padding, so it has a hash
+//     std::int32_t x, y;
+//     auto operator<=>(const point&) const = default;
+//   };
+//   struct places { using pool_resident = void; stele::hash_map<point, stele::blob<32>> names; };
+//
+// element<T, Memory> names the form in the pool (`stored`), the type of arguments (`view`) and of
+// loaded values (`value`). string.h adds stele::string; its view is std::string_view, its value
+// std::string. Hashes are a part of a pool's content: they depend only on the bytes and never
+// change between builds.
 #pragma once
 
 #include <stele/memory.h>
@@ -21,7 +26,7 @@
 
 namespace stele {
 
-// N bytes as a value. Aligned so that 8 bytes are one word.
+// N bytes as a value. If N is a multiple of 8, it is aligned to words.
 template <std::size_t N>
 struct alignas(N % 8 == 0 ? 8 : 1) blob {
   std::byte bytes[N];
@@ -30,7 +35,7 @@ struct alignas(N % 8 == 0 ? 8 : 1) blob {
 
 namespace detail {
 
-// Multiplication by the golden ratio, folded so that low and high bits are both usable.
+// Multiplication by the golden ratio, folded so that both low and high bits are usable.
 constexpr std::uint64_t hash_word(std::uint64_t x) noexcept {
   x = (x ^ (x >> 32)) * 0x9E3779B97F4A7C15u;
   return x ^ (x >> 32);
@@ -49,9 +54,10 @@ inline std::uint64_t hash_bytes(const void* from, std::size_t size) noexcept {
   return hash_word(std::rotl(hash, 23) ^ word);
 }
 
-// Runs what a container's destructor does: inside destroy(), in a transaction, where loads may end
-// the attempt by an exception. When a constructor throws, its finished members end too: the
-// transaction is rolling back then, and a second exception would end the program, so it is dropped.
+// Runs the body of a container's destructor: inside destroy(), in a transaction, where a load may
+// end the attempt by an exception. If a constructor throws, its finished members are destroyed too.
+// The transaction is rolling back then, and a second exception would end the program, so it is
+// dropped.
 template <class Body>
 void run_destructor(Body&& body) {
   if (std::uncaught_exceptions() == 0) return body();
@@ -72,7 +78,7 @@ inline std::unexpected<error> corrupt_error(std::string what) {
 
 }  // namespace detail
 
-// The hash of a key; specialize it for types whose equal values differ in bytes.
+// The hash of a key. Specialize it for types whose equal values differ in bytes.
 template <class K>
 struct hash {
   static_assert(std::has_unique_object_representations_v<K>,
@@ -88,8 +94,8 @@ struct hash {
 
 template <class T, class Memory>
 struct element {
-  static constexpr bool large =
-      sizeof(T) > 64;  // moved as bytes: a field's by-value calls would copy it twice
+  // Copied as bytes: a field's by-value calls would copy it twice.
+  static constexpr bool large = sizeof(T) > 64;
   using stored = typename Memory::template field<T>;
   using view = std::conditional_t<large, const T&, T>;
   using value = T;
@@ -110,10 +116,10 @@ struct element {
       to.store(v);
     }
   }
-  // `at` is memory of unknown content.
+  // `at`: memory of unknown content.
   static void create(stored* at, const T& v) { assign(*at, v); }
-  // Moves what `from` holds to memory of unknown content, and leaves such memory. Allocates
-  // nothing.
+  // Moves the value of `from` to `to`, memory of unknown content; `from` then has unknown content.
+  // Allocates nothing.
   static void relocate(stored* to, stored& from) { assign(*to, get(from)); }
 
   static bool equal(const stored& s, const T& v) { return get(s) == v; }
@@ -124,7 +130,7 @@ struct element {
   static void visit_blocks(const stored&, Visit&) {}
 };
 
-// A container inside a container: reached by reference, created empty.
+// A container inside a container: accessed by reference, created empty.
 template <class T, class Memory>
   requires requires { typename T::pool_resident; }
 struct element<T, Memory> {
@@ -139,7 +145,7 @@ struct element<T, Memory> {
   }
 };
 
-// What an iterator of a map refers to.
+// The item that a map's iterator refers to.
 template <class K, class V, class Memory>
 struct map_item {
   using pool_resident = void;
@@ -147,7 +153,7 @@ struct map_item {
   using mapped_element = element<V, Memory>;
 
   const typename key_element::stored first;
-  [[no_unique_address]] typename mapped_element::stored second;  // without bytes in sets
+  [[no_unique_address]] typename mapped_element::stored second;  // takes no bytes in sets
 
   map_item(typename key_element::view key, typename mapped_element::view value) : first(key) {
     mapped_element::create(&second, value);
@@ -158,7 +164,7 @@ struct map_item {
   }
 };
 
-// Items of a container from one to another, for a loop.
+// The items of a container from `first` to before `last`, for a loop.
 template <class Iterator>
 struct item_range {
   Iterator first, last;

@@ -1,9 +1,15 @@
-// Errors: whatever input, hardware or a user can cause comes back as a value that says what, where
-// and what to do.
+// Errors are values: they report what input, hardware or a user can cause, with what, where and
+// what to do.
 //
-// Nothing in the library ends the program for such a cause. `failure` carries an error out of a
-// transaction's body (an allocation that does not fit, say); `pool::update` rolls back, catches it
-// and returns the error.
+//   stele::result<int> half(int n) {
+//     if (n % 2 == 0) return n / 2;
+//     return std::unexpected(stele::error{stele::errc::invalid_argument, "half: n is odd"});
+//   }
+//   if (auto h = half(3); !h) std::fprintf(stderr, "%s\n", h.error().message.c_str());
+//
+// No such cause ends the program. `failure` carries an error out of a transaction's body, for
+// example from an allocation that does not fit. `pool::update` catches it, rolls back and returns
+// the error.
 #pragma once
 
 #if __cplusplus < 202100L
@@ -20,23 +26,24 @@
 namespace stele {
 
 enum class errc : std::uint8_t {
-  invalid_argument,  // the call's arguments are off
+  invalid_argument,  // an argument is out of range
   not_found,         // no such file, directory or name
-  exists,            // creating would overwrite
-  permission,        // the operating system refuses
-  read_only,         // a write where only reading is possible
+  exists,            // the file or name exists already
+  permission,        // the operating system denies access
+  read_only,         // a write where only reads are allowed
   in_use,            // another process or handle has the pool open
   not_a_pool,        // the file is no pool (foreign or empty)
   version,           // a pool of another format version
-  corrupt,           // the pool contradicts itself
-  lost,    // committed data that a mechanism which flushes less could not restore after a crash;
-           // nothing is passed as good
-  layout,  // the pool holds another layout name or root
-  full,    // no space left in the pool or on the device
-  io,      // the device or operating system failed
-  unsupported,  // this machine or medium cannot do it
+  corrupt,           // the pool's content is inconsistent
+  // Recovery could not restore committed data, with a mechanism that flushes less than every
+  // commit. Damaged data is never reported as good.
+  lost,
+  layout,       // the pool has another layout name or root
+  full,         // no space left in the pool or on the device
+  io,           // the device or operating system failed
+  unsupported,  // not possible on this machine or medium
   nested,       // a transaction on another pool is running in this thread
-  cancelled,    // the body asked for roll-back
+  cancelled,    // the body asked for a roll-back
   poisoned,     // an earlier I/O error at commit; reopen the pool
 };
 
@@ -51,7 +58,7 @@ struct error {
 template <class T = void>
 using result = std::expected<T, error>;
 
-// Thrown by operations inside a transaction's body; never escapes `pool::update` or `pool::read`.
+// Thrown inside a transaction's body; never leaves `pool::update` or `pool::read`.
 class failure : public std::exception {
  public:
   explicit failure(error e) : error_(std::move(e)) {}
@@ -62,7 +69,7 @@ class failure : public std::exception {
   error error_;
 };
 
-// Rolls the running transaction back; `pool::update` returns errc::cancelled with this message.
+// Rolls back the running transaction; `pool::update` returns errc::cancelled with this message.
 [[noreturn]] void cancel(std::string message);
 
 }  // namespace stele

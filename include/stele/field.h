@@ -1,16 +1,21 @@
-// field<T>: a T that lives in a pool. Loads and stores go to the running transaction.
+// field<T>: a T that lives in a pool. Its loads and stores go to the running transaction.
 //
-// Invariants: a field has the size and alignment of its T (a pointer's is 8 bytes), holds no
-// address, and is never touched by the compiler's own copies: copying a field loads one and stores
-// the other. A pointer is kept as the distance from the field to its target, so a pool maps at any
-// address. The default constructor leaves a field alone; make<T>() gives zeroed memory, so every
-// field of a fresh object is zero or null.
+//   struct node { stele::field<std::uint64_t> key; stele::field<node*> next; };
+//   auto* n = stele::make<node>();  // in an update: all fields are zero or null
+//   n->key = n->key + 1;            // as with an ordinary member
+//   n->next = n;                    // a pointer field takes and gives ordinary pointers
+//   n->next->key += 1;
 //
-// A load or store may end the running attempt of a transaction with an exception (a conflict is
-// retried by pool::update). Do not swallow foreign exceptions in a transaction, and do not access
-// fields in noexcept functions there. Outside a transaction a load reads memory as it is (another
-// thread may be writing it) and a store into a pool ends the program: it would be torn by a crash.
-// A field in ordinary memory is an ordinary variable.
+// Invariants: a field has the size and alignment of its T (a pointer field: 8 bytes) and holds no
+// address. Copying a field loads one and stores the other; the compiler never copies its bytes. A
+// pointer field holds the distance from the field to its target, so a pool can be mapped at any
+// address. The default constructor does not change the field's bytes.
+//
+// A load or store may throw to end the transaction's attempt; pool::update retries it after a
+// conflict. So a body must not swallow unknown exceptions and must not access fields in noexcept
+// functions. Outside a transaction a load reads memory directly, even while another thread writes
+// it, and a store to a pool ends the program, because a crash could tear it. A field in ordinary
+// memory behaves as an ordinary variable.
 #pragma once
 
 #include <stele/access.h>
@@ -21,7 +26,7 @@
 
 namespace stele {
 
-// What a field may hold: bytes that mean the same in another process.
+// What a field may hold: bytes that have the same meaning in another process.
 template <class T>
 concept storable_value =
     std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_reference_v<T> &&
@@ -123,13 +128,13 @@ class field<T*> {
 
  private:
   static constexpr std::int64_t null_distance = 0;
-  static constexpr std::int64_t self_distance =
-      1;  // a field that points at itself; no object starts one byte into a field
+  // A field that points at itself. No object starts one byte into a field, so this value is free.
+  static constexpr std::int64_t self_distance = 1;
   std::int64_t distance_;
 };
 
-// Copies of `size` bytes between pool and ordinary memory, through the running transaction: for
-// runs of bytes that no single field describes. Same rules as field's load and store.
+// Copy `size` bytes between pool and ordinary memory through the running transaction, for byte
+// ranges that no single field describes. The same rules as for a field's load and store.
 inline void load_bytes(void* to, const void* from, std::size_t size) {
   detail::load_range(from, to, size);
 }

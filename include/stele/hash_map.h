@@ -1,20 +1,25 @@
-// hash_map: an unordered map of chained nodes that keep their place, over a bucket array that
-// doubles.
+// hash_map: an unordered map of chained nodes, over a bucket array that doubles. Nodes never move.
 //
-// An insert writes the bucket's word and a new node; an erase writes the bucket's word and, unless
-// the node was first in its chain, its predecessor's link. The bucket's word packs the first node's
-// distance with the chain's length, so there is no counter for transactions to contend for: size()
-// adds up the bucket words. Growing doubles the buckets at once but moves nothing: a new bucket is
-// split off its parent (its number without the top bit) by the first change that meets it, and
-// until then lookups go to the parent. This is the recursive split of Shalev and Shavit
-// ("Split-Ordered Lists", 2006), with nodes that really move in place of their shared list and
-// dummy nodes.
+//   struct stock { using pool_resident = void; stele::hash_map<stele::string, int> counts; };
+//   auto pool = stele::pool<stock>::open("stock.stele", {.create_size = 16 << 20});
+//   auto put = pool->update([](stock& s) { s.counts["bolt"] += 100; });
+//   auto get = pool->read([](const stock& s) { return s.counts.at("bolt").load(); });
+//   if (get) std::printf("%d bolts\n", *get);
 //
-// In the shape of std::unordered_map. Zeroed memory is an empty map. All members belong inside a
-// transaction of the pool that holds the map, changing ones inside an update, and are rolled back
-// with it. References to an item stay valid until it is erased; iterators and entries until the
-// next change of the map, iterators of other items also beyond erase(iterator). Those that may
-// allocate throw failure(errc::full). Costs are expected ones.
+// An insert writes the bucket's word and a new node. An erase writes the bucket's word and, unless
+// the node is first in its chain, its predecessor's link. The bucket's word packs the distance to
+// the first node with the chain's length. So there is no item counter on which transactions would
+// conflict; size() adds up the bucket words. Growth doubles the buckets at once and moves no item.
+// The first change that reaches a new bucket splits it off its parent (the bucket whose number
+// lacks the top bit); until then lookups go to the parent. This is the recursive split of Shalev
+// and Shavit ("Split-Ordered Lists", 2006). Departure: nodes are relinked to the new bucket's
+// chain; there is no shared list and no dummy node.
+//
+// The interface is that of std::unordered_map. Zeroed memory is an empty map. Call members in a
+// transaction of the pool that holds the map, changing members in an update; they are rolled back
+// with it. References to an item are valid until it is erased. Iterators and entries are valid
+// until the next change of the map; iterators of other items survive erase(iterator). Members that
+// may allocate throw failure(errc::full). Costs are expected costs.
 #pragma once
 
 #include <stele/bounded_memory.h>
@@ -49,7 +54,7 @@ class basic_hash_map {
   using const_iterator = basic_iterator<const value_type>;
   class entry;
 
-  basic_hash_map() noexcept = default;  // for zeroed memory: leaves it as it is, an empty map
+  basic_hash_map() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty map
   ~basic_hash_map() noexcept(false) {
     detail::run_destructor([&] { free_blocks(); });
   }
@@ -58,7 +63,7 @@ class basic_hash_map {
 
   // O(buckets): sums the bucket words.
   [[nodiscard]] std::size_t size() const;
-  [[nodiscard]] bool empty() const { return begin() == end(); }  // O(buckets) when empty
+  [[nodiscard]] bool empty() const { return begin() == end(); }  // O(buckets) if empty
   [[nodiscard]] std::size_t bucket_count() const { return sizes{sizes_.load()}.slots(); }
 
   // O(1).
@@ -66,29 +71,29 @@ class basic_hash_map {
   const_iterator find(key_view key) const { return search(key); }
   [[nodiscard]] bool contains(key_view key) const { return find_node(key) != nullptr; }
   [[nodiscard]] std::size_t count(key_view key) const { return contains(key); }
-  // The value of a key; throws failure(errc::not_found) when there is none.
+  // The value of a key. Throws failure(errc::not_found) if the key is not there.
   mapped_stored& at(key_view key) { return node_at(key)->item.second; }
   const mapped_stored& at(key_view key) const { return node_at(key)->item.second; }
-  // The value of a key, which is inserted with a zero value or an empty container when it is not
-  // there.
+  // The value of a key. If the key is not there, inserts it with a zero value or an empty
+  // container.
   mapped_stored& operator[](key_view key) { return try_emplace(key).first->second; }
 
-  // The place of a key, found once, for looking, inserting and erasing there. O(1).
+  // The position of a key, searched once, to test, insert or erase there. O(1).
   entry find_entry(key_view key) { return entry(*this, key); }
 
-  // Inserts unless the key is there: {item, inserted?}. O(1), and O(buckets) zeroed memory when the
-  // buckets double.
+  // Inserts if the key is not there: {item, inserted?}. O(1); when the buckets double, also zeroes
+  // O(buckets) of memory.
   std::pair<iterator, bool> insert(key_view key, mapped_view value);
   std::pair<iterator, bool> insert_or_assign(key_view key, mapped_view value);
-  std::pair<iterator, bool> try_emplace(key_view key);  // a zero value; an empty container
+  std::pair<iterator, bool> try_emplace(key_view key);  // a zero value or empty container
   // The number of items erased, 0 or 1. O(1).
   std::size_t erase(key_view key);
-  // Returns the item behind. O(1).
+  // Returns the next item. O(1).
   iterator erase(const_iterator at);
   // Erases every item and frees every block, the buckets too. O(n + buckets).
   void clear();
-  // Makes room for `count` items, so that inserting them does not double the buckets. On an empty
-  // map, one block of that many buckets, rounded up to a power of two. O(count).
+  // Makes room for `count` items, so that inserting them does not double the buckets. An empty map
+  // gets one block of that many buckets, rounded up to a power of two. O(count).
   void reserve(std::size_t count);
 
   iterator begin() { return first_item<iterator>(); }
@@ -101,19 +106,19 @@ class basic_hash_map {
     for (const auto& item : *this) f(item.first, item.second);
   }
 
-  // Calls visit(const void*) for every allocated block that the map reaches.
+  // Calls visit(const void*) for every allocated block of the map.
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
-  // Errors: corrupt, when an item is not in its key's bucket, a key occurs twice, or a chain's
-  // length is off.
+  // Errors: corrupt, if an item is not in its key's bucket, a key occurs twice, or a chain's length
+  // is wrong.
   [[nodiscard]] result<> check() const;
 
  private:
   static constexpr std::size_t min_buckets = 8;
   static constexpr std::size_t max_segments = 32;
-  static constexpr std::size_t max_chain_length =
-      6;  // from here on an insert looks whether the buckets are too few
-  static constexpr std::size_t load_sample_buckets = 64;  // buckets that such a look samples
+  // An insert that scanned this many nodes checks whether there are too few buckets.
+  static constexpr std::size_t max_chain_length = 6;
+  static constexpr std::size_t load_sample_buckets = 64;  // buckets that this check samples
 
   using sizes = detail::segment_sizes;  // of the buckets
   struct chain {
@@ -124,9 +129,9 @@ class basic_hash_map {
   struct position {
     bucket_head* bucket = nullptr;
     chain nodes;
-    node* before = nullptr;  // in the chain; null: the found node is first
+    node* before = nullptr;  // the node before `found` in the chain; null: `found` is first
     node* found = nullptr;
-    std::size_t nodes_scanned = 0;  // nodes looked at
+    std::size_t nodes_scanned = 0;
   };
 
   static std::size_t parent_of(std::size_t bucket) { return bucket ^ std::bit_floor(bucket); }
@@ -180,16 +185,15 @@ struct basic_hash_map<K, V, Memory>::node {
       : next(nullptr), item(std::forward<Arguments>(arguments)...) {}
 };
 
-// A bucket's word: bits 3 to 47 the distance to the first node in bytes (0: none), bit 0 whether
-// the bucket has been split off its parent, bits 48 to 63 the chain's length, where 65535 stands
-// for that many or more.
+// A bucket's word. Bits 3 to 47: distance to the first node in bytes (0: none). Bit 0: the bucket
+// has been split off its parent. Bits 48 to 63: the chain's length; 65535 means that many or more.
 template <class K, class V, class Memory>
 class basic_hash_map<K, V, Memory>::bucket_head {
   static constexpr std::uint64_t distance_bits = 0x0000'FFFF'FFFF'FFF8;
   static constexpr std::size_t max_length = 65535;
 
  public:
-  [[gnu::always_inline]] chain load() const {  // a chain in registers, not by way of memory
+  [[gnu::always_inline]] chain load() const {  // returned in registers, not through memory
     const std::uint64_t word = word_.load();
     chain c{nullptr, word >> 48, (word & 1) != 0};
     if ((word & distance_bits) == 0) return c;

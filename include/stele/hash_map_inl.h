@@ -1,23 +1,23 @@
-// The members of hash_map; see hash_map.h for what they promise.
+// The members of hash_map; hash_map.h has their contracts.
 #pragma once
 
 namespace stele {
 
-// The place of one key. Valid until the map is changed other than through it.
+// The position of one key. Valid until the map is changed by other means than this entry.
 template <class K, class V, class Memory>
 class basic_hash_map<K, V, Memory>::entry {
  public:
   [[nodiscard]] bool exists() const { return position_.found != nullptr; }
-  value_type& item() const { return position_.found->item; }  // exists()
-  // Inserts the key with this value; not exists().
+  value_type& item() const { return position_.found->item; }  // requires exists()
+  // Inserts the key with this value. Requires !exists().
   value_type& insert(mapped_view value) {
     return map_.insert_node(position_, Memory::template make<node>(key_, value), key_)->item;
   }
-  // Inserts the key with a zero value, or an empty container; not exists().
+  // Inserts the key with a zero value or an empty container. Requires !exists().
   value_type& insert() {
     return map_.insert_node(position_, Memory::template make<node>(key_), key_)->item;
   }
-  // Erases the item; exists(). Ends the entry's use.
+  // Erases the item. Requires exists(). The entry is invalid afterwards.
   void erase() { map_.erase_at(position_); }
 
  private:
@@ -27,11 +27,11 @@ class basic_hash_map<K, V, Memory>::entry {
   iterator at() const { return iterator(map_, position_.found); }
 
   basic_hash_map& map_;
-  std::remove_cvref_t<key_view> key_;  // a text's characters stay the caller's
+  std::remove_cvref_t<key_view> key_;  // a string key is a view of the caller's characters
   position position_;
 };
 
-// Goes over the items bucket by bucket. No node: the end.
+// Visits the items bucket by bucket. A null node is the end.
 template <class K, class V, class Memory>
 template <class Item>
 class basic_hash_map<K, V, Memory>::basic_iterator {
@@ -84,7 +84,7 @@ class basic_hash_map<K, V, Memory>::basic_iterator {
   std::size_t bucket_ = no_bucket;
 };
 
-// Looking.
+// Lookup.
 
 template <class K, class V, class Memory>
 auto basic_hash_map<K, V, Memory>::find_chain(std::uint64_t hash) const -> chain {
@@ -110,7 +110,7 @@ auto basic_hash_map<K, V, Memory>::node_at(key_view key) const -> node* {
   return n != nullptr ? n : (detail::throw_key_not_found(), n);
 }
 
-// The bucket whose chain holds the node now.
+// The bucket whose chain contains the node now.
 template <class K, class V, class Memory>
 std::size_t basic_hash_map<K, V, Memory>::bucket_of(const node* n) const {
   const sizes s{sizes_.load()};
@@ -142,7 +142,7 @@ Iterator basic_hash_map<K, V, Memory>::first_item() const {
   return it;
 }
 
-// Changing.
+// Changes.
 
 template <class K, class V, class Memory>
 auto basic_hash_map<K, V, Memory>::find_position(key_view key) -> position {
@@ -175,7 +175,7 @@ auto basic_hash_map<K, V, Memory>::insert_node(position& p, node* n, key_view ke
   p.found = n;
   if (p.nodes_scanned >= max_chain_length) {
     split_or_grow(keys::hash_of(key) & (bucket_count() - 1));
-    p = find_position(key);  // the chain may have moved
+    p = find_position(key);  // the split may have moved the chain
   }
   return n;
 }
@@ -232,7 +232,7 @@ std::size_t basic_hash_map<K, V, Memory>::erase(key_view key) {
   return 1;
 }
 
-// Splits no bucket, as that would take items out of the iteration's way.
+// Splits no bucket, because a split could move items past the iterator.
 template <class K, class V, class Memory>
 auto basic_hash_map<K, V, Memory>::erase(const_iterator at) -> iterator {
   iterator next(*this, at.node_);
@@ -284,8 +284,8 @@ void basic_hash_map<K, V, Memory>::reserve(std::size_t count) {
   while (bucket_count() < wanted && sizes{sizes_.load()}.segment_count() < max_segments) grow();
 }
 
-// Moves what belongs to `bucket` out of its parent, which may have to be split off its own parent
-// first.
+// Moves the items of `bucket` out of its parent. Splits the parent off its own parent first if
+// needed.
 template <class K, class V, class Memory>
 auto basic_hash_map<K, V, Memory>::split_bucket(sizes s, std::size_t bucket) -> bucket_head* {
   const std::size_t parent = parent_of(bucket);
@@ -307,8 +307,8 @@ auto basic_hash_map<K, V, Memory>::split_bucket(sizes s, std::size_t bucket) -> 
   return to;
 }
 
-// A chain has become long: split off what a past doubling left in it, or else double if the buckets
-// around are as full.
+// Called when a chain has become long. Splits off the buckets that an earlier doubling left in it.
+// If there are none, doubles the buckets if the sampled ones are full too.
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::split_or_grow(std::size_t bucket) {
   const sizes s{sizes_.load()};
@@ -322,13 +322,13 @@ void basic_hash_map<K, V, Memory>::split_or_grow(std::size_t bucket) {
   try {
     grow();
   } catch (const failure& f) {
-    if (f.why().code != errc::full)
-      throw;  // no room to double: the item is in, and long chains are still right
+    // No room to double is not an error: the item is inserted, and a long chain is only slower.
+    if (f.why().code != errc::full) throw;
   }
 }
 
-// Whether the buckets around hold two items each on the mean. A single long chain is a matter of
-// its hash and counts little.
+// Whether the sampled buckets hold two items each on average. One long chain alone comes from its
+// hash values and adds little.
 template <class K, class V, class Memory>
 bool basic_hash_map<K, V, Memory>::is_overloaded(sizes s, std::size_t bucket) const {
   const std::size_t size = std::min(load_sample_buckets, s.slots());
@@ -339,7 +339,7 @@ bool basic_hash_map<K, V, Memory>::is_overloaded(sizes s, std::size_t bucket) co
   return items >= 2 * size;
 }
 
-// Examining.
+// Inspection.
 
 template <class K, class V, class Memory>
 template <class Visit>

@@ -1,15 +1,21 @@
-/* Atomic blocks on a pool: programs compiled with g++ -fgnu-tm (or gcc) and linked with
+/* Atomic blocks on a pool, for programs compiled with g++ (or gcc) -fgnu-tm and linked with
  * libstele_itm instead of libitm.
  *
- * Plain structs with plain pointers live in a pool file; __transaction_atomic { } changes them.
- * When the block has ended, what it did is in the pool for good; when it is cancelled, conflicts or
- * dies, none of it is. The pool is mapped at one address for ever, so pointers stay good; it is an
- * error of open() when that address is not free. Ordinary memory in a block is rolled back and kept
- * apart from other threads' blocks as with libitm, with or without an open pool.
+ *   struct counter { unsigned long n; };
+ *   auto root = stele::itm::open<counter>("counter.stele", {.create_size = 64 << 20});
+ *   if (!root) return std::fprintf(stderr, "%s\n", root.error().message.c_str()), 1;
+ *   counter* const c = *root;
+ *   __transaction_atomic { ++c->n; }  // durable when the block has ended
  *
- * Rules: the pool is touched inside blocks only, and by instrumented code: not in functions
- * declared transaction_pure, and not in a __transaction_relaxed block that calls anything unsafe
- * (gcc compiles such code to ordinary loads and stores). */
+ * Plain structs with plain pointers live in a pool file; __transaction_atomic { } changes them.
+ * When the block has ended, its changes are durable. If it is cancelled, has a conflict or is cut
+ * off by a crash, none of its changes remain. A pool is always mapped at the same address, so
+ * pointers stay valid; open() returns an error if that address is not free. Ordinary memory in a
+ * block is rolled back and isolated from other threads' blocks as with libitm, also without a pool.
+ *
+ * Rules: access the pool only inside blocks and only from instrumented code. Functions declared
+ * transaction_pure are not instrumented, nor is a __transaction_relaxed block that calls an unsafe
+ * function: gcc compiles them to ordinary loads and stores. */
 #pragma once
 
 #include <stddef.h>
@@ -27,20 +33,20 @@ extern "C" {
 #define STELE_ITM_NOTHROW
 #endif
 
-/* For C. Opens the pool at `path` (creates it when create_size is not 0) and gives its root, zeroed
- * when fresh; NULL when that is not possible: stele_itm_error() says why. Close it outside of
- * blocks: 0, or -1. */
+/* For C. Opens the pool at `path` and returns its root. If create_size is not 0, creates a missing
+ * pool first, with a zeroed root. Returns NULL on an error; stele_itm_error() has the message.
+ * stele_itm_close() must be called outside of blocks; it returns 0, or -1 on an error. */
 void* stele_itm_open(const char* path, size_t create_size, size_t root_size) STELE_ITM_NOTHROW;
 int stele_itm_close(void) STELE_ITM_NOTHROW;
-const char* stele_itm_error(void) STELE_ITM_NOTHROW; /* of this thread's last call that failed */
+const char* stele_itm_error(void) STELE_ITM_NOTHROW; /* of this thread's last failed call */
 
-/* The open pool's root, or NULL. Anywhere. */
+/* The open pool's root, or NULL. May be called inside and outside of blocks. */
 void* stele_itm_root(void) STELE_ITM_NOTHROW STELE_ITM_PURE;
-/* In a block: zeroed memory in the pool that exists exactly if the block commits, 16-aligned; NULL
- * when it does not fit, or no pool is open. */
+/* In a block: zeroed memory in the pool, aligned to 16 bytes, allocated only if the block commits.
+ * NULL if there is no room or no pool is open. */
 void* stele_itm_malloc(size_t size_bytes) STELE_ITM_NOTHROW STELE_ITM_PURE;
-/* In a block: frees it if the block commits. free() and delete do the same for objects in the pool.
- */
+/* In a block: frees the object if the block commits. free() and delete do the same for objects in
+ * the pool. */
 void stele_itm_free(void* object) STELE_ITM_NOTHROW STELE_ITM_PURE;
 
 #ifdef __cplusplus
@@ -57,11 +63,11 @@ void stele_itm_free(void* object) STELE_ITM_NOTHROW STELE_ITM_PURE;
 
 namespace stele::itm {
 
-// What may live in a pool: no virtual functions (their tables move), no owner of memory elsewhere.
-// Not thread-safe against each other: open and close, which wait until no block runs and keep new
-// ones waiting. One pool at a time. Errors of open: those of pool<Root>::open; unsupported when the
-// pool's address is not free; in_use when one is open here. Of the options, policy must be stm and
-// map_at is the library's; the layout's name gets the prefix "itm".
+// A type in a pool has no virtual functions (their tables move) and owns no memory outside the
+// pool. open and close are not thread-safe with each other; they wait for running blocks, and new
+// blocks wait for them. One pool at a time. Errors of open: those of pool<Root>::open; unsupported,
+// if the pool's address is not free; in_use, if this process has a pool open. Options: policy must
+// be stm, the library sets map_at, and the layout's name gets the prefix "itm".
 [[nodiscard]] result<void*> open_root(const std::string& path, pool_options options,
                                       std::size_t root_size);
 [[nodiscard]] result<> close();
@@ -85,20 +91,20 @@ STELE_ITM_PURE Root* root() noexcept {
   return static_cast<Root*>(stele_itm_root());
 }
 
-// An error that leaves a block no way on: the pool is full when it commits, or the medium has
-// failed. The block has been rolled back. The handler may end the program, or return to have the
-// block run again (having freed space, say). The first one prints the error's sentence and ends the
-// program. Returns the handler before; null is the first one.
+// Called on an error after which a block cannot go on: the pool is full at commit, or the medium
+// has failed. The block has been rolled back. If the handler returns, the block runs again, for
+// example after the handler has freed space. The default handler prints the error's message and
+// ends the program. on_failure returns the previous handler; null stands for the default handler.
 using failure_handler = void (*)(const error&);
 failure_handler on_failure(failure_handler handler) noexcept;
 
-// In a block: zeroed memory in the pool. Throws stele::failure when it does not fit; a block that
-// this leaves is rolled back (other exceptions commit the blocks that they leave, as gcc has it). A
-// nested block that contains no __transaction_cancel is part of the block around it also in that.
+// In a block: zeroed memory in the pool. Throws stele::failure if there is no room. A failure that
+// leaves a block rolls it back; gcc commits a block that any other exception leaves. In this too, a
+// nested block without __transaction_cancel is a part of the block around it.
 STELE_ITM_PURE void* allocate(std::size_t size_bytes, std::size_t alignment);
 STELE_ITM_PURE void deallocate(void* object);
 
-// A new T in the pool; zeroed, then constructed when there are arguments or a constructor.
+// A new T in the pool: zeroed, then constructed if there are arguments or T has a constructor.
 template <class T, class... Arguments>
 __attribute__((transaction_safe)) T* make(Arguments... arguments) {
   static_assert(
@@ -111,7 +117,7 @@ __attribute__((transaction_safe)) T* make(Arguments... arguments) {
     return ::new (memory) T(arguments...);
 }
 
-// `count` zeroed Ts side by side.
+// `count` zeroed Ts in a row.
 template <class T>
 __attribute__((transaction_safe)) T* make_array(std::size_t count) {
   static_assert(std::is_trivially_default_constructible_v<T>,
@@ -121,7 +127,7 @@ __attribute__((transaction_safe)) T* make_array(std::size_t count) {
       alignof(T)));
 }
 
-// Null is nothing. The memory is free when the block has committed.
+// Destroys the object; null does nothing. Its memory is free when the block has committed.
 template <class T>
 __attribute__((transaction_safe)) void destroy(T* object) {
   if (object == nullptr) return;

@@ -1,18 +1,24 @@
-// kv: an embedded key-value store in a pool file: byte strings by key, in key order, changed by
-// ACID transactions.
+// kv: an embedded key-value store in a pool file: byte strings in key order, changed by ACID
+// transactions. Start with open(), put() and get().
 //
-// Start with open(), put() and get(). Keys are 1 to 65,536 bytes, values 0 to 2^30 bytes as the
-// pool has room, both of any content; the order is that of the bytes, unsigned, a prefix before
-// what it begins. Every call below is a transaction of its own, or part of the running one when
-// called inside update() or read() of the same store. What an acknowledged change survives is the
-// pool's durability in force. A call that returns an error has changed nothing.
+//   auto store = stele::kv::open("store.stele", {.create_size = 64 << 20});
+//   if (!store) return std::fprintf(stderr, "%s\n", store.error().message.c_str()), 1;
+//   if (auto put = store->put("city/bern", "133883"); !put) return 1;  // durable on return
+//   auto found = store->get("city/bern");
+//   if (found && *found) std::printf("%s\n", (*found)->c_str());
 //
-// How it lies in the pool: docs/format/kv.md. There is no counter of items that all puts would
-// contend for: size() counts.
+// Keys have 1 to 65,536 bytes, values 0 to 2^30 bytes if the pool has room; both may contain any
+// bytes. Keys are ordered as unsigned bytes; a prefix comes before the longer key. Each call below
+// is a transaction of its own. Called inside update() or read() of the same store, it is part of
+// that transaction. An acknowledged change survives what the pool's durability in force covers. A
+// call that returns an error has changed nothing.
 //
-// Thread safety: any number of threads at once, except move, close() and destruction; under
-// concurrency::external the caller locks. Puts of different keys hardly ever conflict; those that
-// do are repeated inside the call.
+// The layout on media is in docs/format/kv.md. There is no item counter, because all puts would
+// conflict on it; size() counts.
+//
+// Thread safety: any number of threads at once, except for move, close() and destruction. Under
+// concurrency::external the caller locks. Puts of different keys rarely conflict; a conflict is
+// retried inside the call.
 #pragma once
 
 #include <stele/pool.h>
@@ -41,8 +47,8 @@ class kv {
   static constexpr std::size_t max_value_bytes = std::size_t{1} << 30;
   static constexpr std::string_view layout = "stele.kv";
 
-  // What is called on items in key order; false ends the walk. Key and value are copies that end
-  // with the call.
+  // Called on items in key order; returning false ends the walk. Key and value are copies, valid
+  // during the call.
   using visit = std::function<bool(std::string_view key, std::string_view value)>;
   class view;
   class changes;
@@ -50,50 +56,49 @@ class kv {
   class cursor;
 
   // Opens the store at `path`, or creates it as pool<Root>::open does. options.layout must be empty
-  // or `layout`. Errors: those of pool<Root>::open; layout, when the pool holds something else;
-  // version, when its store is of another version.
+  // or `layout`. Errors: those of pool<Root>::open; layout, if the pool holds other data; version,
+  // if the store has another version.
   [[nodiscard]] static result<kv> open(const std::string& path, const pool_options& options = {});
 
   kv(kv&&) noexcept;
   kv& operator=(kv&&) noexcept;
-  ~kv();  // close(), and drops the error
+  ~kv();  // close(); drops the error
 
-  // Inserts or overwrites. Errors: invalid_argument for sizes beyond those above; full.
+  // Inserts or overwrites. Errors: invalid_argument for sizes beyond the limits above; full.
   [[nodiscard]] result<> put(std::string_view key, std::string_view value,
                              durability d = durability::durable);
-  // Whether there was such a key. Works in a full pool.
+  // Returns whether the key was there. Works in a full pool.
   [[nodiscard]] result<bool> erase(std::string_view key, durability d = durability::durable);
-  // A key that no item can have is not there. The second form reuses the memory of `into`, which a
-  // key that is not there leaves alone.
+  // A key of an invalid size is not found. The second form reuses the memory of `into` and leaves
+  // `into` unchanged if the key is not found.
   [[nodiscard]] result<std::optional<std::string>> get(std::string_view key) const;
   [[nodiscard]] result<bool> get(std::string_view key, std::string& into) const;
   [[nodiscard]] result<bool> contains(std::string_view key) const;
-  // All of the batch, in its order, or nothing.
+  // Applies the whole batch in its order, or nothing.
   [[nodiscard]] result<> write(const batch& b, durability d = durability::durable);
 
-  // Runs body(changes&) as one transaction, as pool<Root>::update does: it may run several times;
-  // an error it returns or a failure it throws rolls back.
+  // Runs body(changes&) as one transaction, as pool<Root>::update does: the body may run several
+  // times; if it returns an error or throws a failure, everything is rolled back.
   template <class Body>
   [[nodiscard]] auto update(Body&& body, durability d = durability::durable);
-  // Runs body(const view&) on one state of the store; nothing of a concurrent change is seen. It
+  // Runs body(const view&) on one state of the store; concurrent changes are not visible. The body
   // may run several times.
   template <class Body>
   [[nodiscard]] auto read(Body&& body) const;
 
-  // Items with from <= key < to in key order, at most `limit`, all of one state. An empty `to` has
-  // no bound.
+  // At most `limit` items with from <= key < to, in key order, all of one state. An empty `to`
+  // means no bound.
   [[nodiscard]] result<std::vector<kv_item>> range(std::string_view from, std::string_view to,
                                                    std::size_t limit) const;
-  // Goes over the items with from <= key < to outside of any transaction; see cursor.
+  // Visits the items with from <= key < to outside of any transaction; see cursor.
   cursor walk(std::string_view from = {}, std::string_view to = {}) const;
 
-  // Counts the items of one state. Time goes with their number.
+  // Counts the items of one state. O(items).
   [[nodiscard]] result<std::size_t> size() const;
-  // Errors: corrupt, when the indexes and the items of the store contradict each other. Time goes
-  // with the store's size.
+  // Errors: corrupt, if the indexes and items of the store are inconsistent. O(size of the store).
   [[nodiscard]] result<> check() const;
 
-  // As pool<Root> has them.
+  // As in pool<Root>.
   [[nodiscard]] result<> backup(const std::string& path, const progress& report = {});
   [[nodiscard]] result<> grow(std::size_t size_bytes);
   [[nodiscard]] result<> sync();
@@ -104,12 +109,11 @@ class kv {
   std::string mechanism() const;
   [[nodiscard]] result<> close();
 
-  // For tools that open pools in ways of their own: a store over a handle whose root has
-  // root_size() bytes.
+  // For tools that open pools themselves: a store over a handle whose root has root_size() bytes.
   static std::size_t root_size() noexcept;
   [[nodiscard]] static result<kv> from_handle(detail::pool_handle handle);
   detail::runtime& core() const noexcept;
-  // Calls f(block) for every allocated block that the store reaches. Inside read() or update().
+  // Calls f(block) for every allocated block of the store. Requires a running read() or update().
   void visit_blocks(const std::function<void(const void*)>& f) const;
 
  private:
@@ -117,22 +121,22 @@ class kv {
   std::unique_ptr<state> state_;
 };
 
-// The store inside a transaction: in kv::read, and in kv::update, where it shows what the
-// transaction has changed so far. May throw failure; do not swallow foreign exceptions (field.h).
-// Valid until the body ends.
+// The store inside a transaction: in kv::read, and in kv::update, where it includes the changes so
+// far. Members may throw failure; do not swallow unknown exceptions (field.h). Valid until the body
+// ends.
 class kv::view {
  public:
   [[nodiscard]] std::optional<std::string> get(std::string_view key) const;
   bool get(std::string_view key, std::string& into) const;  // as kv::get
   [[nodiscard]] bool contains(std::string_view key) const;
-  // f on the items with from <= key < to, in key order, until it returns false; an empty `to` has
-  // no bound. f must not change the store.
+  // Calls f on the items with from <= key < to in key order until f returns false. An empty `to`
+  // means no bound. f must not change the store.
   void for_each(std::string_view from, std::string_view to, const visit& f) const;
-  // The first item with a key not less than `from`, the last one of all; nothing, when there is
-  // none.
+  // first: the first item with a key not less than `from`. last: the last item of the store. Empty
+  // if there is none.
   [[nodiscard]] std::optional<kv_item> first(std::string_view from = {}) const;
   [[nodiscard]] std::optional<kv_item> last() const;
-  [[nodiscard]] std::size_t size() const;  // counts
+  [[nodiscard]] std::size_t size() const;  // O(items)
 
  protected:
   friend class kv;
@@ -140,7 +144,8 @@ class kv::view {
   state& state_;
 };
 
-// Throws failure: invalid_argument for sizes that kv does not take, full.
+// The store inside kv::update. Members throw failure: invalid_argument for sizes beyond kv's
+// limits, full.
 class kv::changes : public kv::view {
  public:
   void put(std::string_view key, std::string_view value);
@@ -151,7 +156,8 @@ class kv::changes : public kv::view {
   using view::view;
 };
 
-// Changes gathered in ordinary memory, for kv::write. Later ones of a key win. Not thread-safe.
+// Changes collected in ordinary memory, for kv::write. For one key the last change wins. Not
+// thread-safe.
 class kv::batch {
  public:
   void put(std::string_view key, std::string_view value);
@@ -170,17 +176,17 @@ class kv::batch {
   std::string bytes_;  // keys and values in order
 };
 
-// Reads items in key order, a page at a time, each page in a read transaction of its own: the items
-// of a page are of one state, a later page may be of a later state. An item that is there all the
-// time is met exactly once, whatever else changes; no key is met twice; a change behind the cursor
-// is not seen. It holds no lock and no part of the pool between calls. Not thread-safe; the store
+// Reads items in key order, one page at a time, each page in its own read transaction. The items of
+// a page are of one state; the next page may be of a later state. An item that exists the whole
+// time is visited exactly once. No key is visited twice. A change at a key already passed is not
+// seen. The cursor holds no lock and no part of the pool between calls. Not thread-safe; the store
 // must outlive it.
 class kv::cursor {
  public:
-  // Goes to the next item, the first one at first. False: there is none, now and later. Errors:
-  // those of kv::read.
+  // Moves to the next item; the first call moves to the first item. Returns false at the end, and
+  // on every later call. Errors: those of kv::read.
   [[nodiscard]] result<bool> next();
-  // Of the item that next() went to.
+  // The current item.
   const std::string& key() const { return page_[at_].key; }
   const std::string& value() const { return page_[at_].value; }
 
@@ -190,13 +196,12 @@ class kv::cursor {
       : state_(&s), from_(from), to_(to) {}
   [[nodiscard]] result<> load_page();
 
-  static constexpr std::size_t page_items = 256,
-                               page_bytes = std::size_t{1}
-                                            << 18;  // a page ends with the first that is reached
+  // A page ends at the first of these limits that it reaches.
+  static constexpr std::size_t page_items = 256, page_bytes = std::size_t{1} << 18;
   const state* state_;
-  std::string from_, to_;  // what the next page begins with
+  std::string from_, to_;  // start of the next page; end of the walk
   std::vector<kv_item> page_;
-  std::size_t at_ = 0, count_ = 0;  // items of page_ in use
+  std::size_t at_ = 0, count_ = 0;  // current item; number of items of page_ in use
   bool begun_ = false, ended_ = false;
 };
 

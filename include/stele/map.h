@@ -1,18 +1,24 @@
-// map: an ordered map as a red-black tree, in the shape of std::map.
+// map: an ordered map as a red-black tree, with the interface of std::map.
+//
+//   struct book { using pool_resident = void; stele::map<stele::string, std::uint64_t> pages; };
+//   auto pool = stele::pool<book>::open("book.stele", {.create_size = 16 << 20});
+//   auto put = pool->update([](book& b) { b.pages["preface"] = 7; b.pages.erase("index"); });
+//   auto get = pool->read([](const book& b) { return b.pages.at("preface").load(); });
+//   if (get) std::printf("page %lu\n", *get);
 //
 // After Guibas and Sedgewick ("A Dichromatic Framework for Balanced Trees", 1978), with the case
-// analysis of Cormen et al. (Introduction to Algorithms, chapter 13). Two departures, both to write
-// fewer words and touch fewer lines: a node's colour is a bit of the link that leads to it, so
-// looking at or changing the colours of two siblings touches only their parent; and there are no
-// parent links (a change remembers its path), so a rotation writes three words. A null link is
-// black, and so is the link to the root; below a red link both links are black; every way from the
-// root to a null link crosses the same number of black links.
+// analysis of Cormen et al. (Introduction to Algorithms, chapter 13). Two departures write fewer
+// words and touch fewer lines. A node's colour is a bit of the link to the node, so reading or
+// changing the colours of two siblings touches only their parent. There are no parent links (a
+// change remembers its path), so a rotation writes three words. Invariants: a null link is black;
+// the link to the root is black; below a red link both links are black; every path from the root to
+// a null link has the same number of black links.
 //
-// Keys are ordered by <=>. Zeroed memory is an empty map. All members belong inside a transaction
-// of the pool that holds the map, changing ones inside an update, and are rolled back with it.
-// References and iterators stay valid until their item is erased; entries until the next change of
-// the map. Those that allocate throw failure(errc::full). There is no counter of items, as every
-// insert and erase would contend for it: size() counts.
+// Keys are ordered by <=>. Zeroed memory is an empty map. Call members in a transaction of the pool
+// that holds the map, changing members in an update; they are rolled back with it. References and
+// iterators are valid until their item is erased, entries until the next change of the map. Members
+// that allocate throw failure(errc::full). There is no item counter, because every insert and erase
+// would conflict on it; size() counts.
 #pragma once
 
 #include <stele/element.h>
@@ -45,7 +51,7 @@ class basic_map {
   using const_iterator = basic_iterator<const value_type>;
   class entry;
 
-  basic_map() noexcept = default;  // for zeroed memory: leaves it as it is, an empty map
+  basic_map() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty map
   ~basic_map() noexcept(false) {
     detail::run_destructor([&] { free_blocks(root_.load().to); });
   }
@@ -55,20 +61,20 @@ class basic_map {
   [[nodiscard]] std::size_t size() const;  // O(n)
   [[nodiscard]] bool empty() const { return root_.load().to == nullptr; }
 
-  // O(log n), as are all that follow unless they say otherwise.
+  // O(log n), as are all members below that name no cost.
   iterator find(key_view key) { return iterator(*this, find_node(key)); }
   const_iterator find(key_view key) const { return const_iterator(*this, find_node(key)); }
   [[nodiscard]] bool contains(key_view key) const { return find_node(key) != nullptr; }
   [[nodiscard]] std::size_t count(key_view key) const { return contains(key); }
-  // The first item whose key is not less than / is greater than `key`.
+  // lower_bound: the first item with a key not less than `key`. upper_bound: greater than `key`.
   iterator lower_bound(key_view key) { return iterator(*this, bound(key, false)); }
   const_iterator lower_bound(key_view key) const {
     return const_iterator(*this, bound(key, false));
   }
   iterator upper_bound(key_view key) { return iterator(*this, bound(key, true)); }
   const_iterator upper_bound(key_view key) const { return const_iterator(*this, bound(key, true)); }
-  // The items whose keys are not less than `from` and less than `to`: for (auto& [key, value] :
-  // m.range("a", "b")).
+  // The items with from <= key < to, for a loop:
+  //   for (auto& [key, value] : m.range("a", "b"))
   item_range<iterator> range(key_view from, key_view to) {
     return {lower_bound(from), lower_bound(std::max(from, to))};
   }
@@ -76,26 +82,26 @@ class basic_map {
     return {lower_bound(from), lower_bound(std::max(from, to))};
   }
 
-  // The value of a key; throws failure(errc::not_found) when there is none.
+  // The value of a key. Throws failure(errc::not_found) if the key is not there.
   mapped_stored& at(key_view key) { return node_at(key)->item.second; }
   const mapped_stored& at(key_view key) const { return node_at(key)->item.second; }
-  // The value of a key, which is inserted with a zero value or an empty container when it is not
-  // there.
+  // The value of a key. If the key is not there, inserts it with a zero value or an empty
+  // container.
   mapped_stored& operator[](key_view key) { return try_emplace(key).first->second; }
 
-  // The place of a key, found once, for looking, inserting and erasing there.
+  // The position of a key, searched once, to test, insert or erase there.
   entry find_entry(key_view key) { return entry(*this, key); }
 
-  // Inserts unless the key is there: {item, inserted?}.
+  // Inserts if the key is not there: {item, inserted?}.
   std::pair<iterator, bool> insert(key_view key, mapped_view value);
   std::pair<iterator, bool> insert_or_assign(key_view key, mapped_view value);
-  std::pair<iterator, bool> try_emplace(key_view key);  // a zero value; an empty container
+  std::pair<iterator, bool> try_emplace(key_view key);  // a zero value or empty container
   std::size_t erase(key_view key);                      // the number of items erased, 0 or 1
-  iterator erase(const_iterator at);  // returns the item behind; m.erase(m.begin()) takes the least
-  void clear();                       // O(n); frees every block
+  iterator erase(const_iterator at);                    // returns the next item
+  void clear();                                         // O(n); frees every block
 
-  // In key order, and against it from the end. A step costs O(log n) at most; going over all n
-  // items with for_each costs O(n).
+  // In key order; backwards from rbegin(). One step costs at most O(log n); for_each over all n
+  // items costs O(n).
   iterator begin() { return iterator(*this, outermost(root_.load().to, 0)); }
   const_iterator begin() const { return const_iterator(*this, outermost(root_.load().to, 0)); }
   iterator end() { return iterator(*this, nullptr); }
@@ -111,33 +117,33 @@ class basic_map {
     in_order(root_.load().to, call);
   }
 
-  // Calls visit(const void*) for every allocated block that the map reaches.
+  // Calls visit(const void*) for every allocated block of the map.
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
-  // Errors: corrupt, when order, colours or black heights are not as above.
+  // Errors: corrupt, if key order, colours or black heights break an invariant.
   [[nodiscard]] result<> check() const;
 
  private:
-  static constexpr std::size_t max_height =
-      96;  // twice the logarithm of the number of nodes a pool can hold
+  // Twice the logarithm of the number of nodes that a pool can hold.
+  static constexpr std::size_t max_height = 96;
 
   struct link_value {
     node* to = nullptr;
     bool red = false;
   };
   struct step {
-    link* at;  // the link followed,
-    node* to;  // and what it held
+    link* at;  // the link that was followed
+    node* to;  // the content of that link
     bool red;
   };
   struct path {
     step steps[max_height];
-    std::size_t
-        last;  // the step that leads to the key's node, or to the null link where it belongs
+    // Index of the step to the key's node, or to the null link where the key belongs.
+    std::size_t last;
     bool found;
   };
   struct check_state {
-    const node* before = nullptr;  // the last node met in order
+    const node* before = nullptr;  // the last node visited in key order
     std::size_t black_height = 0;
     std::size_t height = 0;
   };
@@ -169,7 +175,7 @@ class basic_map {
 template <class K, class V>
 using map = basic_map<K, V, pool_memory>;
 
-// The distance to a node in bytes, plus 1 when the node is red; 0: none.
+// The distance to a node in bytes, plus 1 if the node is red; 0: no node.
 template <class K, class V, class Memory>
 class basic_map<K, V, Memory>::link {
  public:
@@ -195,7 +201,7 @@ class basic_map<K, V, Memory>::link {
 template <class K, class V, class Memory>
 struct basic_map<K, V, Memory>::node {
   using pool_resident = void;
-  link child[2];  // 0: lesser keys, 1: greater ones
+  link child[2];  // 0: lesser keys, 1: greater keys
   value_type item;
 
   template <class... Arguments>

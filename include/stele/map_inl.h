@@ -1,21 +1,22 @@
-// The members of map; see map.h for what they promise.
+// The members of map; map.h has their contracts.
 #pragma once
 
 namespace stele {
 
-// The place of one key. Valid until the map is changed other than through it.
+// The position of one key. Valid until the map is changed by other means than this entry.
 template <class K, class V, class Memory>
 class basic_map<K, V, Memory>::entry {
  public:
   [[nodiscard]] bool exists() const { return path_.found; }
-  value_type& item() const { return path_.steps[path_.last].to->item; }  // exists()
-  // Inserts the key with this value; not exists(). Ends the entry's use, as do those below.
+  value_type& item() const { return path_.steps[path_.last].to->item; }  // requires exists()
+  // Inserts the key with this value. Requires !exists(). The entry is invalid afterwards, as after
+  // the members below.
   value_type& insert(mapped_view value) {
     return map_.insert_node(path_, Memory::template make<node>(key_, value))->item;
   }
-  // Inserts the key with a zero value, or an empty container; not exists().
+  // Inserts the key with a zero value or an empty container. Requires !exists().
   value_type& insert() { return map_.insert_node(path_, Memory::template make<node>(key_))->item; }
-  // Erases the item; exists().
+  // Erases the item. Requires exists().
   void erase() { map_.erase_at(path_); }
 
  private:
@@ -23,12 +24,12 @@ class basic_map<K, V, Memory>::entry {
   entry(basic_map& map, key_view key) : map_(map), key_(key) { map.find_path(key, path_); }
 
   basic_map& map_;
-  std::remove_cvref_t<key_view> key_;  // a text's characters stay the caller's
+  std::remove_cvref_t<key_view> key_;  // a string key is a view of the caller's characters
   path path_;
 };
 
-// Goes over the items in key order; the way to the next is searched from the root where the node
-// has none. No node: the end.
+// Visits the items in key order. Where a node has no child on that side, the next node is searched
+// from the root. A null node is the end.
 template <class K, class V, class Memory>
 template <class Item>
 class basic_map<K, V, Memory>::basic_iterator {
@@ -75,7 +76,7 @@ class basic_map<K, V, Memory>::basic_iterator {
   node* node_ = nullptr;
 };
 
-// Looking.
+// Lookup.
 
 template <class K, class V, class Memory>
 auto basic_map<K, V, Memory>::find_node(key_view key) const -> node* {
@@ -113,7 +114,7 @@ auto basic_map<K, V, Memory>::outermost(node* n, std::size_t side) -> node* {
   return n;
 }
 
-// The node next to n in key order: behind it (side 1) or in front of it (side 0), or null.
+// The next node after n in key order (side 1) or before it (side 0), or null.
 template <class K, class V, class Memory>
 auto basic_map<K, V, Memory>::neighbour(const node* n, std::size_t side) const -> node* {
   if (node* const below = n->child[side].load().to) return outermost(below, 1 - side);
@@ -170,8 +171,8 @@ auto basic_map<K, V, Memory>::insert_node(path& p, node* n) -> node* {
   return n;
 }
 
-// Puts the child of n on `side` in n's place, which `top` leads to, and n below it: a rotation.
-// Colours as told.
+// Rotation: the child of n on `side` takes the place of n under `top`, and n becomes its child. The
+// arguments give the new colours.
 template <class K, class V, class Memory>
 void basic_map<K, V, Memory>::rotate(link& top, node* n, std::size_t side, bool top_red,
                                      bool below_red) {
@@ -181,8 +182,8 @@ void basic_map<K, V, Memory>::rotate(link& top, node* n, std::size_t side, bool 
   top.store(child, top_red);
 }
 
-// Puts the inner child of n's child on `side` in n's place, and both, coloured as told, below it: a
-// double rotation.
+// Double rotation: the inner child of n's child on `side` takes the place of n. n and that child
+// become its children. The arguments give the new colours.
 template <class K, class V, class Memory>
 void basic_map<K, V, Memory>::rotate_double(link& top, node* n, std::size_t side, bool top_red,
                                             bool below_red) {
@@ -195,7 +196,8 @@ void basic_map<K, V, Memory>::rotate_double(link& top, node* n, std::size_t side
   top.store(inner, top_red);
 }
 
-// Step i is red; where the step before is too, recolours upwards and rotates once.
+// Step i is red. While the step before it is red too, recolours upwards; ends with at most one
+// rotation.
 template <class K, class V, class Memory>
 void basic_map<K, V, Memory>::fix_double_red(path& p, std::size_t i) {
   for (; i >= 2 && p.steps[i - 1].red; i -= 2) {
@@ -219,8 +221,8 @@ void basic_map<K, V, Memory>::fix_double_red(path& p, std::size_t i) {
 
 // Erasing.
 
-// Extends the path, which ends at a node with two children, to the node's successor. Returns its
-// step.
+// Extends the path, which ends at a node with two children, to the node's successor. Returns the
+// successor's step.
 template <class K, class V, class Memory>
 std::size_t basic_map<K, V, Memory>::extend_to_successor(path& p, link_value greater) {
   std::size_t i = p.last + 1;
@@ -233,8 +235,8 @@ std::size_t basic_map<K, V, Memory>::extend_to_successor(path& p, link_value gre
   }
 }
 
-// Puts the successor, whose own place is taken from it later, in the place of the node at the
-// path's end.
+// Puts the successor in the place of the node at the path's end. The caller later unlinks the
+// successor from its old place.
 template <class K, class V, class Memory>
 void basic_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successor,
                                                    link_value lesser, link_value greater) {
@@ -247,7 +249,7 @@ void basic_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successo
   p.steps[p.last + 1].at = &n->child[1];
 }
 
-// Unlinks the node at the path's end. One with two children gives its place to its successor; nodes
+// Unlinks the node at the path's end. If it has two children, its successor takes its place; nodes
 // are never copied.
 template <class K, class V, class Memory>
 void basic_map<K, V, Memory>::erase_at(path& p) {
@@ -255,19 +257,19 @@ void basic_map<K, V, Memory>::erase_at(path& p) {
   const link_value lesser = gone->child[0].load();
   const link_value greater = gone->child[1].load();
   const bool two = lesser.to != nullptr && greater.to != nullptr;
-  const std::size_t end =
-      two ? extend_to_successor(p, greater) : p.last;  // the step that leaves the shape of the tree
+  // The step that is removed from the tree.
+  const std::size_t end = two ? extend_to_successor(p, greater) : p.last;
   const link_value rest = two                    ? p.steps[end].to->child[1].load()
                           : lesser.to != nullptr ? lesser
                                                  : greater;
   if (two) replace_by_successor(p, end, lesser, greater);
-  const bool in_place = end == p.last + 1 && !rest.red;   // the successor has kept its right link
-  if (!in_place) p.steps[end].at->store(rest.to, false);  // a red rest makes up for a lost black
+  const bool in_place = end == p.last + 1 && !rest.red;   // the successor keeps its right link
+  if (!in_place) p.steps[end].at->store(rest.to, false);  // red becomes the missing black
   if (!p.steps[end].red && !rest.red) fix_missing_black(p, end);
   Memory::destroy(gone);
 }
 
-// Every way through step i crosses one black link too few.
+// Every path through step i has one black link too few.
 template <class K, class V, class Memory>
 void basic_map<K, V, Memory>::fix_missing_black(path& p, std::size_t i) {
   while (i > 0) {
@@ -275,7 +277,7 @@ void basic_map<K, V, Memory>::fix_missing_black(path& p, std::size_t i) {
     node* const parent = top.to;
     const std::size_t side = p.steps[i].at == &parent->child[0];  // the sibling's
     const link_value sibling = parent->child[side].load();
-    if (sibling.red) {  // raise it: then the sibling is one of its children, so black
+    if (sibling.red) {  // rotate; the new sibling was its child, so it is black
       rotate(*top.at, parent, side, false, true);
       top.to = sibling.to;
       p.steps[i + 1].at = p.steps[i].at;
@@ -325,7 +327,7 @@ auto basic_map<K, V, Memory>::erase(const_iterator at) -> iterator {
   return next;
 }
 
-// The shapes of the standard's maps.
+// The interface of std::map.
 
 template <class K, class V, class Memory>
 auto basic_map<K, V, Memory>::insert(key_view key, mapped_view value) -> std::pair<iterator, bool> {
@@ -351,7 +353,7 @@ auto basic_map<K, V, Memory>::try_emplace(key_view key) -> std::pair<iterator, b
   return {iterator(*this, insert_node(p, Memory::template make<node>(key))), true};
 }
 
-// Examining.
+// Inspection.
 
 template <class K, class V, class Memory>
 template <class Visit>

@@ -1,13 +1,19 @@
-// Where a container's memory comes from: pool_memory (the pool of the running transaction) or
-// plain_memory (new and delete).
+// Memory policies of containers: pool_memory (the pool of the running transaction) and plain_memory
+// (new and delete).
 //
-// A container is a template over one of these, so the very same code runs on a pool and, as a twin
-// for ceilings and property tests, on ordinary memory. Invariants that a policy gives its
-// container: make_array() and make() without arguments return zeroed memory; field<T> is the only
-// way to a value, load_bytes and store_bytes the only way to runs of bytes; destroy() may load
-// fields. pool_memory's functions belong inside an update; on lack of space they throw
-// failure(errc::full), and what the transaction did is rolled back with it. plain_memory throws
-// std::bad_alloc. A third one, which places by lines, is in coalescing.h.
+//   stele::basic_vector<int, stele::plain_memory> plain{};  // <stele/vector.h>, ordinary memory
+//   plain.push_back(42);
+//   struct root { using pool_resident = void; stele::basic_vector<int, stele::pool_memory> v; };
+//   auto pool = stele::pool<root>::open("vector.stele", {.create_size = 16 << 20});
+//   auto put = pool->update([](root& r) { r.v.push_back(42); });  // the same code, in a pool
+//
+// A container is a template over a policy, so the same code runs on a pool and on ordinary memory,
+// where it serves for upper bounds of speed and for property tests. A policy guarantees:
+// make_array() and make() without arguments return zeroed memory; values are accessed only through
+// field<T>, byte ranges only through load_bytes and store_bytes; destroy() may load fields. Call
+// pool_memory's functions in an update. Without space they throw failure(errc::full), and the
+// transaction is rolled back. plain_memory throws std::bad_alloc. A third policy, which places data
+// by lines, is in coalescing.h.
 #pragma once
 
 #include <stele/pool.h>
@@ -32,7 +38,7 @@ struct pool_memory {
     stele::destroy(object);
   }
 
-  // Unlike stele::make_array, takes containers too: zeroed memory is an empty one.
+  // Unlike stele::make_array, this accepts containers: zeroed memory is an empty container.
   template <class T>
   static T* make_array(std::size_t count) {
     static_assert(pool_object<T>,
@@ -56,7 +62,7 @@ struct pool_memory {
   static void* allocate(std::size_t size_bytes, std::size_t alignment) {
     return detail::allocate(size_bytes, alignment);
   }
-  static void deallocate(void* block) {  // null is nothing
+  static void deallocate(void* block) {  // null does nothing
     if (block != nullptr) detail::deallocate(block);
   }
   static void load_bytes(void* to, const void* from, std::size_t size_bytes) {
@@ -66,7 +72,7 @@ struct pool_memory {
     stele::store_bytes(to, from, size_bytes);
   }
   static void fill_zero(void* to, std::size_t size_bytes) { detail::fill_zero(to, size_bytes); }
-  // Throws failure(errc::corrupt) for what does not lie in the heap.
+  // Throws failure(errc::corrupt) if the range is not in the heap.
   [[gnu::always_inline]] static void verify_in_heap(const void* from, std::size_t size_bytes) {
     detail::verify_in_running_heap(from, size_bytes);
   }
@@ -87,8 +93,8 @@ struct link_word<Memory, Word> {
   using type = typename Memory::template link<Word>;
 };
 
-// The block that make() has allocated for an object, for visit_blocks. A memory that places objects
-// elsewhere than at a block's beginning names a function for it.
+// The block that make() allocated for an object, for visit_blocks. A memory that does not place
+// objects at the start of their blocks provides a function for it.
 template <class Memory, class T>
 const void* block_of(const T* object) {
   if constexpr (requires { Memory::block_of(object); }) {
@@ -100,13 +106,13 @@ const void* block_of(const T* object) {
 
 }  // namespace detail
 
-// The field for a word in which a container packs the distance to an object with bits of its own. A
-// memory that has to know where pointers are names a type for it, link<Word>; to the others it is a
-// field like any.
+// The field for a word in which a container packs the distance to an object with its own bits. A
+// memory that must know where pointers are provides a type link<Word>; other memories use an
+// ordinary field.
 template <class Memory, class Word>
 using link_field = typename detail::link_word<Memory, Word>::type;
 
-// The plain twin of field<T>: same operations, no routing.
+// field<T> in ordinary memory: the same operations, without routing.
 template <class T>
 class plain_field {
  public:

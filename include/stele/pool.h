@@ -1,19 +1,23 @@
 // pool<Root>: a file that holds one Root object and everything reachable from it, changed by ACID
-// transactions.
+// transactions. Start here.
 //
-// Start here. A pool is opened (or created) by path, holds a Root made of fields and containers,
-// and changes only inside update(). After any crash it opens as it was after some prefix of the
-// commits that holds every commit acknowledged as durable. What "crash" covers is the pool's
-// durability in force; ask durability_in_force().
+//   struct counter { stele::field<std::uint64_t> n; };
+//   auto pool = stele::pool<counter>::open("counter.stele", {.create_size = 16 << 20});
+//   if (!pool) return std::fprintf(stderr, "%s\n", pool.error().message.c_str()), 1;
+//   auto n = pool->update([](counter& root) { return (root.n += 1).load(); });
+//   std::printf("run %lu\n", n.value());
 //
-// Thread safety: a pool object may be used from any number of threads at once (except move, close
-// and destruction), under the concurrency policy it was opened with. The policy `external` leaves
-// the locking to the caller.
+// Root consists of fields and containers. It changes only inside update(). After a crash the pool
+// opens with the state after some prefix of the commits; the prefix contains every commit that was
+// acknowledged as durable. durability_in_force() says which crashes are covered.
 //
-// Memory of the program: when it runs out, any call that is not noexcept throws std::bad_alloc.
-// Nothing has changed then, a transaction is rolled back, and the pool goes on when there is memory
-// again; a commit that has begun to be kept takes none. A pool that is destroyed without memory to
-// close it is left as a crash leaves it.
+// Thread safety: any number of threads may use one pool object at once, except for move, close and
+// destruction, under the concurrency policy given at open. With `external` the caller locks.
+//
+// When the program runs out of memory, any call that is not noexcept throws std::bad_alloc. The
+// call has changed nothing, its transaction is rolled back, and the pool stays usable. A commit
+// allocates nothing once it has started to write its record. If the destructor has no memory to
+// close the pool, the file is left as after a crash.
 #pragma once
 
 #include <stele/archapt_options.h>
@@ -33,70 +37,72 @@
 
 namespace stele {
 
-// How transactions are kept apart.
+// How transactions are isolated from each other.
 enum class concurrency : std::uint8_t {
   stm,            // any number of updaters and readers; conflicts are retried
-  single_writer,  // one updater at a time, readers beside each other
-  external,       // the caller locks: at most one update at a time, and none beside a read
+  single_writer,  // one update at a time; reads run concurrently
+  external,       // the caller locks: at most one update at a time, and no read during it
 };
 
-// What a commit has reached when update() returns.
+// What is durable when update() returns.
 enum class durability : std::uint8_t {
   durable,  // the change survives any crash that the pool's durability covers
-  ordered,  // atomic and ordered: it survives a crash only with all commits before it; durable by
-            // the next sync(), wait() or durable commit of any thread, at the latest. The mechanism
-            // `default` pays no fence for it; archapt-undo, whose logical commit it is, one; all
-            // others make it durable at once. With `default` other threads do not see it until it
-            // is durable, and may have to wait for its lines under stm; with archapt-undo they do
+  // Atomic and ordered: the commit survives a crash only together with all commits before it. It is
+  // durable at the latest with the next sync(), wait() or durable commit of any thread. `default`
+  // needs no fence for it, archapt-undo one (its paper's logical commit); all other mechanisms
+  // make it durable at once. With `default` other threads do not see it until it is durable, and
+  // under stm they may wait for its lines. With archapt-undo they see it at once.
+  ordered,
 };
 
 // How mechanisms with a volatile checkpoint make home durable.
 enum class bulk_persistence : std::uint8_t {
-  automatic,    // what suits the medium: whole_cache on a file (one sync), else log_walk
-  log_walk,     // each line that the logs name, once
-  whole_cache,  // everything stored so far; for media that can do it: file, and recorded ones
+  automatic,    // by medium: whole_cache on a file (one sync), else log_walk
+  log_walk,     // flushes each line that the logs name, once
+  whole_cache,  // makes all stores so far durable at once; only on the media file and recording
 };
 
-// The mechanism adaptive: when it runs as blurred, when as vcbp (Lu, Shu and Sun, "Blurred
+// The mechanism adaptive: when it runs as blurred and when as vcbp (Lu, Shu and Sun, "Blurred
 // Persistence" (2016), section 3.4).
 struct adaptive_options {
-  std::uint64_t warm_up =
-      10'000;  // transactions in each mode before one is chosen; again when the workload changes
-  std::uint32_t threshold_ns =
-      0;  // static choice: vcbp on media with a write latency above this, blurred below; 0: dynamic
+  // Transactions measured in each mode before one is chosen; measured again when the workload
+  // changes.
+  std::uint64_t warm_up = 10'000;
+  // 0: choose by measurement. Otherwise vcbp on media with a write latency above this, else
+  // blurred.
+  std::uint32_t threshold_ns = 0;
 };
 
-// Sums of home's blocks: what else changed a file than Stele, or a device that lost bits, is found
-// when the pool is opened or checked, not by a wrong answer; also after a crash, as far as the
-// mechanism keeps them as it goes (docs/protocol/sums.md). They take 8 bytes of each 512, no fence
-// of a commit, and a third of its time where it does not wait for a device.
+// Block checksums of home. They detect bytes that another program changed and bits that the device
+// lost, when the pool is opened or checked. After a crash they still do so as far as the mechanism
+// keeps them current (docs/protocol/sums.md). Cost: 8 bytes for each 512, no fence, and a third of
+// the commit time where a commit does not wait for a device.
 enum class checksums : std::uint8_t {
-  automatic,  // on for media file and process, off where each line costs: adr, eadr, delayed
+  automatic,  // on for media file and process; off where each line costs: adr, eadr, delayed
   on,
   off,
 };
 
-// Whether opening judges home by its sums, where the pool has them: 3 GB/s of what is in use.
+// Whether open() verifies home by its block checksums, if the pool has them: 3 GB/s of used space.
 enum class verification : std::uint8_t {
-  automatic,  // pools of up to 256 MiB; larger ones are judged by `stele pool check`
+  automatic,  // for pools of up to 256 MiB; `stele pool check` verifies larger ones
   always,
-  never,  // also to read what is left of a damaged pool
+  never,  // also for reading what is left of a damaged pool
 };
 
-// What a program does to a pool of an earlier version of its layout, in one transaction: all of it
-// or nothing.
+// What pool_options::migrate receives: a pool with an older layout version than the program's. All
+// its changes are one transaction.
 class migration {
  public:
   migration(std::uint64_t version, void* root, std::size_t root_size) noexcept
       : version_(version), root_(root), root_size_(root_size) {}
-  std::uint64_t version() const noexcept { return version_; }  // of the pool
+  std::uint64_t version() const noexcept { return version_; }  // of the layout in the pool
   std::size_t root_size() const noexcept { return root_size_; }
   template <class Old>
   Old& root() const noexcept {
     return *static_cast<Old*>(root_);
   }
-  // The pool's root from now on; the former one is destroyed by whoever replaces it
-  // (stele::destroy).
+  // Makes `root` the pool's root. The caller destroys the former root (stele::destroy).
   template <class New>
   void replace_root(New* root) noexcept {
     root_ = root;
@@ -111,83 +117,84 @@ class migration {
 };
 
 struct pool_options {
-  std::size_t create_size =
-      0;  // bytes; 0: the pool must exist. Otherwise it is created when the path is free
-  std::string layout = "";  // name of the data's layout; must match the pool's when not empty
-  std::uint64_t layout_version =
-      0;  // of the layout, as this program knows it; a pool of a later one is refused
-  // Called in opening a pool of an earlier version, inside an update. Returns an error to refuse;
-  // then the pool stays as it was. A pool of an earlier version is refused when there is none.
+  // Bytes. 0: the pool must exist. Otherwise open() creates the pool if no file has this path.
+  std::size_t create_size = 0;
+  std::string layout = "";  // name of the data's layout; if not empty, must match the pool's
+  // Version of the layout that this program knows. A pool with a later one is refused.
+  std::uint64_t layout_version = 0;
+  // Called in an update while a pool with an older layout version is opened. If it returns an
+  // error, open() returns that error and the pool is unchanged. Without it such a pool is refused.
   std::function<result<>(migration&)> migrate = {};
-  std::string mechanism = "";  // "" : default; see `stele compare --help` for all
+  std::string mechanism = "";  // "": default; `stele compare --help` lists all
   std::string media = "auto";  // auto, adr, eadr, process, file, delayed:NS[:GBPS],
                                // pcm:strict|rules[:LOG_SPEEDUP][:waits]
-  std::string require = "";    // "power" or "process": what acknowledged commits must survive;
-                               // opening fails when the pool gives less
+  // "power" or "process": what acknowledged commits must survive; open() fails if the pool gives
+  // less.
+  std::string require = "";
   concurrency policy = concurrency::stm;
-  std::size_t log_size = 0;  // bytes of each thread's log; 0: by pool size. Only when creating
-  std::size_t log_count =
-      0;  // logs, so threads that commit at once; 0: by pool size. Only when creating
-  checksums block_checksums = checksums::automatic;  // of home's blocks. Only when creating
-  verification verify = verification::automatic;     // of home by them, at opening
-  std::uintptr_t map_at =
-      0;  // address to map the pool at, for objects with plain pointers in it; 0: any
-  std::string tape =
-      "";  // record every access to the pool's memory on this tape file; empty: do not
+  std::size_t log_size = 0;  // bytes of each thread's log; 0: by pool size. Only at creation
+  // Number of logs: how many threads can commit at once. 0: by pool size. Only at creation.
+  std::size_t log_count = 0;
+  checksums block_checksums = checksums::automatic;  // of home. Only at creation
+  verification verify = verification::automatic;     // of home by its block checksums, at open
+  // Address to map the pool at, for objects that contain plain pointers. 0: any.
+  std::uintptr_t map_at = 0;
+  // Tape file that records every access to the pool's memory. Empty: none.
+  std::string tape = "";
   bulk_persistence bulk = bulk_persistence::automatic;
   adaptive_options adaptive = {};
   log_structured_options log_structured = {};
   archapt_options archapt = {};
-  bool background =
-      true;  // let mechanisms use a thread of their own; false: their work is done in commits
+  // Mechanisms may use a background thread. false: commits do its work.
+  bool background = true;
 };
 
-// What a pool has done since it was opened; sums over threads, exact when no transaction runs.
+// Counts since the pool was opened, summed over threads. Exact while no transaction runs.
 struct pool_counters {
   std::uint64_t commits = 0, aborts = 0, reads = 0;
   std::uint64_t fences = 0, flushed_lines = 0, streamed_bytes = 0, stored_bytes = 0;
   std::uint64_t truncations = 0, log_spills = 0;
-  std::uint64_t mode_switches = 0;  // adaptive: logs that went from one form to the other
+  std::uint64_t mode_switches = 0;  // adaptive: switches of one log from one mode to the other
   std::string_view mode = "";       // adaptive: "blurred" or "vcbp"
-  // log_structured: chunks that cleaning freed, those among them without live data, what it moved;
-  // the map of home in memory and its lookups that the threads' caches answered, or not.
+  // log_structured: chunks freed by cleaning, those of them that held no live data, bytes moved by
+  // cleaning. map_*: size of the home map in memory, lookups that a thread's cache answered and
+  // missed.
   std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;
-  // archapt: lines of home that were covered and not flushed, those of checksums that were, lines
+  // archapt: home lines that were covered and not flushed, checksum lines that were flushed, lines
   // whose old values went to the log.
   std::uint64_t skipped_lines = 0, checksum_lines = 0, undo_logged_lines = 0;
   std::uint64_t map_bytes = 0, map_hits = 0, map_misses = 0;
 };
 
 struct pool_space {
-  std::size_t size_bytes = 0;    // of the file
-  std::size_t log_bytes = 0;     // header and logs
-  std::size_t used_bytes = 0;    // in allocated blocks
-  std::size_t free_bytes = 0;    // allocatable: free chunks and free blocks of chunks in use
+  std::size_t size_bytes = 0;    // the file
+  std::size_t log_bytes = 0;     // the header and all logs
+  std::size_t used_bytes = 0;    // allocated blocks
+  std::size_t free_bytes = 0;    // allocatable: free chunks, and free blocks of slabs
   std::size_t largest_free = 0;  // the largest single allocation that fits now
-  double fragmentation = 0;      // share of the heap in use that holds no allocated byte
+  double fragmentation = 0;  // share of the used part of the heap that is not in allocated blocks
 };
 
-// Names a commit; later commits of the pool have larger ones.
+// Names a commit. Later commits of the pool have larger numbers.
 struct ticket {
   std::uint64_t commit = 0;
 };
 
-// A crash took what recovery could not restore, and the pool went back to its last checkpoint
-// (archapt_options::checkpoint_commits).
+// Recovery could not restore everything after a crash, and the pool went back to its last
+// checkpoint (archapt_options::checkpoint_commits).
 struct pool_fallback {
-  ticket to;    // the checkpoint: no later commit is in it
-  ticket from;  // the newest commit that recovery knew of; those in between that the checkpoint
-                // does not hold are gone
-  std::string lost;  // what could not be restored, as a sentence; empty unless it was this open
-                     // that went back
+  ticket to;  // the checkpoint; it contains no later commit
+  // The newest commit that recovery found a trace of. Commits after `to` up to this one are lost.
+  ticket from;
+  // What could not be restored, as a sentence. Empty if an earlier open() went back.
+  std::string lost;
 };
 
 namespace detail {
 
 class runtime;
 
-// The part of a pool that knows no Root. Everything here is thread-safe unless pool<Root> says
-// otherwise.
+// The part of a pool that does not depend on Root. Thread safety as for pool<Root>.
 class pool_handle {
  public:
   pool_handle(pool_handle&&) noexcept;
@@ -196,7 +203,7 @@ class pool_handle {
 
   [[nodiscard]] static result<pool_handle> open(const std::string& path,
                                                 const pool_options& options, std::size_t root_size);
-  // Over a runtime that is there already; finds or makes the root.
+  // Takes over an existing runtime; finds or creates the root.
   [[nodiscard]] static result<pool_handle> from_runtime(std::unique_ptr<runtime> r,
                                                         std::size_t root_size);
 
@@ -209,11 +216,11 @@ class pool_handle {
   void* root_ = nullptr;
 };
 
-// One attempt of a transaction, driven by run_transaction below. Answers fit a register: this is
-// the way of every transaction.
+// One attempt of a transaction, driven by run_transaction below. Results fit a register, because
+// every transaction takes this path.
 enum class begin_status : std::uint8_t {
   started,
-  joined,   // a running one (flat nesting): run the body only
+  joined,   // part of a running transaction (flat nesting): only run the body
   refused,  // last_error() says why
 };
 enum class commit_status : std::uint8_t {
@@ -223,13 +230,13 @@ enum class commit_status : std::uint8_t {
 };
 begin_status begin_transaction(runtime& r, bool writes, durability d);
 commit_status commit_transaction();
-error last_error();                     // of this thread; told once
-void roll_back_transaction() noexcept;  // rolls back, the error or exception goes on
+error last_error();                     // of this thread; reading it clears it
+void roll_back_transaction() noexcept;  // the caller passes the error or exception on
 void retry_transaction() noexcept;      // rolls back and waits before the next attempt
 
-struct restart {};  // thrown by loads and stores on a conflict; caught by the two functions below
+struct restart {};  // thrown by loads and stores on a conflict; caught by run_transaction
 
-// Allocation inside the running transaction; throw failure(errc::full) when it does not fit.
+// Allocation inside the running transaction. Throws failure(errc::full) if there is no room.
 void* allocate(std::size_t size_bytes, std::size_t alignment);
 void deallocate(void* block);
 
@@ -266,8 +273,8 @@ template <class Body>
     const begin_status how = begin_transaction(r, writes, d);
     if (how == begin_status::refused) [[unlikely]]
       return std::unexpected(last_error());
-    const bool nested = how == begin_status::joined;  // flat: an error is the outer body's to act
-                                                      // on; exceptions pass through
+    // Flat nesting: errors and exceptions go to the outer body.
+    const bool nested = how == begin_status::joined;
     try {
       auto outcome = call_body(body);
       if (nested) return outcome;
@@ -295,9 +302,9 @@ template <class Body>
 
 }  // namespace detail
 
-// What may live in a pool: no virtual functions, no references, no owner of memory outside the
-// pool. Stele's containers say so with a member type `pool_resident`; other types are taken when
-// their destructor is trivial.
+// A type that may live in a pool: no virtual functions, no references, no ownership of memory
+// outside the pool. A struct with containers declares a member type `pool_resident`; any other type
+// needs a trivial destructor.
 template <class T>
 concept pool_object =
     !std::is_polymorphic_v<T> && std::is_standard_layout_v<T> &&
@@ -312,11 +319,11 @@ class pool {
                 "says `using pool_resident = void;`");
 
  public:
-  // Opens the pool at `path`; creates it first when it does not exist and options.create_size is
-  // set. A fresh root is all zero. An unclean pool is recovered before this returns: every
-  // acknowledged commit is there, no other is in part. Errors: not_found, in_use (with the holder's
-  // pid), not_a_pool, version, corrupt, layout, full, permission, io, invalid_argument; the file is
-  // left as it was.
+  // Opens the pool at `path`. If the file does not exist and options.create_size is set, creates it
+  // first; a new root is all zero. A pool that was not closed is recovered before this returns:
+  // every acknowledged commit is complete, and no other commit is there in part. Errors: not_found,
+  // in_use (with the holder's pid), not_a_pool, version, corrupt, lost, layout, full, permission,
+  // io, unsupported, invalid_argument; the file is left unchanged.
   [[nodiscard]] static result<pool> open(const std::string& path,
                                          const pool_options& options = {}) {
     auto handle = detail::pool_handle::open(path, options, sizeof(Root));
@@ -324,20 +331,20 @@ class pool {
     return pool(std::move(*handle));
   }
 
-  // Runs body(Root&) as one atomic transaction and commits it. The body may run several times
-  // (conflicts), so it must not have side effects of its own. Returns what the body returns. An
-  // error returned, a failure or an exception thrown by the body rolls everything back; other
-  // exceptions go on to the caller. When this returns a value, the change is durable
-  // (durability::ordered: ordered); when it returns an error, nothing has changed. Inside another
-  // update of the same pool the body joins that transaction.
+  // Runs body(Root&) as one atomic transaction and commits it. After a conflict the body runs
+  // again, so it must have no side effects of its own. Returns the body's value; the change is then
+  // durable (with durability::ordered: ordered). If the body returns an error or throws, everything
+  // is rolled back: a failure becomes the returned error, other exceptions reach the caller. When
+  // an error is returned, nothing has changed. Inside another update of the same pool the body
+  // joins that transaction. Thread-safe.
   template <class Body>
   [[nodiscard]] auto update(Body&& body, durability d = durability::durable) {
     return detail::run_transaction(handle_.core(), true, d,
                                    [&]() -> decltype(auto) { return std::invoke(body, root()); });
   }
 
-  // Runs body(const Root&) on one consistent state. Logs and writes nothing; a store in the body is
-  // an error.
+  // Runs body(const Root&) on one consistent state. Writes no log and no data; the body must not
+  // store. Thread-safe.
   template <class Body>
   [[nodiscard]] auto read(Body&& body) const {
     return detail::run_transaction(
@@ -345,55 +352,58 @@ class pool {
         [&]() -> decltype(auto) { return std::invoke(body, std::as_const(root())); });
   }
 
-  // When this returns without error, every commit that had returned before the call is durable.
+  // On success every commit that had returned before the call is durable. Errors: io, poisoned.
+  // Thread-safe.
   [[nodiscard]] result<> sync();
-  // The newest commit that has returned in any thread; wait(t) makes t and all before it durable.
+  // The newest commit that has returned in any thread. wait(t) makes t and all commits before it
+  // durable.
   ticket committed() const noexcept;
   [[nodiscard]] result<> wait(ticket t);
-  // Calls `on_durable` once: with success when t and all before it are durable, at the latest in
-  // close(); with an error when they never will be in this session. From this call if that is so
-  // already, else from whatever thread makes them durable, which may be in the middle of a commit:
-  // `on_durable` must be brief, must not throw and must not use the pool. Asks nobody to hurry.
-  // Thread-safe.
+  // Calls `on_durable` once: with success when t and all commits before it are durable, at the
+  // latest in close(); with an error if they cannot become durable in this session. The call comes
+  // from this function if that is already known, else from the thread that makes them durable,
+  // possibly in the middle of a commit. So `on_durable` must be short, must not throw and must not
+  // use the pool. This function does not hasten the commits. Thread-safe.
   void when_durable(ticket t, std::function<void(result<>)> on_durable);
 
-  // Whether the pool went back to a checkpoint, in this open or an earlier one, and nobody has
-  // acknowledged that commits are gone; the latest. Acknowledged durably. Errors: io; unsupported,
-  // by mechanisms other than archapt-undo and archapt-redo. Thread-safe.
+  // fallback(): set if the pool went back to a checkpoint, in this open or an earlier one, and the
+  // loss has not been acknowledged; the latest one. acknowledge_fallback() is durable on return.
+  // Errors: io; unsupported, by mechanisms other than archapt-undo and archapt-redo. Thread-safe.
   std::optional<pool_fallback> fallback() const;
   [[nodiscard]] result<> acknowledge_fallback();
 
-  // Writes a copy of the pool to `path`, which must be free: a closed pool of its own, with a new
-  // id, as this one was when the backup began, which waited for transactions that were running.
-  // They go on meanwhile; the first store to a page of 4 KiB waits for its copy. Durable on return;
-  // after a crash or an error nothing is there. Errors: exists, full, io, permission; cancelled;
-  // nested, inside a transaction; unsupported, by log_structured. Thread-safe.
+  // Writes a copy of the pool to `path`; no such file may exist. The copy is a closed pool with a
+  // new id and the state at the start of the backup. The start waits for running transactions.
+  // Transactions then go on; the first store to a page of 4 KiB waits until the page is copied.
+  // Durable on return; after a crash or an error there is no file. Errors: exists, full, io,
+  // permission; cancelled; nested, inside a transaction; unsupported, by log_structured.
+  // Thread-safe.
   [[nodiscard]] result<> backup(const std::string& path, const progress& report = {});
 
-  // Makes the pool at least `size_bytes` long; nothing when it is. Transactions wait meanwhile.
-  // After a crash it has the old size or the new one. Errors: full, io; nested, inside a
-  // transaction; unsupported, by mechanisms without bulk persistence and by pools with a copy or
-  // checksums over home (open them with `default`; `stele pool resize`). Thread-safe.
+  // Lengthens the pool to `size_bytes`; does nothing if it is that long. Transactions wait
+  // meanwhile. After a crash the pool has the old size or the new one. Errors: full, io; nested,
+  // inside a transaction; unsupported, by mechanisms without bulk persistence and by pools with a
+  // checkpoint copy or checksums of home (open them with `default`, or use `stele pool resize`).
+  // Thread-safe.
   [[nodiscard]] result<> grow(std::size_t size_bytes);
 
-  // Judges the whole pool: heap, sums, and the root by its own check(), if it has one. Transactions
-  // wait for the first two. Errors: corrupt, naming what is wrong and where; nested, inside a
-  // transaction. Thread-safe.
+  // Verifies the whole pool: heap, block checksums, then the root by its own check(), if it has
+  // one. Transactions wait during the first two. Errors: corrupt, naming what is wrong and where;
+  // nested, inside a transaction. Thread-safe.
   [[nodiscard]] result<> check();
 
   pool_counters counters() const noexcept;
   pool_space space() const;
   // "power", "power, cache included" or "process": the strongest event that an acknowledged commit
-  // survives.
+  // survives; "none" with the mechanism none.
   std::string durability_in_force() const;
   std::string mechanism() const;
 
-  // Ends the pool's use: everything durable, marked clean. The destructor does the same and drops
+  // Makes every commit durable and marks the pool as closed. The destructor does the same and drops
   // the error. No transaction may be running.
   [[nodiscard]] result<> close();
 
-  // For tools that build a runtime of their own (explorer, tests): a pool over an already open
-  // handle.
+  // For tools that build their own runtime (explorer, tests): a pool over an open handle.
   explicit pool(detail::pool_handle h) : handle_(std::move(h)) {}
   detail::runtime& core() const noexcept { return handle_.core(); }
 
@@ -402,10 +412,10 @@ class pool {
   detail::pool_handle handle_;
 };
 
-// A new T in the pool of the running transaction: zeroed, or constructed from `arguments` by a
-// constructor that sets every field (one that it leaves alone holds what was there before). It
-// exists for others, and after a crash, exactly if the transaction commits. Throws
-// failure(errc::full) when it does not fit.
+// A new T in the pool of the running transaction: zeroed, or constructed from `arguments`. The
+// constructor must set every field; a field that it does not set holds old bytes. Other threads see
+// the object, and a crash leaves it, only if the transaction commits. Throws failure(errc::full) if
+// there is no room.
 template <class T, class... Arguments>
 T* make(Arguments&&... arguments) {
   static_assert(pool_object<T>,
@@ -426,15 +436,12 @@ T* make(Arguments&&... arguments) {
   } else {
     object = ::new (block) T(std::forward<Arguments>(arguments)...);
   }
-  asm volatile(
-      ""
-      : "+r"(object)
-      :
-      : "memory");  // the zeroes stored before the constructor count: keep them in its fields
+  // Keeps the zeroes stored before the constructor: the compiler would treat them as dead stores.
+  asm volatile("" : "+r"(object) : : "memory");
   return object;
 }
 
-// `count` zeroed Ts side by side. Throws failure(errc::full) when they do not fit.
+// `count` zeroed Ts in a row. Throws failure(errc::full) if there is no room.
 template <class T>
 T* make_array(std::size_t count) {
   static_assert(pool_object<T> && std::is_trivially_default_constructible_v<T>,
@@ -447,8 +454,8 @@ T* make_array(std::size_t count) {
   return static_cast<T*>(block);
 }
 
-// Ends the life of an object that make or make_array gave; null is nothing. Its memory is free when
-// the transaction has committed; until then, and when it rolls back, the object is untouched.
+// Destroys an object that make or make_array returned; null does nothing. Its memory becomes free
+// when the transaction has committed. Until then, and if it rolls back, the object is unchanged.
 template <class T>
 void destroy(T* object) {
   if (object == nullptr) return;

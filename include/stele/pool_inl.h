@@ -1,4 +1,4 @@
-// The members of pool<Root> that only pass on to the runtime.
+// The members of pool<Root> that only call the runtime.
 #pragma once
 
 #include <stele/pool.h>
@@ -34,7 +34,7 @@ ticket pool<Root>::committed() const noexcept {
 }
 template <class Root>
 result<> pool<Root>::wait(ticket) {
-  return detail::sync_pool(handle_.core());  // a sync covers every commit, t's too
+  return detail::sync_pool(handle_.core());
 }
 template <class Root>
 void pool<Root>::when_durable(ticket t, std::function<void(result<>)> on_durable) {

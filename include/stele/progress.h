@@ -1,4 +1,9 @@
-// What long work tells of itself.
+// The callback by which a long operation reports its progress and can be stopped.
+//
+//   auto copied = pool.backup("copy.stele", [](std::uint64_t done, std::uint64_t all) {
+//     std::printf("%lu of %lu bytes\n", done, all);
+//     return true;  // false: stop, and leave no file
+//   });
 #pragma once
 
 #include <cstdint>
@@ -6,8 +11,8 @@
 
 namespace stele {
 
-// Called now and then from the thread that works, with what is done and what there is to do, in
-// bytes. False: stop; what was begun leaves nothing behind.
+// Called from time to time by the working thread, with bytes done and bytes in all. If it returns
+// false, the operation stops and undoes what it has begun.
 using progress = std::function<bool(std::uint64_t done, std::uint64_t all)>;
 
 }  // namespace stele

@@ -1,4 +1,4 @@
-// The members of queue; see queue.h for what they promise.
+// The members of queue; queue.h has their contracts.
 #pragma once
 
 namespace stele {
@@ -83,9 +83,9 @@ void basic_queue<T, Memory>::pop() {
   Memory::deallocate(s);
 }
 
-// All of it.
+// Both sides.
 
-// Calls f(segment*, number of its first element, of the one behind its last) on each segment.
+// Calls f(segment*, number of its first element, number after its last element) on each segment.
 template <class T, class Memory>
 template <class F>
 void basic_queue<T, Memory>::for_each_segment(F&& f) const {
@@ -123,7 +123,7 @@ void basic_queue<T, Memory>::clear() {
   Memory::fill_zero(this, sizeof *this);
 }
 
-// Examining.
+// Inspection.
 
 template <class T, class Memory>
 template <class Visit>

@@ -1,10 +1,10 @@
-// segment_sizes: the arithmetic of slots in segments of which each, but the first two, is twice as
-// long as the one before it.
+// segment_sizes: arithmetic for slots in segments. Each segment after the second is twice as long
+// as the one before. Internal to hash_map and vector.
 //
-// The first segment holds a power of two of slots, two or more, every later one as many as all
-// before it together. So a container grows by one allocation, no slot ever moves, and slot number n
-// is found by the number of its highest bit. One word says it all, and zero is: no segment. Holds
-// no slots itself; hash_map and vector keep the pointers to their segments.
+// The first segment holds a power of two of slots, at least two. Every later segment holds as many
+// as all segments before it together. So a container grows by one allocation, no slot moves, and
+// the highest bit of slot number n gives its segment. One word describes all segments; zero means
+// none. The containers keep the pointers to the segments.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,17 @@
 namespace stele::detail {
 
 struct segment_sizes {
-  std::uint64_t word =
-      0;  // the low byte: log2 of the first segment's slots; above it: log2 of all slots
+  // Low byte: log2 of the first segment's slots; above it: log2 of all slots.
+  std::uint64_t word = 0;
 
   static segment_sizes with_first_segment(std::size_t slots) {
     const auto log2 = static_cast<std::uint64_t>(std::countr_zero(slots));
     return {log2 | log2 << 8};
   }
   segment_sizes grown() const { return {word + 256}; }
-  segment_sizes shrunk() const { return {word - 256}; }  // by a later segment
+  segment_sizes shrunk() const { return {word - 256}; }  // by its last segment
 
-  // Whether it can be asked: of words that nobody vouches for.
+  // Whether the other functions may be called, for a word from unchecked data.
   bool valid(std::size_t most_segments) const {
     const std::uint64_t first_log2 = word & 255, all_log2 = word >> 8;
     return empty() || (all_log2 < 47 && first_log2 >= 1 && first_log2 <= all_log2 &&

@@ -1,8 +1,14 @@
-// set, hash_set: the keys of a map without values, ordered and not.
+// set, hash_set: the keys of a map without values; set is ordered.
 //
-// A set is a map whose values have no bytes: the same nodes, the same changes to memory, the same
-// promises (map.h, hash_map.h), among them which references and iterators stay valid. What belongs
-// to an order is there when the map has one. Keys cannot be changed where they are.
+//   struct tags { using pool_resident = void; stele::set<stele::string> names; };
+//   auto pool = stele::pool<tags>::open("tags.stele", {.create_size = 16 << 20});
+//   auto fresh = pool->update([](tags& t) { return t.names.insert("red").second; });
+//   auto all = pool->read([](const tags& t) { return t.names.size(); });  // set: O(n)
+//   if (fresh && all) std::printf("inserted %d, now %zu\n", *fresh, *all);
+//
+// A set is a map whose values take no bytes. Nodes, costs, and the validity of references and
+// iterators are those of map.h and hash_map.h. Members that need an order exist only if the map is
+// ordered. A key cannot be changed in place.
 #pragma once
 
 #include <stele/hash_map.h>
@@ -47,8 +53,8 @@ class basic_set {
   [[nodiscard]] bool contains(key_view key) const { return map_.contains(key); }
   [[nodiscard]] std::size_t count(key_view key) const { return map_.count(key); }
   iterator find(key_view key) const { return map_.find(key); }
-  // The first key that is not less than / is greater than `key`; those not less than `from` and
-  // less than `to`.
+  // lower_bound: the first key not less than `key`. upper_bound: the first key greater than `key`.
+  // range: the keys from `from` on that are less than `to`.
   iterator lower_bound(key_view key) const
     requires ordered
   {
@@ -66,12 +72,12 @@ class basic_set {
     return {r.first, r.last};
   }
 
-  // Inserts unless the key is there: {key, inserted?}.
+  // Inserts if the key is not there: {key, inserted?}.
   std::pair<iterator, bool> insert(key_view key) { return map_.insert(key, detail::no_value{}); }
   std::size_t erase(key_view key) { return map_.erase(key); }  // the number of keys erased, 0 or 1
-  iterator erase(iterator at);                                 // returns the key behind
+  iterator erase(iterator at);                                 // returns the next key
   void clear() { map_.clear(); }                               // frees every block
-  // As hash_map's.
+  // As for hash_map.
   void reserve(std::size_t count)
     requires(!ordered)
   {
@@ -96,12 +102,12 @@ class basic_set {
     map_.for_each([&](stored& key, const detail::no_value&) { f(key); });
   }
 
-  // Calls visit(const void*) for every allocated block that the set reaches.
+  // Calls visit(const void*) for every allocated block of the set.
   template <class Visit>
   void visit_blocks(Visit&& visit) const {
     map_.visit_blocks(visit);
   }
-  // Errors: corrupt, as the map's.
+  // Errors: corrupt, as for the map.
   [[nodiscard]] result<> check() const { return map_.check(); }
 
  private:
@@ -113,7 +119,7 @@ using set = basic_set<map<K, detail::no_value>>;
 template <class K>
 using hash_set = basic_set<hash_map<K, detail::no_value>>;
 
-// The map's iterator, of which it shows the key.
+// The map's iterator; dereferencing gives the key.
 template <class Map>
 class basic_set<Map>::iterator {
  public:

@@ -1,16 +1,23 @@
-// string: a run of bytes that grows, in 24 bytes of its own and, past 23 bytes of text, one block.
+// string: bytes that can grow. It takes 24 bytes, and one block if the text is longer than 23
+// bytes.
 //
-// Representation: the low byte of the first word is the length of inline text (0 to 23), whose
-// bytes follow it; or 255, and the word's upper seven bytes are the size, the second word the
-// block, the third the block's capacity. So zeroed memory is the empty string. A Memory may have
-// room for the text beside the object that the string is a member of (coalescing.h): then the top
-// bit of the capacity is set, and the block is not the string's to free. Texts handed in lie in
-// ordinary memory; texts handed out are copies, as a view of pool memory would bypass the
-// transaction.
+//   struct note { using pool_resident = void; stele::string text; };
+//   auto pool = stele::pool<note>::open("note.stele", {.create_size = 16 << 20});
+//   auto set = pool->update([](note& n) { n.text = "hello"; n.text += ", world"; });
+//   auto text = pool->read([](const note& n) { return n.text.str(); });  // a std::string
+//   if (text) std::printf("%s\n", text->c_str());
 //
-// All members belong inside a transaction (changing ones: an update) of the pool that holds the
-// string. Those that may allocate throw failure(errc::full). Cost: O(bytes read or written); append
-// amortized so. Rolled back with the transaction.
+// Representation: the low byte of the first word is the length of an inline text (0 to 23); the
+// bytes of the text follow it. If that byte is 255, the upper seven bytes of the word are the size,
+// the second word points to the block, and the third is the block's capacity. So zeroed memory is
+// the empty string. A Memory may place the text beside the object that contains the string
+// (coalescing.h). Then the top bit of the capacity is set, and the string does not free the block.
+// Arguments are views of ordinary memory. Results are copies, because a view of pool memory would
+// bypass the transaction.
+//
+// Call members in a transaction of the pool that holds the string, changing members in an update;
+// they are rolled back with it. Members that may allocate throw failure(errc::full). Cost: O(bytes
+// read or written), for append amortized.
 #pragma once
 
 #include <stele/element.h>
@@ -30,7 +37,8 @@ class basic_string {
   using pool_resident = void;
   static constexpr std::size_t inline_capacity = 23;
 
-  basic_string() noexcept = default;  // for zeroed memory: leaves it as it is, an empty string
+  basic_string() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty
+                                      // string
   explicit basic_string(std::string_view text) { create(text, text.size()); }
   ~basic_string() noexcept(false) {
     detail::run_destructor([&] { Memory::deallocate(own_block()); });
@@ -56,12 +64,11 @@ class basic_string {
   void assign(std::string_view text);
   void append(std::string_view text);
   void push_back(char c) { append({&c, 1}); }
-  void pop_back() {
-    resize(checked(size() - 1));
-  }  // throws failure(errc::invalid_argument) when the string is empty
+  // Throws failure(errc::invalid_argument) if the string is empty.
+  void pop_back() { resize(checked(size() - 1)); }
   void resize(std::size_t count, char fill = '\0');
   void clear() { assign({}); }  // frees the block
-  // A byte; throws failure(errc::invalid_argument) when there is none.
+  // One byte. Throws failure(errc::invalid_argument) if there is no such byte.
   [[nodiscard]] char at(std::size_t i) const;
   [[nodiscard]] char front() const { return at(0); }
   [[nodiscard]] char back() const { return at(size() - 1); }
@@ -79,12 +86,12 @@ class basic_string {
   void visit_blocks(Visit&& visit) const {
     if (const char* b = own_block()) visit(static_cast<const void*>(b));
   }
-  // Errors: corrupt, when the representation contradicts itself.
+  // Errors: corrupt, if the representation is inconsistent.
   [[nodiscard]] result<> check() const;
 
-  // Makes a string of memory of unknown content that has the text of this one, which ends: three
-  // words, its block stays where it is. Only a text beside an object (of coalescing memory) is
-  // copied, and may throw as assign does. For containers of strings.
+  // Moves this string to `to`, memory of unknown content; this string ends. Stores three words; the
+  // block stays where it is. An inline text is copied. A text beside an object (coalescing memory)
+  // is copied too, which may throw as assign does. For containers of strings.
   void relocate(basic_string* to);
 
  private:
@@ -92,13 +99,13 @@ class basic_string {
   static constexpr std::size_t chunk = 256;  // bytes compared at a time
   static constexpr bool can_colocate =
       requires { Memory::allocate_colocated(nullptr, std::size_t{}); };
-  static constexpr std::uint64_t colocated_bit =
-      can_colocate ? std::uint64_t{1} << 63 : 0;  // of capacity_
+  // A bit of capacity_.
+  static constexpr std::uint64_t colocated_bit = can_colocate ? std::uint64_t{1} << 63 : 0;
 
   static bool is_long(std::uint64_t head) { return (head & 255) == long_tag; }
   static std::size_t size_in(std::uint64_t head) { return is_long(head) ? head >> 8 : head & 255; }
 
-  // What the string frees; null when there is none.
+  // The block that the string must free, or null.
   char* own_block() const {
     if (!is_long(head_.load())) return nullptr;
     if constexpr (can_colocate)
@@ -111,8 +118,8 @@ class basic_string {
   std::size_t checked(std::size_t i) const;
   void create(std::string_view text, std::size_t capacity);
   void create_inline(std::string_view text);
-  static std::pair<char*, std::uint64_t> allocate_text(
-      const void* owner, std::size_t capacity);  // a block and what capacity_ says of it
+  // Returns a block and the word for capacity_.
+  static std::pair<char*, std::uint64_t> allocate_text(const void* owner, std::size_t capacity);
   void replace(std::string_view text, std::size_t capacity);
 
   typename Memory::template field<std::uint64_t> head_;
@@ -146,7 +153,7 @@ std::pair<char*, std::uint64_t> basic_string<Memory>::allocate_text(
   return {static_cast<char*>(Memory::allocate(capacity, 1)), capacity};
 }
 
-// The string's own memory may hold anything.
+// The string's own bytes may have any content.
 template <class Memory>
 void basic_string<Memory>::create(std::string_view text, std::size_t capacity) {
   if (text.size() <= inline_capacity) return create_inline(text);
@@ -183,8 +190,8 @@ void basic_string<Memory>::assign(std::string_view text) {
                           (text.size() >= capacity() / 4 || own_block() == nullptr);
   if (!fits_block) return replace(text, text.size());
   Memory::store_bytes(block_.load(), text.data(), text.size());
-  if (text.size() != size())
-    head_ = text.size() << 8 | long_tag;  // else the string's own line stays clean
+  // An unchanged size is not stored, so the string's own line stays clean.
+  if (text.size() != size()) head_ = text.size() << 8 | long_tag;
 }
 
 template <class Memory>

@@ -1,21 +1,26 @@
-// vector: elements by number, which grows and shrinks at its end, in segments that double.
+// vector: elements by index. It grows and shrinks at its end, in segments that double in size.
 //
-// Growing allocates one more segment, as long as all before it, and moves, copies or zeroes
-// nothing: what lies beyond size() is memory of unknown content. An append stores the element and
-// the size, 2 lines. A directory, itself doubling, leads to the segments; a vector of one segment
-// has none. Unlike array's, its elements are not side by side in one block, and those that are
-// containers never move.
+//   struct log { using pool_resident = void; stele::vector<std::uint64_t> values; };
+//   auto pool = stele::pool<log>::open("log.stele", {.create_size = 16 << 20});
+//   auto put = pool->update([](log& l) { l.values.push_back(42); });
+//   auto last = pool->read([](const log& l) { return l.values.back().load(); });
+//   if (last) std::printf("%lu\n", *last);
 //
-// Elements are storable values (in fields), pointers into the pool, or stele containers, which
-// begin empty (emplace_back). What moves elements from place to place (insert, erase,
-// swap_elements) takes values, pointers and strings; a string's text stays where it is. Zeroed
-// memory is an empty vector. All members belong inside a transaction of the pool that holds the
-// vector, changing ones inside an update, and are rolled back with it. A reference or pointer to an
-// element stays valid until that place ends: by pop_back, erase, resize or assign that leave fewer
-// elements, or clear; insert and erase move other elements into it. An iterator is a number and
-// such a pointer: it is valid as long, one to the end until the next change. Those that allocate
-// throw failure(errc::full). Nothing handed in can lie in the vector itself, so v.push_back(v[0])
-// is fine.
+// Growth allocates one segment as long as all before it, and moves, copies or zeroes nothing.
+// Memory past size() has unknown content. An append stores the element and the size: 2 lines. A
+// directory, which doubles as well, points to the segments; a vector of one segment has none.
+// Unlike an array's, the elements are not in one block. Elements that are containers never move.
+//
+// Elements are storable values (in fields), pointers into the pool, or stele containers; containers
+// start empty (emplace_back). Members that move elements (insert, erase, swap_elements) take
+// values, pointers and strings; the block of a string stays where it is. Zeroed memory is an empty
+// vector. Call members in a transaction of the pool that holds the vector, changing members in an
+// update; they are rolled back with it. A reference or pointer to an element is valid until its
+// slot is removed: by pop_back, by erase, resize or assign that leave fewer elements, or by clear.
+// insert and erase move other elements into the slot. An iterator is an index and such a pointer
+// and is valid as long; an end iterator is valid until the next change. Members that allocate throw
+// failure(errc::full). Arguments are values, not references into the vector, so v.push_back(v[0])
+// is allowed.
 #pragma once
 
 #include <stele/bounded_memory.h>
@@ -41,22 +46,23 @@ class basic_vector {
   using iterator = basic_iterator<stored>;
   using const_iterator = basic_iterator<const stored>;
 
-  basic_vector() noexcept = default;  // for zeroed memory: leaves it as it is, an empty vector
+  basic_vector() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty
+                                      // vector
   ~basic_vector() noexcept(false) {
     detail::run_destructor([&] { free_blocks(); });
   }
   basic_vector(const basic_vector&) = delete;
   basic_vector& operator=(const basic_vector&) = delete;
 
-  // O(1), as is all that follows unless it says otherwise.
+  // O(1), as are all members below that name no cost.
   [[nodiscard]] std::size_t size() const { return size_.load(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
   [[nodiscard]] std::size_t capacity() const { return sizes{sizes_.load()}.slots(); }
 
-  // Unchecked: i < size().
+  // Requires i < size(); unchecked.
   stored& operator[](std::size_t i) { return *slot_at(i); }
   const stored& operator[](std::size_t i) const { return *slot_at(i); }
-  // Throw failure(errc::invalid_argument) when there is no such element.
+  // Throw failure(errc::invalid_argument) if there is no such element.
   stored& at(std::size_t i) { return *slot_at(checked(i)); }
   const stored& at(std::size_t i) const { return *slot_at(checked(i)); }
   stored& front() { return at(0); }
@@ -78,19 +84,19 @@ class basic_vector {
     for (const stored& s : *this) f(s);
   }
 
-  // Appends, and returns the element: with this value; zero, or an empty container.
+  // Append an element and return it: push_back with this value; emplace_back with zero, or an empty
+  // container.
   stored& push_back(view value)
     requires requires { &traits::create; };
   stored& emplace_back();
-  // Throws failure(errc::invalid_argument) when the vector is empty. Keeps the capacity, as do all
-  // below but clear and shrink_to_fit.
+  // Throws failure(errc::invalid_argument) if the vector is empty. Keeps the capacity, as do all
+  // members below except clear and shrink_to_fit.
   void pop_back();
 
-  // In front of the element at `at`, or at the end. Returns where the element is. O(elements
-  // behind).
+  // Inserts before `at`. Returns the position of the new element. O(elements after it).
   iterator insert(const_iterator at, view value)
     requires requires { &traits::relocate; };
-  // Return where the element behind the erased ones is. O(elements erased and behind).
+  // Return the position of the element after the erased ones. O(elements erased and after).
   iterator erase(const_iterator at)
     requires requires { &traits::relocate; }
   {
@@ -98,28 +104,29 @@ class basic_vector {
   }
   iterator erase(const_iterator first, const_iterator last)
     requires requires { &traits::relocate; };
-  // Exchanges two elements. i, j < size().
+  // Exchanges two elements. Requires i, j < size().
   void swap_elements(std::size_t i, std::size_t j)
     requires requires { &traits::relocate; };
 
-  // Sets the length: new elements are zero (containers: empty), surplus ones end. O(difference).
+  // Sets the length. New elements are zero (containers: empty); elements past the end are
+  // destroyed. O(difference).
   void resize(std::size_t count);
-  // Replaces all elements. O(old and new length). The range lies in ordinary memory, or in another
-  // container.
+  // Replaces all elements. O(old and new length). The range must lie in ordinary memory or in
+  // another container.
   void assign(std::size_t count, view value);
   template <std::input_iterator Iterator>
   void assign(Iterator first, Iterator last);
   void clear();  // O(n); frees every block
 
-  // Makes room for `count` elements: appending them allocates nothing. On an empty vector of no
-  // capacity, one segment of that many, rounded up to a power of two.
+  // Makes room for `count` elements, so that appending them allocates nothing. A vector without
+  // capacity gets one segment of that length, rounded up to a power of two.
   void reserve(std::size_t count);
   void shrink_to_fit();  // frees the segments that hold no element
 
-  // Calls visit(const void*) for every allocated block that the vector reaches.
+  // Calls visit(const void*) for every allocated block of the vector.
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
-  // Errors: corrupt, when size, segments and directory contradict each other.
+  // Errors: corrupt, if size, segments and directory are inconsistent.
   [[nodiscard]] result<> check() const;
 
  private:
@@ -129,20 +136,20 @@ class basic_vector {
                     std::is_base_of_v<pool_memory, Memory>,
                 "plain_memory's blocks are aligned to 16 bytes at most");
   static constexpr std::size_t min_slots =
-      std::max<std::size_t>(std::bit_floor(64 / sizeof(stored)), 2);  // slots: a line's
+      std::max<std::size_t>(std::bit_floor(64 / sizeof(stored)), 2);  // slots of one line
   static constexpr std::size_t max_slots = std::bit_floor((std::size_t{1} << 46) / sizeof(stored));
 
-  union detached_element {  // ordinary memory for an element on its way
+  union detached_element {  // ordinary memory for an element that is being moved
     detached_element() {}
     ~detached_element() {}
     stored element;
   };
 
-  // Links that the directory for so many later segments than the first has room for.
+  // Pointers that fit the directory for `later` segments after the first.
   static std::size_t directory_capacity(std::size_t later) {
     return later == 0 ? 0 : std::max<std::size_t>(std::bit_ceil(later), 4);
   }
-  // Whether the segment's slots are all beyond the elements.
+  // Whether all slots of the segment are past the last element.
   static bool unused(sizes s, std::size_t segment, std::size_t size) {
     return s.start_of(segment) >= size;
   }
@@ -170,14 +177,14 @@ class basic_vector {
   typename Memory::template field<std::uint64_t> size_;
   typename Memory::template field<std::uint64_t> sizes_;
   link first_;
-  typename Memory::template field<link*>
-      directory_;  // the directory: segments but the first; null while there are none
+  // Pointers to the segments after the first; null if there are none.
+  typename Memory::template field<link*> directory_;
 };
 
 template <class T>
 using vector = basic_vector<T, pool_memory>;
 
-// Goes over the elements by number.
+// Visits the elements by index.
 template <class T, class Memory>
 template <class Stored>
 class basic_vector<T, Memory>::basic_iterator {
@@ -230,7 +237,7 @@ class basic_vector<T, Memory>::basic_iterator {
     update_pointer();
   }
 
-  // Where segments begin; elsewhere looking it up is only slower.
+  // True at the first slot of every segment. If it is true elsewhere, the lookup is only slower.
   static bool begins_segment(std::size_t number) { return (number & (number - 1)) == 0; }
   basic_iterator& update_pointer() {
     at_ = number_ < owner_->capacity() ? owner_->slot_at(number_) : nullptr;

@@ -1,4 +1,4 @@
-// The members of vector; see vector.h for what they promise.
+// The members of vector; vector.h has their contracts.
 #pragma once
 
 namespace stele {
@@ -24,7 +24,7 @@ void basic_vector<T, Memory>::for_each_run(std::size_t from, std::size_t to, F&&
 
 // At the end.
 
-// The slot behind the last element.
+// The slot after the last element.
 template <class T, class Memory>
 auto basic_vector<T, Memory>::next_slot() -> stored* {
   if (size() == capacity()) grow();
@@ -96,8 +96,7 @@ void basic_vector<T, Memory>::assign(Iterator first, Iterator last) {
 
 // In the middle.
 
-// The new element is made behind the last, where nothing has moved when its memory does not fit,
-// and then brought forward.
+// Appends the new element, then moves it forward. So if there is no memory, no element has moved.
 template <class T, class Memory>
 auto basic_vector<T, Memory>::insert(const_iterator at, view value) -> iterator
   requires requires { &traits::relocate; }
@@ -158,7 +157,7 @@ void basic_vector<T, Memory>::grow() {
   sizes_ = s.grown().word;
 }
 
-// Makes room for one link more.
+// Makes room for one more pointer.
 template <class T, class Memory>
 void basic_vector<T, Memory>::grow_directory(std::size_t later) {
   link* const old = directory_.load();
@@ -210,7 +209,7 @@ void basic_vector<T, Memory>::clear() {
   directory_ = nullptr;
 }
 
-// Examining.
+// Inspection.
 
 template <class T, class Memory>
 template <class Visit>

@@ -1,4 +1,4 @@
-// Runs contenders in turn and sums up.
+// Runs contenders in turn and computes their rows.
 #include <bench/compare.h>
 #include <bench/limits.h>
 #include <fmt/format.h>
@@ -20,14 +20,14 @@ struct hardware_runs {
   std::vector<double> streamed, flushed, empty, synced;
 };
 
-constexpr double warm_up_share = 0.2;  // of the seconds of a run, once before the first
+constexpr double warm_up_share = 0.2;  // share of a run's seconds, run once before the first run
 
 error naming(const contender& system, error e) {
   e.message = fmt::format("{}: {}", system.name(), e.message);
   return e;
 }
 
-// The limit models that fit the task, then all that were asked for by name.
+// Creates the limit models that fit the task, then all contenders requested by name.
 result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison& c,
                                                                 std::vector<std::string>& notes) {
   std::vector<std::unique_ptr<contender>> made;

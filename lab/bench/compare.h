@@ -1,10 +1,10 @@
-// The comparison: contenders side by side in one run, so that what the machine does to one it does
-// to all.
+// The comparison: contenders side by side in one run, so that disturbances of the machine affect
+// all of them alike.
 //
-// All contenders are set up first; then every run gives each of them its seconds in turn. A row
-// holds the median, least and greatest throughput of its runs, and latencies and events over all of
-// them. The rows named "volatile" and "one-fence log by hand" are no systems but limits: the
-// structure without durability, and with as little as durability can cost.
+// All contenders are set up first. Then every run gives each contender its seconds in turn. A row
+// holds the median, minimum and maximum throughput of its runs, and latencies and event counts over
+// all of them. The rows "volatile" and "one-fence log by hand" are not systems but limits: the
+// structure without durability, and with the least possible cost of durability.
 #pragma once
 
 #include <bench/contender.h>
@@ -24,17 +24,17 @@ struct comparison {
   std::vector<std::string> rivals;
   bool limits = true;  // also run the limit models and measure the hardware
   unsigned runs = 5;
-  double seconds = 1;  // of each contender in each run
+  double seconds = 1;  // for each contender in each run
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<bool()> cancelled = [] {
     return false;
-  };  // asked between runs; the rows then hold what has been run
+  };  // called between runs; the rows then hold the completed runs
 };
 
 struct spread {
   double min = 0, median = 0, max = 0;
 };
-// Of at least one value.
+// Precondition: at least one value.
 spread spread_of(std::vector<double> values);
 
 struct row {
@@ -47,10 +47,10 @@ struct row {
   double p50_ns = 0, p99_ns = 0, p999_ns = 0;
   std::optional<std::uint64_t> space_bytes;
   std::uint64_t live_bytes = 0;
-  std::uint64_t log_bytes = 0;  // of the space
+  std::uint64_t log_bytes = 0;  // part of space_bytes
 };
 
-// Nanoseconds of the hardware's own operations: memory's, or on media "file" the device's.
+// Nanoseconds for operations of the hardware: of the memory, or on media "file" of the device.
 struct limits {
   std::optional<spread> streamed_line_fence_ns, flushed_line_fence_ns, empty_fence_ns,
       synced_block_ns;
@@ -59,23 +59,23 @@ struct limits {
 struct report {
   limits hardware;
   std::vector<row> rows;
-  std::vector<std::string> notes;  // limit models that do not fit the task
+  std::vector<std::string> notes;  // limit models that do not fit the task; interruptions
 };
 
-// Errors: those of the contenders that were asked for by name; cancelled, when no run was
+// Errors: those of the contenders that were requested by name; cancelled, when no run was
 // completed.
 [[nodiscard]] result<report> compare(const comparison& c);
 
-// The same of contenders that are made already, in their order; of `c` the runs, seconds, limits
-// and calls are used, and `what` where rows and limits speak of the task.
+// The same for given contenders, in their order. Uses the runs, seconds, limits and callbacks of
+// `c`, and `what` where rows and limits describe the task.
 [[nodiscard]] result<report> compare(std::vector<std::unique_ptr<contender>> contenders,
                                      const comparison& c);
 
 // The row of a system; null when there is none.
 const row* find_row(const report& r, std::string_view system);
 
-// An aligned table; ratios are to the row of system `baseline`, or the first system's when there is
-// none of that name.
+// An aligned table. Ratios are to the row of system `baseline`, or, if there is none of that name,
+// to the first system that is not a limit.
 std::string table_of(const report& r, const std::string& baseline);
 nlohmann::json json_of(const report& r);
 

@@ -1,5 +1,4 @@
-// The comparison: what it sums up, what it prints, and that every contender runs and leaves a sound
-// structure.
+// The comparison: its sums, its output, and that every contender runs and leaves a sound structure.
 #include <bench/compare.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,7 +62,7 @@ TEST_P(every_workload, leaves_sound_structures_with_two_threads) {
   const auto r = compare(c);
   ASSERT_TRUE(r) << r.error().message;
   EXPECT_EQ(r->rows.back().threads, 2u);
-  EXPECT_FALSE(r->notes.empty());  // the volatile structures have no second thread
+  EXPECT_FALSE(r->notes.empty());  // the volatile structures support one thread only
 }
 
 std::string test_name(std::string name) {
@@ -71,8 +70,8 @@ std::string test_name(std::string name) {
   return name;
 }
 
-// The mixes of ycsb differ in their shares of reads alone, which write nothing: the first stands
-// for all.
+// The mixes of ycsb differ only in their shares of reads, which write nothing: the first represents
+// all.
 std::vector<std::string> workloads_by_structure() {
   std::vector<std::string> names = workloads::workload_names();
   std::erase_if(
@@ -90,8 +89,7 @@ TEST_P(every_rival, leaves_sound_structures) {
   unsigned ran = 0;
   for (const std::string workload : {"sps", "hash", "rbtree", "store"}) {
     for (const unsigned threads : {1u, 2u}) {
-      if (workload == "sps" && threads != 1)
-        continue;  // without isolation its swaps may interleave
+      if (workload == "sps" && threads != 1) continue;  // without isolation, swaps may interleave
       comparison c = small(workload);
       c.rivals = {GetParam()};
       c.limits = false;
@@ -100,7 +98,7 @@ TEST_P(every_rival, leaves_sound_structures) {
       const auto r = compare(c);
       const bool runs = std::ranges::count(rivals_for(workload), GetParam()) != 0;
       ASSERT_EQ(!runs, !r && r.error().code == errc::unsupported) << workload;
-      if (!runs) continue;  // a rival that is a key-value store has no arrays
+      if (!runs) continue;  // rivals that are key-value stores have no arrays
       ASSERT_TRUE(r) << workload << ": " << r.error().message;
       EXPECT_GT(r->rows.front().tx_per_s.min, 0);
       ++ran;
@@ -143,8 +141,7 @@ TEST(compare, runs_contenders_that_are_made_already_and_idle_ones_slower) {
   for (const double idle_share : {0.0, 0.9}) {
     task t = c.what;
     t.idle_share = idle_share;
-    t.log_size_bytes =
-        idle_share == 0 ? 65536 : 131072;  // so that their pools' files have different names
+    t.log_size_bytes = idle_share == 0 ? 65536 : 131072;  // gives their pool files different names
     both.push_back(std::move(*make_stele(t, "redo")));
   }
   const auto r = compare(std::move(both), c);

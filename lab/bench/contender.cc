@@ -1,4 +1,4 @@
-// What contenders share: where their pools go, what they hold, and the rivals that this build has.
+// Shared by contenders: paths and sizes, and the rivals that this build has.
 #include <bench/contender.h>
 #include <bench/drive.h>
 #include <fmt/format.h>

@@ -1,11 +1,11 @@
-// A contender: one system under comparison, seen only as something that runs a workload's
-// transactions for a while.
+// A contender: one system under comparison. A comparison only asks it to run a workload's
+// transactions for some time.
 //
-// Every contender draws its operations from the workload's own generator with the same seeds,
-// writes the same values, and runs each transaction to the durability that it states. set_up fills
-// the structure and may be slow; run may be called many times and continues where the last one
-// stopped; the destructor removes what set_up made. One comparison calls a contender from one
-// thread; run starts the threads it needs.
+// Every contender draws its operations from the workload's generator with the same seeds, writes
+// the same values, and gives each transaction the durability that it states. set_up fills the
+// structure and may be slow. run may be called many times and continues where the last run stopped.
+// The destructor removes what set_up created. A comparison calls a contender from one thread; run
+// starts the threads that it needs.
 #pragma once
 
 #include <base/histogram.h>
@@ -22,7 +22,7 @@
 
 namespace stele::bench {
 
-// What every contender of one comparison is to do.
+// The task of every contender in one comparison.
 struct task {
   std::string workload = "sps";
   workloads::parameters parameters;
@@ -31,20 +31,20 @@ struct task {
   std::uint64_t seed = 1;     // of the operations
   std::string media = "adr";  // as in pool_options
   concurrency policy = concurrency::stm;
-  std::string dir = ".";                       // where pools go
-  std::size_t log_size_bytes = 0;              // of each of Stele's logs; 0: by pool size
-  std::size_t log_count = 0;                   // of them; 0: by pool size
-  adaptive_options adaptive = {};              // of Stele's mechanism of that name
+  std::string dir = ".";                       // the folder for pools
+  std::size_t log_size_bytes = 0;              // of each log of Stele; 0: by pool size
+  std::size_t log_count = 0;                   // the number of these logs; 0: by pool size
+  adaptive_options adaptive = {};              // options of Stele's mechanism `adaptive`
   log_structured_options log_structured = {};  // likewise
   archapt_options archapt = {};                // likewise
-  durability commits = durability::durable;  // of Stele's transactions; a run that orders them ends
-                                             // with a sync, in its time
-  std::size_t pool_size_bytes = 0;           // of Stele's pools; 0: by workload
-  std::string label;                         // tells contenders with the same mechanism apart
-  double idle_share = 0;                     // of the time of each thread, which it sleeps; below 1
+  // of Stele's transactions; a run with ordered commits ends with a sync, whose time is counted
+  durability commits = durability::durable;
+  std::size_t pool_size_bytes = 0;  // of Stele's pools; 0: by workload
+  std::string label;                // distinguishes contenders of one mechanism
+  double idle_share = 0;            // share of each thread's time spent asleep; below 1
 };
 
-// Sums over a run; a rival that does not count leaves them out.
+// Sums over a run; rivals that do not count have none.
 struct event_counts {
   std::uint64_t fences = 0, lines = 0, streamed_bytes = 0, aborts = 0;
   std::uint64_t stored_bytes = 0, map_hits = 0, map_misses = 0;  // as in pool_counters
@@ -60,54 +60,55 @@ struct measurement {
   std::optional<event_counts> events;
 };
 
-// What the structure takes and what it holds.
+// The space that the structure takes, and the size of its content.
 struct footprint {
   std::optional<std::uint64_t>
-      space_bytes;  // blocks with their headers, logs, second copies; not a pool's free part
+      space_bytes;               // blocks with headers, logs, second copies; no free space
   std::uint64_t live_bytes = 0;  // keys and values of the initial content
-  std::uint64_t log_bytes = 0;   // of space_bytes; a pool's header and tables are with its logs
+  std::uint64_t log_bytes = 0;   // part of space_bytes; includes a pool's header and tables
 };
 
 class contender {
  public:
   virtual ~contender() = default;
   virtual std::string name() const = 0;
-  // Where its data lives, and what an acknowledged transaction survives: "power", "process",
-  // "none", ...
+  // Where the data is stored, and the failure that an acknowledged transaction survives: "power",
+  // "process", "none", ...
   virtual std::string media() const = 0;
   virtual std::string durability() const = 0;
   [[nodiscard]] virtual result<> set_up() = 0;
   [[nodiscard]] virtual result<measurement> run(double seconds) = 0;
   virtual footprint space() = 0;
-  // After runs: an error (corrupt) when the structure is not what its operations must leave, as far
-  // as the system can tell.
+  // After runs: returns an error (corrupt) when the structure is not what its operations must have
+  // left, as far as the system can tell.
   [[nodiscard]] virtual result<> check() { return {}; }
 };
 
 using contender_result = result<std::unique_ptr<contender>>;
 
-// The contenders there are. Errors: invalid_argument, unsupported (the task is not for this
-// system), not_found.
+// Create the contenders. Errors: invalid_argument, unsupported (the task does not fit this system),
+// not_found.
 [[nodiscard]] contender_result make_stele(const task& t, const std::string& mechanism);
 [[nodiscard]] contender_result make_volatile(const task& t);
 [[nodiscard]] contender_result make_one_fence_log(const task& t);
 [[nodiscard]] contender_result make_rival(const task& t, std::string_view name);
 std::vector<std::string> rival_names();
-// Those that run a workload: not every rival has every structure.
+// The rivals that run a workload: not every rival has every structure.
 std::vector<std::string> rivals_for(std::string_view workload);
 
-// How make_stele creates and opens its pools; the first is the size of those that state none.
+// How make_stele creates and opens its pools. pool_size_of is the size of pools whose task states
+// none.
 std::size_t pool_size_of(const task& t);
 pool_options stele_options(const task& t, const std::string& mechanism);
 
 // Keys and values of the workload's initial content, in bytes.
 std::uint64_t live_bytes_of(const task& t);
 
-// What an acknowledged transaction survives on the task's media, by the rule that pools follow:
-// flushes into a file whose memory is not persistent are worth no more than the process.
+// The failure that an acknowledged transaction survives on the task's media, by the rule for pools:
+// flushes into a file whose memory is not persistent survive only the process.
 std::string durability_of(const task& t, const std::string& file);
 
-// A path in the task's directory for a contender's pool, not in use by another process.
+// A path in the task's folder for a contender's pool, not used by another process.
 std::string pool_path(const task& t, std::string_view name);
 
 }  // namespace stele::bench

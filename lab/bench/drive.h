@@ -1,9 +1,9 @@
-// Runs a contender's transactions on threads for a while and measures them.
+// Runs a contender's transactions on threads for some time and measures them.
 //
-// Throughput counts every transaction; latency is taken from each sixteenth, so that reading the
-// clock (twice 20 ns) stays within 2 % of the shortest transactions. Each thread has a generator of
-// its own that lives on from run to run. A task with idle time has its threads work for a slice and
-// sleep for what its share asks; latency is that of the work alone.
+// Throughput counts every transaction. Latency is taken from every sixteenth, so that reading the
+// clock (twice 20 ns) stays within 2 % of the shortest transactions. Each thread has its own
+// generator, which continues from run to run. With idle time, threads work for a slice and then
+// sleep for the share that the task asks for; latency is that of the work alone.
 #pragma once
 
 #include <bench/contender.h>
@@ -17,16 +17,16 @@ namespace stele::bench {
 
 inline constexpr std::uint64_t sample_every = 16;
 
-// The generators of a task's threads, a function of its seed.
+// The generators of a task's threads: a function of its seed.
 std::vector<base::rng> make_generators(const task& t);
 
-// One thread's idle time: what it has slept stays the given share of the time since it began.
+// One thread's idle time: keeps the time slept at the given share of the time since its beginning.
 class idle_time {
  public:
   using clock = std::chrono::steady_clock;
   explicit idle_time(double share) : share_(share) {}
 
-  // Called between transactions, now and then.
+  // Call between transactions, from time to time.
   void sleep_if_due() {
     if (share_ == 0) return;
     const auto now = clock::now();
@@ -34,12 +34,12 @@ class idle_time {
     const auto due = std::chrono::duration<double>(now - began_) * share_ - slept_;
     if (due.count() > 0) std::this_thread::sleep_for(due / (1 - share_));
     woke_ = clock::now();
-    slept_ += woke_ - now;  // more than was asked for: the next rest is shorter by that
+    slept_ += woke_ - now;  // usually longer than asked: the next sleep is shorter by that
   }
 
  private:
-  // Sleeping is exact to some 50 us, and what sleep takes out of the caches should not be what is
-  // measured.
+  // Sleep is accurate to some 50 us, and the refill of caches after sleep should not dominate the
+  // measurement.
   static constexpr std::chrono::milliseconds slice{1};
   const double share_;
   const clock::time_point began_ = clock::now();
@@ -53,7 +53,7 @@ struct thread_outcome {
   std::optional<error> failure;
 };
 
-// One thread's share of a run: `step(random)` is one transaction, until `stop`.
+// One thread's part of a run: `step(random)` runs one transaction, repeated until `stop`.
 template <class Step>
 thread_outcome repeat(Step& step, base::rng& random, double idle_share,
                       const std::atomic<bool>& stop) {
@@ -79,8 +79,8 @@ thread_outcome repeat(Step& step, base::rng& random, double idle_share,
   return out;
 }
 
-// `make_step(thread)` gives the step of each thread and is called in that thread. The first error
-// of any thread is returned.
+// `make_step(thread)` returns the step of a thread and is called in that thread. Returns the first
+// error of any thread.
 template <class MakeStep>
 [[nodiscard]] result<measurement> drive(std::vector<base::rng>& generators, double seconds,
                                         double idle_share, MakeStep&& make_step) {
@@ -112,9 +112,9 @@ template <class MakeStep>
   return m;
 }
 
-// A step that draws `operations` operations from `source` (anything with draw) and gives them to
-// `apply` as one transaction. They are drawn where they stay: a copy in wider units than it was
-// stored in would wait for the last transaction's fence.
+// A step that draws `operations` operations from `source` (any class with draw) and passes them to
+// `apply` as one transaction. Operations are constructed in place: a copy in wider units than the
+// stores would wait for the last transaction's fence.
 template <class Source, class Apply>
 auto draw_and_apply(const Source& source, std::size_t operations, Apply apply) {
   return [&source, apply, batch = std::vector<workloads::operation>(operations)](

@@ -1,4 +1,4 @@
-// Short loops over the medium's own operations.
+// Measures short loops over the medium's operations.
 #include <base/rng.h>
 #include <bench/limits.h>
 #include <bench/mapped_file.h>

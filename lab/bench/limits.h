@@ -1,5 +1,5 @@
-// What the machine itself charges for durability, measured beside the contenders: no software beats
-// these.
+// The cost of durability on the machine itself, measured beside the contenders; no software is
+// faster than these limits.
 #pragma once
 
 #include <stele/error.h>
@@ -8,7 +8,7 @@
 
 namespace stele::bench {
 
-// Nanoseconds for each, on memory of a file in `dir`, one thread.
+// Nanoseconds per operation, on memory of a file in `dir`, one thread.
 struct memory_costs {
   double streamed_line_and_fence = 0;  // the next line of a 4 MiB ring streamed, then a fence
   double flushed_line_and_fence = 0;   // a random line of 64 MiB stored and flushed, then a fence
@@ -18,8 +18,8 @@ struct memory_costs {
 // Takes about 20 ms. Errors: io.
 [[nodiscard]] result<memory_costs> measure_memory(const std::string& dir);
 
-// Nanoseconds to overwrite a 4 KiB block of a preallocated file in `dir` and fdatasync it; takes
-// some ten syncs. Errors: io.
+// Nanoseconds to overwrite a 4 KiB block of a preallocated file in `dir` and fdatasync it. Takes 32
+// syncs. Errors: io.
 [[nodiscard]] result<double> measure_synced_block(const std::string& dir);
 
 }  // namespace stele::bench

@@ -1,4 +1,4 @@
-// Short loops over the medium's own operations, repeated in turn.
+// Measures short loops over the medium's operations, repeated in turn.
 #include <base/rng.h>
 #include <bench/limits.h>
 #include <bench/machine.h>
@@ -70,7 +70,7 @@ double flush_rate(media::adr& medium, std::byte* base) {
   return memory_size / ns;
 }
 
-// Nanoseconds to overwrite a block in place, durably; 0 where the file system has no direct writes.
+// Nanoseconds to overwrite a block in place, durably; 0 when the file system has no direct writes.
 double direct_block(const std::string& dir) {
   const std::string path = fmt::format("{}/direct-{}", dir, getpid());
   const int fd =

@@ -1,4 +1,4 @@
-// Mapping a file's memory, every page present before use.
+// Maps a file with every page present before use.
 #include <bench/mapped_file.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ result<mapped_file> mapped_file::create(std::string path, std::size_t size) {
   void* base = MAP_FAILED;
   errno = posix_fallocate(
       fd, 0,
-      static_cast<off_t>(size));  // a place that has no room says so now, not by a signal later
+      static_cast<off_t>(size));  // lack of space is an error now, not a SIGBUS later
   if (errno == 0)
     base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
   if (base == MAP_FAILED) {

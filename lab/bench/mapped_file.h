@@ -1,5 +1,5 @@
-// A file's memory for contenders that manage their own: created, mapped and touched; removed at the
-// end.
+// A mapped file for contenders that manage their own memory: created, mapped, all pages touched;
+// removed at the end.
 #pragma once
 
 #include <stele/error.h>

@@ -1,11 +1,11 @@
-// The one-fence log by hand: a model of what durability must cost, not a system.
+// The one-fence log by hand: a model of the minimal cost of durability, not a system.
 //
 // Each transaction stores in place, streams one redo record of whole lines to its thread's ring,
-// and fences once; nothing else is ever written back, nothing is truncated, and there is no
-// recovery. The record of an array swap or of a change to the hash map holds each stored word or
-// value with its place. Other workloads run on their volatile structures (one thread) and record
-// the operation with the value it writes. With several threads, spin locks over stripes of keys are
-// held until the record is streamed and let go before the fence.
+// and fences once. Nothing else is ever written back, nothing is truncated, and there is no
+// recovery. The record of an array swap or of a hash map change holds each stored word or value
+// with its offset. Other workloads run on their volatile structures (one thread) and record the
+// operation with its value. With several threads, spin locks over stripes of keys are held until
+// the record is streamed, and released before the fence.
 #include <bench/drive.h>
 #include <bench/mapped_file.h>
 #include <bench/stripes.h>
@@ -25,14 +25,13 @@ namespace {
 using workloads::operation;
 using kind = operation::kind;
 
-// Of each thread; as large as some transactions of any size.
+// The ring of each thread; it holds several transactions of any size.
 std::size_t ring_size(const task& t) {
   return std::max(std::size_t{4} << 20,
                   std::bit_ceil(t.ops_per_tx * 2 * (t.parameters.value_size + 64)) * 4);
 }
 
-// Words of one redo record: a header with length and sequence, then places and what was stored
-// there.
+// Words of one redo record: a header with length and sequence, then offsets and stored values.
 class record {
  public:
   void clear() { words_.assign(1, 0); }
@@ -44,7 +43,7 @@ class record {
     words_.resize(at + size / 8);
     std::memcpy(&words_[at], from, size);
   }
-  // Pads to whole lines and names the record.
+  // Writes the header and pads to whole lines.
   std::span<const std::byte> finish(std::uint64_t sequence) {
     words_[0] = sequence << 16 | words_.size();
     words_.resize((words_.size() + 7) / 8 * 8);
@@ -55,7 +54,7 @@ class record {
   std::vector<std::uint64_t> words_{0};
 };
 
-// A structure that stores in place and tells the record what it stored.
+// A structure that stores in place and adds its stores to the record.
 class structure {
  public:
   virtual ~structure() = default;
@@ -96,7 +95,7 @@ class array_of_elements final : public structure {
   std::optional<mapped_file> home_;
 };
 
-// Chains of nodes {key, next, value}; links are offsets from the mapped_file's start, 0 is none.
+// Chains of nodes {key, next, value}; links are offsets in the mapped file, 0 is none.
 class chained_map final : public structure {
  public:
   result<> set_up(const task& t) override {
@@ -173,12 +172,12 @@ class chained_map final : public structure {
   std::size_t size_ = 0;
   std::uint64_t mask_ = 0;
   std::optional<mapped_file> home_;
-  std::atomic<std::uint64_t> fresh_{0};  // the first byte that was never a node's
-  std::vector<free_list> free_;          // a thread's
+  std::atomic<std::uint64_t> fresh_{0};  // the first byte never used by a node
+  std::vector<free_list> free_;          // one for each thread
 };
 
-// Any workload by its volatile twin; the record is the operation and, when it writes a value, the
-// value.
+// Any workload on its volatile structure. The record is the operation and the value that it writes,
+// if any.
 class volatile_structure final : public structure {
  public:
   explicit volatile_structure(std::unique_ptr<workloads::volatile_run> r) : run_(std::move(r)) {}
@@ -202,7 +201,7 @@ class volatile_structure final : public structure {
   std::optional<std::uint64_t> space_bytes() const override { return std::nullopt; }
 
  private:
-  // Bytes of the value that the operation writes.
+  // The size of the value that the operation writes.
   std::size_t value_size(const operation& op) {
     const std::size_t full = value_.size() * 8;
     if (op.what == kind::append) return std::max<std::size_t>(full / 4, 8);
@@ -215,7 +214,7 @@ class volatile_structure final : public structure {
 
   std::unique_ptr<workloads::volatile_run> run_;
   std::vector<std::uint64_t> value_;
-  std::vector<bool> present_;  // the keys that toggling erases
+  std::vector<bool> present_;  // present keys: toggle erases these
 };
 
 template <class Medium>
@@ -270,7 +269,7 @@ class one_fence_log final : public contender {
         : medium(s, thread), ring(std::move(m)) {}
     Medium medium;
     mapped_file ring;
-    std::size_t at = 0;  // where the next record goes
+    std::size_t at = 0;  // offset of the next record
     std::uint64_t sequence = 0;
     record next;
   };

@@ -1,4 +1,4 @@
-// A comparison as a table for people and as JSON for programs.
+// Writes a comparison as a table for people and as JSON for programs.
 #include <bench/compare.h>
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// Stele itself under comparison: a pool with one mechanism and the workload on it, as any program
-// would use them.
+// Stele as a contender: a pool with one mechanism and the workload on it, used as a program would
+// use them.
 #include <bench/drive.h>
 #include <fmt/format.h>
 #include <tx/mechanism/catalog.h>
@@ -12,7 +12,7 @@ namespace {
 
 using workloads::operation;
 
-constexpr std::string_view default_name = "default";  // what a pool gets that asks for no mechanism
+constexpr std::string_view default_name = "default";  // the mechanism of a pool that names none
 
 event_counts counts_between(const pool_counters& a, const pool_counters& b) {
   return {b.fences - a.fences,
@@ -84,7 +84,7 @@ class stele_contender final : public contender {
   }
 
  private:
-  // What was ordered becomes durable, and the wait for that is of the run.
+  // Makes ordered commits durable; the time for that belongs to the run.
   result<> sync_within(measurement& m) {
     const auto begin = std::chrono::steady_clock::now();
     auto done = detail::sync_pool(workload_->core());
@@ -102,9 +102,9 @@ class stele_contender final : public contender {
 
 }  // namespace
 
-// Bytes of a pool that holds the workload at its fullest: every key of a map present, with room for
-// headers and links; an array twice, since the transaction that makes it logs it; of tpcc's tables
-// those of one warehouse.
+// Bytes of a pool for the workload at its fullest. Maps: every key present, with room for headers
+// and links. Arrays: twice the size, because the transaction that creates the array logs it. tpcc:
+// room for the tables of one more warehouse.
 std::size_t pool_size_of(const task& t) {
   const auto& p = t.parameters;
   constexpr std::size_t spare = std::size_t{64} << 20;
@@ -113,7 +113,7 @@ std::size_t pool_size_of(const task& t) {
     return live * 5 / 4 + live / workloads::tpcc::shape(p).warehouses + spare;
   }
   const std::size_t rounded =
-      t.workload == "store" ? p.value_size / 8 : 0;  // of its blocks, whose size is the value's
+      t.workload == "store" ? p.value_size / 8 : 0;  // blocks are rounded up from the value's size
   const std::size_t element = t.workload == "sps" ? 2 * p.value_size : p.value_size + rounded + 96;
   return p.keys * element * 5 / 4 + spare;
 }
@@ -125,7 +125,7 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
   if (mechanism != default_name) o.mechanism = mechanism;
   if (const auto known = detail::find_mechanism(o.mechanism);
       known && (*known)->has_parity && t.pool_size_bytes == 0)
-    o.create_size *= 2;  // checksums take as much as 0.74 of home
+    o.create_size *= 2;  // checksums take up to 0.74 of home
   o.media = t.media;
   o.policy = t.policy;
   o.log_size = t.log_size_bytes;

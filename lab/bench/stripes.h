@@ -1,7 +1,7 @@
-// Volatile locks for contenders without isolation of their own: a transaction holds the stripes of
-// all its keys, locked in ascending order so that threads cannot wait in a circle. Keys of one
-// bucket share a stripe: a stripe is the low bits of the key's hash, and there are at most as many
-// stripes as buckets. No stripes: holding them is free and protects nothing.
+// Volatile locks for contenders without isolation. A transaction holds the stripes of all its keys,
+// locked in ascending order so that threads cannot deadlock. A stripe is the low bits of the key's
+// hash, and there are at most as many stripes as buckets, so keys of one bucket share a stripe.
+// With no stripes, locking is free and protects nothing.
 #pragma once
 
 #include <stele/element.h>
@@ -18,7 +18,7 @@ namespace stele::bench {
 
 class stripes {
  public:
-  // A power of two, or none.
+  // `count` is a power of two, or 0.
   explicit stripes(std::size_t count) : count_(count), locks_(std::make_unique<lock[]>(count)) {}
 
   class guard {

@@ -1,4 +1,4 @@
-// Each mark is one interleaved comparison, or a short measurement of its own.
+// Measures the targets: each is one interleaved comparison, or a short measurement of its own.
 #include <bench/compare.h>
 #include <bench/targets_parts.h>
 #include <explore/explorer.h>
@@ -68,7 +68,7 @@ struct numbers {
 };
 constexpr std::size_t number_count = 1024;
 
-// Nanoseconds to load a field in a read transaction: a sum over values that the cache holds.
+// Nanoseconds to load a field in a read transaction: sums values that are in the cache.
 result<> field_reads(const target_options& o, std::vector<performance_target>& targets) {
   o.progress("a field read");
   for (const auto& [policy, name] : {std::pair{concurrency::single_writer, "single_writer"},

@@ -1,4 +1,4 @@
-// The targets that the project has set itself, each measured beside what it is relative to: `stele
+// The project's performance targets, each measured beside the system that it is relative to: `stele
 // bench all`.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace stele::bench {
 
-// One performance_target: at least (or, for costs, at most) `mark`.
+// One target: `measured` must be at least `bound` or, for costs, at most.
 struct performance_target {
   std::string what, unit;
   double bound = 0, measured = 0;
@@ -21,29 +21,29 @@ struct performance_target {
 
 struct target_options {
   std::string dir = "/dev/shm";
-  std::string file_dir = ".";       // on the device whose files are measured
-  std::string configs = "configs";  // where the simulator's machines are
+  std::string file_dir = ".";       // a folder on the device to measure
+  std::string configs = "configs";  // the folder of machine files of the simulator
   unsigned runs = 5;
   double seconds = 0.5;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<void(const performance_target&)> measured = [](const performance_target&) {
-  };  // each, as soon as it is
+  };  // called for each target when it is measured
   std::function<bool()> cancelled = [] { return false; };
 };
 
-// Errors: cancelled, and those of what is measured. A performance_target whose rival is not built
-// in is left out.
+// Errors: cancelled, and those of the measurements. not_found, for a rival that is not built
+// in.
 [[nodiscard]] result<std::vector<performance_target>> measure_targets(const target_options& o);
-// Those of the mechanism log_structured alone, after "Log-Structured Non-Volatile Main Memory"
-// (2017): `stele bench lsnvmm`.
+// The targets of the mechanism log_structured alone, after "Log-Structured Non-Volatile Main
+// Memory" (2017): `stele bench lsnvmm`.
 [[nodiscard]] result<std::vector<performance_target>> measure_lsnvmm_targets(
     const target_options& o);
-// The key-value store beside other embedded stores, commits on a file, judging and copying a pool:
-// `stele bench store`.
+// The key-value store beside other embedded stores, commits on a file, checking and copying a pool:
+// `stele bench store`. A target over a rival that is not built in counts as not met.
 [[nodiscard]] result<std::vector<performance_target>> measure_store_targets(
     const target_options& o);
-// The simulator's speeds: `stele bench sim`. What they are relative to is not another program but a
-// number.
+// The simulator's speeds: `stele bench sim`. These targets are absolute numbers, not ratios to
+// another program.
 [[nodiscard]] result<std::vector<performance_target>> measure_sim_targets(const target_options& o);
 
 }  // namespace stele::bench

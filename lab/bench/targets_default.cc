@@ -1,6 +1,6 @@
-// The targets of the mechanisms after "Blurred Persistence" and of the default one: over libpmemobj
-// with one thread and with two, over the log by hand, the cost of a commit by counter, its tail,
-// and what the blurred mechanisms gain over base.
+// The targets of the mechanisms after "Blurred Persistence" and of the default mechanism: over
+// libpmemobj with one and with two threads, over the log by hand, the costs of a commit by
+// counters, its tail latency, and the gain of the blurred mechanisms over base.
 #include <bench/compare.h>
 #include <bench/targets_parts.h>
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace {
 struct against_rival {
   const char* workload;
   std::size_t value_size, operations;
-  double one_thread, two_threads;  // marks, over libpmemobj with as many; 0: none
+  double one_thread, two_threads;  // bounds over libpmemobj with as many threads; 0: none
 };
 constexpr against_rival rival_targets[] = {{"sps", 8, 1, 3.6, 2.3},  {"sps", 8, 8, 15, 9},
                                            {"sps", 64, 1, 3, 1.8},   {"hash", 8, 1, 6, 4},
@@ -93,7 +93,7 @@ result<> with_two_threads(const target_options& o, std::vector<performance_targe
   return {};
 }
 
-// The 99.9th percentile over the median, while bulk persistence of a 1 MB log goes on.
+// The 99.9th percentile of latency over the median, during bulk persistence of a 1 MB log.
 result<> tail(const target_options& o, std::vector<performance_target>& targets) {
   o.progress("commit latency");
   comparison c = of(o, "sps", 8, 1);
@@ -110,7 +110,7 @@ result<> tail(const target_options& o, std::vector<performance_target>& targets)
   return {};
 }
 
-// Nothing is kept twice: what the pool takes over what is in it and its logs.
+// No second copy is kept: the space of the pool over its live data and logs.
 result<> space(const target_options& o, std::vector<performance_target>& targets) {
   for (const std::size_t value_size : {8u, 64u}) {
     o.progress(fmt::format("space, {} B", value_size));

@@ -1,11 +1,11 @@
 // The targets of the mechanism log_structured, after the evaluation of Hu, Ren, Badam, Shu,
-// Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017): over redo and undo logging, what
-// each optimisation of the map gains, what is written, held, cleaned, recovered and kept in
-// ordinary memory, and what a load costs. `stele bench lsnvmm`.
+// Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017): throughput over redo and undo
+// logging, the gain of each optimisation of the map, write traffic, fragmentation, cleaning,
+// recovery, ordinary memory used, and the cost of a load. `stele bench lsnvmm`.
 //
 // Systems are compared within one interleaved run for each workload: the five stages of the map,
-// redo and undo. A workload's ratio is the mean over its key choices, uniform and Zipf; means over
-// workloads give each the same weight.
+// redo and undo. A workload's ratio is the mean over its key choices, uniform and Zipf. Means over
+// workloads give each workload the same weight.
 #include <bench/figures/lsnvmm_parts.h>
 #include <bench/targets_parts.h>
 #include <fmt/format.h>
@@ -41,7 +41,8 @@ double mean(const std::vector<double>& values) {
   return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
 }
 
-// Of a panel over `patterns`: series a over series b (b null: of a itself) for one workload.
+// The mean ratio of series a to series b in a panel over `patterns`, for one workload; b null: the
+// mean of a itself.
 double of_workload(const panel& p, std::string_view workload, const char* a, const char* b) {
   std::vector<double> values;
   const series *above = p.find(a), *below = b == nullptr ? nullptr : p.find(b);
@@ -210,7 +211,7 @@ struct nothing {
   field<std::uint64_t> word;
 };
 
-// Nanoseconds a load, of objects in an order without locality, in one read transaction.
+// Nanoseconds per load, of objects in an order without locality, in one read transaction.
 result<double> load_ns(pool<nothing>& p, const std::vector<element*>& elements) {
   constexpr unsigned rounds = 500;
   const auto begin = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// What measure_targets puts together.
+// The groups of targets that measure_targets combines.
 #pragma once
 
 #include <bench/compare.h>
@@ -9,14 +9,13 @@ namespace stele::bench {
 using target_group = result<> (*)(const target_options& o,
                                   std::vector<performance_target>& targets);
 
-// Transactions a second of the mechanism default over those of a rival, whose row may say behind
-// its name what it does not protect. 0 when the build has no such rival: no performance_target is
-// met then.
+// Throughput of the mechanism default over that of a rival. The rival's row may have a remark after
+// its name. 0 when the build has no such rival; then no target is met.
 double over_rival(const report& r, std::string_view rival);
 
-// The default mechanism, and those after "Blurred Persistence" (2016).
+// Targets of the default mechanism, and of those after "Blurred Persistence" (2016).
 const std::vector<target_group>& default_targets();
-// The mechanism log_structured.
+// Targets of the mechanism log_structured.
 const std::vector<target_group>& lsnvmm_targets();
 
 }  // namespace stele::bench

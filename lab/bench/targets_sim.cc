@@ -1,11 +1,10 @@
-// The simulator's own speeds: `stele bench sim`. Requests that its controllers serve, accesses of
-// tapes that cores, caches and designs carry out, accesses of a cache without time, and the memory
-// that a run takes.
+// The simulator's speeds: `stele bench sim`. Measures requests served by its controllers, accesses
+// of tapes run by cores, caches and designs, accesses of a cache without time, and the memory of a
+// run.
 //
-// Rates are of processor time, so that other work on the machine does not count; the rate by the
-// wall's clock is beside them. Tapes are made here, of loads and stores of 8 bytes, as many times a
-// load as it takes for the share of stores; which levels the accesses really hit is counted by the
-// run itself and told.
+// Rates are per second of processor time, so that other work on the machine does not count; the
+// rate by wall time is in the detail. Tapes are generated here: loads and stores of 8 bytes, with a
+// given share of stores. The run itself counts the hits of each level and reports them.
 #include <bench/targets.h>
 #include <fmt/format.h>
 #include <sim/config_file.h>
@@ -55,13 +54,13 @@ class stopwatch {
   wall_clock::time_point wall_ = wall_clock::now();
 };
 
-// What one run measured, and words on it.
+// The result of one run, with a description.
 struct measurement {
   speed at;
   std::string detail;
 };
 
-// The median of o.runs runs by processor time.
+// The median of o.runs runs, by processor time.
 template <class F>
 result<> add_rate(const target_options& o, std::vector<performance_target>& targets,
                   const char* what, double mark, F&& run_once) {
@@ -131,7 +130,8 @@ result<> controllers(const target_options& o, std::vector<performance_target>& t
 
 // --- tapes ---
 
-// Accesses go to regions by their shares: each thread's own, or one for all threads.
+// Accesses are distributed over regions by share. A region belongs to one thread, or is common to
+// all.
 struct region {
   double share;
   std::uint64_t bytes;
@@ -143,7 +143,7 @@ struct tape_spec {
   std::uint64_t accesses = 2'000'000;  // of all threads
   std::vector<region> regions;
   double store_share = 0.25;
-  unsigned in_transaction = 0;  // accesses; 0: no transactions
+  unsigned in_transaction = 0;  // accesses in a transaction; 0: no transactions
 };
 
 class tape_maker {
@@ -300,7 +300,7 @@ result<measurement> find_and_fill(std::uint64_t lines) {
 
 // --- memory ---
 
-// A line of /proc/self/status, in bytes; 0: it is not there.
+// A value of /proc/self/status, in bytes; 0 when it is missing.
 double of_process(const std::string& what) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -308,8 +308,8 @@ double of_process(const std::string& what) {
   return 0;
 }
 
-// In a process of its own: what a run of the tape takes at most, without the caches' tags; below 0:
-// it failed.
+// Runs the tape in a child process. Returns the peak memory of the run, without the caches' tags;
+// below 0 when it failed.
 double run_in_child(const sim::machine_config& machine, const std::string& tape) {
   int ends[2];
   if (pipe(ends) != 0) return -1;

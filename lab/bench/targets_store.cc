@@ -1,6 +1,6 @@
-// The targets of the key-value store and of pool care: puts and gets beside other embedded stores
-// at equal durability, on the device's file system and in memory; commits of many threads on a
-// file; the tail beside a checkpoint; judging and copying a pool in use.
+// The targets of the key-value store and of pool maintenance: puts and gets beside other embedded
+// stores at equal durability, on the device's file system and in memory; commits of many threads on
+// a file; tail latency during checkpoints; checking and copying a pool in use.
 #include <bench/targets_parts.h>
 #include <fmt/format.h>
 #include <stele/kv.h>
@@ -97,7 +97,7 @@ result<> in_memory(const target_options& o, std::vector<performance_target>& tar
     c.limits = false;
     const auto r = compare(c);
     if (!r) return std::unexpected(r.error());
-    c.what.policy = concurrency::external;  // as libpmemobj: nothing keeps threads apart
+    c.what.policy = concurrency::external;  // like libpmemobj, without isolation of threads
     c.rivals = those_built({"libpmemobj"});
     const auto alone = compare(c);
     if (!alone) return std::unexpected(alone.error());
@@ -119,7 +119,7 @@ double seconds_since(clock::time_point begin) {
   return std::chrono::duration<double>(clock::now() - begin).count();
 }
 
-// A store of values of 1 KB, as full as a pool of 256 MiB gets of them.
+// A store of 1 KB values that nearly fills a pool of 256 MiB.
 result<kv> full_store(const std::string& path) {
   auto store = kv::open(path, {.create_size = std::size_t{256} << 20, .media = "process"});
   if (!store) return store;
@@ -132,7 +132,7 @@ result<kv> full_store(const std::string& path) {
   return store;
 }
 
-// Puts a second of one thread while `work` runs.
+// Puts per second of one thread while `work` runs.
 template <class Work>
 double puts_beside(kv& store, Work&& work) {
   std::atomic<bool> stop{false};

@@ -1,4 +1,4 @@
-// The workloads' initial content and values, for contenders that do not run on Stele's containers.
+// Initial content and values of the workloads, for contenders that do not use Stele's containers.
 #pragma once
 
 #include <stele/error.h>
@@ -11,14 +11,14 @@ namespace stele::bench {
 
 using workloads::fill_with;
 
-// Reads a value in full, as a reader would copy it.
+// Reads all words of a value, as a reader that copies it.
 inline void read_value(const void* from, std::size_t size) noexcept {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < size / 8; ++i) sum += static_cast<const std::uint64_t*>(from)[i];
   asm volatile("" : : "r"(sum));
 }
 
-// put(key, word) for the keys that a map holds at the start, in the workloads' order.
+// Calls put(key, word) for the keys that a map holds at the start, in the workloads' order.
 template <class Put>
 [[nodiscard]] result<> fill_half(const workloads::parameters& p, Put put) {
   const workloads::key_space keys(p);

@@ -1,5 +1,5 @@
-// The ceiling: the same structures and operations in ordinary memory, without pool, transaction or
-// durability.
+// The upper limit: the same structures and operations in ordinary memory, without pool,
+// transactions or durability.
 #include <bench/drive.h>
 
 namespace stele::bench {

@@ -11,15 +11,16 @@ namespace stele::explore {
 
 namespace {
 
-// From one crash of a pass to the next it is so many events at most, unless that were to leave the
-// end of the tape out. With fewer the crashes would differ little from each other, with more the
-// cache's work would be most of what each costs.
+// The largest number of events from one crash of a pass to the next, unless a larger one is needed
+// to reach the end of the tape. With a smaller one the crashes would differ little from each other;
+// with a larger one most of a crash's cost would be the cache model's work. One of this many new
+// states is recovered under the recorder, for crashes in that recovery.
 constexpr std::uint64_t max_event_gap = 8;
 // One of so many new states is recovered under the recorder, for crashes in that recovery.
 constexpr std::uint64_t recovery_sample_interval = 16;
 
-// What arrives depends on the pass and the event alone, so that one crash can be repeated without
-// the others.
+// Which writes arrive depends on the pass and the event alone, so that one crash can be repeated
+// without the others.
 std::uint64_t arrival_seed(const cache_moment& m) noexcept {
   return base::mix(m.seed) + m.event;
 }
@@ -34,9 +35,9 @@ class cache_crashes {
     current_.run_plan = s.run_plan();
   }
 
-  // Crashes until the findings count so many.
+  // Crashes until found.states is `until`.
   void run(const cache_settings& settings, findings& found, std::uint64_t until);
-  // Goes to one crash; says what was lost, and what is wrong.
+  // Goes to one crash. Fills in what was lost and what is wrong.
   result<> run_one(const cache_crash& c, replay_result& r);
   // The crash being judged, as a line that replays it.
   std::string line() const { return format_line(current_); }
@@ -123,7 +124,7 @@ void cache_crashes::count(const cached_run& r, const cache_model& cache,
   found_->uncorrectable += a.lost_lines;
 }
 
-// Crashes in the recovery from the present crash, and in what is done after it.
+// Crashes in the recovery from the current crash, and in the operations after it.
 void cache_crashes::explore_recovery(std::uint64_t position) {
   const std::size_t operations =
       std::min<std::size_t>(settings_->recovery_operations, subject_.run_plan().further_operations);

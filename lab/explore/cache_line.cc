@@ -1,4 +1,4 @@
-// The line that names a crash behind a cache, written and read back.
+// Writes and reads the line that names a crash behind a cache.
 #include <explore/cache_crashes.h>
 #include <explore/plan_line.h>
 #include <fmt/format.h>

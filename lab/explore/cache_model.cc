@@ -1,5 +1,5 @@
-// Stores into the cache, and the ways from there to media. Something older never overwrites
-// something newer on media.
+// Stores into the cache, and the two ways from the cache to media: write-backs and in-flight
+// writes. An older write never overwrites a newer one on media.
 #include <explore/cache_model.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ void cache_model::store(std::uint64_t offset, std::span<const std::byte> bytes) 
                 });
 }
 
-// A line that is in the cache leaves it first.
+// A cached line is evicted first.
 void cache_model::stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) {
   for_each_line(offset, bytes.size(),
                 [&](std::uint32_t line, std::size_t at, std::size_t done, std::size_t here) {
@@ -71,8 +71,8 @@ void cache_model::stream(unsigned thread, std::uint64_t offset, std::span<const 
                 });
 }
 
-// Also a line that is clean: what was flushed before, by another thread or with another value, is
-// perhaps still on its way.
+// A clean line is flushed too: an earlier flush of it, by another thread or with another value, may
+// still be in flight.
 void cache_model::flush(unsigned thread, std::uint64_t offset, std::uint64_t size) {
   for_each_line(offset, size, [&](std::uint32_t line, std::size_t, std::size_t, std::size_t) {
     sets_.clean(line);
@@ -104,8 +104,8 @@ void cache_model::bulk(std::uint64_t offset, std::uint64_t size) {
 
 void cache_model::crash(std::uint64_t seed) {
   base::rng random(seed);
-  const std::uint64_t way =
-      random.below(4);  // everything on its way is lost, arrives, or some of it does
+  // All in-flight writes are lost, all arrive, or some of them.
+  const std::uint64_t way = random.below(4);
   for (const in_flight_write& w : in_flight_) {
     std::uint8_t chosen = way == 0 ? 0 : 0xFF;
     if (way > 1)

@@ -1,11 +1,11 @@
-// What a crash leaves of memory behind one particular write-back cache: one of the states that
-// crash_model allows.
+// What a crash leaves of memory behind one given write-back cache. The result is one of the states
+// that crash_model allows.
 //
-// Ordinary stores dirty lines of the cache, and a line that has to leave is written back as it is
-// then. A flush takes the line's content along and a stream its words, past the cache; both are on
-// their way to media until their thread's fence, and a crash before that loses a random part of
-// them: flushed lines whole, streamed words each by itself. Loads are not modelled, so only stores
-// displace lines.
+// Ordinary stores dirty lines of the cache; an evicted line is written back with its content at
+// that moment. A flush starts a write of the line's content, and a stream starts a write of its
+// words around the cache. These writes are in flight until their thread's fence. A crash before the
+// fence loses a random part of them: a flushed line as a whole, each streamed word on its own.
+// Loads are not modelled, so only stores evict lines.
 #pragma once
 
 #include <explore/cache_sets.h>
@@ -19,22 +19,22 @@ namespace stele::explore {
 
 class cache_model {
  public:
-  // Memory of `size` bytes; geometry has been checked.
+  // Memory of `size` bytes. The caller has checked the geometry.
   cache_model(const cache_geometry& geometry, std::size_t size);
 
-  // `media` holds everything so far, the cache is empty. From now on `media` is what has been
+  // Begins with all of `media` durable and the cache empty. From now on `media` receives what is
   // written back.
   void start(hashed_image& media, std::uint64_t seed);
 
   void store(std::uint64_t offset, std::span<const std::byte> bytes);
-  // Whole words.
+  // `bytes` are whole words.
   void stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes);
   void flush(unsigned thread, std::uint64_t offset, std::uint64_t size);
   void fence(unsigned thread);
   void bulk(std::uint64_t offset, std::uint64_t size);
 
-  // A random part of what is on its way reaches media; undo() makes that undone, after which the
-  // run goes on.
+  // A random part of the in-flight writes reaches media. undo() reverts that, and the run can go
+  // on.
   void crash(std::uint64_t seed);
   void undo();
 
@@ -49,7 +49,7 @@ class cache_model {
     std::uint64_t number;  // events later in the run have larger ones
     std::uint32_t line;
     std::uint16_t thread;
-    std::uint8_t words;  // of the content that count: bit w is word w
+    std::uint8_t words;  // bit w: word w of the content is part of the write
     bool streamed;
   };
   struct saved_line {
@@ -70,8 +70,8 @@ class cache_model {
   cache_sets sets_;
   hashed_image* media_ = nullptr;
   std::vector<std::byte> visible_;
-  std::vector<std::uint64_t> persisted_number_;  // by word: the number of what media has
-  std::vector<in_flight_write> in_flight_;       // in the order of their numbers
+  std::vector<std::uint64_t> persisted_number_;  // by word: the number of the write that media has
+  std::vector<in_flight_write> in_flight_;       // sorted by number
   std::vector<saved_line> saved_lines_;
   std::uint64_t number_ = 0;
 };

@@ -1,4 +1,4 @@
-// Dirty lines, over the simulator's array of places.
+// The dirty bits, beside the simulator's array of frames.
 #include <explore/cache_sets.h>
 
 namespace stele::explore {

@@ -1,4 +1,4 @@
-// Passing a tape's events to the cache model.
+// Passes a tape's events to the cache model.
 #include <explore/cached_run.h>
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@ namespace stele::explore {
 using media::tape_event;
 using media::tape_op;
 
-// The events' bytes stay where they are on the tape.
+// The events refer to bytes of tape_.
 result<> cached_run::tape_changed(subject&) {
   events.clear();
   auto reader = media::tape_reader::from_memory(tape_);

@@ -1,4 +1,4 @@
-// Enumerating the states and reckoning their digests.
+// Enumerates the states and computes their digests.
 #include <explore/consistent_cuts.h>
 
 #include <algorithm>
@@ -15,14 +15,14 @@ consistent_cuts::consistent_cuts(const workloads::workload& w,
   }
 }
 
-// Adds the states that have one more operation from `next` on. An operation may be there if those
-// before it that had ended when it began are.
+// Adds the states that have one more operation, from `next` on. An operation may be present if all
+// operations that ended before it began are present.
 void consistent_cuts::extend(const workloads::workload& w, std::span<const operation> operations,
                              const overlaps& overlap, state s, std::uint64_t next) {
   for (std::uint64_t n = next; n < operations.size(); ++n) {
     const auto& unordered = overlap[n];
     if (std::ranges::find(unordered, s.first_missing) == unordered.end())
-      break;  // later ones began later still
+      break;  // later operations began later still
     bool predecessors_present = true;
     for (std::uint64_t before = s.first_missing + 1; before < n && predecessors_present; ++before)
       predecessors_present = std::ranges::binary_search(s.out_of_order, before) ||

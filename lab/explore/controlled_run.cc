@@ -1,4 +1,4 @@
-// Following a tape's writes into memory.
+// Applies a tape's writes to memory.
 #include <explore/controlled_run.h>
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ using media::tape_op;
 using sim::trace_step;
 using step_kind = sim::trace_step::kind;
 
-// Memory as the program sees it gives each line's content at its flush.
+// A write's content is the line as the program sees it at the flush.
 result<> controlled_run::tape_changed(subject& s) {
   contents_.clear();
   hashed_image seen = s.empty_image();
@@ -94,7 +94,7 @@ void controlled_run::put_logs_back() {
   expired_.clear();
 }
 
-// One that has written nothing is acknowledged with those before it: alone it shows nothing.
+// An operation without writes is acknowledged only with those before it: alone it leaves no trace.
 void controlled_run::acknowledge() {
   while (acknowledged_ < operations_.size() && operations_[acknowledged_].acknowledged())
     ++acknowledged_;
@@ -123,7 +123,7 @@ const char* controlled_run::part_of(std::uint64_t address) const noexcept {
   return in_log - header_.commit_offset < header_.commit_size ? "commit" : "log";
 }
 
-// Operations that are persistent in part, or lie around such.
+// Explains the operations that are persistent in part, and their neighbours.
 std::string controlled_run::explanation() const {
   std::string text = fmt::format(
       "crash after {} writes; {} operations and {} later ones are acknowledged, {} invoked\n",

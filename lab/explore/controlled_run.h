@@ -1,7 +1,7 @@
-// One tape behind a memory controller: its writes with what each puts into memory, what is
-// persistent so far, and what of the run that acknowledges.
+// One tape behind a memory controller: its writes and the content of each, which of them are
+// persistent, and which operations they acknowledge.
 //
-// As cached_run is for the cache model.
+// cached_run does the same for the cache model.
 #pragma once
 
 #include <explore/consistent_cuts.h>
@@ -20,21 +20,21 @@ class controlled_run final : public recorded_run {
 
   sim::write_trace trace() const;
   const media::tape_header& header() const noexcept { return header_; }
-  // Back to the beginning.
+  // Goes back to the beginning.
   void rewind();
   void submitted(const sim::trace_step& s);
   void persisted(const sim::trace_step& s);
-  // Some or many lines of the logs hold anything in one or more of their words, until they are put
-  // back.
+  // A random part of the log lines gets random bits in one or more words, as if their retention had
+  // expired. put_logs_back() reverts it.
   void expire_logs(std::uint64_t seed);
   void put_logs_back();
-  // Has recovery refused `work`?
+  // Whether recovery refused `work`.
   bool refused(const judge::judgement& a) const {
     return image_judge.verdict_of(a).problem.starts_with("recovery fails");
   }
-  // What is wrong with what recovery makes of `work`, having answered so; empty: nothing.
+  // What is wrong with the state that recovery made of `work`, given the judgement; empty: nothing.
   std::string violation_of(const judge::judgement& a) const;
-  // What is persistent of the operations under way, for people.
+  // For people: which writes of the unfinished operations are persistent.
   std::string explanation() const;
 
   std::uint64_t writes_persisted = 0;
@@ -46,7 +46,7 @@ class controlled_run final : public recorded_run {
   };
   struct progress {
     std::vector<line_write> writes;  // submitted
-    std::uint64_t pending = 0;       // of these, not persistent
+    std::uint64_t pending = 0;       // how many of `writes` are not persistent
     bool ended = false;
     bool acknowledged() const noexcept { return ended && pending == 0; }
   };
@@ -57,13 +57,13 @@ class controlled_run final : public recorded_run {
 
   using line_content = std::array<std::uint64_t, 8>;
   media::tape_header header_{};
-  std::vector<line_content> contents_;  // by the write's number
+  std::vector<line_content> contents_;  // by number of the write
   std::vector<std::pair<std::uint64_t, line_content>> expired_;
   std::unique_ptr<consistent_cuts> allowed_;
   std::vector<progress> operations_;
   std::uint64_t acknowledged_ = 0, invoked_ = 0;
-  std::vector<std::uint64_t>
-      acknowledged_out_of_order_;  // acknowledged ones after the first that is not
+  // Acknowledged operations after the first unacknowledged one.
+  std::vector<std::uint64_t> acknowledged_out_of_order_;
 };
 
 }  // namespace stele::explore

@@ -1,4 +1,4 @@
-// Passes of a tape's writes through a controller, and the crashes in them.
+// Plays a tape's writes through a controller, and crashes after each.
 #include <explore/controlled_run.h>
 #include <explore/controller_crashes.h>
 #include <explore/controller_machine.h>
@@ -10,7 +10,7 @@ namespace stele::explore {
 
 namespace {
 
-// One of so many new states is recovered under the recorder, for crashes in that recovery.
+// One of this many new states is recovered under the recorder, for crashes in that recovery.
 constexpr std::uint64_t recovery_sample_interval = 64;
 
 class controller_crashes {
@@ -23,14 +23,14 @@ class controller_crashes {
     current_.run_plan = s.run_plan();
   }
 
-  // Crashes until the findings count so many, in so many passes at most.
+  // Crashes until found.states is `until` or the passes are made.
   result<> run(const controller_settings& settings, findings& found, std::uint64_t until);
-  // Goes to one crash; says what was lost, and what is wrong.
+  // Goes to one crash. Fills in what was lost and what is wrong.
   result<> run_one(const controller_crash& c, replay_result& r);
   std::string line() const { return format_line(current_); }
 
  private:
-  // Crashes after each write of one pass.
+  // Crashes after each write of a pass.
   struct crash_at_each_write final : sim::persist_observer {
     controller_crashes& all;
     controlled_run& run;
@@ -41,7 +41,7 @@ class controller_crashes {
       return all.crash(run);
     }
   };
-  // Goes to the crash after so many writes.
+  // Stops after write number `until`.
   struct run_to_write final : sim::persist_observer {
     controlled_run& run;
     std::uint64_t until;
@@ -72,7 +72,7 @@ class controller_crashes {
   const controller_settings* settings_ = nullptr;
   findings* found_ = nullptr;
   std::uint64_t until_ = 0;
-  result<> failure_;  // of a pass inside another
+  result<> failure_;  // of a pass inside another pass
 };
 
 result<> controller_crashes::run(const controller_settings& settings, findings& found,
@@ -105,7 +105,7 @@ result<> controller_crashes::pass(controlled_run& r, std::uint64_t seed,
   return played ? result<>() : std::unexpected(played.error());
 }
 
-// False when there are crashes enough.
+// False when the pass shall end.
 bool controller_crashes::crash(controlled_run& r) {
   (&r == &run_ ? current_.persisted : current_.recovery_persisted) = r.writes_persisted;
   if (current_.expired) return crash_after_expiry(r);
@@ -114,7 +114,7 @@ bool controller_crashes::crash(controlled_run& r) {
   found_->distinct += a.new_state;
   if (std::string wrong = r.violation_of(a); !wrong.empty()) {
     report(std::move(wrong));
-    return false;  // what follows is as bad: on to the next pass
+    return false;  // later crashes of this pass would show the same
   }
   const std::ptrdiff_t position = r.history.find(r.image_judge.verdict_of(a).digest);
   if (&r == &run_ && position >= 0 && (a.replayed || a.new_recovered) &&
@@ -123,8 +123,8 @@ bool controller_crashes::crash(controlled_run& r) {
   return !done() && failure_;
 }
 
-// What expired lines hold depends on the machine and the moment alone, so that one crash can be
-// repeated without the others.
+// What expired lines hold depends on the machine and the number of writes alone, so that one crash
+// can be repeated without the others.
 judge::judgement controller_crashes::evaluate_after_expiry(controlled_run& r,
                                                            std::string& problem) {
   r.expire_logs(base::mix(current_.seed) + r.writes_persisted);
@@ -144,7 +144,7 @@ bool controller_crashes::crash_after_expiry(controlled_run& r) {
   return !done();
 }
 
-// Crashes in the recovery from the present crash, and in what is done after it.
+// Crashes in the recovery from the current crash, and in the operations after it.
 void controller_crashes::explore_recovery(std::uint64_t position) {
   current_.in_recovery = true;
   current_.operations =

@@ -1,19 +1,19 @@
-// Crashes behind a memory controller that orders writes by persist barriers: what is in the cells
-// is exactly the line writes that were persistent, each with the line's content when it was
-// flushed. Judged by real recovery.
+// Crashes behind a memory controller that orders writes by persist barriers. The memory cells hold
+// exactly the line writes that were persistent, each with the line's content at its flush. The real
+// recovery recovers each state and the judge judges it.
 //
-// A run is recorded once and its writes are played through the controller several times; a crash
-// comes after every write that becomes persistent. From pass to pass the seed changes the machine
-// (banks, how addresses fall on them, how long writes of logs and of data take, what queues hold),
-// and with it the order that a scheduler makes of the same writes. Threads' operations overlap as
-// in sim/feed/write_trace.h. Nothing waits in a fence: an operation counts as acknowledged when all
-// of its own writes are persistent, which is when a fence that waits would have returned. One of
-// some recoveries is recorded with what follows it, and played in turn.
+// A run is recorded once and its writes are played through the controller several times (passes). A
+// crash comes after every write that becomes persistent. The seed changes from pass to pass, and
+// with it the machine: banks, address mapping, write latencies of logs and of data, queue sizes. So
+// a scheduler orders the same writes differently. Operations of different threads overlap as in
+// sim/feed/write_trace.h. No fence waits: an operation counts as acknowledged when all of its own
+// writes are persistent, which is when a waiting fence would have returned. Some recoveries are
+// recorded with the operations after them, and played too.
 //
-// A line is written whole or not at all, and nothing reaches memory that was not flushed.
+// A line is written whole or not at all. Only flushed lines reach memory.
 //
 // Logs may have a shorter retention than data (section "Retention" of docs/protocol/dp2.md). Where
-// they have expired, recovery may refuse the pool; what it does recover must be as right as ever.
+// logs have expired, recovery may refuse the pool; a state that it does recover must be right.
 #pragma once
 
 #include <explore/explorer.h>
@@ -26,19 +26,19 @@ namespace stele::explore {
 struct controller_settings {
   std::string scheduler = "rules";
   std::uint64_t crashes = 100'000;
-  std::uint64_t passes_a_run = 8;       // then another run is recorded, of the next seed
+  std::uint64_t passes_a_run = 8;       // then another run with the next seed is recorded
   std::size_t recovery_operations = 2;  // operations after a recorded recovery
-  bool expired =
-      false;  // logs have expired when the power returns: some of their lines hold anything
+  // Logs have expired when power returns: some of their lines hold random bits.
+  bool expired = false;
   std::size_t max_violations = 8;  // then the run ends
   std::function<bool()> cancelled;
-  std::function<void(const findings&)> progress;  // now and then
+  std::function<void(const findings&)> progress;  // called now and then
 };
 
-// `states` are crashes, `distinct` those that differ from all before. Errors: invalid_argument (no
-// such scheduler); what making the subject returns.
+// `states` counts crashes; `distinct` counts those that differ from all before. Errors:
+// invalid_argument for an unknown scheduler; what making the subject returns.
 [[nodiscard]] result<findings> crash_behind_controller(const plan& p, const controller_settings& s);
-// The same in a process of its own, which may die.
+// The same in a child process, which may die.
 [[nodiscard]] result<findings> crash_behind_controller_isolated(const plan& p,
                                                                 const controller_settings& s);
 
@@ -46,10 +46,10 @@ struct controller_crash {
   plan run_plan;
   std::string scheduler;
   bool expired = false;
-  std::uint64_t seed = 0;       // of the machine, and of what expired lines hold
-  std::uint64_t persisted = 0;  // writes; the crash comes after them
-  // A crash in the recovery from that one: of another machine, after so many writes; operations:
-  // done after the recovery.
+  std::uint64_t seed = 0;       // of the machine, and of the content of expired lines
+  std::uint64_t persisted = 0;  // the crash comes after this many writes
+  // A crash in the recovery from the first crash, on another machine, after `recovery_persisted`
+  // writes. `operations` were applied after the recovery.
   bool in_recovery = false;
   std::uint64_t recovery_seed = 0, recovery_persisted = 0, operations = 0;
 };

@@ -1,4 +1,4 @@
-// The line that names a crash behind a controller, written and read back.
+// Writes and reads the line that names a crash behind a controller.
 #include <explore/controller_crashes.h>
 #include <explore/plan_line.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Drawing a machine.
+// Draws a machine at random.
 #include <base/rng.h>
 #include <explore/controller_machine.h>
 
@@ -14,9 +14,9 @@ auto one_of(const Choices& choices, base::rng& random) {
 
 }  // namespace
 
-// Few banks keep writes waiting that others overtake; short queues let the controller see little; a
-// log whose writes are many times faster or slower than those of data shifts them against each
-// other.
+// With few banks, writes wait and others overtake them. With short queues the controller sees few
+// writes. When log writes are many times faster or slower than data writes, the two shift against
+// each other.
 result<std::unique_ptr<sim::memory_system>> make_controller(sim::event_queue& time,
                                                             const media::tape_header& logs_of,
                                                             const std::string& scheduler,

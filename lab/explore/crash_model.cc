@@ -1,4 +1,4 @@
-// Pending stores and their settling; see crash_model.h for the rules.
+// Pending stores, and what a fence makes durable; crash_model.h has the rules.
 #include <explore/crash_model.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@ namespace stele::explore {
 
 namespace {
 
-// More streamed words of one line than this are not enumerated one by one: the rest goes with the
-// last of them.
+// Only so many streamed words of one line are options of their own; further ones are kept or lost
+// with the last of them.
 constexpr unsigned max_streamed = 40;
 
 std::uint64_t bytes_mask(std::size_t skip, std::size_t count) noexcept {
@@ -67,7 +67,7 @@ void crash_model::add(unsigned thread, std::uint64_t offset, std::span<const std
   }
 }
 
-// A store that changes nothing on media, whatever is pending, is no store.
+// A store that leaves the durable word as it is, with nothing pending in the word, is ignored.
 void crash_model::add_word_store(std::uint32_t line, word_store u) {
   auto& stores = lines_[line];
   const bool alone = std::none_of(stores.begin(), stores.end(),
@@ -94,8 +94,8 @@ std::span<const std::uint32_t> crash_model::fence(unsigned thread) {
   return changed_;
 }
 
-// Moves the durable stores of a line to the image. An older pending store to the same bytes is
-// superseded.
+// Moves the durable stores of a line to the image. They supersede older pending stores to the same
+// bytes.
 void crash_model::make_durable(std::uint32_t line, unsigned thread, std::uint64_t through) {
   auto& stores = lines_[line];
   content words;

@@ -1,14 +1,14 @@
-// What a crash may leave of memory, by lines: for each line, the stores that are not durable yet
-// and the contents they allow.
+// What a crash may leave of memory, line by line: for each line, the stores that are not durable
+// yet and the contents that they allow.
 //
-// Ordinary stores of one line persist as a prefix of program order, 8-byte words whole; a store
-// wider than that is a group of words in any order, after all before it and before all after it.
-// Streamed words persist in any order. A thread's fence settles what it had flushed, as of each
-// flush, and what it had streamed. Lines are independent; any line may be evicted at any time, so
-// every allowed content is possible until it is durable.
+// Ordinary stores of one line persist as a prefix of program order, in whole 8-byte words. A wider
+// store is a group of words: the words persist in any order, but after all earlier stores and
+// before all later ones. Streamed words persist in any order. A thread's fence makes durable what
+// the thread had flushed, as of each flush, and what it had streamed. Lines are independent. Any
+// line may be evicted at any time, so every allowed content is possible until it is durable.
 //
-// A line's possible contents are numbered: option 0 is none of its pending stores, the last one all
-// of them.
+// A line's possible contents are numbered: option 0 has none of its pending stores, the last option
+// has all of them.
 #pragma once
 
 #include <explore/media_model.h>
@@ -47,14 +47,14 @@ class crash_model final : public media_model {
   struct word_store {
     std::uint64_t bits, mask;
     std::uint64_t number;  // in program order of the whole run
-    std::uint64_t group;   // words of one wide store have one number here
+    std::uint64_t group;   // the words of one wide store have the same number
     std::uint16_t thread;
     std::uint8_t word;
     bool streamed;
   };
   struct unfenced {
     std::uint32_t line;
-    std::uint64_t through;  // stores up to this number
+    std::uint64_t through;  // covers stores up to this number
   };
 
   void add(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes, bool streamed);
@@ -62,15 +62,15 @@ class crash_model final : public media_model {
   void make_durable(std::uint32_t line, unsigned thread, std::uint64_t through);
   std::vector<unfenced>& unfenced_by(unsigned thread);
   std::uint64_t ordinary_options(std::uint32_t line) const noexcept;
-  // Calls kept(word_store) for the stores that an option keeps.
+  // Calls kept(word_store) for each store that an option keeps.
   template <class Kept>
   void choose(std::uint32_t line, std::uint64_t option, Kept&& kept) const noexcept;
 
   hashed_image* durable_ = nullptr;
   std::vector<std::vector<word_store>> lines_;
   std::vector<std::uint32_t> pending_, changed_;
-  std::vector<std::vector<unfenced>>
-      unfenced_;  // by thread: flushed or streamed since its last fence
+  // By thread: lines flushed or streamed since its last fence.
+  std::vector<std::vector<unfenced>> unfenced_;
   std::uint64_t number_ = 0;
 };
 

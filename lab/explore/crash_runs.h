@@ -1,6 +1,6 @@
-// Crashes in run after run, each of the next seed, until they are enough or show too much:
-// `Crashes` is one run and what may happen to it, made for a subject; its line() replays the crash
-// that it is at.
+// Crashes in one run after another, each with the next seed, until there are enough crashes or too
+// many violations. `Crashes` is one run with its crashes, made for a subject; its line() replays
+// the current crash.
 #pragma once
 
 #include <base/check.h>
@@ -16,8 +16,8 @@
 
 namespace stele::explore {
 
-// Runs the body on a subject made for the plan, its bug planted. A signal is told by its meaning;
-// whatever it left behind stays.
+// Runs the body on a subject made for the plan, with the plan's bug planted. A signal becomes a
+// sentence for `died`; what the body left behind is not destroyed.
 template <class Crashes, class Body, class Died>
 [[nodiscard]] result<> run_trapping_signals(const plan& p, Body&& body, Died&& died) {
   auto made = subject::make(p);
@@ -34,7 +34,7 @@ template <class Crashes, class Body, class Died>
   return {};
 }
 
-// body(crashes, findings) adds the crashes of a run.
+// body(crashes, findings) adds the crashes of one run to the findings.
 template <class Crashes, class Settings, class Body>
 [[nodiscard]] result<findings> crash_in_runs(plan of, const Settings& s, Body&& body) {
   const auto begun = std::chrono::steady_clock::now();
@@ -58,7 +58,7 @@ template <class Crashes, class Settings, class Body>
   return found;
 }
 
-// The crash that a line names, once more.
+// Replays the crash that a line names.
 template <class Crashes, class Line>
 [[nodiscard]] result<replay_result> replay_crash(const Line& line) {
   replay_result r;

@@ -1,5 +1,4 @@
-// Everything that is stored follows from an operation's number, so the model is the words
-// themselves and one seed.
+// All stored values follow from an operation's seed, so the model is the root's words and one seed.
 #include <explore/edges.h>
 #include <stele/memory.h>
 
@@ -21,7 +20,7 @@ struct edge_root {
   field<field<std::uint64_t>*> extent;
 };
 
-// Each second one has a half, or both, of zeroes.
+// Every second value has zeroes in one half or in both.
 std::uint64_t value_of(std::uint64_t seed, std::size_t i) {
   const std::uint64_t v = base::mix(seed ^ (i + 1));
   constexpr std::array<std::uint64_t, 6> masks = {~0ull,       0xFFFFFFFFull, ~0ull,
@@ -33,7 +32,7 @@ std::size_t extent_words(std::uint64_t seed) {
                                                 2'300};  // three to five chunks of 4 KiB
   return sizes[base::mix(seed) % sizes.size()];
 }
-// Of an extent's words those that are stored: long runs, and gaps between them.
+// Whether word i of an extent is stored: long runs with gaps between them.
 constexpr bool stored(std::size_t i) {
   return i % 512 < 100 || i % 512 >= 500;
 }
@@ -45,8 +44,8 @@ std::uint64_t digest_of(const Words& words, std::uint64_t extent_seed, std::uint
   return sum;
 }
 
-// What an operation does to the words of the root: toggle a long run, put a few words far apart,
-// swap one word, the others none.
+// What an operation does to the words of the root: toggle changes a long run, put a few words far
+// apart, swap one word; the others change none.
 template <class Words>
 void change(Words& words, const operation& op) {
   if (op.what == kind::toggle)
@@ -124,8 +123,8 @@ class edges final : public workloads::workload_on<edge_root> {
 
   static void run(edge_root& r, const operation& op) {
     change(r.words, op);
-    if (op.what == kind::swap) {  // a block that comes and goes, of a size that is its own or one
-                                  // that others have
+    // A block made and destroyed; its size is its own or that of other blocks.
+    if (op.what == kind::swap) {
       auto* const block = make_words(2 + op.b % 3 * 60);
       block[0] = op.b;
       destroy(block);

@@ -1,6 +1,6 @@
-// edges: what bugs hid behind that no other workload has. Long runs of words that do not spill,
-// values whose halves are zero, a block made and destroyed in one commit, aborts of more stores
-// than a log has blocks, extents of three chunks and more whose words go over regions of a
+// edges: a workload of the cases where bugs hid that no other workload showed. Long runs of words
+// that do not spill; values with zero halves; a block made and destroyed in one commit; aborts of
+// more stores than a log has blocks; extents of three or more chunks whose words span regions of a
 // log-structured home. For the explorer; it needs a pool of 128 KiB.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Passing a tape's events to the crash model.
+// Passes a tape's events to the media model.
 #include <explore/crash_model.h>
 #include <explore/explored_tape.h>
 #include <explore/sector_model.h>

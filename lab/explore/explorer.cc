@@ -1,4 +1,4 @@
-// Visiting crash points and choosing states; see explorer.h for what is demanded of them.
+// Visits crash points and chooses states; explorer.h says which recovered states are right.
 #include <explore/explored_tape.h>
 #include <explore/explorer.h>
 #include <explore/planted.h>
@@ -23,15 +23,15 @@ class explorer {
       : subject_(s), settings_(set), found_(f), random_(s.run_plan().seed + 77) {}
 
   void run();
-  // Where it is now, as a line that replays it.
+  // The state being visited, as a line that replays it.
   std::string line() const { return format_line({subject_.run_plan(), path_}); }
 
  private:
   void explore_tape(std::span<const std::byte> tape, const hashed_image& start, run_history& t,
                     std::uint64_t position, unsigned level);
   void visit_point(explored_tape& s, run_history& t, unsigned level);
-  // How many more recoveries are recorded at a crash point: of states that recovery has to repair,
-  // and of those that it makes something new of.
+  // How many more recoveries are recorded at a crash point: of states where recovery changes home,
+  // and of others that it turns into a new image.
   struct recovery_budget {
     unsigned replayed, fresh;
     bool take(const judge::judgement& a) noexcept {
@@ -145,7 +145,7 @@ bool explorer::check_verdict(explored_tape& s, run_history& t, const verdict& v)
   return false;
 }
 
-// Records the recovery of the state in s.work, and what is done next, and explores that.
+// Records the recovery of the state in s.work, and the operations after it, and explores that tape.
 void explorer::explore_recovery(explored_tape& s, run_history& t, std::uint64_t position,
                                 unsigned level) {
   hashed_image start = subject_.empty_image(), image = subject_.empty_image();

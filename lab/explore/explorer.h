@@ -1,13 +1,13 @@
-// The crash explorer: for every crash point of a run, every state that memory may be in, judged by
-// real recovery.
+// The crash explorer: for every crash point of a run, every state that memory may be in. The real
+// recovery recovers each state and the judge judges it.
 //
-// Crash points: just before every fence, at every acknowledgement, at the end; whatever could be on
-// media at an earlier instant could still be there at the next fence. A recovered pool must be the
-// model's state after some prefix of the operations that contains every acknowledged one and none
-// that was not yet invoked; what acknowledges an ordered commit is the return of a later sync or
-// durable commit. From some of the states the explorer goes on: it records their recovery and what
-// is done next, and explores that tape in turn; there the state that recovery found is the only one
-// allowed until further operations come.
+// Crash points are: just before every fence, at every acknowledgement, at the end. They suffice,
+// because what could be on media at an earlier instant could still be there at the next fence. A
+// recovered pool must have the model's state after some prefix of the operations. The prefix
+// contains every acknowledged operation and none that was not yet invoked. The return of a later
+// sync or durable commit acknowledges an ordered commit. From some states the explorer records the
+// recovery and the operations after it, and explores that tape too. There only the state that
+// recovery found is allowed, until further operations come.
 #pragma once
 
 #include <explore/crash_model.h>
@@ -21,14 +21,14 @@
 namespace stele::explore {
 
 struct settings {
-  std::uint64_t bound = 4096;   // states a crash point; more are sampled
-  unsigned recovery_depth = 2;  // 1: crashes in the run only; n: in n - 1 recoveries on top of it
-  std::uint64_t recovery_bound = 48;    // states a crash point of a recovery
-  unsigned recovery_samples = 1;        // recoveries recorded a crash point, of each of two kinds
+  std::uint64_t bound = 4096;   // states for each crash point; more are sampled
+  unsigned recovery_depth = 2;  // 1: crashes in the run only; n: also in n - 1 levels of recoveries
+  std::uint64_t recovery_bound = 48;    // states for each crash point in a recovery
+  unsigned recovery_samples = 1;        // recorded at each crash point, of each of two kinds
   std::size_t recovery_operations = 2;  // operations after a recorded recovery
   std::size_t max_violations = 8;       // then the run ends
   std::function<bool()> cancelled;
-  std::function<void(const struct findings&)> progress;  // now and then
+  std::function<void(const struct findings&)> progress;  // called now and then
 };
 
 struct violation {
@@ -38,18 +38,19 @@ struct violation {
 
 struct findings {
   std::uint64_t states = 0;     // crash states built
-  std::uint64_t distinct = 0;   // of these, different from all before
+  std::uint64_t distinct = 0;   // of these, states that differ from all before
   std::uint64_t recovered = 0;  // different images after recovery
   std::uint64_t epochs = 0, epochs_exhausted = 0;
-  std::uint64_t refused = 0;  // crashes that recovery said no to, where it may: logs that have
-                              // expired, lines that were skipped
-  std::uint64_t fell_back =
-      0;  // crashes of the run itself after which it went back to a checkpoint, as it may
-  // Behind a cache, over the distinct crashes of runs: lines that had been skipped and were not on
-  // media as stored last; those that recovery found to be not what their checksums speak for (the
-  // others' logs had all of it); of these, those that it could not restore.
+  // Crashes that recovery may refuse and did: expired logs, skipped lines.
+  std::uint64_t refused = 0;
+  // Crashes of the run itself after which recovery was allowed to go back to a checkpoint.
+  std::uint64_t fell_back = 0;
+  // Behind a cache, over the distinct crashes of runs. `inconsistent`: skipped lines that were not
+  // on media as stored last. `detected`: lines that recovery found not to match their checksums
+  // (the logs had all stores of the other lines). `uncorrectable`: the detected lines that it could
+  // not restore.
   std::uint64_t inconsistent = 0, detected = 0, uncorrectable = 0;
-  std::uint64_t recoveries = 0;                // recorded and explored in turn
+  std::uint64_t recoveries = 0;                // recoveries that were recorded and explored too
   std::uint64_t points = 0, points_total = 0;  // of the run itself, for progress
   std::vector<violation> violations;
   double seconds = 0;
@@ -64,9 +65,9 @@ struct findings {
 // while it judges, is a violation.
 [[nodiscard]] result<findings> explore(const plan& p, const settings& s);
 
-// The same in a process of its own, which may die.
+// The same in a child process, which may die.
 [[nodiscard]] result<findings> explore_isolated(const plan& p, const settings& s);
-// Any run in a process of its own; should that die, it is a violation that `line` replays.
+// Any run in a child process. If the child dies, that is a violation that `line` replays.
 [[nodiscard]] result<findings> run_isolated(const std::function<result<findings>()>& run,
                                             const std::string& line);
 

@@ -1,4 +1,4 @@
-// Finding the sites, and the runs that each is left out in, the cheap ones first.
+// Finds the fences, and makes the runs without each of them, the cheap runs first.
 #include <explore/fences.h>
 #include <explore/trap.h>
 #include <media/fence_sites.h>
@@ -13,7 +13,7 @@ namespace stele::explore {
 
 namespace {
 
-// By function and file; a line would move. The reasons in full: docs/protocol/fences.md.
+// By file and function, because lines move. docs/protocol/fences.md has the reasons in full.
 struct expected_survivor {
   std::string_view file, function, reason;
 };
@@ -47,7 +47,7 @@ struct trial {
   std::uint64_t bound = 256;
 };
 
-// In memory: a file's fences are its writes, and fail by other mutants.
+// In memory only: the fences of a file are its writes, and mutants of their own cover them.
 std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
   const auto entry = *detail::find_mechanism(mechanism);
   const bool in_place = entry->home == format::home_kind::in_place && !entry->has_parity;
@@ -73,8 +73,8 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
     plan& summed = add("churn", 120, 1);
     summed.block_checksums = true, summed.grow_every = 40;
     add("sps", 60, 1).block_checksums = true;
-    add("sps", 60, 1).reopen =
-        mechanism == "xil" ? "redo" : "xil";  // logs of another kind are taken over
+    // Takes over logs of another kind.
+    add("sps", 60, 1).reopen = mechanism == "xil" ? "redo" : "xil";
   }
   if (entry->has_parity)
     for (const std::uint64_t commits : {0, 6}) {
@@ -96,7 +96,7 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
   return all;
 }
 
-// The sites that a run passes, and recoveries from some of its crashes.
+// The fences that a run passes, and that recoveries from some of its crashes pass.
 void collect_sites(const plan& p, std::set<std::string>& sites) {
   media::fence_sites::on_fence([&](const std::string& site) { sites.insert(site); });
   settings s;

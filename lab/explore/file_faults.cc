@@ -1,4 +1,4 @@
-// Which call is struck, and who is told of a failed write-back.
+// Which call fails, and which descriptors get the error of a failed write-back.
 #include <explore/file_faults.h>
 #include <fcntl.h>
 
@@ -42,7 +42,7 @@ file_faults::identity file_faults::identity_of(int fd) noexcept {
   return {status.st_dev, status.st_ino};
 }
 
-// A fault strikes files only, and of their calls those that can have it.
+// A fault affects regular files only, and only calls that can have it.
 bool file_faults::applies_to(const request& r) const noexcept {
   const bool of_cache = r.what == call::write_back || (r.what == call::sync && !is_directory(r.fd));
   switch (what_) {
@@ -69,11 +69,12 @@ bool file_faults::triggers(const request& r) {
 
 void file_faults::opened(int fd) {
   descriptors_[fd] = identity_of(fd);
-  reported_.erase(fd);  // the number was another descriptor's
+  reported_.erase(fd);  // the number belonged to another descriptor
   if (faulty_file_ == descriptors_[fd]) reported_[fd] = reported_once_;
 }
 
-// Has this descriptor nothing new to hear of? From here on.
+// Whether this descriptor has no new error to report. If it has one, it counts as reported from now
+// on.
 bool file_faults::error_already_reported(int fd) {
   const auto found = reported_.find(fd);
   if (found == reported_.end() || found->second) return true;
@@ -91,7 +92,7 @@ file_faults::injection file_faults::inject(const request& r) {
   return {number_, r.what == call::sync};
 }
 
-// A part that a write past the cache can have, where there is one.
+// A part of the write, in whole sectors where possible, as an O_DSYNC write may leave it.
 std::size_t file_faults::bytes_to_write(const request& r) noexcept {
   constexpr std::size_t sector = 512;
   if (what_ != file_fault::short_write || !triggers(r)) return r.size;

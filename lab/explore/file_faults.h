@@ -1,14 +1,13 @@
-// One fault of a file, as Linux has them: which call it strikes, and what that call and those after
-// it answer.
+// One fault of a file, with the behaviour of Linux: which call fails, and what that call and later
+// calls return.
 //
-// A failed write-back is reported once to each descriptor, by its next sync or write-back, and to
-// one that is opened before anybody has heard of it; then it is forgotten, and the pages count as
-// clean although the device does not have them (errseq, Linux 4.13 and later). A write past the
-// cache says nothing of it, as where the device writes through. A write may take fewer bytes than
-// it was given, and a call may be interrupted.
+// Each descriptor gets the error of a failed write-back once, from its next sync or write-back. A
+// descriptor opened before any other got the error gets it too. Then the error is forgotten, and
+// the pages count as clean although the device does not have them (errseq, Linux 4.13 and later). A
+// write with O_DSYNC does not report it, as on a device that writes through. A write may take fewer
+// bytes than it was given, and a call may be interrupted.
 //
-// Made for a syscall_hook of system calls (media/os.h), which asks it before each call. Not
-// thread-safe.
+// A syscall_hook (media/os.h) asks it before each call. Not thread-safe.
 #pragma once
 
 #include <media/os.h>
@@ -21,38 +20,38 @@
 namespace stele::explore {
 
 enum class file_fault : std::uint8_t {
-  refused,  // a call that waits for the device fails; what it was to make durable is of any version
-  write_back,   // the write-back of dirty pages fails, just before a sync or write-back
-  short_write,  // a write takes a part of what it was given
-  interrupted,  // a write, sync or write-back ends with EINTR and has done nothing
+  refused,      // a call that waits for the device fails; its data is of any version
+  write_back,   // the write-back of dirty pages fails, just before a sync or write-back call
+  short_write,  // a write takes a part of its bytes
+  interrupted,  // a write, sync or write-back does nothing and returns EINTR
 };
 std::string_view name_of(file_fault f) noexcept;
 std::optional<file_fault> file_fault_named(std::string_view name) noexcept;
 
-// Does it wait for the device (O_DSYNC)?
+// Whether writes to it wait for the device (O_DSYNC).
 bool is_synchronous(int fd) noexcept;
 bool is_directory(int fd) noexcept;
 
 class file_faults {
  public:
   struct injection {
-    int number = 0;           // the errno; 0: the call is made
-    bool lost_pages = false;  // what is dirty in the cache counts as clean from here on
+    int number = 0;           // the errno to return; 0: the call is made
+    bool lost_pages = false;  // dirty pages of the cache count as clean from now on
   };
 
-  file_faults() noexcept : file_faults(file_fault::refused, 0) {}  // none
-  // Strikes the call of this number among those that the fault can strike, with this error; 0:
-  // none.
+  file_faults() noexcept : file_faults(file_fault::refused, 0) {}  // no fault
+  // Among the calls that the fault can affect, the one with number `call` (from 1) fails with the
+  // errno `number`. 0: no call fails.
   file_faults(file_fault what, std::uint64_t call, int number = EIO) noexcept
       : what_(what), call_(call), number_(number) {}
 
-  // Before each call; opened() after each open.
+  // Called before each call; opened() after each open.
   injection inject(const media::os::request& r);
   std::size_t bytes_to_write(const media::os::request& r) noexcept;
   void opened(int fd);
 
   bool has_triggered() const noexcept { return faulty_file_.has_value(); }
-  // The struck call was one on the file of this name.
+  // Whether the failed call was on the file of this name.
   bool has_triggered(const char* path) const noexcept;
 
  private:
@@ -71,9 +70,9 @@ class file_faults {
   const int number_;
   std::uint64_t calls_ = 0;
   std::optional<identity> faulty_file_;
-  bool reported_once_ = false;  // somebody has been told of the failed write-back
+  bool reported_once_ = false;  // some descriptor got the error of the failed write-back
   std::map<int, identity> descriptors_;
-  std::map<int, bool> reported_;  // of the struck file
+  std::map<int, bool> reported_;  // by descriptor of the faulty file
 };
 
 }  // namespace stele::explore

@@ -1,4 +1,4 @@
-// System calls and stores as events of a tape.
+// Records system calls and stores as events of a tape.
 #include <explore/file_recorder.h>
 #include <explore/trap.h>
 
@@ -14,7 +14,7 @@ using call = media::os::call;
 
 namespace {
 
-// All that was asked for is durable when it has returned.
+// Whether everything that the call writes is durable when it returns.
 bool waits_for_device(const request& r) noexcept {
   return (r.what == call::sync && !is_directory(r.fd)) ||
          (r.what == call::write && is_synchronous(r.fd));
@@ -103,7 +103,7 @@ int file_recorder::sync(const request& r) {
   return 0;
 }
 
-// Its length becomes durable with the next sync, as what is stored there.
+// The length becomes durable with the next sync, like the stores there.
 void file_recorder::extend(std::uint64_t length) {
   if (length <= kernel_view_.size()) return;
   kernel_view_.resize(length);
@@ -112,7 +112,7 @@ void file_recorder::extend(std::uint64_t length) {
   dirty(length_offset_, sizeof length);
 }
 
-// A store that did not pass the medium is one all the same.
+// A store that bypassed the medium is a store too.
 void file_recorder::find_unreported_stores() {
   if (base_ == nullptr) return;
   for (std::uint64_t at = home_offset_; at < mapped_; at += media::line_size)
@@ -133,7 +133,7 @@ void file_recorder::mark_recorded(unsigned thread, media::tape_mark m, std::uint
       thread, argument, 0);
 }
 
-// Of a page that the kernel has.
+// A store to a page of the kernel's cache.
 void file_recorder::change(std::uint64_t offset, const std::byte* bytes, std::size_t size) {
   std::memcpy(kernel_view_.data() + offset, bytes, size);
   put(tape_op::store, this_thread(), offset, bytes, size);

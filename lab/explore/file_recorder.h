@@ -1,17 +1,17 @@
-// A run on a real pool file, put on a tape by its system calls: what each write and sync makes
+// Records a run on a real pool file as a tape, by its system calls: what each write and sync makes
 // durable, and when.
 //
-// On the tape a store is one to a page that the kernel has: of the mapped home (told by the medium;
-// what nobody told is found by looking at each sync and write), or a write that does not wait. A
-// stream and its fence are a write that waits for the device (O_DSYNC), asked for and returned; a
-// flush and its fence are a sync. Reserving space is a store to the word behind the image, which
-// holds the file's length. Writing back promises nothing and is not there. A call that fails has no
-// fence, and what was dirty when a sync or write-back failed is no later sync's: the kernel takes
-// those pages for clean. A run has one such fault at most (file_faults.h). The mark `invoked`
-// stands also where a file without a name is about to get one. Media that read the tape:
-// sector_model.h.
+// A store on the tape goes to a page of the kernel's cache. It is a store to the mapped home, or a
+// write that does not wait. The medium reports stores to home; at each sync and write the recorder
+// searches the home for unreported ones. A write that waits for the device (O_DSYNC) is a stream,
+// and a fence when it returns. A sync is a flush, and a fence when it returns. Reserving space is a
+// store to the word behind the image, which holds the file's length. A write-back promises nothing
+// and is not on the tape. A failed call has no fence. Pages that were dirty when a sync or
+// write-back failed are in no later sync: the kernel takes them for clean. A run has at most one
+// such fault (file_faults.h). The mark `invoked` also stands where a nameless file is about to get
+// its name. sector_model.h reads the tape.
 //
-// It watches all calls of the process while it lives: one pool file at a time.
+// The recorder hooks all calls of the process while it lives, so there is one pool file at a time.
 #pragma once
 
 #include <explore/file_faults.h>
@@ -28,7 +28,7 @@ namespace stele::explore {
 
 class file_recorder final : public media::os::syscall_hook, public media::store_observer {
  public:
-  // `at_start` is the file's content, durable.
+  // `at_start` is the file's content; all of it is durable.
   file_recorder(media::tape_writer& tape, std::span<const std::byte> at_start,
                 std::uint64_t length_offset, file_faults faults);
   ~file_recorder() override { media::os::install_hook(nullptr); }
@@ -43,7 +43,7 @@ class file_recorder final : public media::os::syscall_hook, public media::store_
                       std::size_t size) override;
   void mark_recorded(unsigned thread, media::tape_mark m, std::uint64_t argument) override;
 
-  // The fault has struck.
+  // Whether the fault has happened.
   bool has_failed() const noexcept { return faults_.has_triggered(); }
 
  private:
@@ -59,7 +59,7 @@ class file_recorder final : public media::os::syscall_hook, public media::store_
   };
   static constexpr std::uint64_t page_size = 4096;
 
-  static constexpr unsigned unfenced_thread = 999;  // a thread that has no fence
+  static constexpr unsigned unfenced_thread = 999;  // gets the writes that failed; it has no fence
 
   unsigned this_thread();
   void find_unreported_stores();
@@ -74,12 +74,12 @@ class file_recorder final : public media::os::syscall_hook, public media::store_
 
   media::tape_writer& tape_;
   std::mutex mutex_;
-  std::vector<std::byte> kernel_view_;  // what the kernel would show of the file
+  std::vector<std::byte> kernel_view_;  // the file's content as the kernel would show it
   const std::byte* base_ = nullptr;
-  std::uint64_t home_offset_ = 0, mapped_ = 0;  // home is in memory from there to there
+  std::uint64_t home_offset_ = 0, mapped_ = 0;  // home is mapped from home_offset_ to mapped_
   const std::uint64_t length_offset_;
   file_faults faults_;
-  std::set<std::uint64_t> dirty_;  // pages, since a sync was last asked for
+  std::set<std::uint64_t> dirty_;  // pages changed since the last sync began
   std::vector<std::thread::id> threads_;
 };
 

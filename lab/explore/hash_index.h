@@ -1,8 +1,8 @@
-// What is known of an image by its hash: an open-addressing table from 64-bit hashes to 32-bit
-// numbers.
+// Maps the hash of an image to what is known of it: an open-addressing table from 64-bit hashes to
+// 32-bit numbers.
 //
-// It holds a bounded number of entries and starts anew when full, so a long run stays in memory; a
-// state that comes back after that is judged once more.
+// The table is bounded and is emptied when full, so a long run stays in memory. A state that comes
+// back after that is judged again.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class hash_index {
       if (slots_[at].key == key) return slots_[at].value;
     }
   }
-  // `key` is not there.
+  // Precondition: `key` is not in the table.
   void add(std::uint64_t key, std::uint32_t value) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     insert(key, value);
@@ -29,7 +29,7 @@ class hash_index {
 
  private:
   static constexpr std::uint32_t nothing = ~std::uint32_t{0};
-  static constexpr std::size_t max_slots = std::size_t{1} << 25;  // slots: half a gigabyte
+  static constexpr std::size_t max_slots = std::size_t{1} << 25;  // half a gigabyte
   struct slot {
     std::uint64_t key = 0;
     std::uint32_t value = nothing;

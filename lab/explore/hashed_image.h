@@ -1,8 +1,8 @@
-// A pool image whose hash is kept while lines change, so that a crash state is recognised without
-// being read.
+// A pool image whose hash is kept up to date while lines change. A known crash state is recognised
+// without reading it.
 //
-// The hash is a sum over lines of a hash of place and content: changing a line costs one line. Two
-// sums are kept: over everything, and over everything apart from the logs.
+// The hash is a sum over lines of a hash of place and content, so a changed line costs one line.
+// Two sums are kept: one over everything, one without the logs.
 #pragma once
 
 #include <base/rng.h>
@@ -29,7 +29,7 @@ inline std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-// Four independent products, so that it takes a few nanoseconds.
+// Four independent products let the processor overlap them: a few nanoseconds.
 inline std::uint64_t hash_line(const std::byte* line, std::uint64_t number) noexcept {
   std::uint64_t w[8];
   std::memcpy(w, line, sizeof w);
@@ -43,7 +43,7 @@ inline std::uint64_t hash_line(const std::byte* line, std::uint64_t number) noex
 
 class hashed_image {
  public:
-  // Bytes [logs_begin, logs_end) count in image_hash::all only.
+  // Bytes [logs_begin, logs_end) count only in image_hash::all.
   hashed_image(std::size_t size, std::size_t logs_begin, std::size_t logs_end)
       : size_(size),
         first_log_line_(logs_begin / line_size),
@@ -72,8 +72,7 @@ class hashed_image {
     add(hash_, number, now - hashes_[number]);
     hashes_[number] = now;
   }
-  // The image_hash with the given lines as memory has them now; put() was not told of these
-  // changes.
+  // The image_hash of memory as it is now. `changed` are the lines that were changed without put().
   template <class Lines>
   image_hash hash_with(const Lines& changed) const noexcept {
     image_hash s = hash_;

@@ -1,9 +1,9 @@
-// A block's size and content follow from the seed it was made with, so the model is one seed a
+// A block's size and content follow from the seed that it was made with, so the model is one seed a
 // slot.
 //
-// Slots 0 to 3 hold small blocks, 4 and 5 extents of one or two chunks: together they fit a pool of
-// 64 KiB whatever the order. An operation of kind swap cancels what it did, erase destroys and
-// cancels; toggle and put commit.
+// Slots 0 to 3 hold small blocks, slots 4 and 5 extents of one or two chunks; in any order they fit
+// into a pool of 64 KiB. An operation of kind swap cancels its transaction, erase destroys the
+// block and cancels; toggle and put commit.
 #include <explore/edges.h>
 #include <explore/heap_churn.h>
 #include <stele/memory.h>
@@ -26,8 +26,8 @@ std::size_t words_for(std::uint64_t slot, std::uint64_t seed) {
                             : large[base::mix(seed) % large.size()];
 }
 
-// Every word of a short block is filled, and of one whose record outgrows the ring; of others every
-// 64th and the last.
+// Which words of a block are stored: all in a short block and in one whose record outgrows the
+// ring; in others every 64th and the last.
 constexpr bool filled(std::size_t i, std::size_t words) {
   return words <= 40 || words == 512 || i % 64 == 0 || i + 1 == words;
 }

@@ -1,6 +1,6 @@
-// churn: blocks of many sizes made, replaced and destroyed in a few slots, with some transactions
-// cancelled on purpose. What the other workloads do to structures this one does to the heap: slabs
-// come and go, extents are split and joined, records outgrow their ring. For the explorer.
+// churn: blocks of many sizes made, replaced and destroyed in a few slots; some transactions are
+// cancelled on purpose. It exercises the heap as other workloads exercise structures: slabs come
+// and go, extents are split and merged, records outgrow their ring. For the explorer.
 #pragma once
 
 #include <workloads/workload.h>

@@ -1,4 +1,4 @@
-// Exploring in a process of its own: a violation may be a crash, a loop, or memory gone wrong, and
+// Explores in a child process: a violation may be a crash, an endless loop or damaged memory, and
 // must not end the caller.
 #include <explore/explorer.h>
 #include <explore/replay.h>

@@ -1,4 +1,4 @@
-// Recovery and trial of one crash state.
+// Recovers and tries one crash state.
 #include <explore/judge.h>
 #include <explore/trap.h>
 #include <fmt/format.h>
@@ -73,8 +73,8 @@ std::string judge::loss_violation(std::span<const std::uint32_t> stale) const {
              : "recovery gives up lines that their checksums can restore, or that were not skipped";
 }
 
-// To a checkpoint: with the commits since that the plan allows, and one of each thread that came
-// meanwhile.
+// Recovery went back to a checkpoint. That may lose the commits since it, at most as many as the
+// plan allows and one for each thread that was then committing.
 bool judge::may_have_fallen_back(const verdict& v, const run_history& t, std::uint64_t acknowledged,
                                  std::uint64_t invoked) const {
   const plan& p = subject_.run_plan();
@@ -114,7 +114,7 @@ judge::judgement judge::evaluate(run_history& t) {
 result<> judge::recover() {
   recoverer_.clock.store(0, std::memory_order_relaxed);
   recoverer_.stale_lines = recoverer_.lost_lines = 0;
-  if (subject_.run_plan().grow_every != 0) {  // it may have grown
+  if (subject_.run_plan().grow_every != 0) {  // the pool may have grown
     auto file = storage::pool_file::adopt(work_.data(), subject_.length(work_));
     if (!file) return std::unexpected(file.error());
     recoverer_.file = std::move(*file);
@@ -124,7 +124,7 @@ result<> judge::recover() {
 
 bool judge::home_changed() const {
   if (recoverer_.file.header().home == format::home_kind::log)
-    return !view_.written.empty();  // nothing is replayed, but something was taken back
+    return !view_.written.empty();  // nothing is replayed; a change means that something was undone
   const std::size_t home = recoverer_.file.header().home_offset / line_size;
   for (std::size_t i = 0; i < view_.written.size(); ++i)
     if (view_.written[i] >= home &&
@@ -134,8 +134,8 @@ bool judge::home_changed() const {
   return false;
 }
 
-// What the recovered pool holds: images with the same content get the same verdict on their further
-// use.
+// The hash of what the recovered pool holds. Images with the same content share the verdict on
+// their further use.
 std::uint64_t judge::content_hash(const image_hash& s) const {
   if (recoverer_.space == nullptr) return s.without_logs;
   const auto& space = *recoverer_.space;
@@ -189,7 +189,7 @@ verdict judge::exercise(run_history& t) try {
   return {fmt::format("an exception: {}", e.what())};
 }
 
-// The digest of what was recovered; the pool is in order, and stays so in use.
+// Returns the digest of the recovered pool. Checks that the pool is in order and stays so in use.
 result<std::uint64_t> judge::check_recovered(run_history& t) {
   const auto digest = subject_.workload().digest();
   if (!digest)
@@ -208,7 +208,7 @@ result<std::uint64_t> judge::check_recovered(run_history& t) {
   return digest;
 }
 
-// Further operations give what the model gives. Those that do not fit any more end the trial.
+// Further operations must give what the model gives. One that does not fit ends the trial.
 result<> judge::apply_further(run_history& t, std::uint64_t position) {
   const run_history::continuation& next = subject_.continuation_at(t, position);
   std::uint64_t expected = t.digests[position];
@@ -228,8 +228,8 @@ result<> judge::apply_further(run_history& t, std::uint64_t position) {
   return {};
 }
 
-// Used and free tile the heap, and used is what the workload and the root reach: nothing lost,
-// nothing twice.
+// Used and free blocks must tile the heap. The used ones must be exactly those that the workload
+// and the root reach: no block leaked, none owned twice.
 result<> judge::audit() {
   detail::runtime& core = subject_.workload().core();
   core.mechanism().flush_deferred();  // the audit reads home

@@ -1,11 +1,11 @@
-// What an image is worth: recovered by the real recovery, opened, compared with the model, used on,
-// audited.
+// Judges an image: recovers it with the real recovery, opens it, compares it with the model, uses
+// it further, audits its heap.
 //
-// A verdict depends on the bytes alone, so it is remembered by their hash, twice over: for the
-// crash state, and for what recovery made of it. Recovering a recovered image must not change a
-// byte. Images that differ in their logs only share the expensive part of the verdict (logs are
-// void after recovery), log-structured ones those whose words of home are the same, wherever they
-// are kept; the recovery itself is run for each.
+// A verdict depends on the bytes alone, so it is cached by hash twice: for the crash state, and for
+// the image after recovery. Recovering a recovered image must not change a byte. Recovery runs for
+// each image. The expensive rest of a verdict is shared by images that differ only in their logs,
+// which are void after recovery, and by log-structured images whose words of home are equal,
+// wherever they lie in the log.
 #pragma once
 
 #include <explore/hash_index.h>
@@ -18,18 +18,18 @@
 namespace stele::explore {
 
 struct verdict {
-  std::string problem;  // empty: recovered, whole, usable
+  std::string problem;  // empty: recovered, undamaged, usable
   std::uint64_t digest = 0;
-  bool lost = false;       // recovery says so (errc::lost); `problem` is its sentence
-  bool fell_back = false;  // the pool says that recovery went back to a checkpoint
+  bool lost = false;       // recovery returned errc::lost; `problem` is its sentence
+  bool fell_back = false;  // the pool reports that recovery went back to a checkpoint
 };
 
-// What is wrong with a state that was recovered so, when `acknowledged` operations had been
-// acknowledged and `invoked` invoked; empty: nothing.
+// What is wrong with the recovered state, when `acknowledged` operations had been acknowledged and
+// `invoked` operations invoked; empty: nothing.
 std::string violation_of(const verdict& v, const run_history& t, std::uint64_t acknowledged,
                          std::uint64_t invoked);
 
-// What all levels of an exploration have learnt.
+// The verdicts of all levels of an exploration.
 struct verdict_cache {
   hash_index states, recovered, contents;  // by hash; values are verdicts
   std::vector<verdict> verdicts;
@@ -40,24 +40,24 @@ class judge {
   struct judgement {
     std::uint32_t verdict;
     bool new_state = false;
-    bool new_recovered = false;  // what recovery made of it had not been seen
-    bool replayed =
-        false;  // recovery changed home; this and what follows are told of new states only
-    std::uint64_t stale_lines = 0, lost_lines = 0;  // that checksums told recovery of; of them,
-                                                    // those that they could not restore
+    bool new_recovered = false;  // the image after recovery is new
+    // Recovery changed home; this member and those below are set for new states only.
+    bool replayed = false;
+    // Lines that checksums found stale; lines of them that recovery could not restore.
+    std::uint64_t stale_lines = 0, lost_lines = 0;
   };
 
-  // `work` holds the states to be judged; it is as it was after each.
+  // `work` holds the states to be judged; evaluate() restores it each time.
   judge(subject& s, hashed_image& work, verdict_cache& e);
 
   judgement evaluate(run_history& t);
-  // Of runs whose operations overlap: the history that leads to a digest, or null. In place of
-  // ask's.
+  // For runs whose operations overlap: `lookup` returns the history that leads to a digest, or
+  // null. It replaces the history given to evaluate().
   void set_history_lookup(std::function<run_history*(std::uint64_t digest)> lookup) {
     lookup_history_ = std::move(lookup);
   }
-  // What is wrong with having recovered `work` so, when its lines `stale()` are not as they were
-  // stored last; empty: nothing.
+  // What is wrong with the recovered state of `work`; empty: nothing. `stale()` returns the lines
+  // of `work` that are not as they were stored last.
   template <class Stale>
   std::string violation_of(const verdict& v, const run_history& t, std::uint64_t acknowledged,
                            std::uint64_t invoked, Stale&& stale) const {
@@ -70,17 +70,18 @@ class judge {
                ? wrong
                : loss_violation(stale());
   }
-  // How many of these lines of `work` were skipped by blocks that count.
+  // How many of these lines of `work` were skipped, as the parity blocks that count say.
   std::uint64_t count_skipped(std::span<const std::uint32_t> lines) const;
   const verdict& verdict_of(const judgement& a) const { return verdict_cache_.verdicts[a.verdict]; }
   const verdict& verdict_of(std::uint32_t v) const { return verdict_cache_.verdicts[v]; }
 
  private:
-  // Recovery has given up something in `work`: may it, with these lines of the pool not as they
-  // were stored last? Empty: those among them that were skipped leave a matrix which its checksums
+  // Recovery gave up something in `work`. Empty when it was allowed to: among the `stale` lines,
+  // which are not as they were stored last, the skipped ones leave a matrix that its checksums
   // cannot restore.
   std::string loss_violation(std::span<const std::uint32_t> stale) const;
-  // each(lines of a covered matrix that are among these and were skipped)
+  // Calls each(skipped, halves) for each covered matrix. `skipped` is the bit mask of its lines
+  // that are in `lines` and were skipped.
   template <class Each>
   void for_each_skipped(std::span<const std::uint32_t> lines, Each&& each) const;
   bool may_have_fallen_back(const verdict& v, const run_history& t, std::uint64_t acknowledged,
@@ -103,7 +104,7 @@ class judge {
   detail::pool_state recoverer_;
   detail::media_choice media_;
   std::function<run_history*(std::uint64_t)> lookup_history_;
-  std::vector<std::uint64_t> used_, reached_;  // audit's, kept for their memory
+  std::vector<std::uint64_t> used_, reached_;  // audit()'s; members so that their memory is reused
 };
 
 }  // namespace stele::explore

@@ -1,4 +1,4 @@
-// Which runs each mutant is put through, the cheap ones first.
+// Which runs each mutant is tried with, the cheap ones first.
 #include <explore/controller_crashes.h>
 #include <explore/mutants.h>
 #include <fmt/format.h>
@@ -15,12 +15,12 @@ struct trial {
   unsigned threads;
   std::uint64_t operations, bound, sync_every = 0;
   std::size_t value_size = 8;
-  std::size_t cache_bytes = 0;  // not 0: for mechanisms with checksums over home only
+  std::size_t cache_bytes = 0;  // not 0: only for mechanisms with checksums over home
   std::uint64_t checkpoint_commits = 0;
-  bool block_checksums = false;  // with it, or without: for the mutants of sums and growth only
+  bool block_checksums = false;  // only for the mutants of block checksums and of growth
   std::uint64_t grow_every = 0;
-  bool shared_log = false;  // likewise, for its mutants only
-  bool on_file = false;     // likewise
+  bool shared_log = false;  // only for the mutants of the shared log
+  bool on_file = false;     // only for the mutants of files
   std::uint64_t fail_call = 0;
   file_fault fault = file_fault::refused;
 };
@@ -39,19 +39,19 @@ constexpr trial trials[] = {
      .operations = 60,
      .bound = 128,
      .on_file = true,
-     .fail_call = 10},  // a sync of undo,
+     .fail_call = 10},  // a sync of undo
     {.workload = "sps",
      .threads = 1,
      .operations = 60,
      .bound = 128,
      .on_file = true,
-     .fail_call = 62},  // of redo-async,
+     .fail_call = 62},  // a sync of redo-async
     {.workload = "sps",
      .threads = 1,
      .operations = 60,
      .bound = 128,
      .on_file = true,
-     .fail_call = 63},  // of default
+     .fail_call = 63},  // a sync of default
     {.workload = "sps",
      .threads = 1,
      .operations = 60,
@@ -73,7 +73,7 @@ constexpr trial trials[] = {
     {"churn", 1, 800, 512, 0},
 };
 
-// True: it has been killed.
+// Returns true when the mutant was killed.
 bool record_kill(const findings& found, mutant_outcome& o) {
   o.states += found.states;
   if (found.violations.empty()) return false;
@@ -82,8 +82,8 @@ bool record_kill(const findings& found, mutant_outcome& o) {
   return true;
 }
 
-// Where the order of writes is kept records are whole; only cells that have lost what they held
-// show who does not look.
+// Where a controller keeps the order of writes, records are whole. Only expired cells show a
+// recovery that does not check them.
 void try_expired_logs(const base::mutant_entry& m, std::uint64_t seed, mutant_outcome& o) {
   plan p;
   p.mechanism = "base";
@@ -99,13 +99,13 @@ void try_expired_logs(const base::mutant_entry& m, std::uint64_t seed, mutant_ou
   if (found) record_kill(*found, o);
 }
 
-// Pools without checkpoints never run it.
+// Pools without checkpoints never run this code.
 bool needs_checkpoints(base::mutant m) {
   return m >= base::mutant::archapt_checkpoint_unflushed &&
          m <= base::mutant::archapt_fallback_replayed;
 }
 
-// Other pools have neither.
+// Other pools have no block checksums and do not grow.
 bool needs_block_checksums(base::mutant m) {
   return m >= base::mutant::sums_not_renewed && m <= base::mutant::grow_no_slot_fence;
 }
@@ -149,7 +149,7 @@ mutant_outcome run_mutant(const base::mutant_entry& m, const mutant_target& wher
       p.seed = c.seed;
       p.mutant = m.what;
       if (m.what == base::mutant::archapt_short_queue)
-        p.cache_bytes = p.pool_size;  // then nothing may be skipped
+        p.cache_bytes = p.pool_size;  // then no line may be skipped
       const auto found = explore_isolated(p, s);
       if (!found) continue;
       if (record_kill(*found, o)) return o;

@@ -1,4 +1,4 @@
-// The mutation score: planted bugs, one at a time, and whether the explorer sees them.
+// The mutation score: plants each bug in turn and checks whether the explorer finds it.
 #pragma once
 
 #include <explore/explorer.h>
@@ -11,21 +11,21 @@
 
 namespace stele::explore {
 
-// Where a mutant must be seen: each of these shows it, or one of the mechanisms that share the
-// part.
+// Where a mutant must be found: in each target. A target with several mechanisms shares one part,
+// and one of them must find it.
 struct mutant_target {
   std::string name;
   std::vector<std::string> mechanisms;
 };
-// By the `of` of its entry.
+// `of` is that member of the mutant's entry.
 std::vector<mutant_target> targets_of(std::string_view of);
 
 struct mutant_outcome {
   base::mutant_entry mutant;
-  std::string mechanism;     // that it was planted in, or the part that several share
+  std::string mechanism;     // where it was planted: the mechanism, or the part that several share
   std::string what;          // the violation that killed it; empty: it survived
   std::string line;          // the line that replays it
-  std::uint64_t states = 0;  // looked at before
+  std::uint64_t states = 0;  // states explored before the violation
   bool killed() const noexcept { return !line.empty(); }
 };
 
@@ -37,10 +37,10 @@ struct mutant_selection {
   std::function<bool()> cancelled;
 };
 
-// Plants each in a process of its own. A survivor has seen every run of the budget.
+// Plants each mutant in a child process. A survivor survived every run of the budget.
 std::vector<mutant_outcome> explore_mutants(const mutant_selection& c);
 
-// Killed ones over all; 1 when there are none.
+// Killed mutants divided by all; 1 when there are none.
 double score_of(const std::vector<mutant_outcome>& outcomes) noexcept;
 nlohmann::json json_of(const std::vector<mutant_outcome>& outcomes);
 

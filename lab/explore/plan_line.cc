@@ -1,4 +1,4 @@
-// Plans written as words and read back.
+// Writes plans as words and reads them.
 #include <base/mutant.h>
 #include <explore/plan_line.h>
 #include <fmt/format.h>

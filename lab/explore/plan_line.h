@@ -1,5 +1,5 @@
-// A plan as words: MECHANISM/WORKLOAD and a NAME=VALUE for each of its members, the front of every
-// line that is replayed.
+// A plan as words: MECHANISM/WORKLOAD, then a NAME=VALUE for each member. It begins every replay
+// line.
 #pragma once
 
 #include <explore/subject.h>
@@ -9,7 +9,7 @@
 namespace stele::explore {
 
 std::string format_plan(const plan& p);
-// Takes one of those words over into the plan; false when it is none.
+// Sets the member of the plan that the word names; false when it names none.
 bool parse_plan_word(std::string_view word, plan& p);
 
 template <class Number>

@@ -1,5 +1,4 @@
-// The bugs that a plan plants, for as long as this lives: one of the list, or a fence that is left
-// out.
+// Plants the bugs of a plan for its own lifetime: a mutant, or a fence that is left out.
 #pragma once
 
 #include <explore/subject.h>

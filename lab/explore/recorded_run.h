@@ -1,5 +1,5 @@
-// A run on a tape, to be played again from its beginning: what runs behind a cache and behind a
-// controller have in common.
+// A run on a tape, which can be played again from its beginning. It is what runs behind a cache and
+// runs behind a controller have in common.
 #pragma once
 
 #include <explore/judge.h>
@@ -11,15 +11,15 @@ namespace stele::explore {
 
 class recorded_run {
  public:
-  // The run that the subject's plan names. Errors: what the run itself reports.
+  // Records the run of the subject's plan. Errors: what the run itself reports.
   [[nodiscard]] result<> record(subject& s) {
     history = {};
     auto tape = s.record(history);
     initial_.assign(s.initial_image());
     return set_tape(s, std::move(tape), 0);
   }
-  // What follows the crash that `before` is at: recovery to the state after `position` operations,
-  // and so many more.
+  // Records what follows the current crash of `before`: recovery to the state after `position`
+  // operations, then `operations` more.
   [[nodiscard]] result<> record_recovery(subject& s, recorded_run& before, std::uint64_t position,
                                          std::size_t operations) {
     history = s.branch(before.history, position, operations);
@@ -29,7 +29,7 @@ class recorded_run {
     return set_tape(s, s.record_recovery(image, history, position), position);
   }
 
-  hashed_image work;  // media, as far as the tape has been played
+  hashed_image work;  // media, as of the events played so far
   judge image_judge;
   run_history history;
 
@@ -37,11 +37,11 @@ class recorded_run {
   recorded_run(subject& s, verdict_cache& e)
       : work(s.empty_image()), image_judge(s, work, e), initial_(s.empty_image()) {}
   ~recorded_run() = default;
-  [[nodiscard]] virtual result<> tape_changed(subject& s) = 0;  // the tape is another
+  [[nodiscard]] virtual result<> tape_changed(subject& s) = 0;  // called when there is a new tape
 
   hashed_image initial_;
   std::vector<std::byte> tape_;
-  std::uint64_t position_ = 0;  // operations acknowledged before its beginning
+  std::uint64_t position_ = 0;  // operations acknowledged before the tape begins
 
  private:
   [[nodiscard]] result<> set_tape(subject& s, result<std::vector<std::byte>> tape,

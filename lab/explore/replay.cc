@@ -1,4 +1,4 @@
-// Writing, reading and replaying the line of a crash state.
+// Writes, reads and replays the line of a crash state.
 #include <explore/explored_tape.h>
 #include <explore/plan_line.h>
 #include <explore/planted.h>
@@ -49,7 +49,7 @@ bool parse_word(std::string_view word, replay_line& l, std::size_t& operations) 
   return parse_plan_word(word, l.run_plan);
 }
 
-// Goes to one crash after another and says what is there.
+// Goes to one crash after another and explains each.
 class replayer {
  public:
   explicit replayer(subject& s) : subject_(s) {}

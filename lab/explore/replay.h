@@ -1,12 +1,12 @@
-// The line that names one crash state of one run, and what there is to see at it.
+// The line that names one crash state of one run, and its replay.
 //
 //   redo/sps ops=100 keys=24 value=8 threads=1 seed=1 pool=65536 logs=2x4096 further=20 mutant=none
 //   at=37:0.3.255 +2 at=4:1
 //
-// `reopen=MECHANISM`, `made-for=MECHANISM` and `sync=OPERATIONS` stand there when the plan has
-// them. Each `at=POINT:CHOICE` is a crash: the point's number on its tape and an option for each
-// pending line, in order. A second one is a crash in the recovery from the first, recorded with the
-// number of further operations that `+N` says.
+// `reopen=MECHANISM`, `made-for=MECHANISM` and `sync=OPERATIONS` are present when the plan has
+// them. Each `at=POINT:CHOICE` is a crash: the number of the crash point on its tape, and an option
+// for each pending unit, in order. A second crash is in the recovery from the first, which was
+// recorded with `+N` further operations.
 #pragma once
 
 #include <explore/explorer.h>
@@ -16,12 +16,12 @@ namespace stele::explore {
 struct crash {
   std::uint64_t point = 0;
   std::vector<std::uint64_t> chosen;
-  std::size_t operations = 0;  // after the recovery that this is a crash of; unused for the first
+  std::size_t operations = 0;  // applied after the recovery; unused for the first crash
 };
 
 struct replay_line {
   plan run_plan;
-  std::vector<crash> crashes;  // none: the run itself failed
+  std::vector<crash> crashes;  // empty: the run itself failed
 };
 
 std::string format_line(const replay_line& l);
@@ -29,9 +29,9 @@ std::string format_line(const replay_line& l);
 [[nodiscard]] result<replay_line> parse_line(const std::string& text);
 
 struct replay_result {
-  std::string refused;      // what recovery says of a loss, where there may be one; else empty
-  std::string explanation;  // what was kept and lost at each crash, for people
-  std::string problem;      // empty: nothing is wrong with that state
+  std::string refused;      // recovery's sentence about a loss, where a loss is allowed; else empty
+  std::string explanation;  // for people: what was kept and lost at each crash
+  std::string problem;      // empty: nothing is wrong with the state
 };
 [[nodiscard]] result<replay_result> replay(const replay_line& l);
 

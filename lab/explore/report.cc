@@ -1,4 +1,4 @@
-// Findings written out, and read back from the process that made them.
+// Writes findings, and reads them from the process that made them.
 #include <explore/report.h>
 #include <fmt/format.h>
 

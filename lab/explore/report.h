@@ -1,4 +1,4 @@
-// Findings as JSON (the keys that scripts rely on are in DESIGN.md, section 9) and as sentences.
+// Findings as JSON and as sentences. Scripts rely on the JSON keys.
 #pragma once
 
 #include <explore/explorer.h>
@@ -11,10 +11,10 @@ nlohmann::json json_of(const findings& f);
 // Of crashes behind a cache: {"crashes", "distinct_states", "violations", "crashes_per_s", ...}.
 nlohmann::json json_of_crashes(const findings& f);
 findings findings_of(const nlohmann::json& j);
-// Of the key "violations" of any findings.
+// From the key "violations" of any findings.
 std::vector<violation> violations_of(const nlohmann::json& j);
 
-// "1,234,567 states (98 % distinct) ..." in one line.
+// One line: "1234567 states (1000 distinct, ...".
 std::string summary_of(const findings& f);
 std::string crash_summary_of(const findings& f);
 

@@ -1,4 +1,4 @@
-// Making a file under a name that nobody has.
+// Makes a file under an unused name.
 #include <base/check.h>
 #include <explore/scratch_file.h>
 #include <fmt/format.h>

@@ -1,7 +1,8 @@
-// A file for one recording: made with a given content, gone when nobody has it open any more.
+// A file for one recording: made with a given content, and removed when its last descriptor is
+// closed.
 //
-// It lies in the directory asked for, else in memory where there is a file system of that kind:
-// what is recorded is which calls are made, and these are the same on every file system.
+// It lies in the directory asked for; without one, in memory where /dev/shm is writable. The
+// recording holds which calls are made, and those are the same on every file system.
 #pragma once
 
 #include <stele/error.h>
@@ -22,7 +23,7 @@ class scratch_file {
   ~scratch_file() { unlink(); }
 
   const std::string& path() const noexcept { return path_; }
-  // Takes its name away: those who have it open go on.
+  // Removes its name. Open descriptors stay usable.
   void unlink() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Versions of sectors and their settling; see sector_model.h for the rules.
+// Versions of sectors, and what a fence makes durable; sector_model.h has the rules.
 #include <explore/sector_model.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void sector_model::stream(unsigned thread, std::uint64_t offset, std::span<const
   }
 }
 
-// A change to what is there already is none.
+// A change that leaves the bytes as they are makes no version.
 void sector_model::change(std::uint32_t sector, std::size_t at, std::span<const std::byte> bytes,
                           bool streamed) {
   ++number_;
@@ -105,8 +105,9 @@ std::uint64_t sector_model::options(std::uint32_t sector) const noexcept {
   return sectors_[sector].versions.size() + 1 + (sectors_[sector].mixed != 0 ? mixtures : 0);
 }
 
-// The last option is the newest version. Mixtures come before it: every other line that has
-// changed, the others, any.
+// The options are the versions in order, with the mixtures before the newest. A mixture has the
+// newest version of every other changed line, of the remaining changed lines, or any version of
+// each line.
 std::size_t sector_model::version_of(std::uint32_t sector, std::uint64_t option,
                                      std::size_t line) const noexcept {
   const auto& [versions, mixed] = sectors_[sector];

@@ -1,14 +1,14 @@
-// What a power failure may leave of a file: for each sector of 512 bytes, the versions it has had
-// since it was last known to be durable.
+// What a power failure may leave of a file: for each sector of 512 bytes, the versions that it has
+// had since it was last known to be durable.
 //
-// A sector is written whole or not at all. A store is one to a mapped or cached page, which the
-// kernel may write at any moment: the sector may have any version from the durable one on. Stores
-// wider than 8 bytes are words one after the other. The kernel may also write a mapped page while
-// it changes, so that lines of one sector are of different versions; of these mixtures each such
-// sector has a few. A stream is a synchronous write that has been asked for: its sectors are old or
-// new until it returns, which is the thread's next fence. A sync is a flush of what its thread
-// finds dirty, and a fence when it has returned. Nothing else makes anything durable; a sync or
-// write that fails has no fence.
+// A sector is written whole or not at all. A store goes to a mapped or cached page, which the
+// kernel may write at any moment: the sector may have any version from the durable one on. A store
+// wider than 8 bytes stores word after word. The kernel may also write a mapped page while it
+// changes, so that lines of one sector have different versions; a few of these mixtures are options
+// of such a sector. A stream is a synchronous write that has begun: its sectors are old or new
+// until it returns, which is the thread's next fence. A sync is a flush of the pages that its
+// thread finds dirty, and a fence when it returns. Nothing else makes anything durable. A failed
+// sync or write has no fence.
 #pragma once
 
 #include <explore/media_model.h>
@@ -41,7 +41,7 @@ class sector_model final : public media_model {
 
  private:
   static constexpr std::size_t lines_in_sector = sector_size / line_size;
-  static constexpr std::uint64_t mixtures = 4;  // looked at, of a sector
+  static constexpr std::uint64_t mixtures = 4;  // options a sector
 
   struct sector_version {
     std::uint64_t number;  // in program order of the whole run
@@ -50,12 +50,12 @@ class sector_model final : public media_model {
   };
   struct sector_versions {
     std::vector<sector_version> versions;
-    unsigned mixed = 0;  // a bit for each line that has changed, when these are several and stores,
-                         // not one write
+    // A bit for each changed line, when several changed by stores, not by one write.
+    unsigned mixed = 0;
   };
   struct unfenced {
     std::uint32_t sector;
-    std::uint64_t through;  // versions up to this number
+    std::uint64_t through;  // covers versions up to this number
   };
 
   void change(std::uint32_t sector, std::size_t at, std::span<const std::byte> bytes,
@@ -63,7 +63,7 @@ class sector_model final : public media_model {
   void make_durable(std::uint32_t sector, std::uint64_t through);
   std::vector<unfenced>& unfenced_by(unsigned thread);
   void note_mixed(std::uint32_t sector) noexcept;
-  // Which version a line of the sector has in an option: 0 the durable one, i the i-th since.
+  // Which version a line of the sector has in an option: 0 is the durable one, i the i-th after it.
   std::size_t version_of(std::uint32_t sector, std::uint64_t option,
                          std::size_t line) const noexcept;
   const std::byte* content(std::uint32_t sector, std::size_t version) const noexcept;
@@ -71,8 +71,8 @@ class sector_model final : public media_model {
   hashed_image* durable_ = nullptr;
   std::vector<sector_versions> sectors_;
   std::vector<std::uint32_t> pending_, changed_;
-  std::vector<std::vector<unfenced>>
-      unfenced_;  // by thread: flushed or streamed since its last fence
+  // By thread: sectors flushed or streamed since its last fence.
+  std::vector<std::vector<unfenced>> unfenced_;
   std::uint64_t number_ = 0;
 };
 

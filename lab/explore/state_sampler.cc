@@ -1,4 +1,4 @@
-// Exhaustive and sampled selections; see choices.h.
+// Exhaustive and sampled selections; see state_sampler.h.
 #include <explore/state_sampler.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void state_sampler::select(std::uint64_t k, std::span<std::uint64_t> chosen) {
 void state_sampler::select_fixed(std::uint64_t k, std::span<std::uint64_t> chosen) const {
   const std::size_t n = chosen.size();
   const bool inverted = k % 2 != 0;
-  std::size_t from = 0, to = 0;  // the lines kept, or lost when inverted
+  std::size_t from = 0, to = 0;  // the lines that are kept, or lost when inverted
   if (k >= 2 + 4 * n) {
     to = static_cast<std::size_t>(k - 2 - 4 * n);
   } else if (k >= 2) {

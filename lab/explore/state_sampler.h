@@ -1,10 +1,9 @@
-// Which crash states of a crash point are looked at: all of them when they are few, else a seeded
-// selection.
+// Which crash states of a crash point are explored: all when they are few, else a seeded sample.
 //
-// The selection begins with nothing kept and everything kept. Then two kinds take turns: each line
-// and each two neighbours alone kept and alone lost, and each program-order prefix of lines; and
-// random ones, where most often one line is torn between whole or missing ones (a prefix, a suffix
-// or all but a piece is kept), since that is where protocols break.
+// The sample begins with nothing kept and everything kept. Then fixed and random choices alternate.
+// The fixed ones: each line and each pair of neighbours alone kept and alone lost, and each
+// program-order prefix of lines. The random ones mostly tear one line between lines that are whole
+// or missing (a prefix, a suffix or all but an interval is kept), because protocols break there.
 #pragma once
 
 #include <base/rng.h>
@@ -17,12 +16,12 @@ namespace stele::explore {
 
 class state_sampler {
  public:
-  // options[i]: how many contents line i may have.
+  // options[i]: how many contents line i may have. `bound`: states at most.
   state_sampler(std::span<const std::uint64_t> options, std::uint64_t bound, std::uint64_t seed);
 
   bool exhaustive() const noexcept { return exhaustive_; }
   std::uint64_t count() const noexcept { return count_; }
-  // The k-th choice, an option for each line; k counts up from 0.
+  // The k-th choice: an option for each line. Call with k = 0, 1, 2, ...
   void select(std::uint64_t k, std::span<std::uint64_t> chosen);
 
  private:

@@ -1,4 +1,4 @@
-// Making the pool, running the operations, recording the tape.
+// Makes the pool, runs the operations, records the tape.
 #include <explore/file_recorder.h>
 #include <explore/scratch_file.h>
 #include <explore/subject.h>
@@ -52,8 +52,8 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   auto made = make_explored_workload(p.workload, content);
   if (!made) return std::unexpected(made.error());
   s->workload_ = std::move(*made);
-  // The log size of a log-structured pool is that of its chunks: small ones, so that there are many
-  // and cleaning has work.
+  // The log size of a log-structured pool is its chunk size. It is small here, so that there are
+  // many chunks and cleaning has work.
   const bool chunks = (*mechanism)->home == format::home_kind::log;
   auto shape = (*maker)->shape_for(
       {p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"},
@@ -74,8 +74,8 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
 }
 
 hashed_image subject::empty_image() const {
-  const bool logs_are_void =
-      header_.home == format::home_kind::in_place;  // after recovery; else they are all there is
+  // Logs are void after recovery, except those of a log-structured pool, which has nothing else.
+  const bool logs_are_void = header_.home == format::home_kind::in_place;
   const std::size_t behind = on_file_ ? 4096 : 0;
   hashed_image image(image_size_ + behind, header_.log_offset,
                      logs_are_void ? header_.home_offset : header_.log_offset);
@@ -179,8 +179,8 @@ result<std::vector<std::byte>> subject::record_image(hashed_image& image,
   return end_tape(*tape);
 }
 
-// The same on a file of its own. Where a call was made to fail the run ends there, and the pool is
-// not closed.
+// Records on a scratch file. If a call was made to fail, the run ends there and the pool is not
+// closed.
 template <class Body>
 result<std::vector<std::byte>> subject::record_file(const hashed_image& image,
                                                     const detail::engine_tuning& tuning,
@@ -203,7 +203,7 @@ result<std::vector<std::byte>> subject::record_file(const hashed_image& image,
   return end_tape(*tape);
 }
 
-// A close is a sync.
+// A close is a sync, so it acknowledges all operations.
 result<> subject::close_and_mark(const run_history& history) {
   detail::runtime& core = workload_->core();
   if (auto closed = core.close(); !closed) return closed;
@@ -243,7 +243,7 @@ result<> subject::perform(run_history& history, std::uint64_t first, unsigned th
       turn.notify_all();
     }
     for (std::uint64_t now = turn.load(); now < operations.size(); now = turn.load())
-      turn.wait(now);  // a thread that ends gives its log back
+      turn.wait(now);  // a thread that ends would release its log early
   };
   std::vector<std::jthread> workers;
   for (unsigned t = 0; t < threads; ++t) workers.emplace_back(work, t);
@@ -251,7 +251,7 @@ result<> subject::perform(run_history& history, std::uint64_t first, unsigned th
   return outcome;
 }
 
-// One that does not fit must have changed nothing: it goes down as a read.
+// An operation that does not fit must have changed nothing: the history has it as a read.
 result<> subject::perform_one(run_history& history, std::uint64_t number, unsigned lane) {
   operation& op = history.operations[number];
   const auto done = apply(op, number, lane, history.after_crash);
@@ -262,7 +262,7 @@ result<> subject::perform_one(run_history& history, std::uint64_t number, unsign
   return {};
 }
 
-// As far as the image has room.
+// Grows the pool as far as the image has room.
 result<> subject::grow_now() {
   detail::runtime& core = workload_->core();
   const std::size_t size = core.state().file.header().size;
@@ -272,8 +272,8 @@ result<> subject::grow_now() {
              : grown;
 }
 
-// An ordered commit acknowledges nothing. A durable one acknowledges all before it, but only if
-// there was something to commit: its transaction may have been cancelled, or have stored nothing.
+// An ordered commit acknowledges nothing. A durable commit acknowledges all before it, but only if
+// it committed something: its transaction may have been cancelled or may have stored nothing.
 result<> subject::apply(const operation& op, std::uint64_t number, unsigned lane,
                         bool after_crash) {
   detail::runtime& core = workload_->core();

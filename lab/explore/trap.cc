@@ -1,5 +1,5 @@
-// Signals caught by jumping out of the handler, on a stack of its own so that endless recursion is
-// caught too.
+// Catches signals by a jump out of the handler. The handler has a stack of its own, so that endless
+// recursion is caught too.
 #include <explore/trap.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
-// Runs a body that may die: a signal (a wild pointer, a failed check, a loop without end) becomes a
-// number.
+// Runs a body that may die. A signal (a wild pointer, a failed check, an endless loop) becomes a
+// return value.
 //
-// After a signal the body's objects are as they were left: locks may be held, a transaction may be
-// running in this thread. So the caller may say what happened and end the run, and nothing else; a
-// process explores again only when none was caught.
+// After a signal the body's objects stay as they were: locks may be held, a transaction may be
+// running in this thread. The caller may only report the signal and end the run. A process explores
+// again only after a run without a signal.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace stele::explore {
 
-// 0, or the signal that ended the body: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT; SIGALRM for more
-// than `timeout_s` seconds without a call of reset_watchdog(). One at a time; a signal in another
-// thread is not caught.
+// Returns 0, or the signal that ended the body: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT; SIGALRM
+// when reset_watchdog() was not called for more than `timeout_s` seconds. One call at a time. A
+// signal in another thread is not caught.
 int run_trapped(const std::function<void()>& body, unsigned timeout_s);
 constexpr unsigned timeout_for(std::size_t pool_size) noexcept {
   return 5 + static_cast<unsigned>(pool_size >> 22);

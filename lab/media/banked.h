@@ -1,9 +1,9 @@
-// banked: another medium made as slow as phase-change memory behind a controller that orders writes
-// by persist barriers (pcm_banks.h). Reads and evictions cost nothing extra.
+// banked: another medium, as slow as phase-change memory behind a controller that orders writes by
+// persist barriers (pcm_banks.h). Reads and evictions cost nothing extra.
 //
-// Unless its model waits, a fence orders and returns: when a commit returns, it comes after all
-// before it, and is durable as soon as the emulated queues have drained. That is what is emulated;
-// the medium underneath keeps its own promise as ever.
+// Unless the model waits, a fence only orders and returns. A commit that has returned is then
+// ordered after all earlier ones, and durable as soon as the emulated queues have drained. This is
+// emulated only; the medium below makes data durable as always.
 #pragma once
 
 #include <media/media.h>

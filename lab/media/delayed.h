@@ -1,10 +1,10 @@
-// delayed: another medium made as slow as a given memory technology. Reads and evictions cost
-// nothing extra.
+// delayed: another medium, as slow as a given memory technology. Reads and evictions cost nothing
+// extra.
 //
-// Two models. `latency` alone: every line flushed or streamed adds its latency, as in Lu, Shu and
-// Sun, "Blurred Persistence" (2016), section 5.1. With a bandwidth as well: a fence takes
+// Two models. With only `latency_ns`, every line flushed or streamed adds that latency, as in Lu,
+// Shu and Sun, "Blurred Persistence" (2016), section 5.1. With a bandwidth as well, a fence takes
 // max(latency, bytes / bandwidth), the model of "Log-structured non-volatile main memory" (2017).
-// The wait is a spin at the fence that orders the lines.
+// The fence that orders the lines spins for that time.
 #pragma once
 
 #include <media/cpu.h>
@@ -17,7 +17,7 @@ namespace stele::media {
 
 struct delay {
   std::uint32_t latency_ns = 0;
-  double bytes_per_ns = 0;  // 0: each line pays the latency
+  double bytes_per_ns = 0;  // 0: each line costs the latency
 };
 
 template <class Inner>

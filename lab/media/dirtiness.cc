@@ -11,7 +11,7 @@ namespace {
 
 static_assert(line_size == 64, "a line's bytes are the bits of a word");
 
-// part(line, mask of its bytes) for each line of a range.
+// Calls part(line, mask of its bytes) for each line of a range.
 template <class Part>
 void for_each_line(std::uint64_t address, std::uint64_t length, Part&& part) {
   for (std::uint64_t at = address; at < address + length;) {
@@ -59,7 +59,7 @@ dirtiness& dirtiness_meter::sum_of(tape_tag tag) noexcept {
   return tag == tape_tag::log_record || tag == tape_tag::commit_record ? sums_.log : sums_.control;
 }
 
-// A range that has more lines than were stored to: those that were are looked through instead.
+// For a range with more lines than have dirty bytes: walks the dirty lines instead.
 void dirtiness_meter::write_back_long(const tape_event& e, std::uint64_t lines, bool clean_too) {
   const std::uint64_t first = e.address / line_size;
   const std::size_t before = stored_.size();

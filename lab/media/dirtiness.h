@@ -1,14 +1,14 @@
-// Dirtiness: how much of each line that is written back was stored to, read off a tape.
+// Dirtiness: which share of the bytes of each written-back line was dirty, measured on a tape.
 //
 // After Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory"
-// (2019), section I: of a line the bytes that are dirty, over all. Dirty are those stored to since
-// the line was last written back, however often. A line is written back by a flush, also when
-// nothing was stored to it (it counts as clean); by a bulk persist, which names ranges, if
-// something was; and by streamed stores, which count once for all that a thread streams to the line
-// up to its fence. What a cache evicts by itself is not on a tape, and what was dirty when the tape
-// began is not known.
+// (2019), section I: dirty bytes of a line divided by all its bytes. A byte is dirty if it was
+// stored to, once or often, since the line was last written back. A flush writes a line back, even
+// if nothing was stored to it (it then counts as clean). A bulk persist names ranges; it writes
+// back their dirty lines. Streamed stores count once for all that a thread streams to a line before
+// its fence. Evictions by the cache are not on a tape, and what was dirty when the tape began is
+// not known.
 //
-// Memory goes with the lines that are dirty at a time, not with the tape.
+// Memory use depends on the number of lines that are dirty at one time, not on the tape's length.
 #pragma once
 
 #include <media/tape.h>
@@ -21,33 +21,33 @@
 
 namespace stele::media {
 
-// Lines written back, by the number of their dirty bytes.
+// Counts of written-back lines by their number of dirty bytes.
 struct dirtiness {
   std::array<std::uint64_t, line_size + 1> lines{};
 
   std::uint64_t total() const noexcept;
-  double mean() const noexcept;  // 0 to 1; of no lines 0
-  // Clean ones, then those of 1 to 8 bytes, 9 to 16, ...
+  double mean() const noexcept;  // 0 to 1; 0 if there are no lines
+  // Clean lines, then lines with 1 to 8 dirty bytes, 9 to 16, ...
   std::array<std::uint64_t, 9> eighths() const noexcept;
   dirtiness& operator+=(const dirtiness& other) noexcept;
 };
 
-// Home has the heap's own tables and states too; control is what belongs to neither: the pool's
-// header, heads of logs.
+// Home includes the heap's own tables and states. Control is the rest: the pool's header and heads
+// of logs.
 struct dirtiness_by_part {
   dirtiness home, log, control;
 
   dirtiness all() const noexcept;
 };
 
-// Takes a tape's events in their order.
+// Takes the events of a tape in order.
 class dirtiness_meter {
  public:
   void take(const tape_event& e);
   const dirtiness_by_part& totals() const noexcept { return sums_; }
 
  private:
-  using masks = std::unordered_map<std::uint64_t, std::uint64_t>;  // of lines: their dirty bytes
+  using masks = std::unordered_map<std::uint64_t, std::uint64_t>;  // by line: its dirty bytes
   struct streamed_line {
     std::uint64_t mask = 0;
     tape_tag tag = tape_tag::none;
@@ -62,7 +62,7 @@ class dirtiness_meter {
   dirtiness_by_part sums_;
 };
 
-// From where the reader is to the end, or until `cancelled`. Errors: those of the reader.
+// Reads from the reader's place to the end, or until `cancelled`. Errors: those of the reader.
 [[nodiscard]] result<dirtiness_by_part> dirtiness_of(
     tape_reader& tape, const std::function<bool()>& cancelled = [] { return false; });
 

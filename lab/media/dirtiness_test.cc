@@ -1,4 +1,4 @@
-// Dirtiness of hand-made tapes: what is dirty, what writes back, what counts for which part.
+// Hand-made tapes: which bytes are dirty, what writes them back, and to which part a line counts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <media/dirtiness.h>

@@ -1,4 +1,4 @@
-// The site that is left out, and who watches.
+// The omitted site and the callback.
 #include <media/fence_sites.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace stele::media {
 
 namespace {
 std::string omitted_site;
-unsigned omitted_line = 0;  // of it: other lines need no name
+unsigned omitted_line = 0;  // its line; a fence on another line needs no name
 std::function<void(const std::string&)> fence_callback;
 }  // namespace
 
@@ -26,7 +26,7 @@ void fence_sites::on_fence(std::function<void(const std::string&)> callback) {
 
 std::string fence_sites::name_of(const std::source_location& at) {
   const std::string_view path = at.file_name();
-  std::string_view function = at.function_name();  // with its type, class and arguments
+  std::string_view function = at.function_name();  // includes return type, class and arguments
   function = function.substr(0, function.find('('));
   function = function.substr(std::min(function.size(), function.find_last_of(": *&") + 1));
   return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(at.line()) + ":" +

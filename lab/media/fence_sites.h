@@ -1,8 +1,8 @@
-// Where in the source fences stand, for a medium that explores: a test of each leaves it out and
-// looks whether anything notices.
+// The fences in the source, for a medium that explores: a test leaves out each fence in turn and
+// checks that something fails.
 //
-// A site is named by file, line and function, "bulk.h:149:truncate". Thread-safe but for omit() and
-// on_fence(), which are called while nothing runs.
+// A site is named by file, line and function, "bulk.h:149:truncate". Thread-safe, except omit() and
+// on_fence(), which may be called only while nothing runs.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@ namespace stele::media {
 
 class fence_sites {
  public:
-  // The fence at this site is left out from now on; empty: none is.
+  // Leaves out the fence at this site from now on; empty: none.
   static void omit(const std::string& site);
-  // Told of each fence that is asked for; empty: nobody is.
+  // `callback` is called for each fence that is requested; empty: no callback.
   static void on_fence(std::function<void(const std::string& site)> callback);
 
-  // Is the fence that stands here left out?
+  // Whether the fence at this place is left out.
   static bool is_omitted(const std::source_location& at);
   static std::string name_of(const std::source_location& at);
 };

@@ -1,5 +1,5 @@
-// image: a pool image in ordinary memory, for the explorer. Nothing is persistent; every line that
-// is written is kept as it was first, so that a trial is undone in time proportional to what it
+// image: a pool image in ordinary memory, for the explorer. Nothing is persistent. The original
+// content of each written line is kept, so undoing a trial takes time proportional to what it
 // wrote.
 #pragma once
 
@@ -13,7 +13,7 @@ struct image_view {
   std::byte* base = nullptr;
   std::size_t size = 0;
   std::vector<std::uint32_t> written;    // lines, in the order they were first written
-  std::vector<std::byte> before_images;  // their content then, one line each
+  std::vector<std::byte> before_images;  // their content before that, one line each
   std::vector<std::uint8_t> is_written;  // by line
 
   image_view(std::byte* b, std::size_t n) : base(b), size(n), is_written(n / line_size, 0) {}

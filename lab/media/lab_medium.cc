@@ -1,4 +1,4 @@
-// The names of the laboratory's media, and its mechanisms on them: registered before main().
+// Names of the laboratory's media, and its mechanisms on them; registered before main().
 #include <fmt/format.h>
 #include <media/lab_medium.h>
 #include <media/makers/makers.h>
@@ -25,7 +25,7 @@ bool parse_number(std::string_view text, Number& value) {
   return problem == std::errc{} && end == text.data() + text.size();
 }
 
-// What follows "delayed:", NS[:GBPS].
+// Parses what follows "delayed:", NS[:GBPS].
 bool parse_delay(std::string_view text, delay& d) {
   const auto colon = text.find(':');
   if (!parse_number(text.substr(0, colon), d.latency_ns) || d.latency_ns > 1'000'000) return false;
@@ -33,7 +33,7 @@ bool parse_delay(std::string_view text, delay& d) {
          (parse_number(text.substr(colon + 1), d.bytes_per_ns) && d.bytes_per_ns > 0);
 }
 
-// What follows "pcm:", ORDER[:LOG_SPEEDUP][:waits].
+// Parses what follows "pcm:", ORDER[:LOG_SPEEDUP][:waits].
 bool parse_pcm(std::string_view text, pcm_model& model) {
   if (text.ends_with(':')) return false;
   const auto next = [&text] {

@@ -1,5 +1,5 @@
 // The media of the laboratory: slower memory, recorders, images of the explorer. A program that
-// links stele_lab_media can open pools on them; libstele has none of them.
+// links stele_lab_media can open pools on them; libstele contains none of them.
 #pragma once
 
 #include <media/delayed.h>
@@ -14,8 +14,8 @@ class tape_writer;
 class store_observer;
 struct image_view;
 
-// delayed:NS[:GBPS] and pcm:strict|rules[:LOG_SPEEDUP][:waits] have names; the others are made by
-// the functions below.
+// delayed:NS[:GBPS] and pcm:strict|rules[:LOG_SPEEDUP][:waits] can be chosen by name. The functions
+// below make the others.
 struct lab_medium {
   enum class kind : std::uint8_t { delayed, pcm, recording, image, recording_image, observed_file };
   kind what = kind::delayed;
@@ -26,7 +26,7 @@ struct lab_medium {
   store_observer* observer = nullptr;  // observed_file
 };
 
-// What they name outlives the pool that is opened on them.
+// The arguments outlive the pool that is opened on the medium.
 detail::media_choice on_tape(tape_writer& tape, const detail::engine_tuning& tuning);  // over adr
 detail::media_choice on_image(image_view& image, const detail::engine_tuning& tuning);
 detail::media_choice on_recorded_image(tape_writer& tape, image_view& image,

@@ -1,4 +1,4 @@
-// The laboratory's media by name. What is no medium: tests/conformance/bad_input_test.cc.
+// The laboratory's media by name. Names that are no medium: tests/conformance/bad_input_test.cc.
 #include <gtest/gtest.h>
 #include <media/lab_medium.h>
 

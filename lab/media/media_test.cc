@@ -1,5 +1,5 @@
-// Media of the library and of the laboratory: what each counts, that bytes arrive, that a delayed
-// one waits, that a file's fence is on the file, and group commit.
+// Media of the library and the laboratory: counters, stored bytes, the wait of a delayed medium, a
+// file medium's fence reaching the file, and group commit.
 #include <containers/test_bed.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -194,7 +194,7 @@ TEST_F(file_medium, fences_of_many_threads_are_each_on_the_file) {
   EXPECT_FALSE(shared.writer.failed());
 }
 
-// In a process of its own, whose files may not grow so far: each write fails.
+// Runs in a child process with a file size limit, so that each write fails.
 TEST_F(file_medium, a_failed_write_is_told_and_never_tried_again) {
   const pid_t pid = ::fork();
   if (pid == 0) {

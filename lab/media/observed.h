@@ -1,10 +1,10 @@
-// observed: another medium, with a store_observer who is told of every store to home and every
-// mark. Explores: planted bugs are real here.
+// observed: another medium, with a store_observer that sees every store to home and every mark. It
+// is under exploration: planted bugs are active.
 //
-// For media whose home is mapped: a store there is no system call, so os::syscall_hook does not see
-// it. What passes by system calls is the syscall_hook's to see. The store_observer is told inside a
-// turn that it takes itself, with the store between: whoever looks at home in a turn finds what the
-// store_observer has been told.
+// For media with mapped home: a store there is no system call, so os::syscall_hook does not see it.
+// Everything else goes through system calls and is seen by the syscall_hook. The store and the
+// report of it happen under the observer's lock. So a thread that holds the lock finds in home
+// exactly what was reported.
 #pragma once
 
 #include <media/media.h>
@@ -18,7 +18,7 @@ class store_observer {
   virtual ~store_observer() = default;
   virtual void lock() noexcept = 0;
   virtual void unlock() noexcept = 0;
-  // In a turn, of home: what is at base + offset now.
+  // Under the lock, for a store to home; base + offset already holds the new value.
   virtual void store_recorded(const std::byte* base, std::uint64_t home_offset,
                               std::uint64_t offset, std::size_t size) = 0;
   virtual void mark_recorded(unsigned thread, tape_mark m, std::uint64_t argument) = 0;
@@ -57,7 +57,7 @@ class observed {
   bool failed() const noexcept { return inner_.failed(); }
 
  private:
-  // Header and logs are memory that no crash leaves anything of.
+  // Header and logs are private memory, which a crash does not keep.
   template <class Store>
   void observed_store(void* to, std::size_t size, Store&& store) {
     const auto offset =

@@ -1,4 +1,4 @@
-// Reckoning when writes are done.
+// Computes when writes are done.
 #include <media/cpu.h>
 #include <media/media.h>
 #include <media/pcm_banks.h>
@@ -53,9 +53,9 @@ pcm_banks::write_class pcm_banks::class_of(std::uint64_t line) const noexcept {
                                                               : write_class::record;
 }
 
-// By the rules and their guards: a record comes after the cut of the slot that it reuses, which is
-// the last but one; a commit line passes one barrier, but nothing that its own thread has written;
-// a cut and data pass nothing.
+// The rules and their guards. A record comes after the truncation of the slot that it reuses, which
+// is the last but one. A commit line may pass one barrier, but no write of its own thread. A
+// truncation and data pass nothing.
 std::uint64_t pcm_banks::earliest_start(const log_state& log, write_class p) const noexcept {
   if (!model_.rules || p == write_class::data) return ordered_;
   if (p == write_class::record) return log.truncate_done[0];

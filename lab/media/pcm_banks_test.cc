@@ -1,6 +1,6 @@
-// Emulated banks: how long fences that wait take, what writes to one bank and to several cost, what
-// may pass a barrier, and that a full queue holds its writer up. Time stands still unless somebody
-// waits.
+// Emulated banks: how long waiting fences take, the cost of writes to one bank and to several,
+// which writes may pass a barrier, and that a full queue delays its writer. Time stands still
+// unless somebody waits.
 #include <gtest/gtest.h>
 #include <media/adr.h>
 #include <media/banked.h>
@@ -52,8 +52,8 @@ TEST(pcm_banks, a_fence_without_writes_takes_no_time) {
   EXPECT_EQ(time.writes(), 0);
 }
 
-// When the last of some transactions is persistent: records, commit line, home and cut, each behind
-// a fence that orders.
+// When the last of `count` transactions is persistent. Each is records, commit line, home and
+// truncation, with an ordering fence after each.
 double transactions_take(unsigned count, bool rules, double log_speedup = 1) {
   hand_clock time;
   const pcm_model model{.banks = 8,
@@ -68,8 +68,8 @@ double transactions_take(unsigned count, bool rules, double log_speedup = 1) {
          {records + 1 + slot * 30, commit + slot, home + 4, commit + slot})
       banks.write(0, line), banks.fence(0);
   }
-  // A bank's queue has room when all but 63 of its writes are done; the first of these is done one
-  // write after all others.
+  // A bank's queue has room when all but 63 of its writes are done. The first of these writes is
+  // done one write time after all others.
   for (unsigned i = 0; i < 64; ++i) banks.write(0, home + 7);
   banks.write(0, home + 7);
   return time.writes() - 1;

@@ -1,5 +1,5 @@
-// recording: another medium, with everything that passes written to a tape. Explores: planted bugs
-// are real here.
+// recording: another medium, which writes every operation to a tape. It is under exploration:
+// planted bugs are active.
 #pragma once
 
 #include <media/fence_sites.h>
@@ -42,7 +42,7 @@ class recording {
     inner_.flush(at, size);
     write(tape_op::flush, at, size, nullptr);
   }
-  // The mark comes first: a crash just before the fence is a place to look at.
+  // The event comes first, so that the tape has a crash point just before the fence.
   void fence(const std::source_location& at = std::source_location::current()) {
     if (fence_sites::is_omitted(at)) return;
     const tape_writer::scoped_lock lock(shared_.tape);
@@ -63,7 +63,7 @@ class recording {
   bool failed() const noexcept { return inner_.failed(); }
 
  private:
-  // Home may be mapped away from its addresses; pool offsets are what the tape is about.
+  // The tape has pool offsets, also where home is mapped at another address.
   void write(tape_op op, const void* at, std::size_t size, const void* bytes) {
     const auto offset =
         static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - shared_.mapping.base);

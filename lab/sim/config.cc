@@ -1,8 +1,8 @@
-// Reading machines: TOML tables against the table of keys, files upon the files that they are based
-// on.
+// Reads machine files: TOML tables checked against the table of keys, and files based on other
+// files.
 //
-// The only file that knows the TOML library. Where each key was set is kept while reading, so that
-// contradictions between keys can be told with file and line too.
+// Only this file uses the TOML library. Reading records where each key was set, so that errors
+// about contradictory keys name file and line too.
 #include <base/check.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +22,7 @@ namespace stele::sim {
 namespace {
 
 namespace fs = std::filesystem;
-using source_positions = std::map<std::string, std::string>;  // of keys: "file:line"
+using source_positions = std::map<std::string, std::string>;  // key path to "file:line"
 
 std::unexpected<error> wrong(const std::string& at, const std::string& sentence) {
   return base::fail(errc::invalid_argument, at.empty() ? sentence : at + ": " + sentence);
@@ -47,7 +47,7 @@ const char* kind_of(const toml::node& n) {
   }
 }
 
-// What a key wants, as the end of a sentence.
+// Describes the values that a key accepts, as the end of a sentence.
 struct wish {
   const config_key& key;
   std::string operator()(bool*) const { return "true or false"; }
@@ -79,7 +79,8 @@ result<> read_table(const toml::table& t, const std::string& prefix,
                     std::span<const config_key> keys, const std::string& file,
                     source_positions& where);
 
-// Puts a value where its key says. `at` is where it stands, `file` what its own tables stand in.
+// Checks a value and stores it in the machine. `at` is the value's position for errors, `file` the
+// file that contains nested tables.
 struct assignment {
   const config_key& key;
   const toml::node& value;
@@ -133,7 +134,7 @@ struct assignment {
     to = static_cast<T>(v);
     return {};
   }
-  // One element of a list: its names have no sensible default.
+  // One element of a list. Names in it have no default and must be given.
   template <class T>
   result<> row(const toml::node& one, T& into) const {
     const std::vector<config_key> keys = keys_of(into);
@@ -223,7 +224,7 @@ result<std::string> content_of(const std::string& path) {
   return content.str();
 }
 
-// Files upon files; `chain` holds those that are being read, to find a circle.
+// Reads a file and its bases. `chain` holds the files being read, to detect a cycle.
 struct stack_of_files {
   machine_config machine;
   source_positions where;
@@ -264,7 +265,7 @@ result<> check(const machine_config& m, const source_positions& where) {
   return wrong(known == found->keys.end() ? "" : where.at(*known), found->sentence);
 }
 
-// The value of a key on a command line: TOML, or a name as it is.
+// The value of a key on a command line: TOML, or a name without quotes.
 result<toml::table> parse_value(const std::string& value, bool is_name) {
   if (!is_name || value.starts_with('"') || value.starts_with('\''))
     if (auto table = parse("value = " + value, ""); table && table->size() == 1) return table;

@@ -1,8 +1,9 @@
-// A machine to simulate, in plain values; every time, size and energy has its unit in its name.
+// The configuration of a simulated machine. Every time, size and energy has its unit in its name.
 //
-// Files hold the same names as keys (docs/format/machine.md); sim/config_keys.cc says which values
-// are sensible, and does not compile while a field here is missing there. The defaults are those of
-// no machine in particular; the presets in configs/ carry the tables of publications.
+// Machine files use the same names as keys (docs/format/machine.md). sim/config_keys.cc has the
+// bounds of each value and does not compile while a field of this file is missing there. The
+// defaults describe no particular machine; the presets in configs/ carry the tables of
+// publications.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@ namespace stele::sim {
 struct core_config {
   unsigned count = 8, threads_per_core = 2;
   double clock_ghz = 2.5;
-  unsigned issue_width = 4;            // instructions a cycle
-  unsigned window_instructions = 128;  // issued and not retired
-  unsigned outstanding_misses = 10;    // of a hardware thread: loads that wait for a line
-  unsigned store_buffer_entries =
-      36;  // of a hardware thread: retired stores that wait for their line
+  unsigned issue_width = 4;            // instructions per cycle
+  unsigned window_instructions = 128;  // issued and not yet retired
+  unsigned outstanding_misses = 10;    // of a hardware thread: loads waiting for a line
+  // of a hardware thread: retired stores that wait for their line
+  unsigned store_buffer_entries = 36;
 };
 
 struct cache_config {
@@ -28,10 +29,10 @@ struct cache_config {
   double read_latency_ns = 1, write_latency_ns = 1;
   unsigned banks = 1;  // each serves one access at a time (shared caches)
   unsigned request_queue_entries = 16;
-  unsigned persistence_queue_entries =
-      16;  // Kiln's FIFO of lines written by transactions in flight
+  // Kiln's FIFO of lines written by transactions in flight
+  unsigned persistence_queue_entries = 16;
   bool nonvolatile = false;
-  double read_energy_nj = 0, write_energy_nj = 0;  // of an access
+  double read_energy_nj = 0, write_energy_nj = 0;  // for one access
 };
 
 struct crossbar_config {
@@ -39,12 +40,13 @@ struct crossbar_config {
   double bytes_per_ns = 32;  // of each port
 };
 
-// After `preceding` at a node of `level`, `following` at the same node waits so long.
+// After command `preceding` at a node of `level`, command `following` at this node waits for the
+// latency.
 struct timing_rule {
   std::string level;                 // channel, rank, bank_group, bank
   std::string preceding, following;  // activate, precharge, read, write, refresh, any
   double latency_ns = 0;
-  unsigned window = 1;  // of so many preceding commands, the oldest counts (tFAW: 4)
+  unsigned window = 1;  // counts from the oldest of this many preceding commands (tFAW: 4)
 };
 
 struct retention_row {
@@ -56,24 +58,25 @@ struct memory_config {
   unsigned controllers = 1, channels = 1;          // channels of each controller
   unsigned ranks = 1, bank_groups = 1, banks = 8;  // bank_groups of a rank, banks of a group
   std::uint64_t row_bytes = 8192;
-  std::uint64_t capacity_bytes = std::uint64_t{2} << 30;  // in all
-  std::string mapping = "row-rank-bank-column-channel";   // address bits, most significant first
-                                                          // (sim/controller/mapping.h)
-  std::string scheduler =
-      "fr-fcfs";  // fr-fcfs, fcfs, strict, rule1, rule2, rules, ideal; wrong: bare, commit_first
+  std::uint64_t capacity_bytes = std::uint64_t{2} << 30;  // of the whole memory
+  // address bits, most significant first (sim/controller/mapping.h)
+  std::string mapping = "row-rank-bank-column-channel";
+  // fr-fcfs, fcfs, strict, rule1, rule2, rules, ideal; wrong on purpose: bare, commit_first
+  std::string scheduler = "fr-fcfs";
   bool guarded_rules = true;  // rules 1 and 2 with the guards of sim/controller/barriers.cc
-  unsigned read_queue_entries = 64, write_queue_entries = 64;  // of a channel
-  unsigned bank_queue_entries = 0;  // writes a bank holds; 0: no limit beside the channel's
+  unsigned read_queue_entries = 64, write_queue_entries = 64;  // for each channel
+  // writes queued for a bank; 0: limited by the channel's queue only
+  unsigned bank_queue_entries = 0;
   double write_drain_from = 0.8, write_drain_to = 0.3;  // shares of the write queue
-  unsigned starvation_limit = 64;                       // row hits past an older request
+  unsigned starvation_limit = 64;                       // row hits that may pass an older request
   bool open_page = true;
-  double read_latency_ns = 0;   // column command to the last byte at the controller
-  double write_latency_ns = 0;  // column command to the last byte in the row buffer
-  double write_pulse_ns = 0;    // then, until the cells hold it
+  double read_latency_ns = 0;   // from the column command to the last byte at the controller
+  double write_latency_ns = 0;  // from the column command to the last byte in the row buffer
+  double write_pulse_ns = 0;    // from then until the cells hold the data
   double refresh_interval_ns = 0, refresh_time_ns = 0;  // 0: no refresh
   std::vector<timing_rule> timing;
-  // pcm: a write is iterations * iteration_ns long, divided by the speed-up of the retention that
-  // its data needs.
+  // pcm: a write takes iterations * iteration_ns, divided by the speed-up of the retention that its
+  // data needs.
   double iteration_ns = 250, iterations = 5.7;
   std::vector<retention_row> retention;
   double data_retention_s = 1e7, log_retention_s = 1e7;
@@ -83,20 +86,21 @@ struct memory_config {
 
 struct design_config {
   std::string name = "native";    // native, rlog, ulog, crlog, culog, kiln
-  std::string order = "strong";   // strong, relaxed: of commits (kiln)
+  std::string order = "strong";   // strong, relaxed: the order of commits (kiln)
   std::string isolation = "htm";  // htm, mutex, none
-  unsigned htm_retries = 8;       // then the lock
+  unsigned htm_retries = 8;       // aborts before the lock is taken
   unsigned transaction_ids = 256;
-  double overflow_at = 0.8;             // of the request queue
-  double overflow_interrupt_ns = 2000;  // one fall-back path taken
-  bool fences_wait = true;  // of logs: a thread stops until what is before the fence is durable;
-                            // else fences order, at no cost
-  std::uint64_t log_bytes = std::uint64_t{4} << 20;  // of a thread; a full log is truncated
+  double overflow_at = 0.8;             // share of the request queue
+  double overflow_interrupt_ns = 2000;  // the cost of taking the fall-back path once
+  // logs: a fence stops the thread until the writes before it are durable; if false, fences only
+  // order, at no cost
+  bool fences_wait = true;
+  std::uint64_t log_bytes = std::uint64_t{4} << 20;  // for each thread; a full log is truncated
   bool log_lines_fetched = false;  // a log line is read from memory before its first store
 };
 
 struct machine_config {
-  std::string name, source;  // what it is, and the publication whose tables it carries
+  std::string name, source;  // the machine, and the publication whose tables it carries
   core_config cores;
   cache_config l1{.size_bytes = std::uint64_t{32} << 10};
   cache_config l2{

@@ -1,5 +1,5 @@
-// Checks over several keys: caches have whole sets, addresses can be cut into fields, schedules can
-// make progress.
+// Checks that involve several keys: caches have whole sets, addresses divide into fields,
+// schedulers can make progress.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sim/config_check.h>
@@ -83,7 +83,8 @@ verdict in_timing(const std::string& name, const memory_config& c) {
   return std::nullopt;
 }
 
-// What data and logs need is a row of the table: between rows nothing is known of the speed-up.
+// The retentions of data and logs must be rows of the table: between rows the speed-up is not
+// known.
 verdict in_retention(const std::string& name, const memory_config& c) {
   if (c.technology != "pcm") return std::nullopt;
   std::vector<double> known;

@@ -1,4 +1,4 @@
-// What the keys of a machine say together that cannot be.
+// Contradictions between the keys of a machine.
 #pragma once
 
 #include <sim/config.h>
@@ -8,11 +8,12 @@
 namespace stele::sim {
 
 struct config_conflict {
-  std::vector<std::string> keys;  // that contradict each other; the first is the likeliest culprit
+  std::vector<std::string> keys;  // the contradicting keys; the likeliest culprit first
   std::string sentence;
 };
 
-// The first in the order of sections. Takes for granted that each key alone is within its bounds.
+// The first contradiction, in the order of sections. Precondition: each key alone is within its
+// bounds.
 std::optional<config_conflict> find_config_conflict(const machine_config& m);
 
 }  // namespace stele::sim

@@ -1,4 +1,4 @@
-// A machine as TOML and as JSON: every key, in the order of the table of keys.
+// Writes a machine as TOML and as JSON: every key, in the order of the table of keys.
 #include <fmt/format.h>
 #include <sim/config_file.h>
 #include <sim/config_keys.h>
@@ -30,7 +30,7 @@ json value_of(const config_key& k) {
   return std::visit([](auto* p) { return value_of(*p); }, k.where);
 }
 
-// A JSON string is a TOML string but for DEL, which TOML wants escaped.
+// A JSON string is a TOML string, except that TOML requires DEL to be escaped.
 std::string quoted(const std::string& s) {
   std::string out = json(s).dump(-1, ' ', false, json::error_handler_t::replace);
   for (std::size_t at = 0; (at = out.find('\x7f', at)) != out.npos; at += 6)
@@ -56,7 +56,7 @@ std::string toml_of(const json& v) {
 }  // namespace
 
 std::string toml_of(const machine_config& m) {
-  machine_config copy = m;  // keys point to what could be changed
+  machine_config copy = m;  // keys_of takes a machine that can be changed
   std::string out, section;
   for (const config_key& k : keys_of(copy)) {
     const std::size_t dot = k.path.find('.');

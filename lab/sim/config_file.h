@@ -1,9 +1,8 @@
-// Machines from TOML files, and as text again.
+// Reads machines from TOML files and writes them as text.
 //
-// A file names keys of sim/config.h (docs/format/machine.md); what it does not name keeps the
-// default, or the value of the file that it is based on (`base = "kiln.toml"`, relative to itself).
-// What is wrong is an error that says file and line, the key, and the nearest right one. Nothing
-// here knows where presets lie.
+// A file sets keys of sim/config.h (docs/format/machine.md). Other keys keep the default, or the
+// value of the file's base (`base = "kiln.toml"`, relative to the file). An error says file and
+// line, the key, and the nearest right name. This code does not know where presets are stored.
 #pragma once
 
 #include <sim/config.h>
@@ -15,19 +14,20 @@ namespace stele::sim {
 
 [[nodiscard]] result<machine_config> load_machine(const std::string& path);
 
-// `name` stands for the file in errors; a base is looked for beside it.
+// `name` is the file name for errors; a base is looked for in its folder.
 [[nodiscard]] result<machine_config> parse_machine(const std::string& text,
                                                    const std::string& name);
 
-// Sets one key, by its path ("l3.read_latency_ns"), to a value as a file would have it; names need
-// no quotes. Checks the key alone, since the next call may set what it goes with: call
-// check_machine() after the last.
+// Sets one key, given by its path ("l3.read_latency_ns"), to a value in the syntax of a file; names
+// need no quotes. Checks this key alone, because a later call may set a key that it depends on:
+// call check_machine() after the last one.
 [[nodiscard]] result<> set_key(machine_config& m, const std::string& key, const std::string& value);
 
-// What the keys say together: whole sets, rows for every bank, a design that the machine can have.
+// Checks the keys against each other: whole sets, rows for every bank, a design that the machine
+// supports.
 [[nodiscard]] result<> check_machine(const machine_config& m);
 
-// Every key. Reading toml_of(m) gives m.
+// Writes every key. Reading toml_of(m) gives m.
 std::string toml_of(const machine_config& m);
 nlohmann::ordered_json json_of(const machine_config& m);
 

@@ -1,7 +1,7 @@
-// The table of keys. A field that is added to sim/config.h is added here, or this does not compile.
+// The table of keys. It does not compile while a field of sim/config.h has no key.
 //
-// Bounds are wide: they keep out what is absurd (no ways, a latency of an hour), not what is
-// unusual. What one key alone cannot tell is in sim/config_check.cc.
+// Bounds are wide: they exclude the absurd (no ways, a latency of an hour), not the unusual. Checks
+// that involve several keys are in sim/config_check.cc.
 #include <sim/config_keys.h>
 
 #include <utility>
@@ -19,7 +19,7 @@ struct field {
   allowed_names one_of = {};
 };
 
-// How many members an aggregate has: as many as it can be initialized from.
+// The number of members of an aggregate: the most values that it can be initialized from.
 struct anything {
   template <class T>
   operator T() const;  // never called

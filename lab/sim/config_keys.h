@@ -1,10 +1,10 @@
-// The keys of a machine: one table that reading, checking, echoing and the tests of the
-// documentation share.
+// The keys of a machine: one table for reading, checking, writing and the tests of the
+// documentation.
 //
-// A key is a dotted path (`l3.ways`) and the place of its value in a machine given by the caller,
-// with what a sensible value is. Keys come in the order of the fields of sim/config.h, section
-// after section. Keys point into the machine: they are valid as long as it is, and lists' keys as
-// long as the list is not resized.
+// A key has a dotted path (`l3.ways`), a pointer to its value in the caller's machine, and the
+// allowed values. Keys are in the order of the fields of sim/config.h, section after section. The
+// pointers are valid as long as the machine is; pointers into a list, as long as the list is not
+// resized.
 #pragma once
 
 #include <sim/config.h>
@@ -28,15 +28,15 @@ using value_ptr = std::variant<bool*, unsigned*, std::uint64_t*, double*, std::s
 struct config_key {
   std::string path;
   value_ptr where;
-  bounds within;         // of a number
-  allowed_names one_of;  // of a string; none: any string
+  bounds within;         // for a number
+  allowed_names one_of;  // for a string; empty: any string
 };
 
 std::vector<config_key> keys_of(machine_config& m);
 std::vector<config_key> keys_of(timing_rule& r);
 std::vector<config_key> keys_of(retention_row& r);
 
-// The fields that a mapping names, each once; bank_group may be left out.
+// The fields of an address mapping; each is named once, bank_group may be left out.
 allowed_names mapping_fields();
 
 }  // namespace stele::sim

@@ -1,6 +1,6 @@
-// Machines from files: each way of being wrong is told with file, line and the nearest right name;
-// what is read can be echoed and read again; the presets carry the numbers of their publications;
-// the documentation names every key.
+// Machines from files: each kind of error names file, line and the nearest right name; a machine
+// can be written and read again; the presets have the numbers of their publications; the
+// documentation names every key.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sim/config_file.h>
@@ -32,7 +32,7 @@ machine_config preset(const std::string& name) {
   return m ? std::move(*m) : machine_config{};
 }
 
-// The shortest wait that the rules state between two commands of a bank.
+// The latency of the rule between two commands of a bank.
 double wait_ns(const memory_config& c, const std::string& preceding, const std::string& following) {
   for (const timing_rule& r : c.timing)
     if (r.level == "bank" && r.preceding == preceding && r.following == following)
@@ -395,7 +395,7 @@ class page {
       if (line.starts_with("| `")) rows_.emplace_back(heading, line);
     }
   }
-  // The row of a key under a heading that names its section; empty when there is none.
+  // The table row of a key under the heading of its section; empty when there is none.
   std::string row(const std::string& section, const std::string& key) const {
     for (const auto& [heading, line] : rows_)
       if (heading.find('`' + section + '`') != heading.npos &&

@@ -1,4 +1,4 @@
-// Contents, the oracle, and crashes.
+// Tracks contents, compares recovered states with the oracle, and crashes runs.
 #include <base/check.h>
 #include <base/rng.h>
 #include <sim/crash.h>
@@ -23,7 +23,7 @@ std::uint64_t digest(const content& c) noexcept {
   return sum;
 }
 
-// What lines hold, and what they would hold after each of the transactions.
+// The versions of each line, and a digest of the state after each transaction.
 class content_oracle final : public store_observer {
  public:
   explicit content_oracle(unsigned threads) : open_(threads) { versions_.emplace_back(); }
@@ -76,8 +76,8 @@ class content_oracle final : public store_observer {
   bool without_bytes() const noexcept { return without_bytes_; }
   std::uint64_t transactions() const noexcept { return digests_.size() - 1; }
 
-  // The state that recovery left, as the number of transactions whose effects it has; -1: no such
-  // state within bounds.
+  // The number of transactions after which the recovered state is the right one; -1 when no number
+  // from `from` to `to` fits.
   std::int64_t recovered_prefix(const nonvolatile_state& s, std::uint64_t from, std::uint64_t to,
                                 base::rng& random) {
     const std::uint64_t sum = digest_of(s, random);
@@ -120,8 +120,8 @@ class content_oracle final : public store_observer {
     return sum;
   }
 
-  static constexpr std::uint64_t logs_end =
-      std::uint64_t{1} << 30;  // lines of data are below; copies and tables above
+  static constexpr std::uint64_t logs_end = std::uint64_t{1}
+                                            << 30;  // data lines are below, copies and tables above
   hierarchy* caches_ = nullptr;
   std::vector<content> versions_;  // 0: zeroes
   std::unordered_map<std::uint64_t, std::uint64_t> initial_, current_;
@@ -170,8 +170,8 @@ class crash_run {
     return crash(s, at);
   }
 
-  // Moments are so far apart that about `crashes` of them fit; the length of the run is learnt
-  // while it runs, so gaps grow when it turns out longer than the crashes so far allow.
+  // Crashes about `crashes` times over the run. The length of the run is not known in advance, so
+  // the gap between crashes grows with each crash.
   result<> run_through(simulation& s) {
     picoseconds gap = 1'000, now = 0;
     bool finished = false;

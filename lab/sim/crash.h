@@ -1,13 +1,13 @@
-// Power failures of a machine with Kiln: what is left, what recovery makes of it, and whether that
-// may be.
+// Power failures of a machine with Kiln: the remaining content, its recovery, and whether the
+// recovered state is allowed.
 //
-// A run is stopped at moments of simulated time; each time the contents of the nonvolatile cache
-// and of memory are recovered as kiln::recovered() says, and the result must be the state after
-// some number of the transactions, in the order of their ends, that includes every acknowledged
-// one. With relaxed order acknowledgement comes later, and the rule is the same. A write to memory
-// that is under way and has no other copy is torn: each of its words is old or new.
+// A run is stopped at moments of simulated time. Each time, the contents of the nonvolatile cache
+// and of memory are recovered as kiln::recovered() says. The result must be the state after some
+// number of the transactions, in the order of their ends, that includes every acknowledged one.
+// With relaxed order the acknowledgement comes later, and the rule is the same. A write to memory
+// that is in progress and has no other copy is torn: each of its words is old or new.
 //
-// Contents are followed line by line as the caches move them: the tape must carry bytes, and its
+// Contents are tracked line by line as the caches move them. The tape must carry bytes, and its
 // stores must be in transactions that are isolated from each other.
 #pragma once
 
@@ -20,10 +20,10 @@
 namespace stele::sim {
 
 struct crash_options {
-  std::uint64_t crashes = 1000;  // at random moments, spread over the run
-  picoseconds at = never;        // instead: at this moment alone
+  std::uint64_t crashes = 1000;  // at random moments over the whole run
+  picoseconds at = never;        // if set: one crash, at this moment
   kiln_mutant mutant = kiln_mutant::none;
-  std::uint64_t seed = 1;  // of moments and torn writes
+  std::uint64_t seed = 1;  // chooses moments and torn words
   std::size_t most_violations = 1;
   std::function<bool()> cancelled = [] { return false; };
 };
@@ -36,7 +36,7 @@ struct crash_violation {
 struct crash_report {
   std::uint64_t crashes = 0, transactions = 0;
   std::uint64_t with_pending = 0, with_versions = 0, with_copies = 0,
-                torn_lines = 0;  // crashes that met such lines; lines
+                torn_lines = 0;  // with_*: crashes that found such lines; torn_lines: lines
   std::vector<crash_violation> violations;
   kiln_counts done;
 };
@@ -49,26 +49,27 @@ struct crash_report {
 [[nodiscard]] result<crash_report> crash_machine(const machine_config& machine,
                                                  const std::string& tape, const crash_options& o);
 
-// Made-up transactions on few lines, with bytes: conflicts, lines rewritten all the time, sets that
-// overflow.
+// Generated transactions on few lines, with bytes: they conflict, rewrite lines often, and overflow
+// sets.
 struct crash_workload {
   unsigned threads = 4;
   std::uint64_t transactions = 300, lines = 96;
-  unsigned max_stores = 12;     // of a transaction; each of 8 to 64 bytes
-  unsigned in_order_every = 5;  // transactions: one that asks to commit in order
+  unsigned max_stores = 12;     // of a transaction; each store has 8 to 64 bytes
+  unsigned in_order_every = 5;  // every such transaction asks to commit in order
   std::uint64_t seed = 1;
 };
 std::vector<std::byte> make_tape(const crash_workload& l);
 
-// Small machines, each with its own shape: caches of few lines, so that all that may happen does.
+// Small machines of several geometries. Their caches have few lines, so that conflicts, evictions
+// and overflows happen.
 std::vector<machine_config> crash_machines();
 
-// Every planted bug against the small machines.
+// Runs every planted bug on the small machines.
 struct mutant_verdict {
   kiln_mutant mutant;
   bool killed = false;
-  std::string by;         // what was lost, and where
-  std::uint64_t crashes;  // that it took
+  std::string by;         // the violation, and the machine and load that found it
+  std::uint64_t crashes;  // tried until the bug was found
 };
 std::vector<mutant_verdict> kill_mutants(std::uint64_t seed,
                                          const std::function<bool()>& cancelled);

@@ -25,7 +25,7 @@ TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
           done.queue_evictions += r->done.queue_evictions;
     }
   EXPECT_GT(all.crashes, 20'000u);
-  // Everything that the protocol is about has happened.
+  // The runs reached every case of the protocol.
   EXPECT_GT(all.with_pending, 1000u);
   EXPECT_GT(all.with_versions, 1000u);
   EXPECT_GT(all.with_copies, 10u);

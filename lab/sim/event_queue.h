@@ -1,9 +1,9 @@
-// What is to happen, in the order of time; what is to happen at one time, in the order in which it
-// was asked for.
+// The events of a simulation, ordered by time. Events of equal time are ordered by the order in
+// which they were scheduled.
 //
-// That order makes a run a function of its inputs. Time that nobody has asked for costs nothing. An
-// event that happens leaves its place at the heap's top open: mostly it asks for another, which
-// then sinks from there, once for both.
+// This order makes a run a function of its inputs. Idle time costs nothing. step() leaves the top
+// of the heap vacant while the handler runs: most handlers schedule another event, which sinks from
+// the top, so that removal and insertion cost one pass.
 #pragma once
 
 #include <base/check.h>
@@ -16,7 +16,7 @@ namespace stele::sim {
 
 class event_handler {
  public:
-  // What was asked for is due; `what` is what the event_handler gave with it.
+  // The scheduled time has come; `what` is the value that was given to schedule().
   virtual void handle(picoseconds now, std::uint64_t what) = 0;
 
  protected:
@@ -34,7 +34,7 @@ class event_queue {
   }
   bool empty() const noexcept { return heap_.size() == (top_vacant_ ? 1 : 0); }
 
-  // `when` is not before now.
+  // Precondition: `when` is not before now.
   void schedule(picoseconds when, event_handler& handler, std::uint64_t what = 0) {
     const event e{when, ++sequence_, &handler, what};
     if (top_vacant_) {
@@ -45,7 +45,7 @@ class event_queue {
     sift_up(heap_.size() - 1, e);
   }
 
-  // Lets the earliest event happen. Not when empty.
+  // Handles the earliest event. Precondition: not empty.
   void step() {
     if (top_vacant_) remove_top();
     const event e = heap_.front();
@@ -57,7 +57,7 @@ class event_queue {
 
  private:
   static constexpr std::size_t arity =
-      4;  // children of a node: a shallow heap, whose siblings lie side by side
+      4;  // children of a node: the heap is shallow, and siblings lie side by side
 
   struct event {
     picoseconds when;
@@ -105,9 +105,9 @@ class event_queue {
   }
 
   std::vector<event> heap_;
-  bool top_vacant_ = false;  // what is at the top has happened
+  bool top_vacant_ = false;  // the event at the top has been handled
   mutable bool second_known_ = false;
-  mutable picoseconds second_ = never;  // while open: the earliest of the others
+  mutable picoseconds second_ = never;  // while the top is vacant: the earliest time of the others
   std::uint64_t sequence_ = 0;
   picoseconds now_ = 0;
 };

@@ -1,4 +1,4 @@
-// Order of events in time, and of events at one time.
+// The order of events in time, and of events at the same time.
 #include <gtest/gtest.h>
 #include <sim/event_queue.h>
 

@@ -1,4 +1,4 @@
-// Runs, and what is counted in them.
+// Runs a machine, and collects its counts.
 #include <sim/machine.h>
 #include <sim/simulation.h>
 
@@ -10,7 +10,7 @@ namespace stele::sim {
 
 namespace {
 
-// What adds up over a run, by path and unit.
+// The counts that add up over a run, with path and unit.
 std::vector<quantity> totals_of(simulation& s) {
   thread_counts t;
   for (const auto& thread : s.threads) t += thread->counts;
@@ -107,7 +107,7 @@ void add_derived(run_result& r) {
         ns == 0 ? 0 : (of("nonvolatile_memory.energy") + of("volatile_memory.energy")) / ns, "W");
 }
 
-// Samples while threads run.
+// Samples the totals at each interval while threads run.
 class sampler final : event_handler {
  public:
   sampler(simulation& s, picoseconds interval, time_series& into) : simulation_(s), line_(into) {
@@ -130,7 +130,7 @@ class sampler final : event_handler {
   time_series& line_;
 };
 
-// Where counting begins.
+// The totals at the time where counting begins.
 struct baseline {
   std::vector<quantity> totals;
   picoseconds at = 0;
@@ -186,7 +186,7 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   subtract(r.quantities, from.totals);
   if (s->kiln_design != nullptr)
     r.add("kiln.pending_at_most",
-          static_cast<double>(s->kiln_design->counts.max_pending));  // no sum
+          static_cast<double>(s->kiln_design->counts.max_pending));  // a maximum, not a sum
   add_derived(r);
   return r;
 }

@@ -1,4 +1,4 @@
-// A run of a tape on a machine.
+// Runs a tape on a machine and returns the measured quantities.
 #pragma once
 
 #include <sim/config.h>
@@ -13,10 +13,11 @@ namespace stele::sim {
 struct run_options {
   std::string tape;
   std::uint64_t seed = 1;
-  std::uint64_t warm_up_transactions = 0;      // before anything is counted
-  picoseconds timeline_interval = 0;           // 0: no time line
-  std::function<void(double share)> progress;  // of the tape's bytes that have been consumed
-  std::function<bool()> cancelled;             // ends the run with errc::cancelled
+  std::uint64_t warm_up_transactions = 0;  // nothing is counted before these
+  picoseconds timeline_interval = 0;       // 0: no time line
+  // the share of the tape's bytes that have been consumed
+  std::function<void(double share)> progress;
+  std::function<bool()> cancelled;  // true ends the run with errc::cancelled
 };
 
 // Errors: those of the tape; invalid_argument when the machine cannot run it; cancelled.

@@ -1,9 +1,9 @@
-// Of the right names, the one that a wrong name most likely meant.
+// Finds the right name that a wrong name most likely meant.
 //
-// Nearness is the edit distance: letters put in, taken out or replaced (Levenshtein, "Binary codes
-// capable of correcting deletions, insertions, and reversals", 1966). The first of equally near
-// names wins, so that sentences do not change from run to run. For error messages: names are short
-// and lists are not long.
+// The measure is the edit distance: letters inserted, deleted or replaced (Levenshtein, "Binary
+// codes capable of correcting deletions, insertions, and reversals", 1966). Of equally near names
+// the first wins, so that error messages are the same in each run. Meant for error messages: short
+// names, short lists.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace stele::sim {
 
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);  // distances of a's prefix so far to each prefix of b
+  // distances from the current prefix of a to each prefix of b
+  std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
     std::size_t diagonal = row[0]++;
@@ -27,7 +28,7 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// `names` holds at least one.
+// Precondition: `names` is not empty.
 template <class Names>
 std::string_view nearest(std::string_view wrong, const Names& names) {
   return *std::ranges::min_element(

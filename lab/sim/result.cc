@@ -14,13 +14,13 @@ using json = nlohmann::ordered_json;
 using cells = std::vector<std::string>;
 
 constexpr double exact_up_to =
-    9007199254740992.0;  // 2^53: beyond it a double has gaps between whole numbers
+    9007199254740992.0;  // 2^53: beyond it, not every whole number is a double
 
 bool is_whole(double v) {
   return std::abs(v) < exact_up_to && v == std::floor(v);
 }
 
-// A whole number as one, so that counts look like counts; what is no number is null.
+// A whole number becomes an integer, so that counts look like counts. Infinity and NaN become null.
 json json_number(double v) {
   if (!std::isfinite(v)) return nullptr;
   return is_whole(v) ? json(static_cast<std::int64_t>(v)) : json(v);
@@ -37,14 +37,14 @@ std::string separated(std::string digits) {
   return digits;
 }
 
-// Whole numbers in full; others with three decimals, small ones with four digits.
+// Whole numbers in full; others with three decimals; numbers below 1 with four digits.
 std::string text_of(double v) {
   if (!std::isfinite(v)) return "-";
   if (is_whole(v)) return separated(fmt::format("{:.0f}", v));
   return std::abs(v) < 1 ? fmt::format("{:.4g}", v) : separated(fmt::format("{:.3f}", v));
 }
 
-// Nothing to nothing is no ratio, nor is something to nothing.
+// NaN when the first value is 0.
 double ratio(double value, double first) {
   return first == 0 ? std::nan("") : value / first;
 }
@@ -63,8 +63,8 @@ std::string name_in_section(std::string_view path) {
   return std::string(dot == path.npos ? path : path.substr(dot + 1));
 }
 
-// Columns stand left or right as `sides` says, the others right; a row of one cell is a heading and
-// widens nothing.
+// `sides` gives the alignment of the first columns; the other columns are aligned right. A row of
+// one cell is a heading and does not widen its column.
 std::string laid_out(const std::vector<cells>& rows, std::string_view sides) {
   std::vector<std::size_t> widths;
   for (const cells& row : rows)
@@ -90,7 +90,8 @@ std::string machine_line(const machine_config& m) {
                      m.source.empty() ? "" : fmt::format(" ({})", m.source));
 }
 
-// Each quantity that any of them has, sections together, in the order of first appearance.
+// Each quantity that any result has; sections stay together, in the order of their first
+// appearance.
 std::vector<quantity> union_of(std::span<const run_result> results) {
   std::vector<quantity> all;
   std::vector<std::string> sections;
@@ -164,7 +165,8 @@ const quantity* find(const run_result& r, std::string_view path) {
 std::string table_of(const run_result& r) {
   std::vector<cells> rows = rows_of({&r, 1});
   for (cells& row : rows)
-    if (row.size() > 1) std::swap(row[1], row[2]);  // alone, a value stands before its unit
+    // with one result, the value stands before its unit
+    if (row.size() > 1) std::swap(row[1], row[2]);
   return machine_line(r.machine) +
          fmt::format("design   {}\ntape     {}\ntime     {} ns\n", r.machine.design.name, r.tape,
                      text_of(simulated_ns(r))) +

@@ -1,9 +1,9 @@
-// What a run gives: the machine that it was, quantities by path, and how some of them went over
-// simulated time.
+// The result of a run: the machine, quantities by path, and samples of some of them over simulated
+// time.
 //
-// Paths are dotted ("l1.hits"); the part before the first dot is the section under which tables
-// show them. Everything printed is a function of the results alone, to the byte: quantities keep
-// the order in which they were added.
+// Paths are dotted ("l1.hits"); the part before the first dot is the section of the tables. The
+// output is a function of the results alone, byte for byte: quantities keep the order in which they
+// were added.
 #pragma once
 
 #include <sim/config.h>
@@ -23,7 +23,7 @@ struct quantity {
 
 // Samples at interval, 2 * interval, ...; each has one value for each name.
 struct time_series {
-  picoseconds interval = 0;  // 0: none was asked for
+  picoseconds interval = 0;  // 0: no time line
   std::vector<std::string> names;
   std::vector<std::vector<double>> samples;
 };
@@ -34,19 +34,20 @@ struct run_result {
   picoseconds simulated = 0;
   std::vector<quantity> quantities;
   time_series line;
-  std::string label;  // what tells it from others beside it, such as its design; may be empty
+  std::string label;  // tells this run from others beside it, such as the design; may be empty
 
   void add(std::string path, double value, std::string unit = {}) {
     quantities.push_back({std::move(path), value, std::move(unit)});
   }
 };
 
-// The value at a path; `simulated_ns` is one too. Null when there is none.
+// The quantity at a path; null when there is none.
 const quantity* find(const run_result& r, std::string_view path);
 
-// For people: sections, units, thousands separated.
+// A table for people: sections, units, digits grouped by thousands.
 std::string table_of(const run_result& r);
-// Side by side, with ratios to the first: of all quantities that any has. At least one result.
+// Results side by side, with ratios to the first: all quantities that any result has. Precondition:
+// at least one result.
 std::string table_of_all(std::span<const run_result> results);
 
 // `runs` has one result for each value and column, value after value. Cells are the quantity at
@@ -58,8 +59,8 @@ struct sweep {
 };
 std::string table_of(const sweep& s, std::string_view path);
 
-// For programs: machine, quantities by path, time line. Of several: the runs, each with ratios to
-// the first.
+// JSON for programs: machine, quantities by path, time line. For several results: the runs, each
+// with its ratios to the first.
 nlohmann::ordered_json json_of(const run_result& r);
 nlohmann::ordered_json json_of_all(std::span<const run_result> results);
 nlohmann::ordered_json json_of(const sweep& s);

@@ -1,5 +1,4 @@
-// What is printed of results made by hand: exactly this, and ratios that can be checked in the
-// head.
+// The exact output of hand-written results, with ratios that can be checked mentally.
 #include <gmock/gmock.h>
 #include <sim/config_file.h>
 #include <sim/result.h>
@@ -40,7 +39,7 @@ run_result faster() {
   return r;
 }
 
-// The JSON without the machine's echo, which has its own tests.
+// The JSON without the machine, which has its own tests.
 std::string without_machine(nlohmann::ordered_json j) {
   j.erase("machine");
   if (j.contains("runs"))

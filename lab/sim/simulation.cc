@@ -1,4 +1,4 @@
-// Putting a machine together.
+// Assembles a machine from its configuration, and runs its events.
 #include <base/check.h>
 #include <sim/simulation.h>
 

@@ -1,6 +1,6 @@
-// A machine put together and a tape in it: the parts, and time.
+// A machine assembled from its parts, a tape, and the event queue that runs them.
 //
-// machine.h runs one to its end and reports; crash.h stops one in the middle.
+// machine.h runs a simulation to its end and reports; crash.h stops one in the middle.
 #pragma once
 
 #include <sim/controller/controller.h>
@@ -12,7 +12,7 @@
 
 namespace stele::sim {
 
-// Nonvolatile and volatile memory behind one face, told apart by address.
+// Nonvolatile and volatile memory behind one interface, told apart by address.
 class hybrid_memory final : public memory {
  public:
   hybrid_memory(std::unique_ptr<memory_system> nonvolatile_part,
@@ -42,15 +42,17 @@ class simulation {
     std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
   };
 
-  // Errors: invalid_argument, when there is no such machine or the design does not fit it.
+  // Errors: invalid_argument, when a name in the configuration is unknown or the design does not
+  // fit the machine.
   [[nodiscard]] static result<std::unique_ptr<simulation>> make(const machine_config& machine,
                                                                 feed tape, options o);
 
-  // Up to so many events, none after `until`. False: nothing is left to happen (until then).
+  // Handles up to `max_events` events, none after `until`. Returns false when no event is left
+  // (until then).
   bool advance(std::size_t max_events, picoseconds until = never);
-  // Nothing is left to happen: what the design has put off is done, then the tape must be at its
-  // end. Errors: the tape's; invalid_argument, when threads wait for each other and the tape is not
-  // at its end.
+  // Call when no event is left. Finishes the work that the design has put off; then the tape must
+  // be at its end. Errors: those of the tape; invalid_argument, when threads wait for each other
+  // and the tape is not at its end.
   [[nodiscard]] result<> finish();
   bool all_finished() const noexcept;
 
@@ -61,7 +63,7 @@ class simulation {
   std::unique_ptr<hierarchy> caches;
   std::unique_ptr<isolation_control> isolation;
   std::unique_ptr<design> persistence;
-  kiln* kiln_design = nullptr;  // the design, when it is Kiln
+  kiln* kiln_design = nullptr;  // the design if it is Kiln, else null
   std::vector<std::unique_ptr<hardware_thread>> threads;
 
  private:

@@ -1,4 +1,4 @@
-// Simulated time: whole picoseconds from the run's beginning.
+// Simulated time, in whole picoseconds from the beginning of the run.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// The registry's view of the workloads: their makers. The value size given has been checked.
+// The registry's entries for the workloads: functions that make them. The value size given to a
+// maker has been checked.
 #pragma once
 
 #include <workloads/workload.h>
@@ -18,12 +19,12 @@ struct workload_entry {
   maker<workload> make;
   maker<volatile_run> make_volatile;
   native_maker make_native;                   // null: the workload has no native runs
-  maker<workload> make_coalescing = nullptr;  // null: nor any in coalescing memory
-  std::size_t largest_value =
-      0;  // bytes; values are of any size up to it. 0: of a power of two from 8 to 4096
+  maker<workload> make_coalescing = nullptr;  // null: none in coalescing memory
+  // Bytes; values have any size up to it. 0: only powers of two from 8 to 4096.
+  std::size_t largest_value = 0;
 };
 
-// Errors: not_found; invalid_argument for the parameters, of which native runs allow larger values.
+// Errors: not_found; invalid_argument for the parameters. Native runs allow larger values.
 [[nodiscard]] result<const workload_entry*> find_native_workload(std::string_view name,
                                                                  const parameters& p);
 

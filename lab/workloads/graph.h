@@ -1,10 +1,11 @@
-// A directed graph as vertices with lists of their outgoing edges: what sdg and ssca2 work on.
+// A directed graph: vertices with lists of their outgoing edges. For sdg and ssca2.
 //
-// After the adjacency list of Siek, Lee and Lumsdaine (The Boost Graph Library, 2002) with vertices
-// in an array and edges in singly linked lists. An edge holds its target, a label and an element of
-// the workload's value size; a vertex its degree, and the degree up to which its user lets it grow.
-// A change writes one vertex and at most one edge beside the one that comes or goes. Parallel edges
-// are allowed. Zeroed memory is a graph without vertices; transactions as in hash_map.h.
+// After the adjacency list of Siek, Lee and Lumsdaine (The Boost Graph Library, 2002), with
+// vertices in an array and edges in singly linked lists. An edge holds its target, a label and an
+// element of the workload's value size. A vertex holds its degree and its maximum degree, which the
+// user sets. A change writes one vertex and at most one edge besides the edge that is inserted or
+// erased. Parallel edges are allowed. Zeroed memory is a graph without vertices. Transactions as in
+// hash_map.h.
 #pragma once
 
 #include <stele/element.h>
@@ -40,21 +41,21 @@ class basic_graph {
     typename Memory::template field<std::uint32_t> degree;
     typename Memory::template field<std::uint32_t> max_degree;
   };
-  // Where an edge hangs.
+  // The place of an edge in its list.
   struct edge_position {
     vertex* from = nullptr;
-    edge* before = nullptr;  // in the list; null: the edge is first
+    edge* before = nullptr;  // the edge before it in the list; null: it is the first
     edge* found = nullptr;
   };
 
-  basic_graph() noexcept = default;  // for zeroed memory: leaves it as it is
+  basic_graph() noexcept = default;  // for zeroed memory: changes nothing
   ~basic_graph() noexcept(false) {
     detail::run_destructor([&] { release(); });
   }
   basic_graph(const basic_graph&) = delete;
   basic_graph& operator=(const basic_graph&) = delete;
 
-  // The graph has none yet.
+  // The graph must not have vertices yet.
   void make_vertices(std::uint64_t count) {
     vertices_ = Memory::template make_array<vertex>(count);
     count_ = count;
@@ -62,11 +63,11 @@ class basic_graph {
   std::uint64_t vertices() const { return count_; }
   vertex& at(std::uint64_t i) const { return vertices_.load()[i]; }  // i < vertices()
 
-  // The newest edge of the vertex to `to`.
+  // The newest edge from the vertex to `to`.
   edge_position find(std::uint64_t from, std::uint32_t to) const {
     return walk(from, [&](edge* e, std::uint64_t) { return e->to == to; });
   }
-  // The edge at a position of the vertex's list, which is newest first; the last one if the list is
+  // The edge at this position of the vertex's list, newest first; the last edge if the list is
   // shorter.
   edge_position find_position(std::uint64_t from, std::uint64_t position) const {
     return walk(
@@ -79,7 +80,7 @@ class basic_graph {
     from.degree += 1;
     return *fresh;
   }
-  // The place is of an edge.
+  // `p` is the place of an edge.
   void erase(const edge_position& p) {
     if (p.before == nullptr) {
       p.from->first = p.found->next.load();
@@ -90,7 +91,7 @@ class basic_graph {
     Memory::destroy(p.found);
   }
 
-  // Calls f(number of the vertex, const edge&) on each edge.
+  // Calls f(number of the vertex, const edge&) for each edge.
   template <class F>
   void for_each_edge(F&& f) const {
     for (std::uint64_t i = 0; i < vertices(); ++i) {
@@ -105,8 +106,8 @@ class basic_graph {
       values::visit_blocks(e.value, visit);
     });
   }
-  // Errors: corrupt, when a list is not as long as its vertex says or an edge leads out of the
-  // graph.
+  // Errors: corrupt, if the length of a list differs from its vertex's degree, or an edge has no
+  // valid target.
   [[nodiscard]] result<> check() const {
     for (std::uint64_t i = 0; i < vertices(); ++i) {
       std::uint64_t length = 0, degree = at(i).degree;

@@ -1,5 +1,5 @@
-// The permutation behind key_space: steps of about the golden section of the keys, coprime to their
-// number.
+// The permutation of key_space: steps of about the golden section of the number of keys, coprime to
+// it.
 #include <workloads/key_space.h>
 
 #include <numeric>

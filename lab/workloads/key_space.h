@@ -1,5 +1,6 @@
-// The keys of a run: how operations draw them, and what an initial structure holds. A function of
-// the parameters alone; there are fewer than 2^32 keys, so that products of two fit a word.
+// The keys of a run: how operations draw them, and which keys a structure holds at the start. It
+// depends on the parameters only. There are fewer than 2^32 keys, so the product of two fits a
+// word.
 #pragma once
 
 #include <base/rng.h>
@@ -17,7 +18,7 @@ class key_space {
   std::uint64_t size() const noexcept { return parameters_.keys; }
   const parameters& params() const noexcept { return parameters_; }
 
-  // A key by the choice asked for. With zipf the frequent keys lie scattered.
+  // Draws a key by the requested choice. With zipf, the frequent keys are scattered.
   std::uint64_t draw(base::rng& random) const {
     return zipf_ ? scattered(zipf_->draw(random)) : random.below(parameters_.keys);
   }
@@ -25,13 +26,12 @@ class key_space {
     return parameters_.read_share > 0 && random.unit() < parameters_.read_share;
   }
 
-  // The i-th key in an order without locality: a permutation of all keys.
+  // The i-th key of a permutation of all keys without locality.
   std::uint64_t scattered(std::uint64_t i) const noexcept {
     return (i * stride_ + start_) % parameters_.keys;
   }
 
-  // Whether an initially half full structure holds the key, and the word that fills the value
-  // there.
+  // Whether a structure that starts half full holds the key, and the word that fills its value.
   bool present_at_start(std::uint64_t key) const noexcept {
     return (base::mix(parameters_.seed ^ base::mix(key)) & 1) != 0;
   }

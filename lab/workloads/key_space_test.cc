@@ -1,4 +1,4 @@
-// How keys are drawn: permutations are permutations, shares are shares, frequencies are Zipf's.
+// Draws of keys: permutations contain every key once; shares and Zipf frequencies are as requested.
 #include <workloads/key_space.h>
 
 #include <gtest/gtest.h>
@@ -46,8 +46,8 @@ TEST(zipf, frequencies_fall_with_the_rank) {
   for (int i = 0; i < draws; ++i) ++counts.at(z.draw(random));
   EXPECT_NEAR(counts[0], draws / zeta, draws / zeta * 0.03);
   EXPECT_NEAR(counts[1], draws / zeta * std::pow(0.5, theta), draws / zeta * 0.03);
-  double first_hundred = 0,
-         expected = 0;  // the generator approximates single ranks beyond the second
+  // The generator only approximates single ranks after the second.
+  double first_hundred = 0, expected = 0;
   for (std::size_t i = 0; i < 100; ++i) {
     first_hundred += counts[i];
     expected += draws / zeta * std::pow(static_cast<double>(i + 1), -theta);

@@ -2,8 +2,8 @@
 // (append), out (erase), get.
 //
 // Half of the changes erase and half write, so the map stays half full; a quarter of the writes
-// append. A key's text has 16 characters, a value's is one word over and over; an append adds a
-// quarter of the value size.
+// append. A key is a text of 16 characters. A value repeats one word. An append adds a quarter of
+// the value size.
 #include <stele/hash_map.h>
 #include <stele/string.h>
 #include <workloads/entries.h>

@@ -1,16 +1,16 @@
 // linkbench: the operations of Armstrong et al. ("LinkBench: a Database Benchmark Based on the
 // Facebook Social Graph", 2013) on nodes and typed links, both with a payload of the value size.
 //
-// There is a node for every eight keys, and up to four links a node at the start. A link (id1,
-// type, id2) is an edge from one of the two vertices of id1, one a type, so a list of links is a
-// vertex's, newest first, and its count the vertex's degree. A list has room for half as many links
-// again as at the start and one more; a link added to a full one replaces the oldest. Links to
-// update and delete are chosen by position, so that they are there. Nodes are neither added nor
-// deleted: their part of the mix goes to links. The mix is the one of Wu, Ren and Li
+// There is a node for every eight keys, and at the start up to four links per node. A link (id1,
+// type, id2) is an edge. Each node has two vertices, one for each type; a list of links is the edge
+// list of a vertex, newest first, and its count is the vertex's degree. A list has room for one and
+// a half times its links at the start, plus one; a link added to a full list replaces the oldest.
+// Links to update and delete are chosen by position, so that they exist. Nodes are neither added
+// nor deleted; their part of the mix goes to links. The mix is that of Wu, Ren and Li
 // ("Architecture-Aware, High Performance Transaction for Persistent Memory", 2019): reads 64 %,
-// updates 16 %, inserts 12 %, counts 4 %, deletes 4 %, in which reads and updates fall to nodes and
-// links as in LinkBench. Ids follow Zipf's law with the skew asked for, else LinkBench's for reads
-// of links, 0.8.
+// updates 16 %, inserts 12 %, counts 4 %, deletes 4 %; reads and updates are split between nodes
+// and links as in LinkBench. Ids follow Zipf's law with the requested skew, else with 0.8,
+// LinkBench's skew for reads of links.
 #include <workloads/entries.h>
 #include <workloads/graph.h>
 #include <workloads/rows.h>
@@ -22,7 +22,7 @@ namespace stele::workloads {
 
 namespace {
 
-constexpr std::uint64_t types = 2, links_at_start = 32;  // the most in a list
+constexpr std::uint64_t types = 2, links_at_start = 32;  // links_at_start: the most in a list
 constexpr double default_theta = 0.8;
 
 std::uint64_t nodes_of(const parameters& p) {
@@ -38,8 +38,8 @@ std::uint64_t digest_key(std::uint64_t kind, std::uint64_t from, std::uint64_t t
   return base::mix(from << 2 | kind) + to;
 }
 
-// What happens to a list: an operation's word has random bits, of which the lowest are the other
-// node, for a link added.
+// A change of a list. The operation's word has random bits; for an added link the lowest bits are
+// the other node.
 struct change {
   std::uint64_t list;
   std::uint32_t to;
@@ -51,7 +51,7 @@ struct change {
         position(op.b >> 32 & 0x7FFF'FFFF) {}
 };
 
-// Ids of nodes as operations use them, and the links of the start.
+// Node ids as operations draw them, and the links at the start.
 class id_choice {
  public:
   explicit id_choice(const parameters& p)
@@ -69,7 +69,7 @@ class id_choice {
     std::uint64_t word;
   };
   // The link that step i of filling adds, if any, unless its list is full. The nodes with many
-  // links are not those used most.
+  // links differ from those that operations use most.
   std::optional<link> at_start(const key_space& keys, std::uint64_t i) const {
     if (i % 2 != 0) return std::nullopt;
     base::rng random(base::mix(keys.params().seed) + i);
@@ -107,7 +107,7 @@ class social_graph {
  public:
   using pool_resident = void;
 
-  // Of an empty graph.
+  // The graph is empty before.
   void make_nodes(std::uint64_t count) {
     links_.make_vertices(count * types);
     nodes_.make(count);
@@ -126,7 +126,7 @@ class social_graph {
     nodes_[id].version += 1;
     load_node(id, word);
   }
-  // An update if the link is there, as in LinkBench.
+  // Updates the link if it exists, as in LinkBench.
   void add_link(const change& c, std::uint64_t word) {
     const edge_position there = links_.find(c.list, c.to);
     if (there.found != nullptr) return update(there, word);
@@ -162,7 +162,7 @@ class social_graph {
     links_.visit_blocks(visit);
     nodes_.visit_blocks(visit);
   }
-  // Errors: corrupt, when the lists are not as long as they count, or longer than they may be.
+  // Errors: corrupt, if the length of a list differs from its count or exceeds its room.
   result<> check() const {
     if (auto ok = links_.check(); !ok) return ok;
     for (std::uint64_t list = 0; list < links_.vertices(); ++list)
@@ -174,7 +174,7 @@ class social_graph {
  private:
   static std::uint32_t room_of(const vertex& v) {
     return std::max<std::uint32_t>(v.max_degree, 1);
-  }  // 0: no link at the start
+  }  // 0: the list had no links at the start
   static void update(const edge_position& p, std::uint64_t word) {
     p.found->label += 1;
     values::assign(p.found->value, value_from<V>(word));
@@ -238,7 +238,7 @@ class social_model final : public model {
     std::uint64_t to, version, word;
   };
   struct list {
-    std::list<link> links;  // the newest first
+    std::list<link> links;  // newest first
     std::uint64_t room = 0;
   };
 

@@ -1,5 +1,5 @@
-// The loads that have a mix of their own: that it is the one they state, and what only many keys or
-// operations bring about.
+// Workloads with a mix of their own: the mix is the stated one, and states that only many keys or
+// operations reach.
 #include <gtest/gtest.h>
 #include <workloads/workload.h>
 
@@ -45,7 +45,7 @@ TEST(mixes, are_those_that_are_stated) {
   }
 }
 
-// As many of d's reads as the skew has are of the latest records, whatever the choice of keys.
+// ycsb-d's reads of the latest records follow the skew, whatever the choice of keys.
 TEST(mixes, ycsb_d_reads_the_latest) {
   const auto w = make_workload("ycsb-d", {.keys = 1000});
   base::rng random(2);

@@ -1,4 +1,4 @@
-// Native runs by name, what their instructions cost, and the writing of their tapes.
+// Native runs by name, the cost of their instructions, and how their tapes are written.
 #include <base/check.h>
 #include <workloads/entries.h>
 #include <workloads/native.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t most_addresses = std::uint64_t{1} << 40;
 
-// Measured; docs/format/native.md says how and when.
+// Measured values; docs/format/native.md says how and when.
 struct measured {
   std::string_view workload;
   native_costs costs;
@@ -28,8 +28,8 @@ constexpr std::array measured_costs = {
     measured{"ssca2", {.per_access = 3, .per_line = 25, .per_allocation = 80, .per_operation = 14}},
 };
 
-// Room for twice the keys with what their containers add, so that free blocks of one thread need
-// not suit another.
+// Addresses for twice the keys and what containers add to them, so that no thread depends on free
+// blocks of another.
 std::uint64_t addresses_for(const parameters& p) {
   const std::uint64_t wanted =
       p.keys * (std::uint64_t{p.value_size} + 256) * 2 + (std::uint64_t{1} << 20);
@@ -50,7 +50,7 @@ result<> check_plan(const native_plan& plan) {
   return {};
 }
 
-// What one operation leaves on the tape.
+// Runs one operation and writes its events to the tape.
 void perform(native_run& run, const operation& op, unsigned thread, std::uint64_t number,
              const native_costs& costs, bool in_order, media::tape_writer& tape) {
   const media::tape_writer::scoped_lock lock(tape);

@@ -1,11 +1,11 @@
-// Native runs: a workload's structure without persistence, worked on by logical threads that take
-// turns, on a tape.
+// Native runs: a workload's structure without persistence, used by logical threads in turn and
+// recorded on a tape.
 //
-// The tape is a function of the plan: one host thread runs operation i as thread i modulo the
-// number of threads, each with a generator of its own. An operation is invoked, begin, its loads,
-// stores and compute, commit, returned, all with the operation's number as their argument. Filling
-// the structure is not on the tape; with `bytes` the memory that it left is, as image events, and
-// stores carry their bytes. See docs/format/native.md for what the tape means.
+// The tape depends on the plan only. One host thread runs operation i as thread i modulo the number
+// of threads; each logical thread has its own generator. An operation is invoked, begin, its loads,
+// stores and compute, commit, returned; each mark has the operation's number as its argument.
+// Filling the structure is not on the tape. With `bytes`, the tape begins with the filled memory as
+// image events, and stores carry their bytes. docs/format/native.md explains the tape.
 #pragma once
 
 #include <workloads/run.h>
@@ -22,9 +22,9 @@ struct native_plan {
   std::uint64_t operations = 10'000;
   std::uint64_t seed = 1;  // of the operations
   bool bytes = false;
-  std::uint64_t in_order_every =
-      0;  // each such operation's transaction asks to commit in order; 0: none does
-  std::optional<native_costs> costs = std::nullopt;  // nothing: those measured for the workload
+  // Every so many operations, one asks to commit in order; 0: none does.
+  std::uint64_t in_order_every = 0;
+  std::optional<native_costs> costs = std::nullopt;  // nullopt: the costs measured for the workload
 };
 
 class native_run {
@@ -33,7 +33,7 @@ class native_run {
   virtual void set_up() = 0;
   virtual operation draw(base::rng& random) const = 0;
   virtual void apply(const operation& op) = 0;
-  // The content's digest; equal to the model's after the same operations.
+  // The digest of the content; equal to the model's after the same operations.
   virtual std::uint64_t digest() = 0;
   virtual std::unique_ptr<model> make_model() const = 0;
 
@@ -46,17 +46,17 @@ class native_run {
   std::unique_ptr<native_space> space_;
 };
 
-// A filled structure: sps, hash, rbtree, bptree, sdg, ssca2. Errors: not_found, invalid_argument,
-// io (no addresses), full.
+// Makes a filled structure: sps, hash, rbtree, bptree, sdg, ssca2. Errors: not_found,
+// invalid_argument, io (no addresses), full.
 [[nodiscard]] result<std::unique_ptr<native_run>> make_native(std::string_view workload,
                                                               const native_plan& plan);
 native_costs native_costs_of(std::string_view workload) noexcept;
 
-// What the tape of such a run begins with.
+// Options for the tape of such a run.
 media::tape_options native_shape(native_run& run, const native_plan& plan);
 
-// Performs the plan's operations onto the tape, while `should_continue(operations done)` says so,
-// and lists them where asked to. Errors: full.
+// Writes the plan's operations to the tape while `should_continue(operations done)` is true, and
+// appends them to `performed` if given. Errors: full.
 [[nodiscard]] result<> record_native(native_run& run, std::string_view workload,
                                      const native_plan& plan, media::tape_writer& tape,
                                      const std::function<bool(std::uint64_t)>& should_continue,
@@ -91,12 +91,12 @@ class native_of final : public native_run {
 
  private:
   key_space keys_;
-  root* root_ = nullptr;  // its life ends with the space
+  root* root_ = nullptr;  // destroyed with the space
 };
 
 inline constexpr std::size_t largest_native_value = std::size_t{1} << 20;
 
-// A native_of<Kind<value size>>. The size is a power of two from 8 to largest_native_value.
+// Makes a native_of<Kind<value size>>. The size is a power of two from 8 to largest_native_value.
 template <template <std::size_t> class Kind, std::size_t N = 8>
 std::unique_ptr<native_run> make_native_sized(const parameters& p,
                                               std::unique_ptr<native_space> space) {

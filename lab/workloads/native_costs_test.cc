@@ -1,5 +1,5 @@
-// Not a test of anything: the run that native_costs were measured on, for callgrind to count the
-// plain twin's instructions. docs/format/native.md has the command lines and what came out.
+// Tests nothing: it is the run on which native_costs were measured, for callgrind to count the
+// plain twin's instructions. docs/format/native.md has the command lines and the results.
 #include <workloads/native.h>
 
 #include <fmt/format.h>
@@ -15,7 +15,8 @@ struct counted {
 };
 
 counted count_accesses(const std::string& workload, native_plan plan) {
-  plan.costs = native_costs{.per_allocation = 1};  // the only compute, so it counts them
+  // The only compute events, so their total is the count.
+  plan.costs = native_costs{.per_allocation = 1};
   auto run = make_native(workload, plan);
   const auto tape = media::tape_writer::to_memory(native_shape(**run, plan));
   EXPECT_TRUE(record_native(**run, workload, plan, *tape, [](std::uint64_t) { return true; }));

@@ -1,4 +1,4 @@
-// The heap of native runs and the writing of their accesses; see native_space.h.
+// The heap of native runs, and recording of their accesses; see native_space.h.
 #include <base/check.h>
 #include <sys/mman.h>
 #include <workloads/native_space.h>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// A multiple of 16 with the logarithm of the alignment in the low bits: blocks of one class can
-// stand for each other.
+// A multiple of 16 with the logarithm of the alignment in the low bits: blocks of one class are
+// interchangeable.
 std::uint64_t class_of(std::size_t size_bytes, std::size_t alignment) {
   const std::size_t unit = std::max<std::size_t>(alignment, 16);
   return (size_bytes + unit - 1) / unit * unit | static_cast<std::uint64_t>(std::countr_zero(unit));
@@ -40,7 +40,7 @@ native_space::~native_space() {
   ::munmap(base_, size_);
 }
 
-// A free block of the class; another thread's when space has become short. 0: there is none.
+// A free block of the class; if space is short, also one of another thread. 0: there is none.
 std::uint64_t native_space::take_free(std::uint64_t size_class) {
   const std::uint64_t size_bytes = size_class & ~std::uint64_t{15};
   const bool short_of_space = top_ + size_bytes + page > size_;
@@ -77,7 +77,7 @@ void native_space::deallocate(void* block) {
 void native_space::fill_zero(void* to, std::size_t size_bytes) {
   auto* from = static_cast<std::byte*>(to);
   auto* const end = from + size_bytes;
-  if (size_bytes > 64 * page) {  // whole pages go back to the host, which gives them anew as zeroes
+  if (size_bytes > 64 * page) {  // the host takes whole pages back, and they read as zeroes again
     auto* const first =
         base_ + static_cast<std::size_t>(from - base_ + static_cast<std::ptrdiff_t>(page) - 1) /
                     page * page;

@@ -1,12 +1,12 @@
-// The memory of a native run: an address space of its own, a heap in it, and the tape that its
-// accesses go to.
+// The memory of a native run: an address space, a heap in it, and the tape that records its
+// accesses.
 //
-// Addresses on the tape are offsets in the space, so they are the same wherever the host puts it.
-// The host backs a page only when it is touched: an element of which one word is kept takes one
-// page, whatever its size. Blocks are handed out in the order of requests and reused last freed
-// first by the thread that freed them, as allocators with thread caches do; which bytes the heap's
-// own lists would touch is not modelled, only its instructions are. One host thread, one space in
-// use.
+// Addresses on the tape are offsets in the space, so they do not depend on where the host maps it.
+// The host backs a page only after it is touched: an element of which only one word is kept takes
+// one page, whatever its size. Blocks are allocated in the order of requests. A thread reuses the
+// blocks that it freed, last freed first, as allocators with thread caches do. The accesses of the
+// heap's own lists are not modelled, only their instructions. One host thread; one space in use at
+// a time.
 #pragma once
 
 #include <media/tape.h>
@@ -21,28 +21,28 @@
 
 namespace stele::workloads {
 
-// Instructions that are no access on the tape.
+// Instructions that are not accesses on the tape.
 struct native_costs {
-  std::uint32_t per_access = 0;      // of one field
-  std::uint32_t per_line = 0;        // of each further 64 bytes of a run of bytes
-  std::uint32_t per_allocation = 0;  // of a block, and of freeing it
+  std::uint32_t per_access = 0;      // for a field
+  std::uint32_t per_line = 0;        // for each further 64 bytes of a byte range
+  std::uint32_t per_allocation = 0;  // for a block, and for freeing it
   std::uint32_t per_operation = 0;
 };
 
 class native_space {
  public:
-  static constexpr std::size_t first_address =
-      4096;  // what lies before is never handed out: 0 is null
+  // Lower addresses are never allocated: 0 is null.
+  static constexpr std::size_t first_address = 4096;
   static constexpr std::size_t max_access_bytes = 4096;  // the longest access on the tape
 
-  // Errors: io, when the host has no address space of that size.
+  // Errors: io, if the host has no free address range of that size.
   [[nodiscard]] static result<std::unique_ptr<native_space>> make(std::size_t size_bytes,
                                                                   bool whole_values);
   ~native_space();
   native_space(const native_space&) = delete;
   native_space& operator=(const native_space&) = delete;
 
-  // The space that traced_memory is, in this thread, while the scope lasts.
+  // While the scope lasts, traced_memory in this thread is this space.
   class scope {
    public:
     explicit scope(native_space& s) : before_(std::exchange(current_, &s)) {}
@@ -57,8 +57,8 @@ class native_space {
 
   std::byte* base() const noexcept { return base_; }
   std::size_t size() const noexcept { return size_; }
-  std::size_t used() const noexcept { return top_; }  // no block reaches beyond it
-  // Whether values are in memory with all their bytes, or with their first word only.
+  std::size_t used() const noexcept { return top_; }  // the end of the highest block
+  // Whether memory holds all bytes of values, or only their first word.
   bool whole_values() const noexcept { return whole_values_; }
 
   // Throws failure(errc::full).
@@ -66,14 +66,14 @@ class native_space {
   void deallocate(void* block);
   void fill_zero(void* to, std::size_t size_bytes);
 
-  // From here on accesses are written to the tape as `thread`'s, until stop_recording().
+  // Records accesses on the tape as those of `thread`, until stop_recording().
   void start_recording(media::tape_writer& tape, unsigned thread, const native_costs& costs);
   void stop_recording() noexcept { tape_ = nullptr; }
   void spend(std::uint64_t instructions) noexcept { instructions_ += instructions; }
-  void write_instructions();  // those spent since the last event
+  void write_instructions();  // those since the last event
 
-  // Told after the access, and heeded if it is to the space. Inside a turn of the tape while one is
-  // recorded.
+  // Called after an access; ignored if it is outside the space. While a tape is recorded, the
+  // caller holds its lock.
   void loaded(const void* at, std::size_t size_bytes) {
     accessed(media::tape_op::load, at, size_bytes);
   }

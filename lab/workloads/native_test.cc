@@ -1,6 +1,6 @@
-// Native runs: the same plan gives the same tape, the structure is the model's, the tape's stores
-// make the memory, transactions are well-formed, large elements take little memory; and R-MAT's
-// edges are distributed as its probabilities say.
+// Native runs: the same plan gives the same tape, the structure equals the model, the tape's stores
+// give the memory's content, transactions are well-formed, large elements take little memory. R-MAT
+// edges follow their probabilities.
 #include <workloads/native.h>
 #include <workloads/rmat.h>
 
@@ -116,7 +116,7 @@ TEST_P(native, the_tape_makes_the_memory) {
                          space.base()));
 }
 
-// invoked, begin, accesses, commit, returned, on the thread whose turn it is, and nothing between.
+// invoked, begin, accesses, commit, returned, all of the thread in turn, and nothing in between.
 TEST_P(native, transactions_are_well_formed) {
   constexpr unsigned threads = 4;
   const recorded r =
@@ -200,7 +200,7 @@ TEST_P(native, takes_every_size) {
   }
 }
 
-// Toggling gives back what it takes: the structure does not wander through its address space.
+// Toggling reuses freed blocks: the structure does not move through its address space.
 TEST_P(native, freed_blocks_are_reused) {
   const recorded few = record(
       GetParam(), {.params = {.value_size = 512, .keys = 256}, .threads = 4, .operations = 2'000});
@@ -283,7 +283,8 @@ TEST(rmat, probabilities_add_up_and_edges_fall_into_their_quarters) {
   EXPECT_NEAR((share[{late, late}]), rmat::d, 0.005);
 }
 
-// The vertex that all levels prefer has (a + b)^scale of the edges, 2^-scale would be even.
+// The vertex that all levels prefer has (a + b)^scale of the edges; an even share would be
+// 2^-scale.
 TEST(rmat, degrees_are_skewed) {
   constexpr unsigned scale = 10;
   const rmat edges(scale);

@@ -1,4 +1,4 @@
-// Filling a pool, and running its operations under the recorder.
+// Fills a pool, and runs its operations under the recorder.
 #include <fmt/format.h>
 #include <media/lab_medium.h>
 #include <tx/open.h>
@@ -13,7 +13,7 @@
 namespace stele::workloads {
 namespace {
 
-// A thread that ends gives its log back, so all stay until the last operation is done.
+// A thread that ends gives up its log, so all threads stay until the last operation is done.
 result<> take_turns(workload& w, const recording_options& r) {
   base::rng random(r.seed);
   result<> outcome;
@@ -42,12 +42,12 @@ result<> take_turns(workload& w, const recording_options& r) {
 
 pool_options options_of(const recording_options& r, const std::string& mechanism) {
   pool_options p;
-  // The transaction that makes a warehouse logs its tables.
+  // The transaction that makes a warehouse logs all its tables.
   const std::size_t tables_bytes =
       r.workload == "tpcc" ? 2 * tpcc::live_bytes(tpcc::shape(r.content)) : 0;
   p.create_size = tables_bytes + r.content.keys * (r.content.value_size + 128) * 2 +
                   (std::size_t{4} << 20) + r.threads * (std::size_t{1} << 19);
-  p.log_count = r.threads + 1;  // the thread that fills has one too
+  p.log_count = r.threads + 1;  // one more for the thread that fills
   p.log_size = std::size_t{1} << 16;
   p.mechanism = mechanism;
   p.media = "adr";

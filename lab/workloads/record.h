@@ -1,9 +1,9 @@
-// A workload's run on a tape: a pool is made and filled, operations follow one a transaction, and
-// the pool is removed again.
+// Records a workload's run on a tape: makes and fills a pool, runs operations with one transaction
+// each, and removes the pool.
 //
-// Several threads take turns transaction by transaction, so that the tape is a function of its
-// parameters although each thread has a log of its own; what overlaps in time is for the reader of
-// the tape to decide. Each operation stands between the marks invoked and returned.
+// Several threads run transactions in turn. So the tape depends on its parameters only, although
+// each thread has its own log; the reader of the tape decides what overlaps in time. Each operation
+// is between the marks invoked and returned.
 #pragma once
 
 #include <media/tape.h>
@@ -19,16 +19,17 @@ struct recording_options {
   std::uint64_t operations = 10'000;
   std::uint64_t seed = 1;  // of the operations
   unsigned threads = 1;
-  bool record_bytes = true;  // stores with what they store, and the pool's content at the beginning
-  bool record_set_up = false;  // the tape begins with the empty pool, else with the filled one
-  std::string dir = ".";       // where the pool is
+  bool record_bytes = true;  // stores with their bytes, and the pool's content at the start
+  // True: the tape begins with the empty pool; false: with the filled pool.
+  bool record_set_up = false;
+  std::string dir = ".";  // directory of the pool
   std::function<bool()> cancelled = [] { return false; };
 };
 
 using tape_factory =
     std::function<result<std::unique_ptr<media::tape_writer>>(const media::tape_options&)>;
 
-// The finished tape that `make` began. Errors: those of the pool and of the tape; invalid_argument.
+// Returns the finished tape that `make` began. Errors: those of pool and tape; invalid_argument.
 [[nodiscard]] result<std::unique_ptr<media::tape_writer>> record(const recording_options& r,
                                                                  const tape_factory& make);
 

@@ -1,5 +1,5 @@
-// Recorded runs: the same tape every time, each thread in its log, operations marked; and what the
-// mechanism base writes.
+// Recorded runs: the same tape every time, each thread in its own log, operations marked; and what
+// the mechanism base writes.
 #include <gtest/gtest.h>
 #include <workloads/record.h>
 
@@ -26,7 +26,7 @@ result<std::unique_ptr<media::tape_writer>> in_memory(const media::tape_options&
 
 TEST(record, a_run_gives_the_same_events_again) {
   recording_options r = small(3);
-  r.record_bytes = false;  // a pool's identity is random
+  r.record_bytes = false;  // a pool's id is random
   const auto one = record(r, in_memory), other = record(r, in_memory);
   ASSERT_TRUE(one) << one.error().message;
   ASSERT_TRUE(other);

@@ -1,4 +1,4 @@
-// Workloads by name. A new one is a source file, a line in entries.h and one here.
+// Workloads by name. A new workload is a source file, a line in entries.h and a line here.
 #include <workloads/entries.h>
 #include <workloads/native.h>
 

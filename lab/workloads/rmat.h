@@ -1,9 +1,8 @@
 // Edges of a scale-free graph by the recursive matrix of Chakrabarti, Zhan and Faloutsos ("R-MAT: A
-// Recursive Model for Graph Mining", SDM 2004), with the probabilities that the HPCS Scalable
-// Synthetic Compact Application 2 gives them (Bader, Madduri, Gilbert, Shah, Kepner, Meuse,
-// Krishnamurthy, "Designing Scalable Synthetic Compact Applications for Benchmarking High
-// Productivity Computing Systems", 2006). Numbers of vertices are permuted, so that those with many
-// edges lie scattered.
+// Recursive Model for Graph Mining", SDM 2004). The probabilities are those of the HPCS Scalable
+// Synthetic Compact Application 2 (Bader, Madduri, Gilbert, Shah, Kepner, Meuse, Krishnamurthy,
+// "Designing Scalable Synthetic Compact Applications for Benchmarking High Productivity Computing
+// Systems", 2006). Vertex numbers are permuted, so that vertices with many edges are scattered.
 #pragma once
 
 #include <base/rng.h>
@@ -14,8 +13,8 @@ namespace stele::workloads {
 
 class rmat {
  public:
-  static constexpr double a = 0.55, b = 0.1, c = 0.1,
-                          d = 0.25;  // of the quarters: both early, to late, from late, both late
+  // Probabilities of the quarters: both early, to late, from late, both late.
+  static constexpr double a = 0.55, b = 0.1, c = 0.1, d = 0.25;
 
   struct edge {
     std::uint32_t from, to;

@@ -1,8 +1,8 @@
-// What tables are made of: rows, plain structs of fields, and texts, bytes of one size, side by
-// side in a block.
+// Parts of tables: rows (plain structs of fields) and texts (byte strings of one size), stored
+// contiguously in a block.
 //
-// Unlike array.h rows are structs, and both keep the number that they are made with. Zeroed memory
-// has none; transactions as in array.h.
+// Unlike those of array.h, rows are structs, and the number of rows or texts is fixed at creation.
+// Zeroed memory has none. Transactions as in array.h.
 #pragma once
 
 #include <stele/element.h>
@@ -14,14 +14,14 @@ class basic_rows {
  public:
   using pool_resident = void;
 
-  basic_rows() noexcept = default;  // for zeroed memory: leaves it as it is
+  basic_rows() noexcept = default;  // for zeroed memory: changes nothing
   ~basic_rows() noexcept(false) {
     detail::run_destructor([&] { Memory::destroy_array(first_.load(), count_.load()); });
   }
   basic_rows(const basic_rows&) = delete;
   basic_rows& operator=(const basic_rows&) = delete;
 
-  // Zeroed ones; there are none yet.
+  // Makes zeroed rows; there must be none yet.
   void make(std::uint64_t count) {
     first_ = Memory::template make_array<Row>(count);
     count_ = count;

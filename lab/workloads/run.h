@@ -1,11 +1,11 @@
-// What all workloads share: a kind of structure run on a pool, and its twin run on ordinary memory.
+// Common code of all workloads: runs a kind of structure on a pool, and a twin of it on ordinary
+// memory.
 //
-// A Kind is a set of functions over its root: prepare (the empty structure), fill (the part of the
-// initial content that is made at a step), apply and read (one operation), digest; and name, draw
-// and make_model, which need no structure. All are static, unless the kind has something to know
-// beside the parameters: then its runs are given an object of it, of which name, fill, draw and
-// make_model may be members. Its root is a container with check() and visit_blocks(). It runs the
-// same code on both memories.
+// A Kind is a set of functions over its root: prepare (makes the empty structure), fill (one step
+// of the initial content), apply and read (one operation), digest; also name, draw and make_model,
+// which need no structure. All are static, unless the kind has state besides the parameters. Then
+// its runs get an object of it, and name, fill, draw and make_model may be members of that object.
+// The root is a container with check() and visit_blocks(). The same code runs on both memories.
 #pragma once
 
 #include <workloads/key_space.h>
@@ -86,8 +86,8 @@ class run_in final : public workload_on<typename Kind::template root<Memory>> {
   std::unique_ptr<model> make_model() const override { return kind_.make_model(keys_); }
 
  private:
-  static constexpr std::size_t batch_bytes =
-      16384;  // of values written by one transaction of set_up
+  // Bytes of values that one transaction of set_up writes.
+  static constexpr std::size_t batch_bytes = 16384;
 
   void fill(root& r, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t i = from; i < to; ++i) kind_.fill(r, keys_, i);

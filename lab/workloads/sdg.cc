@@ -1,8 +1,8 @@
-// sdg: edges toggled in a scalable graph. A key is an edge: key modulo the vertices says from
-// where, the rest to where.
+// sdg: edges toggled in a scalable graph. A key is an edge: key modulo the number of vertices is
+// its source, the rest determines its target.
 //
-// There is a vertex for every 16 keys (but at least 32 while there are keys enough), so a vertex
-// has eight edges on the mean.
+// There is a vertex for every 16 keys (but at least 32 if there are enough keys), so a vertex has
+// eight edges on average.
 #include <workloads/entries.h>
 #include <workloads/graph.h>
 #include <workloads/native.h>
@@ -40,9 +40,9 @@ class edge_map : public basic_graph<V, Memory> {
   entry find_entry(std::uint64_t key) { return entry(*this, key); }
   void insert(std::uint64_t key, typename graph::mapped_view value) {
     find_entry(key).insert(value);
-  }  // it is not there
+  }  // the key must not be there
 
-  // Distinct for the keys of one vertex: they are fewer than the vertices.
+  // Distinct for the keys of one vertex, since these are fewer than the vertices.
   std::uint32_t target(std::uint64_t key) const {
     const std::uint64_t n = this->vertices();
     return static_cast<std::uint32_t>((key % n + 1 + key / n) % n);

@@ -1,12 +1,12 @@
-// ssca2: a scale-free graph built, kept up and classified, after the HPCS Scalable Synthetic
-// Compact Application 2 (Bader et al., "Designing Scalable Synthetic Compact Applications for
-// Benchmarking High Productivity Computing Systems", 2006).
+// ssca2: a scale-free graph that is built, changed and classified, after the HPCS Scalable
+// Synthetic Compact Application 2 (Bader et al., "Designing Scalable Synthetic Compact Applications
+// for Benchmarking High Productivity Computing Systems", 2006).
 //
-// Changes are kernel 1, the construction, edge by edge: an R-MAT edge is inserted, or, to keep the
-// size, one of the vertex's first eight edges erased. The specification builds a graph once; here
-// it starts half full, with eight edges a vertex, and a vertex may have one edge more than twice as
-// many as at the start. Reads are kernel 2, the heaviest edges, of eight neighbouring vertices at a
-// time. Kernels 3 and 4 (subgraphs, betweenness) are left out: they read only.
+// Changes are kernel 1, the construction, edge by edge: they insert an R-MAT edge, or, to keep the
+// size, erase one of the vertex's first eight edges. The specification builds a graph once; here it
+// starts half full, with eight edges per vertex, and a vertex may have one edge more than twice its
+// number at the start. Reads are kernel 2, the heaviest edges, of eight neighbouring vertices at a
+// time. Kernels 3 and 4 (subgraphs, betweenness) are left out, since they only read.
 #include <workloads/entries.h>
 #include <workloads/graph.h>
 #include <workloads/native.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t vertices_read = 8, edges_to_choose_from = 8;
 
-// Sixteen keys a vertex, and half of them edges at the start.
+// Sixteen keys per vertex; at the start half of them are edges.
 rmat generator(const key_space& keys) {
   return rmat(
       static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(keys.size() / 16, 1)) - 1));
@@ -34,13 +34,13 @@ std::optional<rmat::edge> edge_at_start(const key_space& keys, std::uint64_t i) 
   return generator(keys).draw(random);
 }
 
-// What is to happen at a vertex, an operation's key; the operation's word is the edge's target
-// below random bits.
+// A change at a vertex, which is the operation's key. The low bits of the operation's word are the
+// edge's target, the others are random.
 struct change {
   std::uint64_t from;
   std::uint32_t to;
   bool inserts;            // if there is room
-  std::uint64_t position;  // of the edge erased otherwise
+  std::uint64_t position;  // else: position of the edge to erase
 
   explicit change(const operation& op)
       : from(op.a),
@@ -52,7 +52,7 @@ struct change {
   }
 };
 
-// The random bits that change leaves.
+// The random bits that `change` does not use.
 constexpr std::uint32_t weight_of(std::uint64_t word) {
   return static_cast<std::uint32_t>(word >> 32) & 0x0FFF'FFFF;
 }
@@ -96,7 +96,7 @@ class graph_model final : public model {
 
  private:
   struct vertex {
-    std::list<std::pair<std::uint32_t, std::uint64_t>> edges;  // the newest first
+    std::list<std::pair<std::uint32_t, std::uint64_t>> edges;  // newest first
     std::uint64_t max_degree = 0;
   };
   std::size_t value_size_;

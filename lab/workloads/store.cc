@@ -16,7 +16,7 @@ using kind_of = operation::kind;
 
 thread_local std::string value_buffer, read_buffer;
 
-// f(key, value bytes); of both memories.
+// Calls f(key, value bytes) in both memories.
 template <class Store, class Size>
 void apply_to(Store& s, Size value_size, const operation& op) {
   if (op.what == kind_of::put)
@@ -128,7 +128,7 @@ class store_run final : public workload {
  private:
   static constexpr std::size_t
       batch_bytes = 16384,
-      batch_items = 16;  // of one transaction of set_up, which has to fit the explorer's logs
+      batch_items = 16;  // of one transaction of set_up, which must fit the explorer's logs
 
   std::size_t value_size() const { return keys_.params().value_size; }
   result<> apply_one(const operation& op) {

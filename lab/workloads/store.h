@@ -1,8 +1,8 @@
-// What the workload `store` puts under its keys, for all who run it: Stele's key-value store, its
-// models, its rivals.
+// Keys and values of the workload `store`, for everything that runs it: Stele's key-value store,
+// its models, its rivals.
 //
-// Keys are 8 bytes without order; a value has the size asked for and is one word over and over. The
-// store starts seven eighths full and stays so: one change in eight erases, the others put.
+// Keys are 8 bytes without order. A value has the requested size and repeats one word. The store
+// starts seven eighths full and stays so: one change in eight erases, the others put.
 #pragma once
 
 #include <workloads/key_space.h>
@@ -29,7 +29,7 @@ class key {
   std::array<char, key_bytes> bytes_;
 };
 
-// The value made from a word; `to` keeps its memory from call to call.
+// The value made from a word. `to` is the buffer; its memory is reused from call to call.
 inline std::string_view value(std::uint64_t word, std::size_t size_bytes, std::string& to) {
   to.resize(size_bytes);
   const std::size_t whole = size_bytes / 8 * 8;
@@ -49,7 +49,7 @@ inline operation draw(const key_space& keys, base::rng& random) {
   return {operation::kind::put, number, random()};
 }
 
-// put(number, word) for what a store holds at the start, in an order without locality.
+// Calls put(number, word) for each key of the initial store, in an order without locality.
 template <class Put>
 [[nodiscard]] result<> fill(const parameters& p, Put put) {
   const key_space keys(p);

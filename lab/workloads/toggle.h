@@ -1,4 +1,4 @@
-// The workloads over maps: an operation deletes its key if it is there, else inserts it; the map
+// The workloads over maps: an operation deletes its key if it is there, else inserts it. The map
 // starts half full.
 //
 // A Maps type names the map: `map<V, Memory>` with word keys, and prepare(map, keys).

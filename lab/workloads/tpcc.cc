@@ -1,12 +1,12 @@
 // tpcc: the five transactions of the TPC Benchmark C (Standard Specification 5.11, 2010) at 45 %
 // new orders, 43 % payments and 4 % each of order status, delivery and stock level.
 //
-// Warehouses and their rows scale with the keys (tpcc.h); all tables are arrays of structs, texts
-// of the value size in customers and stock. What departs from the specification keeps the pool
-// bounded or leaves out what is not storage: there are no orders at the start; a district has
-// places for as many orders and payments as it has customers, later ones take the places of the
-// oldest, delivered or not; customers are found by number, not name; no new order is rolled back;
-// delivery is one transaction for all districts of a warehouse. Of an operation the kind is the
+// Warehouses and their rows scale with the keys (tpcc.h). All tables are arrays of structs;
+// customers and stock have texts of the value size. Departures from the specification, which keep
+// the pool bounded or leave out what is not storage: there are no orders at the start. A district
+// has places for as many orders and payments as it has customers; later ones replace the oldest,
+// delivered or not. Customers are found by number, not by name. No new order is rolled back. A
+// delivery is one transaction for all districts of a warehouse. The operation's kind is the
 // transaction: insert is a new order, put a payment, read an order status, erase a delivery, scan a
 // stock level.
 #include <workloads/entries.h>

@@ -1,9 +1,8 @@
-// What tpcc is made of: the numbers of its rows, the rows, how the first ones look, and what each
-// transaction asks for.
+// Parts of tpcc: row counts, row types, the initial rows, and the input of each transaction.
 //
-// Everything follows from the parameters and, for a transaction, its operation: `a` is the
-// district, counted through all warehouses, `b` the seed of what the specification has a terminal
-// choose. Money is in cents, rates in 1/10000.
+// Everything follows from the parameters and the operation: `a` is the district, counted over all
+// warehouses; `b` is the seed of the choices that the specification leaves to a terminal. Money is
+// in cents, rates are in 1/10000.
 #pragma once
 
 #include <stele/element.h>
@@ -13,14 +12,14 @@
 
 namespace stele::workloads::tpcc {
 
-inline constexpr std::uint64_t min_lines = 5, max_lines = 15;  // of an order
+inline constexpr std::uint64_t min_lines = 5, max_lines = 15;  // in an order
 
-// A key is a row of stock. A warehouse has up to 100,000 of them and each district 3 customers for
-// a hundred, as specified.
+// A key is a row of stock. A warehouse has up to 100,000 of them, and a district 3 customers for
+// each 100 rows, as specified.
 struct shape {
   std::uint64_t warehouses = 1, items = 1;
-  std::uint64_t districts = 1, customers = 1,
-                orders = 1;      // in a warehouse; in a district; places for orders in a district
+  // Districts in a warehouse, customers in a district, places for orders in a district.
+  std::uint64_t districts = 1, customers = 1, orders = 1;
   std::uint64_t text_bytes = 8;  // in a customer and in a row of stock
 
   shape() = default;
@@ -33,7 +32,7 @@ struct shape {
         text_bytes(p.value_size) {}
 
   std::uint64_t all_districts() const { return warehouses * districts; }
-  // In a warehouse.
+  // In one warehouse.
   std::uint64_t all_customers() const { return districts * customers; }
   std::uint64_t all_orders() const { return districts * orders; }
   // An order's place among those of its warehouse.
@@ -42,7 +41,7 @@ struct shape {
   }
 };
 
-// Rows have no padding, so that their bytes can be compared; a district is a line, as many
+// Rows have no padding, so that their bytes can be compared. A district is one line, since many
 // transactions change it.
 template <class Memory>
 struct rows_of {
@@ -98,7 +97,7 @@ enum class table : std::uint64_t {
   payment
 };
 
-// Of all tables, with orders of the most lines.
+// Bytes of all tables, if every order has the most lines.
 inline std::uint64_t live_bytes(const shape& s) {
   const std::uint64_t stock = 8 + sizeof(plain_rows::stock) + s.text_bytes,
                       customer = sizeof(plain_rows::customer) + s.text_bytes;
@@ -144,13 +143,13 @@ void init_district(District& d, const key_space& keys, const shape& s, std::uint
   d.next_delivery = 1;
 }
 
-// What is left of a stock after a sale, by the specification.
+// The stock that remains after a sale, by the specification.
 constexpr std::uint32_t quantity_after(std::uint32_t before, std::uint32_t sold) {
   return before >= sold + 10 ? before - sold : before - sold + 91;
 }
 
-// The specification's NURand with a constant of 0: its A is 8191 of 100,000 items (a 16th) and 1023
-// of 3000 customers (a third).
+// The specification's NURand with a constant of 0: A is 8191 for 100,000 items (a 16th) and 1023
+// for 3000 customers (a third).
 inline std::uint64_t non_uniform(base::rng& random, std::uint64_t count, std::uint64_t part) {
   return (random.below(std::bit_ceil(count / part + 1)) | random.below(count)) % count;
 }
@@ -161,7 +160,7 @@ inline std::uint64_t other_warehouse(base::rng& random, const shape& s, std::uin
   return s.warehouses == 1 ? than : (than + 1 + random.below(s.warehouses - 1)) % s.warehouses;
 }
 
-// Where a transaction's terminal stands, and when it runs.
+// The place of a transaction's terminal, and the date.
 struct terminal {
   std::uint64_t warehouse, district, date;
   terminal(const operation& op, const shape& s)

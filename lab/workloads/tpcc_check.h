@@ -1,8 +1,8 @@
-// The conditions of consistency that tpcc's tables keep, by their numbers in clause 3.3.2 of the
+// The consistency conditions that tpcc's tables keep, numbered as in clause 3.3.2 of the
 // specification.
 //
-// Orders, lines and payments that lost their places are missed, so sums over these are held against
-// counters instead.
+// Orders, lines and payments whose places were reused cannot be counted, so sums over them are
+// compared with counters instead.
 #pragma once
 
 namespace stele::workloads::tpcc {
@@ -46,8 +46,8 @@ result<> tables<Memory>::check_warehouse(const warehouse& h, const shape& s, sum
   return {};
 }
 
-// 2 and 3: the last orders up to the next one's number are there, the undelivered among them
-// without a gap.
+// 2 and 3: the last orders below the next order's number exist; the undelivered ones among them
+// have no gap.
 template <class Memory>
 result<> tables<Memory>::check_district(const warehouse& h, const shape& s, std::uint64_t i) const {
   const district& d = h.districts[i];
@@ -61,8 +61,8 @@ result<> tables<Memory>::check_district(const warehouse& h, const shape& s, std:
   return {};
 }
 
-// 4 to 7: an order has as many lines as it says, and it, its lines and the list of new orders agree
-// whether it is delivered.
+// 4 to 7: an order has as many lines as it says. The order, its lines and the list of new orders
+// agree on whether it is delivered.
 template <class Memory>
 bool tables<Memory>::is_consistent(const warehouse& h, const shape& s, std::uint64_t in_district,
                                    std::uint64_t id) const {

@@ -1,5 +1,5 @@
-// The tables of tpcc and its five transactions on them; see tpcc.cc. What must hold of them is in
-// tpcc_check.h.
+// The tables of tpcc and its five transactions on them; see tpcc.cc. tpcc_check.h has their
+// invariants.
 #pragma once
 
 #include <stele/coalescing.h>
@@ -13,7 +13,7 @@ inline std::uint64_t digest_key(table t, std::uint64_t warehouse, std::uint64_t 
   return base::mix(warehouse << 8 | static_cast<std::uint64_t>(t)) + row;
 }
 
-// Texts of one size side by side, in memory of others.
+// Contiguous texts of one size, in memory that another object owns.
 template <class Memory>
 class texts_in {
  public:
@@ -21,13 +21,13 @@ class texts_in {
     bytes_ = first;
     size_ = size_bytes;
   }
-  // The word over and over.
+  // Sets text i to the word, repeated.
   void set(std::uint64_t i, std::uint64_t word) {
     std::byte text[4096];
     fill_with(text, size_, word);
     Memory::store_bytes(bytes_.load() + i * size_, text, size_);
   }
-  // The first bytes, as many as there are room for at `to`.
+  // Copies the first bytes of text i, as many as fit into `to`.
   void get(std::uint64_t i, std::span<std::byte> to) const {
     Memory::load_bytes(to.data(), bytes_.load() + i * size_, std::min(to.size(), size_.load()));
   }
@@ -70,7 +70,8 @@ class tables {
       warehouses_[w].tax = tax_at_start(keys, table::warehouse, w);
     }
   }
-  // The i-th row of stock, and its part of the customers; first all that is empty in its warehouse.
+  // Adds the i-th row of stock and its part of the customers; the first row of a warehouse makes
+  // the warehouse's empty tables before.
   void fill(const key_space& keys, std::uint64_t i) {
     const shape s = shape_;
     const std::uint64_t w = i / s.items, item = i % s.items;
@@ -95,7 +96,7 @@ class tables {
     const std::uint64_t id = d.next_order;
     d.next_order = id + 1;
     if (d.next_delivery + s.orders == id)
-      d.next_delivery += 1;  // the order whose place is taken is never delivered
+      d.next_delivery += 1;  // the order whose place is reused is never delivered
     d.lines += in.count;
     const std::uint64_t place = s.place_of(in.district, id);
     order& o = here.orders[place];
@@ -170,13 +171,13 @@ class tables {
     do_not_optimize(c.balance.load());
     const std::uint64_t id = c.last_order, place = s.place_of(in.district, id);
     const order& o = here.orders[place];
-    if (id == 0 || o.id != id) return;  // none yet, or its place has been taken
+    if (id == 0 || o.id != id) return;  // no order yet, or its place has been reused
     do_not_optimize(o.carrier.load());
     for (std::uint32_t i = 0; i < o.lines; ++i)
       do_not_optimize(here.lines[place * max_lines + i].amount.load());
   }
 
-  // The items of the district's last 20 orders that are short in stock.
+  // The items of the district's last 20 orders that are low in stock.
   void read_stock_level(const operation& op) const {
     const shape s = shape_;
     const stock_level_input in(op, s);
@@ -208,12 +209,12 @@ class tables {
     for (const warehouse& w : warehouses_)
       if (const std::byte* block = w.block.load()) visit(static_cast<const void*>(block));
   }
-  // Errors: corrupt, when the specification's conditions of consistency do not hold, as far as
-  // there are orders to tell.
+  // Errors: corrupt, if the specification's consistency conditions do not hold, as far as orders
+  // are present to check them.
   [[nodiscard]] result<> check() const;
 
  private:
-  // A warehouse has all its tables in one block: the smallest pools have few blocks to give.
+  // All tables of a warehouse are in one block, since the smallest pools have few blocks.
   struct alignas(64) warehouse {
     using pool_resident = void;
     cell<std::uint64_t> ytd, tax;
@@ -222,10 +223,10 @@ class tables {
     cell<district*> districts;
     cell<customer*> customers;
     cell<stock*> stocks;
-    cell<order*> orders;                    // a district's side by side, the id modulo their number
-    cell<cell<std::uint64_t>*> new_orders;  // beside each order its id, or 0: delivered
+    cell<order*> orders;  // contiguous for a district; index: id modulo their number
+    cell<cell<std::uint64_t>*> new_orders;  // for each order place: its id; 0: delivered
     cell<order_line*> lines;                // max_lines for each order
-    cell<payment*> payments;                // as orders, by number
+    cell<payment*> payments;                // by number, as orders
     texts customer_texts, stock_texts;
 
     warehouse() noexcept = default;  // for zeroed memory
@@ -236,7 +237,7 @@ class tables {
     warehouse& operator=(const warehouse&) = delete;
   };
 
-  // In coalescing memory tables begin with lines.
+  // In coalescing memory tables begin on lines.
   template <class Row>
   static std::uint64_t table_bytes(std::uint64_t count) {
     constexpr std::uint64_t unit = std::is_same_v<Memory, coalescing_memory> ? 64 : 8;
@@ -269,7 +270,7 @@ class tables {
     for (std::uint64_t d = 0; d < s.districts; ++d)
       init_district(here.districts[d], keys, s, w * s.districts + d);
   }
-  // The line's amount.
+  // Returns the line's amount.
   std::uint64_t sell(const new_order_input::line& in, std::uint64_t home_warehouse,
                      order_line& line) {
     const warehouse& supply = warehouses_[in.supply];
@@ -295,7 +296,7 @@ class tables {
                                    std::uint64_t count) {
     std::uint64_t sum = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
-      std::byte row[sizeof(Plain)];  // without what a spaced row has behind it
+      std::byte row[sizeof(Plain)];  // without the gap after a spaced row
       Memory::load_bytes(row, &all[i], sizeof row);
       sum += digest_item(digest_key(t, w, i), row, sizeof row);
     }

@@ -1,10 +1,10 @@
-// traced_memory: memory for containers whose every access is an event on a tape, without
+// traced_memory: memory for containers in which every access is an event on a tape, without
 // persistence; and phantom values.
 //
-// The twin of plain_memory in a native_space. A pointer is kept as its target's address there, and
-// the field of a pointer, or of a container's packed link, tells the tape that what it loads is
-// one. A phantom<N> is a value of N bytes that are one word over and over: it is accessed as N
-// bytes, and kept as its first word unless the space keeps whole values.
+// The twin of plain_memory in a native_space. A pointer is stored as its target's address in the
+// space. The field of a pointer, or of a container's packed link, marks its loads on the tape as
+// loads of pointers. A phantom<N> is a value of N bytes that repeats one word: it is accessed as N
+// bytes, but only its first word is stored, unless the space keeps whole values.
 #pragma once
 
 #include <stele/element.h>
@@ -18,7 +18,7 @@
 
 namespace stele::workloads {
 
-// A T, by way of what it loads.
+// A loaded T.
 template <class T, bool Link>
 class traced_word {
  public:
@@ -115,10 +115,8 @@ struct traced_memory {
     } else {
       object = ::new (block) T(std::forward<Arguments>(arguments)...);
     }
-    asm volatile(""
-                 : "+r"(object)
-                 :
-                 : "memory");  // zeroes stored before the constructor are its fields' values
+    // The compiler must keep the zeroes stored before the constructor: they are the fields' values.
+    asm volatile("" : "+r"(object) : : "memory");
     return object;
   }
   template <class T>

@@ -1,5 +1,5 @@
-// Values of a given size, made from one word and made into a digest; and types chosen by a size
-// known at run time.
+// Values of a given size that repeat one word, and their digests; also types chosen by a size that
+// is known at run time.
 #pragma once
 
 #include <stele/element.h>
@@ -16,7 +16,7 @@ inline void fill_with(void* to, std::size_t size_bytes, std::uint64_t word) {
   for (std::size_t i = 0; i < size_bytes; i += 8) std::memcpy(static_cast<char*>(to) + i, &word, 8);
 }
 
-// The type of a value of N bytes in a memory: other memories may have another.
+// The type of a value of N bytes in a memory; it may differ between memories.
 template <std::size_t N, class Memory>
 struct value_for {
   using type = blob<N>;
@@ -28,7 +28,7 @@ template <std::size_t N>
 void set_word(blob<N>& to, std::uint64_t word) {
   fill_with(to.bytes, N, word);
 }
-// A value that is the word over and over.
+// A value that repeats the word.
 template <class Value>
 Value value_from(std::uint64_t word) {
   Value v;
@@ -45,7 +45,8 @@ blob<N> stored_value(const plain_field<blob<N>>& stored) {
   return element<blob<N>, plain_memory>::get(stored);
 }
 
-// The part of one item in a digest that is a sum over items, so independent of their order.
+// The part of one item in a digest. A digest is a sum over items, so it does not depend on their
+// order.
 inline std::uint64_t digest_item(std::uint64_t key, const void* value, std::size_t size_bytes) {
   return base::mix(base::mix(key) ^ detail::hash_bytes(value, size_bytes));
 }
@@ -55,21 +56,21 @@ std::uint64_t digest_value(std::uint64_t key, const blob<N>& value) {
   return digest_item(key, value.bytes, N);
 }
 
-// The same for a value that is the word over and over.
+// The same for a value that repeats the word.
 inline std::uint64_t digest_word(std::uint64_t key, std::uint64_t word, std::size_t size_bytes) {
   std::vector<std::byte> value(size_bytes);
   fill_with(value.data(), size_bytes, word);
   return digest_item(key, value.data(), size_bytes);
 }
 
-// Makes the compiler take the value as used, so that reading it is not optimized away.
+// Makes the compiler treat the value as used, so that reading it is not optimized away.
 template <class T>
 void do_not_optimize(const T& value) {
   asm volatile("" : : "r"(&value) : "memory");
 }
 
-// A Run<Kind<value size>>, with the kind's object made from `more` if given. The size is a power of
-// two from 8 to 4096.
+// Makes a Run<Kind<value size>>, with the kind's object made from `more` if given. The size is a
+// power of two from 8 to 4096.
 template <class Base, template <class> class Run, template <std::size_t> class Kind,
           std::size_t N = 8, class... More>
 std::unique_ptr<Base> make_sized(const parameters& p, const More&... more) {

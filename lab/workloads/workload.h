@@ -1,10 +1,10 @@
-// A workload: a structure in a pool, the operations that change it, and a volatile model that says
-// what must be true.
+// A workload: a structure in a pool, the operations that change it, and a volatile model that gives
+// the expected state.
 //
-// The same object serves the benchmarks (draw and apply as fast as it goes), the explorer (digest
-// of a recovered pool against the model's) and the conformance tests. An operation is drawn from a
-// seeded generator and carries everything needed to repeat it, so a run is named by its parameters
-// and seed. `apply` is one transaction of all given operations.
+// The same object serves the benchmarks (draw and apply at full speed), the explorer (compares the
+// digest of a recovered pool with the model's) and the conformance tests. An operation is drawn
+// from a seeded generator and contains everything needed to repeat it, so parameters and seed
+// identify a run. `apply` runs all given operations as one transaction.
 #pragma once
 
 #include <base/rng.h>
@@ -23,14 +23,14 @@ namespace stele::workloads {
 enum class key_choice : std::uint8_t { uniform, zipf };
 
 struct parameters {
-  std::size_t value_size = 8;  // bytes; a power of two from 8 to 4096, of store any from 1 to 2^20
+  std::size_t value_size = 8;  // bytes; a power of two from 8 to 4096; store: any from 1 to 2^20
   std::size_t keys = std::size_t{1} << 20;  // size of the key space (array elements for sps)
-  double read_share = 0;  // share of operations that only read; ycsb, tpcc, linkbench: of no effect
-  key_choice choice = key_choice::uniform;  // tpcc chooses by rules of its own
+  double read_share = 0;  // share of operations that only read; no effect on ycsb, tpcc, linkbench
+  key_choice choice = key_choice::uniform;  // tpcc has rules of its own
   double zipf_theta = 0.99;
   std::uint64_t seed = 1;  // of the initial content
-  bool coalesce = false;   // structures in coalescing_memory (coalescing.h); in pools alone, not of
-                           // every workload
+  // Structures in coalescing_memory (coalescing.h); only in pools, and not for every workload.
+  bool coalesce = false;
 };
 
 struct operation {
@@ -47,15 +47,15 @@ struct operation {
   };
   kind what = kind::read;
   std::uint64_t a = 0;  // a key or index
-  std::uint64_t b = 0;  // sps: the other index; else the seed of the value written, or what the
-                        // workload says it is
+  // sps: the other index; else the seed of the value written, or as the workload defines it.
+  std::uint64_t b = 0;
 };
 
 constexpr bool only_reads(const operation& op) {
   return op.what == operation::kind::read || op.what == operation::kind::scan;
 }
 
-// The state that a workload's operations lead to, kept in ordinary memory by obvious code.
+// The state after a workload's operations, kept in ordinary memory by simple code.
 class model {
  public:
   virtual ~model() = default;
@@ -71,28 +71,28 @@ class workload {
   virtual std::string_view name() const = 0;
   virtual std::size_t root_size() const = 0;
 
-  // Takes the pool that the workload runs on; its root is this workload's.
+  // Takes the pool that the workload runs on; the pool's root is this workload's.
   virtual void attach(detail::pool_handle handle) = 0;
-  // Gives the pool up (closing it); attach may follow.
+  // Gives up the pool, which closes it; attach may follow.
   virtual void detach() = 0;
   virtual detail::runtime& core() = 0;
 
   // Fills an empty pool with the initial content (a function of the parameters), in as many
-  // transactions as suit.
+  // transactions as needed.
   [[nodiscard]] virtual result<> set_up() = 0;
   // Draws the next operation; thread-safe for distinct generators.
   virtual operation draw(base::rng& random) const = 0;
-  // Runs the operations as one transaction (a read transaction when all of them only read).
+  // Runs the operations as one transaction; a read transaction if all of them only read.
   // Thread-safe.
   [[nodiscard]] virtual result<> apply(std::span<const operation> operations) = 0;
-  // What the commits of apply have reached when it returns, from now on; at first durable. Not
-  // while another thread applies.
+  // The durability of later commits of apply when it returns; initially durable. Not while another
+  // thread is in apply.
   void set_commit_durability(durability d) noexcept { commit_durability_ = d; }
 
-  // The digest of the structure's content, read in one transaction; equals the model's after the
-  // same operations. An error when one of the structure's own invariants does not hold.
+  // The digest of the structure's content, read in one transaction; equal to the model's after the
+  // same operations. An error if an invariant of the structure does not hold.
   [[nodiscard]] virtual result<std::uint64_t> digest() = 0;
-  // Calls `visit` for every allocated block that the structure reaches, the root object excepted.
+  // Calls `visit` for every allocated block that the structure reaches, except the root object.
   // Inside a read transaction.
   virtual void visit_blocks(const visitor& visit) = 0;
 
@@ -106,7 +106,7 @@ class workload {
   durability commit_durability_ = durability::durable;
 };
 
-// One whose pool has such a root.
+// A workload whose pool has such a root.
 template <class Root>
 class workload_on : public workload {
  public:
@@ -119,13 +119,14 @@ class workload_on : public workload {
   std::optional<pool<Root>> pool_;
 };
 
-// A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc, linkbench,
-// store. Errors: not_found, invalid_argument (value size, keys; one that does not coalesce).
+// Makes a workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc,
+// linkbench, store. Errors: not_found, invalid_argument (value size, keys, no coalescing
+// available).
 [[nodiscard]] result<std::unique_ptr<workload>> make_workload(std::string_view name,
                                                               const parameters& p);
 
-// The same structures and operations on plain ordinary memory, without pool or transaction: the
-// ceiling.
+// The same structures and operations on ordinary memory, without pool or transactions: the upper
+// limit of speed.
 class volatile_run {
  public:
   virtual ~volatile_run() = default;

@@ -1,5 +1,5 @@
-// Every workload against its model: on ordinary memory for many seeds and sizes, on pools of the
-// explorer's size and larger.
+// Every workload against its model: on ordinary memory for many seeds and sizes, and on pools of
+// the explorer's size and larger.
 #include <workloads/workload.h>
 
 #include <containers/test_bed.h>
@@ -54,7 +54,7 @@ TEST_P(each_workload, on_ordinary_memory_agrees_with_its_model) {
   }
 }
 
-// A workload on a pool of its own.
+// A workload with a pool of its own.
 class attached_workload {
  public:
   attached_workload(const std::string& name, const parameters& p, std::size_t pool_size)

@@ -1,13 +1,12 @@
 // ycsb-a to ycsb-f: the core workloads of Cooper et al. ("Benchmarking Cloud Serving Systems with
-// YCSB", 2010) on records of the value size under word keys, in a b+ tree, since e scans in key
+// YCSB", 2010). Records of the value size with word keys are in a b+ tree, since e scans in key
 // order.
 //
-// All keys of the key space are there at the start, and inserts go on behind them. So that the pool
-// stays bounded they go round: there is room for an eighth as many more, and from then on an insert
-// replaces the oldest inserted record. How many there have been is part of the structure: d reads
-// the latest records by it, by the zipf skew asked for or else 0.99. An update writes the whole
-// record in place, where YCSB writes one of ten fields; a read-modify-write makes the new record
-// from the old.
+// All keys of the key space exist at the start; inserts add keys after them. To keep the pool
+// bounded there is room for an eighth as many more; after that an insert replaces the oldest
+// inserted record. The number of inserts is part of the structure: d uses it to read the latest
+// records, with the requested zipf skew or else 0.99. An update writes the whole record in place,
+// where YCSB writes one of ten fields. A read-modify-write makes the new record from the old one.
 #include <stele/bptree.h>
 #include <workloads/entries.h>
 #include <workloads/run.h>
@@ -32,8 +31,8 @@ constexpr mix mixes[] = {
 constexpr std::uint64_t longest_scan = 100;
 constexpr double default_theta = 0.99;
 
-// How a mix draws. A read has a rank of recency as its key when its word is `by_recency`; a scan's
-// word is its length.
+// How a mix draws operations. If a read's word is `by_recency`, its key is a rank of recency. A
+// scan's word is its length.
 class mix_generator {
  public:
   mix_generator(const mix& m, const parameters& p) : mix_(m) {
@@ -65,15 +64,15 @@ class mix_generator {
   std::optional<zipf> recency_;
 };
 
-// Which keys there are.
+// The keys that exist.
 struct key_range {
-  std::uint64_t loaded;    // those from 0 on, at the start
-  std::uint64_t inserted;  // so many times
+  std::uint64_t loaded;    // keys 0 to loaded - 1, from the start
+  std::uint64_t inserted;  // number of inserts
 
   std::uint64_t room() const { return std::max<std::uint64_t>(loaded / 8, 1); }
   std::uint64_t keys() const { return loaded + std::min(inserted, room()); }
   std::uint64_t next() const { return loaded + inserted % room(); }
-  // The rank-th latest key; the loaded ones count as made in their order.
+  // The rank-th latest key; loaded keys count as inserted in their order.
   std::uint64_t latest(std::uint64_t rank) const {
     const std::uint64_t held = std::min(inserted, room());
     return rank < held ? loaded + (inserted - 1 - rank) % room()
@@ -92,7 +91,7 @@ class record_table {
  public:
   using pool_resident = void;
 
-  // Of an empty table.
+  // The table is empty before.
   void set_loaded(std::uint64_t keys) { loaded_ = keys; }
   void load(std::uint64_t key, std::uint64_t word) { records_.insert(key, value_from<V>(word)); }
 
@@ -132,8 +131,7 @@ class record_table {
   void visit_blocks(Visit&& visit) const {
     records_.visit_blocks(visit);
   }
-  // Errors: corrupt, when the tree is, or does not hold just the keys that were loaded and
-  // inserted.
+  // Errors: corrupt, if the tree is, or if it does not hold exactly the loaded and inserted keys.
   result<> check() const {
     if (auto ok = records_.check(); !ok) return ok;
     std::uint64_t next = 0;
@@ -149,7 +147,8 @@ class record_table {
 
   basic_bptree<std::uint64_t, V, Memory> records_;
   typename Memory::template field<std::uint64_t> loaded_;
-  std::byte padding_[64];  // the counter changes; what every operation reads is on another line
+  // inserted_ changes; loaded_, which every operation reads, is on another line
+  std::byte padding_[64];
   typename Memory::template field<std::uint64_t> inserted_;
 };
 

@@ -1,4 +1,4 @@
-// See zipf.h; names follow the paper.
+// See zipf.h; names as in the paper.
 #include <workloads/zipf.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ double zeta(std::uint64_t n, double theta) {
 zipf::zipf(std::uint64_t n, double theta)
     : n_(n), alpha_(1 / (1 - theta)), zeta_n_(zeta(n, theta)), second_(1 + std::pow(0.5, theta)) {
   const double tail = 1 - zeta(std::min<std::uint64_t>(n, 2), theta) / zeta_n_;
-  eta_ = n > 2 ? (1 - std::pow(2.0 / static_cast<double>(n), 1 - theta)) / tail
-               : 0;  // with two ranks the tail is empty
+  // With two ranks the tail is empty.
+  eta_ = n > 2 ? (1 - std::pow(2.0 / static_cast<double>(n), 1 - theta)) / tail : 0;
 }
 
 std::uint64_t zipf::draw(base::rng& random) const {

@@ -1,5 +1,5 @@
 // Zipf-distributed ranks by the constant-time generator of Gray et al. ("Quickly Generating
-// Billion-Record Synthetic Databases", SIGMOD 1994), as YCSB uses it: rank i of n has probability
+// Billion-Record Synthetic Databases", SIGMOD 1994), as in YCSB. Rank i of n has probability
 // proportional to 1 / (i + 1)^theta.
 #pragma once
 
@@ -22,7 +22,7 @@ class zipf {
   double alpha_;
   double zeta_n_;
   double eta_;
-  double second_;  // where, in units of 1 / zeta_n, rank 1 ends
+  double second_;  // where rank 1 ends, in units of 1 / zeta_n
 };
 
 }  // namespace stele::workloads

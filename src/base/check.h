@@ -1,5 +1,5 @@
-// check(): ends the program with a message where going on would damage a pool. For programmers'
-// errors only; what input, hardware or a user can cause is a stele::error.
+// check() ends the program with a message where continuing would damage a pool. It is for
+// programmers' errors only. An error that input, hardware or a user can cause is a stele::error.
 #pragma once
 
 #include <stele/error.h>

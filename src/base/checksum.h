@@ -1,7 +1,7 @@
-// A 64-bit checksum over 8-byte words, seeded with what the bytes belong to (pool id, place), so
-// that right bytes at the wrong place do not pass. Each step is a bijection of the running value:
-// one changed word always changes the sum; several changed words go unseen with probability 2^-64
-// (2^-32 where only half is kept). Not cryptographic.
+// A 64-bit checksum over 8-byte words. The seed says what the bytes belong to (pool id, place), so
+// that correct bytes at the wrong place fail the check. Each step is a bijection of the running
+// value: one changed word always changes the checksum; several changed words go unnoticed with
+// probability 2^-64 (2^-32 where only half of the checksum is kept). Not cryptographic.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Checksums: seeds and every bit count; sums of words and of bytes agree.
+// Each seed and each bit changes a checksum; a checksum of words equals that of their bytes.
 #include <base/checksum.h>
 #include <base/rng.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-// When may memory that readers find without locks be used again? When every reader that may still
-// know it has moved on.
+// Epoch-based reclamation after Fraser, "Practical Lock-Freedom" (2004), section 5.2.3: readers
+// find memory without locks, and the memory is reused only when no reader can still know it.
 //
-// Epoch-based reclamation after Fraser, "Practical Lock-Freedom" (2004), section 5.2.3. A reader
-// pins the present epoch while it reads and lets go afterwards; who takes something out of sight
-// asks for a new epoch and may use it again once nobody is pinned at an older one. Pinning costs
-// two plain stores: the one who waits pays with membarrier(2) (asymmetric_fence_heavy).
+// A reader pins the current epoch while it reads, and unpins afterwards. A thread that retires
+// memory (makes it unreachable) advances the epoch. It may reuse the memory once no reader is
+// pinned at an older epoch. Pinning costs two plain stores; the thread that waits pays, with
+// membarrier(2) (asymmetric_fence_heavy).
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace stele::base {
 
 extern const bool has_membarrier;
 
-// A pair: where one thread passes asymmetric_fence_light() and another asymmetric_fence_heavy(),
-// their memory accesses are ordered as by two full fences.
+// A pair: if one thread passes asymmetric_fence_light() and another asymmetric_fence_heavy(), their
+// memory accesses are ordered as by two full fences.
 inline void asymmetric_fence_light() noexcept {
   if (has_membarrier) [[likely]]
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -40,10 +40,10 @@ class epochs {
   }
 
   std::uint64_t now() const noexcept { return now_.load(std::memory_order_relaxed); }
-  // What was out of sight before this call may be used again when oldest_pinned() is above what it
-  // returns.
+  // Returns the epoch before the call. Memory that became unreachable before the call may be reused
+  // when oldest_pinned() is above that epoch.
   std::uint64_t advance() noexcept { return now_.fetch_add(1, std::memory_order_acq_rel); }
-  // The oldest epoch that anybody is pinned at; the present one when nobody is.
+  // The oldest epoch at which a reader is pinned; the current epoch if there is none.
   std::uint64_t oldest_pinned() const noexcept {
     asymmetric_fence_heavy();
     std::uint64_t least = now_.load(std::memory_order_acquire);

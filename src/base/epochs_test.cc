@@ -1,4 +1,4 @@
-// Who is pinned holds back what was taken out of sight after it pinned, and nothing else.
+// A pinned reader holds back memory that was retired after it pinned, and no other memory.
 #include <base/epochs.h>
 #include <gtest/gtest.h>
 
@@ -27,8 +27,8 @@ TEST(epochs, a_reader_holds_back_until_it_lets_go_or_pins_anew) {
   EXPECT_GT(e.oldest_pinned(), retired_epoch);
 }
 
-// One thread puts cells out of sight and poisons them when it may; others must never read a
-// poisoned one.
+// One thread retires cells and overwrites them when they may be reused; the other threads must
+// never read an overwritten cell.
 TEST(epochs, no_reader_meets_what_was_used_again) {
   constexpr unsigned readers = 3;
   epochs e(readers);
@@ -50,7 +50,7 @@ TEST(epochs, no_reader_meets_what_was_used_again) {
   std::vector<std::pair<std::uint64_t*, std::uint64_t>> retired;
   bool reclaimed = false;
   for (int i = 0; i < 3000 || !reclaimed; ++i) {
-    if (i >= 3000) std::this_thread::yield();  // a reader that is pinned has lost its processor
+    if (i >= 3000) std::this_thread::yield();  // a pinned reader has lost its processor
     auto* const fresh = new std::uint64_t(1);
     all.push_back(fresh);
     retired.push_back({seen.exchange(fresh), e.now()});

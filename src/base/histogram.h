@@ -1,8 +1,8 @@
-// Counts of values by size class, for latencies: recording costs a few instructions, and any
-// percentile is known to within 1/32 of its value (log-linear bucket_count after HdrHistogram, with
-// 32 bucket_count an octave).
+// Counts of values by size class, for latencies. Recording costs a few instructions; a percentile
+// is exact to within 1/32 of its value (log-linear buckets as in HdrHistogram, 32 to an octave).
 //
-// Values below 32 have a class each. Merging adds counts, so threads record apart. Not thread-safe.
+// Values below 32 have a class each. Each thread records into its own histogram, and merge() adds
+// the counts. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ class histogram {
     return sum;
   }
 
-  // The largest value of the class that holds the `percent` smallest of all recorded values; 0 when
-  // none were.
+  // The largest value of the size class that contains this percentile of the recorded values; 0 if
+  // no value was recorded.
   std::uint64_t percentile(double percent) const noexcept {
     const auto wanted = static_cast<std::uint64_t>(
         std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count()) + 0.5);

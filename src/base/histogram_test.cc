@@ -1,4 +1,4 @@
-// Histogram: percentiles against the sorted values themselves.
+// Percentiles of a histogram, compared with those of the sorted values.
 #include <base/histogram.h>
 #include <base/rng.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// STELE_IN_ONE_PIECE before a function: all that it calls is compiled into it. Not under
-// sanitizers: with their checks such a function takes minutes to compile.
+// STELE_IN_ONE_PIECE before a function: every call in it is inlined (flattened). Not under
+// sanitizers: with their checks a flattened function takes minutes to compile.
 #pragma once
 
 #ifdef STELE_SANITIZED

@@ -1,10 +1,10 @@
-// Planted bugs. The explorer must find every one of them; that is how we know that it can find
-// ours.
+// Mutants: bugs planted on purpose. The explorer must find every one of them; this shows that it
+// can find bugs of ours.
 //
-// A mechanism asks `planted<Media>(mutant::x)` at the place that the bug would be; on a medium that
-// does not explore the answer is a compile-time no. The heap, which knows no medium, and the file,
-// which is one, ask `planted(mutant::x)`: one relaxed load on paths that are not hot. `stele crash
-// mutants` plants them one at a time.
+// A mechanism asks `planted<Media>(mutant::x)` at the place of the bug. On a medium that is not
+// explored the answer is a compile-time false. The heap, which knows no medium, and the file medium
+// itself ask `planted(mutant::x)`: one relaxed load on paths that are not hot. `stele crash
+// mutants` plants the mutants one at a time.
 #pragma once
 
 #include <atomic>
@@ -18,188 +18,201 @@ namespace stele::base {
 
 enum class mutant : std::uint16_t {
   none,
-  log_torn_sense,      // the torn sense does not turn at wrap-around
-  log_one_torn_bit,    // reading looks at the torn bit of a line's header word only
+  log_torn_sense,      // the torn bit is not inverted at wrap-around
+  log_one_torn_bit,    // reading checks the torn bit of a line's header word only
   log_last_line,       // the last line of a record is not streamed before the fence
-  log_first_stored,    // the first line of a record is stored and not flushed, in place of streamed
-  log_top_bits,        // the payload words' own top bits are not kept
+  log_first_stored,    // the first line of a record is stored and not flushed, instead of streamed
+  log_top_bits,        // the top bits of the payload words are not kept
   log_spill_unfenced,  // no fence between a spilled payload and the record that points to it
   base_no_log_fence,   // no fence between records and commit line
-  base_no_commit_fence,    // home is written before the commit line is durable
-  base_no_data_fence,      // the log is cut before home is durable
-  base_no_truncate_fence,  // locks go before the cut is durable
+  base_no_commit_fence,    // home is stored before the commit line is durable
+  base_no_data_fence,      // the log is truncated before home is durable
+  base_no_truncate_fence,  // locks are released before the truncation is durable
   base_commit_first,       // the commit line is written before the records
   base_last_home_line,     // the last home line is not flushed
-  base_word_first,         // the commit line's TxID is stored first
-  base_recover_unfenced,   // recovery cuts the logs before home is durable
+  base_word_first,         // the TxID of the commit line is stored first
+  base_recover_unfenced,   // recovery truncates the logs before home is durable
   base_first_slot_only,    // recovery reads the first slot of each log only
-  base_no_checksum,        // recovery takes records as they are
-  redo_no_log_fence,       // home is written before the log is durable
-  redo_no_data_fence,      // the log is cut before home is durable
-  redo_no_truncate_fence,  // locks go before the cut is durable
+  base_no_checksum,        // recovery does not verify the checksum of records
+  redo_no_log_fence,       // home is stored before the log is durable
+  redo_no_data_fence,      // the log is truncated before home is durable
+  redo_no_truncate_fence,  // locks are released before the truncation is durable
   redo_last_home_line,     // the last home line is not flushed
-  redo_truncate_first,     // the head moves before home is written back
+  redo_truncate_first,     // the head moves before home is flushed
   redo_head_unflushed,     // the head is stored and not flushed
   bulk_no_log_fence,       // a commit returns before its log is durable
   bulk_home_first,         // home is stored before the log is durable
-  bulk_no_data_fence,      // the watermark moves before home is durable
+  bulk_no_data_fence,      // the watermark rises before home is durable
   bulk_no_mark_fence,      // heads move before the watermark is durable
   bulk_no_head_fence,      // lines are reused before the heads are durable
   bulk_last_home_line,     // bulk persistence leaves out the last home line
-  bulk_first_log_only,     // bulk persistence flushes one log's lines, and moves the mark for all
-  bulk_mark_ahead,         // the watermark is one commit ahead
-  sums_not_renewed,        // truncation and recovery leave the sums of blocks as they were
-  sums_last_block,         // the last block's sum is not renewed
-  sums_after_mark,         // sums are renewed when the watermark has moved
-  sums_not_recovered,      // recovery leaves the sums of the blocks it replays
-  sums_move_unsaid,        // a truncation moves sums without saying so
-  sums_move_unfenced,      // a sum moves before it is durable that it does
-  sums_said_early,         // sums are said to stand still before the watermark has moved
-  sums_recovery_unsaid,    // recovery moves sums without saying so
-  sums_not_counted,        // a commit that writes home leaves the sums as they were
-  sums_spill_kept,         // a spilled record overwrites blocks whose sums stay
-  sums_blocks_weightless,  // a block log says that what a transaction replaces weighed nothing
-  sums_weights_crowded,  // a block log leaves no room for what a transaction's words weighed before
-  sums_free_stay,        // sums made anew leave those of free chunks as they were
-  sums_zero_unjudged,    // a sum of 0 says nothing, a zeroed home is a fresh one
-  grow_same_slot,        // the slot in force is written over
-  grow_no_slot_fence,    // a slot is in force before it and its table are durable
-  file_home_unsynced,    // home is written back and not synced
-  file_last_run,         // a fence leaves out the last run of blocks
+  // bulk persistence flushes one log's lines, and raises the watermark for all logs
+  bulk_first_log_only,
+  bulk_mark_ahead,     // the watermark is one commit too high
+  sums_not_renewed,    // truncation and recovery do not update block checksums
+  sums_last_block,     // the checksum of the last block is not updated
+  sums_after_mark,     // block checksums are updated after the watermark has moved
+  sums_not_recovered,  // recovery does not update the checksums of the blocks that it replays
+  // a truncation changes block checksums without setting the state word to `updating`
+  sums_move_unsaid,
+  sums_move_unfenced,  // a block checksum changes before the state `updating` is durable
+  sums_said_early,     // the state becomes `valid` before the watermark has moved
+  // recovery changes block checksums without setting the state word to `updating`
+  sums_recovery_unsaid,
+  sums_not_counted,  // a commit that stores home does not update the block checksums
+  sums_spill_kept,   // a spilled record overwrites blocks and leaves their checksums as they were
+  // a block log records 0 as the checksum delta of what a transaction replaces
+  sums_blocks_weightless,
+  sums_weights_crowded,  // a block log reserves no room for the checksum deltas of a transaction
+  sums_free_stay,        // a full recomputation leaves the checksums of free chunks as they were
+  // a block checksum of 0 is not checked, and a zeroed home is taken for a fresh one
+  sums_zero_unjudged,
+  grow_same_slot,        // the growth slot in force is overwritten
+  grow_no_slot_fence,    // a growth slot is in force before it and its chunk table are durable
+  file_home_unsynced,    // home is written back but not synced
+  file_last_run,         // a fence does not write the last run of blocks
   file_not_synchronous,  // blocks are written without waiting for the device
-  file_failure_ignored,  // a write or sync that fails is taken for done
-  file_sync_retried,     // a sync that fails is tried again, and counts if it succeeds then
-  file_write_back_ignored,  // a write-back that fails is passed over: the sync after it does not
-                            // know of it
-  file_named_first,         // a new file gets its name before its content is durable
-  default_shared_alone,     // a commit in the shared log makes its own last line durable, not those
-                            // before it
-  default_shared_unflushed,  // a commit in the shared log returns without its record being flushed
+  file_failure_ignored,  // a write or sync that fails counts as done
+  file_sync_retried,     // a sync that fails is retried, and counts if the retry succeeds
+  // a failed write-back is ignored, although the sync after it does not report the error
+  file_write_back_ignored,
+  file_named_first,  // a new file gets its name before its content is durable
+  // a commit in the shared log makes only its own last line durable, not the lines before it
+  default_shared_alone,
+  default_shared_unflushed,  // a commit in the shared log returns before its record is flushed
   xil_no_log_fence,          // a commit returns before its blocks are durable
   xil_home_first,            // home is stored before the blocks are durable
-  xil_no_data_fence,         // a commit ends before home is durable, and its log may be cut
+  xil_no_data_fence,         // a commit ends before home is durable, and its log may be truncated
   xil_last_home_line,        // the last home line is not flushed
   xil_commit_unflushed,      // the line of the commit record is not flushed
-  xil_abort_unflushed,       // abort records before a commit are not flushed with it
-  xil_torn_sense,            // the torn sense does not turn at wrap-around
-  xil_tail_bit,              // the data block's own top bit is not kept
-  xil_no_filler,             // the rest of a transaction's last line is not written
-  xil_holes_left,            // holes do not get their torn bits at truncation
-  xil_short_reach,           // reading looks for an abort record in the next block only
-  xil_no_checksum,  // whole blocks count, even if they are not what the commit record was written
-                    // for
-  switch_no_truncate,      // a log changes its form with committed transactions in it
-  switch_no_zero,          // the ring keeps what the other form wrote
-  switch_half_zeroed,      // half of the ring keeps it
-  switch_no_zero_fence,    // the head moves before the zeroes are durable
-  switch_no_head_fence,    // records of the new form are written before the head says so
-  switch_old_form,         // the head names the old form
-  switch_head_first,       // the head names the new form before the ring is zeroed
-  undo_no_log_fence,       // home is written before the old values are durable
-  undo_no_data_fence,      // the log is cut before home is durable
-  undo_no_truncate_fence,  // acknowledged before the log is cut
-  undo_last_old_line,      // the last line's old values are not in the log, its new ones are
+  xil_abort_unflushed,       // abort records before a commit are not flushed with the commit
+  xil_torn_sense,            // the torn bit is not inverted at wrap-around
+  xil_tail_bit,              // the top bit of the data block is not kept
+  xil_no_filler,             // the rest of a transaction's last line is not filled
+  xil_holes_left,            // holes keep their old torn bits at truncation
+  xil_short_reach,           // reading looks for an abort record only in the next block
+  xil_no_checksum,  // untorn blocks count, even if the commit record was written for other blocks
+  switch_no_truncate,    // a log changes its format while it holds committed transactions
+  switch_no_zero,        // the ring keeps lines of the other format
+  switch_half_zeroed,    // half of the ring keeps lines of the other format
+  switch_no_zero_fence,  // the head moves before the zeroes are durable
+  // records of the new format are written before the head that names it is durable
+  switch_no_head_fence,
+  switch_old_form,         // the head names the old format
+  switch_head_first,       // the head names the new format before the ring is zeroed
+  undo_no_log_fence,       // home is stored before the old values are durable
+  undo_no_data_fence,      // the log is truncated before home is durable
+  undo_no_truncate_fence,  // a commit is acknowledged before the truncation is durable
+  undo_last_old_line,      // the log holds the new values of the last line instead of its old ones
   undo_last_home_line,     // the last home line is not flushed
-  undo_truncate_first,     // the head moves before home is written back
-  recover_truncate_first,  // logs are emptied before home is durable
+  undo_truncate_first,     // the head moves before home is flushed
+  recover_truncate_first,  // logs are truncated before home is durable
   recover_unsorted,        // committed transactions are replayed in log order
   recover_first_log_only,  // only the first log is read
-  recover_no_scrub,        // what a torn commit left behind stays in the log
-  recover_no_home_fence,   // the watermark moves before home is durable
-  recover_no_mark_fence,   // logs are emptied before the watermark is durable
+  recover_no_scrub,        // lines of a torn commit stay in the log
+  recover_no_home_fence,   // the watermark rises before home is durable
+  recover_no_mark_fence,   // logs are truncated before the watermark is durable
   recover_unflushed,       // replayed home lines are not flushed
-  recover_heads_first,     // heads begin anew before the rings are zeroed
-  heap_free_early,         // a freed block may be taken again before its transaction has committed
-  heap_freed_twice,        // a freed block enters the free list twice
-  heap_untracked_free,     // freeing is not part of the transaction: a crash loses it
-  heap_untracked_take,     // taking a block is not part of the transaction: a crash loses it
-  heap_no_descriptor,      // a new slab's descriptor is not part of the transaction
-  heap_stale_states,       // a chunk turned slab keeps the block states of its former use
-  heap_short_extent,       // freeing an extent forgets its last chunk
-  heap_stale_list,   // a slab of an earlier session is listed without asking which blocks are free
-  heap_abort_keeps,  // blocks of a slab that was rolled back stay in the free list
-  default_no_settle_fence,     // home is stored before ordered commits are durable
-  default_last_record,         // settling leaves out the last line of the records
+  recover_heads_first,     // heads are reset before the rings are zeroed
+  heap_free_early,      // a freed block may be allocated again before its transaction has committed
+  heap_freed_twice,     // a freed block enters the free list twice
+  heap_untracked_free,  // the free is not part of the transaction: a crash loses it
+  heap_untracked_take,  // the allocation is not part of the transaction: a crash loses it
+  heap_no_descriptor,   // the descriptor of a new slab is not part of the transaction
+  heap_stale_states,    // a chunk that becomes a slab keeps the block states of its former use
+  heap_short_extent,    // freeing an extent leaves out its last chunk
+  // the blocks of an earlier session's slab are listed as free without reading their states
+  heap_stale_list,
+  heap_abort_keeps,  // blocks of a slab whose allocation was rolled back stay in the free list
+  default_no_settle_fence,  // home is stored before deferred commits are durable
+  default_last_record,  // making deferred commits durable leaves out the last line of the records
   default_ordered_home_first,  // an ordered commit stores home itself
-  default_no_chain,            // records do not name the ordered commit before them
-  default_chain_ignored,       // recovery does not look whether that commit is there
-  default_no_wait,       // a durable commit returns before the ordered ones before it are durable
-  ls_no_fence,           // a commit returns before its blocks are durable
-  ls_last_line,          // the last line of a commit's last block is not streamed
-  ls_preamble_first,     // a block's first line is durable, the rest of it is stored after that
+  default_no_chain,            // a record does not name the ordered commit before it
+  // recovery does not check whether the ordered commit before a record is there
+  default_chain_ignored,
+  default_no_wait,    // a durable commit returns before the ordered commits before it are durable
+  ls_no_fence,        // a commit returns before its blocks are durable
+  ls_last_line,       // the last line of a commit's last block is not streamed
+  ls_preamble_first,  // the first line of a block is durable before the rest of the block is stored
   ls_header_unflushed,   // the header of a new chunk is not flushed
   ls_header_late,        // blocks are written before the header of their chunk is durable
-  ls_ring_broken,        // the last block of a transaction points to itself in place of the first
-  ls_ring_ignored,       // recovery takes blocks of a transaction of which others are missing
+  ls_ring_broken,        // the last block of a transaction links to itself instead of to the first
+  ls_ring_ignored,       // recovery accepts blocks of a transaction that lacks other blocks
   ls_crc_unseeded,       // a block's CRC does not depend on the generation of its chunk
-  ls_copies_unsaid,      // cleaning does not say how far its chunks have blocks
+  ls_copies_unsaid,      // cleaning does not record how far blocks reach in its chunks
   ls_abandoned_left,     // blocks of a transaction that did not commit stay on media
   ls_version_ignored,    // recovery maps entries in the order of their chunks
-  ls_tombstone_ignored,  // recovery passes tombstones over
-  ls_allocation_forgotten,  // recovery does not look which blocks are used
-  ls_copy_unfenced,         // a chunk is freed before what was moved out of it is durable
-  ls_stale_mapping,         // the last entry that is moved stays mapped to its old place
+  ls_tombstone_ignored,  // recovery ignores tombstones
+  ls_allocation_forgotten,  // recovery does not read which blocks are allocated
+  ls_copy_unfenced,         // a chunk is freed before the entries moved out of it are durable
+  ls_stale_mapping,         // the last moved entry stays mapped to its old place
   ls_tombstone_dropped,     // cleaning drops a tombstone while older versions are on media
-  ls_joined_as_older,       // what is moved with its neighbour gets the neighbour's version
-  ls_cleans_newest,         // cleaning takes chunks with the newest transaction of their lane
+  // an entry that is moved joined with a newer neighbour gets the older version
+  ls_joined_as_older,
+  ls_cleans_newest,         // cleaning takes chunks that hold the newest transaction of their lane
   archapt_no_log_fence,     // home is stored before the record is durable
-  archapt_weak_checksum,    // lines are checked by the sum of their words without carry
-  archapt_wrong_column,     // the sums of columns are of eight lines, not seven
-  archapt_in_place,         // a new block is written over the one that counts
-  archapt_over_end,         // a block after an end is written over that
-  archapt_block_unflushed,  // the last line of a block is not written
-  archapt_blocks_first,     // a block is stored before the lines that are not skipped are flushed
-  archapt_no_data_fence,    // no fence between those lines and the block
-  archapt_hot_unflushed,    // lines that are not skipped are not flushed
-  archapt_log_released,     // the watermark moves before home and blocks are durable
-  archapt_touched_left,   // a covered matrix keeps its block when the old values of later stores go
-  archapt_ended_first,    // a block is ended before the lines that it covered are durable
-  archapt_short_queue,    // the queue of lines used last is a sixteenth of what it was told
-  archapt_no_old_values,  // records over redo lack what covered lines held
-  archapt_undo_acknowledged,     // a commit over undo returns before home is durable
-  archapt_rolls_forward,         // recovery over undo takes back in the order of commits
-  archapt_no_detection,          // recovery takes every line for what its block speaks for
-  archapt_stale_block,           // of two blocks recovery takes the earlier
-  archapt_stale_only,            // recovery leaves lines alone that only old values made right
-  archapt_recover_unfenced,      // recovery drops the blocks before what they restored is durable
-  archapt_checkpoint_unflushed,  // blocks stop to count before what they covered is durable
-  archapt_checkpoint_covered,    // the copy changes while blocks count
-  archapt_copy_unchanged,        // stores since the last checkpoint are not copied
-  archapt_no_first_checkpoint,   // lines are covered before the session has made a checkpoint
-  archapt_fallback_undecided,    // home becomes the checkpoint's without a word that says so
-  archapt_fallback_unflushed,    // it is not flushed
-  archapt_fallback_covered,      // the blocks of what was given up still count
-  archapt_fallback_replayed,     // so do the logs
-  default_txid_before_place,  // a commit in the shared log draws its TxID before it takes its place
-  retire_paused,  // who has stopped all threads is taken for their being idle: ordered commits of
-                  // running ones are retired
-  stm_stale_allocation,    // a block is taken that was freed after the snapshot
-  backup_spill_unkept,     // a record that outgrows its log is written over pages that a backup has
-                           // yet to copy
-  stm_no_validation,       // a commit does not look whether what it has read is current
-  stm_extend_unchecked,    // a snapshot moves to now without looking at what was read before
-  stm_one_look,            // a load does not look at the lock again after the value
-  stm_old_version,         // locks are given back with the version that they had
-  stm_unlock_first,        // locks are given back before the commit is durable and at home
-  stm_announce_late,       // a commit draws its TxID before it announces itself
-  bulk_runs_ignored,       // a truncation goes to the newest TxID, whoever is still in a commit
-  bulk_mark_back,          // a truncation lowers the watermark to what a commit announced late
-  settle_pending_ignored,  // a truncation does not look for ordered commits that wait
-  settle_own_alone,        // settling stores home what the first log has, and forgets the others
-  settle_joined_early,     // the next TxID may be drawn before an ordered commit is pending
-  group_appended_meanwhile,  // what was appended during a write counts as written
-  group_not_awaited,         // a commit does not wait for the thread that writes for it
-  group_from_appended,       // the writer begins at its own record, not at the last durable one
-  heap_run_early,       // a freed run of chunks may be taken before its transaction has committed
-  heap_claimless,       // a record that outgrows its log takes chunks that others may be reading
+  archapt_weak_checksum,    // the checksum of a line is the xor of its words
+  archapt_wrong_column,     // column checksums add up eight lines, not seven
+  archapt_in_place,         // a new parity block overwrites the one that counts
+  archapt_over_end,         // a parity block after an end overwrites that end
+  archapt_block_unflushed,  // the last line of a parity block is not written
+  // a parity block is stored before the lines that are not skipped are flushed
+  archapt_blocks_first,
+  archapt_no_data_fence,  // no fence between the lines that are not skipped and the parity block
+  archapt_hot_unflushed,  // lines that are not skipped are not flushed
+  archapt_log_released,   // the watermark rises before home and parity blocks are durable
+  // a covered matrix keeps its block when the old values of later stores are truncated
+  archapt_touched_left,
+  archapt_ended_first,  // a parity block is ended before the lines that it covered are durable
+  archapt_short_queue,  // the queue of recently used lines has a sixteenth of its configured length
+  archapt_no_old_values,      // records over redo lack the old values of covered lines
+  archapt_undo_acknowledged,  // a commit over undo returns before home is durable
+  archapt_rolls_forward,  // recovery over undo rolls back in commit order instead of the reverse
+  archapt_no_detection,   // recovery takes every line for equal to its parity block
+  archapt_stale_block,    // of two parity blocks recovery takes the earlier
+  archapt_stale_only,     // recovery does not write lines that only old values made right
+  // recovery drops the parity blocks before the lines that they restored are durable
+  archapt_recover_unfenced,
+  // parity blocks stop counting before the lines that they covered are durable
+  archapt_checkpoint_unflushed,
+  archapt_checkpoint_covered,  // the checkpoint copy changes while parity blocks count
+  archapt_copy_unchanged,  // stores since the last checkpoint are not copied to the checkpoint copy
+  archapt_no_first_checkpoint,  // lines are covered before the session has made a checkpoint
+  archapt_fallback_undecided,   // fallback overwrites home without first storing the fallback state
+  archapt_fallback_unflushed,   // home is not flushed in a fallback
+  archapt_fallback_covered,     // parity blocks from before a fallback still count
+  archapt_fallback_replayed,    // logs from before a fallback are still replayed
+  // a commit in the shared log draws its TxID before it takes its place in the log
+  default_txid_before_place,
+  // paused threads are taken for idle: ordered commits of running threads are retired
+  retire_paused,
+  stm_stale_allocation,  // a block is allocated that was freed after the snapshot
+  backup_spill_unkept,   // a spilled record overwrites pages that a backup has yet to copy
+  stm_no_validation,     // a commit does not validate its read set
+  stm_extend_unchecked,  // a snapshot is extended without validating the read set
+  stm_one_look,          // a load does not read the lock again after the value
+  stm_old_version,       // locks are released with their old version
+  stm_unlock_first,      // locks are released before the commit is durable and home is stored
+  stm_announce_late,     // a commit draws its TxID before it announces itself
+  bulk_runs_ignored,  // a truncation takes the newest TxID, even if a thread is still in a commit
+  bulk_mark_back,     // a truncation lowers the watermark to a commit that was announced late
+  settle_pending_ignored,  // a truncation ignores deferred commits
+  settle_own_alone,        // making deferred commits durable stores home for the first log only
+  // the next TxID may be drawn before an ordered commit is registered as deferred
+  settle_joined_early,
+  group_appended_meanwhile,  // records appended during a write count as written
+  group_not_awaited,         // a commit does not wait for the thread that writes its record
+  group_from_appended,       // the writer begins at its own record, not after the last durable one
+  heap_run_early,  // a freed run of chunks may be allocated before its transaction has committed
+  heap_claimless,  // a spilled record takes chunks that other threads may be reading
   backup_stores_first,  // a commit stores home before the backup has copied the pages
-  backup_moves_on,      // a backup lets transactions run before it knows its pages
+  backup_moves_on,      // a backup resumes transactions before it knows its pages
 };
 
-// By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part
-// that several share and one must show: log, recovery, heap, file. Creation and damage are no
-// mechanism's: tests/crash/file_creation_test.cc, tests/conformance/lost_parts_test.cc. `overlap:`
-// stands before the mechanisms of bugs that only commits show which overlap (stele_schedules
+// Indexed by number: mutants[i].what is i. `of` names the mechanisms that must each show the bug,
+// or a shared part of which one must show it: log, recovery, heap, file. `creation` and `damage`
+// belong to no mechanism: tests/crash/file_creation_test.cc, tests/conformance/lost_parts_test.cc.
+// `overlap:` precedes the mechanisms of bugs that only overlapping commits show (stele_schedules
 // --mutants).
 struct mutant_entry {
   mutant what;
@@ -407,7 +420,7 @@ inline constinit std::atomic<mutant> planted_mutant{mutant::none};
   return planted_mutant.load(std::memory_order_relaxed) == m;
 }
 
-// Where a load more would be felt: asked only in the program that explores schedules.
+// For hot paths, where one more load would cost: compiled only into the schedule explorer.
 #ifdef STELE_SCHEDULED
 inline constexpr bool schedule_explorer_build = true;
 #else

@@ -1,4 +1,4 @@
-// A number that one thread counts and any other may read meanwhile.
+// A counter that one thread increments and any thread may read at the same time.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace stele::base {
 class relaxed_counter {
  public:
   relaxed_counter& operator+=(std::uint64_t n) noexcept {
-    __atomic_store_n(&value_, value_ + n, __ATOMIC_RELAXED);  // nobody else stores
+    __atomic_store_n(&value_, value_ + n, __ATOMIC_RELAXED);  // no other thread stores
     return *this;
   }
   relaxed_counter& operator++() noexcept { return *this += 1; }

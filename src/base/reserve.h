@@ -1,4 +1,4 @@
-// Room in a vector before the point from which on nothing may fail.
+// Reserves vector capacity before the point after which nothing may fail.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace stele::base {
 
-// The next `more` elements take no memory. Grows by doubling, like push_back. Throws
-// std::bad_alloc, with the vector as it was.
+// After this call the next `more` elements need no allocation. Grows by doubling, like push_back.
+// Throws std::bad_alloc and leaves the vector unchanged.
 template <class T>
 void reserve_more(std::vector<T>& v, std::size_t more) {
   if (v.capacity() - v.size() < more) v.reserve(std::max(2 * v.capacity(), v.size() + more));

@@ -1,5 +1,5 @@
-// Seeded random numbers that are the same on every machine: SplitMix64 to seed, xoshiro256** to
-// draw (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", 2021).
+// Seeded random numbers, the same on every machine: SplitMix64 for the seed, xoshiro256** for the
+// numbers (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", 2021).
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// The C functions of key-value stores. They join the body that runs in their thread, as the C++
-// ones do.
+// The C functions of key-value stores. Like the C++ ones, they join a body that runs in their
+// thread.
 #include <capi/shim.h>
 #include <stele/kv.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace stele;
 
-constexpr std::size_t max_cached_bytes = 1 << 20;  // bytes of a thread's buffer that outlive a call
+constexpr std::size_t max_cached_bytes = 1 << 20;  // a larger thread buffer is freed after a call
 
 std::string_view bytes_of(const void* from, std::size_t size, const char* name) {
   if (size == 0) return {};
@@ -34,7 +34,7 @@ result<> open_store(const char* path, const stele_options* options, stele_kv** t
   return {};
 }
 
-// Without ending the attempt of a body: that a key is not there is an answer.
+// Does not end the attempt of a body: a missing key is a normal result.
 int found_or_not(int code, bool found) {
   if (code != STELE_OK || found) return code;
   return capi::set_last_error(STELE_NOT_FOUND, "the store has no such key");

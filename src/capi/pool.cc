@@ -1,4 +1,4 @@
-// The C functions on pools: opening, closing, and what a pool says of itself.
+// The C functions on pools: open, close, and queries.
 #include <capi/pool.h>
 
 namespace {

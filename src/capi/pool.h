@@ -1,4 +1,4 @@
-// What the C handle of a pool holds: the pool, and the texts that it hands out.
+// The C handle of a pool: the pool, and the strings that its functions return.
 #pragma once
 
 #include <capi/shim.h>

@@ -1,4 +1,4 @@
-// Codes, sentences and arguments of the C functions.
+// Error codes, messages and arguments of the C functions.
 #include <capi/shim.h>
 
 #include <new>
@@ -11,14 +11,14 @@ namespace {
 
 constexpr const char* no_memory = "the process has no memory left; nothing was changed";
 
-// The sentence of this thread's last error; `text` stands in where there is no memory for `kept`.
+// The message of this thread's last error. `text` is used if there is no memory for `kept`.
 struct error_text {
   std::string kept;
   const char* text = "";
 };
 thread_local error_text last_error;
 
-// Code and sentence of the exception in flight.
+// Code and message of the current exception.
 int classify() noexcept {
   try {
     throw;

@@ -1,10 +1,10 @@
-// What the functions of stele.h share: errors become codes and a sentence, and no exception enters
-// a frame of C.
+// Shared by the functions of stele.h: turns errors into a code and a message, and keeps exceptions
+// out of C frames.
 //
-// A call inside a body that fails (a conflict, a full pool) is remembered in the stele_tx; the
-// body's further calls return the same code, and run_body throws it on when the body's frame is
-// gone, so that run_transaction repeats or rolls back. Nothing here knows pools or stores; pool.cc,
-// transaction.cc and kv.cc do.
+// A failed call inside a body (a conflict, a full pool) is recorded in the stele_tx, and the body's
+// further calls return the same code. When the body's frame has ended, run_body throws the
+// exception again, so that run_transaction retries or rolls back. This file knows no pools and
+// stores; pool.cc, transaction.cc and kv.cc do.
 #pragma once
 
 #include <stele/pool.h>
@@ -14,30 +14,30 @@
 #include <exception>
 #include <string>
 
-// The transaction of a body in C.
+// The transaction of a C body.
 struct stele_tx {
   stele::detail::runtime* pool;
-  int state = STELE_OK;         // of the attempt
-  std::exception_ptr thrown{};  // with it
+  int state = STELE_OK;         // state of the attempt
+  std::exception_ptr thrown{};  // the exception that set it
 };
 
 namespace stele::capi {
 
-// The transaction whose body runs in this thread; null: none.
+// The transaction whose body runs in this thread, or null.
 extern constinit thread_local stele_tx* running;
 
 constexpr int code_of(errc code) noexcept {
   return -1 - static_cast<int>(code);
 }
 
-// Keeps the sentence for stele_error_message and returns the code.
+// Stores the message for stele_error_message and returns the code.
 int set_last_error(int code, const char* message) noexcept;
 int set_last_error(const error& e) noexcept;
-// The same for the exception in flight. Inside a body it becomes the state of its attempt.
+// The same for the current exception. Inside a body it also ends the attempt.
 int set_error_from_exception() noexcept;
 
-[[noreturn]] void throw_invalid_argument(
-    std::string message);  // throws failure(errc::invalid_argument)
+// Throws failure(errc::invalid_argument).
+[[noreturn]] void throw_invalid_argument(std::string message);
 template <class T>
 T* required(T* pointer, const char* name) {
   if (pointer == nullptr) throw_invalid_argument(std::string("the argument ") + name + " is null");
@@ -50,8 +50,7 @@ inline int code_of(const result<>& r) noexcept {
   return r ? STELE_OK : set_last_error(r.error());
 }
 
-// f() -> result<>, as part of the running transaction if there is one: then its error ends the
-// attempt.
+// Calls f() -> result<>. Inside a running transaction an error of f ends the attempt.
 template <class F>
 int call(F&& f) noexcept {
   if (running != nullptr && running->state != STELE_OK) return running->state;
@@ -64,7 +63,7 @@ int call(F&& f) noexcept {
   }
 }
 
-// f() in the transaction tx.
+// Calls f() in the transaction tx.
 template <class F>
 int call_in_transaction(const stele_tx* tx, F&& f) noexcept {
   if (tx == nullptr || tx != running)
@@ -80,7 +79,7 @@ int call_in_transaction(const stele_tx* tx, F&& f) noexcept {
   }
 }
 
-// While a body runs, its transaction is this thread's.
+// Sets the thread's transaction while a body runs.
 class body_scope {
  public:
   explicit body_scope(stele_tx& tx) noexcept : outer_(running) { running = &tx; }
@@ -92,7 +91,7 @@ class body_scope {
   stele_tx* outer_;
 };
 
-// One attempt: throws on what the body's calls have met, and gives what the body returned.
+// One attempt: throws the exception that the body's calls have met, else returns the body's value.
 template <class Body>
 int attempt_body(detail::runtime& pool, Body& body) {
   stele_tx tx{&pool};
@@ -105,7 +104,7 @@ int attempt_body(detail::runtime& pool, Body& body) {
   return own;
 }
 
-// Runs body(stele_tx*) -> int as a transaction on `pool`, or in the running one.
+// Runs body(stele_tx*) -> int as a transaction on `pool`, or inside the running one.
 template <class Body>
 int run_body(detail::runtime& pool, bool writes, durability d, Body&& body) noexcept {
   if (running != nullptr && running->pool == &pool) {
@@ -126,7 +125,7 @@ int run_body(detail::runtime& pool, bool writes, durability d, Body&& body) noex
   return own != 0 ? own : code;
 }
 
-// Copies the members that the caller's version of a struct has.
+// Copies the members that the caller's version of the struct has.
 template <class T>
 void copy_known(T* to, std::size_t known, const T& from) {
   std::memcpy(required(to, "to"), &from, known < sizeof(T) ? known : sizeof(T));

@@ -1,7 +1,7 @@
-// The C functions that run and make up transactions.
+// The C functions that run transactions and that are called inside them.
 //
-// Places are checked against the pool of the running transaction, as a load or store elsewhere
-// would go past it.
+// Addresses are checked against the pool of the running transaction: an access elsewhere would
+// bypass the transaction.
 #include <capi/pool.h>
 
 namespace {
@@ -48,7 +48,7 @@ void* allocate_zeroed(std::size_t size) {
   return block;
 }
 
-// The body is a function of C that gets the pool's root.
+// The body is a C function that receives the pool's root.
 template <class Function>
 int run(stele_pool* pool, bool writes, int d, Function* body, void* arg) {
   auto how = durability::durable;

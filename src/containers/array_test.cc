@@ -1,4 +1,4 @@
-// array: growing and shrinking keeps what is kept, elements of every kind, bounds.
+// array: resize() keeps the remaining elements; all kinds of elements; bounds.
 #include <stele/array.h>
 #include <stele/string.h>
 

@@ -1,5 +1,5 @@
-// What a bounded walk knows: the range of the heap, and a bit for each 16 bytes that were claimed,
-// of the pages where any were.
+// The state of a bounded walk: the range of the heap and, for each page with claims, a flag for
+// each 16 bytes.
 #include <containers/claim_observer.h>
 #include <stele/bounded_memory.h>
 
@@ -12,8 +12,8 @@ std::uint64_t heap_begin_of_running() noexcept;
 
 namespace {
 
-constexpr std::size_t granule = 16,
-                      page_granules = 4096;  // no block is smaller, nor begins elsewhere
+// The heap has no smaller block, and every block starts at a multiple of it.
+constexpr std::size_t granule = 16, page_granules = 4096;
 
 constinit thread_local const claim_observer* observer = nullptr;
 

@@ -1,5 +1,5 @@
-// bptree against std::map by random operations, on ordinary memory and on pools, with small nodes
-// for tall trees.
+// bptree compared with std::map by random operations, on ordinary memory and on pools, with small
+// nodes for high trees.
 #include <stele/bptree.h>
 #include <stele/string.h>
 

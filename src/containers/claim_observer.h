@@ -1,5 +1,5 @@
-// Being told what a bounded walk (stele/bounded_memory.h) claims: for those who compare it with
-// what the heap has in use.
+// Reports the claims of a bounded walk (stele/bounded_memory.h), for callers that compare them with
+// the blocks that the heap has in use.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace stele::detail {
 
-// Of the thread that made it, while it lives: on_claim(pool offset, bytes) of each claim.
+// While it lives, calls on_claim(pool offset, bytes) for each claim of the thread that made it.
 class claim_observer {
  public:
   using callback = std::function<void(std::uint64_t offset, std::size_t size)>;

@@ -1,6 +1,6 @@
-// coalescing_memory: no object on more lines than its size needs, texts in the block of their
-// object, others apart; and that what lies beside an object never outlives it or belongs to
-// another.
+// coalescing_memory: no object is on more lines than its size needs; texts are in the block of
+// their object, others are separate; data beside an object never outlives it and never belongs to
+// another object.
 #include <stele/coalescing.h>
 
 #include <containers/map_model.h>
@@ -40,7 +40,7 @@ void make_or_destroy(std::vector<object<N>*>& held, bool make) {
   EXPECT_TRUE(N <= 64 || end % 64 == 0) << "ends with a line: " << N;
 }
 
-// Objects of one size that come and go, in transactions of which some are rolled back.
+// Makes and destroys objects of one size, in transactions of which some are rolled back.
 template <std::size_t N>
 void churn(bed<object<8>, memory>& b, base::rng& random) {
   std::vector<object<N>*> held;
@@ -191,15 +191,15 @@ TEST(coalescing, an_update_of_a_text_stays_in_its_place) {
     t.insert("key", std::string(100, 'a'));
     const auto blocks = blocks_of(t);
     t.find("key")->second = std::string(90, 'b');
-    t.find("key")->second =
-        std::string(24, 'c');  // below a quarter: there is nobody to give the rest to
+    // Below a quarter of the capacity: the rest belongs to the object's block and cannot be freed.
+    t.find("key")->second = std::string(24, 'c');
     t.find("key")->second = std::string(100, 'd');
     EXPECT_EQ(blocks_of(t), blocks);
     EXPECT_EQ(t.find("key")->second.str(), std::string(100, 'd'));
   });
 }
 
-// What constructors may do beside setting their own members.
+// What a constructor may do besides setting its own members.
 struct diary {
   using pool_resident = void;
   coalescing_string name;

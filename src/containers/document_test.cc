@@ -1,5 +1,5 @@
-// document's values, lists and dicts against plain ones of C++ by random operations, on ordinary
-// memory and on pools, and what they do at their edges.
+// document's values, lists and dicts, compared with a model in ordinary C++ by random operations,
+// on ordinary memory and on pools; and their edge cases.
 #include <stele/document.h>
 
 #include <base/rng.h>
@@ -11,7 +11,7 @@
 namespace stele::testing {
 namespace {
 
-// The plain model: a value, and lists and dicts of them.
+// The model: a value, and lists and dicts of values.
 struct plain;
 struct plain_list {
   std::vector<plain> items;
@@ -58,7 +58,7 @@ bool operator==(const plain& a, const plain& b) {
   return a.held == b.held;
 }
 
-// Random operations on a tree of values and on its model, the same place in both.
+// Random operations on a tree of values and on its model, at the same position in both.
 template <class Memory>
 class play {
   using value = basic_value<Memory>;
@@ -228,7 +228,7 @@ TYPED_TEST(document_on, a_text_and_an_integer_are_different_keys) {
   });
 }
 
-// A name is what tells those who kept an address that another container lies there now.
+// A changed id tells the holder of an old address that another container is there now.
 TYPED_TEST(document_on, a_container_that_took_anothers_place_has_another_name) {
   using dict = basic_dict<TypeParam>;
   bed<dict, TypeParam> b;

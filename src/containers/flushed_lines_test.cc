@@ -1,10 +1,10 @@
-// How many lines of home a change of each container writes back, as docs/guide/containers.md has
+// How many lines of home a change of each container writes back, as docs/guide/containers.md states
 // it.
 //
-// Measured by the pool's counters under the mechanism redo on persistent memory's medium, which
-// flushes every line that a commit stored to once, and one of its log's; what it logs is streamed.
-// One operation a transaction, the mean of many. What the heap writes for blocks that come and go
-// is in it.
+// Measured by the pool's counters with the mechanism redo on the medium for persistent memory. redo
+// flushes every line that a commit stored to once, and one line of its log; it streams its records.
+// One operation for each transaction, the mean over many. Lines that the heap writes for allocated
+// and freed blocks are included.
 #include <stele/queue.h>
 #include <stele/vector.h>
 
@@ -33,7 +33,7 @@ struct shelf {
 
 class lines : public ::testing::Test {
  protected:
-  // Expects that one run of change(shelf, n) writes so many lines back, the mean over n below
+  // Expects that one run of change(shelf, n) writes this many lines back, on average over n below
   // `rounds`.
   template <class Change>
   void expect(double expected, Change&& change, const char* what) {

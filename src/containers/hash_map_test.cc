@@ -1,5 +1,5 @@
-// hash_map against std::map by random operations, on ordinary memory and on pools, and what it does
-// at its edges.
+// hash_map compared with std::map by random operations, on ordinary memory and on pools; and its
+// edge cases.
 #include <stele/hash_map.h>
 #include <stele/string.h>
 
@@ -113,7 +113,8 @@ TYPED_TEST(hash_map_on, references_survive_other_changes) {
   });
 }
 
-// Also in chains that buckets not yet split off have a part of: no item is met twice or left out.
+// Also in chains with items of buckets that are not yet split off: no item is visited twice or
+// missed.
 TYPED_TEST(hash_map_on, erasing_by_iterator_meets_every_item_once) {
   for (std::uint64_t modulus = 1; modulus <= 5; ++modulus) {
     bed<words<TypeParam>, TypeParam> b;
@@ -147,8 +148,8 @@ TYPED_TEST(hash_map_on, a_value_is_reached_by_its_key) {
   });
 }
 
-// All keys in one chain: the packed length must stay right, and growing must not be tried without
-// end.
+// All keys in one chain: the packed length must stay right, and the map must not try to grow
+// forever.
 TYPED_TEST(hash_map_on, equal_hashes_make_one_chain_and_few_buckets) {
   using map = basic_hash_map<same_hash, std::uint64_t, TypeParam>;
   bed<map, TypeParam> b;

@@ -1,4 +1,4 @@
-// kv as programs see it: checks arguments, runs transactions, hands out copies.
+// kv as programs see it: checks arguments, runs transactions, returns copies.
 #include <containers/kv_store.h>
 #include <stele/kv.h>
 
@@ -237,7 +237,7 @@ bool kv::changes::erase(std::string_view key) {
   return is_valid_key(key) && state_.root->erase(key);
 }
 
-// Outside of any.
+// Outside of transactions.
 
 void kv::batch::put(std::string_view key, std::string_view value) {
   entries_.push_back({key.size(), value.size(), false});
@@ -264,7 +264,7 @@ result<bool> kv::cursor::next() {
   return count_ != 0;
 }
 
-// The page's items reuse the memory of those before.
+// The items of a page reuse the memory of the previous page.
 result<> kv::cursor::load_page() {
   const auto full = state_->read([&] {
     count_ = 0;
@@ -280,7 +280,7 @@ result<> kv::cursor::load_page() {
   });
   if (!full) return std::unexpected(full.error());
   ended_ = !*full;
-  if (*full) from_.assign(page_[count_ - 1].key).push_back('\0');  // the least key behind it
+  if (*full) from_.assign(page_[count_ - 1].key).push_back('\0');  // the smallest greater key
   return {};
 }
 

@@ -1,17 +1,16 @@
 // The hash index of a key-value store: from a key to its record in two memory accesses, the
 // bucket's line and the record's.
 //
-// A bucket is one line of seven slots; a slot has 20 bits of the key's hash, so that a lookup
-// hardly ever meets a record that is not its own. A bucket that overflows gets further ones, as a
-// chain. There are as many buckets as items ask for: an insert that lengthens a chain is the sign
-// that they are too few, and one such in a while, chosen by its hash, adds a step of them, after
-// Litwin ("Linear hashing", 1980); so no counter is shared by all inserts. New buckets move
-// nothing: each is split off its parent (its number without the top bit) by the first change that
-// meets it, until then lookups go to the parent, as in hash_map.
+// A bucket is one line of seven slots. A slot has 20 bits of the key's hash as a tag, so a lookup
+// rarely reads the record of another key. A full bucket gets overflow buckets, as a chain. The
+// number of buckets grows with the number of items, after Litwin ("Linear hashing", 1980): an
+// insert that lengthens a chain shows that there are too few buckets, and some of these inserts,
+// chosen by hash, add a step of buckets. So the inserts share no counter. New buckets move no item:
+// the first change that reaches a new bucket splits it off its parent (the bucket whose number
+// lacks the top bit). Until then lookups go to the parent, as in hash_map.
 //
 // Invariants: a bucket that is not split is empty; every record is in the chain of the split bucket
-// that its hash leads to; only the last bucket of a chain may be missing a successor. Zeroed memory
-// is an empty index. Does not own the records.
+// for its hash. Zeroed memory is an empty index. The index does not own the records.
 #pragma once
 
 #include <containers/kv_record.h>
@@ -35,7 +34,7 @@ class kv_hash {
 
  public:
   struct lookup_result {
-    char* block = nullptr;  // null: there is no such key
+    char* block = nullptr;  // null: the key is not there
     format::kv_record_header lengths;
     bucket* at = nullptr;
     unsigned slot = 0;
@@ -52,7 +51,7 @@ class kv_hash {
       if (is_split(i, l)) return find_in_chain(b, l, key, hash);
     }
   }
-  // Of a key that find() did not find in this transaction.
+  // Inserts a key that find() did not find in this transaction.
   void insert(std::uint64_t hash, char* block) {
     if (count_.load() == 0) make_first();
     bucket* b = find_split_bucket(count_.load(), hash);
@@ -78,7 +77,7 @@ class kv_hash {
     if (next_of(load(target)) == nullptr) return;
     std::vector<std::uint64_t> words;
     collect_slots(target, words);
-    if (words.size() % slots == 0) store_chain(target, words);  // one bucket fewer
+    if (words.size() % slots == 0) store_chain(target, words);  // the chain needs one bucket fewer
   }
 
   std::size_t size() const {
@@ -98,7 +97,7 @@ class kv_hash {
         visit(static_cast<const void*>(b));
     }
   }
-  // Errors: corrupt. That each record is the one that the other index has is for the store to see.
+  // Errors: corrupt. The store checks that both indexes have the same records.
   [[nodiscard]] result<> check() const {
     const std::size_t count = count_.load();
     result<> outcome = check_buckets(count);
@@ -122,10 +121,10 @@ class kv_hash {
  private:
   static constexpr std::size_t first_buckets = format::kv_first_buckets;
   static constexpr std::size_t min_step = 8, max_step = 256;  // buckets added at a time
-  static constexpr std::size_t buckets_per_overflow =
-      2;  // buckets added for each that overflows, on the mean
+  // Buckets added for each bucket that overflows, on average.
+  static constexpr std::size_t buckets_per_overflow = 2;
 
-  // As many as insertions make them, each chain's buckets claimed.
+  // Checks the number of buckets and claims each segment and each overflow bucket.
   [[nodiscard]] result<> check_buckets(std::size_t count) const {
     if (count == 0) return {};
     if (count < first_buckets || count > first_buckets << (format::kv_segments - 1) ||
@@ -158,7 +157,7 @@ class kv_hash {
     return l;
   }
 
-  // Segment 0 has the first buckets, each further one as many as are before it.
+  // Segment 0 has the first buckets; each later segment has as many as all before it.
   static std::size_t start_of(std::size_t segment) {
     return segment == 0 ? 0 : first_buckets << (segment - 1);
   }
@@ -173,8 +172,8 @@ class kv_hash {
     return i < first_buckets || (l[slots] & format::kv_bucket_split_bit) != 0;
   }
   static std::size_t bucket_index(std::size_t count, std::uint64_t hash) {
-    const std::size_t i =
-        hash & (~std::size_t{0} >> std::countl_zero((count - 1) | 1));  // whatever the count
+    // `| 1` keeps the shift defined for every count.
+    const std::size_t i = hash & (~std::size_t{0} >> std::countl_zero((count - 1) | 1));
     return i < count ? i : parent_of(i);
   }
   std::size_t split_index(std::size_t count, std::uint64_t hash) const {
@@ -183,8 +182,8 @@ class kv_hash {
     return i;
   }
 
-  // The slots with the tag of a hash, a bit each; free ones too if it is 0. Without branches on
-  // what was loaded, so that the processor goes on.
+  // The slots with the tag of a hash, one bit each; for the tag 0 also free slots. Without
+  // branches, so that the processor need not predict loaded values.
   static unsigned matches(const line& l, std::uint64_t hash) {
     const std::uint64_t wanted = hash & ~format::kv_reference_mask;
     unsigned matching = 0;
@@ -229,15 +228,15 @@ class kv_hash {
     count_ = first_buckets;
   }
 
-  // The target bucket of a hash, split off its parents.
+  // The bucket for a hash, split off its parents.
   bucket* find_split_bucket(std::size_t count, std::uint64_t hash) {
     const std::size_t i = bucket_index(count, hash);
     bucket* const b = bucket_at(i);
     if (!is_split(i, load(b))) split(i);
     return b;
   }
-  // Moves what belongs to bucket i out of its parent, which may have to be split off its own parent
-  // first.
+  // Moves the records of bucket i out of its parent. Splits the parent off its own parent first if
+  // needed.
   void split(std::size_t i) {
     const std::size_t parent = parent_of(i);
     bucket* const from = bucket_at(parent);
@@ -261,7 +260,7 @@ class kv_hash {
       b = next_of(l);
     }
   }
-  // Makes the words the chain's content; allocates and frees buckets behind the first as it takes.
+  // Makes `words` the content of the chain; allocates and frees overflow buckets as needed.
   void store_chain(bucket* b, const std::vector<std::uint64_t>& words) {
     for (std::size_t done = 0;;) {
       const line l = load(b);
@@ -293,8 +292,9 @@ class kv_hash {
     }
   }
 
-  // An insert into a chain without a free slot, whose last bucket is b: splits off what waits for
-  // it, or adds a bucket to the chain and now and then a step to all.
+  // Inserts into a chain without a free slot; b is its last bucket. Splits off a bucket whose
+  // records are still in this chain; if there is none, appends an overflow bucket and sometimes
+  // adds a step of buckets.
   void insert_overflow(bucket* b, std::uint64_t hash, char* block) {
     const std::size_t count = count_.load();
     if (count < first_buckets || count > first_buckets << (format::kv_segments - 1))
@@ -320,14 +320,14 @@ class kv_hash {
       }
     } catch (const failure& f) {
       if (f.why().code != errc::full) throw;
-      return;  // no room: the item is in, and long chains are still right
+      return;  // no room: the item is inserted, and a long chain is only slower
     }
     count_ = count + step;
     verify_in_heap<Memory>(bucket_at(count), step * sizeof(bucket));
     Memory::fill_zero(bucket_at(count), step * sizeof(bucket));
   }
 
-  word count_;                         // of buckets in use; a segment may have room for more
+  word count_;                         // buckets in use; a segment may be larger
   word segment_[format::kv_segments];  // references
 };
 

@@ -1,16 +1,16 @@
-// The ordered index of a key-value store: a radix tree over the bytes of the keys, whose leaves are
+// The ordered index of a key-value store: a radix tree over the bytes of the keys. Its leaves are
 // the records.
 //
-// After Leis, Kemper and Neumann, "The Adaptive Radix Tree" (ICDE 2013): nodes of four sizes, a
-// path of bytes that all keys below share, leaves as high as they are unique. Departures: a node
-// keeps its children in the order they came, so an insert stores the count, one byte and one word;
-// a key that ends where others go on is the node's own record; a path of more than 8 bytes is read
-// from a record below when it is needed. There are no separators, so nothing of a key is copied and
-// nothing is left of an erased one; nodes are small, so that inserts of different keys hardly meet.
+// After Leis, Kemper and Neumann, "The Adaptive Radix Tree" (ICDE 2013): nodes of four sizes, path
+// compression, and leaves as high as they are unique. Departures: a node keeps its children in the
+// order of their insertion, so an insert stores the count, one byte and one word. A key that is a
+// prefix of other keys is the node's own record. A path of more than 8 bytes is read from a record
+// below when it is needed. There are no separators, so no part of a key is copied, and an erased
+// key leaves nothing behind. Nodes are small, so inserts of different keys rarely conflict.
 //
-// Invariants: a node has at least two of {children, own record}; the key of a record begins with
-// the bytes that lead to it; no node is larger than its children took with some to spare
-// (should_shrink()). Zeroed memory is an empty tree. Does not own the records.
+// Invariants: the children and the own record of a node are at least two entries; the key of a
+// record begins with the bytes on the path to it; no node is larger than its children need, with
+// some slack (should_shrink()). Zeroed memory is an empty tree. The tree does not own the records.
 #pragma once
 
 #include <containers/kv_record.h>
@@ -26,13 +26,13 @@ class kv_radix {
   using record = kv_record<Memory>;
   using head = format::kv_node_header;
   static constexpr auto& kinds = format::kv_node_kinds;
-  static constexpr std::uint8_t full_kind = 3;  // a child for each byte
-  static constexpr unsigned path_bytes = 8;     // that a node has of its path
+  static constexpr std::uint8_t full_kind = 3;  // one child slot for each byte value
+  static constexpr unsigned path_bytes = 8;     // bytes of its path that a node stores
   struct node {
     word head, path, own_record;
-    word rest[5];  // and more, by kind
+    word rest[5];  // more for larger kinds
   };
-  using line = std::array<std::uint64_t, 8>;  // a node's first
+  using line = std::array<std::uint64_t, 8>;  // the first line of a node
   struct node_copy {
     line words;
     head h;
@@ -44,7 +44,7 @@ class kv_radix {
  public:
   class walk;
 
-  // Of a key that is not there.
+  // Inserts a key that is not there.
   void insert(std::string_view key, char* block) {
     const position s = find(key);
     switch (s.what) {
@@ -67,7 +67,7 @@ class kv_radix {
         break;
     }
   }
-  // Of a key that is there, with this record.
+  // Replaces the record `before` of an existing key.
   void replace(std::string_view key, const char* before, char* block) {
     const position s = find(key);
     verify_position(s, before);
@@ -87,7 +87,7 @@ class kv_radix {
     }
   }
 
-  // The record with the greatest key; null when there is none.
+  // The record with the greatest key, or null.
   char* last() const {
     std::uint64_t ref = root_.load();
     for (cycle_detector guard; ref != 0 && !is_record(ref);) {
@@ -110,7 +110,7 @@ class kv_radix {
   }
   // Whether the key leads to this record.
   bool leads_to(std::string_view key, const char* block) const { return is_at(find(key), block); }
-  // Errors: corrupt. Order and content of the records are for the store to see.
+  // Errors: corrupt. The store checks the order and content of the records.
   [[nodiscard]] result<> check() const {
     result<> outcome;
     for_each_node([&](const node* n, const node_copy& m) {
@@ -143,18 +143,17 @@ class kv_radix {
   }
 
  private:
-  // Where a key is, or would go.
+  // The position of a key: where it is, or where it would be inserted.
   struct position {
     enum kind : std::uint8_t {
-      empty,      // the tree is
-      at_record,  // *at is a record: the key's own, or the keys differ behind `depth` + `same`
-                  // bytes
-      in_path,    // the key leaves the path of n behind `same` bytes of it
-      at_end,     // n is where the key ends
+      empty,      // the tree is empty
+      at_record,  // *at is a record; its key and the key share the first `depth` bytes
+      in_path,    // the key leaves the path of n after `same` bytes
+      at_end,     // the key ends at n
       no_child,   // n has no child for the key's byte at `depth`
     } what = empty;
-    word* at = nullptr;     // refers to what is here: n, or a record below it
-    word* above = nullptr;  // at_record: refers to n
+    word* at = nullptr;     // refers to n, or to a record below n
+    word* above = nullptr;  // refers to n, also at_record
     node* n = nullptr;
     node_copy m = {};
     std::size_t depth = 0, same = 0;
@@ -200,7 +199,7 @@ class kv_radix {
     return i < 5 ? m.words[3 + i] : byte_word(n, i)->load();
   }
 
-  // f(byte, child word) in no order.
+  // Calls f(byte, child word) in no order.
   template <class F>
   static void for_each_child(const node* n, const node_copy& m, F&& f) {
     if (m.h.kind == full_kind) {
@@ -227,7 +226,7 @@ class kv_radix {
     }
   }
 
-  // Which child a byte leads to; null: none.
+  // The child for a byte, or null.
   static word* find_child(node* n, const node_copy& m, unsigned byte) {
     if (m.h.kind == full_kind)
       return child_at(n, m.h, byte)->load() == 0 ? nullptr : child_at(n, m.h, byte);
@@ -241,7 +240,8 @@ class kv_radix {
     return nullptr;
   }
 
-  // A record below: its key begins with the bytes that lead to the node, and its path.
+  // Any record below the node. Its key begins with the bytes on the path to the node and the node's
+  // path.
   record any_descendant(std::uint64_t ref) const {
     for (cycle_detector guard; !is_record(ref);) {
       const node* const n = node_at(ref);
@@ -260,7 +260,7 @@ class kv_radix {
     }
     return record(block_at(ref));
   }
-  // How many bytes of the node's path the key goes along, from `depth` on.
+  // The number of bytes of the node's path that the key matches, from `depth` on.
   std::size_t match_path(const node* n, const node_copy& m, std::string_view key,
                          std::size_t depth) const {
     const std::size_t end = std::min<std::size_t>(m.h.skip, key.size() - depth);
@@ -301,7 +301,7 @@ class kv_radix {
     return s;
   }
 
-  // Changing.
+  // Changes.
 
   static std::uint64_t path_of(std::string_view bytes) {
     std::uint64_t path = 0;
@@ -319,7 +319,7 @@ class kv_radix {
     if (h.kind == full_kind) Memory::fill_zero(n->rest, bytes - 24);
     return n;
   }
-  // Puts a child behind those there are; the head is the caller's to store.
+  // Adds a child after the existing ones. The caller stores the head.
   static void store_child(node* n, head h, std::uint64_t bytes_before, unsigned byte,
                           std::uint64_t child) {
     if (h.kind == full_kind) {
@@ -332,7 +332,7 @@ class kv_radix {
                                             std::uint64_t{byte} << shift;
     *child_at(n, h, i) = child;
   }
-  // A node with two entries; one whose key has ended is its own record.
+  // Makes a node with two entries. An entry without a next byte (-1) becomes the own record.
   node* make_fork(std::string_view path, int byte, std::uint64_t one, int other_byte,
                   std::uint64_t other) {
     const std::uint64_t own = byte < 0 ? one : other_byte < 0 ? other : 0;
@@ -366,8 +366,8 @@ class kv_radix {
                                 byte_at(key, end), record_word(block)));
   }
   void split_path(const position& s, std::string_view key, char* block) {
-    const std::size_t from =
-        s.depth + s.same;  // of the bytes that lead to the node, the one that now parts
+    // Position of the byte in which the key and the path differ.
+    const std::size_t from = s.depth + s.same;
     char bytes[1 + path_bytes] = {};
     const std::size_t left = s.m.h.skip - s.same;
     if (s.m.h.skip > path_bytes) {
@@ -403,7 +403,7 @@ class kv_radix {
     ++h.count;
     s.n->head = h.pack();
   }
-  // The node in another kind; the old one is freed.
+  // Copies the node to another kind and frees the old one.
   node* resize_node(node* n, const node_copy& m, std::uint8_t kind) {
     head h{kind, 0, m.h.skip};
     node* const other = make_node({kind, m.h.count, m.h.skip}, m.path(), m.own_record());
@@ -418,7 +418,7 @@ class kv_radix {
     Memory::deallocate(n);
     return other;
   }
-  // The last child takes the place of the one that goes.
+  // Removes a child; the last child takes its place.
   void remove_child(node* n, word* child) {
     const node_copy m = load(n);
     head h = m.h;
@@ -440,7 +440,7 @@ class kv_radix {
     return h.kind != 0 && h.count <= kinds[h.kind - 1].children * 3 / 4;
   }
 
-  // After an entry of n went; *at refers to n.
+  // Called after an entry of n was removed; *at refers to n.
   void shrink_or_collapse(node* n, word* at) {
     const node_copy m = load(n);
     if (m.entries() == 1) {
@@ -450,7 +450,7 @@ class kv_radix {
     if (should_shrink(m.h))
       *at = node_word(resize_node(n, m, static_cast<std::uint8_t>(m.h.kind - 1)));
   }
-  // The child, whose path begins with that of n now.
+  // Returns the only child of n; its path now starts with that of n.
   std::uint64_t merge_into_child(node* n, const node_copy& m) {
     std::uint64_t ref = 0;
     unsigned byte = 0;

@@ -1,7 +1,7 @@
-// One item of a key-value store: lengths, key and value side by side in a block of its own.
+// One item of a key-value store: lengths, key and value together in one block.
 //
-// All functions belong inside a transaction, those that change inside an update. A Memory is a
-// policy of stele/memory.h.
+// Call all functions in a transaction, changing functions in an update. A Memory is a policy of
+// stele/memory.h.
 #pragma once
 
 #include <format/kv_layout.h>
@@ -14,7 +14,7 @@
 
 namespace stele::detail {
 
-// Of a range that a word of the content leads to. Nothing in memory that is no pool.
+// Checks a range that a word in the data leads to. No effect with a memory that is not a pool.
 template <class Memory>
 [[gnu::always_inline]] inline void verify_in_heap(const void* from, std::size_t bytes) {
   if constexpr (requires { Memory::verify_in_heap(from, bytes); })
@@ -25,7 +25,7 @@ template <class Memory>
                                     "; check the pool, or restore it from a copy"});
 }
 
-// Finds out that a walk along links comes to a place again, after Brent, "An Improved Monte Carlo
+// Detects that a walk along links returns to a visited place, after Brent, "An Improved Monte Carlo
 // Factorization Algorithm" (1980).
 class cycle_detector {
  public:
@@ -35,7 +35,7 @@ class cycle_detector {
   }
 
  private:
-  const void* anchor_ = this;  // nowhere in a pool
+  const void* anchor_ = this;  // an address outside every pool
   std::uint64_t steps_ = 0, limit_ = 1;
 };
 
@@ -63,7 +63,7 @@ class kv_record {
     validate_lengths(h);
     return h;
   }
-  // Before key or value is loaded; up to the next 16 bytes behind them.
+  // Called before key or value is loaded; includes the padding to the next 16 bytes.
   [[gnu::always_inline]] void validate_lengths(const head& h) const {
     if (h.key_bytes - 1 >= format::kv_max_key_size || h.value_bytes > format::kv_max_value_size)
         [[unlikely]]
@@ -71,7 +71,7 @@ class kv_record {
     verify_in_heap<Memory>(block_, (h.bytes() + 15) / 16 * 16);
   }
 
-  // Of the key from `skip` on, as many bytes as `to` has room for.
+  // Loads `bytes` bytes of the key from `skip` on.
   void load_key(std::size_t skip, char* to, std::size_t bytes) const {
     verify_in_heap<Memory>(block_, 8 + skip + bytes);
     Memory::load_bytes(to, block_ + 8 + skip, bytes);
@@ -81,28 +81,28 @@ class kv_record {
     load_key(0, into.data(), h.key_bytes);
   }
   void load_value(const head& h, std::string& into) const {
-    // Up to the next 16 bytes, which the block has: what ends on them is loaded without looking at
-    // single words.
+    // Loads up to the next multiple of 16 bytes, which the block has: the load of such a range need
+    // not handle single words.
     into.resize((h.value_offset() + h.value_bytes + 15) / 16 * 16 - h.value_offset());
     if (!into.empty()) Memory::load_bytes(into.data(), block_ + h.value_offset(), into.size());
     into.resize(h.value_bytes);
   }
 
-  // Whether it is the key's; its lengths are in `h` if so.
+  // Whether the record has this key. If so, `h` has its lengths.
   bool has_key(std::string_view key, head& h) const {
     if (key.size() != 8) {
       h = lengths();
       return h.key_bytes == key.size() && common_prefix(h, key, 0) == key.size();
     }
     verify_in_heap<Memory>(block_, 16);
-    std::uint64_t first_words[2];  // in one access
+    std::uint64_t first_words[2];  // one access
     Memory::load_bytes(first_words, block_, sizeof first_words);
     h = head::unpack(first_words[0]);
     if (h.key_bytes != 8 || first_words[1] != word_of(key.data(), 8)) return false;
     validate_lengths(h);
     return true;
   }
-  // How many bytes the two keys have in common from `from` on; before it they are equal.
+  // The number of bytes that both keys share from `from` on; the bytes before it are equal.
   std::size_t common_prefix(const head& h, std::string_view key, std::size_t from) const {
     char part[chunk];
     const std::size_t end = std::min<std::size_t>(h.key_bytes, key.size());
@@ -126,7 +126,8 @@ class kv_record {
     return hash_bytes(key.data(), key.size());
   }
 
-  // Overwrites the value where it is. False: that takes another room; nothing has changed.
+  // Overwrites the value in place. Returns false, with nothing changed, if it needs a block of
+  // another size.
   bool assign(const head& h, std::string_view value) const {
     const head now{h.key_bytes, static_cast<std::uint32_t>(value.size())};
     if (now.allocated_size() != h.allocated_size()) return false;
@@ -135,7 +136,7 @@ class kv_record {
     return true;
   }
 
-  // Starts loading what a lookup is going to need.
+  // Starts loading the lines that a lookup needs.
   void prefetch() const {
     __builtin_prefetch(block_);
     __builtin_prefetch(block_ + line_size);
@@ -151,7 +152,7 @@ class kv_record {
     std::memcpy(&w, from, bytes);
     return w;
   }
-  // Whole words, so that a log need not say which bytes of them count.
+  // Stores whole words, so that a log need not record which bytes are valid.
   void store_padded(std::size_t at, std::string_view bytes) const {
     const std::size_t whole = bytes.size() / 8 * 8;
     if (whole != 0) Memory::store_bytes(block_ + at, bytes.data(), whole);

@@ -1,9 +1,9 @@
 // The root of a key-value store: the hash index, which finds a record, and the radix tree, which
-// has them in order.
+// keeps the records in key order.
 //
-// Both indexes have every record, once. A lookup and an overwrite need the first one only. Zeroed
-// memory is an empty store. All members belong inside a transaction, those that change inside an
-// update; they may throw failure(errc::full). Sizes are the caller's to check.
+// Each record is in both indexes exactly once. A lookup and an overwrite in place use only the hash
+// index. Zeroed memory is an empty store. Call members in a transaction, changing members in an
+// update; they may throw failure(errc::full). The caller checks sizes.
 #pragma once
 
 #include <containers/kv_hash.h>
@@ -19,7 +19,7 @@ class kv_store {
   using pool_resident = void;
   using key_type = std::string_view;
 
-  kv_store() noexcept = default;  // for zeroed memory: leaves it as it is, an empty store
+  kv_store() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty store
   ~kv_store() noexcept(false) {
     run_destructor([&] {
       std::vector<const void*> blocks;
@@ -30,7 +30,7 @@ class kv_store {
   kv_store(const kv_store&) = delete;
   kv_store& operator=(const kv_store&) = delete;
 
-  // Of a fresh store 0; see set_version().
+  // 0 in a new store; see set_version().
   std::uint64_t version() const { return version_.load(); }
   void set_version() { version_ = format::kv_version; }
 
@@ -68,23 +68,22 @@ class kv_store {
     return true;
   }
 
-  // f(key, value) on the items with from <= key < to in key order, until it returns false; an empty
-  // `to` has no bound.
+  // Calls f(key, value) on the items with from <= key < to in key order until f returns false. An
+  // empty `to` means no bound.
   template <class F>
   void for_each(std::string_view from, std::string_view to, F&& f) const {
     std::string key, value, before;
     typename kv_radix<Memory>::walk walk(radix_, from);
     for (bool first = true; char* const block = walk.next(); first = false) {
       load_item(block, key, value);
+      // Also detects a node that two links lead to: its keys come a second time.
       if (!first && key <= before)
-        throw_corrupt_store(
-            "the ordered index is not in the order of the keys");  // a node that two lead to comes
-                                                                   // again
+        throw_corrupt_store("the ordered index is not in the order of the keys");
       if ((!to.empty() && key >= to) || !f(std::string_view(key), std::string_view(value))) return;
       std::swap(key, before);
     }
   }
-  // The item with the greatest key. False: there is none.
+  // The item with the greatest key. Returns false if there is none.
   bool last(std::string& key, std::string& value) const {
     char* const block = radix_.last();
     if (block != nullptr) load_item(block, key, value);
@@ -112,7 +111,8 @@ class kv_store {
     r.load_key(lengths, key);
     r.load_value(lengths, value);
   }
-  // The records of the ordered index have rising keys and are those that the hash index finds.
+  // Checks that the keys of the ordered index ascend and that the hash index finds each of its
+  // records.
   [[nodiscard]] result<> check_order() const {
     std::string key, before;
     std::size_t count = 0;

@@ -1,5 +1,5 @@
-// The key-value store against std::map: keys that tie in every way, values of every kind of size,
-// batches, ranges, cursors, full pools, threads, reopening, every mechanism.
+// The key-value store compared with std::map: keys with shared prefixes of all kinds, values of
+// every kind of size, batches, ranges, cursors, full pools, threads, reopening, every mechanism.
 #include <base/rng.h>
 #include <containers/test_bed.h>
 #include <stele/hash_map.h>
@@ -45,7 +45,7 @@ void expect_equal(const kv& s, const model& m) {
   ASSERT_EQ(content_of(s), m);
 }
 
-// Keys of one manner of being alike.
+// Keys that are similar in one way.
 struct manner {
   const char* name;
   std::string (*key)(base::rng& random);
@@ -93,7 +93,7 @@ std::string random_value(base::rng& r) {
 
 class kv_with_keys : public kv_in_pool, public ::testing::WithParamInterface<manner> {
  protected:
-  // One change of store and model; phases lean to putting or erasing, so that the store grows and
+  // One change of store and model. Phases favour puts or erases, so that the store grows and
   // shrinks.
   void change(kv& s, model& m, base::rng& r, bool growing) {
     const std::string key = GetParam().key(r);
@@ -146,7 +146,7 @@ TEST_P(kv_with_keys, erasing_all_gives_every_record_and_node_back) {
   std::size_t blocks = 0, bucket_blocks = 0;
   value_of(s.read([&](const kv::view&) { s.visit_blocks([&](const void*) { ++blocks; }); }));
   for (std::size_t buckets = 8; buckets < 64 * 8; buckets *= 2) ++bucket_blocks;
-  EXPECT_LE(blocks, bucket_blocks);  // buckets stay, in a block for each doubling
+  EXPECT_LE(blocks, bucket_blocks);  // buckets stay allocated, one block for each doubling
 }
 
 TEST_P(kv_with_keys, reaches_each_block_once_and_loses_none) {
@@ -205,8 +205,8 @@ TEST_F(kv_in_pool, absurd_sizes_are_refused) {
   EXPECT_EQ(s.put("", "x").error().code, errc::invalid_argument);
   EXPECT_EQ(s.put(std::string(kv::max_key_bytes + 1, 'k'), "x").error().code,
             errc::invalid_argument);
-  const std::string_view endless(
-      "x", kv::max_value_bytes + 1);  // refused before a byte of it is looked at
+  // Refused before a byte of it is read.
+  const std::string_view endless("x", kv::max_value_bytes + 1);
   EXPECT_EQ(s.put("key", endless).error().code, errc::invalid_argument);
   kv::batch b;
   b.put("good", "1");
@@ -249,7 +249,7 @@ TEST_F(kv_in_pool, an_update_reads_what_it_has_written_and_nests) {
   const auto sum = s.update([&](kv::changes& c) -> result<int> {
     c.put("n", "1");
     EXPECT_EQ(c.get("n"), "1");
-    EXPECT_TRUE(s.put("m", "2"));  // joins
+    EXPECT_TRUE(s.put("m", "2"));  // joins the transaction
     EXPECT_EQ(c.get("m"), "2");
     EXPECT_TRUE(c.erase("n"));
     EXPECT_FALSE(c.contains("n"));
@@ -301,7 +301,7 @@ TEST_F(kv_in_pool, other_pools_are_refused) {
   EXPECT_EQ(kv::open(directory_.file("missing")).error().code, errc::not_found);
 }
 
-// The store's version is the root's first word.
+// The store's version is the first word of the root.
 TEST_F(kv_in_pool, a_store_of_a_later_version_is_refused) {
   struct later {
     field<std::uint64_t> version;
@@ -375,7 +375,8 @@ TEST_F(kv_in_pool, every_mechanism_and_policy_keeps_the_content) {
     }
 }
 
-// Each thread owns the keys of one residue, so knows what it must find; the store is shared.
+// Each thread owns the keys of one residue, so it knows what it must find; all threads share the
+// store.
 TEST_F(kv_in_pool, threads_change_it_at_once) {
   constexpr std::uint64_t threads = 3;
   auto s = open();
@@ -404,7 +405,7 @@ TEST_F(kv_in_pool, threads_change_it_at_once) {
   expect_equal(s, all);
 }
 
-// A reader sees pairs that an update always changes together.
+// A reader reads pairs that an update always changes together.
 TEST_F(kv_in_pool, a_read_is_of_one_state) {
   auto s = open();
   const auto pair_of = [](kv::changes& c, std::uint64_t n) {
@@ -429,7 +430,8 @@ TEST_F(kv_in_pool, a_read_is_of_one_state) {
   stop = true;
 }
 
-// What is there all the time is met exactly once, in order, while its neighbours come and go.
+// An item that exists the whole time is visited exactly once, in order, while its neighbours are
+// inserted and erased.
 TEST_F(kv_in_pool, a_cursor_goes_on_through_changes) {
   auto s = open();
   const auto name = [](int n, char kind) { return std::to_string(100'000 + n) + kind; };
@@ -470,8 +472,8 @@ TEST_F(kv_in_pool, a_cursor_survives_the_erasure_of_what_it_stands_on) {
   expect_equal(s, {});
 }
 
-// One put touches lines of its own key only: puts of different keys in one transaction each do not
-// abort one another much.
+// A put touches only lines of its own key, so puts of different keys, one in each transaction,
+// rarely abort one another.
 TEST_F(kv_in_pool, puts_of_different_keys_hardly_conflict) {
   auto s = open();
   kv::batch some;

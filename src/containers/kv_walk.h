@@ -1,14 +1,13 @@
-// Going over the records of a key-value store in key order, along its ordered index.
+// Visits the records of a key-value store in key order, along its ordered index.
 #pragma once
 
 namespace stele::detail {
 
-// Valid until the store changes. Steps cost O(1) on the mean, entering a node the sorting of its
-// bytes.
+// Valid until the store changes. A step costs O(1) on average; entering a node sorts its bytes.
 template <class Memory>
 class kv_radix<Memory>::walk {
  public:
-  // Stands before the first record whose key is not less than `from`.
+  // Starts before the first record with a key not less than `from`.
   walk(const kv_radix& tree, std::string_view from) : tree_(tree) {
     std::size_t depth = 0;
     for (std::uint64_t ref = tree.root_.load(); ref != 0;) {
@@ -40,14 +39,14 @@ class kv_radix<Memory>::walk {
   struct level {
     const node* n;
     head h;
-    std::uint64_t own;  // to come, or 0
-    std::array<std::uint16_t, 47>
-        children;               // byte << 8 | index of the child, in order; not of a full node
-    unsigned next = 0;          // of children, or a byte
-    bool returned_any = false;  // of a full node: something of it has come
+    std::uint64_t own;  // own record still to visit, or 0
+    // byte << 8 | index of the child, sorted; unused in a full node.
+    std::array<std::uint16_t, 47> children;
+    unsigned next = 0;          // next index in `children`; in a full node the next byte
+    bool returned_any = false;  // full node: at least one entry was returned
   };
 
-  // Whether the record's key is less than `from`; their first `depth` bytes are equal.
+  // Whether the record's key is less than `from`. Their first `depth` bytes are equal.
   static bool less(const record& r, std::string_view from, std::size_t depth) {
     const auto lengths = r.lengths();
     const std::size_t end = depth + r.common_prefix(lengths, from, depth);
@@ -58,7 +57,8 @@ class kv_radix<Memory>::walk {
     return static_cast<unsigned char>(byte) < static_cast<unsigned char>(from[end]);
   }
 
-  // Each node takes a byte of the keys below it, at least, so a deeper path goes in a circle.
+  // Each node takes at least one byte of the keys below it, so a path deeper than the longest key
+  // is a cycle.
   level& enter(std::uint64_t ref) {
     if (levels_.size() > format::kv_max_key_size)
       throw_corrupt_store("the ordered index goes in a circle");
@@ -79,14 +79,14 @@ class kv_radix<Memory>::walk {
     std::sort(l.children.begin(), l.children.begin() + i);
     return l;
   }
-  // Enters a node and stands before what in it is not less than `from`. Returns the child to go on
-  // with, which `from` leads to, or 0.
+  // Enters a node and skips its entries that are less than `from`. Returns the child on the path of
+  // `from`, or 0.
   std::uint64_t enter_at(std::uint64_t ref, std::string_view from, std::size_t& depth) {
     level& l = enter(ref);
     const node_copy m = load(l.n);
     const std::size_t same = tree_.match_path(l.n, m, from, depth);
     depth += same;
-    if (depth == from.size()) return 0;  // all keys below go on behind `from`, or are it
+    if (depth == from.size()) return 0;  // all keys below have `from` as a prefix
     if (same < m.h.skip) {
       if (path_byte(l.n, m, same, depth) < static_cast<unsigned char>(from[depth]))
         levels_.pop_back();
@@ -99,7 +99,7 @@ class kv_radix<Memory>::walk {
     ++depth;
     return child == nullptr ? 0 : child->load();
   }
-  // The byte of the node's path behind `same` of it, which is byte `depth` of the keys below.
+  // The byte of the node's path after `same` bytes, which is byte `depth` of the keys below.
   unsigned path_byte(const node* n, const node_copy& m, std::size_t same, std::size_t depth) const {
     if (m.h.skip <= path_bytes) return m.path() >> 8 * same & 255;
     char byte = 0;
@@ -108,7 +108,7 @@ class kv_radix<Memory>::walk {
   }
   static void skip_to(level& l, unsigned byte) {
     if (l.h.kind == full_kind)
-      l.next = byte, l.returned_any = true;  // what is skipped may be all
+      l.next = byte, l.returned_any = true;  // all entries may have been skipped
     else
       while (l.next < l.h.count && l.children[l.next] >> 8 < static_cast<int>(byte)) ++l.next;
   }
@@ -125,7 +125,7 @@ class kv_radix<Memory>::walk {
   }
 
   const kv_radix& tree_;
-  char* first_ = nullptr;  // a record before what the levels have to come
+  char* first_ = nullptr;  // record to return before those of levels_
   std::vector<level> levels_;
 };
 

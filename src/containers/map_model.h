@@ -1,8 +1,8 @@
-// Random operations on a map against std::map: the property test that the three maps share.
+// Random operations on a map, compared with std::map: the property test that the three maps share.
 //
-// A map under test offers insert, insert_or_assign, erase, find_entry, contains, size, for_each and
-// check. Keys are drawn from a small space so that operations meet; phases lean to inserting or
-// erasing, so that the map grows and shrinks.
+// A map under test has insert, insert_or_assign, erase, find_entry, contains, size, for_each and
+// check. Keys come from a small range, so that operations often use the same key. Phases favour
+// inserts or erases, so that the map grows and shrinks.
 #pragma once
 
 #include <base/rng.h>
@@ -16,11 +16,11 @@ struct plan {
   std::uint64_t seed;
   std::size_t keys;
   std::size_t operations;
-  std::size_t batch = 1;  // operations in a transaction
+  std::size_t batch = 1;  // operations in one transaction
   std::size_t check_every = 64;
 };
 
-// How the test names keys and values; the default is for integers.
+// How the test makes keys and values; the default is for integers.
 template <class K>
 struct sample {
   static K of(std::uint64_t n) { return static_cast<K>(n); }
@@ -53,7 +53,7 @@ struct sample<basic_string<Memory>> {
   }
 };
 
-// What a stored element holds, as ordinary code has it.
+// The value of a stored element, as an ordinary type.
 template <class Stored>
 auto value_in(const Stored& s) {
   if constexpr (requires { s.load(); }) {

@@ -1,5 +1,5 @@
-// map against std::map by random operations, on ordinary memory and on pools; its invariants after
-// every few.
+// map compared with std::map by random operations, on ordinary memory and on pools; its invariants
+// after every few operations.
 #include <stele/map.h>
 #include <stele/string.h>
 
@@ -44,7 +44,7 @@ TYPED_TEST(map_on, behaves_as_a_map_of_large_values) {
   map_property_test<map>({.seed = 3, .keys = 60, .operations = 1500, .batch = 5}).run(b);
 }
 
-// Every tree of up to seven keys, from every order of insertion, loses every key in turn.
+// For every tree of up to seven keys, from every order of insertion: erases each key in turn.
 TYPED_TEST(map_on, stays_balanced_through_every_small_history) {
   bed<words<TypeParam>, TypeParam> b;
   std::vector<std::uint64_t> order = {0, 1, 2, 3, 4, 5, 6};

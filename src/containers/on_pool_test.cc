@@ -1,5 +1,4 @@
-// What containers owe to being in a pool: roll-back, full pools, threads, composition, no block
-// lost.
+// Containers in a pool: roll-back, full pools, threads, composition, no leaked block.
 #include <stele/array.h>
 #include <stele/bptree.h>
 #include <stele/hash_map.h>
@@ -104,7 +103,8 @@ TYPED_TEST(map_in_pool, a_full_pool_refuses_inserts_and_still_erases) {
   b.update([](TypeParam& m) { EXPECT_TRUE(m.empty() && m.check()); });
 }
 
-// Each thread owns the keys of one residue, so knows what it must find; the structure is shared.
+// Each thread owns the keys of one residue, so it knows what it must find; all threads share the
+// structure.
 TYPED_TEST(map_in_pool, threads_change_it_at_once) {
   constexpr std::uint64_t threads = 3;
   bed<TypeParam, pool_memory> b;
@@ -152,7 +152,7 @@ struct shelves {
   string last;
 };
 
-// An item is on exactly one shelf at a time, whoever looks.
+// At any time, for every reader, an item is on exactly one shelf.
 TEST(containers_in_a_pool, compose_in_one_transaction) {
   bed<shelves, pool_memory> b;
   b.update([](shelves& s) {

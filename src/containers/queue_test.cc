@@ -1,5 +1,5 @@
-// queue against std::deque by random operations, on ordinary memory and on pools; and that its two
-// ends keep out of each other's way.
+// queue compared with std::deque by random operations, on ordinary memory and on pools; and that a
+// push and a pop do not conflict.
 #include <stele/queue.h>
 
 #include <containers/map_model.h>
@@ -108,8 +108,8 @@ TYPED_TEST(queue_on, clear_gives_every_block_back) {
   });
 }
 
-// Runs `inner`, in a thread of its own, in the middle of an update that does `outer`. Returns how
-// often either body has run: 2 when they do not conflict.
+// Runs `inner` in another thread, in the middle of an update that runs `outer`. Returns how often
+// the two bodies ran: 2 if they do not conflict.
 template <class Outer, class Inner>
 int runs_at_once(bed<words<pool_memory>, pool_memory>& b, Outer&& outer, Inner&& inner) {
   std::atomic<int> runs = 0;

@@ -1,5 +1,5 @@
-// set and hash_set against std::set by random operations; that their items have no bytes for
-// values.
+// set and hash_set compared with std::set by random operations; and that their items have no bytes
+// for values.
 #include <stele/set.h>
 
 #include <containers/map_model.h>

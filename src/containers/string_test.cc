@@ -1,4 +1,4 @@
-// string against std::string by random operations around the bounds of its two forms.
+// string compared with std::string by random operations around the size limits of its two forms.
 #include <stele/string.h>
 
 #include <base/rng.h>

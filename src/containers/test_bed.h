@@ -1,8 +1,8 @@
-// Where a container under test lives: the same test body runs on ordinary memory and on a pool.
+// Runs the same test body on ordinary memory and on a pool.
 //
 // bed<Root, Memory> holds one zeroed Root. update() and read() run a body on it (on a pool: as one
-// transaction) and fail the test on an error. The pool's file lies in a directory that goes with
-// the bed.
+// transaction) and throw on an error. The pool's file is in a directory that is removed with the
+// bed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace stele::testing {
 
-// A fresh directory, in memory where the machine has such, removed at the end.
+// A new directory, in memory if the machine has /dev/shm, removed at the end.
 class scratch_directory {
  public:
   scratch_directory() {
@@ -41,7 +41,7 @@ class scratch_directory {
   std::filesystem::path path_;
 };
 
-// The blocks that a container reaches; fails the test when one is met twice.
+// The blocks that a container reaches. Fails the test if a block is reached twice.
 template <class Container>
 std::set<const void*> blocks_of(const Container& c) {
   std::set<const void*> blocks;

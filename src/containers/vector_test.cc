@@ -1,5 +1,5 @@
-// vector against std::vector by random operations, on ordinary memory and on pools, and what it
-// does at its edges.
+// vector compared with std::vector by random operations, on ordinary memory and on pools; and its
+// edge cases.
 #include <stele/hash_map.h>
 #include <stele/vector.h>
 

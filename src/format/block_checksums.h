@@ -1,14 +1,16 @@
-// Sums of home's blocks: damage of a pool is found. docs/format/pool.md is the page for readers.
+// Block checksums of home: they detect damage of a pool. docs/format/pool.md is the page for
+// readers.
 //
-// One word for each 512 bytes of home, counted from home_offset on, at block_checksums_offset. The
-// sum adds up what its bytes weigh: the change of a byte changes it by the difference, whatever the
-// rest of the block is. So commits of different threads may change one block, and recovery can tell
-// from the logs what the sum is to be. Blocks that the sums themselves lie in have none. Only
-// chunks in use, the chunk table and the home header count.
+// There is one checksum word for each 512 bytes of home, counted from home_offset on, at
+// block_checksums_offset. A block checksum is a sum of terms, one for each byte: a change of a byte
+// adds the difference of its terms, whatever the rest of the block is. So commits of different
+// threads may change one block, and recovery can compute the checksum from the logs. Blocks that
+// hold block checksums have none. Only chunks in use, the chunk table and the home header are
+// checked.
 //
-// The weights of a word are odd, so one changed bit always shows; each byte weighs once as it
-// stands and once mirrored, so the top bits of two words do not cancel. Damage of more bits goes
-// unseen with probability 2^-64. Not cryptographic.
+// The multipliers of a word are odd, so one changed bit always shows. Each word counts once as it
+// is and once byte-reversed, so changes of the top bits of two words do not cancel. Other damage
+// goes unnoticed with probability 2^-64. Not cryptographic.
 #pragma once
 
 #include <base/checksum.h>
@@ -24,22 +26,20 @@ namespace stele::format {
 inline constexpr std::size_t checksum_block_size = 512;
 inline constexpr std::size_t checksum_block_words = checksum_block_size / 8;
 
-// What the word at block_checksum_state_offset says of the sums.
+// State of the block checksums, in the word at block_checksum_state_offset.
 enum class block_checksum_state : std::uint64_t {
-  legacy = 0,    // those of an earlier program (compute_legacy_block_checksum); also of a pool that
-                 // was never opened
-  none = 1,      // they do not count
-  valid = 2,     // the sum of a block in use is that of its content, once the records above the
-                 // watermark are counted in
-  updating = 3,  // the same, but for the blocks that these records name
+  legacy = 0,    // checksums of an earlier program (compute_legacy_block_checksum), or never opened
+  none = 1,      // no block checksum counts
+  valid = 2,     // after adding the deltas above the watermark, each block in use has its checksum
+  updating = 3,  // as valid, except for the blocks that records above the watermark name
 };
 inline constexpr std::uint64_t last_block_checksum_state = 3;
 
-// Stored in place of a sum: the block was never stored to, it is zero; nothing is said of the
-// block.
+// Stored in place of a checksum. Never written: the block is zero. Unknown: the block is not
+// checked.
 inline constexpr std::uint64_t block_checksum_never_written = 0, block_checksum_unknown = 1;
 
-// Words of sums for a home of so many bytes.
+// Number of checksum words for a home of this size.
 constexpr std::uint64_t block_checksum_count(std::uint64_t home_bytes) noexcept {
   return (home_bytes + checksum_block_size - 1) / checksum_block_size;
 }
@@ -54,7 +54,7 @@ inline constexpr std::array<checksum_multipliers, checksum_block_words> word_mul
   return all;
 }();
 
-// What a word adds to its block's sum, by its offset in the pool: what its bytes add.
+// The term that a word at this pool offset adds to its block checksum: the sum of its bytes' terms.
 constexpr std::uint64_t checksum_term(std::uint64_t word, std::uint64_t offset) noexcept {
   const checksum_multipliers& w = word_multipliers[offset / 8 % checksum_block_words];
   return word * w.plain + __builtin_bswap64(word) * w.mirrored;
@@ -63,7 +63,7 @@ constexpr std::uint64_t zero_block_checksum(std::uint64_t id, std::uint64_t offs
   return base::mix(base::mix(id) ^ offset);
 }
 
-// Commits may be storing to the block, word by word. Aligned to 8 bytes.
+// `block` is 8-aligned. Commits may store words to it at the same time.
 inline std::uint64_t compute_block_checksum(const std::byte* block, std::uint64_t id,
                                             std::uint64_t offset) noexcept {
   std::uint64_t sum = zero_block_checksum(id, offset);
@@ -73,8 +73,8 @@ inline std::uint64_t compute_block_checksum(const std::byte* block, std::uint64_
   return sum;
 }
 
-// Of block_checksum_state::legacy: 0 says nothing of the block. Four sums beside each other, each a
-// bijection of what it has summed up.
+// For block_checksum_state::legacy; there 0 means that the block is not checked. Four parallel
+// checksums, each a bijection of what it has added up.
 inline std::uint64_t compute_legacy_block_checksum(const std::byte* block, std::uint64_t id,
                                                    std::uint64_t offset) noexcept {
   base::checksum parts[4] = {base::checksum(id), base::checksum(id), base::checksum(id),

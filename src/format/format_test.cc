@@ -27,7 +27,7 @@ TEST(guarded, a_value_comes_back_and_every_single_flipped_bit_is_refused) {
   }
 }
 
-// 15 bits of hash tell places and pools apart but for one in 32,768.
+// 15 bits of hash detect a wrong place or pool except in one case of 32,768.
 TEST(guarded, a_word_of_another_place_or_pool_is_refused) {
   base::rng random(2);
   int accepted = 0;
@@ -139,14 +139,14 @@ TEST(log_line, payload_and_header_come_back_in_both_senses) {
     }
 }
 
-// Any mixture of a line of this lap with the lap before (or with zeroes, at first) is seen.
+// Any mixture of a line of this lap with the previous lap (or zeroes, in the first lap) is torn.
 TEST(log_line, every_torn_mixture_is_seen_in_both_senses) {
   base::rng random(5);
   for (const bool sense : {false, true}) {
     log_line fresh = random_line(random), old = random_line(random);
     seal(fresh, random_header(random), sense);
     seal(old, random_header(random), !sense);
-    if (sense) old = log_line{};  // the first lap finds zeroes
+    if (sense) old = log_line{};  // in the first lap the ring has zeroes
     for (unsigned written = 0; written < 255; ++written) {
       log_line torn = old;
       for (unsigned w = 0; w < 8; ++w)
@@ -210,7 +210,7 @@ TEST(log_chunk, heads_come_back) {
   }
 }
 
-// A block under another generation, or at another place, or with any bit changed, is none.
+// A CRC does not match under another generation, at another place, or with any bit changed.
 TEST(log_chunk, a_block_is_one_only_where_and_when_it_was_written) {
   std::uint64_t block[] = {5, block_preamble::pack_link(0x1C40, 1), std::uint64_t{5} << 32,
                            entry_header{0x120B0, false, 1}.pack(), 7};
@@ -219,7 +219,7 @@ TEST(log_chunk, a_block_is_one_only_where_and_when_it_was_written) {
   EXPECT_NE(block_crc(block_crc_seed(1, 0x1C80, 3), block), crc);
   EXPECT_NE(block_crc(block_crc_seed(2, 0x1C40, 3), block), crc);
   for (unsigned bit = 0; bit < 5 * 64; ++bit) {
-    if (bit / 64 == 2 && bit % 64 < 32) continue;  // the CRC's own place
+    if (bit / 64 == 2 && bit % 64 < 32) continue;  // the bits of the CRC itself
     block[bit / 64] ^= std::uint64_t{1} << bit % 64;
     EXPECT_NE(block_crc(block_crc_seed(1, 0x1C40, 3), block), crc) << bit;
     block[bit / 64] ^= std::uint64_t{1} << bit % 64;

@@ -1,8 +1,8 @@
-// A guarded word: 48 bits of value and 16 bits of check, stored as one 8-byte unit, so it never
-// tears. The check is the value's parity, which any odd number of changed value bits contradicts,
-// and 15 bits of a hash seeded with the pool's id and the word's offset: other changes, and a word
-// copied from elsewhere, pass with probability 2^-15. Value 0 is stored as 0, so zeroed memory is
-// valid.
+// A guarded word: 48 bits of value and 16 check bits in one aligned 8-byte word, so it never tears.
+// The check bits are the parity of the value and 15 bits of a hash seeded with the pool's id and
+// the word's offset. The parity detects any odd number of changed value bits. Other changes, and a
+// word copied from elsewhere, pass with probability 2^-15. Value 0 is stored as 0, so zeroed memory
+// is valid.
 #pragma once
 
 #include <base/rng.h>
@@ -14,9 +14,9 @@
 namespace stele::format {
 
 inline constexpr std::uint64_t guarded_limit = std::uint64_t{1} << 48;
-// TxIDs and epochs are kept in guarded words and only grow. One from here on is damage: at a
-// hundred million a second it is two weeks off, and what still fits the word must not be one away
-// from what does not.
+// TxIDs and epochs are stored in guarded words and only grow. A value at or above this limit is
+// damage: at a hundred million a second, a pool reaches it after two weeks. The limit is half of
+// what fits the word, so that no accepted value is one below a value that does not fit.
 inline constexpr std::uint64_t txid_limit = std::uint64_t{1} << 47;
 
 constexpr std::uint64_t guard(std::uint64_t value, std::uint64_t pool_id,
@@ -27,7 +27,7 @@ constexpr std::uint64_t guard(std::uint64_t value, std::uint64_t pool_id,
   return value | parity << 48 | hash << 49;
 }
 
-// The value, or nothing when the check fails.
+// The value, or nullopt if the check bits do not match.
 constexpr std::optional<std::uint64_t> unguard(std::uint64_t word, std::uint64_t pool_id,
                                                std::uint64_t offset) noexcept {
   const std::uint64_t value = word & (guarded_limit - 1);

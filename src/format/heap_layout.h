@@ -1,11 +1,11 @@
 // Heap metadata on media. docs/format/heap.md is the page for readers.
 //
-// The heap is an array of chunks. The chunk table has one guarded word a chunk: free (0), the slab
-// of a size class, the head of an extent with its length, or the tail of one; in a pool that has
-// grown, also the head of those that hold the table itself. A slab begins with one state byte a
-// block, padded to a line; the blocks follow. A block's or chunk's state is changed only by the
-// transaction that reserved it, so neighbouring bytes need no common lock, and a redo log may
-// replay single bytes.
+// The heap is an array of chunks. The chunk table has one guarded word for each chunk: free (0), a
+// slab of a size class, the head of an extent with its length, or the tail of an extent; in a pool
+// that has grown, also the head of the run that holds the table itself. A slab begins with one
+// state byte for each block, padded to a line; the blocks follow. Only the transaction that
+// reserved a block or chunk changes its state, so neighbouring bytes need no common lock, and a
+// redo log may replay single bytes.
 #pragma once
 
 #include <format/guarded.h>
@@ -22,15 +22,15 @@ constexpr bool is_run_head(chunk_kind k) noexcept {
 
 struct chunk_descriptor {
   chunk_kind kind = chunk_kind::free;
-  std::uint8_t size_class = 0;  // small
-  std::uint32_t length = 0;     // extent, table: chunks, the head counted
+  std::uint8_t size_class = 0;  // of a slab
+  std::uint32_t length = 0;     // extent, table: number of chunks, including the head
 
   constexpr std::uint64_t pack() const noexcept {
     return static_cast<std::uint64_t>(kind) | std::uint64_t{size_class} << 8 |
            std::uint64_t{length} << 16;
   }
-  // Of a free chunk in a marked pool (pool_layout.h): not 0, so that a zeroed table is not an empty
-  // one.
+  // A free chunk in a pool with magic words (pool_layout.h): not 0, so that a zeroed table is
+  // noticed.
   static constexpr chunk_descriptor nonzero_free() noexcept { return {chunk_kind::free, 0xF5, 0}; }
 
   static constexpr chunk_descriptor unpack(std::uint64_t value) noexcept {
@@ -39,11 +39,11 @@ struct chunk_descriptor {
   }
 };
 
-// Two values with many bits between them: a flipped bit is neither.
+// These values differ in many bits: a flipped bit gives neither of them.
 inline constexpr std::uint8_t block_free = 0x00;
 inline constexpr std::uint8_t block_used = 0xA5;
 
-// Sizes of small blocks: multiples of 16 up to 128, then eight steps a doubling.
+// Sizes of small blocks: multiples of 16 up to 128, then eight steps for each doubling.
 inline constexpr unsigned size_class_count = 64;
 
 constexpr std::size_t class_size(unsigned c) noexcept {
@@ -66,7 +66,7 @@ static_assert(class_size(size_class_for(256)) == 256 && class_size(size_class_fo
 static_assert(class_size(size_class_count - 1) == 16384 &&
               size_class_for(16384) == size_class_count - 1);
 
-// Blocks of a slab, and where the first one starts.
+// Number of blocks of a slab, and where the first one starts.
 struct slab_layout {
   std::uint32_t capacity;
   std::uint32_t first;  // bytes from the chunk's start
@@ -78,7 +78,7 @@ constexpr slab_layout slab_layout_of(std::size_t chunk_size, std::size_t block_s
   return {static_cast<std::uint32_t>(capacity), static_cast<std::uint32_t>(states(capacity))};
 }
 
-// Larger requests take whole chunks.
+// Requests for more bytes take whole chunks.
 constexpr std::size_t max_slab_block_size(std::size_t chunk_size) noexcept {
   return chunk_size / 4;
 }

@@ -1,9 +1,9 @@
 // The key-value store on media: records, hash buckets and radix nodes. docs/format/kv.md is the
 // page for readers.
 //
-// A reference is a signed distance in units of 8 bytes from the first byte of the structure that
-// holds it, in 44 bits; 0 is none. So a word that refers to a block has 20 bits to say more: a tag
-// of the key's hash, or what the block is.
+// A reference is a signed distance from the first byte of the structure that holds it, in units of
+// 8 bytes and in 44 bits; 0 is null. The other 20 bits of its word hold a tag of the key's hash, or
+// the kind of block.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline char* kv_decode_reference(const void* base, std::uint64_t word) noexcept 
   return reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(base) + distance);
 }
 
-// A record: this head, the key, padded to 8 bytes, the value, padded likewise; the padding is zero.
+// A record: this header, the key padded to 8 bytes, the value padded likewise. The padding is zero.
 inline constexpr std::uint32_t kv_max_key_size = 1u << 16, kv_max_value_size = 1u << 30;
 
 struct kv_record_header {
@@ -42,8 +42,8 @@ struct kv_record_header {
   static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
   std::size_t value_offset() const noexcept { return 8 + padded(key_bytes); }
   std::size_t bytes() const noexcept { return value_offset() + padded(value_bytes); }
-  // Of the record's block: what the heap would round to anyway, and beyond a page no more than
-  // whole ones. A record whose lengths change within the same room stays where it is.
+  // Size of the record's block: rounded as the heap would round it, and beyond 32 KiB to whole
+  // pages. A record whose lengths change within this size stays where it is.
   std::size_t allocated_size() const noexcept {
     const std::size_t n = bytes();
     const std::size_t step = n <= 128 ? 16 : std::min<std::size_t>(std::bit_floor(n - 1) / 8, 4096);
@@ -51,22 +51,22 @@ struct kv_record_header {
   }
 };
 
-// A hash bucket: 7 slots of tag << 44 | reference to a record (0: free), then the link.
+// A hash bucket: 7 slots of tag << 44 | reference to a record (0: free), then the link word.
 inline constexpr unsigned kv_bucket_slots = 7;
 inline constexpr std::size_t kv_bucket_bytes = 64;
-inline constexpr std::uint64_t kv_bucket_split_bit =
-    std::uint64_t{1} << 63;  // of the link; its reference is the next bucket of the chain
+// In the link word. The reference of the link is to the next bucket of the chain.
+inline constexpr std::uint64_t kv_bucket_split_bit = std::uint64_t{1} << 63;
 inline constexpr std::size_t kv_first_buckets = 8;
 inline constexpr std::size_t kv_segments = 40;
 
-// A radix node: head, the first 8 bytes of its path, the record whose key ends here; then a byte
-// for each child, 8 in a word, then the children; or 256 children by byte. A reference with this
-// bit set is to a record.
+// A radix node: header, the first 8 bytes of its path, and the record whose key ends here. Then a
+// byte for each child, 8 in a word, and the children; or 256 children indexed by byte. A reference
+// with this bit set is to a record.
 inline constexpr std::uint64_t kv_record_bit = std::uint64_t{1} << kv_reference_bits;
 
 struct kv_node_kind {
-  unsigned children;    // that it has room for
-  unsigned byte_words;  // before them
+  unsigned children;    // capacity
+  unsigned byte_words;  // words of child bytes, before the children
   constexpr std::size_t bytes() const noexcept {
     return 24 + 8 * std::size_t{byte_words} + 8 * std::size_t{children};
   }
@@ -77,7 +77,7 @@ static_assert(kv_node_kinds[0].bytes() == 64 && kv_node_kinds[1].bytes() == 192 
 
 struct kv_node_header {
   std::uint8_t kind = 0;
-  std::uint16_t count = 0;  // of children
+  std::uint16_t count = 0;  // number of children
   std::uint32_t skip = 0;   // bytes of the path
 
   std::uint64_t pack() const noexcept {

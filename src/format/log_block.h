@@ -1,14 +1,14 @@
-// A record of the block log: a data block and a metadata block of 8 bytes each, four records a
-// line. docs/format/blocks.md is the page with a worked example. Source: Lu, Shu and Sun, "Blurred
+// A record of the block log: a data block and a metadata block of 8 bytes each, four records to a
+// line. docs/format/blocks.md is the page, with a worked example. Source: Lu, Shu and Sun, "Blurred
 // Persistence" (2016), section 4.2.1, figures 7 and 8.
 //
-// Both blocks hold the torn bit of the ring's present lap, so that one which a crash (or an abort:
-// a hole) kept from media is told apart by itself. The data block's own bit 63 moves to the
-// metadata block (the tail bit).
+// Both blocks hold the torn bit of the ring's current lap. So a block that did not reach media,
+// because of a crash or an abort (a hole), is recognised by itself. The data block's own bit 63
+// moves to the metadata block (the tail bit).
 //
-// Beyond the paper: addresses are pool offsets; a commit record's unused address holds a checksum;
-// two of the four reserved bits mark records whose payload is elsewhere (spilled), a third what a
-// block of home weighed.
+// Departures from the paper: addresses are pool offsets; a commit record's unused address field
+// holds a checksum; of the four reserved bits, two mark spill records and a third marks checksum
+// deltas.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +25,20 @@ struct log_block {
 static_assert(sizeof(log_block) == 16);
 
 enum class block_kind : std::uint8_t {
-  data,            // a word for `address`; mask 0: filler up to the end of a line
+  data,            // a word for `address`; mask 0: filler up to the end of the line
   commit,          // data is the TxID, address a checksum of the transaction's records
   abort,           // data is the back pointer: the line after the last commit record
   spill,           // the transaction's payload is `data` words of runs at `address`
   spill_checksum,  // follows a spill record: data is the checksum of that payload
-  checksum_delta,  // data is what the transaction's words in the block of home at `address` weighed
-                   // before (block_checksums.h)
+  // data is the sum of the old terms of the transaction's words in the block of home at `address`
+  // (block_checksums.h)
+  checksum_delta,
 };
 
-// A record, unpacked.
+// An unpacked record.
 struct block_record {
   block_kind kind = block_kind::data;
-  std::uint8_t mask = 0;  // data: bytes of the word that count
+  std::uint8_t mask = 0;  // data records: which bytes of the word count
   std::uint64_t data = 0;
   std::uint64_t address = 0;  // 48 bits
 };
@@ -45,7 +46,7 @@ struct block_record {
 inline constexpr std::uint64_t address_mask = (std::uint64_t{1} << 48) - 1;
 
 // Bits of the metadata block: 0 torn, 1 tail, 2-9 mask, 10 FLG_DC (1: commit or abort), 11 FLG_CA
-// (1: commit), 12 spill, 13 spill checksum, 14 weight, 15 zero, 16-63 address.
+// (1: commit), 12 spill, 13 spill checksum, 14 checksum delta, 15 zero, 16-63 address.
 constexpr std::uint64_t flags_of(block_kind k) noexcept {
   switch (k) {
     case block_kind::data:
@@ -71,17 +72,17 @@ constexpr log_block pack(const block_record& r, bool sense) noexcept {
                                                    r.address << 16};
 }
 
-// Whether both blocks were written in the lap of this sense.
+// Whether both blocks were written in the lap with this sense.
 constexpr bool is_untorn(const log_block& b, bool sense) noexcept {
   return (b.data >> 63 != 0) == sense && (b.metadata & 1) == std::uint64_t{sense};
 }
 
-// The word that a written data block holds, its own top bit back.
+// The word in an untorn data block, with its own top bit restored.
 constexpr std::uint64_t word_of(const log_block& b) noexcept {
   return (b.data & ~(std::uint64_t{1} << 63)) | (b.metadata >> 1 & 1) << 63;
 }
 
-// False: flags that no record has.
+// False: no record has these flags.
 constexpr bool unpack(const log_block& b, block_record& r) noexcept {
   const std::uint64_t flags = b.metadata & 0xFC00;
   for (const block_kind k :

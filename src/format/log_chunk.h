@@ -1,10 +1,11 @@
-// What is on media in a log-structured pool: chunks, transaction blocks, log entries.
+// The media format of a log-structured pool: chunks, transaction blocks, log entries.
 // docs/format/log-structured.md is the page for readers. After Hu, Ren, Badam, Shu and Moscibroda,
 // "Log-Structured Non-Volatile Main Memory" (2017), sections 3.4 and 4.2.
 //
-// The file is a header and an array of chunks of equal size; home is nowhere. A chunk begins with
-// one line of header; blocks follow, each on a line. A block is a preamble and entries; an entry is
-// one word and the data that it maps. All sizes are in words of 8 bytes unless they say otherwise.
+// The file is a header and an array of chunks of equal size; home has no place in it. A chunk
+// begins with one header line. Blocks follow, each aligned to a line. A block is a preamble and
+// entries; an entry is one word and the data that it maps. Sizes are in words of 8 bytes unless
+// stated otherwise.
 #pragma once
 
 #include <base/rng.h>
@@ -20,22 +21,25 @@ namespace stele::format {
 
 enum class log_type : std::uint8_t {
   none = 0,
-  update = 1,        // stores to memory that was there
+  update = 1,        // stores to memory that was allocated before
   allocation = 2,    // stores to memory that the transaction allocated
   deallocation = 3,  // tombstones
-  moved = 4,         // what cleaning kept of other chunks
-  mapping = 5,       // where everything is: written at close, used at the next open
+  moved = 4,         // live entries that cleaning moved out of other chunks
+  mapping = 5,       // the home map: written at close, read at the next open
 };
 
 struct chunk_header {
-  std::uint64_t generation;  // of this chunk's content; counts up each time the chunk is taken
-  std::uint64_t owner;       // log_type in the low byte, the lane (thread's log) above it
-  std::uint64_t checksum;    // of the two, seeded with pool and place; 0: the chunk is free
-  std::uint64_t previous;  // guarded: the chunk before this one in its log, its number + 1; 0: none
-  std::uint64_t next;      // guarded: the chunk after it
-  std::uint64_t end;       // guarded, stored with next, or when cleaning frees what its blocks are
-                           // copies of: words of it that have blocks, at least; 0: nothing is known
-  std::uint64_t first;     // guarded: the version of its first block; 0: nothing is known
+  // Of this chunk's content; incremented each time the chunk is allocated.
+  std::uint64_t generation;
+  std::uint64_t owner;  // log_type in the low byte, the lane above it
+  // Of generation and owner, seeded with pool id and place; 0: the chunk is free.
+  std::uint64_t checksum;
+  std::uint64_t previous;  // guarded: number + 1 of the chunk before this one in its log; 0: none
+  std::uint64_t next;      // guarded: number + 1 of the chunk after it; 0: none
+  // Guarded: blocks fill the chunk at least up to this word; 0: not known. Stored with next, and in
+  // a moved chunk also before cleaning frees the chunks that its copies come from.
+  std::uint64_t end;
+  std::uint64_t first;  // guarded: the version of its first block; 0: not known
   std::uint64_t reserved;
 
   log_type type() const noexcept { return static_cast<log_type>(owner & 0xFF); }
@@ -47,13 +51,13 @@ struct chunk_header {
 static_assert(sizeof(chunk_header) == 64 && std::is_trivially_copyable_v<chunk_header>);
 static_assert(offsetof(chunk_header, checksum) == 16 && offsetof(chunk_header, previous) == 24 &&
               offsetof(chunk_header, next) == 32);
-// 0 in a chunk that has been freed, so that whatever part of its next header a crash leaves, these
-// are not the old one's.
+// Zeroed when a chunk is freed. A crash may leave any part of the chunk's next header; these words
+// are then not the old header's.
 inline constexpr std::size_t zeroed_when_freed[] = {
     offsetof(chunk_header, checksum), offsetof(chunk_header, end), offsetof(chunk_header, first)};
 inline constexpr std::uint32_t chunk_header_words = sizeof(chunk_header) / 8;
 
-// Never 0. `offset`: of the chunk in the pool.
+// Never 0. `offset` is that of the chunk in the pool.
 constexpr std::uint64_t chunk_checksum(const chunk_header& h, std::uint64_t pool_id,
                                        std::uint64_t offset) noexcept {
   return base::mix(base::mix(base::mix(h.generation ^ pool_id) ^ h.owner) ^ offset) | 1;
@@ -77,10 +81,11 @@ constexpr chunk_header chunk_header_of(std::uint64_t generation, log_type type, 
 // Three words before a block's entries.
 struct block_preamble {
   std::uint64_t version;  // the TxID; 0: no block
-  std::uint64_t
-      ring;  // pool offset of the transaction's next block (48 bits), entries in this one (16 bits)
-  std::uint64_t check;  // CRC-32C of version, ring, words and entries (low half), words of the
-                        // block with the preamble (high half)
+  // Pool offset of the transaction's next block (48 bits), number of entries in this one (16 bits).
+  std::uint64_t ring;
+  // Low half: CRC-32C of version, ring, words and entries. High half: words of the block with
+  // preamble.
+  std::uint64_t check;
 
   static constexpr std::uint64_t pack_link(std::uint64_t peer, std::uint32_t entries) noexcept {
     return peer | std::uint64_t{entries} << 48;
@@ -94,13 +99,13 @@ static_assert(sizeof(block_preamble) == 24);
 inline constexpr std::uint32_t preamble_words = sizeof(block_preamble) / 8;
 inline constexpr std::uint32_t max_block_entries = 0xFFFF;
 
-// What a block's CRC begins with: a block that is right elsewhere, or was right before its chunk
-// was used again, is not here.
+// The seed of a block's CRC. A block at another place, or from before its chunk was reused, does
+// not match it.
 constexpr std::uint32_t block_crc_seed(std::uint64_t pool_id, std::uint64_t offset,
                                        std::uint64_t generation) noexcept {
   return static_cast<std::uint32_t>(base::mix(base::mix(pool_id ^ generation) ^ offset) >> 32);
 }
-// `block`: preamble and entries; its check word counts with its high half only.
+// `block` is preamble and entries; of its check word only the high half is included.
 inline std::uint32_t block_crc(std::uint32_t seed, std::span<const std::uint64_t> block) noexcept {
   const std::uint64_t front[3] = {block[0], block[1], block[2] >> 32};
   return media::crc32c(media::crc32c(seed, front, 3), block.data() + preamble_words,
@@ -124,10 +129,11 @@ struct entry_header {
   constexpr std::uint32_t data_words() const noexcept { return tombstone ? 0 : words; }
 };
 inline constexpr std::uint32_t max_entry_words = 0xFFFF;
-// Mapping and stale words are kept by regions of home; no tombstone reaches over the end of one.
+// The home map and its stale counts are kept for each region of home. A tombstone lies in one
+// region.
 inline constexpr std::uint32_t region_words = 4096 / 8;
 
-// Blocks begin on lines.
+// Blocks are aligned to lines.
 constexpr std::uint32_t padded_block_words(std::uint32_t words) noexcept {
   return (words + 7) / 8 * 8;
 }

@@ -1,10 +1,10 @@
-// A line of the torn-bit log: 64 bytes, seven payload words and a header word. docs/format/log.md
+// A line of the torn-bit log: 64 bytes, a header word and seven payload words. docs/format/log.md
 // is the page.
 //
-// Bit 63 of each of the eight words is the torn bit: it holds the sense of the ring's present lap,
-// so a word that a crash kept from media is told apart by itself, without an order among the words
-// (Volos, Tack and Swift, "Mnemosyne: Lightweight Persistent Memory", 2011, section 4.4). The
-// payload words' own top bits move to the header word.
+// Bit 63 of each of the eight words is the torn bit: it holds the sense of the ring's current lap.
+// So a word that did not reach media before a crash is recognised by itself, without an order among
+// the words (Volos, Tack and Swift, "Mnemosyne: Lightweight Persistent Memory", 2011, section 4.4).
+// The top bits of the payload words move to the header word.
 #pragma once
 
 #include <array>
@@ -16,14 +16,12 @@ inline constexpr unsigned payload_words = 7;
 inline constexpr std::uint64_t torn_bit = std::uint64_t{1} << 63;
 
 enum class record_kind : std::uint8_t {
-  none = 0,     // never written
-  redo = 1,     // new values of a committed transaction
-  undo = 2,     // old values of a transaction that is changing home
-  spilled = 3,  // like the other kinds, but the payload is in an extent: offset, words, checksum
-  redo_dependent = 4,  // redo, and a word more before the runs: the TxID of the ordered commit that
-                       // must not be missing before it
-  redo_with_epoch = 5,  // redo and undo of pools with checksums over home, and a word more: the
-                        // epoch of those (parity_block.h)
+  none = 0,             // never written
+  redo = 1,             // new values of a committed transaction
+  undo = 2,             // old values of a transaction that is changing home
+  spilled = 3,          // like the others, but the payload is in an extent: offset, words, checksum
+  redo_dependent = 4,   // redo; prefix word: TxID of the ordered commit that must precede it
+  redo_with_epoch = 5,  // redo and undo of pools with parity blocks; prefix word: epoch
   undo_with_epoch = 6,
 };
 inline constexpr record_kind last_record_kind = record_kind::undo_with_epoch;
@@ -31,15 +29,15 @@ constexpr bool has_prefix_word(record_kind k) noexcept {
   return k >= record_kind::redo_dependent;
 }
 
-// The header word, torn bit and displaced top bits left out.
+// The header word without the torn bit and the displaced top bits.
 struct line_header {
   std::uint8_t words = 0;  // payload words in use, 1..7
   bool first = false;      // first line of a record
   bool last = false;       // last line of a record
-  std::uint32_t checksum =
-      0;  // last line: over the record's payload, seeded with pool id and position; else 0
+  // In the last line: checksum of the record's payload, seeded with pool id and position; else 0.
+  std::uint32_t checksum = 0;
   record_kind kind = record_kind::none;
-  record_kind spilled_kind = record_kind::none;  // what a spilled record holds
+  record_kind spilled_kind = record_kind::none;  // the kind of a spilled record's payload
 
   constexpr std::uint64_t pack() const noexcept {
     return std::uint64_t{words} << 7 | std::uint64_t{first} << 10 | std::uint64_t{last} << 11 |
@@ -60,7 +58,7 @@ struct alignas(64) log_line {
   std::array<std::uint64_t, 8> words;
 };
 
-// Sets header and torn bits; payload words are in words[1..7].
+// Packs the header and sets the torn bits; the payload words are in words[1..7].
 constexpr void seal(log_line& line, line_header header, bool sense) noexcept {
   const std::uint64_t torn = sense ? torn_bit : 0;
   std::uint64_t head = header.pack();
@@ -72,7 +70,7 @@ constexpr void seal(log_line& line, line_header header, bool sense) noexcept {
   line.words[0] = head | torn;
 }
 
-// True when every word of the line was written in the lap of this sense.
+// True if every word of the line was written in the lap with this sense.
 constexpr bool is_untorn(const log_line& line, bool sense) noexcept {
   std::uint64_t all = torn_bit, any = 0;
 #pragma GCC unroll 8
@@ -80,17 +78,18 @@ constexpr bool is_untorn(const log_line& line, bool sense) noexcept {
   return sense ? (all & torn_bit) != 0 : (any & torn_bit) == 0;
 }
 
-// Payload word i (1..7) with its own top bit back.
+// Payload word i (1..7) with its own top bit restored.
 constexpr std::uint64_t payload(const log_line& line, unsigned i) noexcept {
   return (line.words[i] & ~torn_bit) | (line.words[0] >> (i - 1) & 1) << 63;
 }
 
-// A run in a record: `count` words (1..2047) for home from `offset` on; a mask other than 0xFF goes
-// with one word. With offset and mask 0 it is no run: `count` words follow that say what the words
-// of each stretch of the runs in one block weighed before (block_checksums.h).
+// The head of a run in a record: `count` words (1..2047) for home from `offset` on. With a mask
+// other than 0xFF, count is 1. Offset and mask 0: not a run but `count` checksum deltas. Each is,
+// for one stretch of run words in one block, the sum of the terms of the old words
+// (block_checksums.h).
 struct run_header {
   std::uint64_t offset;  // pool-relative, a multiple of 8
-  std::uint8_t mask;     // bytes of the word that count
+  std::uint8_t mask;     // which bytes of the word count
   std::uint32_t count;
 
   constexpr std::uint64_t pack() const noexcept {

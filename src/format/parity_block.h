@@ -1,12 +1,12 @@
-// Checksums over home: matrices of 7 x 7 lines, each with two blocks of checksums.
+// Parity blocks over home: home is cut into matrices of 7 x 7 lines, each with two parity blocks.
 // docs/format/parity.md is the page for readers.
 //
-// Home is cut into matrices of 49 lines in a row; a column is seven lines in a row, a row one line
-// of each column, so a line's place follows from its address. A block holds a checksum of each
-// line, the sum of each column and the sum of each row; it speaks for all 49 lines as they were at
-// its epoch. Of a matrix's two blocks the whole one with the later epoch counts. Source: Wu, Ren
-// and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), section
-// III-C; checksums of lines, epochs and the second block are ours.
+// A matrix is 49 consecutive lines. A column is seven consecutive lines; a row is one line of each
+// column. So a line's place follows from its address. A parity block holds a checksum of each line,
+// the sum of each column and the sum of each row, of all 49 lines as they were at its epoch. Of a
+// matrix's two blocks, the valid one with the later epoch counts. Source: Wu, Ren and Li,
+// "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), section III-C.
+// Line checksums, epochs and the second block are additions of ours.
 #pragma once
 
 #include <format/log_line.h>
@@ -23,12 +23,12 @@ using detail::line_size;
 
 inline constexpr unsigned matrix_side = 7;
 inline constexpr unsigned matrix_lines = matrix_side * matrix_side;
-inline constexpr std::uint64_t full_matrix_mask =
-    (std::uint64_t{1} << matrix_lines) - 1;   // a bit a line
+// A bit for each line.
+inline constexpr std::uint64_t full_matrix_mask = (std::uint64_t{1} << matrix_lines) - 1;
 inline constexpr unsigned parity_blocks = 2;  // of each matrix
 
-inline constexpr std::uint64_t first_column_mask =
-    (std::uint64_t{1} << matrix_side) - 1;  // of the first one
+// The lines of column 0.
+inline constexpr std::uint64_t first_column_mask = (std::uint64_t{1} << matrix_side) - 1;
 
 constexpr unsigned column_of(unsigned line) noexcept {
   return line / matrix_side;
@@ -46,26 +46,27 @@ static_assert(sizeof(line_words) == line_size);
 enum class parity_kind : std::uint64_t {
   none = 0,  // never written
   active = 1,
-  ended = 2,  // nothing is covered from its epoch on; sums and line checksums do not count
+  // From its epoch on nothing is covered; column and row sums and line checksums do not count.
+  ended = 2,
 };
 
 struct alignas(line_size) parity_block {
-  std::uint64_t checksum;  // over the rest (ended: over the rest of the first line), seeded with
-                           // pool id and place
+  // Over the rest (ended: the rest of the first line), seeded with pool id and place.
+  std::uint64_t checksum;
   std::uint64_t epoch;
   parity_kind kind;
   std::uint64_t skipped;                              // a bit for each line that was not flushed
   std::array<std::uint32_t, matrix_lines> lines;      // checksums
   std::array<std::uint32_t, 7> reserved;              // zero
   std::array<line_words, matrix_side> columns, rows;  // sums, word by word, modulo 2^64
-  std::array<line_words, matrix_side> odd_columns,
-      odd_rows;  // of the lines in odd rows, in odd columns; pools with halves only
+  // Sums of the lines in odd rows, and in odd columns; only in pools with halves.
+  std::array<line_words, matrix_side> odd_columns, odd_rows;
 };
 static_assert(sizeof(parity_block) == 32 * line_size &&
               offsetof(parity_block, columns) == 4 * line_size);
 
-// As kept on media, bytes: of a pool whose sums are of whole rows and columns, or of the odd half
-// of each as well.
+// Bytes on media of a block with sums of whole rows and columns, and of one that also has the sums
+// of their odd halves.
 inline constexpr std::uint32_t plain_block_size = offsetof(parity_block, odd_columns),
                                halves_block_size = sizeof(parity_block);
 
@@ -73,7 +74,7 @@ constexpr std::uint64_t matrix_count(std::uint64_t home_size) noexcept {
   return (home_size + matrix_lines * line_size - 1) / (matrix_lines * line_size);
 }
 
-// Of a line: nothing that a crash leaves of its stores may look like what it was to hold.
+// Checksum of a line. A partly stored line must not pass for the line that was intended.
 inline std::uint32_t line_checksum(const line_words& line) noexcept {
   return media::crc32c(0x57E1E, line.data(), line.size());
 }

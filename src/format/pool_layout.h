@@ -1,14 +1,13 @@
-// How a pool file is laid out. docs/format/pool.md is the page for readers; everything here is
-// little-endian.
+// Layout of a pool file. docs/format/pool.md is the page for readers. Everything is little-endian.
 //
 //   [0, 256)        header, written once at creation, checksummed
-//   [256, 512)      the same again, to repair the first from
-//   [512, 1280)     control words, one a line: session, watermark, owner, growth, marks, ...
+//   [256, 512)      a copy of it, to repair it from
+//   [512, 1280)     control words, one to a line: session, watermark, owner, growth, magic, ...
 //   [4096, ...)     logs, each a control line and a ring of lines
-//   [parity_offset, ...)  checksums over home, if the pool has any (parity_block.h)
-//   [home_copy_offset, ...)    the checkpoint, a copy of home, if the pool has one
-//   [home_offset..) home: home header line, chunk table, sums of home's blocks if the pool has them
-//   (block_checksums.h), chunks
+//   [parity_offset, ...)     parity blocks over home, if the pool has any (parity_block.h)
+//   [home_copy_offset, ...)  the checkpoint copy of home, if the pool has one
+//   [home_offset, ...)       home: home header line, chunk table, block checksums if the pool has
+//                            them (block_checksums.h), chunks
 #pragma once
 
 #include <base/checksum.h>
@@ -33,8 +32,9 @@ inline constexpr std::size_t layout_name_size = 64;
 // Where home is kept.
 enum class home_kind : std::uint32_t {
   in_place = 0,
-  log = 1,  // nowhere: chunks of log fill the file (log_chunk.h), and offsets from home_offset =
-            // size on are addresses only
+  // Nowhere: log chunks fill the file (log_chunk.h). Offsets from home_offset = size on are only
+  // addresses.
+  log = 1,
 };
 
 struct pool_header {
@@ -54,25 +54,25 @@ struct pool_header {
   std::array<char, layout_name_size> layout;  // zero-padded
   home_kind home;
   std::uint32_t reserved_1;  // zero
-  std::uint64_t home_size;   // home_kind::log: of home, bytes; else 0
-  std::uint64_t
-      parity_offset;  // of the checksums over home (parity_block.h), between logs and home; 0: none
-  std::uint32_t parity_block_size;  // bytes of each block of them; 0: none
+  std::uint64_t home_size;   // home_kind::log: size of home in bytes; else 0
+  // Of the parity blocks (parity_block.h), between logs and home; 0: none.
+  std::uint64_t parity_offset;
+  std::uint32_t parity_block_size;  // bytes of each parity block; 0: none
   std::uint32_t reserved_2;         // zero
-  std::uint64_t home_copy_offset;   // of the checkpoint: as long as home, right before it; 0: none.
-                                    // Only with checksums
-  std::uint64_t
-      checkpoint_commits;  // from one checkpoint to the next; 0 if and only if there is none
-  std::uint64_t block_checksums_offset;  // of the sums of home's blocks (block_checksums.h),
-                                         // between chunk table and chunks; 0: none
-  std::array<std::byte, 40> reserved;    // zero
+  // Of the checkpoint copy: as long as home, right before it; 0: none. Only with parity blocks.
+  std::uint64_t home_copy_offset;
+  // From one checkpoint to the next; 0 if and only if there is no checkpoint copy.
+  std::uint64_t checkpoint_commits;
+  // Of the block checksums (block_checksums.h), between chunk table and chunks; 0: none.
+  std::uint64_t block_checksums_offset;
+  std::array<std::byte, 40> reserved;  // zero
 
-  // home_kind::log: how many chunks the file has, of log_size bytes each, from log_offset on.
-  // log_count is how many threads may append.
+  // home_kind::log: number of chunks in the file, of log_size bytes each, from log_offset on.
+  // log_count is the number of threads that may append.
   std::uint32_t log_chunks() const noexcept {
     return static_cast<std::uint32_t>((size - log_offset) / log_size);
   }
-  // Pool offsets are below this.
+  // All pool offsets are below this.
   std::uint64_t offset_end() const noexcept {
     return home == home_kind::log ? home_offset + home_size : size;
   }
@@ -91,25 +91,24 @@ inline constexpr std::uint64_t header_copy_offset = 256;
 
 // Offsets of the control words.
 inline constexpr std::uint64_t session_offset = 512;  // guarded session word
-inline constexpr std::uint64_t watermark_offset =
-    576;  // guarded TxID: commits up to it are durable at home
-inline constexpr std::uint64_t saved_map_offset =
-    704;  // home_kind::log: guarded number + 1 of the first chunk of the mapping that close left;
-          // 0: none
-inline constexpr std::uint64_t parity_epoch_offset =
-    768;  // guarded epoch: checksum blocks (parity_block.h) of earlier ones do not count
-inline constexpr std::uint64_t checkpoint_offset =
-    832;  // guarded TxID + 1: the checkpoint holds no later commit; 0: nothing yet
-inline constexpr std::uint64_t growth_offset =
-    960;  // guarded number of the growth slot in force: 0 none, 1 or 2
-inline constexpr std::uint64_t block_checksum_state_offset =
-    1152;  // guarded: see block_checksum_state (block_checksums.h)
-inline constexpr std::uint64_t magic_state_offset =
-    1216;  // guarded: 1 home header and chunk table are marked; 0 nothing is known
-inline constexpr std::uint64_t owner_offset =
-    640;  // pid of the process that has the pool open; a hint, not checked
+// Guarded TxID: commits up to it are durable in home.
+inline constexpr std::uint64_t watermark_offset = 576;
+// home_kind::log: guarded number + 1 of the first chunk of the map that close left; 0: none.
+inline constexpr std::uint64_t saved_map_offset = 704;
+// Guarded epoch: parity blocks (parity_block.h) of earlier epochs do not count.
+inline constexpr std::uint64_t parity_epoch_offset = 768;
+// Guarded TxID + 1: the checkpoint copy holds no later commit; 0: there is no checkpoint yet.
+inline constexpr std::uint64_t checkpoint_offset = 832;
+// Guarded number of the growth slot in force: 1 or 2; 0: none.
+inline constexpr std::uint64_t growth_offset = 960;
+// Guarded block_checksum_state (block_checksums.h).
+inline constexpr std::uint64_t block_checksum_state_offset = 1152;
+// Guarded. 1: home header and chunk table have magic words; 0: not known.
+inline constexpr std::uint64_t magic_state_offset = 1216;
+// pid of the process that has the pool open; a hint, not checked.
+inline constexpr std::uint64_t owner_offset = 640;
 
-// A guarded control word of the pool that begins at `pool`; nothing when it is damaged.
+// A guarded control word of the pool that begins at `pool`; nullopt if it is damaged.
 inline std::optional<std::uint64_t> read_control_word(const std::byte* pool, std::uint64_t id,
                                                       std::uint64_t offset) noexcept {
   std::uint64_t word;
@@ -117,17 +116,18 @@ inline std::optional<std::uint64_t> read_control_word(const std::byte* pool, std
   return unguard(word, id, offset);
 }
 
-// A pool that has grown: how many chunks it has, and from which of them on its chunk table and sums
-// lie, in place of where the header says. Two guarded words on a line of their own, of which there
-// are two; growth_offset names the one in force.
+// A pool that has grown: its number of chunks, and the chunk from which on its chunk table and
+// block checksums lie, instead of where the header says. Stored as two guarded words in one of two
+// slots, a line each; growth_offset names the slot in force.
 struct growth {
   std::uint64_t chunk_count = 0;  // 0: it has not grown
   std::uint64_t table_chunk = 0;
 };
+// `slot` is 1 or 2.
 constexpr std::uint64_t growth_slot_offset(std::uint64_t slot) noexcept {
   return 1024 + 64 * (slot - 1);
-}  // slot 1 or 2
-// Damaged words: nothing.
+}
+// nullopt if a word is damaged.
 inline std::optional<growth> read_growth(const std::byte* pool, std::uint64_t id) noexcept {
   const auto slot = read_control_word(pool, id, growth_offset);
   if (!slot || *slot > 2) return std::nullopt;
@@ -138,10 +138,10 @@ inline std::optional<growth> read_growth(const std::byte* pool, std::uint64_t id
   return growth{*count, *table};
 }
 
-// The session word says whether the pool was closed, and how its logs are to be read.
+// The session word: whether the pool was closed, and the format of its logs.
 struct session {
-  bool open = false;          // a process has (or had, when it died) the pool open
-  std::uint8_t log_kind = 0;  // whose log format: see tx/mechanism
+  bool open = false;          // a process has the pool open, or died with it open
+  std::uint8_t log_kind = 0;  // the format of the logs: see tx/mechanism
 
   constexpr std::uint64_t pack() const noexcept {
     return 0x5E55u | std::uint64_t{open} << 16 | std::uint64_t{log_kind} << 24;
@@ -151,23 +151,24 @@ struct session {
   }
 };
 
-// What recovery could not restore it took back with all that came after the checkpoint: three
-// guarded words on one line. Stays until it is acknowledged.
+// A fallback: recovery could not restore some line, so it went back to the checkpoint, and later
+// commits are lost. Three guarded words on one line. They stay until the user acknowledges the
+// loss.
 enum class fallback_state : std::uint64_t {
   none = 0,
-  under_way = 1,  // home is being made the checkpoint's; recovery goes on with that
+  under_way = 1,  // recovery is copying the checkpoint to home, and repeats that after a crash
   done = 2,
 };
-inline constexpr std::uint64_t fallback_to_offset = 896;    // what checkpoint_offset held
+inline constexpr std::uint64_t fallback_to_offset = 896;    // the value of checkpoint_offset
 inline constexpr std::uint64_t fallback_from_offset = 904;  // the newest TxID that recovery knew of
 inline constexpr std::uint64_t fallback_state_offset = 912;  // stored last
 
 struct fallback {
   fallback_state state = fallback_state::none;
-  std::uint64_t to = 0, from = 0;  // TxIDs: the checkpoint holds none above `to`; those up to
-                                   // `from` that it does not hold are gone
+  // TxIDs: the checkpoint has no commit above `to`; commits up to `from` that it lacks are lost.
+  std::uint64_t to = 0, from = 0;
 };
-// Damaged words: nothing.
+// nullopt if a word is damaged.
 inline std::optional<fallback> read_fallback(const std::byte* pool, std::uint64_t id) noexcept {
   const auto state = read_control_word(pool, id, fallback_state_offset),
              to = read_control_word(pool, id, fallback_to_offset),
@@ -178,28 +179,29 @@ inline std::optional<fallback> read_fallback(const std::byte* pool, std::uint64_
   return fallback{static_cast<fallback_state>(*state), *to - 1, *from};
 }
 
-// First line of home. Changed by transactions only.
+// The first line of home. Only transactions change it.
 struct home_header {
-  std::uint64_t root_offset;  // 0 until the root has been made
+  std::uint64_t root_offset;  // 0 until the root object exists
   std::uint64_t root_size;
-  std::uint64_t layout_version;  // of the program's layout; 0 unless the program counts
-  std::uint64_t magic;           // guarded: home_magic in a pool that is marked
+  // Of the program's layout; 0 if the program does not number layouts.
+  std::uint64_t layout_version;
+  std::uint64_t magic;  // guarded: home_magic in a pool with magic words
   std::array<std::byte, 32> reserved;
 };
 static_assert(sizeof(home_header) == 64 && offsetof(home_header, magic) == 24);
 
-// A marked pool has no zero where a zero could mean "fresh": its home header has this word, and the
-// word of a free chunk is not 0. So a page or sector of them that was zeroed is found. The first
-// session of a pool marks it.
+// A pool with magic words has no zero that could mean "fresh": its home header has this word, and
+// the word of a free chunk is not 0. So a page or sector of them that was zeroed is noticed. The
+// first session of a pool stores them.
 inline constexpr std::uint64_t home_magic = 0x57E1E'40'3EULL;
 
-// A log: its control line, then the ring.
+// A log is its control line and then the ring.
 inline constexpr std::size_t log_control_size = 64;
-// In a log's head word, beside the position:
-inline constexpr std::uint64_t log_void_bit =
-    std::uint64_t{1} << 47;  // the ring is being emptied, its content is void
-inline constexpr std::uint64_t log_blocks_bit =
-    std::uint64_t{1} << 46;  // its records are blocks (log_block.h), not lines (log_line.h)
+// In a log's head word, beside the position.
+// The log is being emptied; its content does not count.
+inline constexpr std::uint64_t log_void_bit = std::uint64_t{1} << 47;
+// Its records are blocks (log_block.h), not lines (log_line.h).
+inline constexpr std::uint64_t log_blocks_bit = std::uint64_t{1} << 46;
 inline constexpr std::uint64_t log_position_mask = log_blocks_bit - 1;
 
 }  // namespace stele::format

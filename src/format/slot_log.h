@@ -1,8 +1,8 @@
 // A log of ordered writes (log kind 5): a control line, which is not used, and two slots.
 //
-// A slot is a commit line and room for records. Both commit lines come first, then the records of
-// the one and of the other, so that a memory controller can tell commit lines from records by
-// address. Page: docs/format/log.md.
+// A slot is a commit line and an area for records. Both commit lines come first, then the records
+// of slot 0, then those of slot 1, so that a memory controller can tell commit lines from records
+// by address. Page: docs/format/log.md.
 #pragma once
 
 #include <format/pool_layout.h>
@@ -13,8 +13,8 @@ inline constexpr unsigned slot_count = 2;
 
 struct slot_commit_record {
   std::uint64_t txid;  // guarded by its own offset; 0: the slot is empty
-  std::uint64_t offset, words,
-      checksum;  // of the records: where, how many words, their checksum (seed id ^ TxID)
+  // Of the slot's records: offset, number of words, checksum (seed: pool id ^ TxID).
+  std::uint64_t offset, words, checksum;
   std::uint64_t reserved[4];  // never stored
 };
 static_assert(sizeof(slot_commit_record) == 64);
@@ -27,8 +27,8 @@ inline constexpr std::uint64_t slot_records_begin = slot_commits_offset + slot_c
 constexpr std::uint64_t slot_commit_offset(unsigned slot) noexcept {
   return slot_commits_offset + slot * sizeof(slot_commit_record);
 }
-constexpr std::uint64_t slot_size(
-    std::uint64_t log_size) noexcept {  // bytes of records, whole lines
+// Bytes for records, in whole lines.
+constexpr std::uint64_t slot_size(std::uint64_t log_size) noexcept {
   return (log_size - slot_records_begin) / slot_count / sizeof(slot_commit_record) *
          sizeof(slot_commit_record);
 }

@@ -1,5 +1,5 @@
 // adr: memory whose power-fail domain ends at the memory controller. A line is durable when it was
-// written back or streamed, and fenced.
+// flushed or streamed, and then fenced.
 #pragma once
 
 #include <media/cpu.h>

@@ -1,9 +1,8 @@
-// The only place with processor instructions: write a line back, store a line past the cache, order
-// both.
+// The only file with processor instructions: flush a line, stream a line, fence.
 //
-// x86-64: clwb where the processor has it, else clflushopt, else clflush, found once at start;
-// streams are 64 bytes of non-temporal stores, which the processor combines to one line; sfence
-// orders them.
+// x86-64. A flush is clwb where the processor has it, else clflushopt, else clflush; the choice is
+// made once at start. A stream is 64 bytes of non-temporal stores, which the processor combines
+// into one line. sfence orders flushes and streams.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@ namespace stele::media::cpu {
 
 enum class write_back : std::uint8_t { clwb, clflushopt, clflush };
 
-// What this processor offers, best first; thread-safe.
+// The best that this processor offers; thread-safe.
 write_back detect_write_back() noexcept;
 const char* name_of(write_back w) noexcept;
 
@@ -37,30 +36,30 @@ inline void flush_line(const void* line) noexcept {
   }
 }
 
-// Both 8-aligned; `to` on a line. By words: a log line was stored by words just before, and a wider
-// load would have to wait until those stores have left the store buffer, which they may not before
-// the last fence is done (docs/decisions/7-tried.md).
+// `to` is line-aligned, `from` 8-aligned. Loads are single words because a log line was stored by
+// words just before. A wider load would wait until those stores have left the store buffer, which
+// may be only after the last fence is done (docs/decisions/7-tried.md).
 inline void stream_line(void* to, const void* from) noexcept {
   auto* target = static_cast<long long*>(to);
   const auto* source = static_cast<const long long*>(from);
 #pragma GCC unroll 8
   for (int word = 7; word >= 0; --word)
-    _mm_stream_si64(target + word, source[word]);  // the first is a header, known last
+    _mm_stream_si64(target + word, source[word]);  // word 0 last: a header, computed last
 }
 
 inline void fence() noexcept {
   _mm_sfence();
 }
 
-// Asks for a line that is soon to be stored to, without waiting.
+// Prefetches a line that is soon to be stored to; does not wait.
 inline void prefetch_for_write(const void* line) noexcept {
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
 }
 
-// Of this machine's last-level cache, as the system tells; 16 MiB where it does not. Thread-safe.
+// Size of this machine's last-level cache as the system reports it, else 16 MiB. Thread-safe.
 std::size_t last_level_cache_bytes() noexcept;
 
-// Waits a little inside a spin loop.
+// For the body of a spin loop.
 inline void relax() noexcept {
   _mm_pause();
 }

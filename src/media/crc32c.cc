@@ -1,5 +1,5 @@
-// By the instruction, or eight tables at a time (Kounavis and Berry, "A Systematic Approach to
-// Building High Performance Software-Based CRC Generators", 2005).
+// CRC-32C by the processor's instruction, or by eight tables at a time (Kounavis and Berry, "A
+// Systematic Approach to Building High Performance Software-Based CRC Generators", 2005).
 #include <media/crc32c.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// The CRC against its definition, known values, and with and without the processor's instruction.
+// The CRC against its definition and known values, with and without the processor's instruction.
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <media/crc32c.h>

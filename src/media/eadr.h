@@ -1,5 +1,5 @@
-// eadr: the processor's caches are inside the power-fail domain. Nothing is written back; a fence
-// orders streams and stores, and is all that durability costs.
+// eadr: the processor's caches are inside the power-fail domain. Nothing is flushed. A fence orders
+// streams and stores, and is the only cost of durability.
 #pragma once
 
 #include <media/adr.h>

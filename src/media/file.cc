@@ -1,4 +1,4 @@
-// Direct, synchronous block writes for logs, write-back and fdatasync for home.
+// The file medium: direct synchronous block writes for logs, write-back and fdatasync for home.
 #include <base/mutant.h>
 #include <fcntl.h>
 #include <media/file.h>
@@ -16,8 +16,8 @@ using base::planted;
 
 namespace {
 
-// Another descriptor of the file that `fd` is of; its path may be another file's by now. By path
-// where there is no /proc. -1: none.
+// Opens the file of `fd` again; by path only if there is no /proc, since the path may name another
+// file by now. -1: failed, or another file.
 int reopen(int fd, const std::string& path, int flags) noexcept {
   std::array<char, 32> name;
   std::snprintf(name.data(), name.size(), "/proc/self/fd/%d", fd);
@@ -53,7 +53,7 @@ bool file_writer::write(std::span<const block_runs::run> runs) noexcept {
   });
 }
 
-// Does another thread write one of these blocks now? Holds mutex_.
+// Whether another thread is writing one of these blocks now. The caller holds mutex_.
 bool file_writer::overlaps_write_in_flight(const write_in_flight& request) const noexcept {
   for (const write_in_flight* w = writes_in_flight_; w != nullptr; w = w->next)
     for (const auto& other : w->runs)
@@ -73,8 +73,8 @@ void file_writer::persist(const block_runs& blocks) noexcept {
   const bool written = write(request.runs) || planted(mutant::file_failure_ignored);
   hold.lock();
   if (!written)
-    failed_.store(true,
-                  std::memory_order_release);  // what reached the device is unknown; never retried
+    // What reached the device is unknown; never retried
+    failed_.store(true, std::memory_order_release);
   write_in_flight** at = &writes_in_flight_;
   while (*at != &request) at = &(*at)->next;
   *at = request.next;
@@ -82,12 +82,12 @@ void file_writer::persist(const block_runs& blocks) noexcept {
   write_done_.notify_all();
 }
 
-// In pieces, so that the device's queue stays short for commits meanwhile; then the sync, which has
-// little left to write.
+// Home is written back in pieces, so that the device's queue stays short for commits meanwhile. The
+// sync afterwards has little left to write.
 void file_writer::persist_home() noexcept {
   constexpr std::uint64_t least_piece = std::uint64_t{1} << 20, most_pieces = 4096;
   const std::lock_guard one(home_mutex_);
-  struct stat now = {};  // it may have grown
+  struct stat now = {};  // the file may have grown
   if (os::fstat(mapping_.fd, now) != 0) return failed_.store(true, std::memory_order_release);
   const std::uint64_t home = static_cast<std::uint64_t>(now.st_size) - mapping_.home_offset,
                       piece = std::max(least_piece, home / most_pieces);
@@ -97,9 +97,8 @@ void file_writer::persist_home() noexcept {
   if (!failed() && !sync_home()) failed_.store(true, std::memory_order_release);  // never retried
 }
 
-// The kernel reports an error of write-back once to each descriptor, then forgets it and takes the
-// pages for clean. What fails here the sync would not report. A kernel without the call has
-// consumed no error.
+// The kernel reports a write-back error once to each descriptor, then takes the pages for clean;
+// the sync would not report it again. ENOSYS (no such call) has consumed no error.
 bool file_writer::write_back_home(std::uint64_t at, std::uint64_t size) const noexcept {
   return os::write_back(mapping_.fd, mapping_.home_offset + at, size) == 0 || errno == ENOSYS ||
          planted(mutant::file_write_back_ignored);

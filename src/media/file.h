@@ -1,14 +1,14 @@
-// file: an ordinary file on a disk. The page cache plays the processor cache's part; a fence is a
-// write of what was flushed.
+// file: an ordinary file on a disk. The page cache takes the place of the processor cache. A fence
+// writes what was flushed.
 //
-// Header and logs are private memory; a fence writes their blocks directly and synchronously, so
-// that a commit neither drags home's dirty pages along nor waits for them. Home is a shared mapping
-// that only a sync makes durable (persist_home). The file has its full size from the start, so no
-// commit changes metadata. Threads that fence at once write at once: the kernel merges their device
-// flushes, which is the group commit (docs/decisions/6-file-medium.md). Two writes of one block
-// never overlap: the later one, which holds what both threads have stored, waits. A write or sync
-// that fails is not tried again: failed() from then on. Nothing here allocates once a medium is
-// made, so no commit fails half-way for want of memory.
+// Header and logs are private memory; a fence writes their blocks directly and synchronously. So a
+// commit neither writes home's dirty pages nor waits for them. Home is a shared mapping that only a
+// sync makes durable (persist_home). The file has its full size from the start, so no commit
+// changes metadata. Threads may fence at the same time: the kernel merges their device flushes,
+// which is the group commit (docs/decisions/6-file-medium.md). Two writes of one block never
+// overlap: the later one waits; it holds what both threads have stored. A write or sync that fails
+// is not retried, and failed() is true from then on. A medium allocates nothing after its
+// construction, so no commit fails half-way for lack of memory.
 #pragma once
 
 #include <media/media.h>
@@ -24,14 +24,14 @@ class file_writer {
  public:
   static constexpr std::size_t block_size = 4096;
 
-  // Blocks of header and logs, in runs of neighbours. Holds few runs: who needs more writes those
-  // that are there.
+  // Blocks of header and logs, in runs of neighbours. Holds 8 runs; a thread that needs more writes
+  // those that it has first.
   class block_runs {
    public:
     struct run {
       std::uint64_t first, end;  // block numbers
     };
-    // False: full.
+    // False if there is no room for another run.
     bool add(std::uint64_t block) noexcept {
       for (std::size_t i = count_; i-- > 0;) {
         if (block >= runs_[i].first && block < runs_[i].end) return true;
@@ -55,17 +55,17 @@ class file_writer {
   file_writer(const file_writer&) = delete;
   file_writer& operator=(const file_writer&) = delete;
 
-  // These blocks, as they are now or later, are durable when it returns, unless failed().
-  // Thread-safe.
+  // Unless failed(), these blocks are durable on return, with at least the content that they had at
+  // the call. Thread-safe.
   void persist(const block_runs& blocks) noexcept;
-  // All that was stored to home is durable when it returns, unless failed(). Thread-safe; does not
-  // hold up persist().
+  // Unless failed(), everything stored to home before the call is durable on return. Thread-safe;
+  // does not delay persist().
   void persist_home() noexcept;
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   const pool_mapping& mapping() const noexcept { return mapping_; }
 
  private:
-  // On the stack of the thread that writes.
+  // Lies on the stack of the thread that writes.
   struct write_in_flight {
     std::span<const block_runs::run> runs;
     write_in_flight* next = nullptr;
@@ -76,10 +76,10 @@ class file_writer {
   bool sync_home() const noexcept;
 
   pool_mapping mapping_;
-  int direct_fd_ = -1;  // O_DIRECT where the file system has it
+  int direct_fd_ = -1;  // O_DIRECT if the file system supports it
   std::mutex mutex_;
   std::condition_variable write_done_;
-  write_in_flight* writes_in_flight_ = nullptr;  // all that are going on
+  write_in_flight* writes_in_flight_ = nullptr;  // writes that have not returned
   std::mutex home_mutex_;
   std::atomic<bool> failed_{false};
 };
@@ -133,7 +133,7 @@ class file {
     for (std::size_t b = offset / file_writer::block_size;
          b <= (offset + size - 1) / file_writer::block_size; ++b) {
       if (dirty_blocks_.add(b)) continue;
-      writer_.persist(dirty_blocks_);  // early: as an eviction may at any time
+      writer_.persist(dirty_blocks_);  // early, as a cache may evict a line at any time
       dirty_blocks_.clear();
       dirty_blocks_.add(b);
     }

@@ -1,16 +1,18 @@
 // The seam: every byte that reaches a pool goes through a medium.
 //
-//   store(to, from, n)    ordinary store; visible to other threads, durable at nobody's word
-//   stream(to, from, n)   store of whole lines past the cache; durable at this thread's next fence
-//   flush(at, n)          start writing the lines of a range back; durable at this thread's next
-//   fence fence()               everything this thread has flushed or streamed is durable when it
-//   returns bulk_persist(ranges)  everything stored so far, by any thread, in these ranges is
-//   durable when it returns
+//   store(to, from, n)    ordinary store: visible to other threads; not durable until its line is
+//                         flushed and fenced
+//   stream(to, from, n)   non-temporal store of whole lines: durable after this thread's next fence
+//   flush(at, n)          starts to write the lines of a range back: durable after this thread's
+//                         next fence
+//   fence()               on return, everything that this thread flushed or streamed is durable
+//   bulk_persist(ranges)  on return, everything that any thread stored in these ranges before is
+//                         durable
 //
-// A medium object belongs to one thread at a time; what all threads of a pool have in common is its
-// `shared` part. Mechanisms take the medium as a template parameter and never issue a flush
-// instruction or a system call themselves. A medium whose fence can fail (a file) says so by
-// failed(): after that nothing may be acknowledged, and no sync is tried again.
+// A medium object belongs to one thread at a time. Its `shared` part is common to all threads of a
+// pool. Mechanisms take the medium as a template parameter and never issue a flush instruction or a
+// system call themselves. A medium whose fence can fail (a file) reports it by failed(): after that
+// nothing may be acknowledged, and no sync is retried.
 #pragma once
 
 #include <base/relaxed_counter.h>
@@ -41,7 +43,7 @@ struct counters {
   }
 };
 
-// Can a medium make all of home durable at once, knowing no addresses?
+// Whether a medium can make all of home durable at once, without a list of addresses.
 enum class whole_cache : std::uint8_t { unsupported, supported, preferred };
 
 struct range {
@@ -74,7 +76,7 @@ concept medium =
       { M::whole_cache } -> std::convertible_to<whole_cache>;
     };
 
-// A fence that stands there in the source, for a medium that wants to know.
+// A fence together with its place in the source, for a medium that asks for it.
 template <class M>
 [[gnu::always_inline]] inline void fence_at(M& m, [[maybe_unused]] const std::source_location& at) {
   if constexpr (requires { m.fence(at); })
@@ -83,11 +85,11 @@ template <class M>
     m.fence();
 }
 
-// Marks on the tape; media that record nothing ignore them.
+// Marks on the tape. A medium that records nothing ignores them.
 enum class tape_mark : std::uint8_t { tx_begin, tx_commit, tx_abort, invoked, returned };
 
-// Ordinary stores in units that neither tear nor mix with a neighbour's: aligned words where
-// possible, else bytes.
+// Ordinary stores in units that neither tear nor overwrite neighbouring bytes: aligned words where
+// possible, else single bytes.
 [[gnu::always_inline]] inline void store_word(void* to, const void* from) noexcept {
   std::uint64_t word;
   std::memcpy(&word, from, 8);

@@ -1,4 +1,4 @@
-// System calls, each shown to the syscall_hook first.
+// System calls; an installed syscall_hook sees each one first.
 #include <fcntl.h>
 #include <media/os.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<syscall_hook*> installed_hook{nullptr};
 
-// `make()` unless the syscall_hook has it fail; `failed` is what a failure returns.
+// Calls `make()` unless the hook makes the call fail. `failed` is the return value of a failure.
 template <class Make, class R>
 R with_hook(const request& r, R failed, Make&& make) noexcept {
   syscall_hook* const w = installed_hook.load(std::memory_order_acquire);
@@ -30,8 +30,8 @@ R with_hook(const request& r, R failed, Make&& make) noexcept {
   return outcome;
 }
 
-// Blocks SIGXFSZ in this thread while it makes the call, and takes the one that the call raised:
-// the errno says it all.
+// Blocks SIGXFSZ in this thread during the call, and removes a SIGXFSZ that the call raised: errno
+// already reports the error.
 template <class Make>
 auto with_sigxfsz_blocked(Make&& make) noexcept {
   sigset_t size, before;

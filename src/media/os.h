@@ -1,11 +1,11 @@
-// os: the system calls that pool files are made of, in one place, so that a test can watch each and
-// have any of them fail.
+// os: all system calls on pool files, in one place, so that a test can watch each of them and make
+// any of them fail.
 //
 // Every call of the library that opens, sizes, maps, locks, reads, writes or syncs a pool file, or
-// draws its id, goes through here. Without a syscall_hook a call costs one load more than the call
-// itself. Errors are those of the call: -1 (or what it returns) and errno. A file that outgrows the
-// process's limit (RLIMIT_FSIZE) is EFBIG like any other error, not a signal: writes and
-// reservations change the thread's signal mask meanwhile.
+// draws its id, goes through here. Without a syscall_hook it costs one load more than the call
+// itself. Errors are those of the call: -1 (or what it returns) and errno. A file that exceeds the
+// process's limit (RLIMIT_FSIZE) gives EFBIG like any other error, not a signal: during writes and
+// reservations the thread's signal mask blocks SIGXFSZ.
 #pragma once
 
 #include <sys/stat.h>
@@ -40,41 +40,41 @@ struct request {
   std::size_t size = 0;
 };
 
-// Sees each call before it is made, and after it when it was made and has succeeded. From any
-// thread.
+// Sees each call before it is made, and again after it if it was made and succeeded. Called from
+// any thread.
 class syscall_hook {
  public:
   virtual ~syscall_hook() = default;
-  // The errno to fail with instead of making the call; 0: make it.
+  // An errno: the call fails with it and is not made. 0: the call is made.
   virtual int before(const request&) noexcept { return 0; }
   virtual void after(const request&) noexcept {}
-  // How many bytes of a write are written, at least one; asked first, and the request that follows
-  // is of so many.
+  // How many bytes a write may write, at least one. Asked before before(); the request that
+  // before() gets then has this size.
   virtual std::size_t bytes_to_write(const request& r) noexcept { return r.size; }
 };
-// Null: nobody. Not while calls are made in other threads.
+// Null removes the hook. Not while other threads make calls.
 void install_hook(syscall_hook* w) noexcept;
 
 int open(const char* path, int flags, mode_t mode = 0) noexcept;
 int fstat(int fd, struct stat& status) noexcept;
 int lock(int fd, int command, struct flock& what) noexcept;
-int fallocate(int fd, std::uint64_t offset,
-              std::uint64_t size) noexcept;  // real space; 0, or an errno
+// Allocates real space; returns 0 or an errno
+int fallocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept;
 ssize_t read(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept;
 ssize_t write(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept;
-// sync_file_range: has dirty pages of a range written and waits for that. Success promises nothing.
-// A failure is the only word of an error that there is: the descriptor's next sync answers 0, and
-// the pages count as clean.
+// sync_file_range: writes the dirty pages of a range and waits for that. Success makes nothing
+// durable. A failure is the only report of the error: the descriptor's next sync returns 0, and the
+// pages count as clean.
 [[nodiscard]] int write_back(int fd, std::uint64_t offset, std::uint64_t size) noexcept;
 int sync_data(int fd) noexcept;  // fdatasync
 int sync(int fd) noexcept;       // fsync
 void* map(void* at, std::size_t size, int protection, int flags, int fd,
           std::uint64_t offset = 0) noexcept;
-ssize_t getrandom(void* to, std::size_t size) noexcept;  // getrandom
-int link(const char* from, const char* to) noexcept;     // the file that a /proc name stands for
+ssize_t getrandom(void* to, std::size_t size) noexcept;
+int link(const char* from, const char* to) noexcept;  // `from` may be a /proc name of an open file
 
-// Whole ranges, in as many calls as it takes; interrupted ones go on. False: errno says why, 0 that
-// the file ended.
+// Transfer whole ranges in as many calls as needed; interrupted calls are repeated. False: errno
+// says why; 0 means that the file ended.
 bool read_all(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept;
 bool write_all(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept;
 

@@ -1,6 +1,6 @@
 // process: memory that outlives the process but not the machine (a shared mapping of a file). A
-// store is as durable as it will get when it is visible; nothing is flushed, and a fence only keeps
-// the compiler and streamed stores in order.
+// store needs no flush: it is as durable as this medium can make it once it is visible. A fence
+// only stops the compiler from reordering stores.
 #pragma once
 
 #include <media/adr.h>

@@ -1,5 +1,5 @@
-// The handler of SIGBUS and the guarded_ranges that it knows. The handler takes no lock: slots are
-// atomics, and a range is taken down before it is unmapped.
+// The SIGBUS handler and its guarded ranges. The handler takes no lock: slots are atomics, and a
+// range is removed before its memory is unmapped.
 #include <media/sigbus_guard.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -43,7 +43,8 @@ void handle(int signal, siginfo_t* info, void* context) noexcept {
     return previous_action.sa_sigaction(signal, info, context);
   if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN)
     return previous_action.sa_handler(signal);
-  ::signal(SIGBUS, SIG_DFL);  // the instruction faults again, and the process ends as it would have
+  // The instruction faults again, and the process ends as it would have without the handler.
+  ::signal(SIGBUS, SIG_DFL);
 }
 
 void install() noexcept {

@@ -1,9 +1,10 @@
-// Pages of a mapped file that are there no more: truncated by somebody, or unreadable. Touching one
-// is SIGBUS, which ends a process; here it is an error of the pool.
+// Handles mapped pages of a file that are gone, because the file was truncated or the page cannot
+// be read. Touching such a page raises SIGBUS, which ends a process; here it becomes an error of
+// the pool.
 //
-// The first guarded range installs a handler for SIGBUS. A fault in a guarded range sets the
-// range's flag and puts zeroes in place of the page, so that whoever touched it goes on to where
-// the flag is asked; any other fault is the former handler's. Signals of threads of any kind;
+// The first guarded range installs a SIGBUS handler. On a fault in a guarded range it sets the
+// range's flag and replaces the page with zeroes, so the thread continues to the place that checks
+// the flag. Any other fault goes to the previous handler. Works for faults in any thread;
 // thread-safe.
 #pragma once
 
@@ -15,8 +16,8 @@ namespace stele::media {
 class sigbus_guard {
  public:
   sigbus_guard() noexcept = default;
-  // Guards [begin, begin + size); `lost` outlives this. At most 1024 at a time; more are not
-  // guarded.
+  // Guards [begin, begin + size); `lost` outlives this object. At most 1024 ranges are guarded at a
+  // time; further ones are not.
   sigbus_guard(const std::byte* begin, std::size_t size, std::atomic<bool>& lost) noexcept;
   sigbus_guard(sigbus_guard&& other) noexcept;
   sigbus_guard& operator=(sigbus_guard&& other) noexcept;

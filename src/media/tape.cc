@@ -20,9 +20,8 @@ constexpr std::size_t buffer_size = std::size_t{1} << 20;
 constexpr std::uint32_t plain_version = 1, pointer_version = 2;
 constexpr std::size_t max_payload = std::size_t{1} << 16;
 
-// Whether the range is one that an event of a run may have: no longer than the pool, which may grow
-// while it runs, so it may lie behind its first size. Work and memory of whoever reads it go with
-// its length.
+// Whether an event of a run may have this range. It is no longer than the pool, so that a reader's
+// time and memory are bounded. It may lie beyond the pool's first size, since a pool may grow.
 bool is_valid_range(const tape_header& h, const tape_record& r) noexcept {
   const auto op = static_cast<tape_op>(r.op & ~tape_bytes_follow);
   if (op != tape_op::load && op != tape_op::store && op != tape_op::stream &&
@@ -154,7 +153,7 @@ void tape_writer::write_out() {
   buffer_.clear();
 }
 
-// Known only now, and in the header.
+// The header has the count of threads, which is known only at the end.
 void tape_writer::write_threads() {
   constexpr std::size_t at = offsetof(tape_header, threads);
   if (fd_ < 0) {
@@ -260,7 +259,7 @@ result<> tape_reader::seek(const position& p) {
   return {};
 }
 
-// What is not as it should be is left to next(), which says so.
+// Stops before a record that is not valid; next() reports it.
 std::size_t tape_reader::next_batch(tape_record* into, std::size_t max_records) noexcept {
   if (ended_) return 0;
   std::size_t n = 0;

@@ -1,8 +1,8 @@
-// The tape: the stream of memory events of a run, written at speed and read in bounded memory.
-// Format: docs/format/tape.md.
+// The tape: the stream of memory events of a run. It is written at full speed and read in bounded
+// memory. Format: docs/format/tape.md.
 //
-// One order: an event is on the tape where its effect took place among the other threads' effects
-// (the recording medium holds the tape's lock across both). Addresses are pool offsets.
+// Order: an event is on the tape at the place where it took effect among the effects of all threads
+// (the recording medium holds the tape's lock during both). Addresses are pool offsets.
 #pragma once
 
 #include <media/media.h>
@@ -52,25 +52,25 @@ struct tape_header {
   std::uint32_t version;
   std::uint32_t flags;  // bit 0: stores carry their bytes
   std::uint64_t pool_size, home_offset, log_offset, log_size;
-  std::uint32_t commit_offset,
-      commit_size;  // of a log's commit lines, from its beginning; 0: it has none of its own
-  std::uint64_t
-      threads;  // one more than the largest thread number; 0: not known (the tape was cut off)
+  // Place of the commit lines in a log, from the log's beginning; size 0: there are none
+  std::uint32_t commit_offset, commit_size;
+  // One more than the largest thread number; 0: not known (the tape was cut off)
+  std::uint64_t threads;
 };
 static_assert(sizeof(tape_header) == 64);
 
 inline constexpr std::uint8_t tape_bytes_follow = 0x80;  // in the op byte
-inline constexpr std::uint8_t tape_pointer_flag =
-    0x80;  // in the tag byte of a load, on tapes of version 2
-inline constexpr std::uint32_t tape_ordered_flag =
-    1;  // in the length of a begin: the transaction asks for it
+// In the tag byte of a load, on tapes of version 2
+inline constexpr std::uint8_t tape_pointer_flag = 0x80;
+// In the length of a begin: the transaction asks for durability::ordered
+inline constexpr std::uint32_t tape_ordered_flag = 1;
 
 struct tape_record {
   std::uint8_t op;
   std::uint8_t tag;  // a tape_tag, and tape_pointer_flag
   std::uint16_t thread;
   std::uint32_t length;
-  std::uint64_t address;  // or the argument of a mark
+  std::uint64_t address;  // for a mark: its argument
 };
 static_assert(sizeof(tape_record) == 16);
 
@@ -81,15 +81,15 @@ struct tape_event {
   std::uint32_t length = 0;
   std::uint64_t address = 0;
   std::span<const std::byte> bytes;  // valid until the next event is read
-  bool loads_pointer =
-      false;  // a load whose value says where accesses of the thread go that follow it
+  // A load whose value determines addresses that the thread accesses later
+  bool loads_pointer = false;
 };
 
 struct tape_options {
   std::uint64_t pool_size = 0, home_offset = 0, log_offset = 0, log_size = 0;
   std::uint32_t commit_offset = 0, commit_size = 0;
   bool record_bytes = true;
-  bool mark_pointers = false;  // a tape of version 2: its writer says which loads are of pointers
+  bool mark_pointers = false;  // a tape of version 2: its writer marks the loads of pointers
 };
 
 class tape_writer {
@@ -99,7 +99,7 @@ class tape_writer {
   static std::unique_ptr<tape_writer> to_memory(const tape_options& shape);
   ~tape_writer();
 
-  // Holds the tape's order; an event is appended inside.
+  // Holds the tape's lock; events are appended while it exists.
   class scoped_lock {
    public:
     explicit scoped_lock(tape_writer& w) noexcept;
@@ -111,18 +111,19 @@ class tape_writer {
     tape_writer& writer_;
   };
 
-  // Inside a scoped_lock.
+  // The caller holds a scoped_lock.
   void event(tape_op op, unsigned thread, std::uint64_t address, std::uint32_t length,
              const void* bytes = nullptr);
-  // A load of a pointer. On a tape that marks pointers.
+  // A load of a pointer; only on a tape that marks pointers. The caller holds a scoped_lock.
   void pointer_load(unsigned thread, std::uint64_t address, std::uint32_t length);
-  // The pool's content at the tape's beginning: lines that are not zero. Not inside a scoped_lock.
+  // Records the pool's content at the tape's beginning, without pages of zeroes. The caller must
+  // not hold a scoped_lock.
   void image(const std::byte* base, std::size_t size);
 
-  // What is on a memory tape so far.
+  // The content so far of a tape in memory.
   std::span<const std::byte> memory() const noexcept { return buffer_; }
   std::uint64_t events() const noexcept { return events_; }
-  // Writes the end mark and everything buffered. Errors: io, full (the tape is cut short, the run
+  // Writes the end mark and all buffered bytes. Errors: io, full (the tape is incomplete; the run
   // is not harmed).
   [[nodiscard]] result<> finish();
 
@@ -154,13 +155,13 @@ class tape_reader {
   ~tape_reader();
 
   const tape_header& header() const noexcept { return header_; }
-  // The next event; nothing at the end. Errors: corrupt (with the event's number and place), io.
+  // The next event; nothing at the end. Errors: corrupt (with number and place of the event), io.
   [[nodiscard]] result<std::optional<tape_event>> next();
-  // The quick way for events that carry no bytes, as they are on the tape: up to `max_records` that
-  // follow now. 0: ask next().
+  // A faster next() for events that carry no bytes: copies up to `max_records` of the records that
+  // follow. 0: call next().
   std::size_t next_batch(tape_record* into, std::size_t max_records) noexcept;
 
-  // A place between two events, to come back to.
+  // A place between two events, for a later seek().
   struct position {
     std::uint64_t byte = 0, event = 0;
   };
@@ -170,8 +171,8 @@ class tape_reader {
 
  private:
   explicit tape_reader(int fd) : fd_(fd) {}
-  [[nodiscard]] result<bool> fill_window(
-      std::size_t size);  // makes `size` bytes available; false at the end
+  // Makes `size` bytes available; false at the end
+  [[nodiscard]] result<bool> fill_window(std::size_t size);
   [[nodiscard]] result<> start(const std::string& name);
 
   int fd_ = -1;
@@ -179,7 +180,7 @@ class tape_reader {
   tape_header header_{};
   std::vector<std::byte> buffer_;
   std::span<const std::byte> window_;  // not yet consumed
-  std::span<const std::byte> memory_;  // of a tape in memory
+  std::span<const std::byte> memory_;  // the tape in memory
   std::uint64_t consumed_ = 0, number_ = 0;
   bool ended_ = false;
 };

@@ -1,4 +1,4 @@
-// Tapes: what is written is read; a tape that was cut or is garbage is refused with the number and
+// Tapes: a reader gets what was written; a truncated or damaged tape is refused with the number and
 // place of the event.
 #include <base/rng.h>
 #include <containers/test_bed.h>
@@ -53,7 +53,7 @@ void expect_events(tape_reader& reader, const std::vector<wanted>& all) {
   ASSERT_TRUE(still && !*still);
 }
 
-// The first error of reading to the end.
+// Counts the events to the end, or returns the first error.
 result<std::uint64_t> count_events(std::span<const std::byte> bytes) {
   auto reader = tape_reader::from_memory(bytes);
   if (!reader) return std::unexpected(reader.error());
@@ -193,7 +193,7 @@ TEST(tape, missing_files_other_versions_and_unwritable_paths_are_told) {
   }
 }
 
-// A tape of version 2 with one load of a pointer; `tag` in place of the load's.
+// A tape of version 2 with two loads, the first of a pointer; its tag, op and version are replaced.
 std::vector<std::byte> with_pointer(std::byte tag, std::byte op = std::byte(tape_op::load),
                                     std::byte version = std::byte{2}) {
   tape_options marking = shape;

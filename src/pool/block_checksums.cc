@@ -1,4 +1,4 @@
-// Judging the blocks of home by their sums.
+// Verifies the blocks of home against their checksums.
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
@@ -22,8 +22,8 @@ result<block_checksum_state> block_checksums::state() const {
   return static_cast<block_checksum_state>(*state);
 }
 
-// A sum of 0 is that of a block that nobody has stored to. Taken for "nothing is known", a zeroed
-// page of sums would let home pass.
+// Checksum 0 means that the block was never stored to. If 0 meant "unknown", a zeroed page of
+// checksums would make any content pass.
 bool block_checksums::matches(std::uint64_t block) const noexcept {
   const std::uint64_t expected = stored(block);
   if (expected == format::block_checksum_never_written &&

@@ -1,9 +1,8 @@
-// The sums of home's blocks (format/block_checksums.h), of a pool that has them: making, renewing,
-// judging.
+// Operations on the block checksums of a pool (format/block_checksums.h): compute, update, verify.
 //
-// Invariant while a mechanism keeps them (docs/protocol/sums.md): on media the sum of a block is
-// that of its content, unless a record above the watermark names a line of it. Thread safety: one
-// thread at a time renews; the others may store home meanwhile.
+// Invariant while a mechanism maintains them (docs/protocol/sums.md): on media the checksum of a
+// block matches its content, unless a record above the watermark names a line of the block. Thread
+// safety: one thread at a time updates checksums; other threads may store home meanwhile.
 #pragma once
 
 #include <format/block_checksums.h>
@@ -18,9 +17,9 @@ class block_checksums {
   explicit block_checksums(const pool_file& file) noexcept : file_(file) {}
 
   bool present() const noexcept { return file_.header().block_checksums_offset != 0; }
-  // Of a pool without them: none. Errors: corrupt.
+  // Of a pool without block checksums: none. Errors: corrupt.
   [[nodiscard]] result<format::block_checksum_state> state() const;
-  // Whether they count: no session changed home without keeping them. Errors: corrupt.
+  // Whether block checksums count: no session changed home without updating them. Errors: corrupt.
   [[nodiscard]] result<bool> valid() const {
     const auto now = state();
     if (!now) return std::unexpected(now.error());
@@ -30,7 +29,7 @@ class block_checksums {
   std::uint64_t block_of(std::uint64_t offset) const noexcept {
     return offset - (offset - file_.header().home_offset) % format::checksum_block_size;
   }
-  // The sums' own blocks have none.
+  // The blocks that hold the checksums have none.
   bool has_checksum(std::uint64_t block) const noexcept {
     const auto& h = file_.header();
     return block + format::checksum_block_size <= h.block_checksums_offset ||
@@ -51,12 +50,13 @@ class block_checksums {
     return sum;
   }
 
-  // The sum of a block as it is now, through a medium: durable at its next fence.
+  // Stores the checksum of the block's present content through a medium; durable after its next
+  // fence.
   template <class Media>
   void recompute(Media& m, std::uint64_t block) const {
     if (has_checksum(block)) write(m, block, compute(block));
   }
-  // A block that was `by` heavier than its sum says. Where nothing is said of it, that stays so.
+  // Adds `by` to a block's checksum. A checksum that is unknown stays unknown.
   template <class Media>
   void apply_delta(Media& m, std::uint64_t block, std::uint64_t by) const {
     const std::uint64_t before = stored(block);
@@ -71,21 +71,22 @@ class block_checksums {
   void set(Media& m, std::uint64_t block, std::uint64_t sum) const {
     if (has_checksum(block)) write(m, block, sum);
   }
-  // By an earlier program's reckoning.
+  // Stores a checksum in the format of an earlier program.
   template <class Media>
   void recompute_legacy(Media& m, std::uint64_t block) const {
     if (has_checksum(block))
       write(m, block,
             format::compute_legacy_block_checksum(file_.at(block), file_.header().id, block));
   }
-  // Nothing is said of the blocks of a range from the medium's next fence on.
+  // Makes the checksums of a range unknown; durable after the medium's next fence.
   template <class Media>
   void invalidate(Media& m, std::uint64_t offset, std::uint64_t bytes) const {
     for (std::uint64_t block = block_of(offset); block < offset + bytes;
          block += format::checksum_block_size)
       write(m, block, format::block_checksum_unknown);
   }
-  // Those of everything in use; of what is free nothing is said any more, or what was said stays.
+  // Recomputes the checksums of everything in use. Those of free chunks become unknown, or are
+  // kept.
   template <class Media>
   [[nodiscard]] result<> recompute_all(Media& m, const heap& heap, bool keep_free) const {
     if (!keep_free)
@@ -96,12 +97,12 @@ class block_checksums {
     return for_each_block(heap, [&](std::uint64_t block) { recompute(m, block); });
   }
 
-  // Judges every block in use. Errors: corrupt, naming the damaged range and how many blocks there
-  // are besides; cancelled.
+  // Verifies every block in use. Errors: corrupt, naming a damaged range and the number of other
+  // damaged blocks; cancelled.
   [[nodiscard]] result<> verify(const heap& heap, const progress& on_progress = {}) const;
 
-  // Calls each(block) on every block of home header, chunk table and chunks in use. Errors:
-  // corrupt, of the chunk table.
+  // Calls each(block) for every block of home header, chunk table and chunks in use. Errors:
+  // corrupt, if the chunk table is.
   template <class Each>
   [[nodiscard]] result<> for_each_block(const heap& heap, Each&& each) const {
     const auto& h = file_.header();
@@ -117,7 +118,8 @@ class block_checksums {
   }
 
  private:
-  // Home header and chunk table: stored to before any sum counts, so they always have one.
+  // Home header and chunk table. They are stored before any checksum counts, so they always have
+  // one.
   bool is_table(std::uint64_t block) const noexcept {
     const auto& h = file_.header();
     return block < h.chunks_offset || (block + format::checksum_block_size > h.table_offset &&

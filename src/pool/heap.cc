@@ -1,4 +1,4 @@
-// Allocation and freeing inside transactions; see heap.h for the invariants.
+// Allocates and frees inside transactions; see heap.h for the invariants.
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <pool/heap.h>
@@ -18,8 +18,9 @@ using format::class_size;
 
 namespace {
 
-constexpr std::size_t refill_batch = 32;  // blocks moved between a thread's list and the shared one
-constexpr std::size_t cache_limit = 8192;  // blocks of a class that a thread keeps
+// Blocks moved at once between a thread's list and the shared one.
+constexpr std::size_t refill_batch = 32;
+constexpr std::size_t cache_limit = 8192;  // most free blocks of a class in a thread's list
 
 auto bits_for(std::uint32_t blocks) {
   return std::make_unique<std::atomic<std::uint64_t>[]>((blocks + 63) / 64);
@@ -41,7 +42,7 @@ std::uint64_t heap::word_at(std::uint64_t offset) const noexcept {
   return word;
 }
 
-// As home has it.
+// Reads the state from home.
 bool heap::is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block) const noexcept {
   if (space_ == nullptr)
     return file_.at(chunk_offset(chunk))[block] == std::byte{format::block_used};
@@ -52,8 +53,8 @@ bool heap::is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block
       size / 8);
 }
 
-// The block's state, as the running transaction changes it. Log-structured: a bit here, of which a
-// crash leaves nothing. False: it was so already.
+// Changes the block's state in the running transaction; in a log-structured pool only a volatile
+// bit. False: the state was the same before.
 bool heap::write_block_state(writer& w, std::uint64_t block, unsigned size_class, bool used) {
   const std::uint64_t chunk = chunk_of(block);
   const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
@@ -65,7 +66,7 @@ bool heap::write_block_state(writer& w, std::uint64_t block, unsigned size_class
   return true;
 }
 
-// A log-structured pool's bit for a block. False: it was so already.
+// Sets or clears a log-structured pool's bit for a block. False: it was the same before.
 bool heap::set_used_bit(std::uint64_t block, unsigned size_class, bool used) noexcept {
   const std::uint64_t chunk = chunk_of(block);
   const auto i =
@@ -142,14 +143,15 @@ std::uint64_t heap::state_offset(std::uint64_t chunk, std::uint32_t inside,
                                    static_cast<std::uint32_t>(class_size(size_class));
 }
 
-// Lists a free block. Without memory for the list the block waits until the pool is opened again;
-// nothing is lost.
+// Adds a free block to a list. Without memory for the list, the block stays unused until the pool
+// is opened again; nothing is lost.
 inline void heap::push_free(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept try {
   list.push_back(block);
 } catch (const std::bad_alloc&) {
 }
 
-// The chunk table of a pool that has grown lies in chunks that say so: nobody may be given them.
+// The chunk table of a grown pool lies in chunks; their descriptors must say so, or they could be
+// allocated.
 result<> heap::check_table_chunks() const {
   const auto& h = file_.header();
   if (h.table_offset < h.chunks_offset) return {};
@@ -237,16 +239,15 @@ bool heap::refill(thread_cache& c, unsigned size_class) {
   return moved != 0;
 }
 
-// Puts an earlier session's slab into the lists. Its free blocks are those that home says are free:
-// nobody has taken or freed one in this session, since both need the lists. Holds mutex_.
+// Adds the free blocks of an earlier session's slab to the lists, as their states in home say: no
+// block was taken or freed in this session, since both need the lists. The caller holds mutex_.
 void heap::build_free_list(std::uint64_t chunk) {
   chunk_info& info = chunks_[chunk];
   if (info.free_list_built.load(std::memory_order_relaxed)) return;
   auto& unlisted = unscanned_slabs_[info.size_class];
   const auto layout = slab_layouts_[info.size_class];
-  central_free_[info.size_class].reserve(
-      central_free_[info.size_class].size() +
-      layout.capacity);  // from here on no memory is taken: all or nothing is listed
+  // Nothing is allocated after this: all blocks are listed or none.
+  central_free_[info.size_class].reserve(central_free_[info.size_class].size() + layout.capacity);
   if (space_ != nullptr) info.used = bits_for(layout.capacity);
   unlisted.erase(std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk)));
   for (std::uint32_t i = layout.capacity; i-- > 0;)
@@ -336,8 +337,8 @@ result<> heap::deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t 
     build_free_list(chunk);
   }
   if (space_ != nullptr)
-    w.claim(offset, size);         // its words go with the commit: nobody may be reading them
-  base::reserve_more(t.freed, 1);  // what is marked is in the list
+    w.claim(offset, size);  // the commit drops its words, so no transaction may be reading them
+  base::reserve_more(t.freed, 1);  // before the state changes: a block marked free is in the list
   if (!write_block_state(w, offset, size_class, false)) return refuse("it is free already");
   honor_recall(c, t);
   if (c.free[size_class].size() > cache_limit && t.runs_allocated.empty())
@@ -382,7 +383,7 @@ void heap::apply(thread_cache& c, changes& t) noexcept {
 }
 
 void heap::rollback(thread_cache& c, changes& t) noexcept {
-  if (space_ != nullptr)  // bits go back to what they were
+  if (space_ != nullptr)  // bits return to their former value
     for (const auto& b : t.freed) (void)set_used_bit(b.offset, b.size_class, true);
   for (auto b = t.allocated.rbegin(); b != t.allocated.rend(); ++b) {
     if (space_ != nullptr) (void)set_used_bit(b->offset, b->size_class, false);
@@ -398,7 +399,7 @@ void heap::rollback(thread_cache& c, changes& t) noexcept {
     free_run(r.first, r.count);
   }
   for (const auto& r : t.runs_freed)
-    if (r.slab) {  // reclaim's: its blocks go back to the list they were taken from
+    if (r.slab) {  // by reclaim(): the blocks return to the list they came from
       const std::lock_guard hold(mutex_);
       chunk_info& info = chunks_[r.first];
       const auto layout = slab_layouts_[info.size_class];
@@ -418,7 +419,7 @@ void heap::return_cached_blocks(thread_cache& c) noexcept try {
 } catch (const std::bad_alloc&) {
 }
 
-// The blocks of a slab that this transaction has made are nobody else's until it commits.
+// Skipped if the transaction has made a slab: no other thread may get its blocks before it commits.
 void heap::honor_recall(thread_cache& c, const changes& t) {
   if (!t.runs_allocated.empty()) return;
   const std::uint64_t now = recall_.load(std::memory_order_relaxed);
@@ -428,7 +429,7 @@ void heap::honor_recall(thread_cache& c, const changes& t) {
   }
 }
 
-// A thread keeps no more free blocks of a size than it may soon need.
+// Returns half of the limit, so that a thread keeps few free blocks of a size.
 void heap::return_excess_blocks(thread_cache& c, unsigned k) {
   auto& list = c.free[k];
   const std::lock_guard hold(mutex_);
@@ -451,7 +452,7 @@ std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t ma
     for (std::uint32_t chunk = 0; chunk < free_blocks.size(); ++chunk) {
       if (free_blocks[chunk] != capacity) continue;
       if (reclaimed == max_slabs) {
-        free_blocks[chunk] = 0;  // stays listed
+        free_blocks[chunk] = 0;  // stays in the list
       } else {
         chosen.push_back({chunk, 1, true});
         ++reclaimed;
@@ -460,9 +461,8 @@ std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t ma
     t.runs_freed.reserve(before + chosen.size());
     std::erase_if(central_free_[k],
                   [&](std::uint64_t block) { return free_blocks[chunk_of(block)] == capacity; });
-    t.runs_freed.insert(t.runs_freed.end(), chosen.begin(),
-                        chosen.end());  // with the blocks gone from the list, so that a roll-back
-                                        // puts them there once
+    // Listed together with the removal of the blocks, so that a rollback restores them once.
+    t.runs_freed.insert(t.runs_freed.end(), chosen.begin(), chosen.end());
     chosen.clear();
     for (std::size_t i = before; i < t.runs_freed.size(); ++i)
       write_descriptor(w, t.runs_freed[i].first, free_chunk());
@@ -483,7 +483,7 @@ void heap::release_chunks(std::uint64_t offset, std::size_t bytes) noexcept {
            static_cast<std::uint32_t>((bytes + chunk_size() - 1) >> file_.header().chunk_shift));
 }
 
-// First fit, from where the last search for one chunk ended. Holds mutex_.
+// First fit; a search for one chunk starts where the last one ended. The caller holds mutex_.
 result<std::uint32_t> heap::allocate_run(std::size_t count) {
   if (count > free_chunk_count_) return fail(errc::full, "");
   std::size_t length = 0;
@@ -500,7 +500,7 @@ result<std::uint32_t> heap::allocate_run(std::size_t count) {
   return fail(errc::full, "");
 }
 
-// Holds mutex_.
+// The caller holds mutex_.
 void heap::free_run(std::uint32_t first, std::uint32_t count) noexcept {
   for (std::uint32_t i = 0; i < count; ++i) {
     chunks_[first + i].kind.store(chunk_kind::free, std::memory_order_release);
@@ -559,7 +559,7 @@ void heap::reserve_growth(std::uint64_t chunk_count) {
   free_chunks_.reserve(chunk_count);
 }
 
-// Chunks that were there keep their state, but for the former table's, which are free now.
+// Existing chunks keep their state, except those of the former chunk table, which are free now.
 result<> heap::apply_growth() {
   const std::lock_guard hold(mutex_);
   const std::size_t before = chunks_.size(), count = file_.header().chunk_count;

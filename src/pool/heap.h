@@ -1,15 +1,14 @@
 // The heap: which bytes of home belong to which object.
 //
-// Allocation state is changed only through the running transaction (heap::writer), so it commits
-// and rolls back with it. What is volatile here - lists of free blocks, a bitmap of free chunks -
-// is a reservation: a block or chunk leaves the lists when a transaction takes it, and comes (back)
-// to them when a transaction that freed it has committed or one that took it has rolled back. So a
-// state on media has one writer at a time and needs no lock of its own. Superblocks of an earlier
-// session are read when first needed, so opening costs one pass over the chunk table, not over the
-// pool.
+// Allocation state changes only through the running transaction (heap::writer), so it commits and
+// rolls back with it. The volatile lists of free blocks and the bitmap of free chunks are
+// reservations: a block or chunk leaves them when a transaction takes it. It returns when a
+// transaction that freed it commits, or one that took it rolls back. So a state on media has one
+// writer at a time and needs no lock of its own. Slabs of an earlier session are read when first
+// needed, so opening costs one pass over the chunk table, not over the pool.
 //
-// After a crash every block is used exactly if the transaction that made it committed, and free
-// exactly if the one that destroyed it did. A reservation leaves no trace.
+// After a crash a block is used if and only if the transaction that allocated it committed, and
+// free if and only if the one that freed it did. A reservation leaves no trace.
 #pragma once
 
 #include <base/mutant.h>
@@ -30,26 +29,26 @@ namespace stele::storage {
 
 class heap {
  public:
-  // The running transaction, as the heap needs it: stores that no other transaction can want.
+  // The running transaction: stores that no other transaction can conflict with.
   class writer {
    public:
     virtual void write_private(std::uint64_t offset, std::uint64_t value, unsigned size) = 0;
     virtual std::uint64_t read_private(std::uint64_t offset, unsigned size) = 0;
-    // Bytes that were an object's become the library's own: transactions that still read or store
-    // the object end first, or start over. May throw to start this one over.
+    // The library takes over bytes of a former object. Transactions that still read or store the
+    // object end first, or restart. May throw to restart this transaction.
     virtual void claim(std::uint64_t offset, std::size_t size) = 0;
 
    protected:
     ~writer() = default;
   };
 
-  // Free blocks that one thread keeps at hand.
+  // Free blocks that one thread keeps for itself.
   struct thread_cache {
     std::array<std::vector<std::uint64_t>, format::size_class_count> free;
     std::uint64_t seen_recall = 0;
   };
 
-  // What a running transaction has taken and given; empty between transactions.
+  // What a running transaction has allocated and freed; empty between transactions.
   struct changes {
     struct block {
       std::uint64_t offset;
@@ -64,7 +63,7 @@ class heap {
     bool empty() const noexcept {
       return allocated.empty() && freed.empty() && runs_allocated.empty() && runs_freed.empty();
     }
-    // Adds those of a later transaction, which has none then. Takes no memory after reserve().
+    // append() moves the changes of a later transaction here. It allocates nothing after reserve().
     void reserve(const changes& later) {
       base::reserve_more(allocated, later.allocated.size()),
           base::reserve_more(freed, later.freed.size());
@@ -84,19 +83,19 @@ class heap {
     }
   };
 
-  // What a walk over the whole heap found.
+  // The result of a walk over the whole heap.
   struct usage {
     std::uint64_t used_blocks = 0, used_bytes = 0;
     std::uint64_t free_blocks_bytes = 0;  // free blocks inside slabs
     std::uint64_t free_chunks = 0, used_chunks = 0, longest_free_run = 0;
-    std::uint64_t table_bytes =
-        0;  // of a pool that has grown: what its chunk table and sums take of the chunks
+    // Chunk bytes that the chunk table and block checksums of a grown pool take.
+    std::uint64_t table_bytes = 0;
   };
   using block_visitor = std::function<void(std::uint64_t offset, std::size_t size)>;
 
   explicit heap(const pool_file& file);
 
-  // Where a block of changes lies, and its bytes.
+  // Offset and size in bytes of an entry of changes.
   std::pair<std::uint64_t, std::size_t> range_of(const changes::block& b) const noexcept {
     return {b.offset, format::class_size(b.size_class)};
   }
@@ -104,18 +103,18 @@ class heap {
     return {chunk_offset(r.first), std::size_t{r.count} << file_.header().chunk_shift};
   }
 
-  // Reads the chunk table. In a log-structured pool, where no block has a state of its own, a block
-  // is used exactly if something of it is in the log: `space` says so. Errors: corrupt.
+  // Reads the chunk table. In a log-structured pool blocks have no state on media: a block is used
+  // if and only if the log holds a word of it, which `space` knows. Errors: corrupt.
   [[nodiscard]] result<> load(const log_space* space = nullptr);
 
-  // Reserves a block of at least `size` bytes. Errors: full, invalid_argument. Alignment: up to
-  // 4096.
+  // Reserves a block of at least `size` bytes, aligned to at most 4096. Errors: full,
+  // invalid_argument.
   [[nodiscard]] result<std::uint64_t> allocate(thread_cache& c, changes& t, writer& w,
                                                std::size_t size, std::size_t alignment);
-  // Errors: invalid_argument when `offset` is not the start of a used block.
+  // Errors: invalid_argument if `offset` is not the start of a used block.
   [[nodiscard]] result<> deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t offset);
   // Frees up to `max_slabs` slabs without used blocks, for use by other sizes; the caller commits.
-  // Returns the chunks freed.
+  // Returns the number of chunks freed.
   std::size_t reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_slabs);
 
   void commit(thread_cache& c, changes& t) noexcept {
@@ -132,30 +131,29 @@ class heap {
     if (!t.allocated.empty()) t.allocated.clear();
   }
   void rollback(thread_cache& c, changes& t) noexcept;
-  // A thread that goes leaves its free blocks to the others; without memory for their lists it
-  // keeps them.
+  // A thread that ends gives its free blocks to the others. Without memory for their lists it keeps
+  // the blocks.
   void return_cached_blocks(thread_cache& c) noexcept;
 
-  // Chunks for a log that outgrows its ring: reserved in memory only, free on media. Returns a pool
-  // offset. Errors: full.
+  // Chunks for a spilled record: reserved in memory only, free on media. Returns a pool offset.
+  // Errors: full.
   [[nodiscard]] result<std::uint64_t> reserve_chunks(std::size_t bytes);
   void release_chunks(std::uint64_t offset, std::size_t bytes) noexcept;
 
-  // Walks the whole heap as home has it and checks that used and free tile it. No transaction may
-  // run. Errors: corrupt, naming the chunk.
+  // Walks the whole heap as it is in home and checks that used and free parts tile it. No
+  // transaction may run. Errors: corrupt, naming the chunk.
   [[nodiscard]] result<usage> audit(const block_visitor& used = {}) const;
 
-  // The chunk table of a pool that is to have `chunk_count` chunks, from those that it has: the new
-  // table's own chunks begin at `table_chunk`, the former one's are free. Words as they are to be
-  // stored.
+  // The words of a chunk table for a pool that grows to `chunk_count` chunks. The new table's own
+  // chunks begin at `table_chunk`; the chunks of the former table are free in it.
   [[nodiscard]] result<std::vector<std::uint64_t>> build_grown_table(
       std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const;
-  // Memory for a heap of so many chunks, before the file grows; then, its table says so: the heap
-  // has them. No transaction runs.
+  // reserve_growth() allocates memory for that many chunks, before the file grows. apply_growth()
+  // adds the chunks once the table on media has them. No transaction may run.
   void reserve_growth(std::uint64_t chunk_count);
   [[nodiscard]] result<> apply_growth();
 
-  // Calls each(offset, bytes) for every run of chunks in use, neighbours together, or of free ones.
+  // Calls each(offset, bytes) for every run of used (or free) chunks; adjacent runs are joined.
   // Errors: corrupt.
   using run_visitor = std::function<void(std::uint64_t offset, std::uint64_t bytes)>;
   [[nodiscard]] result<> for_each_used_run(const run_visitor& each) const {
@@ -165,12 +163,12 @@ class heap {
     return for_each_run(false, each);
   }
 
-  // What home says of a chunk, chunk < chunk_count; also before load(). Errors: corrupt.
+  // The descriptor of a chunk < chunk_count, from home; also before load(). Errors: corrupt.
   [[nodiscard]] result<format::chunk_descriptor> descriptor(std::uint64_t chunk) const;
 
-  // Marks (format/pool_layout.h): put(offset, word) for each word of home header and chunk table
-  // that marking the pool changes; and whether the pool's home header has its mark, if it is a
-  // marked pool. Errors: corrupt.
+  // Magic words (format/pool_layout.h). for_each_magic_word calls put(offset, word) for each word
+  // of home header and chunk table that differs in a pool with magic words. check_home_magic
+  // verifies the home header's word if the pool has magic words. Errors: corrupt.
   void for_each_magic_word(
       const std::function<void(std::uint64_t offset, std::uint64_t word)>& put) const;
   [[nodiscard]] result<> check_home_magic() const;
@@ -193,13 +191,13 @@ class heap {
     return file_.header().table_offset + 8 * chunk;
   }
   void write_descriptor(writer& w, std::uint64_t chunk, format::chunk_descriptor d);
-  // False: the pool has not been marked; nothing: that cannot be told any more.
+  // Whether the pool has magic words; nullopt if the control word is damaged.
   std::optional<bool> has_magic() const noexcept;
   format::chunk_descriptor free_chunk() const noexcept {
     return has_magic().value_or(false) ? format::chunk_descriptor::nonzero_free()
                                        : format::chunk_descriptor();
   }
-  // Of the block at `inside` bytes into its chunk.
+  // For the block at `inside` bytes into its chunk.
   std::uint64_t state_offset(std::uint64_t chunk, std::uint32_t inside,
                              unsigned size_class) const noexcept;
   std::uint64_t chunk_of(std::uint64_t offset) const noexcept {
@@ -231,15 +229,15 @@ class heap {
   const pool_file& file_;
   const log_space* space_ = nullptr;
   std::array<format::slab_layout, format::size_class_count> slab_layouts_;
-  std::vector<chunk_info> chunks_, grown_chunks_;  // grown_chunks_: reserve_growth's
-  std::mutex mutex_;                               // of what follows
+  std::vector<chunk_info> chunks_, grown_chunks_;  // grown_chunks_: from reserve_growth
+  std::mutex mutex_;                               // protects all below
   std::vector<bool> free_chunks_;
   std::size_t free_chunk_count_ = 0;
   std::size_t next_fit_chunk_ = 0;
   std::array<std::vector<std::uint64_t>, format::size_class_count> central_free_;
   std::array<std::vector<std::uint32_t>, format::size_class_count> unscanned_slabs_;
-  std::atomic<std::uint64_t> recall_{
-      0};  // raised when a full pool wants the threads' free blocks back
+  // Incremented when a full pool wants the threads' free blocks back.
+  std::atomic<std::uint64_t> recall_{0};
 };
 
 }  // namespace stele::storage

@@ -1,5 +1,4 @@
-// The heap with a transaction that is as simple as can be: stores wait in a map and reach the image
-// at commit.
+// The heap with a minimal transaction: stores wait in a map and reach the image at commit.
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <pool/heap.h>
@@ -52,7 +51,7 @@ class heap_test : public ::testing::Test {
     writer_ = std::make_unique<plain_writer>(*file_);
     reload();
   }
-  // As a new session would.
+  // As at the start of a new session.
   void reload() {
     heap_ = std::make_unique<heap>(*file_);
     cache_ = {};
@@ -181,16 +180,15 @@ TEST_F(heap_test, reclaim_turns_empty_superblocks_into_chunks) {
   EXPECT_TRUE(take(100000));
 }
 
-// A second transaction must not get blocks of a slab that the first has made and may still roll
-// back.
+// A transaction must not get blocks of a slab that another one has made and may still roll back.
 TEST_F(heap_test, blocks_of_an_uncommitted_superblock_are_given_to_nobody) {
   heap::thread_cache other;
   heap::changes others;
   plain_writer other_writer(*file_);
   const auto mine = take(48);
   ASSERT_TRUE(mine);
-  (void)heap_->reclaim(other, others, other_writer, 100);  // calls the threads' free blocks back
-  ASSERT_TRUE(take(256));  // which this transaction now answers, or not
+  (void)heap_->reclaim(other, others, other_writer, 100);  // recalls the free blocks of all threads
+  ASSERT_TRUE(take(256));  // the transaction answers the recall here, unless it has made a slab
   const auto theirs = heap_->allocate(other, others, other_writer, 48, 8);
   ASSERT_TRUE(theirs);
   EXPECT_NE(*mine / chunk_size(), *theirs / chunk_size());
@@ -240,7 +238,7 @@ TEST_F(heap_test, audit_and_load_find_every_flipped_bit_of_a_descriptor_and_of_a
       EXPECT_TRUE(found(states + state, bit, false)) << "state " << state;
 }
 
-// Random transactions, committed and rolled back, in sessions, against a map of what is allocated.
+// Random transactions, committed or rolled back, over several sessions, compared with a model.
 TEST_F(heap_test, agrees_with_a_model_over_random_transactions) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

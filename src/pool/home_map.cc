@@ -17,8 +17,8 @@ using format::region_words;
 
 namespace {
 
-constexpr std::size_t large = std::size_t{1}
-                              << 20;  // bytes from which on an array is a mapping of its own
+// Arrays from this size in bytes on get a mapping of their own.
+constexpr std::size_t large = std::size_t{1} << 20;
 constexpr std::uint32_t writer_lock = 1u << 31;
 
 inline void spin_pause(unsigned& spins) noexcept {
@@ -37,7 +37,7 @@ lazy_memory::lazy_memory(std::size_t bytes, bool zeroed) : bytes_((bytes + 63) /
   data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data_ == MAP_FAILED) throw std::bad_alloc();
-  ::madvise(data_, bytes_, MADV_HUGEPAGE);  // it is looked into at random
+  ::madvise(data_, bytes_, MADV_HUGEPAGE);  // accesses are random
 }
 
 lazy_memory::~lazy_memory() {
@@ -91,8 +91,8 @@ std::uint64_t home_map::bytes() const noexcept {
          used_heads_.load(std::memory_order_relaxed) * sizeof(region_head);
 }
 
-// One node in four goes on to the next level. Of the address, so that a list looks the same each
-// time it is built.
+// One node in four reaches the next level. The height depends on the address, so a list has the
+// same structure each time it is built.
 unsigned home_map::height_for(std::uint64_t low) const noexcept {
   return std::min(
       levels_,
@@ -107,8 +107,8 @@ void home_map::lock(std::uint64_t partition) const noexcept {
     if (open && l.compare_exchange_weak(seen, seen | writer_lock, std::memory_order_acquire)) break;
     spin_pause(spins);
   }
-  std::atomic_thread_fence(
-      std::memory_order_release);  // who sees what is stored from here on sees the lock
+  // A reader that sees a store made after this also sees the lock.
+  std::atomic_thread_fence(std::memory_order_release);
 }
 
 void home_map::unlock(std::uint64_t partition) const noexcept {
@@ -128,7 +128,7 @@ void home_map::lock_shared(std::uint64_t partition) const noexcept {
   }
 }
 
-// The last node of the list that begins at or before the word, in whatever region; 0: the head.
+// The last node of the list that begins at or before the word, in any region; 0: the head.
 std::uint32_t home_map::last_at_or_before(std::uint64_t home) const noexcept {
   const std::uint64_t partition = partition_of(home);
   std::uint32_t n = 0;
@@ -140,7 +140,7 @@ std::uint32_t home_map::last_at_or_before(std::uint64_t home) const noexcept {
   return n;
 }
 
-// The same, if the cache knows one from which it is not far; else 0.
+// The same if it is within max_hops of a node in the cache; else 0.
 std::uint32_t home_map::from_cache(std::uint64_t home, const cache& c) const noexcept {
   if (!c.enabled_) return 0;
   std::uint32_t n = c.slot_of(home);
@@ -153,7 +153,7 @@ std::uint32_t home_map::from_cache(std::uint64_t home, const cache& c) const noe
   return 0;
 }
 
-// The first word of the region from `home` on that another node has, or the region's end.
+// The first word from `home` on that the next node has, or the region's end.
 std::uint64_t home_map::next_low(std::uint64_t partition, std::uint32_t n,
                                  std::uint64_t home) const noexcept {
   const std::uint64_t end = (home / region_words + 1) * region_words;
@@ -161,7 +161,7 @@ std::uint64_t home_map::next_low(std::uint64_t partition, std::uint32_t n,
   return next == 0 ? end : std::min(end, low_of(id(next)));
 }
 
-// What node n, the last that begins at or before the word, says of it.
+// Looks the word up in node n, the last node that begins at or before the word.
 home_map::lookup_result home_map::lookup_in_node(std::uint32_t n, std::uint64_t partition,
                                                  std::uint64_t home) const noexcept {
   const std::uint64_t of = id(n);
@@ -200,7 +200,7 @@ home_map::lookup_result home_map::find_from_head(std::uint64_t home,
 
 home_map::lookup_result home_map::find_and_cache(std::uint64_t home, cache& c) const noexcept {
   const std::uint64_t partition = partition_of(home);
-  if (lock_free_) {  // where nothing is mapped, the cache may know that too
+  if (lock_free_) {  // the cache may also know that nothing is mapped here
     const word32& writers = lock_of(partition);
     const std::uint32_t before = writers.load(std::memory_order_acquire);
     if (const std::uint32_t n = from_cache(home, c); n != 0) {
@@ -256,8 +256,8 @@ home_map::predecessors home_map::predecessors_of(std::uint64_t partition,
   return before;
 }
 
-// A change makes a region's first node, and where its range begins and where it ends, up to two
-// more; a move makes two at most.
+// Per change: one node if it is the region's first, and up to two at the begin and two at the end
+// of the range. Per move: two at most.
 bool home_map::reserve(writer& w, std::size_t changes) {
   return reserve_nodes(w, changes * 5);
 }
@@ -285,10 +285,11 @@ bool home_map::reserve_nodes(writer& w, std::uint64_t wanted) {
   return true;
 }
 
-// Nodes that no reader can know any more.
+// Frees retired nodes that no reader can know any more.
 void home_map::reclaim_retired_nodes(writer& w) {
   if (w.retired_.empty()) return;
-  w.free_.reserve(w.free_.size() + w.retired_.size());  // a node is in one list, whatever happens
+  // Reserved, so that a node is always in one of the lists.
+  w.free_.reserve(w.free_.size() + w.retired_.size());
   (void)epochs_.advance();
   const std::uint64_t oldest = epochs_.oldest_pinned();
   std::erase_if(w.retired_, [&](const writer::retired_node& r) {
@@ -299,7 +300,7 @@ void home_map::reclaim_retired_nodes(writer& w) {
   w.reclaim_threshold_ = w.retired_.size() + 512;
 }
 
-// Who cuts ranges uses nodes up, who joins them has nodes left.
+// Writers that split ranges run out of nodes; writers that join ranges collect them.
 void home_map::balance_free_nodes(writer& w, std::uint64_t wanted) {
   constexpr std::size_t batch = 256;
   const std::lock_guard hold(shared_mutex_);
@@ -336,15 +337,14 @@ void home_map::fill(node& n, std::span<const std::uint64_t> with) noexcept {
     n.rest[i].store(i < unused ? 0 : with[i - unused], std::memory_order_release);
 }
 
-// A node without ranges, linked in behind n (0: first in its list), from the lowest level up.
+// Links a node without ranges after n (0: first in its list), from the lowest level up.
 std::uint32_t home_map::insert_after(writer& w, std::uint64_t partition, std::uint32_t n,
                                      std::uint64_t low) noexcept {
   const unsigned height = height_for(low);
   const std::uint32_t added = take_node(w);
   for (word& r : nodes_[added].rest) r.store(0, std::memory_order_relaxed);
-  nodes_[added].id.store(id_of(low, height),
-                         std::memory_order_release);  // whose cache knows the node from before sees
-                                                      // nothing of that time in it
+  // A reader whose cache knows the node's earlier use must not see that use's ranges in it.
+  nodes_[added].id.store(id_of(low, height), std::memory_order_release);
   predecessors before{n};
   if (height > 1) before = predecessors_of(partition, low);
   for (unsigned level = 0; level < height; ++level) {
@@ -364,8 +364,8 @@ void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexc
         .store(link(partition, n, level).load(std::memory_order_relaxed),
                std::memory_order_release);
   nodes_[n].id.store(no_id, std::memory_order_release);
-  // The links that led here are gone for all before the epoch is read: else a reader that pins a
-  // later epoch could still find the node, and would not be waited for.
+  // The unlinking is visible to all threads before the epoch is read. Otherwise a reader that pins
+  // a later epoch could still find the node, and the reclaimer would not wait for it.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   try {
     w.retired_.push_back({n, epochs_.now()});
@@ -373,7 +373,7 @@ void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexc
   }
 }
 
-// `words` of a range from `home` on are elsewhere now; `left` parts of the range remain.
+// `words` of a range from `home` on have moved; `left` parts of the range remain.
 void home_map::account_overwrite(std::uint64_t home, std::uint32_t words, log_address was,
                                  unsigned left) noexcept {
   if (left == 2) usage_.add_live(was, 1);
@@ -396,7 +396,7 @@ void home_map::map(writer& w, mapped_range p, const cache* c) noexcept {
   unlock(partition);
 }
 
-// n: the last that begins at or before the range. The commonest change: just this range was mapped
+// n: the last node that begins at or before the range. Fast path: exactly this range was mapped
 // before.
 inline void home_map::map_locked(writer& w, std::uint64_t partition, std::uint32_t n,
                                  mapped_range p) noexcept {
@@ -418,13 +418,13 @@ inline void home_map::map_locked(writer& w, std::uint64_t partition, std::uint32
   map_slow_path(w, partition, n, p);
 }
 
-// Readers that miss a word while this goes on look again.
+// A reader that misses a word during this change looks again.
 void home_map::map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n,
                              mapped_range p) noexcept {
   const std::uint64_t region = p.home / region_words * region_words, end = p.home + p.words;
   for (;;) {
     std::uint64_t limit = next_low(partition, n, p.home);
-    std::uint32_t covered = 0;  // nodes behind n of which nothing is left
+    std::uint32_t covered = 0;  // nodes after n whose ranges are all overwritten
     for (std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed); limit < end;
          ++covered) {
       const ranges successor = ranges_of(nodes_[next]);
@@ -437,12 +437,12 @@ void home_map::map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n
     rewrite(w, partition, n, {p.home, words, p.at});
     p = {p.home + words, p.words - words, advanced(p.at, words)};
     if (p.words == 0) return;
-    usage_.add_live(p.at, 1);  // another node has the rest of it
+    usage_.add_live(p.at, 1);  // the rest of it is in another node
     n = last_at_or_before(p.home);
   }
 }
 
-// All that the node after n has is elsewhere now.
+// All ranges of the node after n have been overwritten.
 void home_map::remove_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
   const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
   visit_node(nodes_[next],
@@ -450,14 +450,14 @@ void home_map::remove_successor(writer& w, std::uint64_t partition, std::uint32_
   remove(w, partition, next);
 }
 
-// The range lies within what node n has; what it had of it goes.
+// Maps a range that lies within node n's part of the region; overwrites what n had there.
 void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n,
                        mapped_range p) noexcept {
   const ranges old = ranges_of(nodes_[n]);
   const auto from = static_cast<std::uint32_t>(p.home % region_words), to = from + p.words;
   const std::uint64_t region = p.home - from;
   ranges now;
-  std::uint32_t at = max_ranges + 2;  // of the new one
+  std::uint32_t at = max_ranges + 2;  // index of the new range
   auto add_new = [&] {
     if (at < max_ranges + 2) return;
     at = now.count;
@@ -488,14 +488,14 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n,
     return;
   }
   if (shift_to_successor(partition, n, left)) return;
-  // A range behind all others begins a node, so that what is written in order fills them. New nodes
-  // come before n gives up its ranges.
+  // A range after all others begins a new node, so that sequential writes fill nodes. New nodes are
+  // inserted before n gives up its ranges.
   const bool behind = at == now.count - 1 && now.count - 1 <= room;
   const std::uint32_t stays = std::min(room, behind ? now.count - 1 : (now.count + 1) / 2);
   std::span<const std::uint64_t> goes = left.subspan(stays);
   while (!goes.empty()) {
     auto low = [&](std::size_t last) { return region + start_of(goes[goes.size() - last]); };
-    std::size_t last = goes.size();  // as many from the end as fit the node that they begin
+    std::size_t last = goes.size();  // as many from the end as fit into the node that they begin
     while (last > room_of(height_for(low(last)))) --last;
     const std::uint32_t added = insert_after(w, partition, n, low(last));
     fill(nodes_[added], goes.last(last));
@@ -504,8 +504,8 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n,
   fill(nodes_[n], left.first(stays));
 }
 
-// Ranges for which node n has no room: the last ones go to the next node if that has, so that nodes
-// are well filled.
+// Moves the last ranges, for which node n has no room, to the next node if that has room; this
+// keeps nodes well filled.
 bool home_map::shift_to_successor(std::uint64_t partition, std::uint32_t n,
                                   std::span<const std::uint64_t> all) noexcept {
   const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
@@ -527,7 +527,7 @@ bool home_map::shift_to_successor(std::uint64_t partition, std::uint32_t n,
   return true;
 }
 
-// Two nodes that have become small are one.
+// Merges two nodes that have become small.
 void home_map::merge_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
   const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
   if (next == 0 || !may_contain(id(n), low_of(id(next)))) return;

@@ -1,21 +1,21 @@
-// Where each word of a log-structured pool's home is kept: home address to log_address in the log,
-// in volatile memory.
+// The home map of a log-structured pool: for each home address its log_address, in volatile memory.
 //
 // After Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017),
 // sections 3.2 and 4.3: home is divided into partitions of 4 KiB, each with a skip list (Pugh,
-// 1990) of {home address, length, place}; one writer at a time in a list, readers without locks; a
-// cache of nodes for each thread. Ours: a node is a cache line and holds up to six ranges, each one
-// word that is read and written at once; the cache says where to begin, so it needs no tags.
+// 1990) of {home address, length, place}. A list has one writer at a time, and readers without
+// locks; each thread has a cache of nodes. Ours: a node is one cache line with up to six ranges,
+// each one word that is read and written at once. The cache only says where to start a search, so
+// it needs no tags.
 //
-// Invariants. A node's ranges are of one region, lie between its lowest word and that of its
-// successor, in order, and do not overlap. A range that a reader finds in a node that it has seen
-// in its region was true since the reader was pinned: a node that leaves its list loses its
-// identity and is used again only when no reader is pinned that may know it (base::epochs). A
-// reader that finds none believes so only if no writer was in the list meanwhile: the list's lock
-// counts them. A freed range is mapped to its tombstone until no stale word of its region is left
-// on media.
+// Invariants. A node's ranges are in one region, between its lowest word and that of its successor,
+// in order, without overlap. If a reader finds a range in a node that it has seen in its region,
+// the range was valid at some time since the reader was pinned: a node that leaves its list loses
+// its identity, and is reused only when no reader is pinned that may know it (base::epochs). A
+// reader that finds no range accepts that only if no writer was in the list meanwhile: the list's
+// lock counts writers. A freed range stays mapped to its tombstone until no stale word of its
+// region is on media.
 //
-// Units: words of 8 bytes; home addresses count from the start of home.
+// Units: words of 8 bytes. Home addresses count from the start of home.
 #pragma once
 
 #include <base/epochs.h>
@@ -35,8 +35,8 @@
 
 namespace stele::storage {
 
-// The log_address of a word: its number in the pool file; of a tombstone: that of its entry, with
-// this bit. 0: nowhere.
+// The place of a word: its number in the pool file. For a tombstone: the number of the entry's
+// word, with this bit. 0: not mapped.
 using log_address = std::uint64_t;
 inline constexpr log_address tombstone_bit = log_address{1} << 63;
 constexpr bool is_data(log_address p) noexcept {
@@ -46,13 +46,14 @@ constexpr log_address advanced(log_address p, std::uint64_t words) noexcept {
   return is_data(p) ? p + words : p;
 }
 
-// What the node of a range weighs in its chunk: its data, and a head if it is moved.
+// Words that a range counts as live in its chunk: its data, and an entry header for when it is
+// moved.
 constexpr std::uint32_t live_words_of(log_address p, std::uint32_t words) noexcept {
   return 1 + (is_data(p) ? words : 0);
 }
 
-// Memory that takes room only where it is touched, on lines; zeroed, but for small arrays that are
-// not wanted so.
+// Line-aligned memory whose pages are allocated at the first access. Zeroed, except small arrays
+// that are not requested zeroed.
 class lazy_memory {
  public:
   lazy_memory(std::size_t bytes, bool zeroed);
@@ -79,7 +80,7 @@ class lazy_array {
   lazy_memory memory_;
 };
 
-// How much of each chunk is in use, heads of entries included. Any thread may change it.
+// The live words of each chunk, entry headers included. Thread-safe.
 class chunk_usage {
  public:
   chunk_usage(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks);
@@ -112,13 +113,13 @@ class home_map {
  public:
   struct map_options {
     std::uint64_t home_words = 0;
-    std::uint64_t log_words = 0;  // of the file: no more words can ever be mapped
-    bool two_layers = true;       // else one list for all of home
-    bool lock_free = true;        // else readers take a readers-writer lock of the list
+    std::uint64_t log_words = 0;  // size of the file: no more words can ever be mapped
+    bool two_layers = true;       // false: one list for all of home
+    bool lock_free = true;        // false: readers take a readers-writer lock of the list
   };
   struct lookup_result {
     log_address at = 0;
-    std::uint32_t run = 1;  // words from the one asked for on that go on in the same way, at least
+    std::uint32_t run = 1;  // at least so many words from this one on are mapped contiguously
   };
   // A range of home and the log_address of its first word.
   struct mapped_range {
@@ -127,12 +128,13 @@ class home_map {
     log_address at;
   };
 
-  // For each 128 bytes of home a node that one thread has found there: where to begin. Two places
-  // of home share an entry if they are as far apart as the cache reaches; whoever came last has it.
+  // For each 128 bytes of home a node that the thread has found there, to start a search from.
+  // Addresses whose distance is a multiple of the cache's reach share an entry; the last user has
+  // it.
   class cache {
    public:
     explicit cache(std::size_t entries);  // rounded up to a power of two; 0: no cache
-    // Room taken: lines of it that have been used.
+    // Memory in use: lines of the cache that have been used.
     std::size_t bytes() const noexcept { return used_lines_ * 64; }
     base::relaxed_counter hits, misses;
 
@@ -143,13 +145,13 @@ class home_map {
       return slots_[home / granule & mask_];
     }
     void insert(std::uint64_t home, std::uint32_t n) noexcept;
-    lazy_array<std::uint32_t> slots_;  // 0: nothing yet
+    lazy_array<std::uint32_t> slots_;  // 0: unused
     std::uint64_t mask_;
     bool enabled_;
     base::relaxed_counter used_lines_;
   };
 
-  // What one writer keeps: nodes to use, nodes that readers may still know.
+  // One writer's nodes: free ones, and retired ones that readers may still know.
   class writer {
     friend class home_map;
     struct retired_node {
@@ -158,35 +160,36 @@ class home_map {
     };
     std::vector<std::uint32_t> free_;
     std::vector<retired_node> retired_;
-    std::size_t reclaim_threshold_ = 512;  // retired nodes: time to see which can be used again
+    // Number of retired nodes at which to look for reusable ones.
+    std::size_t reclaim_threshold_ = 512;
     std::uint32_t next_ = 0, end_ = 0;
   };
 
   home_map(map_options s, chunk_usage& l, base::epochs& e);
 
-  // For readers that are pinned.
+  // The reader must be pinned.
   lookup_result find(std::uint64_t home) const noexcept;
   lookup_result find(std::uint64_t home, cache& c) const noexcept;
 
-  // Room for `changes` calls of map(); false: the map is as large as it can get.
+  // Reserves nodes for `changes` calls of map(). False: the map has reached its largest size.
   bool reserve(writer& w, std::size_t changes);
-  // The range is at `at` from now on. It lies in one region. The account has it already, as one
-  // entry.
-  void map(writer& w, mapped_range p,
-           const cache* c = nullptr) noexcept;  // c: may know where the range is
-  // Room for that many pieces in calls of move().
+  // Maps the range to `at`. It lies in one region. The caller has already counted its live words,
+  // as one entry.
+  // `c` may know where the range is.
+  void map(writer& w, mapped_range p, const cache* c = nullptr) noexcept;
+  // Reserves nodes for so many pieces in calls of move().
   bool reserve_moves(writer& w, std::size_t pieces);
-  // Those words of the pieces, which lie side by side in one region, that are still where they say
-  // are at `to` and behind it from now on (a quasi-transaction of cleaning, section 4.4); as one
-  // range if all are. Returns how many were. The account of `to` is kept here.
+  // Moves pieces that are adjacent in one region (a quasi-transaction of cleaning, section 4.4).
+  // Words that are still at the place that their piece names are mapped to `to` and the words after
+  // it; as one range if all are. Returns how many words were moved. Counts the live words of `to`
+  // itself.
   std::uint32_t move(writer& w, std::span<const mapped_range> from, log_address to,
                      const cache& c) noexcept;
-  // All of the range that has the word; without words if none has.
+  // The whole range that contains the word; without words if there is none.
   mapped_range range_at(std::uint64_t home, const cache& c) const noexcept;
-  // What of the range is mapped to exactly this place, in order; appended.
+  // Appends to `into` the parts of the range that are mapped to exactly this place, in order.
   void still_mapped(mapped_range p, std::vector<mapped_range>& into, cache& c) const;
-  // Hints that the word will be looked for soon: at first its entry of the cache is fetched from
-  // memory, a little later what the map has.
+  // Prefetch for a later find(): first the word's cache entry, a little later the nodes.
   void prefetch_cache_entry(std::uint64_t home, const cache& c) const noexcept {
     if (c.enabled_) __builtin_prefetch(&c.slot_of(home));
   }
@@ -200,7 +203,7 @@ class home_map {
       __builtin_prefetch(&nodes_[nodes_[c.slot_of(home)].next[0].load(std::memory_order_relaxed)]);
   }
   bool any_data(std::uint64_t home, std::uint64_t words) const noexcept;
-  // Every range, in order of home. Nobody may write.
+  // Visits every range in order of home. No writer may run.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (std::uint64_t p = 0; p < (two_layers_ ? regions_count_ : 1); ++p)
@@ -209,15 +212,15 @@ class home_map {
         visit_node(nodes_[n], visit);
   }
 
-  // How much of each region lies on media without being in use.
+  // How many words of a region are on media but not in use.
   std::uint32_t stale(std::uint64_t home) const noexcept {
     return heads_[home / format::region_words].stale.load(std::memory_order_acquire);
   }
   void add_stale(std::uint64_t home, std::uint32_t words) noexcept;
-  // When none is left, the region's tombstones hide nothing any more: they go.
+  // When no stale word is left, the region's tombstones hide nothing: they are removed.
   void remove_stale(writer& w, std::uint64_t home, std::uint32_t words) noexcept;
 
-  // Of all nodes and lists, in memory.
+  // Memory of all nodes and lists.
   std::uint64_t bytes() const noexcept;
 
  private:
@@ -227,18 +230,20 @@ class home_map {
   static constexpr std::uint32_t max_ranges = 6;
 
   struct alignas(64) node {
-    word32 next[2];         // in the list, and on the level above
-    word id;                // lowest word (56 bits), height
-    word rest[max_ranges];  // links of levels above, two a word; zeros; ranges, in order: the last
-                            // word is one
+    word32 next[2];  // in the list, and on the level above
+    word id;         // lowest word (56 bits), height
+    // Links of the levels above, two to a word; zeros; ranges in order. The last word is always a
+    // range.
+    word rest[max_ranges];
   };
   struct region_head {
     word32 next[levels_of_region];
-    word32 lock;   // writer: the top bit; readers that lock, else how many writers there were
+    // Top bit: writer; other bits: readers if they lock, else the count of past writers.
+    word32 lock;
     word32 stale;  // changed under the lock
   };
 
-  // A range: start in its region (9 bits), words (10), tombstone (1), place (43).
+  // An encoded range: start in its region (9 bits), words (10), tombstone (1), place (43).
   static constexpr unsigned log_address_bits = 43, start_bits = 54;
   static constexpr std::uint64_t range_of(std::uint64_t home, std::uint32_t words,
                                           log_address p) noexcept {
@@ -271,7 +276,7 @@ class home_map {
   static constexpr unsigned height_of(std::uint64_t id) noexcept {
     return static_cast<unsigned>(id & 0xFF);
   }
-  // Whether a node with this id may be the one to look into for this word.
+  // Whether a search for this word may look into a node with this id.
   static constexpr bool may_contain(std::uint64_t id, std::uint64_t home) noexcept {
     return low_of(id) <= home && (low_of(id) ^ home) < format::region_words;
   }
@@ -304,8 +309,8 @@ class home_map {
     return two_layers_ ? home / format::region_words : 0;
   }
 
-  using predecessors =
-      std::array<std::uint32_t, max_levels>;  // the last node that begins below, on each level
+  // On each level, the last node that begins below a word.
+  using predecessors = std::array<std::uint32_t, max_levels>;
   predecessors predecessors_of(std::uint64_t partition, std::uint64_t low) const noexcept;
   std::uint32_t last_at_or_before(std::uint64_t home) const noexcept;
   std::uint32_t from_cache(std::uint64_t home, const cache& c) const noexcept;
@@ -315,7 +320,7 @@ class home_map {
   lookup_result lookup_in_node(std::uint32_t n, std::uint64_t partition,
                                std::uint64_t home) const noexcept;
 
-  // A node's ranges while it is changed.
+  // A node's ranges during a change.
   struct ranges {
     std::array<std::uint64_t, max_ranges + 2> of;
     std::uint32_t count = 0;
@@ -365,16 +370,16 @@ class home_map {
   base::epochs& epochs_;
   lazy_array<node> nodes_;
   lazy_array<region_head> heads_;
-  mutable std::array<word32, max_levels> top_{};  // of the one list for all of home
+  mutable std::array<word32, max_levels> top_{};  // for the one list of all of home
   std::mutex shared_mutex_;
-  std::vector<std::uint32_t> shared_free_nodes_;  // free nodes of nobody
+  std::vector<std::uint32_t> shared_free_nodes_;  // free nodes that belong to no writer
   std::atomic<std::uint64_t> next_node_{1};
   std::atomic<std::uint64_t> used_heads_{0};
 };
 
-// The last range of a node that starts at or before the word, as the number of its word there; if
-// there is none, that of a word which is no range or not below it. Counted, not searched for: which
-// one it is cannot be predicted.
+// Index in `rest` of the node's last range that starts at or before the word. If there is none: an
+// index of no range or of a later one. Counts instead of searching: branches would be
+// unpredictable.
 inline unsigned home_map::last_range(const node& n, std::uint64_t id, std::uint64_t home) noexcept {
   const std::uint64_t above = (home % format::region_words + 1) << start_bits;
   unsigned count = 0;
@@ -388,7 +393,7 @@ inline unsigned home_map::last_range(const node& n, std::uint64_t id, std::uint6
   return count == 0 ? max_ranges : first_range(height_of(id)) + count - 1;
 }
 
-// The range of a node that has the word, or 0.
+// The node's range that contains the word, or 0.
 inline std::uint64_t home_map::find_range(const node& n, std::uint64_t id, std::uint64_t home,
                                           bool& beyond) noexcept {
   const unsigned i = last_range(n, id, home);
@@ -403,12 +408,12 @@ inline home_map::lookup_result home_map::find(std::uint64_t home, cache& c) cons
   if (c.enabled_) [[likely]] {
     std::uint32_t n = c.slot_of(home);
     for (unsigned hops = 0; hops <= max_hops; ++hops) {
-      const node& it = nodes_[n];  // of number 0, which is no node, nothing is reached
+      const node& it = nodes_[n];  // node 0 has no id that may contain a word
       const std::uint64_t id = it.id.load(std::memory_order_acquire);
       bool beyond;
       if (!may_contain(id, home)) break;
       if (hops != 0 && low_of(id) <= home / cache::granule * cache::granule)
-        c.slot_of(home) = n;  // the list has grown: begin here
+        c.slot_of(home) = n;  // the list has grown: start here next time
       if (const std::uint64_t r = find_range(it, id, home, beyond); r != 0) [[likely]] {
         ++c.hits;
         return found_in(r, home);

@@ -1,5 +1,4 @@
-// The map of home against an array of places, its usage against a count, and readers beside a
-// writer.
+// The home map against an array of places, its usage against a count, and readers beside a writer.
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <pool/home_map.h>
@@ -20,7 +19,7 @@ struct bed {
              .lock_free = lock_free},
             usage, epochs) {}
 
-  // As a commit does: what is mapped counts first.
+  // Live words are counted before the map changes, as in a commit.
   void put(home_map::mapped_range p, const home_map::cache* c = nullptr) {
     ASSERT_TRUE(map.reserve(writer, 1));
     usage.add_live(p.at, live_words_of(p.at, p.words));
@@ -39,7 +38,7 @@ struct bed {
     const auto found = model.find(home);
     return found == model.end() ? 0 : found->second;
   }
-  // Live words by chunk, from the model; heads, one for each node, are left out here.
+  // Live data words of a chunk, from the model; without entry headers, one for each range.
   std::uint64_t live_data(std::uint32_t chunk) const {
     std::uint64_t n = 0;
     for (const auto& [home, p] : model) n += is_data(p) && usage.chunk_of(p) == chunk ? 1 : 0;
@@ -60,7 +59,7 @@ home_map::mapped_range random_piece(base::rng& random, log_address& next, bool t
       1 + random.below(
               std::min<std::uint64_t>(random.below(2) == 0 ? 4 : 90, format::region_words - from)));
   if ((next - first_word) % chunk_words + words > chunk_words)
-    next += chunk_words - (next - first_word) % chunk_words;  // no entry reaches into another chunk
+    next += chunk_words - (next - first_word) % chunk_words;  // no entry crosses into another chunk
   home_map::mapped_range p{region + from, words, next};
   next += 1 + words;
   if (tombstones && random.below(5) == 0) p.at |= tombstone_bit;
@@ -198,7 +197,7 @@ TEST(home_map, says_when_no_node_is_left) {
   EXPECT_TRUE(map.reserve(w, 10));
 }
 
-// A word that is mapped is found at some log_address that it has had, whatever happens around it.
+// A reader finds a mapped word at one of its places, whatever changes around it.
 TEST(home_map, readers_never_miss_a_mapped_word) {
   bed b;
   for (std::uint64_t home = 0; home < format::region_words; home += 64)
@@ -223,8 +222,8 @@ TEST(home_map, readers_never_miss_a_mapped_word) {
       }
     });
   base::rng random(9);
-  for (std::uint64_t i = 1; i < 60'000;
-       ++i) {  // places are multiples of 1000 beyond the word's number: each tells its word
+  // Places are multiples of 1000 plus the word's number, so a place tells its word.
+  for (std::uint64_t i = 1; i < 60'000; ++i) {
     const std::uint64_t from = random.below(format::region_words);
     const auto words = static_cast<std::uint32_t>(
         1 + random.below(std::min<std::uint64_t>(40, format::region_words - from)));

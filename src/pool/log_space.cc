@@ -1,4 +1,4 @@
-// Free chunks and those that wait for readers.
+// Free chunks, and retired chunks that wait for readers.
 #include <pool/log_space.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ log_space::log_space(const pool_file& file, const log_structured_options& o, uns
            .lock_free = o.lock_free_readers},
           usage, epochs),
       chunks_(file.header().log_chunks()) {
-  free_.reserve(chunks_.size());  // each is in one of the two at most: they take no memory later
+  free_.reserve(chunks_.size());  // a chunk is in at most one of the two lists, so they never grow
   retired_.reserve(chunks_.size());
   for (std::uint32_t c = chunk_count(); c-- > 0;) free_.push_back(c);
   free_count_.store(chunk_count());
@@ -32,7 +32,7 @@ std::optional<std::uint32_t> log_space::allocate_chunk(std::uint32_t reserve) {
   free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()),
                     std::memory_order_relaxed);
   chunks_[c].use.store(chunk_state::open, std::memory_order_relaxed);
-  if (c >= populated_chunks_) {  // chunks are taken for the first time in their order in the file
+  if (c >= populated_chunks_) {  // chunks are first allocated in file order
     constexpr std::uint32_t ahead_bytes = 256u << 10;
     const std::uint32_t count = std::max(1u, ahead_bytes / (chunk_words_ * 8));
     file_.populate(offset_of(c), std::size_t{count} * chunk_words_ * 8);

@@ -1,4 +1,4 @@
-// Files that are made whole before they have a name.
+// Files that are complete before they get a name.
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ std::unexpected<error> path_error(const char* what, const std::string& path, int
                     number);
 }
 
-// A process that goes beyond its limit gets a signal, which ends it.
+// Without this check, a process that exceeds its limit would be ended by a signal.
 static result<> check_size_limit(std::size_t size, const std::string& path) {
   struct rlimit limit = {};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
@@ -93,8 +93,8 @@ std::string directory_of(const std::string& path) {
 
 }  // namespace
 
-// On file systems that know no files without names, one with another name: one that nobody has, for
-// what has it may be a link to anything.
+// A file system without unnamed files gets a file with a temporary name. The name must be new: an
+// existing file of that name may be a link to anything.
 new_file::new_file(const std::string& path)
     : path_(path),
       file_(os::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
@@ -135,7 +135,8 @@ result<> new_file::write(std::span<const std::byte> bytes, std::uint64_t offset)
 result<> new_file::publish() {
   if (!base::planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0)
     return path_error("sync", path_);
-  const std::string in = directory_of(path_);  // when it has its name, no memory is needed any more
+  // Allocated first: no allocation after the file has its name.
+  const std::string in = directory_of(path_);
   if (os::link(name_.c_str(), path_.c_str()) != 0) return path_error("create", path_);
   const descriptor directory(os::open(in.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.fd >= 0 && os::sync(directory.fd) != 0 && errno != EINVAL)

@@ -1,5 +1,6 @@
-// new_file: a file in the making. It has no name until it is whole, so what is cut off leaves
-// nothing behind; a descriptor that closes itself; and the errors of files in words.
+// new_file: a file under construction. It has no name until it is complete, so an interrupted
+// creation leaves nothing behind. Also a descriptor that closes itself, and messages for file
+// errors.
 #pragma once
 
 #include <stele/error.h>
@@ -12,12 +13,12 @@
 
 namespace stele::storage {
 
-// The error of a system call that failed on a path, by errno.
+// The error for a system call that failed on a path, by errno.
 std::unexpected<error> path_error(const char* what, const std::string& path, int number = errno);
 errc errc_from_errno(int number) noexcept;
 
-// Real space from 0 to `size`, not a promise: a full disk is an error now, not a signal later.
-// Errors: full, io.
+// Allocates real space from 0 to `size`: a full disk is an error now, not a signal later. Errors:
+// full, io.
 [[nodiscard]] result<> allocate_space(int fd, std::size_t size, const std::string& path);
 
 struct descriptor {
@@ -31,22 +32,23 @@ struct descriptor {
 
 class new_file {
  public:
-  // Empty; at most so many bytes will be written. Errors: exists, not_found, permission, full (the
-  // process's limit), io.
+  // An empty file; at most `max_bytes` will be written. Errors: exists, not_found, permission, full
+  // (the process's limit), io.
   [[nodiscard]] static result<new_file> make(const std::string& path, std::size_t max_bytes);
   new_file(new_file&&) noexcept = default;
   ~new_file();
 
-  // Real space from 0 to `size`, not a promise; zero where nothing is written. Errors: full, io.
+  // Allocates real space from 0 to `size`; it reads as zero until written. Errors: full, io.
   [[nodiscard]] result<> reserve(std::size_t size);
   [[nodiscard]] result<> write(std::span<const std::byte> bytes, std::uint64_t offset);
-  // Durable and under its name when it returns; before that nothing is there. Errors: exists, io.
+  // On return the file is durable and has its name; before, the name does not exist. Errors:
+  // exists, io.
   [[nodiscard]] result<> publish();
 
  private:
   explicit new_file(const std::string& path);
 
-  std::string path_, name_;  // name_: by which it is linked, or that it has until then
+  std::string path_, name_;  // name_: the name it is linked from, or its temporary name
   descriptor file_;
   bool named_ = false;
 };

@@ -1,4 +1,4 @@
-// Creating, locking and mapping pool files.
+// Creates, locks and maps pool files.
 #include <base/check.h>
 #include <base/rng.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ std::size_t round_up(std::size_t n, std::size_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-// A failed open's reason when another handle holds the lock.
+// The reason of a failed open when another handle holds the lock.
 std::unexpected<error> locked_error(int fd, const std::string& path) {
   std::uint64_t pid = 0;
   if (!os::read_all(fd, &pid, sizeof pid, format::owner_offset)) pid = 0;
@@ -53,15 +53,15 @@ result<> lock(int fd, const std::string& path) {
   return path_error("lock", path);
 }
 
-// What the file's former users left unwritten is written now. An error of theirs that nobody has
-// been told is told here, once, and the pages that the device does not have are dropped from the
-// cache. Those of header and logs always: recovery reads what would survive a power failure while
-// it runs.
+// Writes what earlier users of the file left unwritten. A write error of theirs that was never
+// reported is reported here, once, and all cached pages are dropped, since the device may lack
+// them. The pages of header and logs are always dropped: recovery then reads what a power failure
+// would leave.
 result<> sync_previous_writes(int fd, std::uint64_t home_offset, const std::string& path) {
   const bool written = os::sync_data(fd) == 0;
   const int number = errno;
   (void)::posix_fadvise(fd, 0, written ? static_cast<off_t>(home_offset) : 0,
-                        POSIX_FADV_DONTNEED);  // a length of 0: all
+                        POSIX_FADV_DONTNEED);  // length 0: the whole file
   if (written) return {};
   return fail_errno(
       errc::io,
@@ -94,7 +94,7 @@ std::size_t chunk_shift_for(std::size_t size) {
   return size >= (64u << 20) ? 16 : size >= (4u << 20) ? 14 : 12;
 }
 
-// Everything in the new file but its name: header, session word, zeroes. Logs that commits write
+// Writes everything but the name: header, session word, zeroes. Logs that commits write
 // synchronously are written once now: the first write to space that is only reserved changes the
 // file's metadata.
 result<> write_initial_content(new_file& file, const pool_header& h) {
@@ -126,8 +126,8 @@ bool is_direct_access(const std::string& path) {
 
 namespace {
 
-// Chunks of log fill the file; home is addresses: four times as many, so that the heap's own
-// fragmentation costs none of the file.
+// Log chunks fill the file. Home is only addresses, four times as many as the file has bytes, so
+// that fragmentation of the heap wastes nothing of the file.
 result<pool_header> plan_log_structured(const pool_geometry& s, pool_header h) {
   h.home = format::home_kind::log;
   h.log_size = s.log_size != 0 ? s.log_size
@@ -146,7 +146,7 @@ result<pool_header> plan_log_structured(const pool_geometry& s, pool_header h) {
   return h;
 }
 
-// Where chunk table and sums end that begin at `table`.
+// Where block checksums begin, and where they end, for a chunk table at `table`.
 std::uint64_t block_checksums_offset_after(std::uint64_t table, std::uint64_t chunk_count) {
   return round_up(table + 8 * chunk_count, format::checksum_block_size);
 }
@@ -157,7 +157,7 @@ std::uint64_t tables_end(bool sums, std::uint64_t table, std::uint64_t chunk_cou
               : table + 8 * chunk_count;
 }
 
-// Where things are in home, from home_offset to `end`.
+// Sets the offsets of the parts of home, from home_offset to `end`.
 void lay_out_home(pool_header& h, std::uint64_t end, bool sums = false) {
   const std::size_t chunk = std::size_t{1} << h.chunk_shift;
   h.table_offset = h.home_offset + sizeof(format::home_header);
@@ -168,8 +168,8 @@ void lay_out_home(pool_header& h, std::uint64_t end, bool sums = false) {
   while (h.chunk_count != 0 && h.chunks_offset + h.chunk_count * chunk > end) --h.chunk_count;
 }
 
-// Room for checksums between the logs and home, for a little more than home turns out to be, and
-// for a copy of home.
+// Reserves space between logs and home: for the parity blocks of a home slightly larger than it
+// will be, and for a checkpoint copy of home.
 void lay_out_parity(pool_header& h, const pool_geometry& s) {
   const std::uint64_t covered =
       format::matrix_lines * format::line_size * (s.checkpoint_commits != 0 ? 2 : 1);
@@ -203,7 +203,7 @@ bool valid_parity(const pool_header& h) {
          format::matrix_count(h.size - h.home_offset) <= (end - h.parity_offset) / each;
 }
 
-// The table may be longer than the chunks that fit behind it.
+// The chunk table may have room for more chunks than fit after it.
 bool valid_block_checksums(const pool_header& h) {
   if (h.block_checksums_offset == 0) return h.chunks_offset >= h.table_offset + 8 * h.chunk_count;
   return h.home == format::home_kind::in_place &&
@@ -320,7 +320,7 @@ bool is_usable_copy(const pool_header& h) {
   return has_valid_checksum(h) && h.version == format::pool_version;
 }
 
-// As it was at creation.
+// Checks the header as written at creation.
 result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t file_size,
                       const std::string& path) {
   if (!has_valid_checksum(h) && copy_is_usable)
@@ -474,23 +474,23 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   if (kind == map_kind::private_log)
     if (auto synced = sync_previous_writes(file.fd, header->home_offset, path); !synced)
       return std::unexpected(synced.error());
-  header = read_header(file.fd, path);  // as its last user left it
+  header = read_header(file.fd, path);  // read again now that the file is locked
   if (!header) return std::unexpected(header.error());
   if (auto space = allocate_space(file.fd, header->size, path); !space)
     return std::unexpected(space.error());
   pool_file opened;
   opened.header_ = *header;
   opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
-  opened.mapping_.fd =
-      file.release();  // last: it is locked, and must not be lost for want of memory for the name
+  // Last: a descriptor that is locked must not be lost if copying the path throws.
+  opened.mapping_.fd = file.release();
   if (auto mapped = opened.map(kind, address); !mapped) return std::unexpected(mapped.error());
   if (auto owner_written = opened.write_owner(); !owner_written)
     return std::unexpected(owner_written.error());
   return opened;
 }
 
-// The file names its holder while it is held. Logs and header may be private memory, so both that
-// and the file are told.
+// The file names its owner while it is open. Header and logs may be private memory, so the word is
+// written there and to the file.
 result<> pool_file::write_owner() {
   const auto pid = static_cast<std::uint64_t>(::getpid());
   std::memcpy(&previous_owner_, mapping_.base + format::owner_offset, sizeof previous_owner_);
@@ -523,14 +523,14 @@ result<> pool_file::check_not_truncated() const {
 
 void pool_file::unlock() noexcept {
   if (mapping_.fd < 0) return;
-  if (owner_ == static_cast<std::uint64_t>(
-                    ::getpid())) {  // a child of fork shares the lock, but it is not its to give up
+  // A child of fork shares the lock but must not release it.
+  if (owner_ == static_cast<std::uint64_t>(::getpid())) {
     (void)os::write_all(mapping_.fd, &previous_owner_, sizeof previous_owner_,
                         format::owner_offset);
     struct flock whole = {};
     whole.l_type = F_UNLCK;
     whole.l_whence = SEEK_SET;
-    (void)os::lock(mapping_.fd, F_OFD_SETLK, whole);  // the mapping would keep it
+    (void)os::lock(mapping_.fd, F_OFD_SETLK, whole);  // else the mapping would keep the lock
   }
   ::close(mapping_.fd);
   mapping_.fd = -1;
@@ -569,14 +569,14 @@ result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
   return opened;
 }
 
-// Maps memory at `address`, or anywhere when that is 0; what lies there already is never replaced.
+// Maps memory at `address`, or anywhere if it is 0; never replaces an existing mapping.
 result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t size, int protection,
                                          int flags, int fd) const {
   void* const memory = os::map(reinterpret_cast<void*>(address), size, protection,
                                flags | (address != 0 ? MAP_FIXED_NOREPLACE : 0), fd);
   if (address != 0 && reinterpret_cast<std::uintptr_t>(memory) != address) {
     if (memory != MAP_FAILED)
-      ::munmap(memory, size);  // a kernel before 4.17 takes the address for a hint
+      ::munmap(memory, size);  // a kernel before 4.17 takes the address as a hint
     return fail(errc::unsupported,
                 fmt::format("{} holds plain pointers, so it has to be mapped at {:#x} ({} bytes), "
                             "where this process has something "
@@ -587,7 +587,7 @@ result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t siz
   return static_cast<std::byte*>(memory);
 }
 
-// Addresses that nothing is behind: an access that did not ask where its word is kept faults.
+// Reserves addresses without memory: an access that bypasses the home map faults.
 result<> pool_file::reserve_home_addresses(std::uintptr_t address) {
   if (header_.home != format::home_kind::log) return {};
   const auto addresses =
@@ -598,7 +598,7 @@ result<> pool_file::reserve_home_addresses(std::uintptr_t address) {
   return {};
 }
 
-// Addresses for a pool that may grow: they cost nothing until something is behind them.
+// Addresses for a pool that may grow; they cost nothing until they are mapped.
 static constexpr std::size_t growth_reservation(std::size_t size) {
   return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30,
                                  std::max<std::size_t>(std::size_t{1} << 40, size * 2));

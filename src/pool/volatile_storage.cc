@@ -1,4 +1,4 @@
-// From a path to its mount, from a mount to what it lies on.
+// Goes from a path to its mount, and from a mount to the storage below it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pool/volatile_storage.h>
@@ -17,13 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned max_depth = 8;  // layers; a loop of them ends
+constexpr unsigned max_depth = 8;  // layers; ends a cycle of layers
 
 struct mount {
   std::string type, source, options;
 };
 
-// As the kernel writes names: a blank is \040.
+// Decodes names as the kernel writes them: \040 is a blank.
 std::string unescaped(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -41,7 +41,7 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
-// The mount that a path lies in, not what lies at its mount point by name: mounts hide each other.
+// The mount that contains the path. Mount points hide each other, so names do not tell.
 std::optional<mount> mount_of(const std::string& path) {
   struct statx status = {};
   if (::statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &status) != 0 ||
@@ -62,7 +62,7 @@ std::optional<mount> mount_of(const std::string& path) {
   return std::nullopt;
 }
 
-// The value of a mount option, empty when it has none; null: it is not there.
+// The value of a mount option, empty if it has none; nullopt if the option is absent.
 std::optional<std::string> option(const mount& m, std::string_view name) {
   std::istringstream all(m.options);
   for (std::string one; std::getline(all, one, ',');) {
@@ -75,7 +75,7 @@ std::optional<std::string> option(const mount& m, std::string_view name) {
 
 bool is_volatile(const std::string& path, unsigned depth);
 
-// A block device by its folder in /sys: memory, or on top of something.
+// `folder` is a block device in /sys: memory, or a layer on other devices.
 bool is_volatile_device(fs::path folder, unsigned depth) {
   std::error_code ignored;
   folder = fs::canonical(folder, ignored);
@@ -113,7 +113,7 @@ bool is_volatile(const std::string& path, unsigned depth) {
   const auto m = mount_of(path);
   if (m && m->type == "overlay") return is_volatile_overlay(*m, depth);
   if (major(file.st_dev) != 0) return is_volatile_device(file.st_dev, depth);
-  // A file system whose files have no device of their own (btrfs) names it where it is mounted.
+  // Files of some file systems (btrfs) have no device of their own; the mount source names it.
   struct stat source = {};
   return m && ::stat(m->source.c_str(), &source) == 0 && S_ISBLK(source.st_mode) &&
          is_volatile_device(source.st_rdev, depth);

@@ -1,8 +1,9 @@
-// Whether what lies behind a path is lost with the power, as far as a process can see.
+// Whether what a path is on is lost with the power, as far as a process can see.
 //
-// Looked through: memory file systems, overlays (their upper layer, and the mount option volatile,
-// which makes a sync do nothing), loop devices, partitions, device mapper and RAID, down to memory.
-// Not seen, so taken for storage that stays: layers outside this process's mount namespace, file
+// Followed: memory file systems, overlays (their upper layer, and the mount option volatile, which
+// disables syncs), loop devices, partitions, device mapper and RAID, down to memory. Not seen, and
+// so taken for persistent: layers outside this process's mount namespace, network and host file
+// systems, and caches that devices do not report.
 // systems of a network or a host, caches that devices lie about.
 #pragma once
 
@@ -10,7 +11,7 @@
 
 namespace stele::storage {
 
-// False also for what cannot be looked at.
+// False also for what cannot be examined.
 bool is_volatile(const std::string& path);
 
 }  // namespace stele::storage

@@ -1,4 +1,5 @@
-// The slow paths of field<T>, allocation, and the steps of a transaction that pool.h drives.
+// The slow paths of field<T>, allocation, and the steps of a transaction that pool.h drives: begin,
+// commit, roll back, retry.
 #include <base/check.h>
 #include <base/in_one_piece.h>
 #include <base/rng.h>
@@ -14,17 +15,17 @@ runtime* runtime_at(std::uintptr_t address);
 
 namespace {
 
-// The pool whose transaction runs in this thread.
+// The pool whose transaction runs in this thread; null: none.
 constinit thread_local runtime* this_runtime = nullptr;
 constinit thread_local thread_context* this_context = nullptr;
-thread_local error last_attempt_error{};  // why its last attempt failed
+thread_local error last_attempt_error{};  // why this thread's last attempt failed
 
 bool in_transaction(std::uintptr_t address, std::size_t size) noexcept {
   const access& a = this_access;
   return address - a.pool_base < a.size && a.size - (address - a.pool_base) >= size;
 }
 
-// part(address, bytes before it, bytes) for the piece of a range on each line.
+// Splits a range at line boundaries. Calls part(address, bytes before it, bytes) for each part.
 template <class Part>
 void for_each_part(std::uintptr_t address, std::size_t size, Part&& part) {
   for (std::size_t done = 0; done < size;) {
@@ -35,7 +36,8 @@ void for_each_part(std::uintptr_t address, std::size_t size, Part&& part) {
   }
 }
 
-// A store to memory that no transaction covers: an ordinary variable's, or a mistake.
+// A store outside the running transaction's pool must be to volatile memory. Ends the program if it
+// is to an open pool.
 void check_volatile(std::uintptr_t address) {
   base::check(runtime_at(address) == nullptr, this_access.size == 0
                                                   ? "a store to a pool outside a transaction would "
@@ -59,9 +61,9 @@ void end_transaction() noexcept {
   this_runtime = nullptr;
 }
 
-// Waits a random while that grows with the attempts lost, so that two losers do not meet again. Who
-// has lost often waits for a commit that waits for its device, which needs the processor more than
-// the loser does.
+// Waits for a random time that grows with the lost attempts, so that two losers do not conflict
+// again. A transaction that has lost often waits for a commit that waits for its device; it yields
+// or sleeps, since that commit needs the processor more.
 void back_off(unsigned attempts) {
   static thread_local base::rng random(reinterpret_cast<std::uintptr_t>(&this_access));
   if (attempts < 4) return;
@@ -163,7 +165,7 @@ void deallocate(void* block) {
   this_access.running->deallocate(address - this_access.pool_base);
 }
 
-// Where the heap of the running transaction's pool begins.
+// The pool offset where the heap of the running transaction's pool begins.
 std::uint64_t heap_begin_of_running() noexcept {
   return this_runtime->state().file.header().chunks_offset;
 }
@@ -175,8 +177,8 @@ begin_status refused(error why) {
   return begin_status::refused;
 }
 
-// A mechanism that has work to do first may find no memory for it: the thread is in no transaction
-// then.
+// begin() may throw std::bad_alloc, when the mechanism has work to do first. Then the thread is in
+// no transaction.
 inline void begin_or_roll_back(thread_context& v, bool writes, durability d) try {
   v.tx->begin(v, writes, d == durability::ordered);
 } catch (...) {
@@ -185,7 +187,7 @@ inline void begin_or_roll_back(thread_context& v, bool writes, durability d) try
   throw;
 }
 
-// While a transaction of this thread runs, or is between two attempts.
+// begin_transaction while a transaction of this thread runs, or is between two attempts.
 [[gnu::noinline]] begin_status begin_nested(runtime& r, bool writes, durability d) {
   if (this_runtime != &r)
     return refused(
@@ -195,9 +197,9 @@ inline void begin_or_roll_back(thread_context& v, bool writes, durability d) try
   if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
     end_transaction();
     return refused(
-        {errc::poisoned,
-         r.state().file.path() + " cannot be used any more: an earlier write failed, or part of "
-                                 "the file is gone (truncated, or unreadable); reopen it"});
+        {errc::poisoned, r.state().file.path() +
+                             " cannot be used any more: an earlier write failed, or part of "
+                             "the file is gone (truncated, or unreadable); reopen it"});
   }
   begin_or_roll_back(*this_context, writes, d);
   return begin_status::started;
@@ -252,13 +254,13 @@ void roll_back_transaction() noexcept {
 
 namespace {
 
-// Gathers the free memory of a full pool, in transactions of its own. Without success the next
+// Reclaims the free memory of a full pool, in transactions of its own. If it finds none, the next
 // allocation fails.
 void reclaim(transaction& tx) noexcept {
   if (this_runtime->state().overlays.load(std::memory_order_relaxed) != 0)
-    this_runtime->release_idle_overlays(*this_context);  // what ordered commits freed
+    this_runtime->release_idle_overlays(*this_context);  // returns blocks that they freed
   this_runtime->reclaim_idle_caches(*this_context);
-  tx.exceeds_log = true;  // what it frees is counted to fit the log's end
+  tx.exceeds_log = true;  // no execution in log: reclaim() counts on a record in an empty log
   for (std::size_t chunks = 1; chunks != 0;) {
     try {
       tx.begin(*this_context, true, false);
@@ -274,14 +276,15 @@ void reclaim(transaction& tx) noexcept {
 
 }  // namespace
 
-// Leaves the transaction rolled back but the thread inside; run_transaction begins it again.
+// On return the attempt is rolled back, but the thread is still in the transaction: run_transaction
+// begins the next attempt.
 void retry_transaction() noexcept {
   transaction& tx = *this_context->tx;
   tx.rollback();
   const unsigned attempts = ++tx.attempts;
+  // The conflicting lock may belong to the overlay of an idle thread.
   if (attempts >= 2 && this_runtime->state().overlays.load(std::memory_order_relaxed) != 0)
-    this_runtime->release_idle_overlays(
-        *this_context);  // the lock in the way may be an ordered commit's
+    this_runtime->release_idle_overlays(*this_context);
   if (tx.wants_reclaim) {
     tx.wants_reclaim = false;
     tx.reclaim_tried = true;

@@ -1,6 +1,6 @@
-// Which lines of home a thread has loaded, for who estimates what the cache holds: a sample of
-// them, the newest, left by one thread and taken by another. Source: Wu, Ren and Li,
-// "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), section IV.
+// A lock-free buffer of the home lines that a thread has loaded: a sample of the newest. archapt
+// estimates from it what the cache holds. One thread appends, another drains. Source: Wu, Ren and
+// Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), section IV.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class access_buffer {
   static constexpr std::uint64_t capacity = 4096;
   static constexpr std::uint64_t sample_interval = 4;
 
-  // The thread that loads. Loads of one line in a row are one.
+  // Called by the thread that loads. Consecutive loads of one line count as one.
   void append(std::uint64_t offset) noexcept {
     const std::uint64_t line = offset / 64;
     if (line == last_) return;
@@ -26,8 +26,8 @@ class access_buffer {
     tail_.store(tail + 1, std::memory_order_release);
   }
 
-  // One taker at a time: each(offset) for what was noted since it took the last time, oldest first.
-  // Offsets that the thread overwrites meanwhile are told by their newer ones.
+  // Calls each(offset) for the entries since the last drain, oldest first. One thread at a time.
+  // If the loading thread overwrites an entry meanwhile, its newer offset is passed instead.
   template <class Each>
   void drain(Each&& each) {
     const std::uint64_t tail = tail_.load(std::memory_order_acquire);

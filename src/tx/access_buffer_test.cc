@@ -1,4 +1,4 @@
-// What a thread loaded comes out in its order, sampled; the oldest is lost first.
+// An access buffer returns a sample of a thread's loads in their order, and loses the oldest first.
 #include <gtest/gtest.h>
 #include <tx/access_buffer.h>
 

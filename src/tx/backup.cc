@@ -1,10 +1,10 @@
-// A copy of a pool that is in use, as it was at one moment: when the backup began and no
+// Backup: a copy of a pool in use, as it was at one moment, when the backup began and no
 // transaction ran.
 //
-// Everything that was in use then is copied while transactions go on; who stores to a page that is
-// not copied yet copies it first (page_snapshot.h). What a copy must have of its own is made on the
-// way: an id, and with it the check bits of every guarded word and the sums of blocks. The file has
-// no name until it is whole. Contract: pool<Root>::backup.
+// All chunks that were in use at that moment are copied while transactions go on. A thread that
+// stores to a page that is not copied yet copies it first (page_snapshot.h). The copy gets an id of
+// its own, and so new check bits in every guarded word and new block checksums. The file has no
+// name until it is complete. Contract: pool<Root>::backup.
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
@@ -24,10 +24,10 @@ using format::pool_header;
 namespace {
 
 constexpr std::uint64_t page = page_snapshot::page_size;
-constexpr std::uint64_t max_queued_pages = 8192;  // pages: 32 MiB
-constexpr std::uint64_t max_pages_per_copy =
-    base::schedule_explorer_build ? 1 : 16;  // copied at a time: they stay in the processor's
-                                             // cache, and nobody waits long for one of them
+constexpr std::uint64_t max_queued_pages = 8192;  // 32 MiB
+// Pages claimed and copied at a time: few enough to stay in the processor's cache, and so that no
+// transaction waits long for one of them.
+constexpr std::uint64_t max_pages_per_copy = base::schedule_explorer_build ? 1 : 16;
 
 class backup_copy final : private page_snapshot {
  public:
@@ -61,13 +61,14 @@ class backup_copy final : private page_snapshot {
           errc::poisoned,
           fmt::format("writing to {} has failed: there is nothing sound to copy", pool_.path()));
     if (auto written = write_table(); !written) return written;
-    if (auto space = file_.reserve(h_.size); !space)
-      return space;  // what is free in it: last, so that nothing is written twice
+    // Reserves the free space last, so that no part of the file is written twice.
+    if (auto space = file_.reserve(h_.size); !space) return space;
     return file_.publish();
   }
 
  private:
-  // What there is to copy, and of what transactions change by single words a copy at once.
+  // Runs while no transaction does. Lists the used runs, and copies the header area and the chunk
+  // table at once, because transactions change single words of them.
   result<> begin() {
     const auto take = [&](std::uint64_t offset, std::uint64_t bytes) {
       used_.emplace_back(offset, bytes);
@@ -101,7 +102,7 @@ class backup_copy final : private page_snapshot {
                   fmt::format("cannot write the copy of {}; nothing is left of it", pool_.path()));
     return {};
   }
-  // Now and then, and at first. False: stop.
+  // Calls on_progress at the start and then for each MiB. False: the caller cancels.
   bool report_progress(std::uint64_t of_run) {
     constexpr std::uint64_t step = std::uint64_t{1} << 20;
     const std::uint64_t now = std::min(copied_bytes_ + of_run, total_bytes_);
@@ -109,7 +110,7 @@ class backup_copy final : private page_snapshot {
     next_report_ = now + step;
     return on_progress_(now, total_bytes_);
   }
-  // Truncation may be storing to sums of blocks; the copy gets others.
+  // Copies by words: truncation may be storing to block checksums here. The copy gets new ones.
   static void copy_words(std::byte* to, const std::byte* from, std::size_t size) noexcept {
     for (std::size_t at = 0; at < size; at += 8) {
       const std::uint64_t word =
@@ -132,7 +133,8 @@ class backup_copy final : private page_snapshot {
     return page_queue_.drain(
         [&](std::span<const std::byte> bytes, std::uint64_t offset) { return put(bytes, offset); });
   }
-  // Whole blocks, to this place; their sums are for later. Thread-safe for pages of one's own.
+  // Writes whole blocks to their place in the copy, and keeps their checksums for write_table().
+  // Thread-safe for different pages.
   result<> put(std::span<const std::byte> bytes, std::uint64_t offset) {
     for (std::uint64_t at = 0; !block_checksums_.empty() && at < bytes.size();
          at += format::checksum_block_size)
@@ -141,8 +143,8 @@ class backup_copy final : private page_snapshot {
     return file_.write(bytes, offset);
   }
 
-  // Home header and chunk table, in whole blocks; a pool that has grown has its table apart from
-  // the header.
+  // Copies the home header and the chunk table, in whole checksum blocks, and guards their words
+  // anew. In a grown pool the table is not beside the header.
   void copy_table() {
     const std::uint64_t table_end = h_.table_offset + 8 * h_.chunk_count;
     const auto block_of = [&](std::uint64_t offset) {
@@ -161,7 +163,7 @@ class backup_copy final : private page_snapshot {
     reguard((home_header_.empty() ? table_ : home_header_).data() + magic_at,
             h_.home_offset + magic_at);
   }
-  // With the sums, and the header last.
+  // Writes the home header, the chunk table and the block checksums, and the pool header last.
   result<> write_table() {
     if (!home_header_.empty())
       if (auto written = put(home_header_, h_.home_offset); !written) return written;
@@ -180,8 +182,8 @@ class backup_copy final : private page_snapshot {
     std::memcpy(word_at, &word, 8);
   }
 
-  // The header as it was at creation, under the new id; a closed session, all commits at home,
-  // empty logs.
+  // Makes the header area of the copy: the pool header as at creation with the new id, the growth
+  // in force, a closed session, the watermark at the newest commit, valid checksums, empty logs.
   void lay_out(std::byte* front) const {
     pool_header h;
     std::memcpy(&h, pool_.base(), sizeof h);
@@ -218,7 +220,7 @@ class backup_copy final : private page_snapshot {
   std::vector<std::byte> header_area_, home_header_, table_;
   std::vector<std::uint64_t> block_checksums_;
   page_queue page_queue_;
-  std::atomic<bool> failed_{false};  // a transaction could not write its page
+  std::atomic<bool> failed_{false};  // a transaction could not write the page that it copied
 };
 
 }  // namespace

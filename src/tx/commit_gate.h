@@ -1,8 +1,9 @@
-// Commits pass it, each on a lane of its own; whoever closes it has a moment when none is between
-// its record and its home stores.
+// A readers-writer gate. Each commit enters it with the number of its lane, before its record, and
+// leaves it after its home stores. While the gate is closed, no commit is between the two.
 //
-// Passing costs a store and a load: who closes pays (base/epochs.h: asymmetric_fence_light,
-// asymmetric_fence_heavy). Closers exclude each other by other means.
+// enter() costs a store and a load; close() pays for the order (base/epochs.h:
+// asymmetric_fence_light, asymmetric_fence_heavy). The gate does not exclude two closers from each
+// other; the callers do.
 #pragma once
 
 #include <base/epochs.h>

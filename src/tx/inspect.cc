@@ -1,4 +1,4 @@
-// Reading pool files for info and check.
+// Reads pool files for info, check and repair. See inspect.h.
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -64,8 +64,8 @@ std::string name_of_logs(std::uint8_t kind) {
   return fmt::format("kind {}", kind);
 }
 
-// From the head of a log that a session has closed lie lines of earlier laps. One of the lap to
-// come would be read as a record after the next crash, whoever put it there.
+// After a clean close, every line from a log's head on is of an earlier lap. A line with the torn
+// bits of the next lap is damage: recovery would read it as a record after the next crash.
 result<> check_closed(const pool_state& state, const ring_view& ring, std::uint64_t head) {
   for (std::uint64_t at = head & format::log_position_mask;
        at < (head & format::log_position_mask) + ring.lines; ++at) {
@@ -88,7 +88,7 @@ result<> check_closed(const pool_state& state, const ring_view& ring, std::uint6
   return {};
 }
 
-// What recovery would find in each log.
+// Counts the records that recovery would read in each log. Errors: corrupt.
 result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind, bool closed) {
   const auto& h = state.file.header();
   std::vector<log_report> logs(h.log_count);
@@ -175,7 +175,7 @@ result<pool_info> info_of(const std::string& path) {
 
 namespace {
 
-// A private copy of a pool that nobody has open: a picture of it in motion proves nothing.
+// A private copy of a pool that is not open: a copy made while the pool changes proves nothing.
 result<storage::pool_file> copy_of_unopened(const std::string& path,
                                             const result<pool_info>& info) {
   if (!info) return std::unexpected(info.error());
@@ -186,7 +186,7 @@ result<storage::pool_file> copy_of_unopened(const std::string& path,
   return storage::pool_file::open_copy(path);
 }
 
-// A page of the file that cannot be read while the copy is walked is an error, not a signal.
+// A page of the file that cannot be read while the copy is checked becomes an error, not a signal.
 std::unique_ptr<pool_state> guarded_copy(storage::pool_file file) {
   auto state = std::make_unique<pool_state>(std::move(file));
   state->lost_pages_guard =
@@ -200,7 +200,7 @@ result<> check_pages(const pool_state& state) {
                                     state.file.path()));
 }
 
-// The same, recovered, and what its logs held before.
+// A guarded copy of the pool, recovered. `logs` gets what its logs held before recovery.
 result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, const pool_info& info,
                                                    std::vector<log_report>& logs) {
   auto file = copy_of_unopened(path, info);
@@ -224,8 +224,8 @@ result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, cons
   return state;
 }
 
-// A pool whose TxIDs are as good as used up was not used by anybody: its next sessions would be its
-// last.
+// No real pool has used almost all TxIDs, so a newest TxID within 2^40 of the limit is damage. With
+// it the pool could be used for few more sessions.
 result<> verify_clock(const pool_state& state, std::uint64_t newest) {
   constexpr std::uint64_t enough_for_long = std::uint64_t{1} << 40;
   const auto mark = format::read_control_word(state.file.base(), state.file.header().id,
@@ -273,8 +273,8 @@ result<check_report> check_pool(const std::string& path, const progress& on_prog
   auto state = recovered_copy(path, *info, report.logs);
   if (!state) return std::unexpected(state.error());
   auto verified = verify(**state, report, on_progress);
-  if (auto read = check_pages(**state); !read)
-    return std::unexpected(read.error());  // whatever was made of zeroes in place of what was there
+  // Before the verdict, which may rest on zeroes in place of a lost page.
+  if (auto read = check_pages(**state); !read) return std::unexpected(read.error());
   if (!verified) return std::unexpected(verified.error());
   return report;
 }

@@ -1,9 +1,9 @@
-// Looking at a pool file: what `stele pool info`, `check` and `dump` report, and the repairs that
-// are provably safe.
+// Inspection of a pool file: what `stele pool info`, `check` and `dump` report, and the repairs
+// that are provably safe.
 //
-// check() works on a private copy-on-write mapping: it recovers that copy if the pool was not
-// closed, and walks it. The file is only read; a pool that is open elsewhere is refused, since a
-// picture of it in motion proves nothing.
+// check_pool() works on a private copy-on-write mapping. It recovers that copy if the pool was not
+// closed, and walks it; the file is only read. A pool that is open in another process is refused,
+// since a copy made while the pool changes proves nothing.
 #pragma once
 
 #include <format/pool_layout.h>
@@ -19,14 +19,14 @@ namespace stele::detail {
 
 struct pool_info {
   format::pool_header header{};
-  bool left_open = false;  // by a process that ended, or by one that has it open now
-  std::string logs_of;     // whose log format its logs have
+  bool left_open = false;  // not closed: its process has ended, or still has it open
+  std::string logs_of;     // the name of the log format
   std::optional<std::uint64_t> in_use_by;  // pid
-  std::string durability;                  // that a program gets which asks for no medium
+  std::string durability;                  // what commits survive with media "auto"
   format::fallback fallback;               // to a checkpoint, not acknowledged yet
 };
 
-// Errors: those of opening, in_use excepted.
+// Errors: those of opening except in_use.
 [[nodiscard]] result<pool_info> info_of(const std::string& path);
 
 struct log_report {
@@ -38,26 +38,27 @@ struct check_report {
   pool_info info;
   std::vector<log_report> logs;
   bool recovered = false;  // the copy had to be recovered
-  std::string
-      fallback_reason;  // for which the copy went back to a checkpoint, as opening the pool will
+  // Why recovery of the copy went back to a checkpoint, as an open will. Empty: it did not.
+  std::string fallback_reason;
   std::uint64_t newest_commit = 0;
   std::uint64_t root_offset = 0, root_size = 0;
   storage::heap::usage heap;
-  bool sums = false;                 // the pool has sums of home's blocks, and they were judged
-  std::uint64_t verified_bytes = 0;  // by them
+  bool sums = false;                 // home was verified by its block checksums
+  std::uint64_t verified_bytes = 0;  // by block checksums
 };
 
-// Errors: in_use; corrupt, with what is wrong and where; those of opening; cancelled.
+// Verifies a pool. Errors: in_use; corrupt, with what is wrong and where; those of opening;
+// cancelled.
 [[nodiscard]] result<check_report> check_pool(const std::string& path,
                                               const progress& on_progress = {});
 
-// What a repair did, as sentences; empty: nothing was to be done. A header is restored from its
-// copy; a pool that was not closed is recovered and closed; what is not known to be right is left
-// alone. Errors: as check_pool, after which nothing more is repaired.
+// Repairs a pool. Returns what was done, as sentences; empty: nothing was needed. It restores a
+// damaged header from its copy, and recovers and closes a pool that was not closed. What is not
+// known to be right is left alone. Errors: as check_pool; then nothing more is repaired.
 [[nodiscard]] result<std::vector<std::string>> repair_pool(const std::string& path);
 
-// The pool in use on a private copy in memory, which goes with the runtime: the file stays as it
-// is. Its root is not looked at. Errors: in_use, those of opening.
+// Opens a private copy of the pool in memory. The copy ends with the runtime, and the file does not
+// change. The root is not checked. Errors: in_use, those of opening.
 [[nodiscard]] result<std::unique_ptr<runtime>> open_copy_of(const std::string& path,
                                                             verification how);
 

@@ -1,5 +1,8 @@
-// What every mechanism shares on a given medium: lanes (a medium object and a ring for each log),
-// control words, storing home, spilling records that outgrow a ring, and recovery of torn-bit logs.
+// What mechanisms with lanes share on a medium.
+//
+// lane_engine: the lanes (a medium object and a ring for each log), storing home, block checksums,
+// and spills (records that are longer than their ring). torn_bit_engine: recovery of torn-bit
+// logs. The commit protocols are in mechanism/.
 #pragma once
 
 #include <base/check.h>
@@ -58,15 +61,15 @@ class lane_engine : public media_engine<Media> {
 
  protected:
   struct spill {
-    std::uint64_t position;  // of its record in the ring
-    std::uint64_t offset, bytes;
+    std::uint64_t position;       // of its record in the ring
+    std::uint64_t offset, bytes;  // of its chunks
   };
 
   struct aborted_range {
-    std::uint64_t from, to;  // lines
+    std::uint64_t from, to;  // positions in the ring
   };
 
-  // What one thread at a time uses.
+  // One thread at a time uses a lane.
   struct alignas(64) lane {
     lane(typename Media::shared& shared, unsigned n, const storage::pool_file& file)
         : number(n),
@@ -79,11 +82,11 @@ class lane_engine : public media_engine<Media> {
     ring<Media> log;
     block_log<Media> blocks;
     dirty_line_queue dirty_lines;
-    bool has_blocks = false;  // the log's records are blocks
+    bool has_blocks = false;  // the log holds blocks, not lines
     std::uint64_t flags() const noexcept { return has_blocks ? format::log_blocks_bit : 0; }
 
-    // The next committed transaction at `position`, up to the published tail `end`. False: there
-    // are aborted ones only.
+    // Reads the next committed transaction from `position` on, up to the published tail `end`.
+    // False: only aborted transactions are left.
     [[nodiscard]] result<bool> read(std::uint64_t& position, std::uint64_t end,
                                     log_record& record) const {
       if (has_blocks) return read_block_record(file_, log.view(), position, end, record);
@@ -91,15 +94,14 @@ class lane_engine : public media_engine<Media> {
       base::check(whole && *whole, "a log record of this session cannot be read back");
       return whole;
     }
-    std::uint64_t reserved_spill = 0,
-                  reserved_bytes = 0;  // chunks for the record about to be written
-    std::list<spill> reserved;         // its place in spills: a commit takes no memory
-    std::mutex spills_mutex;           // also of holes
-    std::list<spill> spills;           // chunks that records in the ring point to
-    std::deque<aborted_range>
-        aborted_ranges;  // lines of aborted transactions, which nobody has flushed
+    // Chunks for the payload of the running commit's record; no bytes: none are reserved.
+    std::uint64_t reserved_spill = 0, reserved_bytes = 0;
+    std::list<spill> reserved;  // the list node for `spills`: a commit allocates no memory
+    std::mutex spills_mutex;    // protects spills and aborted_ranges
+    std::list<spill> spills;    // chunks that records in the ring point to
+    std::deque<aborted_range> aborted_ranges;  // not flushed yet
     base::relaxed_counter spill_count;
-    bool spilled = false;  // the record that is being committed is
+    bool spilled = false;  // the record of the running commit is spilled
 
    private:
     const storage::pool_file& file_;
@@ -112,7 +114,8 @@ class lane_engine : public media_engine<Media> {
     return fence_ok(l.media, at);
   }
 
-  // Head words of lanes whose owners may be running: through the control medium.
+  // Empties the ring and stores its head word. The owner of the lane may be running, so the store
+  // goes through the control medium.
   void write_head(lane& l, std::uint64_t position, std::uint64_t flags = 0) {
     l.log.reset(position);
     l.blocks.reset(position);
@@ -122,12 +125,12 @@ class lane_engine : public media_engine<Media> {
     return state_.file.header().log_offset + l.number * state_.file.header().log_size;
   }
 
-  // Stores the bytes of a written line that count.
+  // Stores the bytes of the line's mask home.
   static void store_home(Media& media, const storage::pool_file& file, const written_line& line) {
     std::byte* const home = file.at(line.offset);
     if (const unsigned w = single_whole_word(line.mask); w != 8) [[likely]]
       return media.store(home + 8 * w, &line.words[w], 8);
-    if (std::has_single_bit(line.mask)) {  // a heap state
+    if (std::has_single_bit(line.mask)) {  // the state byte of a block
       const auto byte = static_cast<unsigned>(std::countr_zero(line.mask));
       return media.store(home + byte, reinterpret_cast<const std::byte*>(line.words.data()) + byte,
                          1);
@@ -158,7 +161,7 @@ class lane_engine : public media_engine<Media> {
       left &= left + (1u << begin);
     }
   }
-  // With the sums of their blocks, where the mechanism counts them as it goes: S7.
+  // Stores t's lines home and flushes them. If commits update block checksums, S7: adds the deltas.
   void store_home_flushed(lane& l, const transaction& t, base::mutant skips_last) {
     const auto lines = t.lines();
     std::uint64_t by = 0;
@@ -174,7 +177,7 @@ class lane_engine : public media_engine<Media> {
     }
   }
 
-  // --- sums of home's blocks: docs/protocol/sums.md ---
+  // --- block checksums of home: docs/protocol/sums.md ---
 
   static std::uint64_t block_of(const written_line& line) noexcept {
     return line.offset / format::checksum_block_size * format::checksum_block_size;
@@ -182,7 +185,7 @@ class lane_engine : public media_engine<Media> {
   static constexpr auto new_words = [](const written_line& line, unsigned w) {
     return line.words[w];
   };
-  // What the transaction's words replace, as commits before it have left them.
+  // The words that the transaction replaces, with the values of deferred commits before it.
   auto home_words(const transaction& t) const {
     return [this, &t](const written_line& line, unsigned w) {
       const std::uint64_t offset = line.offset + 8 * w;
@@ -201,10 +204,12 @@ class lane_engine : public media_engine<Media> {
     }
     return sum;
   }
-  // After the runs of a record: what each stretch of them in one block weighed before.
+  // Written after the runs of a record: for each segment of them in one block, the checksum terms
+  // of the old words.
   template <class Writer>
   [[gnu::noinline]] void write_checksum_deltas(const transaction& t, Writer& out) const {
-    std::uint64_t left = checksum_delta_count(t), to_come = 0;  // behind the present head
+    // left: words that have no head yet; to_come: words that the last head announces.
+    std::uint64_t left = checksum_delta_count(t), to_come = 0;
     for_each_checksum_delta(t, [&](std::uint64_t, std::uint64_t weight) {
       if (to_come == 0) {
         to_come = std::min<std::uint64_t>(left, format::max_run_words);
@@ -215,7 +220,7 @@ class lane_engine : public media_engine<Media> {
       --to_come;
     });
   }
-  // Stretches of the transaction's lines that lie in one block.
+  // The number of segments: neighbours in the list of t's lines that lie in one block.
   static std::uint64_t checksum_delta_count(const transaction& t) {
     const auto lines = t.lines();
     std::uint64_t stretches = 0;
@@ -223,7 +228,7 @@ class lane_engine : public media_engine<Media> {
       stretches += i == 0 || block_of(lines[i]) != block_of(lines[i - 1]) ? 1 : 0;
     return stretches;
   }
-  // each(block, what the words of the stretch weighed before)
+  // Calls each(block, sum of the checksum terms of the old words) for each segment.
   template <class Each>
   void for_each_checksum_delta(const transaction& t, Each&& each) const {
     const auto lines = t.lines();
@@ -234,15 +239,16 @@ class lane_engine : public media_engine<Media> {
         each(block_of(lines[i]), std::exchange(weight, 0));
     }
   }
-  // A sum has no owner: commits that change other lines of its block add to it, one at a time.
+  // A line lock does not cover the block checksum: commits to other lines of the block add to it
+  // too, so a mutex does.
   void add_to_checksum(Media& media, std::uint64_t block, std::uint64_t by) {
     if (by == 0 || base::planted<Media>(base::mutant::sums_not_counted)) return;
     const std::lock_guard one(
         checksum_mutexes_[block / format::checksum_block_size % std::size(checksum_mutexes_)]);
     this->block_checksums_.apply_delta(media, block, by);
   }
-  // S6: nothing is said of chunks that take a record, before it goes there; when they are free
-  // again, what they hold is what they are.
+  // S6: before a spilled record is written to free chunks, their block checksums become `unknown`,
+  // and durably so. When the chunks are free again, their checksums are recomputed.
   bool invalidate_block_checksums(Media& media, const lane& l) {
     if (!block_checksums_active() || base::planted<Media>(base::mutant::sums_spill_kept))
       return true;
@@ -254,11 +260,11 @@ class lane_engine : public media_engine<Media> {
     for (std::uint64_t block = this->block_checksums_.block_of(offset); block < offset + bytes;
          block += format::checksum_block_size)
       if (this->block_checksums_.stored(block) == format::block_checksum_unknown)
-        this->block_checksums_.recompute(media,
-                                         block);  // others still count: records may name them
+        // Others are valid and stay: records above the watermark may name their blocks.
+        this->block_checksums_.recompute(media, block);
   }
 
-  // Chunks that an attempt reserved and did not come to use.
+  // Releases chunks that an earlier attempt reserved and did not use.
   void release_reserved(lane& l) {
     if (l.reserved_bytes != 0)
       recompute_unknown_checksums(l.media, l.reserved_spill, l.reserved_bytes);
@@ -267,9 +273,9 @@ class lane_engine : public media_engine<Media> {
     l.reserved.clear();
   }
 
-  // Chunks for a record that is longer than the ring: taken in memory only, so a crash leaves
-  // nothing behind. Objects that were there may still be in use by transactions that began before
-  // they were destroyed.
+  // Reserves chunks for a record that is longer than the ring. The reservation is in memory only,
+  // so a crash leaves no trace of it. Transactions that began before the chunks were freed may
+  // still use objects there: claim() makes them end or retry, or makes this one retry.
   [[nodiscard]] result<> reserve_spill(lane& l, transaction& t, std::uint64_t words) {
     if (l.reserved.empty()) l.reserved.emplace_back();
     auto reserved = state_.heap.reserve_chunks(words * 8);
@@ -290,12 +296,11 @@ class lane_engine : public media_engine<Media> {
     return {};
   }
 
-  static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) {
-    return value;
-  };  // what redo records hold
+  // The word_of of redo records.
+  static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) { return value; };
 
-  // Appends the record of t: what `word_of(offset, value)` makes of each word stored (its new or
-  // old value).
+  // Appends the record of t. word_of(offset, new value) returns what the record holds for a word:
+  // its new or its old value.
   template <class WordOf>
   void append(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t,
               WordOf&& word_of) {
@@ -307,21 +312,21 @@ class lane_engine : public media_engine<Media> {
         write_checksum_deltas(t, out);
     });
   }
-  // What a redo record says of t.
+  // Writes the payload of a redo record of t.
   template <class Writer>
   [[gnu::always_inline]] void write_redo(const transaction& t, Writer& out) const {
     write_runs(t, out, new_value);
     if (logs_checksum_deltas_) [[unlikely]]
       write_checksum_deltas(t, out);
   }
-  // The runs of t. Words on end make one run also over neighbouring lines, unless what is before
-  // was written out meanwhile.
+  // Writes the runs of t. Consecutive words make one run, also across a line boundary, unless the
+  // writer has already drained the head of that run.
   template <class Writer, class WordOf>
   [[gnu::always_inline]] static void write_runs(const transaction& t, Writer& out,
                                                 WordOf&& word_of) {
     std::uint64_t* to = out.end();
-    std::uint64_t* run =
-        nullptr;  // the head of the run that a line's first word may go on with, at `goes_on`
+    // The head of the last run, which a word at offset `goes_on` continues; null: drained.
+    std::uint64_t* run = nullptr;
     std::uint64_t goes_on = 0;
     for (const written_line& line : t.lines()) {
       std::uint64_t* const room = out.reserve(to, 2 * 8);
@@ -384,8 +389,8 @@ class lane_engine : public media_engine<Media> {
     };
     l.log.template append<way>(format::record_kind::spilled, txid, fill, kind);
   }
-  // Streams t's runs to the chunks that `own` has reserved, durable when it returns; the chunks are
-  // l's, whose ring gets the record, from now on. Takes no memory.
+  // Streams t's runs to the chunks that lane `own` has reserved. On return they are durable, and
+  // the chunks belong to lane l, whose ring gets the record. Allocates no memory.
   template <class WordOf>
   spilled_payload stream_spill(lane& own, lane& l, const transaction& t, WordOf&& word_of) {
     struct spill_writer {
@@ -408,7 +413,7 @@ class lane_engine : public media_engine<Media> {
     const std::uint64_t words = out.words;
     if (words % 8 != 0) l.media.stream(out.to + words / 8 * line_size, &out.line, line_size);
     if (!base::planted<Media>(base::mutant::log_spill_unfenced))
-      l.media.fence();  // the payload is whole before a record points to it
+      l.media.fence();  // the payload is durable before a record points to it
     const spilled_payload where{own.reserved_spill, words, out.sum.value()};
     {
       const std::lock_guard hold(l.spills_mutex);
@@ -419,7 +424,7 @@ class lane_engine : public media_engine<Media> {
     own.reserved_spill = own.reserved_bytes = 0;
     return where;
   }
-  // Once the head is durable beyond them, the chunks of spilled records are free again.
+  // Releases the chunks of spilled records before `head`. A head of at least that is durable.
   void release_spills(lane& l, std::uint64_t head) {
     const std::lock_guard hold(l.spills_mutex);
     while (!l.spills.empty() && l.spills.front().position < head) {
@@ -429,9 +434,9 @@ class lane_engine : public media_engine<Media> {
       l.spills.pop_front();
     }
   }
-  // Lines that are about to be cut off must show this lap's torn bits on media before the next lap
-  // comes: aborted ones may not have been written there. Durable after the control medium's next
-  // fence.
+  // Truncated lines must have this lap's torn bits on media before the next lap begins. Lines of
+  // aborted transactions may still be in the cache only, so this flushes them. Durable after the
+  // control medium's next fence.
   void flush_aborted_ranges(lane& l, std::uint64_t head) {
     const std::lock_guard hold(l.spills_mutex);
     for (; !l.aborted_ranges.empty() && l.aborted_ranges.front().from < head;
@@ -442,18 +447,16 @@ class lane_engine : public media_engine<Media> {
     for (std::uint64_t line = lines.from; line < lines.to; ++line)
       media.flush(l.log.bytes() + line % l.log.capacity_lines() * line_size, line_size);
   }
-  // Upper bound first (a line stored in eight parts takes a head and a word for each): most
-  // transactions are far from the ring's size.
+  // Log lines for t's record, or an upper bound of them that is at most `plenty`. The bound is
+  // cheap and mostly enough: 16 words a line, a head and a word for each of eight parts.
   static std::uint64_t lines_needed(const transaction& t, std::uint64_t plenty) {
     constexpr std::uint64_t front = 2;  // the TxID, and that of the ordered commit before it
     const std::uint64_t weights = max_checksum_delta_words(t.lines().size());
     const std::uint64_t bound = lines_for_words(front + 16 * t.lines().size() + weights);
     if (bound <= plenty) return bound;
     const std::uint64_t words = payload_words(t.lines()) + weights;
-    return lines_for_words(
-        front + words +
-        words /
-            line_writer<Media>::min_contiguous_words);  // a run may be broken each so many words
+    // A run may be split once in min_contiguous_words words; each split adds a head.
+    return lines_for_words(front + words + words / line_writer<Media>::min_contiguous_words);
   }
 
   std::deque<lane> lanes_;
@@ -461,13 +464,13 @@ class lane_engine : public media_engine<Media> {
   bool block_checksums_active() const noexcept {
     return logs_checksum_deltas_ || updates_checksums_;
   }
-  bool logs_checksum_deltas_ = false;  // records say what their words weighed before
-  bool updates_checksums_ = false;     // commits add to the sums
+  bool logs_checksum_deltas_ = false;  // records hold the checksum terms of the old words
+  bool updates_checksums_ = false;     // commits add to the block checksums
   std::array<std::mutex, 16> checksum_mutexes_;
 };
 
-// An engine whose logs are torn-bit rings: recovery by replaying every whole record above the
-// watermark.
+// An engine whose logs are torn-bit rings. Recovery replays every whole record above the watermark
+// that is not an orphan.
 template <class Media>
 class torn_bit_engine : public lane_engine<Media> {
  public:
@@ -475,9 +478,9 @@ class torn_bit_engine : public lane_engine<Media> {
                   log_kind kind = log_kind::torn_bit)
       : lane_engine<Media>(state, std::move(shared), kind) {}
 
-  // docs/protocol/recovery.md, steps R1 to R6. May be cut off after any store and run again: until
-  // R4 the logs are as they were and replay gives the same home; from R4 on the watermark has every
-  // record ignored.
+  // docs/protocol/recovery.md, steps R1 to R6. After a crash at any store it can run again: until
+  // R4 the logs are unchanged and replay gives the same home; from R4 on every record is at or
+  // below the watermark and is ignored.
   [[nodiscard]] result<> recover() override {
     using base::mutant;
     using base::planted;
@@ -488,14 +491,14 @@ class torn_bit_engine : public lane_engine<Media> {
     if (auto read = scan_logs(*mark, records, words); !read) return read;  // R1
     const bool sorted =
         planted<Media>(mutant::recover_unsorted) ||
-        std::ranges::is_sorted(records, {}, &logged_record::txid);             // mostly: one thread
+        std::ranges::is_sorted(records, {}, &logged_record::txid);  // one thread: always sorted
     if (!sorted) std::ranges::stable_sort(records, {}, &logged_record::txid);  // R2
     std::uint64_t newest = *mark;
     for (const logged_record& r : records)
-      newest = std::max(newest, r.txid);  // also of those that are dropped: their TxIDs are used
+      newest = std::max(newest, r.txid);  // orphans too: their TxIDs must not be drawn again
     if (!planted<Media>(mutant::default_chain_ignored)) discard_orphans(*mark, records);
     if (planted<Media>(mutant::recover_truncate_first)) empty_logs();
-    line_set lines;  // each flushed once, however often it was stored to
+    line_set lines;  // a set, so that each line is flushed once
     checksum_deltas changes;
     for (const logged_record& r : records) {
       const auto payload = std::span(words).subspan(r.first, r.words);
@@ -506,13 +509,14 @@ class torn_bit_engine : public lane_engine<Media> {
   }
 
  protected:
-  // A ring whose positions are near the end of what its head can say begins anew.
+  // A ring whose head is above this is emptied and starts at 0, so that positions do not overflow.
   static constexpr std::uint64_t max_head_position = format::log_position_mask / 2;
 
-  // The form that the records of this mechanism begin with.
+  // Whether logs of this mechanism start as block logs.
   virtual bool begins_with_blocks() const noexcept { return false; }
 
-  // A ring of ours is taken over at its head; anything else is emptied first.
+  // Rings of this mechanism's kind and form are taken over at their heads. If any ring is not, all
+  // of them are emptied first.
   [[nodiscard]] result<> attach_logs(log_kind logs_were) override {
     bool ours = logs_were == this->kind_;
     for (auto& l : this->lanes_) {
@@ -531,14 +535,14 @@ class torn_bit_engine : public lane_engine<Media> {
     return {};
   }
 
-  // A record above the watermark; its payload lies with those of the others.
+  // A record above the watermark. `first` and `words` place its payload in the vector of all.
   struct logged_record {
     std::uint64_t txid, front;
     std::size_t first, words;
     format::record_kind kind;
   };
 
-  // R1: the whole records above the watermark, of every log.
+  // R1: reads the whole records above the watermark from every log.
   [[nodiscard]] result<> scan_logs(std::uint64_t mark, std::vector<logged_record>& records,
                                    std::vector<std::uint64_t>& words) {
     for (auto& l : this->lanes_) {
@@ -569,7 +573,8 @@ class torn_bit_engine : public lane_engine<Media> {
     return {};
   }
 
-  // A record that follows an ordered commit which is lost is lost too, and so on.
+  // Drops each record that names a predecessor above the watermark which was not found or was
+  // dropped. Precondition: `records` are sorted by TxID.
   static void discard_orphans(std::uint64_t mark, std::vector<logged_record>& records) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
@@ -593,8 +598,8 @@ class torn_bit_engine : public lane_engine<Media> {
         });
   }
 
-  // Home is as it is to be, these lines of it in memory only: they become durable, then the logs
-  // are emptied.
+  // R3 to R6: home is recovered, but its stores to `lines` are not durable yet. Makes them durable,
+  // then empties the logs.
   [[nodiscard]] result<> end_recovery(const line_set& lines, std::uint64_t newest,
                                       const checksum_deltas& changes = {}) {
     using base::mutant;
@@ -606,39 +611,39 @@ class torn_bit_engine : public lane_engine<Media> {
       for (std::uint64_t line : lines.all())
         this->control_.flush(this->state_.file.at(line), line_size);
     if (moves)
-      this->mark_checksums_moving(
-          mutant::sums_recovery_unsaid);  // a recovery that is cut off must not count them in twice
+      // A crash from here on must not make the next recovery add the deltas twice.
+      this->mark_checksums_moving(mutant::sums_recovery_unsaid);
     if (this->control_.failed()) return this->check_medium();
     if (!planted<Media>(mutant::sums_not_recovered))
       moves ? this->apply_checksum_deltas(changes, true)
             : this->recompute_block_checksums(lines.all(), *sums);
     if (!planted<Media>(mutant::recover_no_home_fence))
-      this->control_.fence();  // R3: home is durable before the logs are cut
+      this->control_.fence();  // R3: home is durable before the logs are truncated
     this->state_.clock.store(newest);
     this->write_word(format::watermark_offset, newest);
     if (!planted<Media>(mutant::recover_no_mark_fence))
-      this->control_.fence();  // R4: no record counts any more before rings are emptied
+      this->control_.fence();  // R4: the watermark is durable before rings are emptied
     if (!planted<Media>(mutant::recover_truncate_first)) empty_logs();  // R5, R6
     if (moves || *sums == format::block_checksum_state::updating) {
       this->write_checksum_state(format::block_checksum_state::valid);
-      this->control_.fence();  // before a commit changes home
+      this->control_.fence();  // the state word is durable before a commit changes home
     }
     return this->check_medium();
   }
 
-  // R5: every ring is declared void; R6: zeroed, so that nothing of a torn record is left, and
-  // begun anew.
+  // R5: marks every ring void. R6: zeroes the rings, so that no word of a torn record is left, and
+  // starts them at 0.
   void empty_logs() {
     for (auto& l : this->lanes_)
       this->write_head(
           l, 0, base::planted<Media>(base::mutant::recover_heads_first) ? 0 : format::log_void_bit);
-    this->control_.fence();  // void before the first line is zeroed
+    this->control_.fence();  // rings are void before the first line is zeroed
     for (auto& l : this->lanes_)
       if (!base::planted<Media>(base::mutant::recover_no_scrub))
         zero_log(l, l.log.capacity_lines());
-    this->control_.fence();  // zeroed before a head says so
+    this->control_.fence();  // zeroes are durable before the heads
     for (auto& l : this->lanes_) this->write_head(l, 0, l.flags());
-    this->control_.fence();  // heads before the first record
+    this->control_.fence();  // heads are durable before the first record
   }
   void zero_log(typename lane_engine<Media>::lane& l, std::uint64_t lines) {
     static constexpr format::log_line zeroes{};

@@ -1,4 +1,4 @@
-// Growth and judgement of a pool that is in use.
+// Growth and verification of a pool that is in use.
 #include <base/check.h>
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
@@ -18,8 +18,8 @@ result<> begin_maintenance(runtime& r, const char* what) {
 
 namespace {
 
-// The chunks of a pool of at least so many bytes that has a new chunk table behind the present
-// ones, and a chunk besides. The table's own chunks lengthen it.
+// The growth to a pool of at least `size` bytes. Behind the present chunks come those of the new
+// chunk table and at least one more. The table grows with the chunk count, its own chunks included.
 format::growth growth_to(const format::pool_header& h, std::uint64_t size) {
   const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift;
   std::uint64_t count = (size - h.chunks_offset + chunk - 1) >> h.chunk_shift;
@@ -49,10 +49,10 @@ result<> grow(runtime& r, std::size_t size_bytes) {
   const auto after = storage::grown_header(h, to, state.file.path());
   if (!after) return std::unexpected(after.error());
   const runtime::pause paused(r);
-  if (auto empty = r.mechanism().checkpoint(); !empty)
-    return empty;  // no record speaks of the present table any more
+  // Log records refer to words of the present chunk table: they must not count any more.
+  if (auto empty = r.mechanism().checkpoint(); !empty) return empty;
   if (auto room = state.file.extend(after->size); !room) return room;
-  state.heap.reserve_growth(to.chunk_count);  // when it has grown there is no way back
+  state.heap.reserve_growth(to.chunk_count);  // allocates now: a grown pool cannot go back
   if (auto grown = r.mechanism().grow(to); !grown) return grown;
   if (auto checked = r.check_usable(); !checked) return checked;
   return state.heap.apply_growth();
@@ -66,13 +66,12 @@ result<> check_storage(runtime& r) {
   const storage::block_checksums sums(state.file);
   const auto kept = sums.valid();
   if (!kept) return std::unexpected(kept.error());
-  if (*kept)
-    if (auto even = r.mechanism().refresh_block_checksums(); !even)
-      return even;  // else they go with what is durable
+  if (*kept)  // until then the checksums are those of what is durable
+    if (auto even = r.mechanism().refresh_block_checksums(); !even) return even;
   const auto heap = state.heap.audit();
   const auto judged = heap && *kept ? sums.verify(state.heap) : result<>{};
-  if (auto checked = r.check_usable(); !checked)
-    return checked;  // what was judged may be zeroes in place of a lost page
+  // The verified bytes may be zeroes in place of a lost page.
+  if (auto checked = r.check_usable(); !checked) return checked;
   if (!heap) return std::unexpected(heap.error());
   return judged;
 }

@@ -1,5 +1,5 @@
-// What engines of every kind have on a given medium: the medium's common part, control words, the
-// session's begin and end.
+// What engines of every kind share on a medium: the medium's shared part, control words, growth,
+// block checksums, and the begin and end of a session.
 #pragma once
 
 #include <base/check.h>
@@ -12,14 +12,14 @@
 
 namespace stele::detail {
 
-// Which log format a session's logs have; part of the session word on media.
+// The log format of a session; part of the session word on media.
 enum class log_kind : std::uint8_t {
   none = 0,
   torn_bit = 1,
-  lines_or_blocks = 3,  // rings of lines or of blocks
+  lines_or_blocks = 3,  // rings of lines or of blocks; each head word says which
   chunks = 4,           // log_structured
-  ordered_writes = 5,   // two slots a log; 2, with one, is not read any more
-  archapt_redo = 6,     // torn-bit rings beside checksums over home
+  ordered_writes = 5,   // two slots a log; kind 2 had one slot and is not read any more
+  archapt_redo = 6,     // torn-bit rings, and checksums over matrices of home
   archapt_undo = 7,
 };
 
@@ -52,14 +52,14 @@ class media_engine : public engine {
 
   [[nodiscard]] result<> sync() override { return check_medium(); }
 
-  // Home is durable already (mechanisms that write home late do that first).
+  // Precondition: home is durable (mechanisms that make it durable late do that first).
   [[nodiscard]] result<> close() override {
     if (auto ended = finish_block_checksums(); !ended) return ended;
     write_word(format::watermark_offset, state_.clock.load());
-    control_.fence();  // TxIDs go on from here; before the session is marked closed
+    control_.fence();  // the watermark, where TxIDs go on, before the session is marked closed
     write_word(format::session_offset,
                format::session{.open = false, .log_kind = static_cast<std::uint8_t>(kind_)}.pack());
-    control_.fence();
+    control_.fence();  // the session is marked closed before close() returns
     return check_medium();
   }
 
@@ -83,7 +83,7 @@ class media_engine : public engine {
     write_word(format::growth_slot_offset(slot), to.chunk_count);
     write_word(format::growth_slot_offset(slot) + 8, to.table_chunk);
     if (!planted<Media>(mutant::grow_no_slot_fence))
-      control_.fence();  // 2: table and slot are durable before it is in force
+      control_.fence();  // 2: table and slot are durable before the slot is in force
     write_word(format::growth_offset, slot);
     control_.fence();  // 3: grown
     if (auto checked = check_medium(); !checked) return checked;
@@ -106,16 +106,17 @@ class media_engine : public engine {
   }
 
  protected:
-  // Makes the logs, empty but of this kind, ready for this mechanism's records.
+  // Makes the logs, which are empty and of the kind given, ready for this mechanism's records.
   [[nodiscard]] virtual result<> attach_logs(log_kind) { return {}; }
-  virtual bool any_failed() noexcept = 0;  // of the media that the mechanism has besides control_
+  virtual bool any_failed() noexcept = 0;  // whether a medium other than control_ has failed
 
-  // Whether the sums of home's blocks (docs/protocol/sums.md) go with what this mechanism makes
-  // durable.
+  // Whether this mechanism updates the block checksums of what it makes durable
+  // (docs/protocol/sums.md).
   virtual bool maintains_block_checksums() const noexcept { return false; }
 
-  // The first session marks home. S1, S2: sums of a session that did not keep them are made anew,
-  // or they do not count in this one.
+  // The first session stores the magic constants in home. S1: block checksums that are not valid
+  // are recomputed, if this mechanism maintains them. S2: otherwise they do not count in this
+  // session.
   [[nodiscard]] result<> prepare_home(log_kind logs_were) {
     const auto state = block_checksums_.state();
     if (!state) return std::unexpected(state.error());
@@ -127,7 +128,7 @@ class media_engine : public engine {
         *state == format::block_checksum_state::valid && maintains_block_checksums() && !marks;
     if (block_checksums_.present() && *state != format::block_checksum_state::none && !stay) {
       write_checksum_state(format::block_checksum_state::none);
-      control_.fence();  // they do not count before home changes without them
+      control_.fence();  // checksums are durably `none` before home changes without them
     }
     if (control_.failed()) return check_medium();
     if (marks) mark_home();
@@ -141,27 +142,27 @@ class media_engine : public engine {
     state_.heap.for_each_magic_word([&](std::uint64_t offset, std::uint64_t word) {
       put(state_.file.at(offset), &word, sizeof word);
     });
-    control_.fence();  // home is marked before the pool says so
+    control_.fence();  // the magic constants are durable before the control word requires them
     write_word(format::magic_state_offset, 1);
   }
-  // S5: home is durable, nobody changes it any more.
+  // S5. Precondition: home is durable and no thread changes it any more.
   [[nodiscard]] result<> finish_block_checksums() {
     return block_checksums_.present() && !maintains_block_checksums() ? compute_block_checksums()
                                                                       : result<>{};
   }
-  // A fresh pool has zeroes where it is free, as its sums say.
+  // In a fresh pool free space is zero, as its checksums say: they stay.
   [[nodiscard]] result<> compute_block_checksums(bool fresh = false) {
     const bool stay = fresh || base::planted(base::mutant::sums_free_stay);
     if (auto made = block_checksums_.recompute_all(control_, state_.heap, stay); !made) return made;
-    control_.fence();  // they are durable before they count
+    control_.fence();  // checksums are durable before they count
     write_checksum_state(format::block_checksum_state::valid);
     return {};
   }
   void write_checksum_state(format::block_checksum_state s) {
     write_word(format::block_checksum_state_offset, static_cast<std::uint64_t>(s));
   }
-  // S3, S4: what records have changed; durable with the control medium's next fence. Before: they
-  // are said to move.
+  // S3, S4: applies the deltas of records; durable after the control medium's next fence.
+  // Precondition: mark_checksums_moving(). at_rest: no thread stores to home.
   void apply_checksum_deltas(const checksum_deltas& changes, bool at_rest = false) {
     if (base::planted<Media>(base::mutant::sums_not_renewed)) return;
     std::size_t left = base::planted<Media>(base::mutant::sums_last_block) ? 1 : 0;
@@ -170,14 +171,14 @@ class media_engine : public engine {
       base::check(c.known || at_rest, "a log record of this session does not say what it changes");
       const bool has_delta =
           c.known && !(at_rest && block_checksums_.stored(block) == format::block_checksum_unknown);
-      has_delta
-          ? block_checksums_.apply_delta(control_, block, c.amount)
-          : block_checksums_.recompute(control_, block);  // renewed only while nobody stores to it
+      // A block is recomputed only while no thread stores to it.
+      has_delta ? block_checksums_.apply_delta(control_, block, c.amount)
+                : block_checksums_.recompute(control_, block);
     });
   }
-  // S3, S4, where records do not say what they change: of the blocks that these lines are in;
-  // durable with the control medium's next fence. A block for whose note there is no memory may be
-  // summed up more than once.
+  // S3, S4 for records without deltas: recomputes the checksums of the blocks of these lines;
+  // durable after the control medium's next fence. Without memory for the set of blocks, a block
+  // may be recomputed more than once.
   void recompute_block_checksums(
       std::span<const std::uint64_t> lines,
       format::block_checksum_state state = format::block_checksum_state::valid) noexcept {
@@ -196,17 +197,17 @@ class media_engine : public engine {
     if (base::planted<Media>(base::mutant::sums_last_block)) recomputed_blocks_.drop_last();
     for (std::uint64_t block : recomputed_blocks_.all()) renew(block);
   }
-  // From here until they are kept again, the sums of the blocks that records above the watermark
-  // name may be those before the records or after.
+  // Until the state is `valid` again, a block that a record above the watermark names may have its
+  // checksum from before the record or from after it.
   void mark_checksums_moving(base::mutant unsaid) {
     if (base::planted<Media>(unsaid)) return;
     write_checksum_state(format::block_checksum_state::updating);
     if (!base::planted<Media>(base::mutant::sums_move_unfenced))
-      control_.fence();  // said before the first sum moves
+      control_.fence();  // the state word is durable before the first checksum changes
   }
 
-  // The table and sums of a grown pool, whole: what is there may be left of an attempt that was cut
-  // off.
+  // Writes the whole chunk table and checksum array of a grown pool: an earlier attempt that
+  // crashed may have left other bytes there.
   [[nodiscard]] result<> write_tables(const format::pool_header& old, const format::pool_header& h,
                                       std::uint64_t table_chunk) {
     const auto words = state_.heap.build_grown_table(
@@ -215,10 +216,9 @@ class media_engine : public engine {
     std::byte* const base = state_.file.base();
     put(base + h.table_offset, words->data(), 8 * words->size());
     if (h.block_checksums_offset == 0) return {};
-    std::vector<std::uint64_t> sums(
-        format::block_checksum_count(h.size - h.home_offset),
-        format::block_checksum_unknown);  // of new chunks, which may hold what is left of such an
-                                          // attempt
+    // New chunks may hold such bytes too, so their checksums are `unknown`.
+    std::vector<std::uint64_t> sums(format::block_checksum_count(h.size - h.home_offset),
+                                    format::block_checksum_unknown);
     std::memcpy(sums.data(), base + old.block_checksums_offset,
                 8 * format::block_checksum_count(old.size - old.home_offset));
     for (std::uint64_t block = block_checksums_.block_of(h.table_offset);
@@ -241,8 +241,8 @@ class media_engine : public engine {
                                             state_.file.path()));
   }
 
-  // A page of the mapping that is gone poisons the pool while a medium does its work; what followed
-  // may rest on zeroes.
+  // A lost page of the mapping poisons the pool but does not fail a medium. What was read from it
+  // since is zeroes.
   [[nodiscard]] result<> check_pages() const {
     if (!state_.poisoned.load()) return {};
     return base::fail(
@@ -252,7 +252,7 @@ class media_engine : public engine {
                     state_.file.path()));
   }
 
-  // A fence that a commit depends on. False: poisoned.
+  // A fence that a commit depends on. False: it failed, and the pool is poisoned.
   bool fence_ok(Media& m, const std::source_location& at = std::source_location::current()) {
     media::fence_at(m, at);
     if (!m.failed()) [[likely]]
@@ -279,11 +279,12 @@ class media_engine : public engine {
   pool_state& state_;
   const log_kind kind_;
   std::unique_ptr<typename Media::shared> shared_;
-  Media control_;  // for what no lane's owner does: control words, truncation, recovery, growth
+  // The medium of work that no lane's owner does: control words, truncation, recovery, growth.
+  Media control_;
   storage::block_checksums block_checksums_{state_.file};
 
  private:
-  line_set recomputed_blocks_;  // recompute_block_checksums': kept for its memory
+  line_set recomputed_blocks_;  // local to recompute_block_checksums; a member to keep its memory
 };
 
 }  // namespace stele::detail

@@ -1,5 +1,5 @@
-// Opening a pool: file, recovery, heap, engine, root; and the functions behind pool<Root>'s
-// members.
+// Opens a pool: file, recovery, heap, engine, root. Also the functions behind the members of
+// pool<Root>.
 #include <fmt/format.h>
 #include <format/slot_log.h>
 #include <media/tape.h>
@@ -22,8 +22,8 @@ using kind = media_choice::kind;
 
 namespace {
 
-// What an acknowledged commit survives: the instructions of a medium are worth what lies behind the
-// mapping.
+// What an acknowledged commit survives. This depends on the medium's instructions and on the
+// storage behind the mapping.
 std::string durability_of(const media_choice& m, const mechanism_entry& mechanism,
                           const storage::pool_file& file) {
   if (mechanism.name == "none") return "none";
@@ -32,12 +32,12 @@ std::string durability_of(const media_choice& m, const mechanism_entry& mechanis
   return m.what == kind::eadr ? "power, cache included" : "power";
 }
 
-// 0: nothing survives, 1: a process's end, 2: power loss.
+// What commits survive: 0 nothing, 1 the end of the process, 2 loss of power.
 unsigned strength_of(std::string_view durability) {
   return durability.starts_with("power") ? 2 : durability == "process" ? 1 : 0;
 }
 
-// Errors: unsupported, when the pool gives less than is asked for.
+// Errors: unsupported, when the pool gives less durability than options.require.
 result<> check_required(const pool_options& options, const std::string& durability,
                         const std::string& path) {
   if (options.require.empty() || strength_of(durability) >= strength_of(options.require)) return {};
@@ -56,7 +56,8 @@ result<> check_required_word(const std::string& word) {
                   word));
 }
 
-// Sums cost a commit nothing where it does not pay for lines.
+// `automatic`: on for the media file and process, where commits do not pay for each flushed line.
+// Errors: invalid_argument.
 result<bool> wants_block_checksums(const pool_options& options, const media_choice& media,
                                    const mechanism_entry& mechanism) {
   const bool possible = mechanism.home == format::home_kind::in_place;
@@ -70,8 +71,8 @@ result<bool> wants_block_checksums(const pool_options& options, const media_choi
                        (media.what == kind::file || media.what == kind::process)));
 }
 
-// auto: cache-line write-back where that reaches persistent memory, else the file's own sync; in
-// memory (tmpfs, or what lies on it) nothing but the process can be survived.
+// "auto": adr (cache-line write-back) on directly mapped persistent memory, else file (the file's
+// sync). On volatile storage (tmpfs, or on top of it): process; commits survive the process only.
 result<media_choice> choose_media(const pool_options& options, const std::string& path) {
   if (!options.tape.empty() && options.media != "auto" && options.media != "adr")
     return fail(errc::unsupported,
@@ -88,7 +89,7 @@ result<media_choice> choose_media(const pool_options& options, const std::string
                                                                 : kind::file};
 }
 
-// User space can write back lines that it names, not a whole cache.
+// User space can write back single lines, but not a whole cache.
 result<> check_bulk(const pool_options& options, const media_choice& m) {
   if (options.bulk != bulk_persistence::whole_cache || m.what == kind::file ||
       !options.tape.empty())
@@ -109,8 +110,8 @@ result<format::session> read_session(const storage::pool_file& file) {
   return format::session::unpack(*value);
 }
 
-// What home holds after recovery is what its sums say; a log that is home itself has its blocks'
-// checksums.
+// Verifies home after recovery by its block checksums, if `how` and the pool's size ask for it. A
+// log-structured pool is verified by the checksums of its log blocks.
 result<> verify_block_checksums(const pool_state& state, verification how, bool closed) {
   constexpr std::uint64_t quickly_read = std::uint64_t{256} << 20;
   const storage::block_checksums sums(state.file);
@@ -141,7 +142,7 @@ result<> recover_if_open(pool_state& state, const media_choice& media) {
   if (!session) return std::unexpected(session.error());
   if (!session->open && state.file.header().home == format::home_kind::in_place) return {};
   if (state.file.header().home == format::home_kind::log)
-    session->log_kind = static_cast<std::uint8_t>(log_kind::chunks);  // also of a fresh pool
+    session->log_kind = static_cast<std::uint8_t>(log_kind::chunks);  // a fresh pool's is none
   const mechanism_entry* recoverer =
       recovery_mechanism_of(static_cast<log_kind>(session->log_kind));
   if (recoverer == nullptr && session->log_kind != 0)
@@ -155,9 +156,9 @@ result<> recover_if_open(pool_state& state, const media_choice& media) {
                                            "pool cannot have; restore the pool from a copy",
                                            state.file.path(), session->log_kind));
   media_choice recovery_media = media;
+  // Only recovery of a log-structured pool uses threads: it reads in parallel.
   recovery_media.tuning.background =
-      recovery_media.tuning.background &&
-      recoverer->home == format::home_kind::log;  // it reads in parallel
+      recovery_media.tuning.background && recoverer->home == format::home_kind::log;
   return recoverer->on(state, recovery_media)->recover();
 }
 
@@ -202,7 +203,7 @@ std::string durability_of_path(const std::string& path) {
 result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_options& options) {
   auto mechanism = find_mechanism(options.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
-  const auto valid = choose_media(options, path);  // before anything is made
+  const auto valid = choose_media(options, path);  // refuses bad options before a file is created
   if (!valid) return std::unexpected(valid.error());
   if (auto known = check_required_word(options.require); !known)
     return std::unexpected(known.error());
@@ -294,8 +295,8 @@ std::unexpected<error> fail_version(const std::string& path, std::uint64_t held,
 
 }  // namespace
 
-// Brings a pool of an earlier layout version to the program's. Inside the transaction that looks
-// for the root.
+// Migrates a pool of an earlier layout version to the program's version. Runs in the transaction of
+// root().
 result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_version,
                                     std::size_t size) {
   const std::string& path = state_->file.path();
@@ -316,7 +317,7 @@ result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_ve
   return m.new_root();
 }
 
-// The root object; made, zeroed, by the first open.
+// Returns the root object. The first open allocates it, zeroed.
 result<void*> runtime::root(std::size_t size) {
   const std::string& path = state_->file.path();
   auto* const header = reinterpret_cast<std::uint64_t*>(base() + state_->file.header().home_offset);

@@ -1,4 +1,4 @@
-// The steps of opening a pool, for those who bring their own memory and media (the explorer).
+// The steps of opening a pool, for callers that bring their own memory and media (the explorer).
 #pragma once
 
 #include <media/tape.h>
@@ -7,25 +7,26 @@
 
 namespace stele::detail {
 
-// `logs`: of the mechanism that is recorded.
+// `logs`: the log kind of the recorded mechanism.
 media::tape_options tape_options_of(const format::pool_header& h, log_kind logs);
 
-// Recovers the pool if its session word says that nobody closed it; by the mechanism whose logs it
-// has.
+// Recovers the pool if its session word says that it was not closed. The mechanism whose logs it
+// has does this.
 [[nodiscard]] result<> recover_if_open(pool_state& state, const media_choice& media);
 
-// Before long work on the whole pool. Errors: nested, when the calling thread runs a transaction,
-// for which `what` would wait; poisoned; corrupt, when the file is shorter than the pool.
+// Called before long work on the whole pool; `what` names the work in messages. Errors: nested,
+// when the calling thread runs a transaction, which the work would wait for; poisoned; corrupt,
+// when the file is shorter than the pool.
 [[nodiscard]] result<> begin_maintenance(runtime& r, const char* what);
 
-// What commits survive where a path lies, by the medium that a program gets which asks for none.
+// What commits survive in a pool at this path with media "auto": "process" or "power".
 std::string durability_of_path(const std::string& path);
 
-// A pool by its path, as pool<Root>::open says, its root not looked at.
+// Opens a pool by its path, as pool<Root>::open does, without its root.
 [[nodiscard]] result<std::unique_ptr<runtime>> open_path(const std::string& path,
                                                          const pool_options& options);
 
-// Recovery, heap, engine: a pool in use, its root not looked at.
+// Opens a pool whose file is mapped: recovery, heap, verification, engine; without its root.
 [[nodiscard]] result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
                                                        const media_choice& media,
                                                        const mechanism_entry& mechanism,

@@ -1,8 +1,8 @@
-// Copies of pages on their way to a file: threads that must not wait for it leave them here, one
-// thread takes them out and writes them.
+// A bounded queue of page copies on their way to a file. Threads that must not wait for the file
+// push copies; one thread drains the queue and writes them.
 //
-// There is room for so many; who finds none writes its page itself. Nothing allocates after the
-// constructor. Thread-safe; one taker.
+// A thread that finds the queue full writes its page itself. Only the constructor allocates memory.
+// Thread-safe; one thread at a time drains.
 #pragma once
 
 #include <tx/page_snapshot.h>
@@ -21,7 +21,7 @@ class page_queue {
     for (std::size_t i = count; i-- > 0;) free_.push_back(i * page_snapshot::page_size);
   }
 
-  // At most a page. False: there is no room.
+  // Copies `bytes`, at most a page. False: the queue is full.
   bool try_push(std::span<const std::byte> bytes, std::uint64_t offset) noexcept {
     std::size_t slot;
     {
@@ -35,7 +35,8 @@ class page_queue {
     queued_.push_back({slot, bytes.size(), offset});
     return true;
   }
-  // put(bytes, offset) for each that is here now, until one says an error.
+  // Calls put(bytes, offset) for each copy that is queued now. Stops at the first error and returns
+  // it.
   template <class Put>
   auto drain(Put&& put) -> decltype(put(std::span<const std::byte>(), std::uint64_t{})) {
     {

@@ -1,10 +1,10 @@
-// The 4 KiB pages of home as they were at one moment, taken while transactions go on: who is about
-// to store to a page that has not been copied has it copied first. Copy on write, as in snapshots
-// of block devices.
+// A snapshot of 4 KiB pages of the pool, taken while transactions go on. A thread that is about to
+// store to a page that is not copied yet copies it first: copy on write, as in snapshots of block
+// devices.
 //
-// A page is copied once, by the one who comes first. Invariant: what copy() is shown are the page's
-// bytes at the moment that include_pages() was called, when no transaction ran. Thread-safe but for
-// include_pages().
+// A page is copied once, by the first thread that claims it. Invariant: a page is copied with the
+// bytes that it had when include_pages() was called, while no transaction ran. Thread-safe except
+// for include_pages().
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class page_snapshot {
  public:
   static constexpr std::size_t page_size = 4096;
 
-  // Of the bytes [0, bytes) of a pool. No page is expected to be copied yet.
+  // For the bytes [0, bytes) of a pool. The snapshot contains no page before include_pages().
   explicit page_snapshot(std::uint64_t bytes)
       : pages_((bytes + page_size - 1) / page_size),
         state_(std::make_unique<std::atomic<state>[]>(pages_)) {}
@@ -27,13 +27,13 @@ class page_snapshot {
   page_snapshot(const page_snapshot&) = delete;
   page_snapshot& operator=(const page_snapshot&) = delete;
 
-  // The pages of a range of whole pages belong to it. While no transaction runs.
+  // Adds the pages of a range of whole pages to the snapshot. Precondition: no transaction runs.
   void include_pages(std::uint64_t offset, std::uint64_t bytes) noexcept {
     for (std::uint64_t p = offset / page_size; p < (offset + bytes + page_size - 1) / page_size;
          ++p)
       state_[p].store(state::not_copied, std::memory_order_relaxed);
   }
-  // The page of this pool offset may be stored to when it returns.
+  // On return the page of this pool offset may be stored to.
   void before_store(std::uint64_t offset) noexcept {
     const std::uint64_t page = offset / page_size;
     if (state_[page].load(std::memory_order_acquire) == state::copied) return;
@@ -45,8 +45,9 @@ class page_snapshot {
   }
 
  protected:
-  // The next pages from `page` on that nobody has copied, at most `most`: the caller's to copy, and
-  // to call done() on. 0: another had the first, and has copied it.
+  // Claims consecutive pages from `page` on that no thread has claimed, at most `most`, and returns
+  // their number. The caller copies them and calls mark_copied(). 0: another thread claimed `page`,
+  // and has copied it.
   std::uint64_t claim_run(std::uint64_t page, std::uint64_t most) noexcept {
     std::uint64_t n = 0;
     while (n < most && page + n < pages_ && claim(page + n)) ++n;
@@ -59,7 +60,7 @@ class page_snapshot {
   }
 
  private:
-  // Not of the snapshot, or in it already: copied.
+  // copied: also of a page that the snapshot does not contain.
   enum class state : std::uint8_t { copied, not_copied, being_copied };
 
   virtual void copy_before_store(std::uint64_t offset) noexcept = 0;

@@ -1,4 +1,4 @@
-// A snapshot holds what pages were when it began, whoever stores to them meanwhile.
+// A snapshot holds the pages as they were when it began, while other threads store to them.
 #include <gtest/gtest.h>
 #include <tx/page_snapshot.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t page = page_snapshot::page_size, pages = 512;
 
-// Copies pages of `source` to pages of its own.
+// A snapshot that copies the pages of `source` to `copy`.
 class copying final : public page_snapshot {
  public:
   explicit copying(std::vector<std::uint64_t>& source)
@@ -41,7 +41,7 @@ TEST(page_snapshot, has_what_was_there_when_it_began) {
   copying snapshot(words);
   snapshot.include_pages(0, pages * page);
   std::vector<std::jthread> writers;
-  for (unsigned t = 0; t < 2; ++t)  // each on every second word, so that pages are shared
+  for (unsigned t = 0; t < 2; ++t)  // each stores to every second word, so both use every page
     writers.emplace_back([&, t] {
       for (std::uint64_t w = t; w < words.size(); w += 2 * 37) {
         const std::uint64_t at = (w * 7919) % words.size() / 2 * 2 + t;

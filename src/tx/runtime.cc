@@ -1,4 +1,5 @@
-// Threads, logs and policies of an open pool.
+// The slow paths of an open pool: registration of threads, assignment of logs, biased lock, ordered
+// mode, pause, durability callbacks, close, counters. See runtime.h.
 #include <base/check.h>
 #include <base/mutant.h>
 #include <base/reserve.h>
@@ -19,7 +20,8 @@ using base::fail;
 
 namespace {
 
-// Runtimes that are open in this process, for threads that end and stores that go astray.
+// The runtimes in this process: for threads that end, for fork, and to check stores outside
+// transactions.
 std::mutex open_mutex;
 std::map<std::uint64_t, runtime*>& open_runtimes() {
   static std::map<std::uint64_t, runtime*> all;
@@ -27,10 +29,11 @@ std::map<std::uint64_t, runtime*>& open_runtimes() {
 }
 std::atomic<std::uint64_t> next_id{1};
 
-constexpr unsigned bias_threshold =
-    512;  // updates by one thread before it is worth two system calls to free it of locks
+// Consecutive updates by one thread before it gets the bias. The grant and the revocation cost a
+// system call each.
+constexpr unsigned bias_threshold = 512;
 
-// The pools that this thread has visited; gives the logs back when the thread ends.
+// The thread contexts of this thread; releases them and their logs when the thread ends.
 struct thread_registrations {
   std::vector<thread_registration> all;
 
@@ -43,20 +46,20 @@ struct thread_registrations {
 };
 thread_local thread_registrations this_thread_registrations;
 
-// Keeps a thread's list short when it opens and closes many pools.
+// Keeps a thread's list short if the thread opens and closes many pools.
 void erase_closed(std::vector<thread_registration>& all) {
   if (all.size() < 32) return;
   const std::lock_guard hold(open_mutex);
   std::erase_if(all, [](const thread_registration& v) { return !open_runtimes().contains(v.id); });
 }
 
-// What is told to those who wait, without memory if need be.
+// An error for callbacks. Falls back to a message that needs no memory.
 template <class Sentence>
 error make_error(errc code, Sentence&& sentence) noexcept {
   try {
     return {code, sentence()};
   } catch (const std::bad_alloc&) {
-    return {code, "out of memory"};  // so short that it takes none
+    return {code, "out of memory"};  // short: std::string does not allocate
   }
 }
 result<> copy_result(const result<>& how) noexcept {
@@ -64,8 +67,8 @@ result<> copy_result(const result<>& how) noexcept {
   return std::unexpected(make_error(how.error().code, [&] { return how.error().message; }));
 }
 
-// A child of fork shares the file but not the lock's meaning, nor our threads: every open pool is
-// out of bounds there.
+// A child of fork() shares the mapped file, but the file lock does not exclude it, and it has none
+// of the parent's threads. So every open pool is poisoned there.
 void poison_in_child() noexcept {
   for (auto& [id, r] : open_runtimes()) r->state().poisoned.store(true, std::memory_order_relaxed);
 }
@@ -100,7 +103,7 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
   open_runtimes()[id_] = this;
 }
 
-// What cannot be closed for want of memory is left as a crash would leave it.
+// Without memory to close the pool, the file is left as after a crash.
 runtime::~runtime() {
   try {
     (void)close();
@@ -113,15 +116,16 @@ runtime::~runtime() {
     const std::lock_guard hold(open_mutex);
     open_runtimes().erase(id_);
   }
-  engine_.reset();  // a pool that could not be closed has its background thread still, which works
-                    // on the transactions of log_slots_
+  // If close() failed, the engine's background thread still runs and uses the transactions of
+  // log_slots_: it must end first.
+  engine_.reset();
 }
 
 void runtime::set_tape(std::unique_ptr<media::tape_writer> tape) {
   tape_ = std::move(tape);
 }
 
-// The first time, or when another thread has the log or the bias.
+// A thread's first transaction here, or another thread has the log or the bias.
 result<thread_context*> runtime::enter_slow() {
   if (state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return fail(errc::poisoned,
@@ -157,13 +161,13 @@ result<thread_context*> runtime::enter_slow() {
     if (other == nullptr || other == &v) [[likely]]
       return &v;
     v.in_transaction.store(false, std::memory_order_release);
-    revoke_bias(v);  // meanwhile another thread may take the log
+    revoke_bias(v);  // meanwhile another thread may take the log: check again
   }
 }
 
-// Takes the bias from another thread: it locks from now on, or is in one last transaction without
-// locks. Until that has ended the bias is nobody's but not gone, so that every thread that comes
-// waits here.
+// Takes the bias from another thread, and waits until that thread's last transaction without locks
+// has ended. Until then bias_being_revoked_ holds the bias, so that every thread that begins waits
+// here.
 void runtime::revoke_bias(const thread_context& v) {
   const std::lock_guard hold(bias_mutex_);
   const thread_context* const other = biased_.load(std::memory_order_relaxed);
@@ -174,14 +178,14 @@ void runtime::revoke_bias(const thread_context& v) {
   biased_.store(nullptr, std::memory_order_release);
 }
 
-// A thread that has long been the only writer need not lock until another comes. Its caller holds
-// the writer lock.
+// Gives the bias to a thread that has been the only writer for long: it takes no lock until another
+// thread comes. The caller holds the writer lock.
 void runtime::grant_bias(thread_context& v) noexcept {
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
   if (!hold.owns_lock()) return;
   biased_.store(&v, std::memory_order_relaxed);
-  base::asymmetric_fence_heavy();  // whoever begins from here on sees the bias; whoever is inside
-                                   // already is seen here
+  // A thread that begins from here on sees the bias; one already in a transaction is seen below.
+  base::asymmetric_fence_heavy();
   const std::lock_guard hold_visitors(threads_mutex_);
   const bool others = std::any_of(threads_.begin(), threads_.end(), [&](const auto& o) {
     return o.get() != &v && o->in_transaction.load(std::memory_order_acquire);
@@ -189,8 +193,8 @@ void runtime::grant_bias(thread_context& v) noexcept {
   if (others) biased_.store(nullptr, std::memory_order_relaxed);
 }
 
-// Finds a log for a thread_context: a free one, else one whose owner is between transactions, else
-// waits for either.
+// Finds a log for a thread: a free one, else one whose owner is between transactions. Waits for
+// either if there is none.
 result<transaction*> runtime::acquire_log(thread_context& v) {
   std::unique_lock hold(registry_);
   for (;;) {
@@ -204,8 +208,9 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
       if (p.owner.load(std::memory_order_relaxed) == nullptr) return assign_log(v, p);
     for (log_slot& p : log_slots_) {
       thread_context* const owner = p.owner.exchange(&v, std::memory_order_relaxed);
-      base::asymmetric_fence_heavy();  // from here on the owner sees, at its next begin, that the
-                                       // log is gone
+      // An owner that begins from here on sees that it has lost the log; one already in a
+      // transaction is seen below.
+      base::asymmetric_fence_heavy();
       if (!owner->in_transaction.load(std::memory_order_acquire)) return assign_log(v, p);
       p.owner.store(owner, std::memory_order_release);
     }
@@ -213,7 +218,7 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
   }
 }
 
-// Makes the thread_context the owner of a log that no running transaction uses. Holds registry_.
+// Makes the thread the owner of a log that no running transaction uses. Called under registry_.
 transaction* runtime::assign_log(thread_context& v, log_slot& p) {
   if (!p.tx)
     p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - log_slots_.data()));
@@ -249,8 +254,8 @@ void pool_state::await_announced(unsigned except) const noexcept {
   }
 }
 
-// A commit that announced itself before it could see the flag may have drawn its TxID without
-// asking: it is waited for.
+// A commit that was announced before it could see the flag may have drawn its TxID without the
+// mutex, so this waits for such commits.
 void runtime::enter_ordered_mode(unsigned log) {
   state_->ordered_mode.store(true, std::memory_order_seq_cst);
   base::asymmetric_fence_heavy();
@@ -265,11 +270,11 @@ void runtime::flush_deferred_of_others_slow(const thread_context& v, bool writes
   if (!own_alone || !(writes || reads_as_owner)) engine_->flush_deferred();
 }
 
-// The caller runs no transaction: it is between two attempts.
+// The caller is between two attempts: it runs no transaction.
 void runtime::release_idle_overlays(const thread_context& v) noexcept {
   engine_->flush_deferred();
   const std::lock_guard hold(registry_);
-  if (state_->poisoned.load()) return;  // what has not reached home stays locked
+  if (state_->poisoned.load()) return;  // lines that are not stored home stay locked
   for (log_slot& p : log_slots_) {
     thread_context* const owner = p.owner.load(std::memory_order_relaxed);
     const thread_context* const user = user_of(p);
@@ -281,7 +286,7 @@ void runtime::release_idle_overlays(const thread_context& v) noexcept {
     p.owner.store(nullptr, std::memory_order_relaxed);
     base::asymmetric_fence_heavy();  // as in acquire_log
     if (user == nullptr || !user->in_transaction.load(std::memory_order_acquire)) {
-      engine_->flush_deferred();  // it may have committed since
+      engine_->flush_deferred();  // the owner may have committed since the first flush
       if (!state_->poisoned.load()) p.tx->release_overlay();
       if (user == nullptr) state_->heap.return_cached_blocks(p.tx->cache);
     }
@@ -289,8 +294,8 @@ void runtime::release_idle_overlays(const thread_context& v) noexcept {
   }
 }
 
-// The thread that may be inside a transaction on this log: its owner, or the one that a pause took
-// it from. Null: nobody. Under registry_.
+// The thread that may be in a transaction on this log: its owner, or the thread that a pause took
+// it from. Null: none. Called under registry_.
 const thread_context* runtime::user_of(const log_slot& p) const noexcept {
   if (const thread_context* const owner = p.owner.load(std::memory_order_relaxed); owner != nullptr)
     return owner;
@@ -300,7 +305,7 @@ const thread_context* runtime::user_of(const log_slot& p) const noexcept {
   return known != threads_.end() ? p.paused_owner : nullptr;
 }
 
-// Every log is taken from its owner, as acquire_log does; whoever begins then waits there.
+// Takes every log from its owner, as acquire_log does. A thread that begins waits in acquire_log.
 runtime::pause::pause(runtime& r) noexcept : runtime_(r) {
   stop();
   base::asymmetric_fence_heavy();
@@ -326,7 +331,7 @@ void runtime::pause::wait() noexcept {
     while (p.paused_owner != nullptr && is_in_transaction(p.paused_owner)) ::sched_yield();
 }
 
-// A thread_context is gone when its thread has ended: it is not waited for.
+// The thread_context of a thread that has ended does not exist any more: false.
 bool runtime::pause::is_in_transaction(const thread_context* v) const noexcept {
   const std::lock_guard hold(runtime_.threads_mutex_);
   const auto known = std::ranges::find(runtime_.threads_, v, &std::unique_ptr<thread_context>::get);
@@ -383,8 +388,8 @@ void runtime::begin_read(thread_context& v) {
 void runtime::block_readers() {
   if (policy() != concurrency::single_writer) return;
   readers_blocked_.store(true, std::memory_order_seq_cst);
-  const std::lock_guard hold(
-      threads_mutex_);  // not registry_: who holds that may be waiting for this writer to end
+  // Not registry_: its holder may be waiting for this writer to end.
+  const std::lock_guard hold(threads_mutex_);
   for (const auto& v : threads_)
     while (v->reading.load(std::memory_order_seq_cst)) media::cpu::relax();
 }
@@ -418,8 +423,8 @@ void runtime::notify_when_durable(std::uint64_t txid, std::function<void(result<
 }
 
 void runtime::notify_durable(std::uint64_t through, const result<>& how) noexcept {
-  std::multimap<std::uint64_t, std::function<void(result<>)>>
-      now;  // takes over what is there, so it needs no memory
+  // Takes over nodes of durable_callbacks_, so it allocates no memory.
+  std::multimap<std::uint64_t, std::function<void(result<>)>> now;
   {
     const std::lock_guard hold(durable_callbacks_mutex_);
     while (!durable_callbacks_.empty() && durable_callbacks_.begin()->first <= through)
@@ -429,7 +434,7 @@ void runtime::notify_durable(std::uint64_t through, const result<>& how) noexcep
   for (const auto& [txid, callback] : now) callback(copy_result(how));
 }
 
-// Throws std::bad_alloc with the pool in use as before.
+// If it throws std::bad_alloc, the pool stays open and usable.
 result<> runtime::close() {
   {
     const std::lock_guard hold(registry_);
@@ -530,7 +535,7 @@ pool_space runtime::space() const {
   s.used_bytes = sum->used_bytes;
   s.free_bytes = sum->free_chunks * chunk + sum->free_blocks_bytes;
   s.largest_free = sum->longest_free_run * chunk;
-  if (state_->space != nullptr) {  // the file holds what is in use, wherever its addresses are
+  if (state_->space != nullptr) {  // log-structured: count the bytes in the log, not addresses
     const auto& log = *state_->space;
     s.log_bytes = h.log_offset;
     s.used_bytes = log.usage.total_live() * 8;
@@ -554,7 +559,7 @@ std::uint64_t runtime::root_offset() const noexcept {
              : reinterpret_cast<const format::home_header*>(state_->file.at(at))->root_offset;
 }
 
-// The pool that holds an address, for stores outside a transaction.
+// The open pool that an address belongs to; null: none.
 runtime* runtime_at(std::uintptr_t address) {
   const std::lock_guard hold(open_mutex);
   for (auto& [id, r] : open_runtimes())

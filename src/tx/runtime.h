@@ -1,9 +1,10 @@
-// A pool in use: its state, engine, threads and the shared parts of the concurrency policies.
+// An open pool: its state, its engine, its threads, and the shared parts of the concurrency
+// policies.
 //
-// A thread that runs its first transaction on a pool becomes a thread_context and owns one of the
-// logs until it ends, or until another thread finds all logs taken and takes over one whose owner
-// is between transactions. The owner notices at its next begin. That check costs no locked
-// instruction: the taker pays with membarrier(2).
+// A thread's first transaction on a pool gives the thread a thread_context and one of the logs. It
+// owns the log until it ends, or until another thread finds all logs taken and takes over a log
+// whose owner is between transactions. The owner notices at its next begin. That check costs no
+// locked instruction: the taker pays with membarrier(2).
 #pragma once
 
 #include <base/epochs.h>
@@ -19,14 +20,14 @@
 
 namespace stele::detail {
 
-// One thread's stay at one pool.
-struct alignas(64) thread_context {         // its thread stores to it, each transaction
+// What a pool keeps for one thread. Its thread stores to it in each transaction.
+struct alignas(64) thread_context {
   std::atomic<bool> in_transaction{false};  // between begin and end of a transaction
   std::atomic<bool> reading{false};  // single_writer: a reader that home stores must wait for
   transaction* tx = nullptr;         // of the log that this thread owned last
   bool retrying = false;             // between two attempts of one body
-  bool holds_writer = false;         // the writer lock
-  bool holds_fallback_lock = false;  // the lock of transactions that keep losing
+  bool holds_writer = false;         // single_writer: the writer lock
+  bool holds_fallback_lock = false;
 };
 
 struct thread_registration {
@@ -46,51 +47,53 @@ class runtime {
   engine& mechanism() noexcept { return *engine_; }
   const std::string& mechanism_name() const noexcept { return mechanism_name_; }
   concurrency policy() const noexcept { return options_.policy; }
-  // Stores go home as they are made: with nothing to protect and one writer, a write set would be
-  // waste.
+  // Stores go home as they are made: with no crash protection and one writer, a write set would
+  // only cost time.
   bool in_place() const noexcept { return in_place_; }
   bool may_execute_in_log() const noexcept { return may_execute_in_log_; }
   bool defers_ordered() const noexcept { return defers_ordered_; }
   std::byte* base() const noexcept { return state_->file.address(); }
   std::size_t size() const noexcept { return state_->file.header().offset_end(); }
   std::uint64_t heap_begin() const noexcept { return state_->file.header().chunks_offset; }
-  // Home is not where its addresses are: every load asks the transaction.
+  // Home is not at the addresses that the user sees, so every load goes through the transaction.
   bool home_is_remapped() const noexcept { return home_is_remapped_; }
   line_lock* locks() const noexcept { return locks_.get(); }
   std::uint64_t lock_mask() const noexcept { return lock_mask_; }
   const std::string& durability_in_force() const noexcept { return durability_; }
 
-  // The calling thread's thread_context, inside from now on and owning a log. Errors: poisoned.
+  // Returns the calling thread's thread_context, which is now in a transaction and owns a log.
+  // Errors: poisoned; invalid_argument, when the pool has been closed.
   [[nodiscard]] result<thread_context*> enter_slow();
-  thread_context* enter() noexcept;  // null: enter_slow()
+  thread_context* enter() noexcept;  // the fast path; null: call enter_slow()
   void leave(thread_context& v) noexcept {
     v.in_transaction.store(false, std::memory_order_release);
   }
-  void unregister_thread(thread_context& v) noexcept;  // its thread ends
+  void unregister_thread(thread_context& v) noexcept;  // when its thread ends
 
   void lock_writer(thread_context& v) {
     if (policy() == concurrency::single_writer && biased_.load(std::memory_order_relaxed) != &v)
       lock_writer_slow(v);
   }
-  void unlock_writer(thread_context& v) noexcept;  // v.holds_writer
+  void unlock_writer(thread_context& v) noexcept;  // precondition: v.holds_writer
   void begin_read(thread_context& v);
   void block_readers();
   void unblock_readers() noexcept;
-  // Before the first ordered commit of the session: from here on every commit draws its TxID in
-  // order.
+  // On return every commit draws its TxID in order. Called under txid_mutex by an ordered commit
+  // that finds ordered mode off.
   void enter_ordered_mode(unsigned log);
-  // Ordered commits of other threads are home when this returns, for policies that read home
-  // without asking.
+  // On return the deferred commits of other threads are stored home. For policies without line
+  // locks, whose transactions read home directly.
   void flush_deferred_of_others(const thread_context& v, bool writes) {
     if (policy() != concurrency::stm && state_->deferred_logs.load(std::memory_order_acquire) != 0)
         [[unlikely]]
       flush_deferred_of_others_slow(v, writes);
   }
-  // Settles, and gives back the locks of threads that are between transactions; theirs who run go
-  // when their next one begins.
+  // Makes deferred commits durable and releases the line locks of idle threads' overlays. A running
+  // thread releases its own at its next begin.
   void release_idle_overlays(const thread_context& v) noexcept;
-  // While it lives no transaction runs or begins, and home has every commit. A running transaction
-  // is waited for; not in one. Takes no memory.
+  // While a pause exists, no transaction runs or begins, and every commit is stored home. The
+  // constructor waits for running transactions; the calling thread must not be in one. Allocates no
+  // memory.
   class pause {
    public:
     explicit pause(runtime& r) noexcept;
@@ -105,9 +108,9 @@ class runtime {
     runtime& runtime_;
   };
 
-  // Long work on the whole pool, one at a time: backup, growth, check.
+  // Held by long work on the whole pool: backup, growth, check.
   std::mutex& maintenance() noexcept { return maintenance_mutex_; }
-  // Home as it was, for a backup that runs; null: none does. Set while no transaction runs.
+  // The snapshot of the running backup; null: no backup runs. Set while no transaction runs.
   void set_backup_snapshot(page_snapshot* snapshot) noexcept {
     backup_snapshot_.store(snapshot, std::memory_order_release);
   }
@@ -115,10 +118,10 @@ class runtime {
     return backup_snapshot_.load(std::memory_order_relaxed);
   }
 
-  // Takes the free blocks that threads between transactions keep at hand; those threads take a log
-  // anew.
+  // Returns the thread caches of idle threads to the heap. These threads lose their logs and
+  // acquire one again at their next begin.
   void reclaim_idle_caches(const thread_context& v) noexcept;
-  // Serialises transactions that keep losing.
+  // Serializes transactions that have lost many attempts.
   std::mutex& fallback_lock() noexcept { return fallback_mutex_; }
 
   // Errors: poisoned; corrupt, when the file is shorter than the pool, which poisons it.
@@ -126,8 +129,8 @@ class runtime {
   [[nodiscard]] result<> close();
   void notify_when_durable(std::uint64_t txid, std::function<void(result<>)> callback);
   [[nodiscard]] result<void*> root(std::size_t size);
-  std::uint64_t root_offset() const noexcept;  // as home has it; while no transaction runs
-  // The tape is finished when the pool has been closed.
+  std::uint64_t root_offset() const noexcept;  // read from home; while no transaction runs
+  // The runtime owns the tape, which ends when the runtime is destroyed.
   void set_tape(std::unique_ptr<media::tape_writer> tape);
   pool_counters counters() const noexcept;
   pool_space space() const;
@@ -137,8 +140,8 @@ class runtime {
   struct alignas(64) log_slot {
     std::unique_ptr<transaction> tx;
     std::atomic<thread_context*> owner{nullptr};
-    thread_context* paused_owner = nullptr;  // a pause's: whom it took the log from
-    // Written by the owner alone; readers may be behind.
+    thread_context* paused_owner = nullptr;  // the owner that a pause took the log from
+    // Only the owner writes these; other threads may read old values.
     std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0}, stored_in_place{0};
   };
 
@@ -168,19 +171,22 @@ class runtime {
   std::unique_ptr<line_lock[]> locks_;
   std::uint64_t lock_mask_ = 0;
   std::vector<log_slot> log_slots_;
-  std::uint64_t id_;  // of this runtime; never used again
+  std::uint64_t id_;  // of this runtime; never reused
 
-  std::mutex registry_;  // of places' owners and visitors
+  std::mutex registry_;  // protects the owners of log_slots_
   std::condition_variable log_released_;
-  std::mutex threads_mutex_;  // after registry_; either of the two suffices to read threads_
+  // Protects threads_ together with registry_: writers hold both, a reader holds either. Taken
+  // after registry_.
+  std::mutex threads_mutex_;
   std::vector<std::unique_ptr<thread_context>> threads_;
-  // single_writer: the thread_context that takes no locks, since it is the only one about; others
-  // end that when they begin. The check is a load; the other side pays with membarrier.
+  // single_writer: the thread that takes no writer lock, because no other thread runs transactions.
+  // Another thread revokes the bias when it begins. The check is a load; the revoker pays with
+  // membarrier.
   std::atomic<thread_context*> biased_{nullptr};
   std::mutex bias_mutex_;
   thread_context bias_being_revoked_;
-  const thread_context* last_writer_ = nullptr;  // under writer_, like the streak
-  unsigned writer_streak_ = 0;
+  const thread_context* last_writer_ = nullptr;  // under writer_
+  unsigned writer_streak_ = 0;                   // under writer_
   std::mutex writer_;
   std::atomic<bool> writer_locked_{false};
   std::atomic<bool> readers_blocked_{false};

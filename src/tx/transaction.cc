@@ -1,4 +1,5 @@
-// Loads, stores, commit and roll-back of one transaction; see transaction.h for the rules.
+// The slow paths of a transaction's loads and stores, its overlay, the ends of its commits, and its
+// roll-back. The rules are in transaction.h, the fast paths in transaction_inl.h.
 #include <media/cpu.h>
 #include <tx/transaction_inl.h>
 
@@ -44,7 +45,8 @@ void transaction::undo_in_place() noexcept {
   }
 }
 
-// Moves the snapshot to now if everything read so far is as it was.
+// Moves the snapshot to now if the read set is still valid. Else, or if loads were not recorded, a
+// conflict.
 void transaction::extend_snapshot() {
   const std::uint64_t now = runtime_.state().clock.load(std::memory_order_acquire);
   if ((has_unrecorded_reads_ || !reads_valid()) &&
@@ -57,8 +59,8 @@ bool transaction::reads_valid() const noexcept {
   const std::uint64_t own_lock = std::uint64_t{log_} << 1 | 1;
   for (const read_entry& r : reads_) {
     const std::uint64_t now = r.lock->load(std::memory_order_acquire);
-    if (now != r.version && now != own_lock)
-      return false;  // a lock taken by us was checked against the snapshot when we took it
+    // A lock of this transaction was checked against the snapshot when it was acquired.
+    if (now != r.version && now != own_lock) return false;
   }
   return true;
 }
@@ -67,7 +69,7 @@ void transaction::conflict() {
   throw restart{};
 }
 
-// Stores a word's bytes in the log: what it holds of the word already stays.
+// Execution in log: stores bytes of a word in its log block. Other bytes of the word stay.
 void transaction::store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
                                std::uint8_t mask) {
   const unsigned word = static_cast<unsigned>(offset - line.offset) / 8;
@@ -80,8 +82,8 @@ void transaction::store_in_log(written_line& line, std::uint64_t offset, std::ui
   line.mask |= std::uint64_t{mask} << (8 * word);
 }
 
-// Bytes of one line of a log-structured pool: a look at the map for each run of words that are kept
-// together.
+// Loads bytes of one line of a log-structured pool. One lookup in the home map for each run of
+// words that are together in the log.
 void transaction::copy_logged(std::uint64_t offset, std::byte* to, std::size_t size) noexcept {
   using pair [[gnu::vector_size(16)]] = std::uint64_t;
   const auto* const log = reinterpret_cast<const std::uint64_t*>(space_->file().base());
@@ -90,8 +92,8 @@ void transaction::copy_logged(std::uint64_t offset, std::byte* to, std::size_t s
   };
   for (std::uint64_t home = space_->home_of(offset), skip = offset & 7; size != 0; skip = 0) {
     const storage::home_map::lookup_result f = space_->map.find(home, map_cache_);
-    if (skip == 0 && size % sizeof(pair) == 0 &&
-        f.run * std::uint64_t{8} >= size) {  // as wide as it is going to be read
+    // 16 bytes at a time, as in try_fast_read.
+    if (skip == 0 && size % sizeof(pair) == 0 && f.run * std::uint64_t{8} >= size) {
       for (std::size_t at = 0; at < size; at += sizeof(pair)) {
         const pair two = {word(f, at / 8), word(f, at / 8 + 1)};
         std::memcpy(to + at, &two, sizeof two);
@@ -121,7 +123,7 @@ void transaction::store_word_slow(std::uint64_t offset, std::uint64_t bits) {
   line.mask |= std::uint64_t{0xFF} << in_line;
 }
 
-// A store that is not for the write set: it goes to the log or home, or is refused.
+// A store that does not go to the write set: it goes to the log or home, or is refused.
 void transaction::store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
   if (store_target_ == store_target::read_only)
     throw failure(
@@ -161,8 +163,8 @@ void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsig
   const std::uint64_t bytes = byte_range(at & 7, size),
                       bits = expand_mask(static_cast<std::uint8_t>(bytes));
   std::uint64_t& word = line->words[at / 8];
-  word = (word & ~bits) |
-         (value << (8 * (at & 7)) & bits);  // whole, as the commit is going to read it
+  // Stores the whole word, because the commit loads the whole word (decision 7).
+  word = (word & ~bits) | (value << (8 * (at & 7)) & bits);
   line->mask |= bytes << (at & ~7u);
 }
 
@@ -185,7 +187,8 @@ void transaction::claim(std::uint64_t offset, std::size_t size) {
     acquire_lock(line);
 }
 
-// A log's record takes two words for a descriptor; a full pool has no room for a longer one.
+// A record takes two words for each chunk descriptor, so log_size / line_size slabs fit the ring. A
+// full pool has no chunks for a spill.
 std::size_t transaction::reclaim() {
   return heap().reclaim(cache, changes_, *this,
                         runtime_.state().file.header().log_size / line_size);
@@ -196,13 +199,13 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
     throw failure(
         {errc::read_only, "an allocation inside pool::read; use pool::update to change the pool"});
   auto block = heap().allocate(cache, changes_, *this, size, alignment);
-  // Who freed it may have committed after this snapshot, in which it is still in use: then
-  // everything read so far has to be read anew.
+  // The block may have been freed by a commit after this snapshot, in which it is still in use. So
+  // the snapshot must include that commit.
   if (block && stm_ && runtime_.state().clock.load(std::memory_order_acquire) != snapshot_ &&
       !base::planted(base::mutant::stm_stale_allocation)) [[unlikely]]
     extend_snapshot();
   if (block && space_ != nullptr)
-    store_word(*block, 0);  // a block is used if something of it is in the log
+    store_word(*block, 0);  // log-structured: a block is used if a word of it is in the log
   if (block) return *block;
   if (block.error().code == errc::full && !reclaim_tried) {
     wants_reclaim = true;
@@ -217,16 +220,15 @@ void transaction::deallocate(std::uint64_t offset) {
         {errc::read_only, "a destroy inside pool::read; use pool::update to change the pool"});
   auto freed = heap().deallocate(cache, changes_, *this, offset);
   if (freed) return;
-  if (stm_) extend_snapshot();  // a stale snapshot explains it: start over
+  if (stm_) extend_snapshot();  // restarts if a stale snapshot is the cause
   throw failure(std::move(freed.error()));
 }
 
-// A TxID, one transaction at a time, so that each knows the ordered commit before it.
+// Draws the TxID under txid_mutex, so that the record can name the ordered commit before it.
 bool transaction::assign_txid_in_order(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
-  state.committing[log_].value.store(
-      pool_state::no_commit,
-      std::memory_order_release);  // nobody waits for who waits for the mutex
+  // A thread waiting for txid_mutex has announced no TxID, so no other thread waits for it.
+  state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
   txid_lock_ = std::unique_lock(state.txid_mutex);
   if (ordered_ && !state.ordered_mode.load(std::memory_order_relaxed))
     runtime_.enter_ordered_mode(log_);
@@ -234,9 +236,10 @@ bool transaction::assign_txid_in_order(std::uint64_t& txid) {
                                      std::memory_order_seq_cst);
   previous_ordered_ = state.last_ordered;
   const bool drawn = assign_txid_announced(txid);
+  // An ordered commit keeps the mutex, so that no record names it before it is in its deferred
+  // batch.
   if (drawn && ordered_)
-    state.last_ordered =
-        txid;  // the mutex stays held: nobody names this commit before it is pending
+    state.last_ordered = txid;
   else
     txid_lock_.unlock();
   return drawn;
@@ -248,7 +251,8 @@ void transaction::reserve_overlay() {
   overlay_changes_.reserve(changes_);
 }
 
-// The values become the overlay's, the locks stay: nobody else sees this commit before it is home.
+// Moves the values to the overlay and keeps the locks, so that no other thread sees this commit
+// before it is stored home.
 void transaction::defer(std::uint64_t txid) noexcept {
   for (const written_line& line : writes_.lines()) {
     written_line* before = overlay_.find(line.offset);
@@ -277,9 +281,10 @@ void transaction::end_overlay_store() noexcept {
   overlay_stored_.store(true, std::memory_order_release);
 }
 
-// The log's owner's, between transactions, when the overlay is home.
+// Precondition: the overlay is stored home. Called by the log's owner between transactions, or by a
+// thread that has taken the log from an idle owner.
 void transaction::release_overlay() noexcept {
-  if (!has_overlay()) return;  // its owner was quicker
+  if (!has_overlay()) return;  // another thread has released it
   for (const read_entry& l : overlay_locks_)
     l.lock->store(overlay_txid_ << 1, std::memory_order_release);
   overlay_locks_.clear();
@@ -329,7 +334,7 @@ commit_status transaction::roll_back_with_error(error why) {
   rollback();
   return fail_attempt(std::move(why));
 }
-// Never std::bad_alloc: that would say that it is not kept.
+// Does not throw std::bad_alloc, which would tell the caller that the commit was rolled back.
 commit_status transaction::fail_in_doubt() const noexcept {
   try {
     return fail_attempt(
@@ -337,7 +342,7 @@ commit_status transaction::fail_in_doubt() const noexcept {
                              ": writing the log failed; this commit may or may not be kept. "
                              "Reopen the pool: recovery decides from what reached the device"});
   } catch (const std::bad_alloc&) {
-    return fail_attempt({errc::poisoned, "write failed"});  // so short that it takes no memory
+    return fail_attempt({errc::poisoned, "write failed"});  // short: std::string does not allocate
   }
 }
 

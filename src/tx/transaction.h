@@ -1,15 +1,15 @@
-// One transaction: what it has read, what it will write, what it has allocated; and the rules of
-// its policy.
+// One transaction: its read set, write set and allocations, and the rules of its concurrency
+// policy.
 //
 // stm: a time-based software transactional memory after Felber, Fetzer and Riegel, "Dynamic
 // Performance Tuning of Word-Based Software Transactional Memory" (2008), with the lazy snapshot
 // algorithm of Riegel, Felber and Fetzer, "A Lazy Snapshot Algorithm with Eager Validation" (2006):
 // encounter-time locking, write-back, a shared clock whose values are the TxIDs. Loads are word by
-// word; a lock covers one line. Invariants: a value that a load returns belongs to one snapshot
+// word; a lock covers one line. Invariants: all values that loads return belong to one snapshot
 // [.., snapshot_] of committed states, so the body never sees a torn state; a line in the write set
-// is locked by its transaction (heap states apart: the heap's reservation is their lock).
-// single_writer: writers hold one lock, readers run beside the writer's body and keep its home
-// stores waiting. external: no locks at all.
+// is locked by its transaction (except for block states, which the heap's reservation protects).
+// single_writer: writers hold one lock; readers run concurrently with the writer's body, and the
+// writer waits for them before it stores home. external: no locks at all.
 #pragma once
 
 #include <format/log_block.h>
@@ -29,9 +29,9 @@ class page_snapshot;
 class runtime;
 struct thread_context;
 
-commit_status fail_attempt(error why);  // keeps it for last_error(); commit_status::failed
+commit_status fail_attempt(error why);  // saves it for last_error(); returns commit_status::failed
 
-// A lock of the stm: version << 1, or owner << 1 | 1 with owner the log index.
+// A line lock of the stm. Free: version << 1. Held: owner << 1 | 1, with the owner's log index.
 using line_lock = std::atomic<std::uint64_t>;
 
 class alignas(64) transaction final : public storage::heap::writer {
@@ -44,12 +44,11 @@ class alignas(64) transaction final : public storage::heap::writer {
   write_set& writes() noexcept { return writes_; }
   std::span<const written_line> lines() const noexcept { return writes_.lines(); }
   bool ordered() const noexcept { return ordered_; }
-  bool ordered_requested() const noexcept {
-    return ordered_requested_;
-  }  // ordered, whatever the engine makes of it
+  // The caller asked for durability::ordered. ordered(): and the engine defers such commits.
+  bool ordered_requested() const noexcept { return ordered_requested_; }
   const storage::heap::changes& allocations() const noexcept { return changes_; }
   storage::home_map::cache& map_cache() noexcept { return map_cache_; }
-  // Its stores are in its log: words of the write set are places of blocks there.
+  // Its stores are in its log: the words of the write set are pointers to blocks there.
   bool in_log() const noexcept { return store_target_ == store_target::log; }
   std::uint64_t value(const written_line& line, unsigned word) const noexcept {
     return in_log() ? format::word_of(*reinterpret_cast<const format::log_block*>(line.words[word]))
@@ -58,46 +57,46 @@ class alignas(64) transaction final : public storage::heap::writer {
 
   void begin(thread_context& v, bool writes, bool ordered);
   commit_status commit();
-  // What a commit of stores that are not home yet comes to; the engine calls it with itself
-  // (engine::run_commit).
+  // The commit of a transaction whose stores are not home yet. engine::run_commit calls it with
+  // itself.
   template <class Engine>
   commit_status commit_by(Engine& e);
   void rollback() noexcept;
 
-  // Called by the mechanism before it stores to a range of the heap that is not in the write set: a
-  // backup that runs copies it first.
+  // Called by the mechanism before it stores to a heap range that is not in the write set, so that
+  // a running backup copies the range first.
   void before_store(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
-  // Called by the mechanism when the log is durable and home is to change: keeps readers out until
-  // the end.
+  // Called by the mechanism when the log is durable, before the first store to home. single_writer:
+  // keeps readers out until the transaction has ended.
   void begin_home_stores();
 
-  // Ordered commits that are not stored home yet: an overlay of their values, over which this log's
-  // transactions run, and their locks. defer() adds the running one, as TxID; the engine settles
-  // between begin_ and end_overlay_store (which keep single_writer's readers out) under the lock
-  // that it defers under; the log's owner gives the locks back, in release_overlay().
-  void reserve_overlay();  // before: then defer() takes no memory
+  // The overlay: the values of this log's deferred commits, over which the log's transactions read,
+  // and the line locks of these commits. defer() adds the running transaction as commit `txid`. The
+  // engine stores the overlay home between begin_overlay_store() and end_overlay_store(), which
+  // keep readers of single_writer out, and holds the same lock as for defer(). Then the log's owner
+  // releases the locks with release_overlay().
+  void reserve_overlay();  // before defer(), which then allocates no memory
   void defer(std::uint64_t txid) noexcept;
   std::span<const written_line> overlay_lines() const noexcept { return overlay_.lines(); }
-  std::uint64_t read_through_overlay(std::uint64_t offset, std::uint64_t home)
-      const noexcept;  // the word at `offset`, of which `home` is home's
+  // The word at `offset`, with the bytes of the overlay in place of those of `home`, home's word.
+  std::uint64_t read_through_overlay(std::uint64_t offset, std::uint64_t home) const noexcept;
   void begin_overlay_store();
   void end_overlay_store() noexcept;
-  bool has_overlay() const noexcept {
-    return has_overlay_.load(std::memory_order_acquire);
-  }  // any thread's to ask
+  // Thread-safe.
+  bool has_overlay() const noexcept { return has_overlay_.load(std::memory_order_acquire); }
   bool has_deferred() const noexcept {
     return has_overlay() && !overlay_stored_.load(std::memory_order_acquire);
   }
   void release_overlay() noexcept;
-  // The engine calls it in its draw(). False: what was read is not current any more.
+  // Called by engine::assign_txid. False: a value that was read is not current any more.
   bool assign_txid(std::uint64_t& txid);
-  // Its TxID was drawn in order: while there were ordered commits. Then, that of the ordered commit
-  // before it.
+  // Whether the TxID was drawn in ordered mode. If so, previous_ordered() is the TxID of the
+  // ordered commit before it.
   bool in_order() const noexcept { return in_order_; }
   std::uint64_t previous_ordered() const noexcept { return previous_ordered_; }
-  // The engine calls it when the ordered commit is pending, or durable: later ones may draw their
-  // TxIDs.
+  // Called by the engine when the ordered commit is in its deferred batch, or is durable: from here
+  // on later commits may draw their TxIDs.
   void release_txid_lock() noexcept {
     if (txid_lock_.owns_lock()) txid_lock_.unlock();
   }
@@ -105,8 +104,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   std::uint64_t load_word(std::uint64_t offset);
   void store_word(std::uint64_t offset, std::uint64_t bits);
   void store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);  // within one word
-  // Any range, for who only reads: false when some line is locked or newer than the snapshot, or
-  // the transaction is not so simple.
+  // Copies any range, for transactions with fast_reads_. False: a line is locked or newer than the
+  // snapshot, or this transaction or range needs the slow path.
   bool try_fast_read(std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
   // Within one line.
   void load_part(std::uint64_t offset, std::byte* to, std::size_t size);
@@ -119,21 +118,23 @@ class alignas(64) transaction final : public storage::heap::writer {
   void deallocate(std::uint64_t offset);
   void grow_undo_buffer();
 
-  // Ordinary memory in the transaction; see volatile_undo.h.
+  // Access to volatile memory in the transaction; see volatile_undo.h.
   void load_volatile(std::uintptr_t address, void* to, std::size_t size);
   void lock_volatile(std::uintptr_t address, std::size_t size);
   volatile_undo_log& volatile_undo() noexcept { return volatile_undo_; }
-  // Moves the snapshot to now, or restarts; returns the snapshot.
+  // Extends the snapshot to now and returns it. Throws restart if a value that was read has
+  // changed.
   std::uint64_t revalidate();
 
-  // Frees empty slabs as part of this transaction, as many as fit a log; how many chunks.
+  // Frees empty slabs in this transaction, as many as its log has room for. Returns the number of
+  // chunks.
   std::size_t reclaim();
 
-  unsigned attempts = 0;       // of the present body so far, the running one not counted
-  bool wants_reclaim = false;  // an allocation did not fit; slabs may be empty
-  bool reclaim_tried = false;  // that has been tried for the present body
-  bool exceeds_log =
-      false;  // the present body stores more than its log has room for: not to be executed there
+  unsigned attempts = 0;       // ended attempts of the current body
+  bool wants_reclaim = false;  // an allocation did not fit; reclaiming empty slabs may help
+  bool reclaim_tried = false;  // reclaim was tried for the current body
+  // The current body stores more than its log has room for: it is not executed in the log.
+  bool exceeds_log = false;
 
  private:
   struct read_entry {
@@ -182,27 +183,26 @@ class alignas(64) transaction final : public storage::heap::writer {
 
   runtime& runtime_;
   const unsigned log_;
-  std::byte* const home_;       // the byte at pool offset 0, seen from home's
-  line_lock* const all_locks_;  // stm's, one for each line modulo their number
+  std::byte* const home_;       // home_ + offset is the address in home of a pool offset
+  line_lock* const all_locks_;  // stm: the lock table; a line's number modulo its size is the index
   const std::uint64_t lock_mask_;
   const bool stm_;
   storage::log_space* const space_;  // of a log-structured pool
   storage::home_map::cache map_cache_;
   enum class store_target : std::uint8_t {
-    read_only,  // it only reads
+    read_only,  // stores are refused
     write_set,
     log,
-    home,  // mechanism none; `in_place_undo_` undoes them
+    home,  // mechanism none; in_place_undo_ holds the old words
   };
   store_target store_target_ = store_target::read_only;
-  std::uint64_t filter_ = 0;  // has the bit of every line in the write set
+  std::uint64_t filter_ = 0;  // has the bit of every line in the write set and the overlay
   bool ordered_ = false, ordered_requested_ = false;
   bool record_reads_ = false;
-  bool fast_reads_ =
-      false;  // a reader under stm that keeps no account of its loads and has nothing of its own
+  bool fast_reads_ = false;  // stm: a reader that records no loads and has no overlay
   bool blocks_readers_ = false;
   thread_context* context_ = nullptr;
-  access_buffer* const access_buffer_;  // null: nobody wants to know
+  access_buffer* const access_buffer_;  // null: the mechanism does not ask for loads
   std::uint64_t snapshot_ = 0;
   std::vector<undo_entry> in_place_undo_;
   write_set writes_;

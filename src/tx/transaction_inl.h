@@ -1,5 +1,7 @@
-// The way of a transaction that nothing stands in the way of: its begin, what every field access of
-// an update comes to, its commit.
+// The fast path of a transaction, inline: its begin, its field accesses and its commit.
+//
+// Calls, and loads that are wider than the stores they read from, make the last fence cost more:
+// docs/decisions/7-tried.md (decision 7).
 #pragma once
 
 #include <base/mutant.h>
@@ -11,11 +13,11 @@
 
 namespace stele::detail {
 
-inline constexpr unsigned spin_limit = 128;  // looks at a locked line before giving up on it
+inline constexpr unsigned spin_limit = 128;  // loads of a held lock before the attempt ends
 
 #if defined(__SANITIZE_THREAD__) && !defined(STELE_SCHEDULED)
-inline constexpr bool sanitizes_threads =
-    true;  // it takes loads of 16 bytes that are looked at afterwards for races
+// TSan reports the 16-byte loads of try_fast_read as races, although they are validated afterwards.
+inline constexpr bool sanitizes_threads = true;
 #else
 inline constexpr bool sanitizes_threads = false;
 #endif
@@ -28,7 +30,7 @@ inline std::uint64_t transaction::merge_word(const written_line& line, unsigned 
   return (value(line, word) & bits) | (below & ~bits);
 }
 
-// A word of a log-structured pool, from where it is kept.
+// A word of a log-structured pool, from its place in the log.
 inline std::uint64_t transaction::logged_word(std::uint64_t offset) noexcept {
   return space_->word(space_->map.find(space_->home_of(offset), map_cache_).at);
 }
@@ -55,7 +57,7 @@ inline std::uint64_t transaction::load_word(std::uint64_t offset) {
   return stm_ ? stm_load(offset) : home_word(offset);
 }
 
-// A word as ordered commits that are not home yet have left it.
+// The value of a word after the deferred commits of this log.
 inline std::uint64_t transaction::read_through_overlay(std::uint64_t offset,
                                                        std::uint64_t home) const noexcept {
   if (overlay_.empty()) [[likely]]
@@ -68,7 +70,7 @@ inline std::uint64_t transaction::read_through_overlay(std::uint64_t offset,
   return (before->words[word] & bits) | (home & ~bits);
 }
 
-// Runs `read`, again if need be, until what it read of a line is of the snapshot.
+// Runs `read`, again if needed, until the bytes that it read of a line belong to the snapshot.
 template <class Read>
 inline void transaction::read_consistently(std::uint64_t offset, Read&& read) {
   line_lock& lock = lock_of(offset);
@@ -94,7 +96,7 @@ inline void transaction::read_consistently(std::uint64_t offset, Read&& read) {
   conflict();
 }
 
-// The first look, without a call; mostly it is the last.
+// One try without a call, which mostly suffices.
 inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
   line_lock& lock = lock_of(offset);
   const std::uint64_t seen = lock.load(std::memory_order_acquire), value = home_word(offset);
@@ -112,7 +114,8 @@ inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
   return value;
 }
 
-// Two looks at each line's lock, and between them its bytes, as wide as they are going to be read.
+// Loads each line's lock before and after its bytes. Copies 16 bytes at a time, since the caller
+// loads the copy in such pieces: a wide load waits for narrower stores (decision 7).
 inline bool transaction::try_fast_read(std::uint64_t offset, std::byte* to,
                                        std::size_t size) noexcept {
   using pair [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
@@ -127,7 +130,7 @@ inline bool transaction::try_fast_read(std::uint64_t offset, std::byte* to,
       const pair two = *reinterpret_cast<const volatile pair*>(home_ + offset);
       std::memcpy(to, &two, sizeof two);
     }
-    std::atomic_thread_fence(std::memory_order_acquire);  // the bytes before the second look
+    std::atomic_thread_fence(std::memory_order_acquire);  // bytes before the second lock load
     if ((seen & 1) != 0 || seen >> 1 > snapshot || lock.load(std::memory_order_relaxed) != seen)
         [[unlikely]]
       return false;
@@ -135,7 +138,7 @@ inline bool transaction::try_fast_read(std::uint64_t offset, std::byte* to,
   return true;
 }
 
-// Bytes of one line, in one look at its lock.
+// Loads bytes of one line under one validation of its lock.
 inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::size_t size) {
   const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
   const std::size_t skip = offset - line;
@@ -162,8 +165,8 @@ inline void transaction::copy_home(std::uint64_t line, std::size_t skip, std::by
                                    std::size_t size) noexcept {
   using pair [[gnu::vector_size(16)]] = std::uint64_t;
   if (space_ != nullptr) return copy_logged(line + skip, to, size);
-  if ((skip | size) % sizeof(pair) == 0 && overlay_.empty())
-      [[likely]] {  // as wide as it is going to be read
+  // 16 bytes at a time, as in try_fast_read.
+  if ((skip | size) % sizeof(pair) == 0 && overlay_.empty()) [[likely]] {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(home_ + line + skip);
     for (std::size_t at = 0; at < size; at += sizeof(pair)) {
       const pair two = {__atomic_load_n(words + at / 8, __ATOMIC_ACQUIRE),
@@ -188,7 +191,7 @@ inline void transaction::acquire_lock(std::uint64_t line) {
   const std::uint64_t own_lock = std::uint64_t{log_} << 1 | 1;
   for (unsigned tries = 0; tries < spin_limit; ++tries) {
     std::uint64_t seen = lock.load(std::memory_order_acquire);
-    if (seen == own_lock) return;  // another line with the same lock
+    if (seen == own_lock) return;  // acquired for another line with the same lock
     if ((seen & 1) != 0) {
       media::cpu::relax();
     } else if (seen >> 1 > snapshot_) {
@@ -213,7 +216,7 @@ inline written_line& transaction::line_for_store(std::uint64_t line) {
   return writes_.add(line);
 }
 
-// The stores of one writer to one line after another, without a call.
+// A single writer's stores to one line after another need no call.
 inline void transaction::store_word(std::uint64_t offset, std::uint64_t bits) {
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1},
                       in_line = offset - line_offset;
@@ -242,7 +245,7 @@ inline void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, st
   line.mask |= std::uint64_t{mask} << (8 * word);
 }
 
-// Bytes of one line; null stands for zeroes.
+// Stores bytes of one line; null `from`: zeroes.
 inline void transaction::store_part(std::uint64_t offset, const std::byte* from, std::size_t size) {
   if (store_target_ != store_target::write_set) [[unlikely]]
     return store_part_slow(offset, from, size);
@@ -256,13 +259,15 @@ inline void transaction::store_part(std::uint64_t offset, const std::byte* from,
   line.mask |= byte_range(offset - line_offset, size);
 }
 
-// Draws the TxID, and with stm checks that everything read is still current. False: start over.
+// Draws the TxID, and with stm validates the read set. False: the attempt must be retried.
 inline bool transaction::assign_txid(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
   if (!base::planted_in_schedule_explorer(base::mutant::stm_announce_late))
     state.committing[log_].value.store(state.clock.load(std::memory_order_acquire),
                                        std::memory_order_release);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // runtime::enter_ordered_mode pays for both
+  // The announcement before the load of ordered_mode. runtime::enter_ordered_mode pays for the
+  // processor's order, with membarrier.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   in_order_ = ordered_ || state.ordered_mode.load(std::memory_order_relaxed);
   return in_order_ ? assign_txid_in_order(txid) : assign_txid_announced(txid);
 }
@@ -345,8 +350,8 @@ inline void transaction::clear() noexcept {
 }
 
 inline commit_status transaction::commit() {
-  if (runtime_.state().poisoned.load(std::memory_order_relaxed))
-      [[unlikely]]  // what it has read may be zeroes in place of a lost page
+  // The transaction may have read zeroes in place of a lost page.
+  if (runtime_.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return fail_poisoned();
   if (store_target_ == store_target::home && this_access.undo_next != in_place_undo_.data())
     return commit_in_place();
@@ -370,9 +375,10 @@ commit_status transaction::commit_by(Engine& e) {
   const bool kept = e.commit(*this, txid);
   if (backup != nullptr && base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
     snapshot_pages(*backup, writes_);
+  // The transaction may have stored to lines whose locks the overlay holds: their version must not
+  // be older than this commit.
   if (has_overlay()) [[unlikely]]
-    overlay_txid_ = txid;  // it may have stored to lines whose locks are the overlay's: they get no
-                           // older version
+    overlay_txid_ = txid;
   heap().commit(cache, changes_);
   for (const read_entry& l : locks_)
     l.lock->store(

@@ -1,5 +1,5 @@
-// Loads, locks, commit and roll-back of ordinary memory in a transaction; see volatile_undo.h for
-// the rules.
+// Loads, locks, commit and roll-back of volatile memory in a transaction. The rules are in
+// volatile_undo.h.
 #include <tx/transaction_inl.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ std::uintptr_t address_of(const undo_entry& o) noexcept {
   return o.where & ((std::uintptr_t{1} << size_shift) - 1);
 }
 
-// Whole where it is aligned: another thread may store to it at this moment, and what was read is
-// then dropped.
+// Copies memory that another thread may be storing to; the caller validates the lock afterwards and
+// drops such a copy. Atomic for aligned 4 and 8 bytes.
 void copy_racing(void* to, std::uintptr_t from, std::size_t size) noexcept {
   const auto take = [&]<class T>(T) {
     const T value = __atomic_load_n(reinterpret_cast<const T*>(from), __ATOMIC_ACQUIRE);
@@ -78,8 +78,8 @@ std::uint64_t transaction::revalidate() {
   return snapshot_;
 }
 
-// It has no record: the TxID orders it among those who lock the same lines, and recovery never
-// hears of it.
+// The commit has no record, and recovery does not know of it. Its TxID only orders it among
+// transactions that lock the same lines.
 commit_status transaction::commit_volatile() noexcept {
   const std::uint64_t txid = runtime_.state().clock.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (txid != snapshot_ + 1 && !reads_valid()) return commit_status::retry;

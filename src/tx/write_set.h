@@ -1,9 +1,9 @@
-// The stores of a running transaction, by line: new bytes and a mask of which bytes count. The
-// paper's "execution area".
+// The stores of a running transaction, by line: the new bytes, and a mask of the bytes that were
+// stored. The "execution area" of Lu, Shu and Sun, "Blurred Persistence" (2016).
 //
-// Lines are found by a small hash table that is emptied in constant time (generation stamps). The
-// filter in this thread's access record has a bit set for every line here, so a load that misses it
-// need not ask.
+// A small hash table finds a line; it is emptied in constant time (generation stamps). The filter
+// in this thread's access record has the bit of every line here set, so a load whose bit is clear
+// does not look here.
 #pragma once
 
 #include <stele/access.h>
@@ -21,8 +21,8 @@
 namespace stele::detail {
 
 struct written_line {
-  explicit written_line(std::uint64_t line)
-      : offset(line) {}  // the words stay as they are: most are never looked at
+  // The words stay uninitialized: most are never read.
+  explicit written_line(std::uint64_t line) : offset(line) {}
 
   std::uint64_t offset;                // of the line in the pool
   std::uint64_t mask = 0;              // bit i: byte i has been stored
@@ -33,7 +33,7 @@ struct written_line {
   }
 };
 
-// 0xFF for each set bit of a word mask: the bits that count.
+// 0xFF for each set bit of a word mask, 0 for the others.
 constexpr std::uint64_t expand_mask(std::uint8_t word_mask) noexcept {
   std::uint64_t bits = word_mask;
   bits = (bits | bits << 28) & 0x0000000F0000000Fu;
@@ -52,9 +52,7 @@ constexpr std::uint64_t byte_range(std::size_t first, std::size_t size) noexcept
 class write_set {
  public:
   bool empty() const noexcept { return count_ == 0; }
-  bool full() const noexcept {
-    return count_ == capacity_;
-  }  // the next line that is added takes memory
+  bool full() const noexcept { return count_ == capacity_; }  // the next add() allocates memory
   std::span<const written_line> lines() const noexcept { return {lines_.get(), count_}; }
   written_line& last() noexcept { return lines_.get()[count_ - 1]; }
 
@@ -69,7 +67,7 @@ class write_set {
     }
   }
 
-  // Room for so many lines more: they take no memory.
+  // Afterwards `more` lines can be added without allocating memory.
   void reserve(std::size_t more) {
     while (capacity_ - count_ < more) grow();
   }
@@ -128,7 +126,7 @@ class write_set {
   std::uint32_t generation_ = 1;
 };
 
-// The commonest line of all: one word has been stored, and whole. Then which, else 8.
+// For the most common line: the index of its word if one word has been stored, and whole. Else 8.
 constexpr unsigned single_whole_word(std::uint64_t mask) noexcept {
   const auto first = static_cast<unsigned>(std::countr_zero(mask | std::uint64_t{1} << 63));
   return mask >> first == 0xFF && first % 8 == 0 ? first / 8 : 8;
@@ -143,7 +141,8 @@ constexpr unsigned next_word(std::uint64_t mask, unsigned from) noexcept {
   return rest == 0 ? 8 : static_cast<unsigned>(std::countr_zero(rest)) / 8;
 }
 
-// A bit for each word whose mask is 0xFF, and for each that has been stored at all.
+// whole_words: a bit for each word that has been stored whole. stored_words: a bit for each word of
+// which a byte has been stored.
 constexpr unsigned gather_low_bits(std::uint64_t low_bits) noexcept {
   return static_cast<unsigned>(low_bits * 0x0102040810204080u >> 56);
 }
@@ -156,7 +155,7 @@ constexpr unsigned stored_words(std::uint64_t mask) noexcept {
       mask |= mask >> 1 & 0x5555555555555555u;
   return gather_low_bits(mask & 0x0101010101010101u);
 }
-// The usual case, at less cost: every word that has been stored is whole. Then which.
+// Cheaper, for the common case: true if every stored word is whole. `words` then has their bits.
 constexpr bool all_words_whole(std::uint64_t mask, unsigned& words) noexcept {
   const std::uint64_t low = mask & 0x0101010101010101u;
   words = gather_low_bits(low);
@@ -165,9 +164,9 @@ constexpr bool all_words_whole(std::uint64_t mask, unsigned& words) noexcept {
 static_assert(whole_words(0xFF00'00FF'7F00'FFFFu) == 0b10010011 &&
               stored_words(0xFF00'0080'7F00'0001u) == 0b10011001);
 
-// The stores in order, as runs: whole words on end make one run, also over neighbouring lines; a
-// word stored in part is a run of its own. head(offset, mask, count) comes first, then word(value)
-// for each of its words.
+// The stores in order, as runs of at most `longest` words. Consecutive whole words make one run,
+// also across a line boundary; a word that was stored in part is a run of its own. Calls
+// head(offset, mask, count) for each run, then word(value) for each of its words.
 template <class Head, class Word>
 [[gnu::always_inline]] inline void for_each_run(std::span<const written_line> lines,
                                                 std::uint32_t longest, Head&& head, Word&& word) {
@@ -186,9 +185,8 @@ template <class Head, class Word>
       if ((whole >> w & 1) == 0) {
         const std::uint8_t mask = line.word_mask(w);
         head(line.offset + 8 * w, mask, std::uint32_t{1});
-        word(line.words[w] &
-             expand_mask(
-                 mask));  // the other bytes are of no meaning, and no business of the pool file
+        // Bytes outside the mask are unspecified memory and must not reach the pool file.
+        word(line.words[w] & expand_mask(mask));
         left &= left - 1;
         continue;
       }
@@ -212,7 +210,7 @@ template <class Head, class Word>
         for (unsigned k = 0; k < done; ++k) word(lines[i].words[k]);
       }
       if (done != 0) {
-        --i;  // the line that the run ends in may hold more
+        --i;  // the line where the run ends may hold more words
         break;
       }
     }

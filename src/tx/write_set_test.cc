@@ -1,5 +1,5 @@
-// The write set against a byte array: what was stored last is what the runs say, whatever the order
-// and overlap of the stores.
+// Compares the write set with a byte array: the runs hold what was stored last, for any order and
+// overlap of the stores.
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <tx/log/record.h>

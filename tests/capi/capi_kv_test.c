@@ -1,5 +1,5 @@
-/* The key-value store of stele.h from C: items, order, refusals, transactions over several items
- * and stores in one another.
+/* The key-value store of stele.h from C: items, order, errors, transactions over several items,
+ * nested stores.
  */
 #define _DEFAULT_SOURCE
 #include "check.h"
@@ -23,7 +23,7 @@ static int put(stele_kv* kv, const char* key, const char* value) {
   return stele_kv_put(kv, key, strlen(key), value, strlen(value), STELE_DURABLE);
 }
 
-/* The value is that, for NULL: there is none. */
+/* Whether the key has this value; NULL: whether it has none. */
 static int has(stele_kv* kv, const char* key, const char* value) {
   char found[64] = "";
   size_t size = 0;
@@ -80,7 +80,7 @@ static void a_walk_goes_in_order(void) {
 
 static int move(stele_tx* tx, stele_kv* kv, void* arg) {
   (void)tx;
-  if (!has(kv, "missing", NULL)) return 3; /* an answer, not the end */
+  if (!has(kv, "missing", NULL)) return 3; /* not an error of the transaction */
   int code = stele_kv_erase(kv, "a", 1, STELE_DURABLE);
   if (code == STELE_OK) code = put(kv, "moved", "x");
   if (code == STELE_OK && has(kv, "a", NULL) && has(kv, "moved", "x")) code = *(int*)arg;

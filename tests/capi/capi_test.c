@@ -1,6 +1,5 @@
-/* stele.h from C: what goes right, every kind of refusal, roll-back, a conflict that is certain to
- * happen, and what is there after reopening. Prints each check that fails, and ends with their
- * number.
+/* stele.h from C: successes, every kind of error, roll-back, a forced conflict, and the content
+ * after reopening. Prints each failed check, and exits with the number of failures.
  */
 #define _DEFAULT_SOURCE
 #include "check.h"
@@ -61,7 +60,7 @@ static int pop(stele_tx* tx, void* at, void* arg) {
   return code == STELE_OK ? stele_store_u64(tx, &r->count, count - 1) : code;
 }
 
-/* Adds up the keys of the list, and finds it as long as the root says. */
+/* Adds up the keys of the list, and checks that the root has its length. */
 static int sum(stele_tx* tx, const void* at, void* arg) {
   const root* r = at;
   uint64_t total = 0, length = 0, count = 0, key = 0;
@@ -119,7 +118,7 @@ static void opening_tells_what_is_wrong(void) {
   CHECK(stele_pool_close(NULL) == STELE_OK);
 }
 
-/* What a program compiled with an older, shorter struct hands in. */
+/* A program compiled with an older header passes a shorter struct. */
 static void options_may_be_of_an_older_header(void) {
   struct {
     size_t size, create_size;
@@ -218,7 +217,7 @@ static void a_full_pool_rolls_back(void) {
   CHECK(stele_pool_close(pool) == STELE_OK);
 }
 
-/* ---- what bodies get wrong ---- */
+/* ---- errors of bodies ---- */
 
 typedef int (*mistake)(stele_tx* tx, root* r);
 static int stores_to_plain_memory(stele_tx* tx, root* r) {
@@ -257,7 +256,7 @@ static int make_mistake(stele_tx* tx, void* at, void* arg) {
   CHECK(stele_store_u64(tx, &r->other, 99) == STELE_OK);
   const int code = (*(mistake*)arg)(tx, r);
   CHECK(code == STELE_INVALID_ARGUMENT);
-  CHECK(stele_load_u64(tx, &count, &r->count) == code); /* whatever comes after it */
+  CHECK(stele_load_u64(tx, &count, &r->count) == code); /* later calls return it too */
   return 0;
 }
 
@@ -284,7 +283,7 @@ static void mistakes_of_a_body_end_it(void) {
   CHECK(stele_pool_close(pool) == STELE_OK);
 }
 
-/* ---- transactions in transactions ---- */
+/* ---- nested transactions ---- */
 
 typedef struct pair {
   stele_pool *own, *other;
@@ -295,7 +294,7 @@ static int nest(stele_tx* tx, void* at, void* arg) {
   pair* p = arg;
   uint64_t key = 7, total = 0;
   p->codes[0] = stele_update(p->own, push, &key, STELE_DURABLE);
-  p->codes[1] = stele_read(p->own, sum, &total); /* sees what was pushed */
+  p->codes[1] = stele_read(p->own, sum, &total); /* sees the pushed node */
   p->codes[2] = stele_pool_close(p->own) == STELE_IN_USE ? STELE_OK : 1;
   (void)tx, (void)at;
   return 5;
@@ -316,7 +315,7 @@ static void inner_transactions_join_the_outer(void) {
   const uint64_t before = sum_of(p.own);
   CHECK(stele_update(p.own, nest, &p, STELE_DURABLE) != STELE_OK);
   CHECK(p.codes[0] == STELE_OK && p.codes[1] == STELE_OK);
-  CHECK(sum_of(p.own) == before); /* the inner commit was none */
+  CHECK(sum_of(p.own) == before); /* the inner transaction did not commit by itself */
   CHECK(stele_update(p.own, change_the_other, &p, STELE_DURABLE) == STELE_NESTED);
   CHECK(p.codes[0] == STELE_NESTED);
   uint64_t key = 3;
@@ -339,8 +338,8 @@ static int add_to_count(stele_tx* tx, void* at, void* arg) {
   return code == STELE_OK ? stele_store_u64(tx, &r->other, other + *(uint64_t*)arg) : code;
 }
 
-/* Between its load and its store the other thread commits a store to the same word, the first time.
- */
+/* In its first attempt, the other thread commits a store to the same word between the load and the
+ * store. */
 static int add_after_the_other(stele_tx* tx, void* at, void* arg) {
   meeting* m = arg;
   root* r = at;

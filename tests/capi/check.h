@@ -1,5 +1,5 @@
-/* What the tests in C share: a check that says where it failed and what the library said last, and
- * counts. */
+/* For all tests in C: a check that prints its place and the library's last error when it fails, and
+ * counts failures. */
 #pragma once
 
 #include <stele/stele.h>

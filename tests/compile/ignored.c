@@ -1,4 +1,4 @@
-/* Does not compile: what these calls say is not looked at. */
+/* Does not compile: it ignores the results of these calls. */
 #include <stele/stele.h>
 
 void ignores(stele_pool* pool, stele_kv* kv) {

@@ -1,4 +1,4 @@
-// Does not compile: what these calls say is not looked at.
+// Does not compile: it ignores the results of these calls.
 #include <stele/kv.h>
 #include <stele/pool.h>
 

@@ -1,5 +1,5 @@
-// adaptive: whichever mode it runs in, and while it changes, nothing is lost or torn; what it says
-// of itself. And the two ways of bulk persistence that a pool can ask for.
+// The mechanism adaptive: nothing is lost or torn in any mode or while it switches; it reports its
+// mode. Also the two ways of bulk persistence that a pool can ask for.
 #include <base/rng.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
@@ -15,8 +15,8 @@ constexpr unsigned thread_count = 3;
 
 struct alignas(64) own_data {
   field<std::uint64_t> count;
-  field<std::uint64_t>
-      words[128];  // each says by which commit it was stored last; word 0 by every one
+  // Each holds the number of the commit that stored it last; every commit stores word 0.
+  field<std::uint64_t> words[128];
 };
 struct content {
   field<std::uint64_t> total;
@@ -30,7 +30,7 @@ pool_options options(const std::string& media, std::uint64_t warm_up) {
   return o;
 }
 
-// The n-th commit of a thread stores a function of n: few words or many.
+// The n-th commit of a thread stores a function of n, in few words or in many.
 std::uint64_t words_of(std::uint64_t n) {
   return n % 11 == 0 ? 100 : 1 + n % 5;
 }
@@ -61,7 +61,7 @@ std::string problem_of(const content& c, const std::array<std::uint64_t, thread_
              : "total " + std::to_string(c.total) + " instead of " + std::to_string(total);
 }
 
-// Each thread so many commits.
+// Each thread makes this many commits.
 void run(pool<content>& p, std::array<std::uint64_t, thread_count>& commits, std::uint64_t each) {
   std::vector<std::jthread> threads;
   for (unsigned t = 0; t < thread_count; ++t)
@@ -106,7 +106,8 @@ TEST_P(adaptive_on, stays_with_the_mode_that_the_threshold_gives) {
     EXPECT_EQ(p.counters().mode, latency > threshold ? "vcbp" : "blurred") << threshold;
     EXPECT_EQ(p.counters().mode_switches, 0u) << threshold;
     ASSERT_TRUE(succeeds(p.close()));
-    o.adaptive.threshold_ns = threshold >= latency ? 1 : 5000;  // the other one takes the logs over
+    // The other mode takes the logs over.
+    o.adaptive.threshold_ns = threshold >= latency ? 1 : 5000;
     p = open_pool<content>(dir.file("pool"), o);
     run(p, commits, 100);
     const auto wrong = p.read([&](const content& r) { return problem_of(r, commits); });
@@ -135,7 +136,7 @@ TEST_P(adaptive_on, loses_nothing_over_hundreds_of_switches) {
   std::printf("  %lu switches, %lu commits a thread\n", switches, commits[0]);
 }
 
-// The child is gone in whichever mode it is just in.
+// The child is killed in any mode.
 TEST_P(adaptive_on, recovers_what_was_acknowledged_when_killed_while_it_changes) {
   scratch_directory dir;
   base::rng random(seed_from("STELE_SEED"));
@@ -176,12 +177,12 @@ TEST_P(bulk_persistence_of, whole_cache_is_refused_where_no_program_can_do_it) {
     o.bulk = bulk_persistence::whole_cache;
     EXPECT_TRUE(fails_with(pool<content>::open(dir.file("pool"), o), errc::unsupported)) << media;
     o.bulk = bulk_persistence::automatic;
-    auto p = open_pool<content>(dir.file("pool"), o);  // what is left behind can be opened
+    auto p = open_pool<content>(dir.file("pool"), o);  // the file left behind can be opened
     EXPECT_TRUE(succeeds(p.update([](content& c) { step(c, 0, 1); })));
   }
 }
 
-// With logs so small that each way is gone many times.
+// The logs are so small that each way is taken many times.
 TEST_P(bulk_persistence_of, either_way_keeps_everything_on_a_file) {
   for (const auto way :
        {bulk_persistence::automatic, bulk_persistence::log_walk, bulk_persistence::whole_cache}) {
@@ -198,7 +199,7 @@ TEST_P(bulk_persistence_of, either_way_keeps_everything_on_a_file) {
       ASSERT_TRUE(succeeds(p.close()));
       EXPECT_GT(p.counters().truncations, 3u);
     }
-    child writer([&](const word_sender& send) {  // and one that is not closed
+    child writer([&](const word_sender& send) {  // and a process that does not close the pool
       auto p = open_pool<content>(dir.file("pool"), o);
       for (std::uint64_t n = commits[0] + 1; n <= commits[0] + 300; ++n) {
         if (!p.update([&](content& c) { step(c, 0, n); })) ::_exit(4);

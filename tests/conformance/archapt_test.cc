@@ -1,4 +1,5 @@
-// What only archapt-undo and archapt-redo do: checkpoints, going back to one, and saying so.
+// What only archapt-undo and archapt-redo do: checkpoints, fallback to one, and reporting the
+// fallback.
 #include <gmock/gmock.h>
 #include <tests/conformance/pools.h>
 
@@ -23,14 +24,14 @@ pool_options options_of(const std::string& mechanism, std::uint64_t checkpoint_c
   o.mechanism = mechanism;
   o.media = "process";
   o.background = false;
-  o.log_size = 32768;  // three commits: cut more often than checkpoints are made
+  o.log_size = 32768;  // three commits: truncated more often than checkpoints are made
   o.log_count = 2;
   o.archapt = {
       .cache_bytes = 448, .skip = skipping::always, .checkpoint_commits = checkpoint_commits};
   return o;
 }
 
-// One number in every line.
+// Stores one number in every line.
 result<> commit_number(pool<numbers>& p, std::uint64_t n) {
   return p.update([&](numbers& all) {
     for (std::size_t i = 0; i < lines; ++i) all.at[i * words_a_line] = n;
@@ -47,8 +48,8 @@ std::uint64_t number_of(const pool<numbers>& p) {
       .value_or(~std::uint64_t{0});
 }
 
-// Four lines that were skipped, two in each of two rows and columns, are overwritten in a file that
-// nobody has open. False: there are none.
+// Overwrites four skipped lines, two in each of two rows and columns, in a file that is not open.
+// Returns false when there are no such lines.
 bool lose_lines(const std::string& path) {
   const auto file = storage::pool_file::open_copy(path);
   if (!succeeds(file)) return false;
@@ -73,15 +74,13 @@ bool lose_lines(const std::string& path) {
   return false;
 }
 
-// A pool in the state that a crash after so many commits leaves, with lines lost that no checksum
-// restores.
+// A pool as a crash after so many commits leaves it, with lines lost that no checksum restores.
 struct crashed_pool {
   crashed_pool(const scratch_directory& dir, const pool_options& options)
       : path(dir.file("crashed")) {
     auto p = open_pool<numbers>(dir.file("pool"), options);
-    for (bool lost = false; !lost;
-         lost = commits >= least_commits &&
-                lose_lines(path)) {  // not right after a checkpoint: nothing is skipped then
+    // No line is skipped right after a checkpoint, so some commits may lose none.
+    for (bool lost = false; !lost; lost = commits >= least_commits && lose_lines(path)) {
       EXPECT_TRUE(succeeds(commit_number(p, ++commits)));
       std::filesystem::copy_file(dir.file("pool"), path,
                                  std::filesystem::copy_options::overwrite_existing);

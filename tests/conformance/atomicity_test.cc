@@ -1,5 +1,6 @@
 // Atomicity and isolation of single transactions, on every mechanism and medium and under every
-// policy: what commits is there, what fails has never been, and a transaction of any size is one.
+// policy: a committed transaction is complete, a failed one leaves no trace, and a transaction may
+// have any size.
 #include <tests/conformance/pools.h>
 
 namespace stele::testing {
@@ -10,8 +11,8 @@ struct counters {
 };
 
 struct table {
-  static constexpr std::size_t size =
-      24 * 1024;  // words: 192 KiB, far larger than the logs of these pools
+  // In words; 192 KiB, far larger than the logs of these pools.
+  static constexpr std::size_t size = 24 * 1024;
   field<std::uint64_t> words[size];
 };
 
@@ -38,7 +39,7 @@ TEST_P(atomicity, an_update_commits_and_a_read_sees_it) {
     EXPECT_EQ(value_of_a(p), 0u) << "a fresh root is not zero";
     auto done = p.update([](counters& c) {
       c.a = 7;
-      c.b = c.a + 1;  // its own store is seen
+      c.b = c.a + 1;  // sees its own store
       return c.b.load();
     });
     ASSERT_TRUE(succeeds(done));
@@ -134,7 +135,7 @@ TEST_P(atomicity, a_transaction_on_another_pool_is_refused_and_several_pools_are
   });
 }
 
-// 4 KiB logs hold some 440 words; this changes 24 K of them at once, twice.
+// Logs of 4 KiB hold about 440 words; each of two transactions changes 24 K words.
 TEST_P(atomicity, a_transaction_may_be_larger_than_every_log) {
   under_each_policy([](const setting& s) {
     scratch_directory dir;
@@ -164,8 +165,8 @@ TEST_P(atomicity, a_transaction_may_be_larger_than_every_log) {
   });
 }
 
-// A byte a word is the worst case for a record: a head and a word for each. Every count near the
-// log's size is tried.
+// Single bytes in separate words are the worst case for a record: a header and a word each. Every
+// count near the log's size is tried.
 TEST_P(atomicity, scattered_bytes_near_the_size_of_a_log_are_kept) {
   under_each_policy([](const setting& s) {
     scratch_directory dir;

@@ -1,6 +1,5 @@
-// Whatever is wrong with a path, a file or an option comes back as one error: a code, and a
-// sentence that names the path and says what to do. The file stays as it was, and nothing is left
-// of a creation that failed.
+// Every wrong path, file or option gives one error: a code, and a sentence that names the path and
+// says what to do. The file does not change, and a failed creation leaves nothing behind.
 #include <fcntl.h>
 #include <format/pool_layout.h>
 #include <sys/mount.h>
@@ -35,7 +34,7 @@ void write_bytes(const std::string& path, const std::string& bytes) {
 
 class bad_input : public ::testing::Test {
  protected:
-  // A closed pool with something in it.
+  // A closed pool with content.
   std::string good_pool(std::size_t size = 64 << 10) {
     const std::string path = dir_.file("pool");
     fs::remove(path);
@@ -45,8 +44,8 @@ class bad_input : public ::testing::Test {
     return path;
   }
 
-  // Opening is refused with `code`, the sentence names the path and is one, and the file has not
-  // changed.
+  // Opening must fail with `code` and one sentence that names the path, and must not change the
+  // file.
   template <class Root = root>
   static std::string expect_refused(const std::string& path, errc code,
                                     const pool_options& options = {}) {
@@ -135,7 +134,7 @@ TEST_F(bad_input, every_flipped_bit_of_the_header) {
 TEST_F(bad_input, every_flipped_bit_of_a_control_word_a_log_head_and_a_chunk_descriptor) {
   const std::string path = good_pool();
   {
-    auto p = open_pool<root>(path, {});  // a second session, so that the watermark is not zero
+    auto p = open_pool<root>(path, {});  // a second session makes the watermark non-zero
     ASSERT_TRUE(succeeds(p.update([](root& r) { r.value += 1; })));
   }
   const std::string whole = bytes_of(path);

@@ -1,23 +1,23 @@
-// Every single flipped bit of a pool, closed or left by a killed process: it is found, or it
-// changes nothing that the pool answers.
+// Flips every single bit of a pool, which was closed or left by a killed process. The flip must be
+// detected, or must not change the content that the pool returns.
 //
 // STELE_FLIP_STRIDE=1 flips each bit (some minutes), STELE_FLIP_ONLY=MECHANISM those of one
-// mechanism; without them every so many bits, each time the same ones. A flip in the newest record
-// of a log looks like a commit that power failure cut off (docs/protocol/sums.md): counted apart.
-// What is not promised there is counted and printed only.
+// mechanism. Without them a fixed sample of bits is flipped. A flip in the newest record of a log
+// looks like a commit that a power failure interrupted (docs/protocol/sums.md); such flips are
+// counted separately. Where detection is not promised, outcomes are only counted and printed.
 #include <tests/conformance/damage.h>
 
 namespace stele::testing {
 namespace {
 
-// A wrong answer that is not promised against may be read through a wild pointer, of which
-// sanitizers make a report.
+// Where wrong content is not excluded, it may be read through a wild pointer, which sanitizers
+// report.
 constexpr bool reads_wildly = !budget::sanitized;
 
 struct flips_of {
   std::string mechanism, media;
   bool killed;
-  bool promised = true;  // that there is no wrong answer
+  bool promised = true;  // there must be no wrong content
 };
 
 class bit_flips : public ::testing::TestWithParam<flips_of> {};
@@ -64,8 +64,8 @@ std::string name_of_flips(const ::testing::TestParamInfo<flips_of>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(every, bit_flips, ::testing::ValuesIn(all_flips()), name_of_flips);
 
-// Of a log-structured pool that a process has left, most flips are found; what cleaning has moved
-// is not lost unseen.
+// In a log-structured pool left by a process, most flips are found. Data that cleaning has moved is
+// not lost without notice.
 TEST(bit_flips_of_logs, are_told_by_how_far_chunks_have_blocks) {
   if (!reads_wildly) GTEST_SKIP();
   scratch_directory dir;

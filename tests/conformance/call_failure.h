@@ -1,4 +1,4 @@
-// System calls on pool files that fail.
+// Makes system calls on pool files fail.
 #pragma once
 
 #include <media/os.h>
@@ -7,7 +7,7 @@
 
 namespace stele::testing {
 
-// Fails the k-th call, or that and all that follow.
+// The k-th call fails, or that call and all later ones.
 class call_failure final : public media::os::syscall_hook {
  public:
   call_failure(std::uint64_t k, bool permanent, int number)

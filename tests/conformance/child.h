@@ -1,8 +1,8 @@
-// A process that works on a pool and dies, and what it has told its parent until then.
+// A child process that works on a pool and dies, and the words that it has sent to its parent.
 //
-// The child runs `work(tell)` and leaves by _exit, so no destructor closes its pool; or the parent
-// kills it after some number of words. Words told are at most 8 bytes each and reach the parent
-// even when the child is killed right after.
+// The child runs `work(send)` and leaves by _exit, so no destructor closes its pool; or the parent
+// kills it after some number of words. A word has at most 8 bytes. Words reach the parent even when
+// the child is killed right after sending them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,10 +40,10 @@ class child {
 
   pid_t pid() const noexcept { return pid_; }
 
-  // The next word; false when the child has ended.
+  // Receives the next word; false when the child has ended.
   bool receive(std::uint64_t& word) { return ::read(from_, &word, sizeof word) == sizeof word; }
 
-  // Kills the child without warning; returns the last word that it told, or `otherwise`.
+  // Kills the child without warning. Returns the last word that it sent, or `otherwise`.
   std::uint64_t kill_and_drain(std::uint64_t otherwise) {
     kill();
     return drain(otherwise);
@@ -52,7 +52,7 @@ class child {
     for (std::uint64_t word; receive(word);) otherwise = word;
     return otherwise;
   }
-  // Waits for the child's own end; its exit status, or 128 + signal.
+  // Waits until the child ends. Returns its exit status, or 128 + signal.
   int wait() {
     int status = 0;
     ::waitpid(pid_, &status, 0);

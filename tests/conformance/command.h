@@ -12,7 +12,7 @@ namespace stele::testing {
 
 struct command_outcome {
   int status = -1;   // the exit status; -1: it did not exit
-  std::string said;  // on standard output and standard error
+  std::string said;  // standard output and standard error
 };
 
 inline command_outcome run_command(const std::string& arguments) {

@@ -1,9 +1,9 @@
-// Every container against the standard library's, under every mechanism: random transactions over
-// all of them at once, which commit, are cancelled, throw in the middle or find the pool full.
-// Whatever did not commit leaves all containers as they were.
+// Compares every container with the standard library's, under every mechanism. Random transactions
+// over all containers commit, are cancelled, throw in the middle or find the pool full. One that
+// did not commit leaves all containers as they were.
 //
-// `shelf` holds one container of each kind, `twin` the standard's; change() does one operation on
-// both. Policies and sessions alternate. STELE_SEED replays a failure.
+// `shelf` holds one container of each kind, `twin` the standard ones; change() does one operation
+// on both. Policies and sessions alternate. STELE_SEED replays a failure.
 #include <containers/map_model.h>
 #include <stele/queue.h>
 #include <stele/vector.h>
@@ -51,7 +51,7 @@ struct twin {
   std::map<std::string, std::string> words;
 };
 
-// Calls f(container, its twin) on each pair.
+// Calls f(container, its twin) for each pair.
 template <class Shelf, class Twin, class F>
 void for_each_pair(Shelf& s, Twin& t, F&& f) {
   f(s.numbers, t.numbers), f(s.names, t.names), f(s.tickets, t.tickets), f(s.waiting, t.waiting),
@@ -154,7 +154,7 @@ void change(string& s, std::string& m, base::rng& random) {
   }
 }
 
-// `count` operations on containers drawn at random; throws before the one of number `end`.
+// `count` operations on containers drawn at random; throws before operation number `end`.
 void change_any(shelf& s, twin& t, base::rng& random, std::size_t count,
                 std::size_t end = ~std::size_t{0}) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -166,7 +166,7 @@ void change_any(shelf& s, twin& t, base::rng& random, std::size_t count,
   }
 }
 
-// What a container holds, in its twin's form.
+// The content of a container, as its twin's type.
 template <class Container, class Model>
 Model content_of(const Container& c, const Model&) {
   Model content;
@@ -182,8 +182,8 @@ Model content_of(const Container& c, const Model&) {
   return content;
 }
 
-// Fails the test unless all containers are sound and as their twins, and reach every block of the
-// pool but the root's.
+// Fails the test unless all containers are sound and equal to their twins, and together own every
+// block of the pool except the root's.
 void expect_same(pool<shelf>& p, const twin& t) {
   const auto read = p.read([&](const shelf& s) -> result<std::uint64_t> {
     std::set<const void*> blocks;
@@ -206,13 +206,14 @@ class containers : public ::testing::TestWithParam<std::string> {
  protected:
   pool<shelf> open(concurrency policy, std::size_t size = 4u << 20) {
     auto o = setting{GetParam(), "process", policy}.options(size);
-    o.log_size = 65536, o.log_count = 2;  // clear() of all that fits a pool fits a log
+    // A log must hold clear() of everything that fits into a pool.
+    o.log_size = 65536, o.log_count = 2;
     return open_pool<shelf>(dir_.file("pool"), o);
   }
   scratch_directory dir_;
 };
 
-// What a random transaction ends with, and whether `t` is its outcome.
+// Runs one random transaction with a random ending. Returns whether `t` became its outcome.
 bool run_one(pool<shelf>& p, twin& t, base::rng& random) {
   const std::uint64_t seed = random(), operations = 1 + random.below(12), ending = random.below(6);
   twin next;
@@ -252,7 +253,7 @@ TEST_P(containers, hold_what_the_standards_hold) {
   EXPECT_GT(committed, 100);
 }
 
-// The body is left before each of its operations in turn.
+// The body throws before each of its operations in turn.
 TEST_P(containers, a_body_that_throws_anywhere_has_changed_nothing) {
   const std::uint64_t seed = seed_from("STELE_SEED");
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
@@ -275,8 +276,8 @@ TEST_P(containers, a_body_that_throws_anywhere_has_changed_nothing) {
   }
 }
 
-// Adds to a container or its twin, which is a Model, an element for each number; it has had none of
-// them before.
+// Adds an element for each number to a container or its twin, which is a Model. The numbers must be
+// new to it.
 template <class Model, class Container>
 void grow(Container& c, number from, number to) {
   for (number n = from; n < to; ++n) {
@@ -302,9 +303,9 @@ void grow(array<number>& a, number from, number to) {
   for (number n = from; n < to; ++n) a[size++] = n;
 }
 
-// Fills the pool with container number `kind`, by transactions that change others too, until one
-// fails; `t` is what has committed. The twin that grows is kept apart, as bodies work on copies of
-// the others.
+// Fills the pool with container number `kind`, by transactions that change other containers too,
+// until one fails. `t` is the committed content. The growing twin is kept separate, because bodies
+// work on copies of the others.
 result<> fill(pool<shelf>& p, twin& t, std::size_t kind, std::size_t batch, base::rng& random) {
   static number grown = 1000;
   twin apart;

@@ -1,9 +1,9 @@
-// Damaging a small pool in every possible place, and telling what comes of it.
+// Damages a small pool in every possible place, and classifies the outcomes.
 //
-// A target_pool is a pool of one mechanism, closed or as a process leaves it that is killed after
-// its last commit. A damage changes some bytes of its image; the image is opened by the steps that
-// opening a file takes, and what the pool answers then is compared with what was put in. Runs in
-// child processes, so that a signal or a hang is a finding too.
+// A target_pool is a pool of one mechanism, either closed or as a process leaves it that is killed
+// after its last commit. A damage changes some bytes of its image. The image is opened with the
+// steps that open a file, and the content read from it is compared with the original content. This
+// runs in child processes, so that a signal or a hang is an outcome too.
 #pragma once
 
 #include <media/image.h>
@@ -27,7 +27,7 @@ struct damaged_content {
   map<std::uint64_t, std::uint64_t> numbers;
 };
 
-// Everything that the pool answers.
+// The whole content of the pool as text.
 inline std::string content_of(const damaged_content& c) {
   std::string all;
   c.numbers.for_each([&](const auto& k, const auto& v) {
@@ -38,10 +38,10 @@ inline std::string content_of(const damaged_content& c) {
 }
 
 enum class damage_outcome : std::uint8_t {
-  refused,      // opening it is an error
-  detected,     // its check is
-  harmless,     // it answers what was put in
-  newest_lost,  // what was put in before the newest commit
+  refused,      // opening returns an error
+  detected,     // the check of the open pool returns an error
+  harmless,     // the content is the original one
+  newest_lost,  // the content is the one before the newest commit
   wrong,
   signal,
   hang,
@@ -50,7 +50,7 @@ inline constexpr unsigned outcomes = 7;
 
 struct tally {
   std::uint64_t of[outcomes] = {};
-  std::uint64_t first_bad = ~std::uint64_t{0};  // the damage that came to no good first
+  std::uint64_t first_bad = ~std::uint64_t{0};  // the first damage with a bad outcome
   std::uint64_t operator[](damage_outcome o) const { return of[static_cast<unsigned>(o)]; }
   std::uint64_t bad() const {
     return (*this)[damage_outcome::wrong] + (*this)[damage_outcome::signal] +
@@ -66,7 +66,7 @@ struct target_pool {
   std::string mechanism, media;
   bool killed;
   std::vector<std::byte> bytes;
-  std::string content, before;  // what it answers, and what it answered before the newest commit
+  std::string content, before;  // the content, and the content before the newest commit
 
   std::string name() const {
     return mechanism + (media == "process" ? "" : " on " + media) +
@@ -114,7 +114,7 @@ inline target_pool make_target_pool(const std::string& path, const std::string& 
   return v;
 }
 
-// An image of a target_pool that damages are done to and undone.
+// An image of a target_pool that can be damaged and restored.
 class damaged_image {
  public:
   explicit damaged_image(const target_pool& v)
@@ -125,7 +125,7 @@ class damaged_image {
   }
   std::byte* bytes() { return memory_.get(); }
 
-  // What comes of the bytes as they are; they are the same afterwards.
+  // The outcome for the current bytes; restores them.
   damage_outcome classify() {
     const damage_outcome o = classify_once();
     view_.undo();
@@ -148,7 +148,7 @@ class damaged_image {
     const pool<damaged_content> p(std::move(*handle));
     return p.read(content_of);
   }
-  // As it was found, not as opening it has left it.
+  // Checks the bytes as they were before opening changed them.
   bool check_finds_it() {
     view_.undo();
     auto opened = open();
@@ -167,7 +167,7 @@ class damaged_image {
   media::image_view view_;
 };
 
-// damage(bytes, n) for n = 0 .. count - 1, each on a whole image, in child processes.
+// Applies damage(bytes, n) for n = 0 .. count - 1, each to an undamaged image, in child processes.
 template <class Damage>
 tally damage_all(const target_pool& v, std::uint64_t count, Damage&& damage) {
   struct progress {
@@ -181,7 +181,7 @@ tally damage_all(const target_pool& v, std::uint64_t count, Damage&& damage) {
     const pid_t child = ::fork();
     if (child == 0) {
       damaged_image p(v);
-      if (p.classify() != damage_outcome::harmless) ::_exit(2);  // as it is
+      if (p.classify() != damage_outcome::harmless) ::_exit(2);  // before any damage
       for (; shared->next < count; ++shared->next) {
         const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 500'000}};
         ::setitimer(ITIMER_PROF, &limit, nullptr);

@@ -1,5 +1,5 @@
-// Where a pool lies decides what its commits survive: memory, however many layers it is under,
-// loses them with the power, and so does an overlay that does not sync.
+// The place of a pool decides what its commits survive. Memory loses them at a power failure, under
+// any number of layers, and so does an overlay that does not sync.
 #include <stele/hash_map.h>
 #include <tests/conformance/own_mounts.h>
 #include <tests/conformance/pools.h>
@@ -23,8 +23,8 @@ bool run(const std::string& command) {
 
 class durability_places : public ::testing::Test {
  protected:
-  // A folder on the disk, if temporary files are on one; a child with mounts of its own, whose
-  // EXPECTs count.
+  // A folder on the disk, if temporary files are on one. A child with its own mounts uses it; the
+  // child's EXPECTs count.
   void SetUp() override {
     if (!can_mount()) GTEST_SKIP() << "mounting needs root";
     std::string name = fs::temp_directory_path() / "places-XXXXXX";
@@ -43,7 +43,7 @@ class durability_places : public ::testing::Test {
       ASSERT_TRUE(enter_own_mounts());
       if (!mount()) return send(2);
       expect_no_more_than_the_process(place);
-      run("umount " + place);  // also what holds a loop device
+      run("umount " + place);  // releases a loop device too
     });
     std::uint64_t said = 0;
     const bool heard = process.receive(said);
@@ -105,7 +105,7 @@ TEST_F(durability_places,
   });
 }
 
-// What is on the disk still is, beside them.
+// On a disk, commits survive power loss through an overlay too.
 TEST_F(durability_places, an_overlay_over_a_disk_survives_power_loss) {
   if (detail::durability_of_path(dir_) != "power")
     GTEST_SKIP() << "temporary files are in memory here";

@@ -1,8 +1,9 @@
-// Nothing bypasses the seam: a mechanism for tests whose pools have nothing behind their home
-// addresses, so that a load or store which is not routed to the transaction faults. Every
+// Nothing bypasses the medium. The test's own mechanism makes pools with no memory behind their
+// home addresses, so a load or store that does not go through the transaction faults. Every
 // container, workload and example runs on it.
 //
-// The example programs are compiled in here, each in a namespace of its own, with its main renamed.
+// The example programs are compiled into this file, each in its own namespace, with its main
+// renamed.
 #include <gtest/gtest.h>
 #include <media/process.h>
 #include <stele/array.h>
@@ -84,8 +85,8 @@ struct containers {
   hash_set<std::uint64_t> marked;
 };
 
-// On what the standard's containers are compared with elsewhere (containers_test.cc), that no
-// member goes past the fields.
+// Calls the functions that containers_test.cc compares with the standard containers; here no member
+// may bypass the fields.
 void use_all(containers& c, base::rng& choices) {
   for (int i = 0; i < 20; ++i) {
     const std::uint64_t n = choices.below(100);
@@ -125,7 +126,7 @@ TEST_F(elsewhere, a_raw_access_faults_and_a_field_does_not) {
   EXPECT_DEATH(*raw = 1, "");
 }
 
-// The containers against the standard library's, under every policy.
+// Compares the containers with the standard library's, under every policy.
 TEST_F(elsewhere, containers_reach_their_memory_through_fields_alone) {
   for (const concurrency policy : all_policies) {
     SCOPED_TRACE(name_of(policy));

@@ -1,10 +1,10 @@
-// A pool used while something fails: everything that takes system calls or memory, and what must be
-// there afterwards.
+// Uses a pool while something fails: everything that makes system calls or allocates memory, and a
+// check of the content afterwards.
 //
-// use() puts numbered texts in order; each update also moves a marker from the text before to its
-// own, so that a state is torn if the two disagree. A refused update is tried once more: after one
-// failure that passes it must succeed, unless the pool is poisoned. Whatever is refused is an
-// error, or std::bad_alloc.
+// use() puts numbered texts in order. Each update also moves a marker from the previous text to its
+// own, so a state in which the two disagree is torn. A refused update is tried once more. After one
+// failure that passes it must then succeed, unless the pool is poisoned. A refusal is an error or
+// std::bad_alloc.
 #pragma once
 
 #include <stele/hash_map.h>
@@ -20,20 +20,21 @@ namespace stele::testing {
 struct texts_root {
   using pool_resident = void;
   hash_map<std::uint64_t, string> texts;
-  hash_map<std::uint64_t, std::uint64_t> newest;  // the last text's number, alone
+  hash_map<std::uint64_t, std::uint64_t> newest;  // holds the last text's number only
   field<std::uint64_t> updates;
 };
-// Some outgrow a log of 4 KiB.
+// Some texts are longer than a log of 4 KiB.
 inline std::string text_of(std::uint64_t n) {
   return std::string(n % 11 == 5 ? 5000 : 40 + n % 200, static_cast<char>('a' + n % 26));
 }
 
 struct outcome {
-  std::uint64_t acknowledged = 0, tried = 0;  // texts
+  std::uint64_t acknowledged = 0, tried = 0;  // counts of texts
   bool opened = false, refused_twice = false, closed = false;
 };
 
-// False: it was refused. A sentence comes with that, or std::bad_alloc.
+// Returns false when `work` was refused. A refusal must be an error with a sentence, or
+// std::bad_alloc.
 template <class Work>
 bool done(Work&& work) {
   try {
@@ -52,7 +53,7 @@ inline void put_text(texts_root& r, std::uint64_t n) {
   r.updates += 1;
 }
 
-// An update that is taken back.
+// An update that is cancelled.
 inline void put_and_cancel(pool<texts_root>& p, std::uint64_t n) {
   const bool kept = done([&] {
     return p.update([&](texts_root& r) -> result<> {
@@ -63,7 +64,7 @@ inline void put_and_cancel(pool<texts_root>& p, std::uint64_t n) {
   EXPECT_FALSE(kept);
 }
 
-// An ordered commit counts as acknowledged with the next durable one.
+// An ordered commit counts as acknowledged when the next durable commit does.
 inline bool put_next(pool<texts_root>& p, outcome& o, bool ordered) {
   const std::uint64_t n = o.tried;
   const auto put = [&] {
@@ -80,7 +81,7 @@ inline bool put_next(pool<texts_root>& p, outcome& o, bool ordered) {
   return kept;
 }
 
-// To be told when the newest commit is durable, or never will be.
+// Asks to be told when the newest commit is durable or can no longer become durable.
 inline bool ask(pool<texts_root>& p, std::atomic<unsigned>& told) {
   return done([&]() -> result<> {
     p.when_durable(p.committed(), [&told](const result<>&) { ++told; });
@@ -88,8 +89,8 @@ inline bool ask(pool<texts_root>& p, std::atomic<unsigned>& told) {
   });
 }
 
-// Opens a pool of `before` texts, puts `count` more, grows, copies, checks, closes. `at_the_end()`
-// is called before the last text is put.
+// Opens a pool of `before` texts, puts `count` more, grows, backs up, checks, closes. Calls
+// `at_the_end()` before the last text.
 template <class End>
 outcome use(const std::string& path, const pool_options& options, std::uint64_t before,
             unsigned count, End&& at_the_end) {
@@ -128,7 +129,7 @@ inline outcome use(const std::string& path, const pool_options& options, std::ui
   return use(path, options, before, 24, [] {});
 }
 
-// What is there: all that was acknowledged, in order, and of the one in flight all or nothing.
+// Checks the texts: all acknowledged ones, in order, and all or nothing of the one in flight.
 [[nodiscard]] inline result<std::uint64_t> whole_texts(const texts_root& r) {
   const auto damage = [](const std::string& what) {
     return std::unexpected(error{errc::corrupt, what});
@@ -144,7 +145,7 @@ inline outcome use(const std::string& path, const pool_options& options, std::ui
     return damage("the marker is not at the last text");
   return count;
 }
-// How many there are.
+// Returns how many texts there are.
 inline std::uint64_t expect_whole(const std::string& path, const pool_options& options,
                                   const outcome& o) {
   auto p = pool<texts_root>::open(path, options);

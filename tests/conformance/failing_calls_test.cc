@@ -1,5 +1,5 @@
-// Every system call on a pool file fails in turn, once or from then on: an error comes back each
-// time, and what was acknowledged is there when the pool is opened again.
+// Every system call on a pool file fails in turn, alone or with all later ones. Each time an error
+// is returned, and reopening the pool finds everything acknowledged.
 #include <tests/conformance/call_failure.h>
 #include <tests/conformance/exercise.h>
 
@@ -33,9 +33,8 @@ TEST_P(failing_calls, are_errors_and_lose_nothing) {
         expect_whole(copy, options, {.acknowledged = 0, .tried = o.tried});
       held = expect_whole(path, options, o);
       std::filesystem::remove(copy);
-      if (k % 4 == 0)
-        std::filesystem::remove(path),
-            held = 0;  // creation fails too, and pools that have been used
+      // Then creation fails too, not only a pool that was used before.
+      if (k % 4 == 0) std::filesystem::remove(path), held = 0;
       if (HasFailure()) return;
     }
     EXPECT_GT(k, 20u) << "there are more calls than that";

@@ -1,6 +1,6 @@
-// Every allocation of ordinary memory fails in turn, once or from then on: an error or
-// std::bad_alloc comes back, the pool is whole, and goes on when there is memory again. The
-// operators new of this program are replaced for that; they pass on what is not to fail.
+// Every allocation of ordinary memory fails in turn, alone or with all later ones. The call returns
+// an error or throws std::bad_alloc, the pool stays intact, and it works again when there is
+// memory. This program replaces operator new for that.
 #include <base/check.h>
 #include <stele/kv.h>
 #include <stele/stele.h>
@@ -12,9 +12,9 @@
 
 namespace {
 
-std::atomic<std::uint64_t> refuse_from{0},
-    refuse_to{0};                           // numbers of allocations; from 0: none is counted
-std::atomic<std::uint64_t> refuse_each{0};  // in so many, one fails
+// First and last allocation number that fails; refuse_from 0: none is counted.
+std::atomic<std::uint64_t> refuse_from{0}, refuse_to{0};
+std::atomic<std::uint64_t> refuse_each{0};  // one in this many fails
 std::atomic<std::uint64_t> taken{0};
 
 void* take(std::size_t size, std::size_t alignment) noexcept {
@@ -60,8 +60,8 @@ void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noe
 void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
   return take(n, static_cast<std::size_t>(a));
 }
-[[gnu::noinline]] void operator delete(
-    void* p) noexcept {  // or gcc takes what a test allocates for that of another operator new
+// Not inlined: gcc would take the memory for that of another operator new.
+[[gnu::noinline]] void operator delete(void* p) noexcept {
   std::free(p);
 }
 void operator delete[](void* p) noexcept {
@@ -89,7 +89,7 @@ void operator delete[](void* p, std::size_t, std::align_val_t) noexcept {
 namespace stele::testing {
 namespace {
 
-// While it lives, allocation k fails, or that and all that follow until stop().
+// While it lives, allocation k fails, or that one and all later ones until stop().
 class allocation_failure {
  public:
   allocation_failure(std::uint64_t k, bool permanent) noexcept {
@@ -125,13 +125,13 @@ pool_options options_of(const memory_case& c) {
 
 class failing_memory : public ::testing::TestWithParam<std::tuple<memory_case, bool>> {
  protected:
-  // Longer runs by hand: STELE_MEMORY_STRIDE=1.
+  // STELE_MEMORY_STRIDE=1 makes longer runs.
   static std::uint64_t stride(const memory_case& c) {
     return count_from("STELE_MEMORY_STRIDE", c.stride);
   }
 };
 
-// A pool that is missing, that has been closed, or whose process was killed.
+// A pool that is missing, that was closed, or that a killed process left.
 enum class found : std::uint8_t { missing, closed, left };
 struct pool_files {
   explicit pool_files(const pool_options& o) : options(o) {
@@ -141,7 +141,7 @@ struct pool_files {
     std::filesystem::rename(path, path + ".closed");
     clear();
   }
-  // How many texts it has.
+  // Returns how many texts the pool has.
   std::uint64_t lay_out(found how) const {
     clear();
     if (how == found::missing) return 0;
@@ -156,9 +156,9 @@ struct pool_files {
   std::uint64_t closed_holds = 0;
 };
 
-// False: fewer than k allocations were made.
+// Returns false when fewer than k allocations were made.
 bool fail_allocation(const pool_files& b, found how, std::uint64_t k, bool permanent) {
-  const bool passes = !permanent || k % 2 == 0;  // there is memory again before the end
+  const bool passes = !permanent || k % 2 == 0;  // memory is available again before the end
   const std::uint64_t held = b.lay_out(how);
   outcome o;
   {
@@ -213,8 +213,8 @@ INSTANTIATE_TEST_SUITE_P(of, failing_memory,
                          ::testing::Combine(::testing::ValuesIn(memory_cases()), ::testing::Bool()),
                          memory_case_name);
 
-// Threads that meet shortages at any time go on: no lock stays held, nobody is waited for that is
-// gone.
+// Threads that run out of memory at any time go on: no lock stays held, and no thread waits for one
+// that is gone.
 struct crowd {
   using pool_resident = void;
   hash_map<std::uint64_t, string> texts;
@@ -256,7 +256,7 @@ TEST_P(failing_memory_of_threads, lets_them_go_on) {
     std::vector<std::thread> threads;
     for (std::uint64_t w = 0; w < writers; ++w)
       threads.emplace_back([&p, w] { work_in_crowd(p, w, rounds); });
-    refuse_each = 23;  // not of the threads' own beginning
+    refuse_each = 23;  // set after the threads have started
     for (auto& t : threads) t.join();
     refuse_each = 0;
   }
@@ -281,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(
              "_on_" + std::get<0>(one.param).media + "_" + name_of(std::get<1>(one.param));
     });
 
-// The C functions: a code and a sentence, and no exception.
+// The C functions return a code and a sentence, and throw no exception.
 struct c_store {
   stele_kv* kv = nullptr;
   std::uint64_t acknowledged = 0, tried = 0;

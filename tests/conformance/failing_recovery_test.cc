@@ -1,4 +1,4 @@
-// A device that fails while a pool recovers, at each call in turn: the next recovery finds
+// A device fails while a pool recovers, at each call in turn. The next recovery must find
 // everything.
 #include <tests/conformance/call_failure.h>
 #include <tests/conformance/damage.h>

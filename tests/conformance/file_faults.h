@@ -1,5 +1,5 @@
-// A fault of files under a test's pools: explore/file_faults.h as a syscall_hook, for the threads
-// of the process.
+// Injects a fault into a test's pool files: explore/file_faults.h as a syscall_hook, for all
+// threads of the process.
 #pragma once
 
 #include <explore/file_faults.h>
@@ -29,7 +29,7 @@ class faulty_files final : public media::os::syscall_hook {
     const std::lock_guard one(mutex_);
     return faults_.bytes_to_write(r);
   }
-  // While no call is made.
+  // Precondition: no call is in progress.
   const explore::file_faults& faults() const noexcept { return faults_; }
 
  private:

@@ -1,7 +1,7 @@
-// Files as Linux has them when something goes wrong: a write-back that fails and is told of once, a
-// write that is cut short, a call that is interrupted. Every mechanism, each call of a use in turn:
-// a pool whose data may be lost is poisoned, and what was acknowledged is there when it is opened
-// again. What a power failure leaves then: tests/crash/file_crashes_test.cc.
+// Faults of files as Linux reports them: a failed write-back that is reported once, a short write,
+// an interrupted call. For every mechanism each call of a run gets the fault in turn. A pool whose
+// data may be lost is poisoned, and reopening finds everything acknowledged.
+// tests/crash/file_crashes_test.cc has the power failures after such faults.
 #include <tests/conformance/exercise.h>
 #include <tests/conformance/file_faults.h>
 

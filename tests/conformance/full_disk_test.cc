@@ -1,5 +1,5 @@
-// A device without room, and a process that may not write large files: creating, growing and
-// backing up are errors, the pool is whole, and nothing half-made is left.
+// A full device, and a process that may not write large files. Creating, growing and backing up
+// return errors, the pool stays intact, and no partial file is left.
 #include <signal.h>
 #include <sys/resource.h>
 #include <tests/conformance/exercise.h>
@@ -20,7 +20,7 @@ std::size_t files_in(const std::string& directory) {
                                                 std::filesystem::directory_iterator{}));
 }
 
-// There is room for a pool of pool_size, and not for twice as much.
+// The directory has room for a pool of pool_size, but not for twice as much.
 void run_out(const std::string& directory) {
   const std::string path = directory + "/pool";
   auto p = open_pool<texts_root>(path, small);
@@ -61,8 +61,8 @@ TEST(full_disk, a_limit_of_the_process_is_an_error_and_no_signal) {
   EXPECT_EQ(limited.wait(), 0);
 }
 
-// Lowered under an open pool, below what its calls write: writes are errors, which poison it;
-// mapped stores are not concerned.
+// The limit is lowered under an open pool, below what its calls write. Writes fail and poison the
+// pool; mapped stores are not affected.
 TEST(full_disk, a_limit_that_is_lowered_under_a_pool_is_an_error_and_no_signal) {
   for (const char* media : {"file", "process", "adr"})
     for (const rlim_t most : {rlim_t{0}, rlim_t{8192}, rlim_t{pool_size}}) {

@@ -1,4 +1,4 @@
-// The inside of anomalies_of(): version orders, the dependency graph, and its cycles. See
+// The implementation of anomalies_of(): version orders, the dependency graph, and its cycles. See
 // history.h.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace stele::testing {
 
-// A directed graph whose strongly connected components are found by Tarjan's algorithm (1972),
-// without recursion.
+// A directed graph. Tarjan's algorithm (1972), without recursion, finds its strongly connected
+// components.
 class dependency_graph {
  public:
   explicit dependency_graph(std::size_t nodes) : nodes_(nodes) {}
@@ -23,7 +23,7 @@ class dependency_graph {
       edges_.emplace_back(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to));
   }
 
-  // Components of more than one node.
+  // The components of more than one node.
   std::vector<std::vector<std::uint32_t>> cycles() {
     index_edges();
     number_.assign(nodes_, 0);
@@ -102,9 +102,9 @@ class history_checker {
  private:
   struct writer {
     std::uint32_t transaction;
-    bool last;  // of its transaction's appends to the list
+    bool last;  // the last of its transaction's appends to the list
   };
-  using order = std::unordered_map<std::uint64_t, std::uint64_t>;  // index to element
+  using order = std::unordered_map<std::uint64_t, std::uint64_t>;  // maps an index to an element
 
   void report(std::string sentence) {
     if (anomalies_.size() < limit_) anomalies_.push_back(std::move(sentence));
@@ -124,7 +124,7 @@ class history_checker {
     }
   }
 
-  // Only what committed transactions read counts: an attempt that was rolled back may have seen its
+  // Only reads of committed transactions count: an attempt that was rolled back may have seen its
   // own appends.
   void note_orders() {
     for (const transaction_record& t : history_) {
@@ -159,8 +159,8 @@ class history_checker {
       if (history_[t].committed) check_reads_of(t);
   }
   void check_reads_of(std::uint32_t t) {
-    std::unordered_map<std::uint32_t, std::uint64_t>
-        expected;  // by list: its length as this transaction must see it
+    // By list: its length as this transaction must see it.
+    std::unordered_map<std::uint32_t, std::uint64_t> expected;
     for (const list_access& a : history_[t].accesses) {
       if (a.append) {
         if (const auto known = expected.find(a.list); known != expected.end()) ++known->second;
@@ -218,14 +218,14 @@ class history_checker {
     }
   }
 
-  // A chain of instants, one after each return: what has returned points to its instant, the latest
-  // instant to what is invoked.
+  // Adds a chain of nodes, one for each return. A transaction that has returned points to its node;
+  // the newest node points to each transaction that is invoked after it.
   void add_real_time(dependency_graph& graph) const {
     struct moment {
       std::int64_t when;
       bool returns;
       std::uint32_t transaction;
-      // At one reading of the clock the order is unknown: invocations first, so that no edge is
+      // The order of equal clock readings is unknown. Invocations come first, so that no edge is
       // claimed.
       bool operator<(const moment& o) const {
         return std::pair(when, returns) < std::pair(o.when, o.returns);

@@ -1,4 +1,4 @@
-// The checker of histories flags each planted anomaly and passes what is right.
+// The history checker reports each planted anomaly, and accepts correct histories.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tests/conformance/history_checker.h>

@@ -1,12 +1,11 @@
-// kill -9 in the middle: writers are killed at random moments, again and again on one pool, and
-// every time the pool opens as a prefix of each thread's commits that holds all that was
-// acknowledged.
+// Kills writers with SIGKILL at random moments, again and again on one pool. Every time the pool
+// opens with a prefix of each thread's commits that contains all acknowledged ones.
 //
-// Each thread has a chain of objects of its own, and its k-th commit turns that into what a
-// function of k gives, so the whole content is checked against two numbers. Policy and number of
-// threads change from kill to kill. Most kills are followed by a look from outside; after the
-// others the next writer recovers, and may be killed while it does. STELE_KILLS sets the number of
-// kills of all settings together; STELE_SEED repeats the choices.
+// Each thread has its own chain of objects. Its k-th commit makes the chain a function of k, so the
+// whole content is checked against two numbers. The policy and the number of threads change from
+// kill to kill. After most kills the test inspects the pool; after the others the next writer
+// recovers it, and may be killed while it does. STELE_KILLS sets the number of kills of all
+// settings together; STELE_SEED repeats the choices.
 #include <base/rng.h>
 #include <sys/mman.h>
 #include <tests/conformance/child.h>
@@ -39,7 +38,7 @@ struct root {
 
 struct step {
   std::uint64_t key;
-  std::uint64_t objects;  // this many keys from `key` on are renewed; 0: the key is dropped
+  std::uint64_t objects;  // this many keys from `key` on are renewed; 0: `key` is dropped
 };
 step step_of(std::size_t of, std::uint64_t commit) {
   base::rng random(commit * 77 + of);
@@ -76,9 +75,9 @@ void run_commit(chain& c, std::size_t of, std::uint64_t commit) {
     renew(c, (s.key + i) % keys, commit, s.objects != 0);
 }
 
-using content = std::map<std::uint64_t, std::uint64_t>;  // key to the commit that renewed it
+using content = std::map<std::uint64_t, std::uint64_t>;  // maps a key to the commit that renewed it
 
-// What a chain holds after so many commits; they only become more.
+// The content of a chain after so many commits; the number only grows.
 class expected {
  public:
   explicit expected(std::size_t of) : of_(of) {}
@@ -98,7 +97,7 @@ class expected {
   content content_;
 };
 
-// What writers have acknowledged, for those that come after them.
+// What writers have acknowledged, kept for later writers.
 struct words {
   std::atomic<std::uint64_t> acknowledged[most_threads];
   std::atomic<std::uint64_t> wrong;  // checks that failed in a writer
@@ -124,7 +123,7 @@ class trial {
   trial(std::string mechanism, std::string media)
       : mechanism_(std::move(mechanism)), media_(std::move(media)) {}
 
-  // Ends the writer after a random while, or after a random number of commits.
+  // Kills the writer after a random time, or after a random number of commits.
   void kill_a_writer(base::rng& random) {
     const concurrency policy = random.below(2) != 0 ? concurrency::stm : concurrency::single_writer;
     const std::size_t threads = 1 + random.below(most_threads);
@@ -138,13 +137,13 @@ class trial {
     idle_ += acknowledged() == so_far;
   }
 
-  // What is wrong with the pool that the kills have left; empty: nothing.
+  // What is wrong with the pool after the kills; empty: nothing.
   std::string look() {
     if (words_->wrong != 0) return "a writer did not find what was acknowledged, or failed";
     auto p = open_pool<root>(dir_.file("pool"), options(concurrency::stm));
     return problem(p);
   }
-  // In a process of its own, for pools that may end it.
+  // look() in a child process, for pools that may kill it.
   bool looks_sound() {
     child looker([&](const word_sender& send) {
       ::alarm(5);
@@ -154,8 +153,9 @@ class trial {
   }
 
   std::uint64_t acknowledged() const { return words_->acknowledged[0] + words_->acknowledged[1]; }
-  std::uint64_t idle() const { return idle_; }      // kills before a commit was acknowledged
-  std::uint64_t beyond() const { return beyond_; }  // commits found that had not been acknowledged
+  std::uint64_t idle() const { return idle_; }  // kills before any commit was acknowledged
+  // Recovered commits that had not been acknowledged.
+  std::uint64_t beyond() const { return beyond_; }
 
  private:
   pool_options options(concurrency policy) const {
@@ -165,14 +165,14 @@ class trial {
   }
 
   void wait_for(std::uint64_t commits) const {
-    const auto patience =
-        std::chrono::steady_clock::now() + std::chrono::seconds(2);  // it may have died by itself
+    // It may have died by itself.
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(2);
     while (acknowledged() < commits && words_->wrong == 0 &&
            std::chrono::steady_clock::now() < patience)
       ::usleep(1);
   }
 
-  // Each chain is as after all acknowledged commits, and perhaps the one that was being made.
+  // Each chain must hold all acknowledged commits, and may hold the one in flight.
   std::string problem(const pool<root>& p) {
     std::size_t objects = 0;
     for (std::size_t c = 0; c < most_threads; ++c) {
@@ -194,7 +194,7 @@ class trial {
                " had been acknowledged";
       if (!whole || found != expected_[c].after(*commit))
         return "the content is not that after " + std::to_string(*commit) + " commits";
-      words_->acknowledged[c] = *commit;  // it was seen, so it stays
+      words_->acknowledged[c] = *commit;  // it was recovered, so it must stay
       beyond_ += *commit - before;
       objects += found.size();
     }
@@ -203,7 +203,7 @@ class trial {
     return sum->used_blocks == objects + 1 ? "" : "blocks are lost, or used twice";
   }
 
-  // In the writer's process.
+  // Runs in the writer's process.
   void write(concurrency policy, std::size_t threads) try {
     auto p = open_pool<root>(dir_.file("pool"), options(policy));
     if (const std::string wrong = problem(p); !wrong.empty()) throw std::runtime_error(wrong);

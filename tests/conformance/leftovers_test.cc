@@ -1,4 +1,4 @@
-// Commands leave nothing behind: not at their end, and not when they are interrupted or ended.
+// Commands leave no files behind when they end, are interrupted or are killed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ std::size_t entries(const fs::path& folder) {
   return n;
 }
 
-// The command in a process group of its own, as a shell starts it.
+// Starts the command in its own process group, as a shell does.
 pid_t start(const std::vector<std::string>& words) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
@@ -71,11 +71,11 @@ TEST_P(interrupted_command, leaves_nothing_behind) {
   for (int i = 0; i < 3000 && entries(dir.file("")) < 2; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));  // its folder, and something in it
   EXPECT_GE(entries(dir.file("")), 2u) << "it has not begun to write";
-  ::kill(number == SIGINT ? -pid : pid,
-         number);  // a terminal's ^C reaches the whole group, kill one process
+  // A terminal's ^C reaches the whole group, kill reaches one process.
+  ::kill(number == SIGINT ? -pid : pid, number);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ::kill(number == SIGINT ? -pid : pid,
-         number);  // the second ends what would come to an orderly end first
+  // The second signal ends a command that was shutting down in order.
+  ::kill(number == SIGINT ? -pid : pid, number);
   int status = 0;
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -1,5 +1,5 @@
-// What only a log-structured pool does: no home behind its addresses, cleaning under load, a map
-// that is rebuilt or read back.
+// What only a log-structured pool does: no memory behind its home addresses, cleaning under load, a
+// home map that is rebuilt or read back.
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 
@@ -73,8 +73,8 @@ TEST(log_structured, is_what_such_a_pool_is_opened_with_and_nothing_else) {
       fails_with(pool<numbers>::open(dir.file("in place"), options_of()), errc::invalid_argument));
 }
 
-// Every stage of the map, both ways of keeping logs: the same content, before and after it is
-// opened again.
+// Every option of the map and both ways of keeping logs: the same content, before and after
+// reopening.
 TEST(log_structured, holds_the_same_with_every_option) {
   for (unsigned bits = 0; bits < 64; ++bits) {
     SCOPED_TRACE(bits);
@@ -115,7 +115,7 @@ struct list {
   field<std::uint64_t> length;
 };
 
-// As many items as make the given share of the file live; false: the pool was full before.
+// Adds items until the live share of the file is `share`; false: the pool was full before.
 bool fill_to(pool<list>& p, double share) {
   for (;;) {
     const auto space = p.space();
@@ -149,20 +149,19 @@ TEST_P(log_structured_space, keeps_going_at_95_percent) {
   const auto length = p.read([](const list& l) { return l.length.load(); }).value_or(0);
   base::rng random(1);
   for (int i = 0; i < 20'000; ++i) {
-    auto turned =
-        p.update([&](list& l) {  // the newest item goes, another comes; an old one changes
-          item* const first = l.head;
-          l.head = first->next.load();
-          destroy(first);
-          auto* const n = make<item>();
-          for (auto& f : n->payload) f = std::uint64_t{1};
-          n->next = l.head;
-          l.head = n;
-          item* walk = l.head;
-          for (auto steps = random.below(64); steps != 0 && walk->next.load() != nullptr; --steps)
-            walk = walk->next;
-          walk->payload[random.below(15)] = random();
-        });
+    auto turned = p.update([&](list& l) {  // drops the newest item, adds one, changes an old one
+      item* const first = l.head;
+      l.head = first->next.load();
+      destroy(first);
+      auto* const n = make<item>();
+      for (auto& f : n->payload) f = std::uint64_t{1};
+      n->next = l.head;
+      l.head = n;
+      item* walk = l.head;
+      for (auto steps = random.below(64); steps != 0 && walk->next.load() != nullptr; --steps)
+        walk = walk->next;
+      walk->payload[random.below(15)] = random();
+    });
     ASSERT_TRUE(succeeds(turned)) << "after " << i;
   }
   EXPECT_EQ(p.read([](const list& l) { return l.length.load(); }).value_or(0), length);
@@ -203,8 +202,8 @@ TEST_P(log_structured_space, is_full_with_a_sentence_and_frees_then) {
   }
 }
 
-// A transaction larger than a chunk is split over many; a block of memory larger than the heap's
-// chunks comes and goes.
+// A transaction larger than a chunk is split over many chunks. A block larger than the heap's
+// chunks is made and freed.
 TEST(log_structured, takes_transactions_of_any_size) {
   struct holder {
     field<numbers*> big;
@@ -235,7 +234,7 @@ TEST(log_structured, takes_transactions_of_any_size) {
   }
 }
 
-// Writers, readers and cleaners at once: swaps keep the sum, and no reader ever sees another.
+// Writers, readers and cleaners run at once. Swaps keep the sum, and every reader sees that sum.
 TEST(log_structured, cleans_beside_writers_and_readers) {
   for (const concurrency policy : {concurrency::stm, concurrency::single_writer}) {
     SCOPED_TRACE(name_of(policy));
@@ -303,8 +302,8 @@ struct file_of {
   std::string path;
 };
 
-// A clean close leaves the map. Damaged, it is not believed: the log is read instead, and nothing
-// is lost.
+// A clean close saves the map. A damaged map is not used: the log is read instead, and nothing is
+// lost.
 TEST(log_structured, reads_the_map_that_a_close_left_and_the_log_without_it) {
   scratch_directory dir;
   auto p = open_pool<numbers>(dir.file("pool"), options_of());
@@ -336,13 +335,14 @@ TEST(log_structured, reads_the_map_that_a_close_left_and_the_log_without_it) {
   EXPECT_EQ(audit(last).used_blocks, 1u);
 }
 
-// Recovery by one thread and by several of a log with frees, overwrites and moved blocks.
+// One thread and several threads recover the same from a log with frees, overwrites and moved
+// blocks.
 TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
   scratch_directory dir;
   {
     auto o = options_of(std::size_t{8} << 20);
     o.log_structured.clean_from = 0;
-    o.background = false;  // nobody moves anything while the file is copied
+    o.background = false;  // no thread moves anything while the file is copied
     auto p = open_pool<list>(dir.file("pool"), o);
     ASSERT_TRUE(fill_to(p, 0.5));
     for (int i = 0; i < 3000; ++i)
@@ -352,9 +352,8 @@ TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
         l.length -= 1;
         destroy(first);
       })));
-    std::filesystem::copy_file(
-        dir.file("pool"),
-        dir.file("crashed"));  // between commits: all that was acknowledged is there
+    // Between commits: the copy has all that was acknowledged.
+    std::filesystem::copy_file(dir.file("pool"), dir.file("crashed"));
   }
   std::vector<std::uint64_t> blocks;
   for (const unsigned threads : {1u, 2u, 5u}) {
@@ -379,8 +378,8 @@ struct summed_list {
   field<std::uint64_t> length, sum;
 };
 
-// One item comes, or the newest goes and an older one changes; all words of an item are the same,
-// `sum` is theirs.
+// Adds an item, or drops the newest and changes an older one. All words of an item are equal; `sum`
+// counts one word of each item.
 result<> turn(pool<summed_list>& p, base::rng& random) {
   return p.update([&](summed_list& l) {
     const std::uint64_t drawn = random();
@@ -421,8 +420,7 @@ bool is_whole(const pool<summed_list>& p) {
   return items && audit(p).used_blocks == *items + 1;
 }
 
-// Killed in the middle of commits of two threads and of two cleaners that never rest, whatever they
-// were at.
+// Kills a process at any moment of commits by two threads and of two cleaners that never rest.
 TEST(log_structured, is_whole_after_a_kill_while_it_cleans) {
   for (std::uint64_t round = 0; round < count_from("STELE_KILLS", 20); ++round) {
     SCOPED_TRACE(round);

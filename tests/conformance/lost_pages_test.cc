@@ -1,5 +1,5 @@
-// A pool file that is truncated while it is open, or whose pages the memory has lost: an error, not
-// a signal; and what it had acknowledged is there when the file is whole again.
+// A pool file is truncated while it is open, or the hardware loses pages of it. That is an error,
+// not a signal; everything acknowledged is there when the file is complete again.
 #include <fcntl.h>
 #include <stele/hash_map.h>
 #include <sys/mman.h>
@@ -45,7 +45,7 @@ class lost_pages : public ::testing::TestWithParam<std::string> {
   scratch_directory dir_;
 };
 
-// At each of many lengths: header, logs, table, heap.
+// Truncates at many lengths: in the header, logs, table, heap.
 TEST_P(lost_pages, are_an_error_wherever_they_were) {
   const std::string path = make(), whole = bytes_of(path);
   for (std::size_t left = 0; left < size; left += 64 << 10) {
@@ -63,7 +63,7 @@ TEST_P(lost_pages, are_an_error_wherever_they_were) {
             if (auto found = r.numbers.find(k); found != r.numbers.end()) sum += found->second;
           return sum;
         });
-        if (read && *read != 4999 * 5000 / 2) return send(2);  // a wrong answer
+        if (read && *read != 4999 * 5000 / 2) return send(2);  // wrong content
         const auto put = p->update([&](root& r) { r.numbers.insert_or_assign(i, i); });
         refused_once = refused_once || !read || !put;
       }
@@ -99,8 +99,8 @@ TEST(lost_pages, a_copy_put_back_has_everything_that_was_acknowledged) {
   EXPECT_EQ(p.read([](const root& r) { return r.numbers.find(1)->second.load(); }).value(), 2u);
 }
 
-// What the kernel says to a thread that meets a page of memory which the hardware has lost; a
-// process may say it to itself.
+// Sends the signal that the kernel sends to a thread that touches a page which the hardware has
+// lost. A process may send it to itself.
 bool send_poison(const void* address) {
   siginfo_t info = {};
   info.si_signo = SIGBUS;
@@ -110,8 +110,8 @@ bool send_poison(const void* address) {
   return ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &info) == 0;
 }
 
-// By the memory's own words where the kernel lets a test poison a page (root,
-// CONFIG_MEMORY_FAILURE), else by the signal alone.
+// The kernel really poisons the page where a test may ask for that (root, CONFIG_MEMORY_FAILURE);
+// otherwise only the signal is sent.
 class poisoned_pages : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 TEST_P(poisoned_pages, are_an_error) {
   const auto& [media, really] = GetParam();
@@ -140,7 +140,7 @@ TEST_P(poisoned_pages, are_an_error) {
   ASSERT_TRUE(user.receive(said)) << "it ended without a word";
   ASSERT_EQ(user.wait(), 0);
   if (said == 2) GTEST_SKIP() << "this kernel, or this user, cannot poison a page";
-  if (really) return;  // the file system's memory is the device, and has lost the page
+  if (really) return;  // the device is the file system's memory, which has lost the page
   auto p = open_pool<root>(path, options);
   EXPECT_EQ(p.read([](const root& r) { return r.numbers.size(); }).value(), 5000u);
 }

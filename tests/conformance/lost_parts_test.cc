@@ -1,6 +1,6 @@
-// A page of 4 KiB or a sector of 512 bytes of a pool that was zeroed, filled with 0xFF, or
-// overwritten with another of the same pool, in turn: it is found, or it changes nothing that the
-// pool answers. A pool that was in use is never taken for a fresh one.
+// A page of 4 KiB or a sector of 512 bytes of a pool is zeroed, filled with 0xFF, or overwritten
+// with another one of the same pool, each in turn. The damage must be detected, or must not change
+// the content that the pool returns. A pool that was in use is never taken for a new one.
 #include <base/mutant.h>
 #include <tests/conformance/damage.h>
 
@@ -14,7 +14,7 @@ struct lost_from {
 
 enum part_holds : std::uint64_t { zeroes, ones, another, kinds };
 
-// Damage n of parts of so many bytes: part n / kinds, by n % kinds.
+// Damage n with parts of `part` bytes: to part n / kinds, of kind n % kinds.
 void overwrite(std::byte* bytes, std::size_t size, std::size_t part, std::uint64_t n) {
   const std::uint64_t parts = size / part, which = n / kinds;
   std::byte* const at = bytes + which * part;
@@ -59,7 +59,7 @@ std::string name_of_lost(const ::testing::TestParamInfo<lost_from>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(sums, lost_parts, ::testing::ValuesIn(with_sums()), name_of_lost);
 
-// Without sums content may be lost; that the pool was in use may not.
+// Without block checksums content may be lost, but not the fact that the pool was in use.
 TEST(lost_home, a_pool_without_sums_whose_home_was_zeroed_is_refused) {
   for (const char* mechanism : {"default", "redo", "archapt-redo"})
     for (const bool killed : {false, true}) {
@@ -77,7 +77,7 @@ TEST(lost_home, a_pool_without_sums_whose_home_was_zeroed_is_refused) {
     }
 }
 
-// The test above notices the bug that it was written for.
+// The test above finds the bug that it was written for.
 TEST(lost_home, is_missed_when_zero_stands_for_unknown) {
   scratch_directory dir;
   const target_pool v =

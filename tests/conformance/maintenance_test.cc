@@ -1,5 +1,5 @@
-// What is done to a whole pool while it is used: growth, backup, judgement; and what opening asks
-// of it: sums, durability, versions.
+// Operations on a whole pool in use: growth, backup, check. Also what opening requires: block
+// checksums, durability, versions.
 #include <fcntl.h>
 #include <format/pool_layout.h>
 #include <stele/hash_map.h>
@@ -97,7 +97,7 @@ TEST_P(maintenance, a_full_pool_that_grows_takes_more_and_keeps_what_it_had) {
       EXPECT_GE(fs::file_size(path), size);
       ASSERT_TRUE(succeeds(p.check()));
     }
-    EXPECT_TRUE(succeeds(p.grow(1)));  // nothing
+    EXPECT_TRUE(succeeds(p.grow(1)));  // does nothing
     expect_no_money_lost(p);
     ASSERT_TRUE(succeeds(p.close()));
   }
@@ -142,7 +142,7 @@ TEST_P(maintenance, what_cannot_be_grown_says_why_and_stays_as_it_was) {
   EXPECT_TRUE(succeeds(p.check()));
 }
 
-// Each backup is of one moment: no transfer is in it by half.
+// Each backup holds one moment: no half transfer.
 TEST_P(maintenance, a_backup_is_of_one_moment_and_opens_beside_the_original) {
   auto p = open_pool<shop>(dir_.file("pool"), options());
   open_accounts(p);
@@ -167,7 +167,7 @@ TEST_P(maintenance, a_backup_is_of_one_moment_and_opens_beside_the_original) {
     transfer(second, random);
     expect_no_money_lost(second);
     if (i == 2) {
-      ASSERT_TRUE(succeeds(p.grow(2 << 20)));  // a pool that has grown, too
+      ASSERT_TRUE(succeeds(p.grow(2 << 20)));  // also backs up a pool that has grown
     }
   }
   stop = true;
@@ -175,7 +175,7 @@ TEST_P(maintenance, a_backup_is_of_one_moment_and_opens_beside_the_original) {
   expect_no_money_lost(p);
 }
 
-// Under every mechanism that can; with commits of both kinds meanwhile.
+// Under every mechanism that can back up, with durable and ordered commits meanwhile.
 TEST(backups, are_of_one_moment_under_every_mechanism) {
   scratch_directory dir;
   for (const auto& m : detail::mechanisms()) {
@@ -239,7 +239,7 @@ TEST_P(maintenance, a_killed_pool_is_judged_by_its_sums) {
   EXPECT_TRUE(succeeds(p.check()));
 }
 
-// Home of one line changed by somebody else.
+// A line of home changes while the pool is closed.
 TEST_P(maintenance, damage_to_a_closed_pool_is_found_at_opening) {
   const std::string path = dir_.file("pool");
   std::uint64_t where = 0;
@@ -267,7 +267,7 @@ TEST_P(maintenance, damage_to_a_closed_pool_is_found_at_opening) {
 
 INSTANTIATE_TEST_SUITE_P(on, maintenance, ::testing::Values("adr", "process", "file"), plain_name);
 
-// Sums go with the mechanisms that keep them; the others make them at close.
+// Mechanisms that keep block checksums update them at commits; the others make them at close.
 TEST(sums, are_right_after_every_mechanism) {
   scratch_directory dir;
   for (const auto& m : detail::mechanisms()) {

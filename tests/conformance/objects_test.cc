@@ -1,4 +1,4 @@
-// Objects and pointers in a pool: made, destroyed, pointed to, at whatever address the pool is
+// Objects and pointers in a pool: made, destroyed, pointed to, at any address where the pool is
 // mapped.
 #include <sys/mman.h>
 #include <tests/conformance/pools.h>
@@ -107,19 +107,20 @@ TEST_P(objects, point_at_each_other_at_any_address) {
       });
       EXPECT_TRUE(sum.value_or(false));
       const auto& file = p.core().state().file;
-      const std::size_t size = file.header().home_size != 0
-                                   ? file.header().home_size
-                                   : file.reserved_bytes();  // as its addresses took
+      // The size of its address range.
+      const std::size_t size =
+          file.header().home_size != 0 ? file.header().home_size : file.reserved_bytes();
       opened.reset();
+      // So that it is mapped elsewhere next time.
       fillers.emplace_back(::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-                           size);  // not there again
+                           size);
     }
     EXPECT_EQ(addresses.size(), 4u) << "the pool was mapped at one address twice";
     for (const auto& [at, size] : fillers) ::munmap(at, size);
   });
 }
 
-// A pointer field at the very object that holds it, and fields of every width side by side.
+// A pointer field that points to its own object, and fields of every width side by side.
 TEST_P(objects, hold_values_of_every_width) {
   struct odd {
     std::uint8_t bytes[3];
@@ -168,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(all, objects,
                                             ::testing::ValuesIn(all_media())),
                          setting_name);
 
-// Stores that would bypass every transaction end the program with a sentence.
+// A store that would bypass every transaction ends the program with a sentence.
 TEST(objects, a_store_to_a_pool_outside_its_transaction_ends_the_program) {
   scratch_directory dir;
   auto p = open_pool<root>(dir.file("pool"), setting{"redo", "process"}.options());

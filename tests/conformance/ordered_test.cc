@@ -1,8 +1,9 @@
-// Ordered commits: seen at once, by their thread and by others; without a fence; durable after
-// sync, wait, a durable commit or close; and whatever is killed, what is recovered is a prefix.
+// Ordered commits. Their thread and other threads see them at once; they need no fence; they are
+// durable after a sync, wait, durable commit or close. After a kill at any moment, a prefix of them
+// is recovered.
 //
-// The mechanism default defers them; with redo, an ordered commit is a durable one, and the same
-// must hold.
+// The mechanism default defers them. With redo an ordered commit is a durable one, and the same
+// tests must pass.
 #include <base/rng.h>
 #include <sys/mman.h>
 #include <tests/conformance/child.h>
@@ -20,7 +21,7 @@ using std::chrono::steady_clock;
 
 constexpr auto durable = durability::durable, ordered = durability::ordered;
 
-// Ends a test that hangs.
+// Kills a test that hangs.
 class time_limit {
  public:
   explicit time_limit(unsigned seconds) { ::alarm(seconds); }
@@ -43,7 +44,7 @@ struct alignas(64) cell {
 struct content {
   cell count;
   field<std::uint8_t> bytes[16];
-  cell twin;  // equals count after every commit
+  cell twin;  // equals `count` after every commit
   field<triple> wide;
   cell cells[64];
   field<node*> top;
@@ -74,8 +75,8 @@ bool is(const content& c, std::uint64_t n) {
   return right && (third == 0 || c.wide == triple{third, third + 1, third + 2});
 }
 
-// Told once, and never before it is so: here by the sync, the durable commit or the close that
-// follows.
+// A callback is called once, and not before its commit is durable: here by the sync, the durable
+// commit or the close that follows.
 TEST_P(ordered_commits, are_told_of_when_they_are_durable) {
   under_each_policy([](const setting& s) {
     const time_limit limit(60);
@@ -124,7 +125,7 @@ TEST_P(ordered_commits, are_seen_at_once_by_their_thread) {
   });
 }
 
-// What is wrong with content after n commits; empty: nothing.
+// What is wrong with the content after n commits; empty: nothing.
 std::string problem_of(const content& c, std::uint64_t n) {
   std::string wrong;
   if (c.count.value != n) wrong += "count " + std::to_string(c.count.value) + " ";
@@ -137,7 +138,7 @@ std::string problem_of(const content& c, std::uint64_t n) {
   return wrong;
 }
 
-// The threads take turns, so external is a right use too.
+// The threads take turns, so this is a valid use of `external` too.
 TEST_P(ordered_commits, are_seen_at_once_by_other_threads) {
   under_each_policy([](const setting& s) {
     const time_limit limit(60);
@@ -369,8 +370,8 @@ INSTANTIATE_TEST_SUITE_P(all, ordered_commits,
                                             ::testing::Values("adr", "process", "file")),
                          setting_name);
 
-// What they cost: on media that count fences. Counters are exact when nobody works, so where they
-// are read on the way there is no thread in the background.
+// The cost of ordered commits, on media that count fences. Counters are exact only while no thread
+// works, so tests that read them in between have no background thread.
 class cost_of : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   static pool_options options(concurrency policy) {
@@ -378,7 +379,7 @@ class cost_of : public ::testing::TestWithParam<std::tuple<std::string, std::str
     o.log_size = 256 << 10, o.log_count = 2;
     return o;
   }
-  // The policies that this medium is tried under.
+  // The policies that the test uses on this medium.
   template <class Body>
   static void under_each_policy(Body&& body) {
     for (const concurrency policy : all_policies) {
@@ -398,7 +399,7 @@ class cost_of : public ::testing::TestWithParam<std::tuple<std::string, std::str
   }
 };
 
-// Without the thread in the background it is the commits that settle: 256 at a time.
+// Without a background thread the commits themselves make deferred commits durable, 256 at a time.
 TEST_P(cost_of, ordered_commits_is_a_fence_in_256) {
   under_each_policy([](concurrency policy) {
     scratch_directory dir;
@@ -426,7 +427,7 @@ TEST_P(cost_of, ordered_commits_is_a_fence_in_100_microseconds_with_a_thread_in_
     const auto begin = steady_clock::now();
     constexpr std::uint64_t all = 20'000;
     for (std::uint64_t i = 0; i < all; ++i) swap(p, i, ordered);
-    ASSERT_TRUE(succeeds(p.close()));  // the thread in the background has counted all it will
+    ASSERT_TRUE(succeeds(p.close()));  // the background thread has finished counting
     const auto took =
         std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin).count();
     const auto after = p.counters();
@@ -489,12 +490,11 @@ TEST_P(cost_of, a_durable_commit_is_one_fence_and_its_lines) {
       EXPECT_EQ(after.fences - before.fences, 500u);
       const auto streamed = (after.streamed_bytes - before.streamed_bytes) / 64,
                  flushed = after.flushed_lines - before.flushed_lines;
-      const bool on_file =
-          o.media == "file";  // there all threads share a log, and one flushes for all
+      // There all threads share a log, and one flushes for all.
+      const bool on_file = o.media == "file";
       EXPECT_GE(on_file ? flushed : streamed, 500u);
-      EXPECT_LE(on_file ? flushed : streamed,
-                on_file ? 1000u : 500u);  // with sums a record says what its words weighed before:
-                                          // a second line, unless all lie in one block
+      // Checksum deltas take a second line, unless all words lie in one block.
+      EXPECT_LE(on_file ? flushed : streamed, on_file ? 1000u : 500u);
       EXPECT_EQ(on_file ? streamed : flushed, 0u);
     }
   });
@@ -534,7 +534,7 @@ INSTANTIATE_TEST_SUITE_P(all, cost_of,
                                             ::testing::Values("adr", "file")),
                          setting_name);
 
-// Transfers between accounts, by ordered and durable commits of four threads; the sum that readers
+// Transfers between accounts, by ordered and durable commits of four threads. The sum that readers
 // see never changes.
 struct bank {
   static constexpr std::uint64_t accounts = 32, each = 1000;
@@ -598,8 +598,8 @@ TEST(ordered_transfers, keep_the_sum_for_concurrent_readers) {
   EXPECT_EQ(p.read(sum_of).value_or(0), bank::accounts * bank::each);
 }
 
-// More threads than logs: who waits for a log, for a lock of an ordered commit and for its settling
-// must not do so in a ring.
+// More threads than logs. Threads wait for a log, for a lock of an ordered commit, and for that
+// commit to become durable; these waits must not form a cycle.
 TEST(ordered_transfers, of_eight_threads_on_two_logs_do_not_hang) {
   const time_limit limit(120);
   for (const bool background : {true, false}) {
@@ -624,9 +624,8 @@ TEST(ordered_transfers, of_eight_threads_on_two_logs_do_not_hang) {
               },
               random.below(3) == 0 ? durable : ordered)));
           ++commits;
-          if (random.below(50) == 0)
-            std::this_thread::sleep_for(
-                std::chrono::microseconds(200));  // its log is taken meanwhile
+          // Meanwhile another thread takes its log.
+          if (random.below(50) == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
         }
       });
     threads.clear();
@@ -642,21 +641,21 @@ TEST(ordered_transfers, of_eight_threads_on_two_logs_do_not_hang) {
   }
 }
 
-// Two threads that count and note what they see of each other's count; killed at any time.
+// Two threads count, and record the other's count that they see. The process is killed at any time.
 struct alignas(64) counter {
   field<std::uint64_t> count;
-  field<std::uint64_t> other;  // the other's count, seen by this commit
-  cell twin;                   // equals count; on another line
+  field<std::uint64_t> other;  // the other thread's count, as this commit saw it
+  cell twin;                   // equals `count`; on another line
 };
 struct counters_root {
   counter of[2];
 };
 struct shared_counts {
-  std::atomic<std::uint64_t> kept[2];  // counts that a sync or a durable commit has covered
+  std::atomic<std::uint64_t> kept[2];  // counts that a sync or a durable commit has made durable
   std::atomic<std::uint64_t> failed;
 };
 
-// What is wrong with recovered counts; empty: nothing.
+// What is wrong with the recovered counts; empty: nothing.
 std::string problem_of(const counters_root& r, const shared_counts* shared) {
   for (std::size_t t = 0; t < 2; ++t) {
     const std::string who =
@@ -733,9 +732,9 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
     ASSERT_TRUE(succeeds(wrong));
     ASSERT_EQ(*wrong, "") << "after " << kill + 1 << " kills";
     ASSERT_TRUE(succeeds(p.read([&](const counters_root& r) {
+      // What was recovered must stay.
       for (std::size_t t = 0; t < 2; ++t)
-        beyond += r.of[t].count - shared->kept[t],
-            shared->kept[t] = r.of[t].count;  // seen, so kept
+        beyond += r.of[t].count - shared->kept[t], shared->kept[t] = r.of[t].count;
     })));
   }
   std::printf("  %lu and %lu commits, %lu found that no sync had covered; STELE_SEED=%lu\n",

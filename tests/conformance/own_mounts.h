@@ -1,8 +1,7 @@
-// File systems of a test's own: a child process with a mount namespace of its own, which goes with
-// it.
+// File systems for one test: a child process has its own mount namespace, which disappears with it.
 //
-// Needs the right to mount (root, mostly); can_mount() says whether it is there. Call
-// enter_own_mounts() in a child process only.
+// Needs the right to mount (usually root); can_mount() tests for it. Call enter_own_mounts() in a
+// child process only.
 #pragma once
 
 #include <sched.h>
@@ -13,7 +12,7 @@
 
 namespace stele::testing {
 
-// From here on what this process mounts nobody else sees.
+// After this call, no other process sees the mounts of this process.
 inline bool enter_own_mounts() {
   return ::unshare(CLONE_NEWNS) == 0 &&
          ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
@@ -31,8 +30,8 @@ inline bool can_mount() {
   return trying.receive(can) && can == 1;
 }
 
-// Runs body(directory) in a process whose `directory` is a file system of this size; the body's
-// EXPECTs count.
+// Runs body(directory) in a process that has a file system of this size mounted at `directory`. The
+// body's EXPECTs count.
 template <class Body>
 void on_own_file_system(const std::string& directory, const std::string& size, Body&& body) {
   if (!can_mount()) GTEST_SKIP() << "mounting needs root";

@@ -1,5 +1,5 @@
-// `stele pool` as a user runs it: what it says of sound, damaged and unclosed pools, what it
-// repairs, copies and lengthens.
+// `stele pool` as a user runs it: its output for sound, damaged and unclosed pools; what it
+// repairs, copies and grows.
 #include <gmock/gmock.h>
 #include <stele/document.h>
 #include <stele/kv.h>
@@ -85,7 +85,7 @@ TEST_F(pool_command, damage_to_content_is_found_and_left_alone) {
   const std::string path = make_store();
   std::ifstream in(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  flip(path, bytes.rfind("green"));  // in home, not in a log that has been cut
+  flip(path, bytes.rfind("green"));  // in home, not in a log that was truncated
   const auto found = run_command("pool check --repair --json " + at("report") + " " + path);
   EXPECT_EQ(found.status, 1);
   EXPECT_THAT(found.said, HasSubstr("what their sums say"));

@@ -1,9 +1,9 @@
-// What the conformance tests run on: every mechanism over every medium, under every policy.
+// The settings of the conformance tests: every mechanism on every medium, under every policy.
 //
-// A setting names one combination. The suites are parameterised by mechanism and medium and run
-// each body under all three policies. `pool_dir` is a fresh directory in memory; file media get one
-// on a disk where that matters. A child process that works on a pool and dies is run by in_child():
-// it tells its parent what has been acknowledged over a pipe.
+// A setting names one combination. The suites are parameterised by mechanism and medium, and run
+// each body under all three policies. `pool_dir` is a fresh directory in memory, or on a disk for
+// file media where that matters. in_child() runs a child process that works on a pool and dies; the
+// child reports acknowledged commits to its parent through a pipe.
 #pragma once
 
 #include <containers/test_bed.h>
@@ -52,11 +52,11 @@ inline std::vector<std::string> durable_mechanisms() {
   std::erase(names, "none");
   return names;
 }
-// Whose records may outgrow a log, and go to the heap then.
+// Whether its records may outgrow a log and spill to the heap.
 inline bool spills(const std::string& mechanism) {
   return mechanism != "none" && mechanism != "log_structured";
 }
-// A log-structured pool is no other mechanism's.
+// Whether both mechanisms can open the same pools; log_structured shares with none.
 inline bool share_pools(const std::string& a, const std::string& b) {
   return (*detail::find_mechanism(a))->home == (*detail::find_mechanism(b))->home;
 }
@@ -72,7 +72,7 @@ inline const char* name_of(concurrency c) {
                                            : "external";
 }
 
-// Parameter: mechanism, medium. The test's body is called once a policy.
+// Parameters: mechanism, medium. The test's body is called once for each policy.
 class on_every_setting : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   template <class Body>
@@ -97,7 +97,7 @@ inline std::string plain_name(const ::testing::TestParamInfo<std::string>& info)
   return name;
 }
 
-// Opens or ends the test's function with the error's sentence.
+// Opens the pool, or ends the test with the error's sentence.
 template <class Root>
 pool<Root> open_pool(const std::string& path, const pool_options& options) {
   auto opened = pool<Root>::open(path, options);
@@ -105,7 +105,8 @@ pool<Root> open_pool(const std::string& path, const pool_options& options) {
   return std::move(*opened);
 }
 
-// What the heap says of itself; fails the test when used and free do not tile it.
+// The heap's own account of its usage; fails the test when used and free blocks do not tile the
+// heap.
 template <class Root>
 storage::heap::usage audit(const pool<Root>& p) {
   const auto sum = p.core().state().heap.audit();

@@ -1,5 +1,5 @@
-// File systems and files that cannot be written: opening is an error that says what to do, looking
-// works, and a file system that becomes so under an open pool loses nothing that was acknowledged.
+// Read-only file systems and files. Opening returns an error that says what to do; inspection
+// works. A file system that becomes read-only under an open pool loses nothing acknowledged.
 #include <media/os.h>
 #include <sys/stat.h>
 #include <tests/conformance/command.h>
@@ -65,7 +65,7 @@ TEST(read_only, a_file_system_is_looked_at_and_not_opened) {
   });
 }
 
-// As another user than the file's.
+// The process runs as another user than the file's owner.
 TEST(read_only, a_file_of_somebody_else_is_looked_at_if_it_may_be_read) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else than the file's owner";
   scratch_directory dir;
@@ -91,8 +91,8 @@ TEST(read_only, a_file_of_somebody_else_is_looked_at_if_it_may_be_read) {
   EXPECT_EQ(other.wait(), 0);
 }
 
-// What the kernel answers when it has made a file system read-only after an error: from the k-th
-// such call on.
+// Returns, from the k-th changing call on, the kernel's error for a file system that was made
+// read-only after an error.
 class turned_read_only final : public os::syscall_hook {
  public:
   explicit turned_read_only(std::uint64_t k) : k_(k) { os::install_hook(this); }

@@ -1,9 +1,9 @@
-// What a pool holds when it is opened again: after a close, after its process died, by the same
-// mechanism or another.
+// The content of a pool when it is opened again: after a close or after its process died, by the
+// same mechanism or another.
 //
-// A child process works on the pool, tells its parent each acknowledged commit, and dies by _exit
-// or kill -9. A pair of words in different lines is equal after every commit, so half a transaction
-// shows.
+// A child process works on the pool, reports each acknowledged commit to its parent, and dies by
+// _exit or SIGKILL. A pair of words in different lines is equal after every commit, so half a
+// transaction is noticed.
 #include <base/mutant.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
@@ -16,10 +16,11 @@ struct state {
   field<std::uint64_t> first;
   field<std::uint64_t> filler[40];
   field<std::uint64_t> last;
-  field<field<std::uint64_t>*> latest;  // a fresh object a commit, the former one destroyed
+  // Each commit makes a new object and destroys the previous one.
+  field<field<std::uint64_t>*> latest;
 };
 
-// Commits n: both words and the object say so.
+// Commits n: both words and the object hold it.
 result<> commit_number(const pool<state>& p, std::uint64_t n) {
   return const_cast<pool<state>&>(p).update([&](state& s) {
     s.first = n;
@@ -32,7 +33,7 @@ result<> commit_number(const pool<state>& p, std::uint64_t n) {
   });
 }
 
-// The number of the state that the pool is in; fails the test when the state is not a whole one.
+// The number of the pool's state; fails the test when the state is not complete.
 std::uint64_t number_of(const pool<state>& p) {
   auto got = p.read([](const state& s) -> result<std::uint64_t> {
     const std::uint64_t n = s.first;
@@ -100,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(all, reopening,
 
 class handing_over : public ::testing::TestWithParam<std::string> {};
 
-// Every mechanism takes over from every other, whether that closed the pool or died with it, on the
+// Every mechanism takes over from every other one, which closed the pool or died with it, on the
 // same or another medium.
 TEST_P(handing_over, every_other_mechanism_goes_on_where_this_one_ended) {
   for (const std::string& next : all_mechanisms())
@@ -147,7 +148,7 @@ struct holder {
   field<many_words*> kept[8];
 };
 
-// Allocates objects and writes so many words of each; the rest is what is there.
+// Allocates objects and writes this many words of each; the other words keep their old content.
 void take(pool<holder>& p, std::size_t words) {
   ASSERT_TRUE(succeeds(p.update([&](holder& h) {
     for (auto& kept : h.kept) {
@@ -164,8 +165,9 @@ void free_all(pool<holder>& p) {
   })));
 }
 
-// A session of a mechanism writes to chunks and frees them, and ends or dies; the next, of
-// `default`, takes them and writes little.
+// In one session a mechanism writes to chunks and frees them, then closes or dies. In the next,
+// `default` allocates those chunks and writes few words. Returns whether the check then finds no
+// damage.
 bool is_no_damage_what_was_freed(const std::string& mechanism, bool dies) {
   scratch_directory dir;
   const auto open = [&](const std::string& by) {
@@ -210,7 +212,7 @@ TEST(handing_over_sums, of_free_chunks_that_stay_are_noticed) {
 
 INSTANTIATE_TEST_SUITE_P(all, handing_over, ::testing::ValuesIn(all_mechanisms()), plain_name);
 
-// A record larger than its log lies in chunks of the heap; recovery must find it there.
+// A record longer than its log lies in chunks of the heap; recovery must find it there.
 class crash_with_spilled_records : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(crash_with_spilled_records, keeps_acknowledged_commits) {

@@ -1,10 +1,10 @@
-// Strict serializability: four threads append to and read a few lists, and the whole history is
+// Strict serializability: four threads append to a few lists and read them, and the history is
 // checked afterwards.
 //
-// A list is kept in the pool either as an array of fields or as nodes of their own, which are
-// destroyed when the list is cut: then memory that was a node turns into another while readers
-// walk. A million transactions by default; STELE_TRANSACTIONS sets another count, STELE_SEED
-// repeats a run's choices (not its schedule).
+// In the pool a list is an array of fields, or a chain of nodes. The nodes are destroyed when the
+// list is cut, so memory of a node gets another use while readers walk. A million transactions by
+// default; STELE_TRANSACTIONS sets another count. STELE_SEED repeats a run's choices, but not its
+// schedule.
 #include <base/rng.h>
 #include <tests/conformance/history_checker.h>
 #include <tests/conformance/pools.h>
@@ -86,7 +86,7 @@ list_access read_list(const lists<List>& root, std::uint32_t which) {
   return a;
 }
 
-// A full list is read before it is cut, so no element goes unseen.
+// Reads a full list before it is cut, so that every element is seen.
 template <class List>
 void append_to(lists<List>& root, std::uint32_t which, std::uint64_t element,
                std::vector<list_access>& accesses) {
@@ -95,8 +95,8 @@ void append_to(lists<List>& root, std::uint32_t which, std::uint64_t element,
   accesses.push_back({which, true, element, 0, {}});
 }
 
-// One thread's transactions: a third reads several lists, the rest mixes reads and appends; a few
-// are rolled back.
+// One thread's transactions: a third of them read several lists, the others mix reads and appends;
+// a few are rolled back.
 template <class List>
 void work(pool<lists<List>>& p, std::uint64_t seed, unsigned thread, std::size_t count,
           unsigned ordered_in_8, std::vector<transaction_record>& history) {
@@ -166,7 +166,7 @@ std::vector<std::string> run_round(const setting& s, std::uint64_t seed, std::si
 struct share {
   setting where;
   unsigned thousandths;       // of all transactions
-  unsigned ordered_in_8 = 0;  // commits
+  unsigned ordered_in_8 = 0;  // of eight commits, how many are ordered
 };
 
 class serializability : public ::testing::TestWithParam<share> {};

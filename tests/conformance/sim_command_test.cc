@@ -1,5 +1,5 @@
-// The commands `stele tape` and `stele sim` as a user runs them: tapes recorded and converted,
-// machines, crashes, refusals.
+// The commands `stele tape` and `stele sim` as a user runs them: recording and converting tapes,
+// machines, crashes, errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tests/conformance/command.h>

@@ -1,5 +1,5 @@
-// Threads that come, work and go, under every policy; and processes that are not the one that
-// opened the pool.
+// Threads that start, work and end, under every policy; and processes that did not open the pool
+// themselves.
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 
@@ -14,7 +14,7 @@ namespace {
 struct shared_state {
   field<std::uint64_t> count;
   field<std::uint64_t> filler[16];
-  field<std::uint64_t> twin;  // equals count after every commit
+  field<std::uint64_t> twin;  // equals `count` after every commit
   field<std::uint64_t> own[64][8];
 };
 
@@ -26,7 +26,7 @@ pool_options few_logs(const setting& s) {
 
 class threads : public on_every_setting {
  protected:
-  // Runs `body` in `count` threads at once; under `external` they take turns.
+  // Runs `body` in `count` threads at once. Under `external` they take turns.
   static void in_threads(const setting& s, unsigned count,
                          const std::function<void(unsigned)>& body) {
     std::mutex turn;
@@ -78,7 +78,7 @@ TEST_P(threads, there_may_be_more_of_them_than_logs_and_they_may_end) {
 
 TEST_P(threads, readers_see_whole_states_while_a_writer_runs) {
   under_each_policy([](const setting& s) {
-    if (s.policy == concurrency::external) return;  // its caller keeps them apart
+    if (s.policy == concurrency::external) return;  // its caller separates them
     scratch_directory dir;
     auto p = open_pool<shared_state>(dir.file("pool"), s.options());
     std::atomic<bool> done{false};
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(all, threads,
                                             ::testing::ValuesIn(all_media())),
                          setting_name);
 
-// A transaction that is waiting for another thread's first one must not keep that one waiting.
+// A transaction that waits for another thread's first transaction must not block that one.
 TEST(stm, a_thread_may_come_while_another_is_in_the_middle_of_a_transaction) {
   scratch_directory dir;
   auto p = open_pool<shared_state>(dir.file("pool"), setting{"redo-async", "process"}.options());

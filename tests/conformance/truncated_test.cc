@@ -1,6 +1,6 @@
-// A pool file that somebody truncates while it is open: whatever is called next is an error that
-// says so, or right; never a signal, an abort or a wrong answer. Every call of a pool, every
-// mechanism, lengths from nothing to all but a page.
+// A pool file is truncated while it is open. The next call must return an error that says so, or a
+// right answer; never a signal, an abort or a wrong answer. This holds for every call of a pool,
+// every mechanism, and lengths from 0 to all but a page.
 #include <stele/hash_map.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
@@ -17,7 +17,7 @@ struct root {
 };
 constexpr std::uint64_t count = 3000, whole_sum = count * (count - 1) / 2;
 
-// Which calls may not notice what they do not touch.
+// A call with must_refuse false may succeed when it does not touch the missing part.
 struct next_call {
   const char* name;
   bool must_refuse;
@@ -98,7 +98,7 @@ class truncated : public ::testing::TestWithParam<setting_of_truncation> {
       })));
     ASSERT_TRUE(succeeds(p.close()));
   }
-  // Header, logs, home, as this mechanism's pools have them; and a page before the end.
+  // Ends in the header, logs and home of this mechanism's pools, and a page before the end.
   std::vector<std::size_t> lengths(const std::string& path) const {
     const auto h = storage::pool_file::peek(path).value();
     const std::size_t log = h.log_offset + h.log_size,

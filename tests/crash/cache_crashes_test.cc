@@ -1,8 +1,8 @@
-// Crashes behind caches of every policy: 400,000 a mechanism, no violation; and that planted bugs
-// are seen there too.
+// Crashes behind caches of every policy: 400,000 for each mechanism, without a violation. They must
+// also find planted bugs.
 //
-// STELE_CACHE_CRASHES sets the number a mechanism, STELE_SEED the first run's seed. Small caches
-// make lines leave early, in the middle of transactions; large ones keep them until the crash.
+// STELE_CACHE_CRASHES sets the number for each mechanism, STELE_SEED the first run's seed. Small
+// caches evict lines early, in the middle of transactions; large ones keep them until the crash.
 #include <explore/cache_crashes.h>
 #include <explore/mutants.h>
 #include <explore/report.h>
@@ -20,7 +20,7 @@ using budget::count_from;
 
 class CacheCrashes : public testing::TestWithParam<std::tuple<std::string, std::string_view>> {};
 
-// Four workloads, two numbers of threads and two caches share the crashes of a policy.
+// Four workloads, two thread counts and two caches share the crashes of a policy.
 TEST_P(CacheCrashes, every_crash_recovers) {
   const auto [mechanism, policy] = GetParam();
   const std::uint64_t crashes =
@@ -89,7 +89,7 @@ TEST(CacheCrashes, see_that_nothing_persists) {
 struct trial {
   const char* workload;
   std::uint64_t sync_every;
-  std::uint64_t crashes;  // of a survivor
+  std::uint64_t crashes;  // the number after which a mutant has survived
 };
 
 bool seen(const base::mutant_entry& m) {
@@ -117,7 +117,7 @@ TEST(CacheCrashes, see_most_planted_bugs) {
     if (m.what == base::mutant::none || m.of.starts_with("overlap:") || m.of == "damage") continue;
     if (m.what >= base::mutant::sums_not_renewed &&
         m.what <= base::mutant::default_shared_unflushed)
-      continue;  // these pools have no sums, do not grow, do not share a log
+      continue;  // these pools have no block checksums, do not grow, do not share a log
     ++all;
     if (seen(m))
       ++killed;

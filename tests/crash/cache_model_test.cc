@@ -1,4 +1,4 @@
-// The cache and its model on stores few enough that their fate is known beforehand.
+// The cache and its model on a few stores with known outcomes.
 #include <explore/cache_model.h>
 #include <explore/crash_model.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto none = cache_sets::none;
 
-// Which lines leave a cache of one set of four, one written line after another.
+// The lines that leave a cache of one set of four ways, when these lines are written in order.
 std::vector<std::uint32_t> leaving(std::string_view policy,
                                    const std::vector<std::uint32_t>& written,
                                    std::uint64_t seed = 1) {
@@ -30,8 +30,8 @@ TEST(CacheSets, lru_lets_the_line_go_that_was_written_longest_ago) {
   EXPECT_EQ(leaving("lru", {1, 2, 3, 4, 4, 3, 2, 1, 5, 6, 7, 8}), (lines{4, 3, 2, 1}));
 }
 
-// After 1 2 3 4 the root points to 1 and 2, there to 1. Then 5 turns the root to 3 and 4, where 4
-// was last: 3, not 2.
+// After 1 2 3 4 the root points to the half with 1 and 2, and there to 1. Storing 5 turns the root
+// to the half with 3 and 4, where 4 was used last: so 3 leaves next, not 2.
 TEST(CacheSets, plru_follows_the_tree_away_from_what_was_written) {
   EXPECT_EQ(leaving("plru", {1, 2, 3, 4, 5, 6, 7, 8}), (lines{1, 3, 2, 4}));
   EXPECT_EQ(leaving("plru", {1, 2, 3, 4, 1, 5}), (lines{3})) << "exact lru would let 2 go";
@@ -103,7 +103,7 @@ TEST(CacheSets, refuses_what_is_no_cache) {
 
 using values = std::set<std::uint64_t>;
 
-// One set of two lines; media of 64 lines.
+// A cache of one set of two lines; media of 64 lines.
 class CacheModel : public testing::Test {
  protected:
   CacheModel() {
@@ -123,7 +123,7 @@ class CacheModel : public testing::Test {
     std::memcpy(&value, media.line(line) + word * 8, 8);
     return value;
   }
-  // The values of a word that crashes leave now.
+  // The values of a word that crashes may leave now.
   values after_crashes(std::uint32_t line, unsigned word = 0) {
     values left;
     const std::uint64_t before = media.hash().all;
@@ -150,10 +150,10 @@ TEST_F(CacheModel, a_line_that_leaves_is_written_back_as_it_is_then) {
   store(0, 1);
   store(1, 2);
   store(0, 3, 1);
-  store(2, 4);  // 1 leaves
+  store(2, 4);  // 1 is evicted
   EXPECT_EQ(on_media(0), 0u);
   EXPECT_EQ(on_media(1), 2u);
-  store(3, 5);  // 0 leaves
+  store(3, 5);  // 0 is evicted
   EXPECT_EQ(on_media(0), 1u);
   EXPECT_EQ(on_media(0, 1), 3u);
   EXPECT_EQ(on_media(2), 0u);
@@ -203,7 +203,7 @@ TEST_F(CacheModel, a_flush_that_is_on_its_way_does_not_undo_what_left_the_cache_
   flush(0);
   store(0, 2);
   store(1, 1);
-  store(2, 1);  // 0 leaves
+  store(2, 1);  // 0 is evicted
   EXPECT_EQ(after_crashes(0), values{2});
   model.fence(0);
   EXPECT_EQ(on_media(0), 2u);
@@ -325,7 +325,7 @@ class both_models {
       cache_.fence(thread), allowed_.fence(thread);
     }
   }
-  // Whether a crash leaves each line as the crash model allows.
+  // Whether a crash leaves each line in a state that the crash model allows.
   bool crash(std::uint64_t seed) {
     cache_.crash(seed);
     bool fine = true;

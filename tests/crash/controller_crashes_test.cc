@@ -1,8 +1,8 @@
-// Crashes behind memory controllers that order writes by persist barriers: the right ones lose
-// nothing, the wrong ones do, and each crash can be gone to again. Also the states that overlapping
+// Crashes behind memory controllers that order writes by persist barriers. Correct controllers lose
+// nothing, wrong ones do, and each crash can be replayed. Also the states that overlapping
 // operations may leave.
 //
-// STELE_CONTROLLER_CRASHES sets the number a workload, STELE_SEED the first run's seed.
+// STELE_CONTROLLER_CRASHES sets the number for each workload, STELE_SEED the first run's seed.
 #include <explore/consistent_cuts.h>
 #include <explore/controller_crashes.h>
 #include <explore/report.h>
@@ -33,7 +33,7 @@ plan plan_of(const std::string& workload, unsigned threads) {
 
 class ControllerCrashes : public testing::TestWithParam<std::string> {};
 
-// Operations of sps read nothing but what they write, so those of several threads may overlap
+// Operations of sps read only what they write, so operations of several threads may overlap
 // (write_trace.h).
 TEST_P(ControllerCrashes, every_crash_recovers) {
   findings sum;
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Wrong, WrongControllers,
                                          "commit_first"),
                          [](const auto& one) { return one.param; });
 
-// A bug of the mechanism is one behind a controller too: the strictest order does not make up for a
+// A bug of the mechanism shows behind a controller too: even the strictest order does not replace a
 // missing barrier.
 TEST(ControllerCrashes, a_missing_fence_is_seen) {
   plan p = plan_of("sps", 1);
@@ -106,7 +106,7 @@ TEST(ControllerCrashes, a_missing_fence_is_seen) {
 
 TEST(ControllerCrashes, spilled_records_are_ordered_too) {
   plan p = plan_of("hash", 1);
-  p.value_size = 4096;  // more than a slot of a log
+  p.value_size = 4096;  // more than a slot of a log holds
   p.keys = 6;
   p.operations = 24;
   p.pool_size = std::size_t{1} << 18;
@@ -170,7 +170,7 @@ TEST(ControllerCrashes, lines_that_are_damaged_are_refused) {
     EXPECT_FALSE(parse_controller_line(line)) << line;
 }
 
-// Three swaps; 1 overlapped with 0, 2 came after both.
+// Three swaps: 1 overlapped with 0, and 2 came after both.
 TEST(consistent_cuts, an_operation_is_there_when_those_that_ended_before_it_are) {
   workloads::parameters content;
   content.keys = 16;

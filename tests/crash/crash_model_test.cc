@@ -1,4 +1,4 @@
-// The crash model on hand-made tapes whose states can be counted on paper.
+// The crash model on hand-made tapes with few enough states to count on paper.
 #include <explore/crash_model.h>
 #include <explore/state_sampler.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class CrashModel : public testing::Test {
     model.store(0, offset, std::as_bytes(std::span(words)));
   }
 
-  // All different memories that a crash may leave now.
+  // All distinct memories that a crash may leave now.
   std::set<std::vector<std::uint64_t>> states() {
     const auto lines = model.pending();
     std::vector<std::uint64_t> options, chosen(lines.size());

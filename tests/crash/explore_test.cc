@@ -1,9 +1,9 @@
-// Every mechanism, under every crash that the model allows of short runs, with the real recovery:
+// Short runs of every mechanism, under every crash that the model allows, with the real recovery:
 // no violation.
 //
-// The budget is what continuous integration can spend, some twenty million states in all; `stele
-// crash run` spends more. And that the explorer would see: without persistence there are
-// violations, and they replay from their line.
+// The budget fits continuous integration, about twenty million states in all; `stele crash run` can
+// spend more. The tests also check the explorer: without persistence it finds violations, and their
+// lines replay them.
 #include <explore/explorer.h>
 #include <explore/replay.h>
 #include <explore/report.h>
@@ -43,10 +43,9 @@ TEST_P(Explore, every_crash_state_recovers) {
   p.mechanism = std::get<0>(GetParam());
   p.workload = std::get<1>(GetParam());
   p.threads = std::get<2>(GetParam());
-  p.operations =
-      (*detail::find_mechanism(p.mechanism))->has_parity
-          ? 60
-          : 300;  // a physical commit is many crash points, and half of home is checksums
+  p.operations = (*detail::find_mechanism(p.mechanism))->has_parity
+                     ? 60
+                     : 300;  // a parity commit has many crash points, and half of home is checksums
   expect_no_violation(p, ci_budget());
 }
 
@@ -60,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(All, Explore,
                                               std::get<1>(one.param), std::get<2>(one.param));
                          });
 
-// Transactions of many structures and lines; one mechanism of a kind, as the structures are those
-// of the tests above.
+// Transactions over many structures and lines. One mechanism of each kind is enough, because the
+// tests above run the same structures.
 TEST(Explore, loads_of_published_benchmarks) {
   for (const char* workload : {"ycsb-a", "ycsb-d", "tpcc", "linkbench"})
     for (const char* mechanism : {"redo-async", "undo", "log_structured"}) {
@@ -76,8 +75,8 @@ TEST(Explore, loads_of_published_benchmarks) {
     }
 }
 
-// Long runs, zero halves, blocks that come and go in one commit, long aborts, extents of many
-// chunks; logs of one and of several blocks of a file.
+// Long runs of words, zero halves, blocks made and freed in one commit, long aborts, extents of
+// many chunks; logs of one and of several blocks of a file.
 TEST(Explore, what_bugs_hid_behind) {
   for (const std::string& mechanism : durable_mechanisms())
     for (const std::size_t log_size : {4096, 16384}) {
@@ -100,8 +99,8 @@ TEST(Explore, what_bugs_hid_behind) {
     }
 }
 
-// Two indexes that must agree; values of a size that is no power of two, more keys than a node of
-// the ordered index has children.
+// Two indexes that must agree; values whose size is no power of two; more keys than a node of the
+// ordered index has children.
 TEST(Explore, the_key_value_store) {
   for (const char* mechanism : {"default", "undo", "log_structured"}) {
     plan p;
@@ -117,8 +116,8 @@ TEST(Explore, the_key_value_store) {
   }
 }
 
-// Keys and values beside their nodes, values that outgrow their place; objects that do not begin
-// where their blocks do.
+// Keys and values beside their nodes, values that outgrow their place, objects that do not begin
+// where their blocks begin.
 TEST(Explore, structures_in_coalescing_memory) {
   for (const char* workload : {"kv", "rbtree", "linkbench"})
     for (const char* mechanism : {"redo-async", "undo", "log_structured"}) {
@@ -148,8 +147,8 @@ TEST(Explore, values_of_many_lines) {
   }
 }
 
-// Values that are skipped whole, side by side: what the checksums cannot restore is found, every
-// time, and nothing else is refused.
+// Whole values are skipped, side by side. Recovery must detect, every time, what the checksums
+// cannot restore, and must refuse nothing else.
 TEST(Explore, lines_that_cannot_be_restored) {
   for (const char* mechanism : {"archapt-redo", "archapt-undo"})
     for (const bool halves : {false, true}) {
@@ -211,7 +210,7 @@ TEST(Explore, another_mechanism_opens_what_a_crash_left) {
   for (const std::string& before : durable_mechanisms())
     for (const char* after : {"base", "redo-async", "undo"}) {
       if ((*detail::find_mechanism(before))->home != (*detail::find_mechanism(after))->home)
-        continue;  // not a pool of its kind
+        continue;  // cannot open a pool of this kind
       plan p;
       p.mechanism = before;
       p.reopen = after;
@@ -223,7 +222,7 @@ TEST(Explore, another_mechanism_opens_what_a_crash_left) {
     }
 }
 
-// Without checksums over home archapt skips nothing; with sums of blocks it makes them at close.
+// Without checksums over home archapt skips nothing; with block checksums it makes them at close.
 TEST(Explore, pools_that_were_made_for_another_mechanism) {
   for (const char* mechanism : {"archapt-undo", "archapt-redo", "redo", "xil"})
     for (const char* reopen : {"", "default"})
@@ -257,7 +256,7 @@ TEST(Explore, bulk_persistence_of_the_whole_cache) {
   }
 }
 
-// Sums are judged at every opening, so a block that is not what its sum says is a violation.
+// Block checksums are checked at every opening, so a block that does not match is a violation.
 TEST(Explore, pools_with_sums_that_grow) {
   for (const char* mechanism : {"default", "vcbp", "blurred", "redo-async"})
     for (const std::uint64_t grow_every : {0, 25}) {

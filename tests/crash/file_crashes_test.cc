@@ -1,9 +1,9 @@
 // Power failures of real pool files: every mechanism, every write and sync of a run and of
-// recoveries from it, over a million states in all and no violation; and that planted bugs of the
-// mechanisms and of the file medium are seen.
+// recoveries from it. Over a million states in all, without a violation. Planted bugs of the
+// mechanisms and of the file medium must be found.
 //
-// STELE_FILE_OPERATIONS and STELE_FILE_BOUND make the runs longer and the points denser; `stele
-// crash run --media file` is the same by hand.
+// STELE_FILE_OPERATIONS makes the runs longer, STELE_FILE_BOUND explores more states for each crash
+// point; `stele crash run --media file` does the same by hand.
 #include <explore/explorer.h>
 #include <explore/replay.h>
 #include <explore/report.h>
@@ -66,10 +66,10 @@ TEST_P(FileCrashes, every_power_failure_recovers) {
   EXPECT_GT(states, 80'000 / budget::slowness) << "twelve mechanisms, a million in all";
 }
 
-// A commit that was not yet durable may be lost, from the last sync on.
+// A commit that was not yet durable may be lost, but none before the last sync.
 TEST_P(FileCrashes, ordered_commits_are_a_prefix_from_the_last_sync_on) {
-  const bool defers = GetParam() == "default" ||
-                      GetParam().starts_with("archapt");  // to others it is a durable one
+  // For others an ordered commit is a durable one.
+  const bool defers = GetParam() == "default" || GetParam().starts_with("archapt");
   for (const std::uint64_t sync_every : {1, 8, 1000})
     for (const char* workload : {"sps", "churn"}) {
       if (!defers && sync_every != 8) continue;
@@ -82,7 +82,7 @@ TEST_P(FileCrashes, ordered_commits_are_a_prefix_from_the_last_sync_on) {
     }
 }
 
-// A run with a fault in it may end early, so it has less to show.
+// A run with a fault may end early, so its budget is smaller.
 void expect_sound_after_fault(const plan& p) {
   settings s = file_budget();
   s.bound = 32;
@@ -93,7 +93,7 @@ void expect_sound_after_fault(const plan& p) {
     ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
 }
 
-// The run ends with the call that fails: what it was to make durable is unknown, and nothing is
+// The run ends with the failed call: whether its data is durable is unknown, and nothing is
 // acknowledged after it.
 TEST_P(FileCrashes, nothing_is_acknowledged_after_a_call_that_failed) {
   for (std::uint64_t call = 1; call <= 120; call += call < 24 ? 1 : 12) {
@@ -104,8 +104,8 @@ TEST_P(FileCrashes, nothing_is_acknowledged_after_a_call_that_failed) {
   }
 }
 
-// A failed write-back is told of once and its pages are lost; a write is cut short; a call is
-// interrupted. Either the run ends there or what follows is as durable as ever.
+// A failed write-back is reported once and its pages are lost; a write is short; a call is
+// interrupted. Either the run ends there, or what follows is durable as usual.
 TEST_P(FileCrashes, nothing_is_lost_to_a_fault_that_is_told_of_once) {
   for (const file_fault fault :
        {file_fault::write_back, file_fault::short_write, file_fault::interrupted})
@@ -121,7 +121,7 @@ TEST_P(FileCrashes, nothing_is_lost_to_a_fault_that_is_told_of_once) {
 INSTANTIATE_TEST_SUITE_P(All, FileCrashes, testing::ValuesIn(durable_mechanisms()),
                          [](const auto& one) { return test_name(one.param); });
 
-// The file's own length is durable with the next sync, not before.
+// The file's length is durable with the next sync, not earlier.
 TEST(FileCrashes, pools_with_sums_that_grow) {
   for (const char* mechanism : {"default", "redo-async", "undo"}) {
     plan p = file_plan(mechanism, "churn", 2);
@@ -154,12 +154,12 @@ struct planted {
   const char* mechanism;
   const char* workload = "sps";
   std::uint64_t sync_every = 0, grow_every = 0, fail_call = 0;
-  std::size_t log_size = 4096;  // longer: a log of several blocks
+  std::size_t log_size = 4096;  // larger: a log of several blocks
   file_fault fault = file_fault::refused;
 };
 
-// A fence left out, a log cut too early, an acknowledgement before its time; and the file's own: a
-// sync, a run of blocks, a wait left out.
+// A missing fence, a log truncated too early, an early acknowledgement; and for files a missing
+// sync, run of blocks or wait.
 TEST(FileCrashes, see_planted_bugs) {
   using enum base::mutant;
   for (const planted& b : std::initializer_list<planted>{
@@ -216,8 +216,8 @@ TEST(FileCrashes, a_violation_replays_from_its_line) {
   plan p = file_plan("undo", "churn", 2);
   p.mutant = base::mutant::file_home_unsynced;
   settings how = file_budget();
-  how.max_violations =
-      1;  // a later one may die of a signal, after which this process explores no more
+  // A later violation may be a signal, after which this process cannot explore.
+  how.max_violations = 1;
   const auto found = explore(p, how);
   ASSERT_TRUE(found);
   ASSERT_FALSE(found->violations.empty());

@@ -1,9 +1,9 @@
-// Power failures while a pool file is made: there is no file of that name, or it is a whole, empty
-// pool.
+// Power failures while a pool file is created: afterwards there is no file of that name, or it is a
+// complete, empty pool.
 //
-// The calls of the real creation are recorded; from the moment that the file is about to get its
-// name every state that the device may be in is written to a file, opened and checked by the
-// library.
+// The system calls of the real creation are recorded. From the moment when the file is about to get
+// its name, every state that the device may have is written to a file, which the library opens and
+// checks.
 #include <base/mutant.h>
 #include <explore/file_recorder.h>
 #include <explore/scratch_file.h>

@@ -1,4 +1,4 @@
-// Power failures of a machine with Kiln that runs the workloads: small structures, small caches.
+// Power failures of a machine with Kiln that runs the workloads, with small structures and caches.
 #include <gtest/gtest.h>
 #include <sim/crash.h>
 #include <workloads/native.h>

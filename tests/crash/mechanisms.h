@@ -1,5 +1,5 @@
-// The mechanisms that the crash tests go through: all that promise durability. A new one comes in
-// by its line in catalog.cc.
+// The mechanisms that the crash tests run: all that promise durability. A line in catalog.cc adds a
+// new one.
 #pragma once
 
 #include <tx/mechanism/catalog.h>
@@ -17,7 +17,7 @@ inline std::vector<std::string> durable_mechanisms() {
   return names;
 }
 
-// As part of a test's name.
+// A mechanism's name as part of a test's name.
 inline std::string test_name(std::string mechanism) {
   std::ranges::replace(mechanism, '-', '_');
   return mechanism;

@@ -1,5 +1,4 @@
-// The mutation score: every planted bug is found. A survivor means that the tests are blind in one
-// eye.
+// The mutation score: every planted bug must be found. A survivor shows a gap in the tests.
 #include <explore/mutants.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>

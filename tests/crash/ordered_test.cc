@@ -1,8 +1,8 @@
-// Ordered durability: with ordered commits and a sync now and then, a crash leaves a prefix of the
+// Ordered durability: with ordered commits and occasional syncs, a crash leaves a prefix of the
 // commits that holds everything before the last sync that returned.
 //
-// Also that the explorer looks for just that: where acknowledgements stand on the tape, that a sync
-// which does not do its work is seen, and that what a sync has not covered may be lost.
+// The tests also check that the explorer demands exactly this: acknowledgements stand at the right
+// places of the tape, a sync that does nothing is found, and what no sync has covered may be lost.
 #include <explore/explored_tape.h>
 #include <explore/explorer.h>
 #include <explore/replay.h>
@@ -31,16 +31,13 @@ class Ordered : public testing::TestWithParam<std::tuple<std::string, const char
 
 TEST_P(Ordered, every_crash_state_is_a_prefix_from_the_last_sync_on) {
   const auto [mechanism, workload, threads] = GetParam();
-  const bool defers =
-      mechanism == "default" ||
-      mechanism.starts_with("archapt");  // to others an ordered commit is a durable one
+  // For others an ordered commit is a durable one.
+  const bool defers = mechanism == "default" || mechanism.starts_with("archapt");
   for (const std::uint64_t sync_every : {1, 4, 17, 1000}) {
     if (!defers && sync_every != 17) continue;
     settings s;
-    s.bound = (*detail::find_mechanism(mechanism))->has_parity
-                  ? 128
-                  : 256;  // where each line is skipped that can be, there are several times the
-                          // crash points
+    // Where every possible line is skipped, there are several times as many crash points.
+    s.bound = (*detail::find_mechanism(mechanism))->has_parity ? 128 : 256;
     s.bound /= budget::slowness;
     const auto found = explore_isolated(ordered_plan(mechanism, workload, threads, sync_every), s);
     ASSERT_TRUE(found) << found.error().message;
@@ -62,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(All, Ordered,
                                               std::get<1>(one.param), std::get<2>(one.param));
                          });
 
-// How many operations are acknowledged at each step up, and how many were invoked then.
+// Pairs, one for each increase: operations acknowledged, and operations invoked by then.
 using steps = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 steps acknowledgements(const plan& p, bool after_crash) {
   auto made = subject::make(p);
@@ -124,8 +121,7 @@ TEST(Ordered, sees_that_nothing_persists) {
   }
 }
 
-// A commit that returns before its log is durable is in order when it is an ordered one; the sync
-// that follows is then at fault.
+// An ordered commit may return before its log is durable, so here the sync that follows is wrong.
 TEST(Ordered, sees_a_sync_that_does_nothing) {
   plan p = ordered_plan("redo-async", "sps", 1, 10);
   p.mutant = base::mutant::bulk_no_log_fence;
@@ -139,8 +135,8 @@ TEST(Ordered, sees_a_sync_that_does_nothing) {
     EXPECT_FALSE(says(*found, never));
 }
 
-// With nothing settled yet, the pool as it was at the start is a prefix: the same crash is a
-// violation or not by the sync alone.
+// Nothing is durable yet, so the initial pool is a prefix: only the sync decides whether the same
+// crash is a violation.
 TEST(Ordered, what_no_sync_has_covered_may_be_lost) {
   for (const std::uint64_t sync_every : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000}}) {
     plan p = ordered_plan("redo-async", "sps", 1, sync_every);

@@ -1,4 +1,4 @@
-// A violation's line says everything: parsed, it is the same line, and replayed, the same
+// A violation's line is complete: parsing it gives the same line, and replaying it the same
 // violation.
 #include <explore/replay.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(Replay, refuses_a_choice_that_the_tape_does_not_have) {
   EXPECT_FALSE(replay(l));
 }
 
-// In the run, in recovery, and in what follows a recovery.
+// Violations in the run, in recovery, and in the operations after a recovery.
 TEST(Replay, shows_the_violation_that_was_found) {
   for (const auto mutant : {base::mutant::redo_no_data_fence, base::mutant::recover_no_mark_fence,
                             base::mutant::recover_no_scrub}) {

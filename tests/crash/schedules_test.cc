@@ -1,5 +1,5 @@
-// Schedules as a user runs them: a planted bug is found, its line repeats it, and a run is the same
-// every time. The sweeps themselves are tests of their own (tests/CMakeLists.txt).
+// Schedules as a user runs them: a planted bug is found, its line replays it, and a run is the same
+// every time. The sweeps are tests of their own (tests/CMakeLists.txt).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tests/conformance/command.h>

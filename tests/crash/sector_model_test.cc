@@ -1,4 +1,4 @@
-// The model of a file on hand-made events whose states can be counted on paper.
+// The model of a file on hand-made events with few enough states to count on paper.
 #include <explore/sector_model.h>
 #include <explore/state_sampler.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class SectorModel : public testing::Test {
     model.fence(thread);
   }
 
-  // All different files that a power failure may leave now.
+  // All distinct files that a power failure may leave now.
   std::set<std::vector<std::uint64_t>> states() {
     const auto sectors = model.pending();
     std::vector<std::uint64_t> options, chosen(sectors.size());
@@ -132,8 +132,8 @@ TEST_F(SectorModel, storing_what_is_there_changes_nothing) {
   EXPECT_TRUE(model.pending().empty());
 }
 
-// The kernel copies a page while it changes: the second line's store is there, the first line's is
-// not.
+// The kernel copies a page while it changes: the copy has the second line's store, but not the
+// first line's.
 TEST_F(SectorModel, a_page_may_be_written_while_it_changes) {
   store(0, 1);
   store(64, 2);

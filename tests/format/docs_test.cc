@@ -1,5 +1,5 @@
-// docs/format/pool.md says what the program writes: its table of the header is the struct, its
-// example the bytes of a pool that the command makes.
+// docs/format/pool.md describes what the program writes: its table of the header matches the
+// struct, and its example has the bytes of a pool that the command makes.
 #include <format/pool_layout.h>
 #include <gtest/gtest.h>
 #include <tests/conformance/command.h>
@@ -26,7 +26,7 @@ struct place {
   bool operator==(const place&) const = default;
 };
 
-// The rows "| offset | size | field | ..." under a heading; those without a name are not in it.
+// The rows "| offset | size | field | ..." under a heading, except those without a name.
 std::map<std::string, place> table_under(const std::string& text, const std::string& heading) {
   std::map<std::string, place> rows;
   std::istringstream lines(text.substr(text.find(heading)));

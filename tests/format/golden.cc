@@ -1,4 +1,4 @@
-// Reading and writing tests/format/golden.
+// Reads and writes tests/format/golden.
 #include <base/checksum.h>
 #include <fmt/format.h>
 #include <format/pool_layout.h>

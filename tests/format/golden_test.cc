@@ -1,10 +1,10 @@
-// Golden pools: what each released format version looks like, kept in tests/format/golden, opens
-// and holds what it held; and what the library makes today is byte for byte what it made when the
-// golden pool of its version was written.
+// Golden pools: pools of each released format version, kept in tests/format/golden. They must open
+// with their original content. What the library makes today must be byte for byte what it made when
+// the golden pool of its version was written.
 //
-// A word that differs between pools which are made anew one after the other (names of lists and
-// dicts, and whatever sums them up) is not looked at. A change that fails here is a change of the
-// format: docs/format/README.md says what to do then.
+// Words that differ between pools made one after the other today are ignored: names of lists and
+// dicts, and checksums over them. A change that fails here is a change of the format;
+// docs/format/README.md says what to do then.
 #include <format/pool_layout.h>
 #include <gtest/gtest.h>
 #include <stele/kv.h>
@@ -62,7 +62,7 @@ TEST_P(golden, is_refused_by_name_when_it_is_newer) {
 INSTANTIATE_TEST_SUITE_P(every, golden, ::testing::ValuesIn(golden_pools(folder)),
                          [](const auto& of) { return plain(of.param.file); });
 
-// Of this version too, from before homes were marked and records said what words weighed.
+// Pools of this version from before homes were marked and records had checksum deltas.
 std::vector<golden_pool> earlier_pools() {
   std::vector<golden_pool> all = golden_pools(folder + "/../earlier");
   for (golden_pool& g : all) g.file = "../earlier/" + g.file;
@@ -77,8 +77,8 @@ std::vector<std::uint64_t> words_of(const std::vector<std::byte>& bytes) {
   return words;
 }
 
-// The first of these words that is not the golden pool's, and that all makes of today agree on; the
-// number of words: none.
+// The first word that differs from the golden pool's and that all pools made today agree on; the
+// number of words if there is none.
 std::size_t first_change(const std::vector<std::uint64_t>& then,
                          const std::vector<std::uint64_t>& now, const std::vector<bool>& drawn) {
   std::size_t i = 0;
@@ -86,9 +86,9 @@ std::size_t first_change(const std::vector<std::uint64_t>& then,
   return i;
 }
 
-// Words that makes of today do not agree on are drawn, or sum up what is. A sum may have a bit or
-// two, so there are as many makes as it takes to explain every difference; a change of the format
-// is explained by none.
+// Words in which today's pools differ are random, or checksums over random words. A checksum may
+// differ in a bit or two only, so pools are made until every difference is explained. A change of
+// the format is never explained.
 void expect_as_made_today(const golden_pool& g, const specimen& s,
                           const std::vector<std::uint64_t>& then) {
   constexpr unsigned most_makes = 64;
@@ -141,8 +141,8 @@ TEST(golden_tape, reads_as_it_was_written) {
       << refused.error().message;
 }
 
-// Not a test: writes what is made today, with STELE_GOLDEN naming the folder. Pools of earlier
-// versions stay.
+// Not a test: writes today's pools to the folder that STELE_GOLDEN names. Pools of earlier versions
+// stay.
 TEST(golden_pools, DISABLED_write) {
   const char* const to = ::getenv("STELE_GOLDEN");
   ASSERT_NE(to, nullptr) << "STELE_GOLDEN=FOLDER says where they go";

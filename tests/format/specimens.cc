@@ -1,4 +1,4 @@
-// Making specimens: an empty pool gets its fixed id, then the public API does the rest.
+// Makes specimens: creates an empty pool with the fixed id, then uses the public API.
 #include <cli/pool_content.h>
 #include <fmt/format.h>
 #include <stele/document.h>
@@ -48,7 +48,8 @@ std::vector<std::byte> bytes_of(const std::string& path) {
   return {first, first + text.size()};
 }
 
-// An empty pool with the fixed id. Archapt's has room for checksums, and for a copy.
+// An empty pool with the fixed id. Pools for archapt have room for checksums, and for a checkpoint
+// copy.
 void create(const specimen& s, const std::string& path) {
   storage::pool_geometry shape{
       .size = pool_size, .log_size = 4096, .log_count = 2, .layout = layout_of(s), .sums = s.sums};
@@ -75,8 +76,8 @@ pool_options options_of(const specimen& s) {
   return o;
 }
 
-// Changes a pool in some transactions, reads the file as it is then if that is wanted, and closes
-// it.
+// Changes a pool in some transactions, reads the file before the close if it is to be left open,
+// and closes the pool.
 template <class Pool, class Change>
 std::vector<std::byte> run(const specimen& s, Pool p, const std::string& path, Change&& change) {
   change(p);

@@ -1,10 +1,10 @@
-// A fixed number of mutated inputs for each target, the same ones each time: what continuous
-// integration runs of tests/fuzz.
+// A fixed number of mutated inputs for each target, always the same ones: the part of tests/fuzz
+// that continuous integration runs.
 //
-// STELE_FUZZ_SEED, STELE_FUZZ_FIRST and STELE_FUZZ_INPUTS choose others, STELE_FUZZ_KEEP=FILE
-// writes them to a file; a failure names the one input that it takes. Input N is seed N % seeds,
-// mutated by random numbers of STELE_FUZZ_SEED and N alone. An input that takes ten seconds of a
-// processor is a hang.
+// STELE_FUZZ_SEED, STELE_FUZZ_FIRST and STELE_FUZZ_INPUTS choose other inputs, STELE_FUZZ_KEEP=FILE
+// writes them to a file. A failure names its input. Input N is seed N % seeds, mutated with random
+// numbers that depend on STELE_FUZZ_SEED and N alone. An input that takes ten seconds of processor
+// time is a hang.
 #include <explore/replay.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ namespace {
 
 using budget::count_from;
 
-char current_input[128];  // for the signal's sentence
+char current_input[128];  // for the message on a signal
 
 void tell_signal(int number) {
   (void)!::write(STDERR_FILENO, current_input, std::strlen(current_input));
@@ -31,7 +31,7 @@ void tell_signal(int number) {
   ::raise(number);
 }
 
-// Ten seconds of a processor for what follows, no more.
+// Restarts the limit: ten seconds of processor time from now.
 void wind_up() {
   const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = 10, .tv_usec = 0}};
   ::setitimer(ITIMER_PROF, &limit, nullptr);
@@ -86,21 +86,21 @@ TEST_P(fuzz, mutated_inputs) {
 INSTANTIATE_TEST_SUITE_P(every, fuzz, ::testing::ValuesIn(targets()),
                          [](const auto& of) { return of.param.name; });
 
-// Else the targets would see refusals only.
+// Unsound seeds would show the targets nothing but refusals.
 TEST(fuzz_seeds, are_sound_as_they_are) {
   for (const target& t : targets())
     for (const bytes& seed : t.seeds()) EXPECT_EQ(t.run(seed), "") << t.name;
 }
 
-// The mutator's own idea of every checksum is that of the library: on a whole pool there is nothing
-// to repair.
+// The mutator computes every checksum as the library does: in an undamaged pool there is nothing to
+// repair.
 TEST(fuzz_seeds, repair_changes_nothing_of_a_whole_pool) {
   for (const testing::specimen& s : testing::specimens()) {
     const bytes pool = testing::make(s, scratch());
     bytes repaired = pool;
     repair_pool(image(repaired));
-    for (std::size_t i = 0; i < pool.size() && !(s.left_open && s.sums);
-         i += 8)  // while it is open sums may wait for what records name
+    // While a pool is open, its block checksums may lack what records hold.
+    for (std::size_t i = 0; i < pool.size() && !(s.left_open && s.sums); i += 8)
       ASSERT_EQ(image(repaired).word(i), image(const_cast<bytes&>(pool)).word(i))
           << s.name << ", offset " << i;
     const std::string path = scratch() + "/whole";

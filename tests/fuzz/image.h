@@ -1,6 +1,5 @@
-// An input that is mutated: bytes that may or may not be a pool. Words are read and written within
-// them only, whatever offset is asked for, so that code which follows the pool's own offsets needs
-// no checks of its own.
+// A mutated input: bytes that may or may not be a pool. Words are read and written only inside
+// them, at any requested offset, so code that follows the pool's own offsets needs no checks.
 #pragma once
 
 #include <format/pool_layout.h>
@@ -24,7 +23,7 @@ class image {
     return offset <= size() && count <= size() - offset;
   }
 
-  // Beyond the end: 0, and nothing.
+  // Beyond the end word() returns 0 and put() does nothing.
   std::uint64_t word(std::uint64_t offset) const noexcept {
     std::uint64_t w = 0;
     if (has(offset, sizeof w)) std::memcpy(&w, bytes_.data() + offset, sizeof w);
@@ -34,7 +33,7 @@ class image {
     if (has(offset, sizeof w)) std::memcpy(bytes_.data() + offset, &w, sizeof w);
   }
 
-  // As the bytes have it: nothing in it is checked.
+  // The header as the bytes have it, unchecked.
   format::pool_header header() const noexcept {
     format::pool_header h{};
     std::memcpy(&h, bytes_.data(), std::min<std::uint64_t>(size(), sizeof h));

@@ -1,5 +1,5 @@
-// A key-value store whose content contradicts itself, under sums that were made to fit: reads and
-// writes end in errors or in answers, not in signals, endless walks or stores outside the heap.
+// A key-value store with contradictory content and repaired checksums. Reads and writes must return
+// errors or answers; no signals, endless walks or stores outside the heap.
 #include <fmt/format.h>
 #include <format/kv_layout.h>
 #include <stele/kv.h>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr unsigned keys = 260;
 
-// Keys of 8 bytes, of which many nodes of the ordered index fork; long ones with common beginnings,
-// one that others go on behind.
+// Keys of 8 bytes, where many nodes of the ordered index fork, and long keys with common prefixes,
+// one of which other keys extend.
 std::string key_of(unsigned i) {
   if (i % 3 == 0) return fmt::format("{:08}", i * 7);
   if (i % 3 == 1) return std::string(i % 40 + 1, 'p') + static_cast<char>(i % 256);
@@ -39,7 +39,7 @@ bytes make_store(const std::string& mechanism, std::size_t size) {
   return all;
 }
 
-// What may be said of damaged content: an error that is one of these. Nothing else may come of it.
+// The only allowed outcome for damaged content is an error with a sentence.
 std::string judged(const char* what, const error& e) {
   if (e.message.size() < 12)
     return fmt::format("{} says '{}', which is no sentence", what, e.message);

@@ -1,5 +1,5 @@
-// The same targets under libFuzzer, which keeps what reaches new code: one program a target,
-// STELE_FUZZ_TARGET. How to run it for long is in docs/CONTRIBUTING.md.
+// The same targets under libFuzzer, which keeps inputs that reach new code. One program for each
+// target, STELE_FUZZ_TARGET. docs/CONTRIBUTING.md says how to run it for long.
 //
 //   stele_fuzz_pool --seeds=DIRECTORY   writes the seeds there and ends
 #include <tests/fuzz/target.h>

@@ -1,4 +1,4 @@
-// Where a pool is mutated, and to what.
+// Chooses the places of a pool to mutate, and the new values.
 #include <format/heap_layout.h>
 #include <format/log_chunk.h>
 #include <format/log_line.h>
@@ -17,7 +17,7 @@ using base::rng;
 struct field_at {
   std::uint16_t offset, size;
 };
-// Of the header: all but magic and checksum.
+// The header's fields, except magic and checksum.
 constexpr field_at header_fields[] = {{8, 4},   {12, 4},  {16, 8},  {24, 8},  {32, 8},
                                       {40, 8},  {48, 4},  {52, 4},  {56, 8},  {64, 8},
                                       {72, 8},  {80, 8},  {152, 4}, {156, 4}, {160, 8},
@@ -25,7 +25,7 @@ constexpr field_at header_fields[] = {{8, 4},   {12, 4},  {16, 8},  {24, 8},  {3
 constexpr std::uint16_t control_words[] = {512, 576,  704,  768,  832,  896,  904, 912,
                                            960, 1024, 1032, 1088, 1096, 1152, 1216};
 
-// A value that stands for `old`.
+// A value to put in place of `old`.
 std::uint64_t value_for(std::uint64_t old, image pool, rng& random) {
   const std::uint64_t bit = std::uint64_t{1} << random.below(64);
   const field_at other = header_fields[random.below(std::size(header_fields))];
@@ -68,13 +68,13 @@ void mutate_control(image pool, rng& random) {
   const std::uint64_t offset = control_words[random.below(std::size(control_words))];
   pool.put(offset, value_for(pool.word(offset) & (format::guarded_limit - 1), pool, random) &
                        (format::guarded_limit - 1));
-  if (random.below(4) == 0) {  // which logs it has, and whether it is open
+  if (random.below(4) == 0) {  // the kind of logs, and whether the pool is open
     const format::session s{random.below(4) != 0, static_cast<std::uint8_t>(random.below(9))};
     pool.put(format::session_offset, s.pack());
   }
 }
 
-// A field of the word: some bits of it.
+// Changes a field of the word: 8 to 64 of its bits.
 std::uint64_t part_changed(std::uint64_t old, image pool, rng& random) {
   const unsigned shift = static_cast<unsigned>(random.below(8) * 8),
                  bits = static_cast<unsigned>(8 << random.below(4));
@@ -83,7 +83,7 @@ std::uint64_t part_changed(std::uint64_t old, image pool, rng& random) {
   return (old & ~mask) | (value_for((old & mask) >> shift, pool, random) << shift & mask);
 }
 
-// Of a word that is not 0 if one is near, as most are.
+// The offset of a random word, not 0 if such a word is near, because most words are 0.
 std::uint64_t used_word(image pool, std::uint64_t from, std::uint64_t bytes, rng& random) {
   const std::uint64_t words = std::max<std::uint64_t>(bytes / 8, 1);
   std::uint64_t at = random.below(words);
@@ -92,7 +92,7 @@ std::uint64_t used_word(image pool, std::uint64_t from, std::uint64_t bytes, rng
   return from + 8 * at;
 }
 
-// Torn bits stay mostly: where they change, the log ends.
+// Torn bits mostly stay: the log ends where they change.
 void mutate_log(image pool, rng& random) {
   const auto h = pool.header();
   if (h.log_size < 64 || h.log_size > pool.size() || h.log_count == 0) return;
@@ -183,7 +183,7 @@ void mutate_once(image pool, rng& random) {
   }
 }
 
-// Links mostly lead to what another link leads to, or near where they led.
+// A changed link mostly leads to the target of another link, or near its own old target.
 void mutate_link(image pool, rng& random, std::uint64_t from, std::uint64_t bytes) {
   const std::uint64_t at = used_word(pool, from, bytes, random),
                       other = used_word(pool, from, bytes, random);
@@ -191,7 +191,7 @@ void mutate_link(image pool, rng& random, std::uint64_t from, std::uint64_t byte
   switch (random.below(6)) {
     case 0:
       return pool.put(at, pool.word(other));
-    case 1:  // to the same place, which counts from where a reference of the same index counts
+    case 1:  // the same target, if the other reference counts from the same base
       return pool.put(at, (old & ~link) | (pool.word(other) & link));
     case 2:
       return pool.put(at, (old & ~link) | ((old + random.below(64) - 32) & link));

@@ -1,9 +1,9 @@
-// Mutations that know what a pool is made of: header fields, control words, log lines, blocks,
-// chunks, descriptors, home; and, for texts and tapes, plain ones. Values are those at which checks
-// go wrong: bounds and their neighbours, other fields, powers of two.
+// Mutations that know the parts of a pool: header fields, control words, log lines, blocks, chunks,
+// descriptors, home. For texts and tapes there are plain mutations. The values are those at which
+// checks fail: bounds and their neighbours, other fields, powers of two.
 //
-// The same random numbers give the same mutation. Checksums are made right afterwards, but for one
-// input in eight.
+// The same random numbers give the same mutation. Checksums are repaired afterwards, except in one
+// input of eight.
 #pragma once
 
 #include <base/rng.h>
@@ -13,11 +13,11 @@
 
 namespace stele::fuzz {
 
-// One to six mutations, repaired. The size may change, up to `most` bytes.
+// Makes one to six mutations and repairs checksums. The size may change, up to `most` bytes.
 void mutate_pool(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
-// One to four words of the content of a store: links, lengths, counts. Always repaired.
+// Changes one to four words of a store's content: links, lengths, counts. Always repairs checksums.
 void mutate_kv(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
-// Bytes, words and pieces; of texts also words of `dictionary`.
+// Changes bytes, words and ranges; in texts also inserts words of `dictionary`.
 void mutate_bytes(std::vector<std::byte>& bytes, base::rng& random, std::size_t most,
                   std::span<const std::string_view> dictionary = {});
 

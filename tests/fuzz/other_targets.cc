@@ -1,4 +1,4 @@
-// Tapes, traces, machine files, lines, and the words that name media.
+// The targets for tapes, traces, machine files, lines, and names of media.
 #include <fmt/format.h>
 #include <media/dirtiness.h>
 #include <sim/config_file.h>
@@ -48,8 +48,7 @@ void read_by_thread(std::span<const std::byte> tape) {
     }
 }
 
-// A run is stopped after some looks at whether it should go on: idle cycles of a hostile tape may
-// be many.
+// Stops the run after some checks of its stop condition: a hostile tape may have many idle cycles.
 void simulate(const std::string& path) {
   static const auto machine =
       sim::load_machine(std::string(STELE_SOURCE_DIR) + "/lab/configs/ddr4-2400.toml");
@@ -61,7 +60,7 @@ void simulate(const std::string& path) {
 
 }  // namespace
 
-// Work goes with the bytes that its events claim.
+// The work grows with the bytes that the events claim.
 std::string run_tape(std::span<const std::byte> input) {
   constexpr std::uint64_t little = 16 << 20;
   std::uint64_t events = 0, claimed = 0;

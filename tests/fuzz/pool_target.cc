@@ -1,8 +1,8 @@
-// A hostile pool file, in everything that a program or the command does with one.
+// A hostile pool file, in every use that a program or the command makes of it.
 //
-// Promises: whatever is said of it is said in a sentence. What check() calls sound and opens is
-// changed, closed and opened again, and is sound then; a store or document whose own check holds
-// answers what was walked in it.
+// Promises: every error has a sentence. A pool that check() calls sound and that opens can be
+// changed, closed and opened again, and is sound then. A store or document that passes its own
+// check returns the content that was walked in it.
 #include <base/checksum.h>
 #include <cli/pool_content.h>
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace stele::fuzz {
 namespace {
 
 struct judged {
-  std::string broken;  // a promise; empty: none
+  std::string broken;  // a broken promise; empty: none
   bool sound = false;
   std::string layout, content, why;
 };
@@ -41,7 +41,7 @@ judged refused(const char* where, const error& e) {
   return j;
 }
 
-// As `stele pool check` and `stele pool dump`.
+// Does what `stele pool check` and `stele pool dump` do.
 judged judge(const std::string& path) {
   judged j;
   const auto report = detail::check_pool(path);
@@ -60,7 +60,7 @@ judged judge(const std::string& path) {
   return j;
 }
 
-// Takes and frees memory, small and large; what is left is the library's own.
+// Allocates and frees small and large blocks; afterwards only the library's own blocks are left.
 result<> churn(detail::runtime& r) {
   void* kept = nullptr;
   auto step = [&](auto&& body) {
@@ -117,7 +117,7 @@ std::string use_any(std::unique_ptr<detail::runtime> r) {
   return closed ? "" : "a pool does not close: " + closed.error().message;
 }
 
-// The pool's own mechanism mostly, any other of its kind now and then, by what the bytes are.
+// Mostly the pool's own mechanism, sometimes another one of its kind; the bytes decide.
 std::string mechanism_for(std::span<const std::byte> input) {
   base::checksum sum(input.size());
   sum.add(input.data(), std::min<std::size_t>(input.size() / 8 * 8, 8192));
@@ -130,14 +130,14 @@ std::string mechanism_for(std::span<const std::byte> input) {
   return m.home != h.home || m.name == "none" ? "" : m.name;
 }
 
-// A block of a free chunk is judged when the chunk is in use again: what was done to it is found
-// then.
+// Whether a free chunk has damage. The block checksums of a free chunk are checked only when the
+// chunk is in use again, so damage there is found late.
 bool is_damaged_where_free(bytes input) {
   const image pool(input);
   const auto h = pool.header();
   if (h.home == format::home_kind::log)
-    return true;  // blocks that no commit writes may cease to count when their log goes on:
-                  // verify_log's to say
+    // Uncommitted blocks may stop counting when their log goes on; verify_log reports them.
+    return true;
   const auto state = pool.word(format::block_checksum_state_offset) & (format::guarded_limit - 1);
   if (h.block_checksums_offset == 0 ||
       state != static_cast<std::uint64_t>(format::block_checksum_state::valid))
@@ -160,7 +160,7 @@ std::string use(const std::string& path, const judged& before, const std::string
   auto opened =
       detail::open_path(path, {.mechanism = mechanism, .media = "process", .background = false});
   if (!opened) return no_sentence("opening", opened.error());
-  if (!before.sound) {  // nothing is promised of what it holds
+  if (!before.sound) {  // its content is not promised
     const auto closed = (*opened)->close();
     return closed ? "" : no_sentence("closing", closed.error());
   }

@@ -1,4 +1,4 @@
-// Header, guarded words, chunk table, checksums over home and sums of blocks.
+// Repairs header, guarded words, chunk table, parity blocks and block checksums.
 #include <format/block_checksums.h>
 #include <format/heap_layout.h>
 #include <format/parity_block.h>
@@ -28,7 +28,7 @@ constexpr std::uint64_t words[] = {format::session_offset,
                                    format::block_checksum_state_offset,
                                    format::magic_state_offset};
 
-// Where the chunk table lies now, and how many chunks it has.
+// The offset of the chunk table, and its number of chunks.
 struct table {
   std::uint64_t offset, count;
 };
@@ -39,7 +39,8 @@ table table_of(image pool) {
   return {h.chunks_offset + (g->table_chunk << h.chunk_shift), g->chunk_count};
 }
 
-// What is said of a block stays: nothing, that it is zero if it is, else what it is.
+// Keeps the kind of an entry: unknown, never written (for a zero block), or else the block's
+// checksum.
 std::uint64_t sum_again(image pool, std::uint64_t block, std::uint64_t said, bool earlier) {
   const std::uint64_t id = pool.header().id;
   const std::byte* const bytes = pool.bytes().data() + block;

@@ -1,8 +1,8 @@
-// Records of torn-bit rings, of block rings and of ordered writes; chunks of log-structured pools.
+// Repairs records of torn-bit rings, of block rings and of ordered writes, and chunks of
+// log-structured pools.
 //
-// A ring is read from its head on as recovery reads it, but by this file's own code; what a record
-// says of itself (lengths, flags, where its payload lies) stays, its checksum is made that of what
-// is there.
+// This file reads a ring from its head as recovery does, but with its own code. What a record says
+// of itself (lengths, flags, place of its payload) stays; only its checksum is computed anew.
 #include <base/checksum.h>
 #include <format/log_block.h>
 #include <format/log_chunk.h>
@@ -17,12 +17,13 @@ using format::pool_header;
 namespace {
 
 struct ring {
-  std::uint64_t offset, lines;  // of its first line
+  std::uint64_t offset, lines;  // `offset` is that of its first line
   std::uint64_t at(std::uint64_t position) const { return offset + position % lines * 64; }
   bool sense(std::uint64_t position) const { return (position / lines & 1) == 0; }
 };
 
-// The checksum over `count` words in the pool, with this seed; nothing when they are not there.
+// The checksum over `count` words of the pool, with this seed; none when the words are not in the
+// pool.
 std::optional<std::uint64_t> sum_of(image pool, std::uint64_t offset, std::uint64_t count,
                                     std::uint64_t seed) {
   if (offset > pool.size() || count > (pool.size() - offset) / 8) return std::nullopt;
@@ -37,7 +38,7 @@ format::log_line line_at(image pool, std::uint64_t offset) {
   return line;
 }
 
-// Of a spilled record: the last payload word is the checksum of what lies elsewhere.
+// In a spilled record the last payload word is the checksum of the payload elsewhere.
 void repair_spill(image pool, std::uint64_t line, unsigned words, const std::uint64_t* payload,
                   std::uint64_t id) {
   const auto sum = sum_of(pool, payload[0], payload[1], id ^ payload[0]);
@@ -85,7 +86,7 @@ void repair_blocks(image pool, const ring& r, std::uint64_t head, std::uint64_t 
       continue;
     }
     if (!ends) pool.put(offset + 8, (b.metadata & 0xFFFF) | sum.value() >> 16 << 16);
-    at |= 3;  // the next transaction begins on a line
+    at |= 3;  // the next transaction begins on a new line
     first = at / 4 + 1;
     sum = base::checksum(id ^ first);
   }
@@ -96,7 +97,7 @@ void repair_slots(image pool, std::uint64_t log, std::uint64_t id) {
     const std::uint64_t line = log + format::slot_commit_offset(slot);
     guard_again(pool, line, id);
     const std::uint64_t txid = pool.word(line) & (format::guarded_limit - 1);
-    if (txid == 0) continue;  // what the line held before stays
+    if (txid == 0) continue;  // the line keeps its content
     if (const auto sum = sum_of(pool, pool.word(line + 8), pool.word(line + 16), id ^ txid))
       pool.put(line + 24, *sum);
   }

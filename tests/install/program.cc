@@ -1,4 +1,4 @@
-// A project of somebody else: a pool by C++.
+// A user's project: a pool in C++.
 #include <stele/pool.h>
 
 #include <cstdio>

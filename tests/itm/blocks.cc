@@ -1,4 +1,4 @@
-// The atomic blocks that the tests of libstele_itm run; compiled with -fgnu-tm.
+// The atomic blocks that the tests of libstele_itm run. Compiled with -fgnu-tm.
 #include <tests/itm/blocks.h>
 
 #include <stele/itm.h>
@@ -18,8 +18,8 @@ void _ITM_addUserUndoAction(void (*)(void*), void*) __attribute__((transaction_p
 
 namespace stele::testing::itm {
 
-// Gives the processor away now and then, in the middle of a block: threads meet there on one core
-// as well.
+// Sometimes yields the processor in the middle of a block, so that threads conflict on one core
+// too.
 [[gnu::transaction_pure, gnu::noinline]] static void hesitate() {
   static thread_local unsigned calls = 0;
   if (++calls % 32 == 0) ::sched_yield();
@@ -612,7 +612,7 @@ void add_then_call(std::uint64_t* counter, std::uint64_t by, void (*call)()) {
 int mode_inside(std::uint64_t* counter) {
   int mode;
   __transaction_atomic {
-    *counter += 1;  // an empty block is none
+    *counter += 1;  // an empty block would be no transaction
     mode = _ITM_inTransaction();
   }
   return mode;

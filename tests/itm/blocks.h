@@ -1,5 +1,5 @@
-// Atomic blocks under test: blocks.cc is compiled with -fgnu-tm and uses little of the C++ library,
-// which that option does not always survive; the tests that call this are ordinary files. Each
+// Atomic blocks under test. blocks.cc is compiled with -fgnu-tm and uses little of the C++ library,
+// some of which does not compile with that option; the tests that call it are ordinary files. Each
 // function is one block, or a few; see blocks.cc.
 #pragma once
 
@@ -42,7 +42,7 @@ struct root {
   std::uint64_t slots[64];
 };
 
-// Counters, in the pool and outside.
+// Counters, in the pool and outside it.
 void add(std::uint64_t* counter, std::uint64_t by);
 std::uint64_t get(const std::uint64_t* counter);
 void add_both(std::uint64_t* a, std::uint64_t* b, std::uint64_t by);
@@ -51,8 +51,8 @@ void move_between(std::uint64_t* slots, unsigned from, unsigned to);
 std::uint64_t sum_of(const std::uint64_t* slots, unsigned count);
 
 // Cancelling.
-int add_and_cancel(std::uint64_t* counter,
-                   std::uint64_t by);  // a local counts what ran before: 1 is right
+// Returns a local that counts what ran before: 1 is right
+int add_and_cancel(std::uint64_t* counter, std::uint64_t by);
 void cancel_inner(std::uint64_t* outer, std::uint64_t* inner);
 void cancel_inner_of_three(std::uint64_t* slots);
 void cancel_outer_from_inner(std::uint64_t* outer, std::uint64_t* inner);
@@ -62,7 +62,7 @@ std::uint64_t array_after_cancel(std::uint64_t* touched);
 
 // Exceptions.
 void add_and_throw(std::uint64_t* counter, std::uint64_t by);          // throws int
-int throw_and_catch_inside(std::uint64_t* counter, std::uint64_t by);  // the caught value
+int throw_and_catch_inside(std::uint64_t* counter, std::uint64_t by);  // returns the caught value
 void throw_inside_and_cancel(std::uint64_t* counter);
 void cancel_in_handler(std::uint64_t* counter);
 
@@ -79,8 +79,8 @@ std::uint64_t sum_of_list(const root* r);
 std::uint64_t length_of_list(const root* r);
 bool push_sized(root* r, std::size_t size);  // by stele_itm_malloc; false when it does not fit
 void push_something_large(root* r, std::size_t size);  // throws failure when it does not fit
-bool survives_something_large(root* r,
-                              std::size_t size);  // the failure is caught inside: the block commits
+// The failure is caught inside, so the block commits.
+bool survives_something_large(root* r, std::size_t size);
 
 // Ordinary memory.
 void push_ordinary(node** head, std::uint64_t key);
@@ -90,18 +90,18 @@ void pop_ordinary_and_cancel(node** head);
 void malloc_and_free(std::uint64_t* sum, std::size_t size, bool cancels);
 std::uint64_t sum_of_ordinary(node* const* head);
 
-// Lists that threads share: of `count` nodes with key 1.
+// Lists that threads share; `count` is the number of nodes, all with key 1.
 void push_counted(node** head, std::uint64_t* count);
-bool pop_counted(node** head, std::uint64_t* count);  // deletes
+bool pop_counted(node** head, std::uint64_t* count);  // deletes the node
 bool counts(node* const* head, const std::uint64_t* count);
 node* take(node** head);
 void give(node** head, node* n);
 void add_to_all(node* const* head);
-void raise_if_alone(std::uint64_t* own,
-                    const std::uint64_t* other);  // own becomes 1 unless other is
-bool lower(std::uint64_t* own,
-           const std::uint64_t* other);        // own becomes 0; false when both were 1
-void push_both(root* r, std::uint64_t* pair);  // adds to both words of the pair, and a node
+// *own becomes 1 unless *other is 1.
+void raise_if_alone(std::uint64_t* own, const std::uint64_t* other);
+// *own becomes 0; returns false when both were 1.
+bool lower(std::uint64_t* own, const std::uint64_t* other);
+void push_both(root* r, std::uint64_t* pair);  // adds to both words of the pair, and adds a node
 
 // Runs of bytes, types.
 void copy_bytes(void* to, const void* from, std::size_t size);

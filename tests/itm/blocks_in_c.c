@@ -1,5 +1,5 @@
 // The C side of libstele_itm, compiled with gcc -fgnu-tm: opens a pool, pushes a node, cancels a
-// push, closes. See itm_test.cc.
+// push, closes the pool. See itm_test.cc.
 #include <stdlib.h>
 #include <stele/itm.h>
 
@@ -27,7 +27,7 @@ static int push(struct list* l, unsigned long key, int cancels) {
   return fits;
 }
 
-// The list's length after one more push; 0 when something is wrong.
+// Returns the list's length after one more push; 0 when something is wrong.
 unsigned long push_in_c(const char* path) {
   struct list* l = stele_itm_open(path, 1 << 20, sizeof *l);
   unsigned long length = 0;

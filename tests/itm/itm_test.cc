@@ -1,8 +1,8 @@
-// libstele_itm, seen from a program: blocks of compiled code on a pool, on ordinary memory, on
-// both; one thread.
+// libstele_itm as a program sees it: atomic blocks of compiled code on a pool, on ordinary memory,
+// and on both; one thread.
 //
-// The blocks are in blocks.cc. Every test runs under every mechanism, and on a pool with nothing
-// behind its addresses: there an access that is not the transaction's faults.
+// The blocks are in blocks.cc. Every test runs under every mechanism, and on a pool with no memory
+// behind its addresses, where an access outside the transaction faults.
 #include <adapters/itm/domain.h>
 #include <media/process.h>
 #include <stele/itm.h>
@@ -126,7 +126,7 @@ TEST_P(itm_pool, says_when_it_is_full) {
   root* r = open(1 << 20);
   const std::uint64_t used = used_bytes();
   EXPECT_THROW(push_something_large(r, 16 << 20), failure);
-  add_and_cancel(&r->other, 1);  // the failure is over: nothing cleans it up a second time
+  add_and_cancel(&r->other, 1);  // the failure is over: no second clean-up
   EXPECT_EQ(get(&r->count), 0u) << "the failure left the block, so it was rolled back";
   EXPECT_TRUE(survives_something_large(r, 16 << 20));
   EXPECT_EQ(get(&r->count), 1u);
@@ -150,11 +150,11 @@ void make_room(const error& why) {
   if (++told_full > 3) ::_exit(9);
   while (pop(full)) {
   }
-  EXPECT_TRUE(push_sized(full, 100'000));  // has the pool gather its free blocks
+  EXPECT_TRUE(push_sized(full, 100'000));  // makes the pool gather its free blocks
   pop(full);
 }
 
-// A record that outgrows its log takes chunks of the pool, and there are none.
+// A record longer than its log needs chunks of the pool, and none is free.
 TEST(itm_full_pool, asks_the_handler_and_runs_the_block_again) {
   const scratch_directory dir;
   auto opened = stele::itm::open<root>(
@@ -251,7 +251,7 @@ TEST_P(itm_pool, tells_what_it_cannot_open) {
   EXPECT_TRUE(succeeds(stele::itm::open<root>(dir_.file("pool"), {.mechanism = GetParam()})));
 }
 
-// Nothing is behind the pool's addresses.
+// Makes a pool with no memory behind its addresses.
 std::unique_ptr<detail::engine> make_engine(detail::pool_state& state,
                                             const detail::media_choice&) {
   return std::make_unique<detail::none<media::process>>(state,

@@ -1,5 +1,5 @@
-// libstele_itm without an open pool: ordinary memory in blocks, what cannot be undone, the
-// functions of the ABI.
+// libstele_itm without an open pool: ordinary memory in blocks, irrevocable actions, the functions
+// of the ABI.
 #include <stele/itm.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>

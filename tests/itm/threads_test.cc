@@ -1,5 +1,5 @@
-// libstele_itm under threads: blocks are atomic to each other on the pool, on ordinary memory and
-// across both; memory that a commit makes private is private; what runs alone runs alone.
+// libstele_itm with threads. Blocks are atomic to each other on the pool, on ordinary memory and
+// across both; memory that a commit makes private is private; an irrevocable block runs alone.
 #include <malloc.h>
 #include <stele/itm.h>
 #include <tests/conformance/child.h>
@@ -13,7 +13,7 @@
 namespace stele::testing::itm {
 namespace {
 
-// STELE_ITM_ROUNDS: of each thread.
+// STELE_ITM_ROUNDS sets the rounds of each thread.
 std::uint64_t rounds() {
   return count_from("STELE_ITM_ROUNDS", 20'000);
 }
@@ -27,7 +27,7 @@ void on_threads(unsigned count, Body&& body) {
 class itm_threads : public ::testing::TestWithParam<std::string> {
  protected:
   itm_threads() {
-    ::mallopt(M_PERTURB, 0x5A);  // who reads freed memory finds out
+    ::mallopt(M_PERTURB, 0x5A);  // overwrites freed memory, so that a late read is noticed
     auto opened = stele::itm::open<root>(
         dir_.file("pool"), {.create_size = 4 << 20, .mechanism = GetParam(), .media = "process"});
     EXPECT_TRUE(succeeds(opened));
@@ -201,7 +201,7 @@ TEST_P(itm_threads, own_what_a_commit_took_out) {
         continue;
       }
       node* const mine = take(&head);
-      for (std::uint64_t k = 0; k < 20; ++k) {  // no block: it is nobody else's
+      for (std::uint64_t k = 0; k < 20; ++k) {  // no block: the node is private
         std::atomic_ref(mine->key).store(k, std::memory_order_relaxed);
         for (int spin = 0; spin < 20; ++spin)
           wrong += std::atomic_ref(mine->key).load(std::memory_order_relaxed) != k;
@@ -233,8 +233,8 @@ INSTANTIATE_TEST_SUITE_P(some, itm_threads,
                          ::testing::Values("default", "redo", "blurred", "undo", "none"),
                          plain_name);
 
-// Two threads change a pool until they are killed; what each had acknowledged is there, nothing is
-// there in part.
+// Two threads change a pool until they are killed. Everything acknowledged must be there, and
+// nothing in part.
 void work_until_killed(const std::string& path, const std::string& mechanism,
                        const word_sender& send) {
   auto opened = stele::itm::open<root>(

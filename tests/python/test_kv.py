@@ -98,7 +98,7 @@ class KV(PoolCase):
             for i in range(10_000):
                 kv[str(i)] = b"x" * 1000
         del kv["0"]
-        kv["0"] = b"x" * 1000  # there is room again for one as large
+        kv["0"] = b"x" * 1000  # there is room again for an item of this size
         kv.close()
         self.assertRaises(stele.errors.LayoutError, stele.open, self.path("kv"))
         self.assertRaises(stele.errors.NotFoundError, stele.KV, self.path("missing"))

@@ -74,7 +74,7 @@ class Transactions(PoolCase):
         kept = len(pool.root)
         self.assertGreater(kept, 100)
         pool.check()
-        with self.assertRaises(stele.errors.FullError):  # although the body swallows what it is told
+        with self.assertRaises(stele.errors.FullError):  # although the body swallows the error
             with pool.transaction():
                 pool.root["half"] = 1
                 try:
@@ -212,8 +212,8 @@ class Threads(PoolCase):
 
         def tick():
             entered.wait(30)
-            time.sleep(0.05)  # the writer waits by now
-            self.assertEqual(pool.root["c"], 1)  # not touched by the open transaction, nor by the waiting writer
+            time.sleep(0.05)  # the writer waits now
+            self.assertEqual(pool.root["c"], 1)  # neither the open transaction nor the waiting writer has changed it
             for _ in range(20):
                 ticks.append(len(ticks))
                 time.sleep(0.001)

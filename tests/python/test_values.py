@@ -125,7 +125,7 @@ class Values(PoolCase):
             for use in (lambda: x["y"], lambda: y.append(1), lambda: len(x), lambda: list(y), lambda: x.update(a=1)):
                 with self.assertRaisesRegex(stele.errors.NotFoundError, "not in the pool any more"):
                     use()
-            root["x"] = {"y": [2]}  # very likely where the old ones lay
+            root["x"] = {"y": [2]}  # very likely where the old dicts and lists lay
             self.assertRaises(stele.errors.NotFoundError, lambda: x["y"])
 
     def test_what_a_pool_cannot_hold_is_refused_in_sentences(self):

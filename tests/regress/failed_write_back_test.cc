@@ -1,6 +1,6 @@
-// Write-back of home that fails. Linux tells each descriptor of it once, whichever call asks first,
-// and takes the pages for clean: after a failed sync_file_range the fdatasync of the same
-// descriptor answers 0. The log was cut then, with commits in it that the device did not have.
+// A failed write-back of home. Linux reports it once to each descriptor, by whichever call asks
+// first, and takes the pages for clean: after a failed sync_file_range, fdatasync on the same
+// descriptor returns 0. The log was truncated then, although the device did not have its commits.
 #include <fcntl.h>
 #include <tests/conformance/exercise.h>
 #include <tests/conformance/file_faults.h>
@@ -20,7 +20,7 @@ pool_options on_file(std::size_t size) {
           .background = false};
 }
 
-// Texts until one is refused; how many were acknowledged.
+// Puts texts until one is refused. Returns how many were acknowledged.
 std::uint64_t put_until_refused(pool<texts_root>& p, std::uint64_t from, std::uint64_t most) {
   std::uint64_t n = from;
   while (n < most && p.update([&](texts_root& r) { put_text(r, n); })) ++n;
@@ -46,7 +46,7 @@ TEST(failed_write_back, poisons_the_pool_whichever_call_is_told) {
   EXPECT_GT(call, 8u) << "there are more than that";
 }
 
-// Before anybody opened the pool: whoever opens it is told, once.
+// The write-back failed before the pool was opened: whoever opens it gets the error, once.
 TEST(failed_write_back, of_an_earlier_user_is_an_error_of_the_next_open) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
@@ -65,8 +65,8 @@ bool run(const std::string& command) {
   return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0;
 }
 
-// A real one: ext4 on a loop device whose backing file lies in memory. When that is full, blocks
-// that the backing file has no page for cannot be written.
+// A real failure: ext4 on a loop device with its backing file in memory. When that memory is full,
+// blocks without a page of the backing file cannot be written.
 class thin_disk {
  public:
   explicit thin_disk(const std::string& directory)
@@ -82,12 +82,12 @@ class thin_disk {
 
   bool made() const { return made_; }
   std::string file(const char* name) const { return at_ + "/" + name; }
-  // From here on what is zero in this file cannot be written; its metadata need not change.
+  // From now on the zero parts of this file cannot be written. Its metadata need not change.
   bool wear_out(const std::string& path) const {
     return run("dd if=" + path + " of=" + path + " bs=64k conv=notrunc,fsync") &&
            run("sync -f " + path) && run("fallocate -d " + image()) && fill();
   }
-  // What only the page cache had is gone then.
+  // Loses what only the page cache had.
   bool mount_again() const {
     return run("rm -f " + backing_ + "/junk") && run("umount " + at_) && mount();
   }
@@ -95,8 +95,8 @@ class thin_disk {
  private:
   bool fill() const { return !run("dd if=/dev/zero bs=4k of=" + backing_ + "/junk"); }
   std::string image() const { return backing_ + "/image"; }
-  // In requests of a page: of a longer one that is written in part the loop device says that all of
-  // it is.
+  // Limits requests to a page: when a longer one is written in part, the loop device reports all of
+  // it written.
   bool mount() const {
     return run("mount -o loop " + image() + " " + at_) &&
            run("echo 4 > /sys/block/$(basename $(findmnt -no SOURCE " + at_ +
@@ -117,8 +117,8 @@ TEST(failed_write_back, of_a_real_device_loses_nothing) {
     outcome o;
     {
       auto p = open_pool<texts_root>(path, on_file(2 << 20));
-      ASSERT_EQ(o.acknowledged = put_until_refused(p, 0, 100),
-                100u);  // they have filled the log, which so stays writable
+      // They have filled the log, so that it stays writable.
+      ASSERT_EQ(o.acknowledged = put_until_refused(p, 0, 100), 100u);
       ASSERT_TRUE(succeeds(p.close()));
     }
     if (!disk.wear_out(path)) return send(2);

@@ -1,5 +1,5 @@
-// A pool that is full, or was: freeing always works, what is freed can be taken again, by any size
-// and from any thread.
+// A pool that is full, or was full. Freeing always works, and freed memory can be allocated again,
+// in any size and by any thread.
 #include <tests/conformance/pools.h>
 
 #include <thread>
@@ -22,8 +22,8 @@ struct stack {
 };
 
 pool_options smallest_logs(const setting& s, std::size_t size = 1u << 20) {
-  const bool checksums =
-      (*detail::find_mechanism(s.mechanism))->has_parity;  // over home: they take 0.43 of the rest
+  // Checksums over home take 0.43 of the rest.
+  const bool checksums = (*detail::find_mechanism(s.mechanism))->has_parity;
   auto o = s.options(checksums ? 2 * size : size);
   o.log_size = 4096, o.log_count = 2;
   return o;
@@ -63,8 +63,8 @@ void empty(pool<stack<Item>>& p, int at_once) {
   }
 }
 
-// As many as the first time. What fits a log depends on where in its chunks it lies: within a
-// hundredth there.
+// As many objects must fit as the first time. What fits into a log depends on its place in the
+// chunks, so a log-structured pool may differ by a hundredth.
 void expect_refilled(std::uint64_t again, std::uint64_t first, const std::string& mechanism) {
   EXPECT_NEAR(static_cast<double>(again), static_cast<double>(first),
               mechanism == "log_structured" ? static_cast<double>(first) / 100 : 0.0);
@@ -93,7 +93,7 @@ TEST_P(full_pool, is_emptied_and_filled_again_to_the_same_count) {
   }
 }
 
-// Small logs hold the descriptors of some hundred chunks only, and there is no chunk left for a
+// Small logs hold the descriptors of only some hundred chunks, and there is no free chunk for a
 // longer record.
 TEST_P(full_pool, serves_another_size_when_it_has_been_emptied) {
   scratch_directory dir;
@@ -107,7 +107,7 @@ TEST_P(full_pool, serves_another_size_when_it_has_been_emptied) {
   expect_refilled(fill(p), first, GetParam());
 }
 
-// The free blocks that a thread keeps at hand serve others too.
+// The free blocks in a thread's cache serve other threads too.
 TEST_P(full_pool, serves_a_thread_with_what_another_freed) {
   scratch_directory dir;
   auto p = open_pool<stack<item_of_2000>>(dir.file("pool"), smallest_logs({GetParam(), "process"}));

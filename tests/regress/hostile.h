@@ -1,5 +1,5 @@
-// A pool that no program writes, with every checksum right: one that a program wrote, and some
-// words put in it.
+// A pool with correct checksums that no program writes: a pool that a program wrote, with some
+// words changed.
 #pragma once
 
 #include <cli/pool_content.h>
@@ -25,7 +25,7 @@ class hostile : public ::testing::Test {
     fuzz::repair_pool(image(bytes_));
     fuzz::write_file(path_, bytes_);
   }
-  // By check, by the check of the content, or by opening.
+  // The error of the check, of the content's check, or of opening.
   errc refusal() {
     store();
     if (const auto checked = detail::check_pool(path_); !checked) return checked.error().code;

@@ -1,5 +1,5 @@
-// Logs that no program writes, with every checksum right: recovery refuses what it cannot replay,
-// and says that the pool is damaged.
+// Logs with correct checksums that no program writes. Recovery refuses what it cannot replay, and
+// reports that the pool is damaged.
 #include <format/log_block.h>
 #include <format/log_chunk.h>
 #include <format/log_line.h>
@@ -16,9 +16,9 @@ using format::run_header;
 
 class hostile_logs : public hostile {
  protected:
-  static constexpr std::uint64_t txid = 1 << 20;  // behind every watermark
+  static constexpr std::uint64_t txid = 1 << 20;  // above every watermark
 
-  // The first log, with nothing in it.
+  // Returns the first log, emptied.
   std::uint64_t empty_log(const std::string& name, std::uint64_t flags = 0) {
     const image pool = start_with(name);
     const auto h = pool.header();
@@ -26,8 +26,8 @@ class hostile_logs : public hostile {
     pool.put(h.log_offset, flags);
     return h.log_offset;
   }
-  // A record of so many words in lines; the last of them is not said to be one, unless it is
-  // finished.
+  // Puts a record of these words, in lines. Unless `finished`, its last line is not marked as the
+  // last.
   void put_record(std::uint64_t log, record_kind kind, const std::vector<std::uint64_t>& words,
                   bool finished = true) {
     for (std::size_t at = 0; at < words.size(); at += format::payload_words) {
@@ -83,16 +83,16 @@ TEST_F(hostile_logs, a_record_that_is_as_it_should_be_is_replayed) {
 TEST_F(hostile_logs, runs_that_are_not_in_home) {
   const auto h = start_with("redo-open").header();
   const std::vector<std::vector<std::uint64_t>> all = {
-      {run_header{h.size - 8, 0xFF, 2}.pack(), 1, 2},       // over its end
-      {run_header{h.size, 0xFF, 1}.pack(), 1},              // behind it
-      {run_header{h.home_offset - 8, 0xFF, 1}.pack(), 1},   // before it
+      {run_header{h.size - 8, 0xFF, 2}.pack(), 1, 2},       // over the pool's end
+      {run_header{h.size, 0xFF, 1}.pack(), 1},              // behind the pool's end
+      {run_header{h.home_offset - 8, 0xFF, 1}.pack(), 1},   // before home
       {run_header{h.chunks_offset, 0xFF, 0}.pack(), 1},     // of no word
-      {run_header{h.chunks_offset, 0xFF, 3}.pack(), 1, 2},  // of more words than there are
+      {run_header{h.chunks_offset, 0xFF, 3}.pack(), 1, 2},  // of more words than the record has
       {run_header{h.chunks_offset, 0x0F, 2}.pack(), 1, 2},  // parts of two words
       {run_header{h.chunks_offset, 0, 2}.pack(), 1, 2},     // of no byte
-      {run_header{h.chunks_offset, 0, 1}.pack()},           // a weight that is not there
-      {run_header{0, 0, 2}.pack(), 1},                      // weights that are not there
-      {run_header{0, 0xFF, 1}.pack(), 1},                   // the pool's header
+      {run_header{h.chunks_offset, 0, 1}.pack()},           // a checksum delta that is missing
+      {run_header{0, 0, 2}.pack(), 1},                      // checksum deltas that are missing
+      {run_header{0, 0xFF, 1}.pack(), 1},                   // over the pool's header
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::vector<std::uint64_t> words = {txid};
@@ -167,7 +167,7 @@ TEST_F(hostile_logs, entries_that_are_not_in_home) {
   EXPECT_EQ(refusal(), errc::corrupt) << "a TxID that no program draws";
 }
 
-// The mapping is given up, and the log read.
+// Opening ignores the saved map and reads the log.
 TEST_F(hostile_logs, a_mapping_that_crosses_regions) {
   const image pool = start_with("log_structured-closed");
   fuzz::write_file(path_, bytes_);
@@ -184,7 +184,8 @@ TEST_F(hostile_logs, a_mapping_that_crosses_regions) {
   EXPECT_EQ(content_text(path_).value_or("refused"), *content);
 }
 
-// A header that says more than its chunk has, in a version that no program draws: nothing was lost.
+// A chunk header that promises more than the chunk has, with a version that no program writes:
+// nothing was lost, so the pool opens.
 TEST_F(hostile_logs, a_chunk_without_blocks_that_begins_with_an_impossible_version) {
   for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{format::txid_limit}}) {
     const std::uint64_t block = first_block(log_type::update);

@@ -1,6 +1,6 @@
-// Pool files that no program writes, with every checksum right: each was once a signal, an abort, a
-// hang or a pool that its next user lost. Found by tests/fuzz; each test is named after what it
-// provokes.
+// Pool files with correct checksums that no program writes. Each once caused a signal, an abort, a
+// hang or a pool that its next user lost. tests/fuzz found them; each test is named after its
+// cause.
 #include <format/heap_layout.h>
 #include <format/log_block.h>
 #include <media/tape.h>
@@ -16,8 +16,7 @@ namespace {
 
 class hostile_pool : public hostile {
  protected:
-  // Where the word lies that a word of the root leads to, in units of 8 bytes from `base`: a
-  // store's references.
+  // The target of a store's reference: the word at `at` counts in units of 8 bytes from `base`.
   static std::uint64_t referred(image pool, std::uint64_t base, std::uint64_t at) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(base) +
                                       (static_cast<std::int64_t>(pool.word(at) << 20) >> 20) * 8);
@@ -35,9 +34,9 @@ TEST_F(hostile_pool, a_hash_bucket_that_is_its_own_successor) {
 TEST_F(hostile_pool, an_ordered_index_in_a_circle) {
   const image pool = start_with("default-closed");
   const std::uint64_t tree = root_of(pool) + 336, node = referred(pool, tree, tree);
-  const unsigned byte_words[] = {1, 3, 6, 0};  // of its kind
-  pool.put(node + 24 + 8 * byte_words[pool.word(node) & 3],
-           pool.word(tree));  // its first child is itself
+  const unsigned byte_words[] = {1, 3, 6, 0};  // for each kind of node
+  // Its first child is the node itself.
+  pool.put(node + 24 + 8 * byte_words[pool.word(node) & 3], pool.word(tree));
   EXPECT_EQ(refusal(), errc::corrupt);
 }
 
@@ -51,7 +50,7 @@ TEST_F(hostile_pool, a_record_longer_than_the_pool) {
     if (pool.word(bucket + 8 * slot) != 0) record = referred(pool, index, bucket + 8 * slot);
   pool.put(record, 0x3FFF'FFFF'0000'0005);
   EXPECT_EQ(refusal(), errc::corrupt);
-  store();  // and who asks for it all the same is told, not ended
+  store();  // a caller that asks for it anyway gets an error
   auto opened = kv::open(path_, {.media = "process", .verify = verification::never});
   ASSERT_TRUE(opened) << opened.error().message;
   unsigned told = 0;
@@ -59,8 +58,8 @@ TEST_F(hostile_pool, a_record_longer_than_the_pool) {
   EXPECT_GE(told, 1u);
 }
 
-// Whoever reads or changes a store whose content contradicts itself is told: these were signals,
-// endless walks or stores to anywhere.
+// Reads and changes of a store with contradictory content return errors. They were signals, endless
+// walks or stores to any address.
 class hostile_store : public hostile_pool {
  protected:
   static constexpr std::uint64_t link = (std::uint64_t{1} << 44) - 1;
@@ -141,7 +140,7 @@ TEST_F(hostile_store, an_ordered_index_that_is_walked_on_and_on) {
 TEST_F(hostile_store, an_ordered_index_that_leads_to_another_record) {
   const image pool = start();
   const std::uint64_t node = referred(pool, tree_, tree_);
-  pool.put(tree_, pool.word(node + 32));  // the first child in place of them all
+  pool.put(tree_, pool.word(node + 32));  // the first child replaces all children
   kv s = open();
   unsigned told = 0;
   for (int i = 0; i < 5; ++i)
@@ -191,11 +190,11 @@ TEST_F(hostile_pool, a_session_of_logs_that_such_a_pool_cannot_have) {
   EXPECT_EQ(refusal(), errc::corrupt);
   for (const std::uint8_t kind :
        {std::uint8_t{6},
-        std::uint8_t{7}}) {  // archapt may have been at work in a pool without checksums over home
+        std::uint8_t{7}}) {  // archapt may have been used in a pool without checksums over home
     start_with("default-open").put(format::session_offset, format::session{true, kind}.pack());
     EXPECT_EQ(refusal(), errc{}) << unsigned{kind};
   }
-  start_with("log_structured-open").put(160, std::uint64_t{1} << 48);  // home of 256 TiB
+  start_with("log_structured-open").put(160, std::uint64_t{1} << 48);  // a home of 256 TiB
   EXPECT_EQ(refusal(), errc::corrupt);
 }
 
@@ -210,7 +209,7 @@ TEST_F(hostile_pool, transaction_numbers_at_the_end_of_their_word) {
   EXPECT_EQ(refusal(), errc::corrupt);
 }
 
-// The first open made a root under it, the second refused the pool.
+// The first open made a root with that version, and the second refused the pool.
 TEST_F(hostile_pool, a_layout_version_without_a_root) {
   const image pool = start_with("plain");
   const std::uint64_t home = pool.header().home_offset;
@@ -237,12 +236,12 @@ TEST_F(hostile_pool, a_chunk_table_in_chunks_that_are_free) {
 TEST_F(hostile_pool, a_closed_log_with_a_record_still_to_come) {
   const image pool = start_with("default-closed");
   const std::uint64_t log = pool.header().log_offset;
-  pool.put(log, pool.word(log) & ((std::uint64_t{1} << 48) - 1) &
-                    ~std::uint64_t{0x7F});  // a head further back
+  // The head is further back.
+  pool.put(log, pool.word(log) & ((std::uint64_t{1} << 48) - 1) & ~std::uint64_t{0x7F});
   EXPECT_EQ(refusal(), errc::corrupt);
 }
 
-// A mapping that is wrong is no mapping: the log itself says where home is.
+// A wrong saved map is ignored: the log itself says where home is.
 TEST_F(hostile_pool, a_mapping_that_leads_behind_the_last_chunk) {
   const image pool = start_with("log_structured-closed");
   fuzz::write_file(path_, bytes_);
@@ -259,7 +258,8 @@ TEST_F(hostile_pool, a_mapping_that_leads_behind_the_last_chunk) {
   }
 }
 
-// Recovery read on behind each commit record whose checksum failed, by calling itself.
+// Recovery called itself for each commit record whose checksum failed, and so went on through the
+// ring.
 TEST_F(hostile_pool, a_ring_full_of_commit_records_that_fail) {
   constexpr std::size_t size = 64 << 20, log_size = 16 << 20;
   storage::pool_geometry shape{.size = size, .log_size = log_size, .log_count = 1, .layout = ""};

@@ -1,12 +1,12 @@
-// A system that gives no random bytes (a filter of system calls, mostly). Creating a pool said so;
-// a backup tried again for ever, with every transaction waiting.
+// A system that gives no random bytes, mostly because of a filter of system calls. Creating a pool
+// returned an error, but a backup retried for ever while every transaction waited.
 #include <media/os.h>
 #include <tests/conformance/exercise.h>
 
 namespace stele::testing {
 namespace {
 
-// Each draw fails, or the first one is interrupted.
+// Every call fails, or the first call is interrupted.
 class no_random_bytes final : public media::os::syscall_hook {
  public:
   explicit no_random_bytes(int number) : number_(number) { media::os::install_hook(this); }

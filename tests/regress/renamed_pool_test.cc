@@ -1,6 +1,6 @@
-// Another pool that gets a pool's name while it is being opened. The medium file opens its file a
-// second time, and once opened what had the name then: the other pool got this one's header and
-// logs.
+// Another pool gets a pool's name while that pool is being opened. The medium file opens its file a
+// second time. It once opened the file that had the name by then, so the other pool got this one's
+// header and logs.
 #include <media/os.h>
 #include <tests/conformance/exercise.h>
 
@@ -60,7 +60,7 @@ TEST(renamed_pool, gets_nothing_of_the_one_that_had_its_name) {
         EXPECT_TRUE(succeeds(p->close()));
       }
     }
-    if (std::filesystem::exists(other)) continue;  // there are not so many opens
+    if (std::filesystem::exists(other)) continue;  // there are fewer opens than k
     EXPECT_TRUE(bytes_of(path) == before) << "something was written to the other pool";
     EXPECT_EQ(expect_whole(kept, {.media = "file"}, {.acknowledged = 6, .tried = 6}), 6u);
   }

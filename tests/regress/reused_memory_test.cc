@@ -1,6 +1,6 @@
-// Memory that was an object's turns into the library's own - states of a slab, the payload of a
-// long record - while a transaction that began before may still look at the object. It must see the
-// object or start over.
+// An object's memory is reused by the library itself, for states of a slab or the payload of a long
+// record, while an older transaction may still read the object. The transaction must see the object
+// or be retried.
 #include <base/rng.h>
 #include <tests/conformance/pools.h>
 
@@ -38,8 +38,8 @@ pool<root> pool_with_object(const scratch_directory& dir, const char* mechanism)
   return p;
 }
 
-// A read that has the object's address, but none of its words, when `meanwhile` destroys and reuses
-// it in another thread.
+// A read that has the object's address, but none of its words yet, when `meanwhile` destroys and
+// reuses the object in another thread.
 template <class Meanwhile>
 void read_across(pool<root>& p, Meanwhile&& meanwhile) {
   std::once_flag once;
@@ -88,8 +88,8 @@ TEST_P(reused_memory, a_reader_does_not_take_a_log_payload_for_its_object) {
 
 INSTANTIATE_TEST_SUITE_P(all, reused_memory, ::testing::ValuesIn(all_mechanisms()), plain_name);
 
-// Writers into objects, against a thread that replaces them: a late store of a loser of the race
-// must not hit what came after.
+// Threads that write into objects, against a thread that replaces the objects: a late store of a
+// writer that lost the race must not hit the new content.
 TEST(reused_memory, late_stores_do_not_reach_what_came_after) {
   struct slot_root {
     field<large*> slot[4];
@@ -135,7 +135,7 @@ TEST(reused_memory, late_stores_do_not_reach_what_came_after) {
     if (i % 100 == 0) {
       EXPECT_TRUE(
           fails_with(p.update([](slot_root&) { (void)make_array<field<std::uint64_t>>(1u << 20); }),
-                     errc::full));  // reclaims
+                     errc::full));  // reclaims retired memory
     }
   }
   done = true;

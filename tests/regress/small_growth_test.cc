@@ -1,5 +1,5 @@
-// A pool that grows in small steps, many times: each growth puts the chunk table into new chunks
-// and frees those of the last one.
+// A pool grows in small steps, many times. Each growth puts the chunk table into new chunks and
+// frees those of the previous table.
 #include <tests/conformance/exercise.h>
 #include <tx/inspect.h>
 

@@ -1,6 +1,6 @@
-// A log-structured pool whose live data is in pieces of a word or two, each with a head of its own:
-// cleaning takes no more chunks than it has room for with their heads, and the pool is not called
-// full with half of its words stale.
+// A log-structured pool with its live data in entries of a word or two, each with its own header.
+// Cleaning must count those headers when it chooses chunks, and the pool must not report full while
+// half of its words are stale.
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <workloads/workload.h>
@@ -40,8 +40,8 @@ TEST(small_pieces, a_pool_two_fifths_full_takes_updates) {
   update(128, 16384, 3'061'104, 30'000);
 }
 
-// Chunks were ranked without the heads of their entries: the sparsest were in truth full, and
-// cleaning copied them over and over.
+// Chunks were ranked without the headers of their entries: the sparsest were really full, and
+// cleaning copied them again and again.
 TEST(small_pieces, a_pool_four_fifths_full_takes_updates) {
   update(1024, 32768, 22'256'430, 30'000);
 }

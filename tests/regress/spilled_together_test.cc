@@ -1,6 +1,6 @@
-// Transactions that outgrow their logs at the same time, where all threads share one log: each
-// record used the chunks that the owner of the ring had reserved for its own, so two of them could
-// end in one place.
+// Several transactions outgrow their logs at the same time, where all threads share one log. Each
+// record used the chunks that the owner of the ring had reserved for its own record, so two of them
+// could lie in one place.
 #include <media/os.h>
 #include <stele/string.h>
 #include <tests/conformance/pools.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned writers = 4;
 
-// On lines of its own, so that no writer waits for another.
+// Each slot has its own lines, so that no writer waits for another.
 struct alignas(64) slot {
   using pool_resident = void;
   string text;
@@ -37,7 +37,7 @@ void expect_whole(const std::string& path, const pool_options& options) {
   });
 }
 
-// A device that takes its time, so that threads meet between the reservation and the record.
+// A slow device, so that threads meet between the reservation and the record.
 struct slow_device final : media::os::syscall_hook {
   slow_device() { media::os::install_hook(this); }
   ~slow_device() override { media::os::install_hook(nullptr); }

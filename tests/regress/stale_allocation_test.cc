@@ -1,6 +1,6 @@
-// A block that is freed after a transaction's snapshot was given to that transaction, which then
-// zeroed what its body could still reach: a wild pointer, in a body that would have been started
-// over at its commit.
+// A block that was freed after a transaction's snapshot was allocated to that transaction, which
+// zeroed it while its body could still reach it. The body followed a wild pointer, although its
+// commit would have failed and retried it.
 #include <tests/conformance/pools.h>
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace {
 
 struct item {
   field<std::uint64_t> value;
-  field<std::uint64_t> rest[1023];  // chunks of its own: those freed last are the first to be taken
+  field<std::uint64_t> rest[1023];  // chunks of its own: the last freed ones are allocated first
 };
 struct holder {
   field<item*> held;
@@ -38,7 +38,7 @@ TEST(Regress, a_body_is_not_given_what_it_can_still_see) {
   bool torn = false;
   EXPECT_TRUE(pool.update([&](holder& h) {
     item* const seen = h.held;
-    if (seen == nullptr) return;  // started over, after the other
+    if (seen == nullptr) return;  // retried, after the other transaction
     if (step == 0) {
       step = 1;
       step.notify_all();

@@ -1,6 +1,6 @@
-// Creation on a file system without unnamed files (O_TMPFILE), where the new file has another name
-// until it is whole. A file that had that name, left by a crash or put there as a link by somebody
-// else, was emptied or taken over.
+// Creation on a file system without unnamed files (O_TMPFILE), where the new file has a temporary
+// name until it is complete. A file that already had that name, left by a crash or put there as a
+// link by somebody else, was emptied or taken over.
 #include <fcntl.h>
 #include <media/os.h>
 #include <tests/conformance/exercise.h>
@@ -12,7 +12,7 @@
 namespace stele::testing {
 namespace {
 
-// The first open of a creation is of the directory, for a file without a name.
+// The first open of a creation opens the directory, to make an unnamed file.
 class no_unnamed_files final : public media::os::syscall_hook {
  public:
   no_unnamed_files() { media::os::install_hook(this); }

@@ -1,4 +1,4 @@
-// The table of figures of the architecture-aware evaluation, and those that are sweeps of
+// The table of figures of the architecture-aware evaluation, and the figures that are sweeps of
 // throughput or latency.
 #include <bench/figures/archapt.h>
 #include <bench/figures/archapt_dirtiness.h>
@@ -45,10 +45,10 @@ std::string threads_name(unsigned threads) {
   return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
 }
 
-constexpr double least_overhead = 1.05;  // of a time over none's; shares of less are noise
+constexpr double least_overhead = 1.05;  // time over none's time; shares of less are noise
 
-// Where the time beyond none's goes: what is left of it on memory that takes neither flushes nor
-// fences is copying and records.
+// Divides the time beyond that of `none`: the part that remains on memory without flushes and
+// fences is copying and records (logging), the rest is persistence.
 panel shares_of(const panel& rates, const char* mechanism) {
   panel p{mechanism, rates.x, "% of the time beyond none's", rates.xs, {}, true};
   std::vector<std::optional<double>> logging(rates.xs.size()), persistence(rates.xs.size()),

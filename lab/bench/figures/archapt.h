@@ -1,6 +1,6 @@
 // The evaluation of Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for
-// Persistent Memory" (2019), sections II and V, redrawn: figures 2, 3, 6 to 9. What each measures
-// and how it differs: docs/papers/archapt.md.
+// Persistent Memory" (2019), sections II and V, measured again: figures 2, 3, 6 to 10, tables I and
+// IV. docs/papers/archapt.md says what each figure measures and how it differs.
 #pragma once
 
 #include <bench/figures/sweep.h>
@@ -11,11 +11,11 @@
 
 namespace stele::bench {
 
-// "2", "3", "6" to "9".
+// "2", "3", "6" to "10", "I", "IV".
 std::vector<std::string> archapt_figures();
 
-// Errors: invalid_argument (no such figure); cancelled, when nothing was measured; those of what is
-// measured.
+// Errors: invalid_argument (unknown figure); cancelled, when nothing was measured; those of the
+// measurements.
 [[nodiscard]] result<chart> measure_archapt(std::string_view figure, const sweep_options& o);
 
 }  // namespace stele::bench

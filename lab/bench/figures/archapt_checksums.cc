@@ -1,12 +1,12 @@
-// Figure 6 of the architecture-aware evaluation: flushing objects beside creating and updating
-// checksums for them.
+// Figure 6 of the architecture-aware evaluation: the time to flush objects, beside the time to
+// create and to update checksums for them.
 //
-// Objects of one size lie side by side in the home of a pool file, beside which the blocks of its
-// checksums are, and are accessed at random. Flushing is what a commit does, to lines that it has
-// just stored to, with a fence an object. Creating and updating is what the truncation does: 32
-// matrices at a time are read, summed up and their blocks streamed, with a fence for all. Created
-// are blocks of matrices that were not touched lately; updated, one block again for each matrix
-// that an object stored to lies in.
+// Objects of one size are adjacent in the home of a pool file, which also has the checksum blocks,
+// and are accessed at random. Flushing is what a commit does: it flushes lines just stored to, with
+// a fence for each object. Creating and updating is what the truncation does: it reads 32 matrices
+// at a time, computes their checksums and streams their blocks, with one fence for all. Creating
+// uses matrices that were not touched lately. Updating makes a new block for each matrix that a
+// stored object lies in.
 #include <base/mutant.h>
 #include <bench/figures/archapt_parts.h>
 #include <fmt/format.h>
@@ -28,8 +28,9 @@ using slow_memory = media::delayed<media::adr>;
 using format::line_size;
 
 constexpr std::size_t sizes[] = {128, 256, 512, 1024, 2048};
-constexpr std::uint64_t most_home_bytes = std::uint64_t{512} << 20;  // many times a cache
-constexpr std::size_t batch = 32;  // matrices, as in the truncation; objects
+// many times the size of a cache
+constexpr std::uint64_t most_home_bytes = std::uint64_t{512} << 20;
+constexpr std::size_t batch = 32;  // matrices, as in the truncation
 constexpr std::uint32_t line_ns = 150;
 constexpr std::uint64_t matrix_bytes = format::matrix_lines * line_size;
 
@@ -56,7 +57,7 @@ class objects {
 
   std::uint64_t count() const { return count_; }
 
-  // Seconds, of the named act alone, that random objects take.
+  // Seconds of the named operation alone, over random objects.
   double flush(std::uint64_t accesses) {
     clock::duration spent{};
     for (std::uint64_t i = 0; i < accesses; ++i) {
@@ -105,7 +106,7 @@ class objects {
         random_(base::mix(seed)),
         order_((count * size + matrix_bytes - 1) / matrix_bytes),
         new_content_(size) {
-    for (std::uint64_t i = 0; i < count_; ++i) store_to(i);  // its pages are there then
+    for (std::uint64_t i = 0; i < count_; ++i) store_to(i);  // makes its pages present
     std::iota(order_.begin(), order_.end(), std::uint64_t{0});
     std::shuffle(order_.begin(), order_.end(), random_);
     create_parity(order_);
@@ -149,7 +150,7 @@ class objects {
   std::size_t size_;
   std::uint64_t count_;
   base::rng random_;
-  std::vector<std::uint64_t> order_;  // of matrices
+  std::vector<std::uint64_t> order_;  // a random order of matrices
   std::uint64_t next_ = 0, epoch_ = 0;
   std::vector<std::byte> new_content_;
   detail::matrix content_;
@@ -166,7 +167,7 @@ constexpr timed_operation timed_operations[] = {{"flush", "flushing", &objects::
                                                 {"create", "creating checksums", &objects::create},
                                                 {"update", "updating checksums", &objects::update}};
 
-// All accesses in as many parts as there are runs.
+// Divides all accesses into as many parts as there are runs.
 result<> measure_size(const sweep_options& o, std::size_t place, panel& costs) {
   auto some = objects::make(o, sizes[place]);
   if (!some) return std::unexpected(std::move(some.error()));
@@ -189,7 +190,7 @@ std::optional<double> median_at(const panel& p, const char* name, std::size_t pl
   return point ? std::optional(point->median) : std::nullopt;
 }
 
-// Creating may take so much of the time that flushing takes, at the least and the greatest size.
+// The bounds for the time of creating over that of flushing, at the smallest and the largest size.
 constexpr struct {
   std::size_t place;
   double most;

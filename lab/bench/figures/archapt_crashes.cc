@@ -1,9 +1,9 @@
-// Table IV of the architecture-aware evaluation: crashes behind caches of four policies, and what
-// checksums made of the lines that were skipped and had not left the cache.
+// Table IV of the architecture-aware evaluation: crashes behind caches of four policies, and how
+// checksums handle skipped lines that had not left the cache.
 //
-// The cache and the queue are as long as each other. Every commit is judged by real recovery
-// (explore/cache_crashes.h): anything wrong that recovery does not find is a violation, and an
-// error here.
+// The queue is as long as the cache, unless a capacity says otherwise. Every crash is judged by
+// real recovery (explore/cache_crashes.h): damage that recovery does not find is a violation, and
+// an error here.
 #include <bench/figures/archapt_parts.h>
 #include <explore/cache_crashes.h>
 #include <fmt/format.h>
@@ -21,8 +21,8 @@ struct capacity {
   bool halves = false;
   bool is_large() const { return bytes > std::size_t{1} << 20; }
 };
-// A small first-level cache, also with a queue that allows for an error, and with sums of halves;
-// one set; the text's last level.
+// A small first-level cache, also with a longer queue that allows for an error, and with checksums
+// of halves; one set; the text's last-level cache.
 constexpr std::size_t small_bytes = 64 * ways * line_bytes;
 constexpr capacity capacities[] = {{"44 KiB", small_bytes},
                                    {"44 KiB, queue twice as long", small_bytes, 2},
@@ -39,20 +39,19 @@ explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanis
   p.value_size = m.value_bytes;
   p.cache_bytes = c.queue_over_cache * cache_bytes;
   p.halves = c.halves;
-  p.keys = std::max<std::size_t>(64, 2 * cache_bytes / m.value_bytes);  // twice the cache, or more
+  p.keys = std::max<std::size_t>(64, 2 * cache_bytes / m.value_bytes);  // at least twice the cache
   p.operations = std::max<std::uint64_t>(
-      200, 3 * p.keys);  // what is stored turns the cache over, but where nearly all is read
+      200, 3 * p.keys);  // the stores fill the cache anew, except where nearly all operations read
   p.seed = o.seed;
   task t;
   t.workload = p.workload;
   t.parameters.keys = p.keys;
   t.parameters.value_size = p.value_size;
   p.log_count = 1;
-  p.log_size =
-      std::max<std::size_t>(16384, (cache_bytes + page - 1) / page *
-                                       page);  // columns leave the queue before the log is cut
+  p.log_size = std::max<std::size_t>(
+      16384, (cache_bytes + page - 1) / page * page);  // columns leave the queue before truncation
   const std::size_t content =
-      pool_size_of(t) - (std::size_t{64} << 20);  // there with 64 MiB to spare
+      pool_size_of(t) - (std::size_t{64} << 20);  // pool_size_of adds 64 MiB
   p.pool_size = (content * (c.halves ? 4 : 3) + 3 * p.log_size + (std::size_t{1} << 20)) / page *
                 page;  // checksums take 0.74 of home, 1.31 with halves
   return p;
@@ -109,7 +108,7 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
               {n.name, n.label, false, std::vector<std::optional<spread>>(some.size())});
         for (std::size_t i = 0; i < some.size() && into.complete; ++i) {
           if (c.is_large() && !std::string_view(some[i].name).starts_with("ycsb-"))
-            continue;  // models of the others take too long to tell what each operation led to
+            continue;  // the models of other mixes are too slow for this size
           const auto found = crash(o, some[i], mechanism, c, policy);
           if (!found) return std::unexpected(found.error());
           into.complete = !found->cancelled;

@@ -1,4 +1,4 @@
-// Records runs on coalescing and on other memory, and reads their lines.
+// Records runs on coalescing and on plain memory, and measures the dirtiness of their lines.
 #include <bench/figures/archapt_dirtiness.h>
 #include <bench/figures/claims.h>
 #include <fmt/format.h>
@@ -15,12 +15,12 @@ using enum stated::metric;
 
 constexpr std::size_t value_bytes = 128;
 constexpr std::size_t small_value_bytes =
-    32;  // figure 10 is drawn for them too: then nodes are no longer than a line
+    32;  // figure 10 has these too: nodes are then at most a line
 constexpr std::array published = {"tpcc",   "ycsb-a", "ycsb-b",   "ycsb-d",
                                   "ycsb-e", "ycsb-f", "linkbench"};
 constexpr std::array ours = {"kv", "hash", "rbtree"};
 
-// Table I. The text's rows are of systems: Redis has its own TPC-C and YCSB, SQLite TPC-C and
+// Table I. The text has rows for systems: Redis with its TPC-C and YCSB, SQLite with TPC-C and
 // LinkBench. The numbers are the authors'.
 struct stated_mean {
   const char* workload;
@@ -35,8 +35,8 @@ constexpr std::array<stated_mean, published.size()> table_one = {
      {"ycsb-f", 0.56, std::nullopt},
      {"linkbench", std::nullopt, 0.49}}};
 
-// Where the text leaves open whether a percentage is of the dirtiness before or of the line, it
-// stands for both.
+// Where the text does not say whether a percentage refers to the dirtiness before or to the line,
+// the statement is listed for both.
 constexpr statement statements[] = {
     {"I", "mean of the workloads, undo", "0.49 (each of Redis and SQLite)", "", value, "dirtiness",
      "undo", "", ""},
@@ -70,7 +70,7 @@ spread constant(double v) {
   return {v, v, v};
 }
 
-// What is run, on which memory.
+// A workload and the memory that it runs on.
 struct subject {
   const char* workload;
   std::size_t value_size = value_bytes;
@@ -101,7 +101,7 @@ result<media::dirtiness_by_part> dirtiness_of(const subject& s, const char* mech
   return media::dirtiness_of(*reader, o.cancelled);
 }
 
-// Blocks of the filled structure.
+// The bytes of the blocks of the filled structure.
 result<std::uint64_t> bytes_taken(const subject& s, const sweep_options& o) {
   task t;
   t.workload = s.workload;
@@ -109,7 +109,7 @@ result<std::uint64_t> bytes_taken(const subject& s, const sweep_options& o) {
   t.label = s.coalesce ? "-coalescing" : "";
   t.parameters = s.parameters(o);
   t.pool_size_bytes = (std::size_t{8} << 20) + o.traced_keys * (s.value_size + 128) *
-                                                   4;  // twice what tpcc takes, the largest
+                                                   4;  // twice what tpcc, the largest, needs
   auto made = make_stele(t, "none");
   if (!made) return std::unexpected(made.error());
   if (auto filled = (*made)->set_up(); !filled) return std::unexpected(filled.error());
@@ -144,7 +144,7 @@ struct compared {
   media::dirtiness_by_part plain, coalescing;
 };
 
-// Its two series, of which the first is of plain memory, at each workload.
+// A panel of two series, plain and coalescing memory, over the workloads.
 panel pair_panel(std::string name, std::string y, const std::vector<std::string>& xs) {
   panel p{std::move(name), "workload", std::move(y), xs, {}, true};
   p.lines = {{"plain", "plain memory", false, empty_points(p)},
@@ -170,10 +170,10 @@ panel distribution(const std::string& workload, const compared& c) {
   return p;
 }
 
-// The panels of figure 10 that have a place for each workload.
+// The panels of figure 10 with a place for each workload.
 class by_workload {
  public:
-  // What the names of the panels end with.
+  // `end` is appended to the panel names.
   by_workload(std::vector<std::string> xs, const std::string& end, const sweep_options& o)
       : operations_(static_cast<double>(o.traced_operations)),
         all_(pair_panel("dirtiness" + end, "mean dirtiness of all lines written back", xs)),
@@ -235,7 +235,7 @@ result<> compare_bytes(subject s, std::size_t place, const sweep_options& o, by_
   return {};
 }
 
-// Figure 10 for values of one size; the panels of distributions go to `distributions`.
+// Figure 10 for values of one size; distribution panels go to `distributions`.
 result<> measure_values(std::size_t value_size, const std::string& end, const sweep_options& o,
                         chart& into, std::vector<panel>& distributions) {
   std::vector<const char*> all(published.begin(), published.end());
@@ -256,7 +256,7 @@ result<> measure_values(std::size_t value_size, const std::string& end, const sw
 
 constexpr std::array table_mechanisms = {"undo", "redo"};
 
-// A workload's column of table I; none once interrupted.
+// A workload's column of table I; empty after an interruption.
 result<> measure_place(std::size_t place, const sweep_options& o, panel& p, chart& into) {
   for (std::size_t m = 0; m < table_mechanisms.size() && into.complete; ++m) {
     const auto d = dirtiness_of({published[place]}, table_mechanisms[m], o);

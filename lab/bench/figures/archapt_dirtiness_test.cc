@@ -1,5 +1,5 @@
-// Table I and figure 10 of the Archapt evaluation: every point is measured, the same each time, and
-// what the design promises for nodes with their texts shows.
+// Table I and figure 10 of the Archapt evaluation: every point is measured, deterministically, and
+// coalescing saves lines for nodes with separate texts.
 #include <bench/figures/archapt_dirtiness.h>
 #include <bench/figures/claims.h>
 #include <bench/figures/figure_test.h>
@@ -14,7 +14,7 @@ sweep_options tiny() {
   return o;
 }
 
-// With ASSERT_NO_FATAL_FAILURE.
+// Call it in ASSERT_NO_FATAL_FAILURE.
 void expect_points_and_answers(const result<>& done, const chart& c) {
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_TRUE(c.complete);

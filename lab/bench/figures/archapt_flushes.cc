@@ -1,8 +1,8 @@
-// Figure 9 of the architecture-aware evaluation: what a transaction flushes.
+// Figure 9 of the architecture-aware evaluation: the lines that a transaction flushes.
 //
-// Counted over whole periods of the log, from one truncation to another, so that what is put off is
-// neither lost nor counted twice; truncations are done in the commits, so the counts follow from
-// the seed. Of the transactions that only read one in sixteen is run, for the queue, and all are
+// Counted over whole periods of the log, from one truncation to another, so that deferred work is
+// neither lost nor counted twice. Truncations happen in the commits, so the counts are a function
+// of the seed. Of the read-only transactions, one in sixteen is run, for the queue, and all are
 // counted: they flush nothing.
 #include <bench/figures/archapt_parts.h>
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ struct sample {
   std::uint64_t transactions = 0;
 };
 
-// A filled pool of one entry, removed at the end.
+// A filled pool for one entry, removed at the end.
 class counted_pool {
  public:
   counted_pool(const task& t, std::unique_ptr<workloads::workload> w)
@@ -48,8 +48,8 @@ class counted_pool {
     return workload_->set_up();
   }
 
-  // Until the log has been written over `times` and, where truncations cut it, one has just done
-  // so.
+  // Runs until the log has been written `times` times over and, with truncations, one has just
+  // happened.
   result<sample> run(unsigned times, const std::function<bool()>& cancelled) {
     const pool_counters before = counters();
     const std::uint64_t enough = before.streamed_bytes + times * window_;
@@ -87,14 +87,14 @@ class counted_pool {
 };
 
 struct flushes {
-  double home = 0, checksums = 0, skipped = 0, old_values = 0, log = 0;  // lines a transaction
+  double home = 0, checksums = 0, skipped = 0, old_values = 0, log = 0;  // lines per transaction
   double flushed() const { return home + checksums; }
 };
 
 result<flushes> count_flushes(const sweep_options& o, const mix& m, const entry& e) {
   task t = task_on(o, m, 1);
   e.own(t);
-  t.log_size_bytes /= 2;  // a thread of its own cuts a log that is half full; here it fills up
+  t.log_size_bytes /= 2;  // a background thread truncates at half full; here the log fills up
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
   counted_pool pool(t, std::move(*w));
@@ -132,7 +132,7 @@ constexpr part parts[] = {
      "lines of home a transaction whose old values went to the log for their being covered",
      [](const flushes& f) { return f.old_values; }}};
 
-// Of the base's lines, what the other saves.
+// The share of the base's lines that the other system saves.
 panel saved_of(const panel& lines, std::string name) {
   static constexpr pair pairs[] = {
       {system::undo_archapt, system::undo},    {system::undo_later, system::undo},

@@ -1,4 +1,4 @@
-// Tasks, systems, ratios and what is due.
+// Tasks, systems, ratios and requirements.
 #include <bench/figures/archapt_parts.h>
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ constexpr named systems[] = {
 
 constexpr std::size_t mib = std::size_t{1} << 20, least_log = 65536;
 
-// Of each thread: together as large as the data.
+// The log size of each thread; all logs together are as large as the data.
 std::size_t log_size_of(const task& t) {
   return std::max<std::size_t>(live_bytes_of(t) / t.threads, least_log);
 }
@@ -62,16 +62,16 @@ task task_on(const sweep_options& o, const mix& m, unsigned threads) {
   t.parameters.value_size = m.value_bytes;
   t.parameters.choice = workloads::key_choice::zipf;
   const std::uint64_t live = live_bytes_of(t);
-  t.log_count = threads + 1;  // one for who fills the pool
+  t.log_count = threads + 1;  // one more for the thread that fills the pool
   t.log_size_bytes = log_size_of(t);
   t.archapt.cache_bytes = static_cast<std::size_t>(static_cast<double>(live) / data_over_cache);
   const std::size_t content = pool_size_of(t) - 64 * mib,
-                    logs = t.log_count * t.log_size_bytes;  // there with 64 MiB to spare
+                    logs = t.log_count * t.log_size_bytes;  // pool_size_of adds 64 MiB
   const std::size_t deferred_bytes =
-      (threads + 1) * mib;  // what ordered commits have freed is not free before they are durable
+      (threads + 1) * mib;  // space freed by ordered commits stays in use until they are durable
   t.pool_size_bytes =
       logs + std::max((content * 9 / 8 + deferred_bytes) * 7 / 4,
-                      logs + mib);  // checksums take 0.74 of home; logs half of the pool at most
+                      logs + mib);  // checksums take 0.74 of home; logs at most half of the pool
   return t;
 }
 

@@ -1,10 +1,11 @@
 // Figure 3 of the architecture-aware evaluation: how often each object is used.
 //
-// An object is a record (ycsb), a row, an order with its lines being one (tpcc), a node or a list
-// of links (linkbench). Operations are drawn as for a run, and which objects each reads or writes
-// is told from the operation and little state, without a pool; an operation counts once for an
-// object. There are as many operations as keys. Objects that come to be count from then on; one
-// that takes the place of another is that object, since it is stored where that was.
+// An object is a record (ycsb), a row, where an order with its lines is one object (tpcc), a node
+// or a list of links (linkbench). Operations are drawn as for a run. The objects that an operation
+// reads or writes are derived from the operation and a small state, without a pool; an operation
+// counts once for an object. There are as many operations as keys. New objects count from their
+// creation on. An object that replaces another counts as the same object, because it is stored in
+// the same place.
 #include <bench/figures/archapt_parts.h>
 #include <fmt/format.h>
 #include <workloads/tpcc.h>
@@ -17,13 +18,13 @@ namespace {
 
 using workloads::operation;
 using kind = operation::kind;
-using uses = std::vector<std::uint32_t>;  // of each object
+using uses = std::vector<std::uint32_t>;  // for each object
 
 class reuse {
  public:
   virtual ~reuse() = default;
   virtual void apply(const operation& op) = 0;
-  uses counts;  // one for each object that there is
+  uses counts;  // one for each existing object
 
  protected:
   void use(std::uint64_t object) { ++counts[object]; }
@@ -49,7 +50,7 @@ class record_reuse final : public reuse {
     if (inserted_ < room_) counts.push_back(0);
     use(loaded_ + inserted_++ % room_);
   }
-  // As the mix itself reads the rank-th latest.
+  // The rank-th latest record, computed as the mix does.
   std::uint64_t latest(std::uint64_t rank) const {
     const std::uint64_t held = std::min(inserted_, room_);
     return rank < held ? loaded_ + (inserted_ - 1 - rank) % room_
@@ -110,7 +111,7 @@ class table_reuse final : public reuse {
   struct district_state {
     std::uint64_t next_order = 1, next_delivery = 1, payments = 0;
     std::unordered_map<std::uint64_t, order_place> orders;          // by id modulo their number
-    std::unordered_map<std::uint64_t, std::uint64_t> payment_rows;  // likewise: objects
+    std::unordered_map<std::uint64_t, std::uint64_t> payment_rows;  // likewise; values are objects
     std::unordered_map<std::uint64_t, std::uint64_t> last_order;    // by customer
   };
 

@@ -2,9 +2,9 @@
 // Transaction for Persistent Memory" (2019), sections II and V, state in their text about figures
 // 2, 3, 6 to 9 and in table IV, with the way to read the same from a chart measured here.
 //
-// The numbers are the authors', of their machine and hosts; none is read off a plot. PMDK's undo
-// logging is "undo", Mnemosyne's redo logging "redo-async", as flushes are asynchronous there, and
-// "redo" beside it.
+// The numbers are the authors', from their machine and host systems; none is read off a plot.
+// PMDK's undo logging is "undo". Mnemosyne's redo logging is "redo-async", because its flushes are
+// asynchronous, and "redo" beside it.
 #pragma once
 
 #include <bench/figures/statement.h>

@@ -1,6 +1,6 @@
-// The redrawn architecture-aware evaluation: every figure yields its series and points and answers
-// all statements, runs that are cut short keep theirs, strange names are refused; and the parts
-// that are reckoned rather than measured.
+// The architecture-aware evaluation: every figure has its series and points and answers all
+// statements; interrupted runs keep their results; unknown names are refused; and the computed
+// parts are right.
 #include <bench/figures/archapt.h>
 #include <bench/figures/archapt_parts.h>
 #include <bench/figures/archapt_stated.h>
@@ -23,12 +23,13 @@ sweep_options tiny() {
   return o;
 }
 
-// Figure 9: undo flushes a record's lines and its log's head in each commit, and skips nothing.
+// Figure 9: undo flushes a record's lines and its log's head in each commit, and skips none.
 void expect_flushes_of_a_commit(const chart& c) {
   const auto of = [&](const char* name) {
     return std::ranges::find(c.panels, name, &panel::name)->find("undo")->points.front()->median;
   };
-  EXPECT_NEAR(of("flushed"), 9, 1);  // half of the transactions write 16 or 17 lines and one
+  // half of the transactions write 16 or 17 lines and the log's head
+  EXPECT_NEAR(of("flushed"), 9, 1);
   EXPECT_EQ(of("skipped"), 0);
   EXPECT_EQ(of("old values"), 0);
 }
@@ -39,7 +40,7 @@ TEST_P(every_archapt_figure, yields_all_points_and_answers_all_statements) {
   const auto c = measure_archapt(GetParam(), tiny());
   ASSERT_NO_FATAL_FAILURE(expect_whole(c, "archapt-" + GetParam()));
   ASSERT_FALSE(c->claims.empty());
-  if (GetParam() == "2") return;  // shares of an overhead, which a short run need not show
+  if (GetParam() == "2") return;  // a short run may show no overhead
   expect_every_answer(*c);
   expect_every_point(*c);
   if (GetParam() == "9") expect_flushes_of_a_commit(*c);
@@ -52,7 +53,7 @@ TEST(archapt, keeps_what_was_measured_when_interrupted) {
   sweep_options o = tiny();
   o.cancelled = [asked = 0]() mutable {
     return ++asked > 3;
-  };  // asked before each place and each run
+  };  // called before each place and each run
   const auto c = measure_archapt("8", o);
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_FALSE(c->complete);
@@ -99,8 +100,8 @@ TEST(archapt, logs_are_as_large_as_the_data_and_the_queue_is_short) {
   }
 }
 
-// Scans of 50 records on the average use each object often; without them most are used once at the
-// most.
+// Scans of 50 records on average use each object often; without scans most objects are used at most
+// once.
 TEST(archapt, counts_reuse_by_object) {
   sweep_options o = tiny();
   o.archapt_keys = 4096;

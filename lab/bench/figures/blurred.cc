@@ -1,4 +1,4 @@
-// What each figure sweeps over, and the table of figures.
+// The sweeps of each figure, and the table of figures.
 #include <bench/figures/blurred.h>
 #include <bench/figures/blurred_parts.h>
 #include <bench/figures/claims.h>
@@ -32,7 +32,7 @@ std::vector<entry> entries_of(const std::vector<std::string>& mechanisms) {
   return entries;
 }
 
-// The settings of section 5.1: 8-byte values, one operation a transaction, one thread, 150 ns.
+// The settings of section 5.1: 8-byte values, one operation per transaction, one thread, 150 ns.
 task task_on(const std::string& workload, std::size_t keys) {
   task t;
   t.workload = workload;
@@ -92,7 +92,7 @@ result<> transaction_sizes(const sweep_options& o, chart& c) {
   return run(s, o, c);
 }
 
-// Log sizes side by side, for each workload.
+// Compares log sizes side by side, for each workload.
 result<> log_sizes(const sweep_options& o, chart& c) {
   std::vector<entry> entries;
   for (const double mb : {0.1, 0.25, 0.5, 1.0, 2.0}) {

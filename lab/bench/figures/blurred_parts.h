@@ -1,5 +1,5 @@
-// The figures of the blurred-persistence evaluation that are no sweeps of throughput, and what all
-// of them share.
+// The figures of the blurred-persistence evaluation that are not sweeps of throughput, and
+// functions that all its figures share.
 #pragma once
 
 #include <bench/figures/sweep.h>
@@ -8,10 +8,10 @@
 
 namespace stele::bench {
 
-// A mechanism by our name and the text's.
+// A mechanism, labelled with this project's name and the text's.
 entry entry_of(const std::string& mechanism);
 
-// A file that is removed with this; it need not be there.
+// Removes a file in the destructor; the file need not exist.
 struct scratch_file {
   std::string path;
   explicit scratch_file(std::string p) : path(std::move(p)) {}

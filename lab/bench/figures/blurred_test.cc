@@ -1,5 +1,5 @@
-// The redrawn evaluation: every figure yields its points, runs that are cut short keep theirs,
-// strange names are refused.
+// The blurred-persistence evaluation: every figure has its points; interrupted runs keep their
+// results; unknown names are refused.
 #include <bench/figures/blurred.h>
 #include <bench/figures/figure_test.h>
 
@@ -29,7 +29,7 @@ TEST(blurred, keeps_what_was_measured_when_interrupted) {
   sweep_options o = tiny();
   o.cancelled = [asked = 0]() mutable {
     return ++asked > 4;
-  };  // asked before each place and each run
+  };  // called before each place and each run
   const auto c = measure_blurred("16", o);
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_FALSE(c->complete);

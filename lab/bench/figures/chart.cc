@@ -1,4 +1,4 @@
-// Charts as tables for people and as JSON for programs, and how one panel is made of another.
+// Writes charts as tables for people and as JSON for programs; derives panels from other panels.
 #include <bench/figures/chart.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +22,7 @@ std::string number(double v) {
   return fmt::format("{:.2f}", v);
 }
 
-// Lines of equally many cells, the first column aligned left and the others right.
+// Lines with equal numbers of cells; the first column is aligned left, the others right.
 std::string aligned(const std::vector<cells>& lines) {
   std::vector<std::size_t> widths(lines.front().size());
   for (const cells& line : lines)

@@ -1,9 +1,9 @@
-// A figure of a published evaluation, measured here: panels of series over one axis, and what the
-// text states beside it.
+// A figure of a published evaluation, measured here: panels of series over one axis, and the
+// statements of the text beside it.
 //
-// A chart holds numbers and their names, no knowledge of how they came about. Numbers that the
-// publication states are kept apart from measured ones, as series marked `stated` and as the
-// claims' own column, and are labelled so in every output.
+// A chart holds numbers and their names, not how they were measured. Numbers that the publication
+// states are kept apart from measured ones, as series marked `stated` and in a separate column of
+// the claims, and are labelled so in every output.
 #pragma once
 
 #include <bench/compare.h>
@@ -17,14 +17,14 @@
 namespace stele::bench {
 
 struct series {
-  std::string name;                           // what claims know it by
-  std::string label;                          // what readers see
-  bool stated = false;                        // the publication's numbers
+  std::string name;                           // the name that claims use
+  std::string label;                          // the name that readers see
+  bool stated = false;                        // numbers of the publication
   std::vector<std::optional<spread>> points;  // one for each x of the panel
 };
 
 struct panel {
-  std::string name, x, y;  // y with its unit
+  std::string name, x, y;  // y has its unit
   std::vector<std::string> xs;
   std::vector<series> lines;
   bool bars = false;  // xs are names, not quantities
@@ -32,14 +32,14 @@ struct panel {
   const series* find(std::string_view series_name) const noexcept;
 };
 
-// A number or a word of the text, and what was measured for it.
+// A number or a word of the text, and the values measured for it.
 struct claim {
   std::string what, stated, unit;
-  std::vector<double> measured;  // one for each place that the claim speaks of; empty: not measured
+  std::vector<double> measured;  // one for each place of the claim; empty: not measured
 };
 
 struct chart {
-  std::string name;  // also of its files
+  std::string name;  // also the name of its files
   std::string title, source, setting;
   std::vector<panel> panels;
   std::vector<claim> claims;
@@ -47,13 +47,13 @@ struct chart {
   bool complete = true;  // false: the measurement was interrupted
 };
 
-// Each point of `p` over the median of series `baseline` at the same x; points without one are left
-// out.
+// Each point of `p` divided by the median of series `baseline` at the same x; points without a
+// baseline are left out.
 panel relative_to(const panel& p, const std::string& baseline, std::string name);
-// Series become places on the axis and the other way round; `x` names the new axis.
+// Series become places on the axis and places become series; `x` names the new axis.
 panel transposed(const panel& p, std::string x);
 
-// What was measured for a claim, in words: one value, or least, greatest and mean.
+// The measured values of a claim, in words: one value, or minimum, maximum and mean.
 std::string summary_of(const claim& c);
 
 std::string table_of(const chart& c);

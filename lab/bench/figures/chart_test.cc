@@ -1,4 +1,4 @@
-// Charts: what is made of panels, what is said of claims, what is printed.
+// Charts: derived panels, claims, printed tables and JSON.
 #include <bench/figures/chart.h>
 #include <bench/figures/claims.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ std::optional<spread> at(double median) {
   return spread{median / 2, median, median * 2};
 }
 
-// With base at 100 and 200, blurred at 150 and missing, none at 300 and 300 transactions a second.
+// base has 100 and 200, blurred 150 and no value, none 300 and 300 transactions per second.
 chart small_chart() {
   chart c;
   c.name = "blurred-9";
@@ -53,8 +53,9 @@ TEST(claims, read_the_statements_of_their_figure_off_the_chart) {
   EXPECT_THAT(claims[0].measured,
               ElementsAre(DoubleNear(66.67, 0.01), DoubleNear(33.33, 0.01)));  // base below none
   EXPECT_THAT(claims[1].measured, ElementsAre(DoubleNear(50, 1e-9)));          // blurred over base
-  EXPECT_THAT(claims[2].measured, ElementsAre());                              // xil is not there
-  EXPECT_THAT(claims[5].measured, ElementsAre(DoubleNear(25, 1e-9)));          // of the gap to none
+  EXPECT_THAT(claims[2].measured, ElementsAre());  // the chart has no xil
+  // the share of the gap to none
+  EXPECT_THAT(claims[5].measured, ElementsAre(DoubleNear(25, 1e-9)));
 }
 
 TEST(claims, are_summed_up_in_words) {

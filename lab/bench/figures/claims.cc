@@ -1,4 +1,4 @@
-// Reads statements off panels.
+// Computes the values of statements from panels.
 #include <bench/figures/claims.h>
 #include <bench/figures/stated.h>
 
@@ -11,7 +11,7 @@ namespace {
 using stated::metric;
 using stated::statement;
 
-// The better of vcbp and blurred, which the text measures the adaptive mechanism by; not a series
+// The better of vcbp and blurred, with which the text compares the adaptive mechanism; not a series
 // of the chart.
 std::optional<double> better_of_both(const panel& p, std::size_t place);
 
@@ -27,7 +27,7 @@ std::optional<double> better_of_both(const panel& p, std::size_t place) {
   return vcbp && blurred ? std::optional(std::max(*vcbp, *blurred)) : std::nullopt;
 }
 
-// With throughputs a and b; NaN where one that is needed is missing.
+// The value of the statement at a place; NaN when a needed series is missing.
 double read(const statement& s, const panel& p, std::size_t place) {
   const auto at = [&](const char* name) { return value_at(p, name, place).value_or(std::nan("")); };
   const double a = at(s.a);

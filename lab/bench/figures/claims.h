@@ -1,5 +1,4 @@
-// What a chart of the blurred-persistence evaluation says to each statement of the text about its
-// figure.
+// Compares a chart with each statement of the text about its figure.
 #pragma once
 
 #include <bench/figures/chart.h>
@@ -11,10 +10,10 @@
 
 namespace stele::bench {
 
-// A claim for each statement about `figure`, in their order; those whose series or places the chart
-// lacks stay unmeasured.
+// A claim for each statement about `figure`, in the order of statements, for the
+// blurred-persistence evaluation. Claims whose series or places the chart lacks stay unmeasured.
 std::vector<claim> claims_of(const chart& c, std::string_view figure);
-// The same of another publication's statements.
+// The same for the statements of another publication.
 std::vector<claim> claims_of(const chart& c, std::string_view figure,
                              std::span<const stated::statement> statements);
 

@@ -1,5 +1,5 @@
-// The command `stele figure` as a user runs it: its files, its refusals, and pictures that cannot
-// be drawn.
+// The command `stele figure` as a user runs it: its files, its errors, and pictures that cannot be
+// drawn.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 struct outcome {
   int status = -1;
-  std::string said;  // on both outputs
+  std::string said;  // standard output and standard error
 };
 
 outcome run(const std::string& command) {
@@ -73,7 +73,7 @@ TEST_F(figure_command, refuses_what_it_does_not_know) {
 
 TEST_F(figure_command, plot_says_that_matplotlib_is_missing) {
   const outcome o =
-      run("/usr/bin/python3 -S " + plot_ + " chart.json chart.png");  // without installed packages
+      run("/usr/bin/python3 -S " + plot_ + " chart.json chart.png");  // -S: no packages
   EXPECT_EQ(o.status, 3);
   EXPECT_THAT(o.said, HasSubstr("python3-matplotlib is not installed"));
 }

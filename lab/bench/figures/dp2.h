@@ -1,6 +1,6 @@
 // The evaluation of Sun, Lu and Shu, "DP2: Reducing Transaction Overhead with Differential and Dual
-// Persistency in Persistent Memory" (2015), sections 2.3 and 4, redrawn. What each figure measures
-// and how it differs: docs/papers/dp2.md.
+// Persistency in Persistent Memory" (2015), sections 2.3 and 4, measured again. docs/papers/dp2.md
+// says what each figure measures and how it differs.
 #pragma once
 
 #include <bench/figures/sweep.h>
@@ -14,8 +14,8 @@ namespace stele::bench {
 // "2", "5" to "10", "endurance".
 std::vector<std::string> dp2_figures();
 
-// Errors: invalid_argument (no such figure); cancelled, when nothing was measured; those of what is
-// measured.
+// Errors: invalid_argument (unknown figure); cancelled, when nothing was measured; those of the
+// measurements.
 [[nodiscard]] result<chart> measure_dp2(std::string_view figure, const sweep_options& o);
 
 }  // namespace stele::bench

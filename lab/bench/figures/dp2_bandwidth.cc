@@ -1,5 +1,5 @@
-// The figures of the simulated controller: write bandwidth under its scheduling rules, and what
-// logs wear.
+// The figures of the simulated controller: write bandwidth under its scheduling rules, and wear by
+// log writes.
 #include <bench/figures/dp2_parts.h>
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ constexpr scheduler_case dual[] = {
     {"rules dual", "both rules", "rules", short_retention_s},
     {"ideal dual", "no barriers (loses data)", "ideal", short_retention_s}};
 
-// A place of a panel: one trace, under each law. False: interrupted.
+// Fills a place of a panel: one trace under each scheduler. Returns false when interrupted.
 result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place,
                         std::span<const scheduler_case> cases, std::size_t value_size,
                         unsigned threads) {
@@ -100,8 +100,8 @@ result<> measure_threads(const sweep_options& o, chart& c) {
   return {};
 }
 
-// Equation (1) gives the logs' share the speed-up as a factor; what a cell wears is iterations, of
-// which the logs' writes need fewer by that factor, which is a harmonic mean and less.
+// Equation (1) multiplies the logs' share by the speed-up. Cells wear by iterations, and log writes
+// need fewer iterations by that factor: a harmonic mean, which is less.
 result<> measure_endurance(const sweep_options& o, chart& c) {
   const auto table = sim::dp2_memory("strict").retention;
   const double alpha =

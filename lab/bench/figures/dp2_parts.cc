@@ -1,4 +1,4 @@
-// Recording and playing what the controller is given.
+// Records tapes and replays them to the controller.
 #include <bench/figures/dp2_parts.h>
 #include <fmt/format.h>
 #include <workloads/record.h>

@@ -1,5 +1,5 @@
-// What the figures of the DP2 evaluation share: the value sizes, the tapes that the controller is
-// given, and how it is measured.
+// Shared by the figures of the DP2 evaluation: the value sizes, the tapes that are replayed to the
+// controller, and its measurement.
 #pragma once
 
 #include <bench/figures/sweep.h>
@@ -16,7 +16,7 @@ inline constexpr double long_retention_s = 1e7, short_retention_s = 1e4;
 std::vector<std::string> value_axis();
 std::vector<std::string> workload_axis();
 
-// A run of the mechanism base on the workload, filled before, as its writes and barriers.
+// A recorded run of the mechanism base on the workload, after filling, as its writes and barriers.
 struct recorded_trace {
   std::unique_ptr<media::tape_writer> tape;
   sim::write_trace trace() const;
@@ -25,7 +25,7 @@ struct recorded_trace {
 [[nodiscard]] result<recorded_trace> trace_of(const sweep_options& o, const std::string& workload,
                                               std::size_t value_size, unsigned threads);
 
-// Bandwidth of the scheduler on it, in bytes a second.
+// The scheduler's write bandwidth on the trace, in bytes per second.
 [[nodiscard]] result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler,
                                           double log_retention_s);
 
@@ -37,11 +37,11 @@ struct write_counts {
 };
 [[nodiscard]] result<write_counts> count_writes(const recorded_trace& t);
 
-// A series of one value a place.
+// A series with one value for each place.
 series empty_series(std::string name, std::string label, std::size_t places);
 void put(series& s, std::size_t place, double value);
 
-// Figures 5, 6, 8 and of endurance: the simulated controller.
+// Figures 5, 6, 8 and endurance: the simulated controller.
 [[nodiscard]] result<> measure_rules(const sweep_options& o, chart& into);
 [[nodiscard]] result<> measure_threads(const sweep_options& o, chart& into);
 [[nodiscard]] result<> measure_rules_with_dual(const sweep_options& o, chart& into);

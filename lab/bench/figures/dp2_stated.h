@@ -2,9 +2,9 @@
 // Persistency in Persistent Memory" (2015), sections 2.3 and 4, state in their text, with the way
 // to read the same from a chart measured here.
 //
-// The numbers are the authors', of their machine and settings; none is read off a plot. The text
-// does not say how many threads the traces of figures 5 and 8 have: each number stands here for one
-// and for four.
+// The numbers are the authors', from their machine and settings; none is read off a plot. The text
+// does not say how many threads the traces of figures 5 and 8 have: each number is listed here for
+// one thread and for four.
 #pragma once
 
 #include <bench/figures/statement.h>

@@ -1,5 +1,5 @@
-// The redrawn evaluation of DP2: every figure yields its series and points and answers its
-// statements, runs that are cut short keep theirs, strange names are refused.
+// The evaluation of DP2: every figure has its series and points and answers its statements;
+// interrupted runs keep their results; unknown names are refused.
 #include <bench/figures/dp2.h>
 #include <bench/figures/dp2_parts.h>
 #include <bench/figures/figure_test.h>
@@ -32,7 +32,7 @@ TEST(dp2, keeps_what_was_measured_when_interrupted) {
   sweep_options o = tiny();
   o.cancelled = [asked = 0]() mutable {
     return ++asked > 120;
-  };  // asked for each operation recorded, too
+  };  // also called for each recorded operation
   const auto c = measure_dp2("6", o);
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_FALSE(c->complete);
@@ -42,8 +42,8 @@ TEST(dp2, refuses_a_figure_that_it_does_not_know) {
   expect_unknown(measure_dp2("3", tiny()), "3");
 }
 
-// What the rules may do to one thread: of records, commit line, home and cut, the records need no
-// time of their own.
+// The gain that the rules may have for one thread: of records, commit line, home and truncation,
+// the records need no time of their own.
 TEST(dp2, rules_save_one_thread_a_quarter_of_the_time_at_most) {
   const auto trace = dp2::trace_of(tiny(), "sps", 8, 1);
   ASSERT_TRUE(trace) << trace.error().message;

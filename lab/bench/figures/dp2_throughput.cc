@@ -47,7 +47,8 @@ sweep by_workload(const sweep_options& o, std::vector<entry> entries, std::strin
           true};
 }
 
-// Time shares from throughputs: with writes to logs made (nearly) free, and with all writes free.
+// Computes shares of time from throughputs: with writes to logs (nearly) free, and with all writes
+// free.
 panel shares_of(const panel& rates, std::string name) {
   panel p{std::move(name), rates.x, "% of a transaction's time", rates.xs, {}, rates.bars};
   p.lines = {empty_series("log", "log", rates.xs.size()),

@@ -1,5 +1,4 @@
-// What the tests of redrawn evaluations share: a sweep that takes no time, and what every figure
-// has.
+// Shared by the tests of the measured evaluations: a very short sweep, and checks for every figure.
 #pragma once
 
 #include <bench/figures/chart.h>
@@ -19,8 +18,8 @@ inline sweep_options tiny_sweep() {
   return o;
 }
 
-// A whole figure of this name, with panels whose series are as long as their axes. With
-// ASSERT_NO_FATAL_FAILURE.
+// Expects a complete figure of this name, with panels whose series are as long as their axes. Call
+// it in ASSERT_NO_FATAL_FAILURE.
 inline void expect_whole(const result<chart>& c, const std::string& name) {
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_EQ(c->name, name);
@@ -33,7 +32,7 @@ inline void expect_whole(const result<chart>& c, const std::string& name) {
   }
 }
 
-// Of what is measured: a text need not state a number for each place.
+// Checks measured series only: a text need not state a number for each place.
 inline void expect_every_point(const chart& c) {
   for (const panel& p : c.panels)
     for (const series& s : p.lines)
@@ -44,7 +43,7 @@ inline void expect_every_answer(const chart& c) {
   for (const claim& k : c.claims) EXPECT_FALSE(k.measured.empty()) << k.what;
 }
 
-// A figure that there is not, which the error names.
+// Expects an error for an unknown figure; the error names the figure.
 inline void expect_unknown(const result<chart>& c, const std::string& figure) {
   ASSERT_FALSE(c);
   EXPECT_EQ(c.error().code, errc::invalid_argument);

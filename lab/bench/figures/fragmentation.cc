@@ -1,9 +1,9 @@
-// The peers of the fragmentation figure, each measured in a process or on a pool of its own.
+// The peers of the fragmentation figure, each measured in its own process or pool.
 //
-// A malloc is put in place by LD_PRELOAD in a fresh process whose environment has nothing else, so
-// that no setting of this one's reaches it, and huge pages are off there, so that the machine's
-// setting of them does not change the figures. The process says which file its malloc is from: a
-// library that was not loaded is an error, not glibc's figures.
+// LD_PRELOAD installs a malloc in a fresh process with an otherwise empty environment, so that no
+// setting of this process affects it. Huge pages are off there, so that the machine's setting of
+// them does not change the figures. The process reports which file its malloc comes from: a library
+// that was not loaded is an error, instead of glibc's figures.
 #include <bench/figures/fragmentation.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 struct malloc_peer {
   std::string_view name, package;
-  const char* library;  // a path, or a name that is always found; "" when the build found none
+  const char* library;  // a path, or a name always found; "" when the build found none
 };
 
 constexpr malloc_peer malloc_peers[] = {{"glibc", "libc6", "libc.so.6"},

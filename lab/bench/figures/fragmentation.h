@@ -1,19 +1,18 @@
-// How much of the memory that an allocator holds is not live data, after workloads whose object
-// sizes change: the peers of figure 9 of Hu, Ren, Badam, Shu, Moscibroda, "Log-Structured
-// Non-Volatile Main Memory" (2017).
+// The share of an allocator's memory that is not live data, after workloads whose object sizes
+// change: the peers of figure 9 of Hu, Ren, Badam, Shu, Moscibroda, "Log-Structured Non-Volatile
+// Main Memory" (2017).
 //
 // The workloads are in heap_workload.h. Fragmentation is 1 - live bytes at the end / the most bytes
-// held. Live bytes are those requested, without rounding and headers. The most held, not what is
-// held at the end, because it is what the memory must be sized for, and because what allocators
-// give back they give back with time, so that the end would depend on the speed of the run. Live
-// bytes are at their most at the end too, so a compacting allocator loses nothing by it.
+// held. Live bytes are the requested bytes, without rounding and headers. The maximum held counts,
+// not the bytes held at the end: memory must be sized for the maximum, and allocators give memory
+// back after some time, so that the value at the end would depend on the speed of the run. Live
+// bytes have their maximum at the end too, so this costs a compacting allocator nothing.
 //
-// An allocator that is no peer joins by run_heap_workload() and a heap_space of what it came to
-// hold.
+// Another allocator is added with run_heap_workload() and a heap_space of the bytes that it held.
 //
-// Peers are at their own settings. malloc: what the process has of private memory, 4 KiB pages (see
-// malloc_process.cc). libpmemobj: its pool as far as it has grown (see libpmemobj_heap.cc). Not
-// counted are page tables and, of libpmemobj, the volatile state of its heap.
+// Peers have their default settings. malloc: the private memory of the process, 4 KiB pages (see
+// malloc_process.cc). libpmemobj: its pool at its final size (see libpmemobj_heap.cc). Page tables
+// and libpmemobj's volatile heap state are not counted.
 #pragma once
 
 #include <bench/figures/heap_workload.h>
@@ -29,7 +28,7 @@ namespace stele::bench {
 struct fragmentation_options {
   std::uint64_t phase_bytes = std::uint64_t{256} << 20;  // 1 GB in the paper
   std::uint64_t seed = 1;
-  std::string dir = "/dev/shm";  // where pools go
+  std::string dir = "/dev/shm";  // the folder for pools
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 
@@ -43,19 +42,19 @@ struct heap_space {
   }
 };
 
-// "glibc", "jemalloc", "mimalloc", "libpmemobj", whether or not they are installed.
+// "glibc", "jemalloc", "mimalloc", "libpmemobj", installed or not.
 std::vector<std::string> heap_peers();
 
-// One allocator on one workload. Errors: not_found (no peer of that name), unsupported (its library
-// is not installed, or this build is without it), io, full.
+// Measures one allocator on one workload. Errors: not_found (unknown peer), unsupported (its
+// library is not installed, or this build lacks it), io, full.
 [[nodiscard]] result<heap_space> measure_peer(std::string_view peer, const heap_workload& w,
                                               const fragmentation_options& o);
 
-// Every peer on every workload, one run each: the runs are deterministic but for a few pages.
-// Errors: the first of measure_peer.
+// Measures every peer on every workload, one run each: the runs are deterministic except for a few
+// pages. Errors: the first of measure_peer.
 [[nodiscard]] result<std::vector<heap_space>> measure_peers(const fragmentation_options& o);
 
-// For readers: the bytes of a phase here and in the paper.
+// A text for readers: the bytes of a phase here and in the paper.
 std::string scale_of(const fragmentation_options& o);
 
 }  // namespace stele::bench

@@ -1,5 +1,5 @@
-// The peers of the fragmentation figure: their numbers are possible ones, and what cannot be
-// measured is said.
+// The peers of the fragmentation figure: their numbers are plausible, and peers that cannot be
+// measured are reported.
 #include <bench/figures/fragmentation.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

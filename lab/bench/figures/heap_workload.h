@@ -1,14 +1,14 @@
 // The workloads of the fragmentation figure: objects whose sizes change between two phases.
 //
-// They are those of figure 9 of Hu, Ren, Badam, Shu, Moscibroda, "Log-Structured Non-Volatile Main
-// Memory" (2017), after Rumble, Kejriwal, Ousterhout, "Log-structured Memory for DRAM-based
-// Storage" (2014): objects of uniformly random sizes are allocated until a phase has requested its
-// bytes, a share of them, chosen at random, is freed, and objects of other sizes are allocated
-// until the second phase has requested as much. The text does not say in which order objects are
-// freed; here it is the order of their allocation.
+// These are the workloads of figure 9 of Hu, Ren, Badam, Shu, Moscibroda, "Log-Structured
+// Non-Volatile Main Memory" (2017), after Rumble, Kejriwal, Ousterhout, "Log-structured Memory for
+// DRAM-based Storage" (2014). Objects of uniformly random sizes are allocated until a phase has
+// requested its bytes. A randomly chosen share of them is freed. Then objects of other sizes are
+// allocated until the second phase has requested as many bytes. The text does not state the order
+// of frees; here it is the order of allocation.
 //
-// The operations are a pure function of workload, bytes of a phase and seed, and take no memory but
-// the stream's own, so that a process whose memory is measured can draw them.
+// The operations are a function of workload, bytes of a phase and seed. The generator needs no
+// memory but its own object, so a process whose memory is measured can use it.
 #pragma once
 
 #include <base/rng.h>
@@ -24,13 +24,13 @@
 namespace stele::bench {
 
 struct size_range {
-  std::uint32_t least, most;  // both are drawn
+  std::uint32_t least, most;  // inclusive
 };
 
 struct heap_workload {
   std::string_view name;
-  size_range first, second;     // bytes of each object of a phase
-  std::uint64_t freed_percent;  // of the first phase's objects, before the second
+  size_range first, second;     // object sizes of a phase, in bytes
+  std::uint64_t freed_percent;  // share of the first phase's objects freed before the second
 };
 
 inline constexpr std::array<heap_workload, 3> heap_workloads = {
@@ -38,7 +38,7 @@ inline constexpr std::array<heap_workload, 3> heap_workloads = {
      {"W2", {100, 150}, {200, 250}, 90},
      {"W3", {1000, 2000}, {1500, 2500}, 90}}};
 
-// Null when there is none of that name.
+// Null when the name is unknown.
 constexpr const heap_workload* find_heap_workload(std::string_view name) noexcept {
   for (const heap_workload& w : heap_workloads)
     if (w.name == name) return &w;
@@ -47,7 +47,7 @@ constexpr const heap_workload* find_heap_workload(std::string_view name) noexcep
 
 struct heap_operation {
   enum class kind : std::uint8_t { allocate, free } what;
-  std::uint32_t size_bytes;  // of the object, when it is freed too
+  std::uint32_t size_bytes;  // the object's size, also when it is freed
   std::uint64_t object;      // counted from 0 in the order of allocation; below most_objects()
 };
 
@@ -56,7 +56,7 @@ class heap_operations {
   heap_operations(const heap_workload& w, std::uint64_t phase_bytes, std::uint64_t seed) noexcept
       : workload_(w), phase_bytes_(phase_bytes), seed_(base::mix(seed)), choices_(seed_) {}
 
-  // Nothing when the workload is over.
+  // The next operation; empty when the workload is over.
   std::optional<heap_operation> next() noexcept {
     if (phase_ == phase::first) {
       if (requested_bytes_ < phase_bytes_) return allocate();
@@ -73,9 +73,9 @@ class heap_operations {
     return std::nullopt;
   }
 
-  // Requested and not freed, by the operations drawn so far.
+  // Bytes requested and not freed by the operations drawn so far.
   std::uint64_t live_bytes() const noexcept { return live_bytes_; }
-  // A bound for the whole workload: room for so many handles suffices.
+  // An upper bound for the whole workload: so many handles suffice.
   std::uint64_t most_objects() const noexcept {
     return phase_bytes_ / workload_.first.least + phase_bytes_ / workload_.second.least + 2;
   }
@@ -95,7 +95,7 @@ class heap_operations {
     return {heap_operation::kind::allocate, size, objects_++};
   }
   // Selection sampling (Knuth, The Art of Computer Programming, volume 2, algorithm 3.4.2S): every
-  // set of that many objects is as likely as any other.
+  // set of this size is equally likely.
   heap_operation free_one() noexcept {
     while (choices_.below(first_objects_ - candidate_) >= to_free_) ++candidate_;
     --to_free_;
@@ -113,10 +113,9 @@ class heap_operations {
   std::uint64_t candidate_ = 0, to_free_ = 0;
 };
 
-// Applies the whole workload; apply(std::span<const heap_operation>) is to do its operations in
-// their order and returns result<>. A span has `Batch` operations, the last one fewer; it may hold
-// an object's allocation and its freeing. Returns the bytes live at the end. Errors: the first of
-// apply.
+// Applies the whole workload. apply(std::span<const heap_operation>) does its operations in order
+// and returns result<>. A span has `Batch` operations, the last one fewer; it may hold an object's
+// allocation and its freeing. Returns the bytes live at the end. Errors: the first of apply.
 template <std::size_t Batch = 1, class Apply>
 [[nodiscard]] result<std::uint64_t> run_heap_workload(heap_operations operations, Apply&& apply) {
   std::array<heap_operation, Batch> batch;

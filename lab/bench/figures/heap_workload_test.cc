@@ -1,4 +1,5 @@
-// The workloads of the fragmentation figure are what their definition says, however they are drawn.
+// The workloads of the fragmentation figure match their definition, however their operations are
+// drawn.
 #include <bench/figures/heap_workload.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@
 
 namespace stele::bench {
 
-// The names of tests show it.
+// Names of tests contain it.
 static std::ostream& operator<<(std::ostream& out, const heap_workload& w) {
   return out << w.name;
 }

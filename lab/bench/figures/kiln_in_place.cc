@@ -1,4 +1,4 @@
-// The figures of Kiln itself (9), of what its cache and memory cost (6, 10, 11), and of its
+// The figures of Kiln itself (9), of the costs of its cache and memory (6, 10, 11), and of its
 // overflows.
 #include <bench/figures/kiln_parts.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ constexpr std::array<const char*, 4> in_place = {"native", "crlog", "culog", "ki
 constexpr std::array<const char*, 6> all_designs = {"native", "rlog",  "ulog",
                                                     "crlog",  "culog", "kiln"};
 
-// Cache and memory, and the memory's clock, so many times as slow.
+// Multiplies the latencies of cache and memory, and the memory's timing, by `factor`.
 sim::machine_config slower(sim::machine_config m, double factor) {
   for (double* latency :
        {&m.l3.read_latency_ns, &m.l3.write_latency_ns, &m.nonvolatile_memory.read_latency_ns,
@@ -106,9 +106,9 @@ result<> measure_power(const sweep_options& o, chart& c) {
   return {};
 }
 
-// The caches, and with them the values, are a 64th of what they stand for. Each thread has a table
-// of its own and nothing keeps them apart, so that each has a transaction under way: HTM would
-// bound them by the private caches, a mutex to one at a time.
+// The caches and the values have a 64th of their nominal size. Each thread has its own table
+// without isolation, so that each thread has a transaction in progress: HTM would bound
+// transactions by the private caches, a mutex would allow one at a time.
 result<> measure_overflow(const sweep_options& o, chart& c) {
   static constexpr std::size_t scale = 64;
   auto m = base_machine();

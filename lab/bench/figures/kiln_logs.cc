@@ -1,4 +1,4 @@
-// The figures of systems with logs: in memory (1, 7), in a nonvolatile cache (7, 8).
+// The figures of systems with logs: in memory (1, 7) and in a nonvolatile cache (7, 8).
 #include <bench/figures/kiln_parts.h>
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::array<const char*, 5> with_logs = {"native", "rlog", "ulog", "crlog", "culog"};
 
-// Fences wait until what is before them is durable, or cost nothing.
+// wait: fences wait until earlier writes are durable; otherwise they cost nothing.
 sim::machine_config with_fences(sim::machine_config m, bool wait) {
   m.design.fences_wait = wait;
   return m;
@@ -16,20 +16,20 @@ std::string fences(bool wait) {
   return wait ? "fences wait" : "fences cost nothing";
 }
 
-// The native system has no fences: its runs are the same, and run once.
+// The native system has no fences, so its runs are the same for both values of `wait` and run once.
 std::vector<system> systems_with_logs(const sim::machine_config& base, bool wait) {
   auto all = systems_of(with_fences(base, wait), with_logs);
   all.front().machine = system_of(base, "native", "native").machine;
   return all;
 }
 
-// Those that the text speaks of where fences cost nothing, to save time.
+// Where fences cost nothing, only the numbers of threads that the text mentions, to save time.
 std::span<const unsigned> threads_with(bool wait) {
   static constexpr unsigned spoken_of[] = {1, 2, most_threads};
   return wait ? std::span<const unsigned>(thread_counts) : std::span<const unsigned>(spoken_of);
 }
 
-// All that figures 7 and 8 need. False: interrupted.
+// Runs all that figures 7 and 8 need. Returns false when interrupted.
 result<bool> run_logs(const sim::machine_config& base, const sweep_options& o, chart& c) {
   std::vector<system> all;
   for (const bool wait : {true, false}) {
@@ -39,7 +39,7 @@ result<bool> run_logs(const sim::machine_config& base, const sweep_options& o, c
   return run_all(all, o, c);
 }
 
-// Means of two series, place by place.
+// The mean of two series, place by place.
 series mean_of(const series& a, const series& b, std::string name, std::string label) {
   series s{std::move(name), std::move(label), false, {}};
   for (std::size_t i = 0; i < a.points.size(); ++i) {
@@ -49,7 +49,7 @@ series mean_of(const series& a, const series& b, std::string name, std::string l
   return s;
 }
 
-// What a transaction moves between cache and memory.
+// The lines that a transaction moves between cache and memory.
 panel lines_moved(element e, std::span<const system> systems, const sweep_options& o) {
   panel p{name_of(e) + ", lines", "quantity", "lines of a transaction, mean of the workloads",
           {"reads", "writes"},    {},         true};

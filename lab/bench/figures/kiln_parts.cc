@@ -1,4 +1,4 @@
-// Systems on places, and means of ratios over the workloads.
+// Creates systems and run specifications, and computes means of ratios over the workloads.
 #include <bench/figures/kiln_parts.h>
 #include <fmt/format.h>
 

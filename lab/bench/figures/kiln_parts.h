@@ -1,9 +1,9 @@
-// What the figures of Kiln's evaluation share: the two sizes of elements, the systems, and panels
-// made of runs.
+// Shared by the figures of Kiln's evaluation: the two sizes of elements, the systems, and panels
+// made from runs.
 //
-// A panel's values are means over the workloads of a ratio: a quantity of a system, over that of
-// the native system at the panel's base. A value is left out where a run of it is missing or its
-// base is zero.
+// A panel's values are means of a ratio over the workloads: a quantity of a system divided by that
+// of the native system at the panel's base. A value is left out when one of its runs is missing or
+// its base is zero.
 #pragma once
 
 #include <bench/figures/kiln_runs.h>
@@ -22,17 +22,17 @@ inline constexpr std::array elements = {element::small, element::large};
 std::string name_of(element e);
 std::span<const char* const> workloads_of(const sweep_options& o);
 
-// A column: a machine, how many threads run on it.
+// A column: a machine and the number of threads that run on it.
 struct system {
   std::string name, label;
   sim::machine_config machine;
   unsigned threads = most_threads;
 };
 
-// The machine that figures start from, read once for each.
+// The base machine of the figures, read from its file by each call.
 [[nodiscard]] result<sim::machine_config> base_machine();
-// HTM keeps transactions on small elements apart, a mutex those on large ones; set when a system is
-// placed.
+// Isolation depends on the elements: HTM for small ones, a mutex for large ones; run_spec_of() sets
+// it.
 system system_of(const sim::machine_config& base, std::string design, std::string label,
                  unsigned threads = most_threads);
 std::vector<system> systems_of(const sim::machine_config& base,
@@ -41,7 +41,7 @@ std::vector<system> systems_of(const sim::machine_config& base,
 
 run_spec run_spec_of(const system& s, const std::string& workload, element e,
                      const sweep_options& o);
-// Of all workloads, small and large elements. False: interrupted.
+// Runs all workloads with small and large elements. Returns false when interrupted.
 [[nodiscard]] result<bool> run_all(std::span<const system> systems, const sweep_options& o,
                                    chart& c);
 
@@ -65,14 +65,14 @@ std::optional<double> ratio(const system& s, const system& base, const std::stri
 std::optional<double> mean_ratio(const system& s, const system& base, element e, quantity_of what,
                                  const sweep_options& o);
 
-// Series of the systems, a place for each workload and one, "mean", for all.
+// A series for each system; a place for each workload, and "mean" for all.
 panel by_workload(std::string name, std::string y, std::span<const system> systems,
                   const system& base, element e, quantity_of what, const sweep_options& o);
-// A series for each system, a place for each number of threads; the base is one system.
+// A series for each system, a place for each number of threads; the base is a single system.
 panel by_threads(std::string name, std::string y, std::span<const system> systems,
                  const system& base, element e, quantity_of what, std::span<const unsigned> counts,
                  const sweep_options& o);
-// A place for each quantity, over the base's.
+// A place for each quantity, divided by the base's.
 struct named_quantity {
   const char* name;
   quantity_of what;

@@ -1,4 +1,4 @@
-// Recording tapes and running them, tape by tape on each processor.
+// Records tapes and runs them; processors work on different tapes.
 #include <base/check.h>
 #include <bench/figures/kiln_runs.h>
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::string name_of(const run_spec& p, std::uint64_t seed) {
   return name_of(p.tape, seed) + '\n' + sim::toml_of(p.machine);
 }
 
-// What has run in this process; entries stay where they are.
+// The results of this process; entries never move.
 struct results {
   std::mutex mutex;
   std::map<std::string, sim::run_result> of;
@@ -37,7 +37,7 @@ results& all_results() {
   return all;
 }
 
-// A tape in a file that goes with it.
+// The path of a tape file; the destructor removes the file.
 class tape_file {
  public:
   tape_file(const tape_spec& t, const sweep_options& o)
@@ -54,8 +54,8 @@ class tape_file {
   std::string path_;
 };
 
-// What least-recently-used caches hold after all of it has been written in the order of its
-// addresses.
+// Stores to the last part of the structure, in the order of addresses: LRU caches then hold what
+// they would hold after the whole structure had been written.
 void write_before(workloads::native_run& run, const tape_spec& t, media::tape_writer& tape) {
   const std::uint64_t end = run.space().used() / store_bytes * store_bytes;
   const std::uint64_t first = end - std::min(end, t.written_before / store_bytes * store_bytes);
@@ -75,7 +75,7 @@ workloads::native_plan plan_of(const tape_spec& t, std::uint64_t seed) {
   return plan;
 }
 
-// A thread's structure and what it does to it.
+// The tape of one thread on its own structure, and the structure's size.
 struct part {
   std::unique_ptr<media::tape_writer> tape;
   std::uint64_t size = 0;
@@ -96,7 +96,7 @@ result<part> record_part(const tape_spec& t, unsigned thread, std::uint64_t seed
   return p;
 }
 
-// Up to the end of a transaction, or nothing. False: the part is over.
+// Copies events up to the end of a transaction. Returns false when the part is over.
 result<bool> copy_transaction(media::tape_reader& from, unsigned thread, std::uint64_t offset,
                               media::tape_writer& to) {
   using media::tape_op;
@@ -116,7 +116,7 @@ result<bool> copy_transaction(media::tape_reader& from, unsigned thread, std::ui
   }
 }
 
-// The threads' structures lie one after the other; their transactions take turns.
+// The structures of the threads are adjacent; their transactions take turns.
 result<> record_isolated(const tape_spec& t, const std::string& path, std::uint64_t seed) {
   std::vector<part> parts;
   for (unsigned thread = 0; thread < t.threads; ++thread) {
@@ -160,7 +160,7 @@ result<> record(const tape_spec& t, const std::string& path, const sweep_options
   return (*tape)->finish();
 }
 
-// The places of one tape that have not run.
+// The places of one tape that have not yet run.
 using group = std::vector<const run_spec*>;
 
 std::vector<group> groups_of(std::span<const run_spec> places, const sweep_options& o) {
@@ -175,7 +175,7 @@ std::vector<group> groups_of(std::span<const run_spec> places, const sweep_optio
   return groups;
 }
 
-// Groups run side by side; what they say and ask is in turns.
+// Groups run in parallel; calls of progress and cancelled are serialized.
 class worker_pool {
  public:
   worker_pool(std::vector<group> groups, const sweep_options& o)

@@ -1,4 +1,4 @@
-// No figure of the text: what the results owe to values that it does not state.
+// Not a figure of the text: the sensitivity of the results to values that the text does not state.
 #include <bench/figures/kiln_parts.h>
 
 namespace stele::bench::kiln {
@@ -19,8 +19,9 @@ constexpr setting settings[] = {
 };
 constexpr std::array<const char*, 4> designs = {"native", "rlog", "crlog", "kiln"};
 
-// A setting of logs changes nothing for a design without, and neither does the order of commits for
-// one that is not Kiln; with its own value such a machine would be another one to run.
+// A setting of logs changes nothing for a design without logs, and the order of commits changes
+// nothing for a design other than Kiln. Such systems keep the base values, so that no identical
+// machine runs twice.
 std::vector<system> systems_with(const setting& s, const sim::machine_config& base) {
   auto all = systems_of(base, designs);
   for (system& one : all) {

@@ -2,9 +2,9 @@
 // With and Without Persistence Support" (2013), sections 1 and 6, state in their text, with the way
 // to read the same from a chart measured here.
 //
-// The numbers are the authors', of their simulator and benchmarks; none is read off a plot. Where
-// the text leaves open whether fences cost something, or what a percentage is of, a number stands
-// here once for each reading.
+// The numbers are the authors', from their simulator and benchmarks; none is read off a plot. Where
+// the text does not say whether fences have a cost, or what a percentage refers to, a number is
+// listed here once for each reading.
 #pragma once
 
 #include <bench/figures/statement.h>

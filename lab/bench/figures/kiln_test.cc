@@ -1,5 +1,5 @@
-// Kiln's redrawn evaluation: every figure yields its series and points and answers its statements,
-// runs are made once, and interruptions and strange names are told.
+// Kiln's evaluation: every figure has its series and points and answers its statements; a run is
+// made once; interruptions and unknown names are reported.
 #include <bench/figures/figure_test.h>
 #include <bench/figures/kiln.h>
 #include <bench/figures/kiln_parts.h>
@@ -23,12 +23,12 @@ sweep_options tiny() {
 
 class every_kiln_figure : public testing::TestWithParam<std::string> {};
 
-// The structures fit the caches, so the native system writes nothing to memory and ratios to that
-// are left out; other points are all there.
+// The structures fit into the caches, so the native system writes nothing to memory, and ratios to
+// that are left out; all other points are there.
 TEST_P(every_kiln_figure, yields_all_series_and_answers_what_it_can) {
   const auto c = measure_kiln(GetParam(), tiny());
   ASSERT_NO_FATAL_FAILURE(expect_whole(c, "kiln-" + GetParam()));
-  EXPECT_EQ(c->claims.empty(), GetParam() == "sensitivity");  // not of the text
+  EXPECT_EQ(c->claims.empty(), GetParam() == "sensitivity");  // not a figure of the text
   for (const panel& p : c->panels) {
     if (p.y.find("throughput") == p.y.npos) continue;
     for (const series& s : p.lines)
@@ -77,7 +77,7 @@ TEST(kiln_figures, make_a_run_once) {
   EXPECT_EQ(made, 2u * 2 * 2);
 }
 
-// The same run by another order of others gives the same value.
+// Another seed gives another value for the same run.
 TEST(kiln_figures, are_functions_of_their_seed) {
   sweep_options o = tiny();
   const auto base = kiln::base_machine();

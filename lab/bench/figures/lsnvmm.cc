@@ -1,4 +1,4 @@
-// What each figure of the log-structured evaluation sweeps over, and the table of figures.
+// The sweeps of each figure of the log-structured evaluation, and the table of figures.
 #include <bench/figures/claims.h>
 #include <bench/figures/lsnvmm.h>
 #include <bench/figures/lsnvmm_parts.h>

@@ -1,6 +1,6 @@
 // The evaluation of Hu, Ren, Badam, Shu, Moscibroda, "Log-Structured Non-Volatile Main Memory"
-// (2017), section 5, redrawn: figures 4 to 13. What each measures and how it differs:
-// docs/papers/lsnvmm.md.
+// (2017), section 5, measured again: figures 4 to 13. docs/papers/lsnvmm.md says what each figure
+// measures and how it differs.
 #pragma once
 
 #include <bench/figures/sweep.h>
@@ -14,8 +14,8 @@ namespace stele::bench {
 // "4" to "13".
 std::vector<std::string> lsnvmm_figures();
 
-// Errors: invalid_argument (no such figure); cancelled, when nothing was measured; those of what is
-// measured.
+// Errors: invalid_argument (unknown figure); cancelled, when nothing was measured; those of the
+// measurements.
 [[nodiscard]] result<chart> measure_lsnvmm(std::string_view figure, const sweep_options& o);
 
 }  // namespace stele::bench

@@ -1,9 +1,10 @@
-// Figures 10 and 11 of the log-structured evaluation: what fast cleaning reclaims, and what
-// cleaning costs when memory is scarce.
+// Figures 10 and 11 of the log-structured evaluation: the bytes that fast cleaning reclaims, and
+// the cost of cleaning when memory is scarce.
 //
-// Utilisation is what the structure's live entries take, heads included, over the bytes of all
-// chunks: what compaction cannot go below over what there is. It is measured in a large pool after
-// as many updates as the structure has keys, and the pool of each place is made to fit.
+// Utilisation is the bytes of the structure's live entries, heads included, over the bytes of all
+// chunks: the minimum for compaction over the available space. The live bytes are measured in a
+// large pool after as many updates as the structure has keys; the pool of each place is sized
+// accordingly.
 #include <bench/figures/lsnvmm_parts.h>
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ spread constant(double v) {
   return {v, v, v};
 }
 
-// MB that fast cleaning has reclaimed after each step.
+// MB reclaimed by fast cleaning after each step.
 result<std::vector<double>> reclaimed(const sweep_options& o, const char* workload,
                                       bool separate_logs) {
   task t = task_on(o, {workload, workload, workloads::key_choice::uniform}, 2 * o.large_keys);
@@ -30,7 +31,7 @@ result<std::vector<double>> reclaimed(const sweep_options& o, const char* worklo
   t.pool_size_bytes =
       pool_size_of(t) + o.large_keys * updates_a_step * steps * (t.parameters.value_size + 1024);
   t.log_structured.separate_logs = separate_logs;
-  t.log_structured.clean_from = 2;  // nothing is moved
+  t.log_structured.clean_from = 2;  // no entries are moved
   pool_options options = stele_options(t, mechanism);
   options.background = false;
   const auto p = filled_pool::make(t, options);
@@ -53,7 +54,7 @@ series series_of(const char* name, const char* label, const std::vector<double>&
   return s;
 }
 
-// MB a million updates since the place before.
+// MB per million updates since the place before.
 std::vector<double> rate_of(const std::vector<double>& megabytes, double updates) {
   std::vector<double> rates;
   for (std::size_t i = 0; i < megabytes.size(); ++i)
@@ -80,7 +81,7 @@ entry with_cleaners(unsigned cleaners, std::size_t entries_bytes,
   e.label = e.name;
   e.own = [=](task& t) {
     t.log_structured.cleaners = cleaners;
-    // The sweep's `set` leaves the place here.
+    // The sweep's `set` stores the place in pool_size_bytes.
     t.pool_size_bytes =
         static_cast<std::size_t>(static_cast<double>(entries_bytes) / shares[t.pool_size_bytes]);
   };

@@ -1,5 +1,5 @@
-// What the figures of the log-structured evaluation share: their task, their entries, pools that
-// are looked into.
+// Shared by the figures of the log-structured evaluation: their task, their entries, and pools
+// whose state is inspected.
 #include <bench/drive.h>
 #include <bench/figures/lsnvmm_parts.h>
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ void set_pattern(task& t, const pattern& p) {
 }
 
 entry all_optimisations(const sweep_options& o, std::string name, std::string label) {
-  constexpr double written_bytes_per_s = 2e8;  // at most, by all threads
+  constexpr double written_bytes_per_s = 2e8;  // an upper bound for all threads
   const double written = written_bytes_per_s * o.seconds * (o.runs + 1);
   entry e{std::move(name), std::move(label), mechanism, chunk_bytes};
   e.own = [written](task& t) {

@@ -1,8 +1,8 @@
-// Figure 12 of the log-structured evaluation: how long a killed pool takes to open, by threads.
+// Figure 12 of the log-structured evaluation: the time to open a killed pool, by threads.
 //
-// A process fills a pool until its chunks in use hold the bytes that are wanted and is killed. Each
-// measurement opens a copy of the file, since a second recovery finds less to do, in a process of
-// its own, which is killed too: what closing would cost is not wanted.
+// A process fills a pool until its chunks in use hold the wanted bytes, and is killed. Each
+// measurement opens a copy of the file, because a second recovery finds less to do. It does so in
+// its own process, which is killed too: the cost of closing is not measured.
 #include <bench/figures/blurred_parts.h>
 #include <bench/figures/lsnvmm_parts.h>
 #include <fmt/format.h>
@@ -21,13 +21,13 @@ using clock = std::chrono::steady_clock;
 
 constexpr double ten_gigabytes = 1e10;
 
-// What a process that ends by being killed has to say.
+// The answer of a process that is killed afterwards.
 struct answer {
   double value = -1;
   char problem[256] = {};
 };
 
-// Runs `work` in a process that is killed when it has answered.
+// Runs `work` in a process that kills itself when it has answered.
 template <class Work>
 result<double> in_killed_process(Work&& work) {
   int ends[2];
@@ -52,20 +52,19 @@ result<double> in_killed_process(Work&& work) {
 }
 
 task recovered_task(const sweep_options& o, std::size_t value_size) {
-  // Three fifths of the log are of the first content, an element of which takes its value and some
-  // 64 bytes.
+  // Three fifths of the log are the initial content; an element takes its value and about 64 bytes.
   task t = task_on(o, {"hash", "hash", workloads::key_choice::uniform},
                    2 * (o.recovered_bytes * 3 / 5) / (value_size + 64));
   t.media = "adr";
   t.parameters.value_size = value_size;
   t.log_size_bytes = chunk_bytes;
   t.pool_size_bytes = o.recovered_bytes * 3 / 2 + (std::size_t{1} << 20);
-  t.log_structured.clean_from = 2;  // the log keeps what it has
+  t.log_structured.clean_from = 2;  // nothing is cleaned
   t.log_structured.fast_cleaning = false;
   return t;
 }
 
-// The bytes of chunks in use.
+// Fills the log; returns the bytes of chunks in use.
 result<double> fill_log(const task& t, const std::string& path, std::uint64_t bytes) {
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
@@ -85,7 +84,7 @@ result<double> fill_log(const task& t, const std::string& path, std::uint64_t by
     if (auto done = (*w)->apply({&op, 1}); !done) return std::unexpected(std::move(done.error()));
   }
   const auto used = static_cast<double>(in_use());
-  (*w).release();  // the pool stays open, as a crash leaves it
+  (*w).release();  // never closed: the pool stays as a crash leaves it
   return used;
 }
 

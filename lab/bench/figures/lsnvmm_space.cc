@@ -1,9 +1,9 @@
-// Figures 9 and 13 of the log-structured evaluation: memory held beyond what is live in it, and
-// ordinary memory for the map.
+// Figures 9 and 13 of the log-structured evaluation: memory held beyond live data, and ordinary
+// memory for the map.
 //
-// What a log-structured pool holds is what its file must be sized for: the smallest pool in which
-// the workload runs to its end, cleaning whatever it takes. Objects are written in full in the
-// transaction that allocates them, up to 64 operations each.
+// The memory held by a log-structured pool is the size that its file must have: the smallest pool
+// in which the workload runs to its end, whatever cleaning costs. The transaction that allocates an
+// object writes it in full, with up to 64 operations per transaction.
 #include <bench/figures/blurred_parts.h>
 #include <bench/figures/fragmentation.h>
 #include <bench/figures/lsnvmm_parts.h>
@@ -14,7 +14,7 @@ namespace stele::bench::lsnvmm {
 namespace {
 
 constexpr std::size_t operations_a_transaction = 64;
-constexpr std::size_t spare_chunks = 32;  // that no small pool goes without
+constexpr std::size_t spare_chunks = 32;  // needed by every small pool
 
 struct nothing {
   field<std::uint64_t> word;
@@ -39,7 +39,7 @@ pool_options tight_pool(std::size_t size_bytes) {
   return p;
 }
 
-// Whether the workload ran to its end. Errors: those of the pool but full.
+// Returns whether the workload ran to its end. Errors: those of the pool except full.
 result<bool> fits(const heap_workload& w, const sweep_options& o, std::size_t size_bytes) {
   task t;
   t.dir = o.dir;
@@ -64,7 +64,7 @@ result<std::uint64_t> live_bytes_of(const heap_workload& w, const sweep_options&
                            [](std::span<const heap_operation>) { return result<>{}; });
 }
 
-// A series for each allocator; those that are not installed leave a note.
+// Adds a series for each allocator; allocators that are not installed add a note.
 result<> add_peers(const sweep_options& o, chart& into, panel& p) {
   fragmentation_options f{o.phase_bytes, o.seed, o.dir, o.progress};
   for (const std::string& peer : heap_peers()) {
@@ -89,7 +89,8 @@ result<> add_peers(const sweep_options& o, chart& into, panel& p) {
 result<held_space> smallest_pool(const heap_workload& w, const sweep_options& o) {
   const auto live = live_bytes_of(w, o);
   if (!live) return std::unexpected(live.error());
-  // In steps of a two hundredth of the live bytes: `none` do not suffice, `enough` do.
+  // Bisects in steps of a two-hundredth of the live bytes: `none` steps are too few, `enough`
+  // suffice.
   const auto bytes = [&](unsigned steps) { return *live + *live * steps / 200; };
   unsigned none = 0, enough = 64;
   for (unsigned tried = 8;; tried = none + (enough - none) / 2) {

@@ -2,9 +2,9 @@
 // "Log-Structured Non-Volatile Main Memory" (2017), section 5, states in its text, with the way to
 // read the same from a chart measured here.
 //
-// The numbers are the authors', of their machine and settings; none is read off a plot. The names
-// of the systems there: base, 2L, 2L-GU, 2L-GU-C as here; LS is "all", LSC "busy", Mnm (Mnemosyne)
-// "redo", MU (Mnmsyn-Undo) "undo".
+// The numbers are the authors', from their machine and settings; none is read off a plot. Names of
+// systems there: base, 2L, 2L-GU, 2L-GU-C as here; LS is "all", LSC "busy", Mnm (Mnemosyne) "redo",
+// MU (Mnmsyn-Undo) "undo".
 #pragma once
 
 #include <bench/figures/statement.h>

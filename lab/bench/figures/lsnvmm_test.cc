@@ -1,6 +1,5 @@
-// The redrawn evaluation of log-structured memory: every figure yields its series and points, runs
-// that are cut short keep theirs, strange names are refused; and the parts that are reckoned rather
-// than measured.
+// The evaluation of log-structured memory: every figure has its series and points; interrupted runs
+// keep their results; unknown names are refused; and the computed parts are right.
 #include <bench/figures/claims.h>
 #include <bench/figures/figure_test.h>
 #include <bench/figures/lsnvmm.h>
@@ -28,10 +27,10 @@ TEST_P(every_lsnvmm_figure, yields_all_points_and_answers_all_statements) {
   const auto c = measure_lsnvmm(GetParam(), tiny());
   ASSERT_NO_FATAL_FAILURE(expect_whole(c, "lsnvmm-" + GetParam()));
   ASSERT_FALSE(c->claims.empty());
-  // Utilisations that a pool of a few chunks has no room for are left out, with a note.
+  // Utilisations for which a pool of a few chunks has no room are left out, with a note.
   const bool may_lack_places = GetParam() == "11";
   const bool may_lack_answers = may_lack_places || GetParam() == "9" ||
-                                GetParam() == "10";  // an allocator, a share of nothing
+                                GetParam() == "10";  // no allocator; a share of nothing
   for (const claim& k : c->claims) EXPECT_TRUE(!k.measured.empty() || may_lack_answers) << k.what;
   if (!may_lack_places) expect_every_point(*c);
 }
@@ -43,7 +42,7 @@ TEST(lsnvmm, keeps_what_was_measured_when_interrupted) {
   sweep_options o = tiny();
   o.cancelled = [asked = 0]() mutable {
     return ++asked > 4;
-  };  // asked before each place and each run
+  };  // called before each place and each run
   const auto c = measure_lsnvmm("8", o);
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_FALSE(c->complete);

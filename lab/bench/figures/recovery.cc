@@ -1,9 +1,9 @@
-// Figure 14: what recovery of a nearly full log takes, by the log's size.
+// Figure 14: the time of recovery of a nearly full log, by the log's size.
 //
-// A process commits small transactions of the hash workload until the log has been cut twice, which
-// tells how many fit, commits nine tenths of that again and is killed. On its pool the step of
-// opening that is recovery is timed by itself; on copies of it, that step without the latency
-// added, and opening as a whole, beside the opening of an empty pool.
+// A process commits small transactions of the hash workload until the log has been truncated twice,
+// which tells how many fit, then commits nine tenths of that number again and is killed. The
+// recovery step of opening is timed alone on its pool. On copies are timed: this step without the
+// added latency, and opening as a whole, beside the opening of an empty pool.
 #include <bench/figures/blurred_parts.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -42,7 +42,7 @@ task recovery_task(const sweep_options& o, double log_mb) {
   return t;
 }
 
-// No thread but the opener's: what is in the log stays there.
+// No background thread: the log keeps its content.
 pool_options options_for(const task& t) {
   pool_options o = stele_options(t, mechanism);
   o.log_count = 2;
@@ -50,7 +50,7 @@ pool_options options_for(const task& t) {
   return o;
 }
 
-// Commits until the log is cut; how many it took.
+// Commits until the log is truncated; returns the number of commits.
 result<std::uint64_t> commits_to_cut(workloads::workload& w, base::rng& random,
                                      std::size_t log_bytes) {
   const std::uint64_t before = detail::counters_of(w.core()).truncations,
@@ -78,8 +78,8 @@ result<> fill_log(workloads::workload& w, const task& t) {
   return {};
 }
 
-// Makes the pool at `path` and fills its log. On success the pool is open still and must be left
-// so.
+// Creates the pool at `path` and fills its log. On success the pool is still open and must stay
+// open.
 result<> leave_full_log(workloads::workload& w, const task& t, const std::string& path) {
   auto handle = detail::pool_handle::open(path, options_for(t), w.root_size());
   if (!handle) return std::unexpected(std::move(handle.error()));
@@ -88,7 +88,8 @@ result<> leave_full_log(workloads::workload& w, const task& t, const std::string
   return fill_log(w, t);
 }
 
-// In a process of its own, which dies of SIGKILL; what went wrong before comes back as a sentence.
+// Runs leave_full_log in a process that kills itself with SIGKILL; an earlier failure comes back as
+// a sentence.
 result<> killed_with_full_log(workloads::workload& w, const task& t, const std::string& path) {
   int ends[2];
   if (::pipe(ends) != 0) return std::unexpected(error{errc::io, "cannot make a pipe"});

@@ -2,8 +2,8 @@
 // Efficient Transactions in Persistent Memory" (2016), section 5, states in its text, with the way
 // to read the same from a chart measured here.
 //
-// The numbers are the authors', of their machine and settings; none is read off a plot. Where the
-// text leaves open how a percentage is reckoned, the number stands here once for each reading.
+// The numbers are the authors', from their machine and settings; none is read off a plot. Where the
+// text does not say how a percentage is computed, the number is listed here once for each reading.
 // Charts name systems by this project's mechanisms.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace stele::bench::stated {
 
-// BPPM and the systems beside it, by the names of the text and by ours.
+// BPPM and the systems compared with it, by the names of the text and of this project.
 struct system_name {
   const char *mechanism, *text;
 };

@@ -1,21 +1,21 @@
-// How a publication's statement about its figure is read off a chart measured here.
+// How to compute a publication's statement about its figure from a chart measured here.
 #pragma once
 
 namespace stele::bench::stated {
 
 enum class metric {
-  gain,            // %: throughput of `a` over that of `b`, less 1
+  gain,            // %: throughput of `a` over that of `b`, minus 1
   ratio,           // throughput of `a` over that of `b`
-  loss,            // %: by how much the throughput of `a` falls short of that of `b`
-  time_saved,      // %: of the time that a transaction takes with `b`, what `a` saves
-  overhead_saved,  // %: of that time less the time with none, what `a` saves
-  gap_closed,      // %: of the throughput that `b` falls short of none's by, what `a` regains
-  value,           // of `a` itself
+  loss,            // %: how much lower the throughput of `a` is than that of `b`
+  time_saved,      // %: of the time of a transaction with `b`, the part that `a` saves
+  overhead_saved,  // %: of that time minus the time with none, the part that `a` saves
+  gap_closed,      // %: of the throughput gap between `b` and none, the part that `a` closes
+  value,           // the value of `a`
   extent,          // largest over smallest value of `a` along the axis
 };
 
-// `a`, `b` are series, of `panel`; "" as `a` with extent: each series. `at`: a place of the axis;
-// "": each.
+// `a` and `b` are series of `panel`; "" as `a` with extent: each series. `at`: a place of the axis;
+// "": each place.
 struct statement {
   const char *figure, *what, *stated, *unit;
   metric how;

@@ -1,4 +1,4 @@
-// Runs sweeps: one comparison a place.
+// Runs sweeps: one comparison for each place.
 #include <bench/figures/sweep.h>
 #include <fmt/format.h>
 
@@ -102,7 +102,7 @@ result<> run(const sweep& s, const sweep_options& o, chart& into) {
       continue;
     }
     if (!r && r.error().code != errc::cancelled) return std::unexpected(r.error());
-    into.complete = r && r->notes.empty();  // a note: interrupted between runs
+    into.complete = r && r->notes.empty();  // a note means: interrupted between runs
     for (std::size_t m = 0; r && m < panels.size(); ++m)
       for (std::size_t e = 0; e < s.entries.size(); ++e)
         panels[m].lines[e].points[i] = s.measures[m].of(r->rows[e], t);

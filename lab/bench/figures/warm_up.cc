@@ -1,8 +1,8 @@
-// Table II: how long the adaptive mechanism takes to make up its mind: its first transactions, so
-// many in each mode.
+// Table II: the time that the adaptive mechanism takes to choose a mode: its first transactions,
+// equally many in each mode.
 //
-// The pool is filled, closed and opened again before each run, since the mechanism begins anew with
-// every opening.
+// The pool is filled, closed and opened again before each run, because the mechanism starts anew at
+// each opening.
 #include <bench/figures/blurred_parts.h>
 #include <bench/figures/stated.h>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ constexpr const char* mechanism = "adaptive";
 
 struct outcome {
   std::array<std::vector<double>, 3> ms;  // of both modes, of the first, of the second
-  std::string mode;                       // that the last run settled on
+  std::string mode;                       // chosen in the last run
 };
 
 result<> open_on(workloads::workload& w, const task& t, const std::string& path) {
@@ -47,7 +47,7 @@ result<> time_once(workloads::workload& w, const task& t, const std::string& pat
   into.ms[0].push_back(*first + *second);
   into.ms[1].push_back(*first);
   into.ms[2].push_back(*second);
-  // Commits are counted in batches: a few more, and the choice is made.
+  // Commits are counted in batches: the mode is chosen after a few more.
   if (auto more = ms_of(w, random, 512); !more) return std::unexpected(std::move(more.error()));
   into.mode = detail::counters_of(w.core()).mode;
   return {};
@@ -67,7 +67,7 @@ result<outcome> time_modes(const task& t, const sweep_options& o) {
   return times;
 }
 
-// A series for each workload, nothing measured yet; beside the stated times where there are any.
+// A series for each workload, without measured values; optionally with the stated times beside it.
 panel empty_panel(const char* name, const char* y, bool with_stated) {
   panel p{name, "latency, ns", y, {}, {}, false};
   const std::size_t places = stated::latencies_ns.size();

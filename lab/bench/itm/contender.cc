@@ -1,5 +1,5 @@
-// Atomic blocks under comparison: the same pool, mechanism, operations and content as Stele's own
-// contender, reached through compiled loads and stores instead of field<T>.
+// Atomic blocks as a contender: the same pool, mechanism, operations and content as Stele's own
+// contender, accessed by compiled loads and stores instead of field<T>.
 #include <bench/drive.h>
 #include <bench/itm/contender.h>
 #include <bench/itm/structures.h>
@@ -102,7 +102,7 @@ class itm_contender final : public contender {
   const task task_;
   const std::string mechanism_;
   const std::string path_;
-  const std::unique_ptr<workloads::workload> source_;  // of operations; it has no pool
+  const std::unique_ptr<workloads::workload> source_;  // draws operations; it has no pool
   const workloads::key_space keys_;
   std::vector<base::rng> generators_;
   itm::root* root_ = nullptr;

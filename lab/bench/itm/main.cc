@@ -1,4 +1,5 @@
-// stele_itm_compare: field<T> and atomic blocks side by side, runs taken in turn; a table, or JSON.
+// stele_itm_compare: compares field<T> and atomic blocks, with runs taken in turn; prints a table
+// or JSON.
 #include <bench/compare.h>
 #include <bench/itm/contender.h>
 #include <fmt/format.h>

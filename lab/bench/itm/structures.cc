@@ -1,4 +1,4 @@
-// sps and rbtree on plain structs in atomic blocks; see structures.h.
+// The workloads sps and rbtree on plain structs in atomic blocks; see structures.h.
 #include <bench/itm/structures.h>
 
 #include <stele/itm.h>
@@ -51,8 +51,8 @@ std::uint64_t word_at(const root* r, std::uint64_t i) {
 namespace {
 
 struct step {
-  std::uintptr_t* at;  // the link followed,
-  node* to;            // and what it held
+  std::uintptr_t* at;  // the link that was followed
+  node* to;            // the node that it points to
   bool red;
 };
 
@@ -204,8 +204,8 @@ SAFE void erase(path& p) {
   stele::itm::destroy(gone);
 }
 
-// A call of its own: variables of the function that the block is in are memory like any other, and
-// are kept and locked.
+// A separate function: the compiler treats variables of the function that contains the block as
+// shared memory, and logs and locks them.
 [[gnu::noinline]] SAFE void toggle_now(root* r, std::uint64_t key, std::uint64_t value) {
   path p;
   find_path(r, key, p);

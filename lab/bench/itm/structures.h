@@ -1,9 +1,9 @@
-// The workloads sps and rbtree as a program with atomic blocks has them: plain structs, plain
-// pointers, one block an operation.
+// The workloads sps and rbtree as a program with atomic blocks: plain structs, plain pointers, one
+// block for each operation.
 //
-// The tree is stele::map's algorithm to the step (include/stele/map.h), so that only the way to
-// memory differs: a link is a pointer whose lowest bit is its node's colour. structures.cc is
-// compiled with -fgnu-tm.
+// The tree is the algorithm of stele::map, step by step (include/stele/map.h), so that only the
+// access to memory differs. A link is a pointer whose lowest bit is its node's colour.
+// structures.cc is compiled with -fgnu-tm.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ std::uint64_t word_at(const root* r, std::uint64_t i);
 
 // Erases the key if it is there, else inserts it.
 void toggle(root* r, std::uint64_t key, std::uint64_t value);
-std::uint64_t find(const root* r, std::uint64_t key);  // its value, or 0
-// Nodes in the tree; ~0 when order, colours or black heights are wrong.
+std::uint64_t find(const root* r, std::uint64_t key);  // the key's value, or 0
+// The number of nodes in the tree; ~0 when order, colours or black heights are wrong.
 std::uint64_t count_nodes(const root* r);
 
 }  // namespace stele::bench::itm

@@ -1,11 +1,10 @@
 // LevelDB on the workload `store`.
 //
-// Settings: WriteOptions::sync on media "file" (its log is fdatasynced by every put), without it
-// elsewhere (the log is written by a system call, so it survives the process); a write buffer of 64
-// MiB in place of 4, a block cache of 256 MiB in place of 8, a Bloom filter of 10 bits a key, as
-// its documentation recommends for random reads; no compression, since the values here would
-// compress to nothing. It has compactions in a thread of its own. Concurrent puts are merged into
-// groups by LevelDB itself.
+// Settings: WriteOptions::sync on media "file" (every put fdatasyncs its log), without it elsewhere
+// (a system call writes the log, so it survives the process). A write buffer of 64 MiB instead of
+// 4, a block cache of 256 MiB instead of 8, a Bloom filter of 10 bits per key, as its documentation
+// recommends for random reads. No compression, because these values would compress to almost
+// nothing. It compacts in its own thread. LevelDB itself merges concurrent puts into groups.
 #include <bench/rivals/store_rival.h>
 
 #include <leveldb/cache.h>
@@ -77,7 +76,7 @@ class leveldb_engine final : public store_engine {
   std::unique_ptr<const leveldb::FilterPolicy> filter_;
   leveldb::Options options_;
   leveldb::WriteOptions write_;
-  std::unique_ptr<leveldb::DB> db_;  // goes before what it uses
+  std::unique_ptr<leveldb::DB> db_;  // destroyed before the members that it uses
 };
 
 }  // namespace

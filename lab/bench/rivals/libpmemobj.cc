@@ -1,16 +1,17 @@
-// libpmemobj (PMDK) on the workloads, as fast as it goes: by its transactions, and by its actions,
-// which publish new words and allocations at once but leave it to the program to gather them.
+// libpmemobj (PMDK) on the workloads, in its fastest form: with its transactions, and with its
+// actions, which publish new words and allocations at once but leave it to the program to collect
+// them.
 //
 // Settings: it is told that the mapping is persistent memory (PMEM_IS_PMEM_FORCE), so it flushes
 // lines instead of calling msync; pages are touched at creation; no unsafe-shutdown record; nodes
 // come from allocation classes of their exact size without headers. Structures link by 8-byte
-// offsets instead of its 16-byte pointers, snapshot only the bytes that change, and each range
-// once. Fresh nodes are not snapshot; transactions use return codes, not setjmp.
+// offsets instead of its 16-byte pointers, and snapshot only the bytes that change, each range
+// once. Fresh nodes are not snapshotted. Transactions use return codes, not setjmp.
 //
-// It gives no isolation. With more than one thread sps runs without any (its swaps may then
-// interleave), the hash map takes volatile spin locks over stripes of buckets for the length of the
-// transaction, the ordered map one lock; the name in the report says so. Its `store` is the hash
-// map with 8-byte keys. It does not count its fences and lines. On media "file" it works by msync.
+// It has no isolation. With more than one thread sps runs without any (its swaps may interleave),
+// the hash map holds volatile spin locks over stripes of buckets during the transaction, and the
+// ordered map one lock; the name in the report says so. Its `store` is the hash map with 8-byte
+// keys. It does not count fences and lines. On media "file" it uses msync.
 #include <bench/drive.h>
 #include <bench/rivals/libpmemobj_structures.h>
 #include <bench/stripes.h>

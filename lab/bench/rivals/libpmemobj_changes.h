@@ -1,10 +1,10 @@
-// A pool of libpmemobj and the two ways to change it atomically.
+// A pool of libpmemobj, and its two ways of changing the pool atomically.
 //
-// `transaction_changes`: its transactions. A range is snapshot to the undo log before it is stored
-// to. `action_changes`: its actions. New values of 8-byte words, reservations and deferred frees
-// are collected and published at once through the redo log; get() sees what is still unpublished.
-// Fewer fences, but the program must go through get() and set() and gather its own write set. Both
-// are used by one thread at a time each; lists are the thread's.
+// `transaction_changes` uses its transactions: a range is snapshotted to the undo log before a
+// store. `action_changes` uses its actions: new values of 8-byte words, reservations and deferred
+// frees are collected and published at once through the redo log; get() returns values that are
+// still unpublished. Actions need fewer fences, but the program must use get() and set() and
+// collect its own write set. In both classes the lists belong to the calling thread.
 #pragma once
 
 #include <bench/contender.h>
@@ -29,7 +29,7 @@ inline error failed(std::string_view what) {
   return {errc::io, fmt::format("libpmemobj: {} failed: {}", what, pmemobj_errormsg())};
 }
 
-// A pool file of its own, removed at the end. Offsets count from the pool's first byte; 0 is null.
+// A pool file, removed at the end. Offsets count from the pool's first byte; 0 is null.
 class pmem_pool {
  public:
   [[nodiscard]] static result<std::unique_ptr<pmem_pool>> create(const std::string& path,
@@ -60,14 +60,15 @@ class pmem_pool {
   }
   PMEMoid oid(const void* p) const noexcept { return {uuid_, offset_of(p)}; }
 
-  // Outside transactions: zeroed memory for an array, kept until the pool goes.
+  // Outside transactions: allocates zeroed memory for an array; it lives as long as the pool.
   [[nodiscard]] result<void*> array(std::size_t size) {
     PMEMoid where;
     if (pmemobj_zalloc(pop_, &where, size, 0) != 0)
       return std::unexpected(failed("allocating the structure's array"));
     return at<void>(where.off);
   }
-  // The flag that allocates from a class of blocks of exactly `size` bytes.
+  // Creates an allocation class of blocks of exactly `size` bytes; returns the flag that selects
+  // it.
   [[nodiscard]] result<std::uint64_t> allocation_class(std::size_t size) {
     pobj_alloc_class_desc c{};
     c.unit_size = size;
@@ -93,7 +94,8 @@ class transaction_changes {
   static constexpr const char* name = "libpmemobj";
   explicit transaction_changes(pmem_pool& pool) : pool_(pool) {}
 
-  // Makes what body() changes atomic and durable; body is false when a call in it has failed.
+  // Makes the changes of body() atomic and durable. body() returns false when a call in it has
+  // failed.
   template <class Body>
   [[nodiscard]] result<> run(Body&& body) {
     if (pmemobj_tx_begin(pool_.handle(), nullptr, TX_PARAM_NONE) != 0)
@@ -108,8 +110,7 @@ class transaction_changes {
     word = value;
     return true;
   }
-  // set() of words in this range needs no snapshot of its own; false as well when nothing was
-  // gained.
+  // After it, set_in_snapshot() may store to words in this range. Returns false on failure.
   bool snapshot(const void* at, std::size_t size) {
     return pmemobj_tx_add_range_direct(at, size) == 0;
   }
@@ -124,7 +125,7 @@ class transaction_changes {
     std::swap_ranges(a, a + size, b);
     return true;
   }
-  // A block to be stored to directly; null when that failed. finish() when that is done.
+  // Allocates a block for direct stores; null on failure. Call finish() after the stores.
   void* allocate(std::size_t size, std::uint64_t flags) {
     return pool_.at<void>(pmemobj_tx_xalloc(size, 0, flags).off);
   }
@@ -206,7 +207,7 @@ class action_changes {
   };
   struct fresh_block {
     void* block;
-    std::size_t action;  // its reservation's place
+    std::size_t action;  // index of its reservation in `heap`
   };
   struct change_lists {
     std::vector<new_word> words;
@@ -218,7 +219,7 @@ class action_changes {
     return std::ranges::find(lists_.words, at, &new_word::at);
   }
 
-  // Takes back a block that this change reserved, and the values pending for its words.
+  // Cancels a block that this change reserved, and the pending values of its words.
   void cancel(std::size_t action, const void* block, std::size_t size) {
     const auto begin = reinterpret_cast<std::uintptr_t>(block);
     std::erase_if(lists_.words, [&](const new_word& w) {
@@ -232,8 +233,7 @@ class action_changes {
 
   [[nodiscard]] result<> publish() {
     if (!lists_.fresh.empty())
-      pmemobj_drain(
-          pool_.handle());  // what finish() flushed, before the publication that reveals it
+      pmemobj_drain(pool_.handle());  // orders flushed fresh blocks before their publication
     for (const new_word& w : lists_.words)
       pmemobj_set_value(pool_.handle(), &lists_.heap.emplace_back(), w.at, w.value);
     const bool done = pmemobj_publish(pool_.handle(), lists_.heap.data(), lists_.heap.size()) == 0;

@@ -1,16 +1,17 @@
-// The heap of libpmemobj under the workloads of the fragmentation figure: how far its pool must
-// grow.
+// The heap of libpmemobj under the workloads of the fragmentation figure: measures how far its pool
+// must grow.
 //
-// The pool is a set of files in a directory, which the library extends when an allocation finds no
-// room: what it holds is the size of the files, as a malloc's is what it has mapped. They grow by
-// the least step that it supports, 2 MiB instead of 128 MiB, which bounds what is held for nothing;
-// its statistics of runs would leave out chunk headers and chunks that are in no run. The 3 MiB of
-// its logs are not counted. Files never shrink, so their size at the end is the most held.
+// The pool is a set of files in a folder. The library extends the set when an allocation finds no
+// room. The space held is the size of the files, as the space of a malloc is what it has mapped.
+// The files grow by the least step that the library supports, 2 MiB instead of 128 MiB, which
+// bounds unused space; its statistics of runs would omit chunk headers and chunks that are in no
+// run. The 3 MiB of its logs are not counted. Files never shrink, so their size at the end is the
+// maximum.
 //
 // Settings: objects come one by one from pmemobj_alloc, which is atomic without a transaction, by
 // the default allocation classes (16 bytes of header on each object): sizes vary too much for
-// classes of one's own without headers. Space does not depend on flushing; PMEM_IS_PMEM_FORCE
-// spares it msync.
+// special classes without headers. Space does not depend on flushing; PMEM_IS_PMEM_FORCE avoids
+// msync.
 #include <bench/figures/fragmentation.h>
 #include <bench/rivals/libpmemobj_changes.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 using pmdk::failed;
 using kind = heap_operation::kind;
 
-// A pool that grows, in a directory of its own that goes with it.
+// A growing pool in its own folder, which the destructor removes.
 class growing_pool {
  public:
   growing_pool() = default;
@@ -38,7 +39,7 @@ class growing_pool {
     if (!dir_.empty()) fs::remove_all(dir_, ignored);
   }
 
-  // Reserves addresses for `most_bytes`, no memory.
+  // Reserves addresses for `most_bytes`, but no memory.
   result<> create(const std::string& parent, std::uint64_t most_bytes) {
     std::string name = parent + "/stele-fragmentation-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr)
@@ -64,9 +65,7 @@ class growing_pool {
   }
 
  private:
-  fs::path set() const {
-    return dir_ / "pool.set";
-  }  // the library wants it outside of the directory of the parts
+  fs::path set() const { return dir_ / "pool.set"; }  // must be outside of the folder of parts
   fs::path parts() const { return dir_ / "parts"; }
 
   fs::path dir_;

@@ -2,8 +2,8 @@
 // a pool of libpmemobj.
 //
 // Links are 8-byte offsets from the pool's first byte, 0 for none. A change snapshots only the
-// bytes it changes, and each range once; fresh nodes are not snapshot. Nothing here locks: see the
-// contender.
+// bytes that it changes, each range once; fresh nodes are not snapshotted. Nothing here locks: see
+// the contender.
 #pragma once
 
 #include <bench/rivals/libpmemobj_changes.h>
@@ -36,7 +36,8 @@ class structure {
   virtual bool is_valid() = 0;
 };
 
-// A structure changed through Changes. change() is false when a call of libpmemobj has failed.
+// A structure that is changed through Changes. change() returns false when a call of libpmemobj has
+// failed.
 template <class Changes>
 class structure_base : public structure {
  public:
@@ -63,9 +64,9 @@ class structure_base : public structure {
 
   pmem_pool& pool_;
   Changes changes_;
-  const std::size_t value_size_;  // of whole words
+  const std::size_t value_size_;  // rounded up to whole words
   const std::size_t keys_;
-  const bool is_store_;  // filled as the workload `store` is, else by halves
+  const bool is_store_;  // filled like the workload `store`, else by halves
 
  private:
   bool apply_one(const operation& op) {
@@ -95,7 +96,7 @@ class array_of_elements final : public structure_base<Changes> {
     return {};
   }
   std::uint64_t space_bytes() const override { return keys_ * value_size_ + lanes_bytes; }
-  bool is_valid() override {  // still the words that fill() wrote, in some order
+  bool is_valid() override {  // the words that fill() wrote, in some order
     std::uint64_t words = 0;
     for (std::size_t i = 0; i < keys_; ++i) words ^= mixed_word(element(i));
     return words == words_;
@@ -116,7 +117,7 @@ class array_of_elements final : public structure_base<Changes> {
   std::uint64_t words_ = 0;
 };
 
-// What both maps do: nodes of a header and a value, filled with every second key on average.
+// Shared by both maps: nodes of a header and a value, filled with every second key on average.
 template <class Changes, class Node>
 class map_of_nodes : public structure_base<Changes> {
   using base = structure_base<Changes>;
@@ -145,7 +146,7 @@ class map_of_nodes : public structure_base<Changes> {
   std::size_t node_size() const noexcept { return sizeof(Node) + value_size_; }
   std::uint64_t nodes_bytes() const noexcept { return count_.load() * node_size() + lanes_bytes; }
   virtual void begin_change() {}
-  virtual Node* find(std::uint64_t key) = 0;  // and remembers the place for insert
+  virtual Node* find(std::uint64_t key) = 0;  // remembers the place for link() and unlink()
   virtual bool link(Node* fresh) = 0;
   virtual bool unlink(Node* found) = 0;
   virtual bool links_valid() { return true; }
@@ -185,7 +186,7 @@ struct chained_node {
   std::uint64_t key, next;
 };
 
-// One bucket a key of the key space, so chains are half a node long on average.
+// One bucket for each key of the key space, so chains have half a node on average.
 template <class Changes>
 class chained_map final : public map_of_nodes<Changes, chained_node> {
   using base = map_of_nodes<Changes, chained_node>;
@@ -225,18 +226,17 @@ class chained_map final : public map_of_nodes<Changes, chained_node> {
 
   const std::uint64_t mask_ = std::bit_ceil(base::keys_) - 1;
   std::uint64_t* buckets_ = nullptr;
-  static inline thread_local std::uint64_t* link_ =
-      nullptr;  // the word that leads to what find() looked for
+  static inline thread_local std::uint64_t* link_ = nullptr;  // the link that find() followed last
 };
 
 struct tree_node {
   std::uint64_t key;
-  std::uint64_t up;  // the parent's offset, lowest bit set when this node is red
+  std::uint64_t up;  // the parent's offset; lowest bit set when this node is red
   std::array<std::uint64_t, 2> child;
 };
 
-// A red-black tree after Cormen et al. with null leaves. A node's links are snapshot together, once
-// a transaction.
+// A red-black tree after Cormen et al. with null leaves. A node's links are snapshotted together,
+// once per transaction.
 template <class Changes>
 class red_black_map final : public map_of_nodes<Changes, tree_node> {
   using base = map_of_nodes<Changes, tree_node>;
@@ -262,7 +262,7 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
   bool red(const node* n) const noexcept { return n != nullptr && (get(n->up) & 1) != 0; }
   node* top() const noexcept { return at(get(*root_)); }
 
-  // Every change of links passes here: the first of a transaction to a node takes the snapshot.
+  // Every change of links passes here: the first change of a node takes the snapshot.
   void store(node* n, std::uint64_t& word, std::uint64_t value) {
     if (std::ranges::find(touched_, n) == touched_.end()) {
       ok_ = ok_ && changes_.snapshot(&n->up, sizeof(node) - offsetof(node, up));
@@ -294,7 +294,7 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
   }
 
   bool links_valid() override { return black_height(top()) >= 0; }
-  // Of the nodes below n, n included; -1 when a rule is broken there.
+  // The black height of n's subtree, n included; -1 when a rule is broken there.
   int black_height(const node* n) const {
     if (n == nullptr) return 0;
     const node *left = child(n, false), *right = child(n, true);
@@ -326,7 +326,7 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
 
   bool link(node* fresh) override {
     node* p = insert_parent_;
-    touched_.push_back(fresh);  // new in this transaction, needs no snapshot
+    touched_.push_back(fresh);  // new in this transaction: needs no snapshot
     fresh->up = pool_.offset_of(p) | 1;
     fresh->child = {0, 0};
     changes_.finish(fresh, this->node_size());
@@ -366,7 +366,8 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
   bool unlink(node* found) override {
     ok_ = true;
     const bool inner = child(found, false) != nullptr && child(found, true) != nullptr;
-    node* gone = inner ? leftmost(child(found, true)) : found;  // the node whose place closes
+    // the node whose place in the tree is removed
+    node* gone = inner ? leftmost(child(found, true)) : found;
     node* filler = child(gone, child(gone, false) == nullptr);
     node* above = parent(gone);
     const bool lost_black = !red(gone);
@@ -393,7 +394,7 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
     set_red(n, red(found));
   }
 
-  void balance_erased(node* n, node* p) {  // n, or its empty place under p, is a black short
+  void balance_erased(node* n, node* p) {  // the subtree of n under p lacks a black node
     while (p != nullptr && !red(n)) {
       const bool side = child(p, false) != n;
       node* sibling = child(p, !side);
@@ -425,7 +426,7 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
   }
 
   std::uint64_t* root_ = nullptr;
-  node* insert_parent_ = nullptr;  // the last node on the way to a key that find() did not find
+  node* insert_parent_ = nullptr;  // the last node that find() passed
   std::vector<node*> touched_;
   bool ok_ = true;
 };

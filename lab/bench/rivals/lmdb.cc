@@ -1,11 +1,11 @@
 // LMDB on the workload `store`.
 //
 // Settings: on media "file" its default, which writes pages and syncs the data, then the meta page,
-// in every transaction; elsewhere MDB_NOSYNC with MDB_WRITEMAP, its fastest: stores go to the
-// shared mapping, which survives the process. A map large enough never to grow; MDB_NORDAHEAD, as
-// its documentation recommends for random reads; read transactions are kept and renewed
-// (MDB_NOTLS). Values come out of the map without a copy by LMDB; the copy that a get makes here is
-// the caller's. One writer at a time, readers beside it.
+// in every transaction. Elsewhere MDB_NOSYNC with MDB_WRITEMAP, its fastest: stores go to the
+// shared mapping, which survives the process. The map is large enough never to grow. MDB_NORDAHEAD,
+// as its documentation recommends for random reads. Read transactions are kept and renewed
+// (MDB_NOTLS). LMDB returns values without a copy; the copy that a get makes here is the caller's.
+// One writer at a time, with concurrent readers.
 #include <bench/rivals/store_rival.h>
 
 #include <lmdb.h>
@@ -93,7 +93,7 @@ class lmdb_engine final : public store_engine {
  private:
   explicit lmdb_engine(const store_settings& s) : path_(s.path), value_bytes_(s.value_bytes) {}
 
-  // This thread's read transaction, at the newest state; the engine ends it.
+  // This thread's read transaction, at the newest state; the engine's destructor ends it.
   result<MDB_txn*> reader() {
     static thread_local std::uint64_t of = 0;
     static thread_local MDB_txn* mine = nullptr;

@@ -1,13 +1,13 @@
-// A process that measures its own malloc: `malloc_process WORKLOAD PHASE_BYTES SEED` runs a
-// workload of heap_workload.h with whatever allocator LD_PRELOAD put in place and prints the bytes
-// live at the end, the most bytes held, and the file that malloc came from. One thread; the
-// allocator's settings are its own.
+// A process that measures its own malloc. `malloc_process WORKLOAD PHASE_BYTES SEED` runs a
+// workload of heap_workload.h with the allocator that LD_PRELOAD has installed. It prints the live
+// bytes at the end, the maximum of held bytes, and the file that malloc came from. One thread; the
+// allocator has its default settings.
 //
-// Held is what the process has of anonymous memory beyond what it had before the first allocation,
-// every byte of every object having been stored to; pages given back (unmapped, MADV_DONTNEED,
-// MADV_FREE) are not held. It is read whenever another 64th of a phase has been requested, before
-// objects are freed and at the end: an allocator's memory grows only when it is asked for some.
-// What this file needs itself is allocated and touched before.
+// Held bytes are the anonymous memory of the process beyond that before the first allocation; every
+// byte of every object is stored to. Pages given back (unmapped, MADV_DONTNEED, MADV_FREE) are not
+// held. The value is read each time another 64th of a phase has been requested, before objects are
+// freed, and at the end: an allocator's memory grows only when it is asked for memory. Memory for
+// this program itself is allocated and touched before.
 #include <bench/figures/heap_workload.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ std::uint64_t bytes_after(const char* text, const char* name) {
   return at == nullptr ? 0 : std::strtoull(at + std::strlen(name), nullptr, 10) * 1024;
 }
 
-// Allocates nothing. 0 when the kernel does not tell.
+// Allocates nothing. Returns 0 when the kernel does not report it.
 std::uint64_t anonymous_bytes() {
   char text[4096];
   const int file = ::open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
@@ -71,7 +71,7 @@ class measured_heap {
   const std::uint64_t sample_bytes_;
   kind last_ = kind::allocate;
   std::uint64_t since_sample_bytes_ = 0, most_bytes_ = 0;
-  const std::uint64_t start_bytes_ = anonymous_bytes();  // the last to be initialized
+  const std::uint64_t start_bytes_ = anonymous_bytes();  // initialized last
 };
 
 int fail(const char* why) {

@@ -1,12 +1,12 @@
 // RocksDB on the workload `store`.
 //
-// Settings: WriteOptions::sync on media "file" (its log is synced by every put), without it
-// elsewhere (the log is written by a system call, so it survives the process); log files are
-// recycled, so that a sync of the log need not write the file's size; a write buffer of 64 MiB, two
-// threads for flushes and compactions, a block cache of 256 MiB, a Bloom filter of 10 bits a key, a
-// hash index in data blocks, as its tuning guide recommends for point lookups; no compression,
-// since the values here would compress to nothing; no statistics. Concurrent puts go into one
-// memtable at once and share syncs (its defaults), with the pipelined write of the guide.
+// Settings: WriteOptions::sync on media "file" (every put syncs its log), without it elsewhere (a
+// system call writes the log, so it survives the process). Log files are recycled, so that a sync
+// of the log need not write the file's size. A write buffer of 64 MiB, two threads for flushes and
+// compactions, a block cache of 256 MiB, a Bloom filter of 10 bits per key, a hash index in data
+// blocks, as its tuning guide recommends for point lookups. No compression, because these values
+// would compress to almost nothing; no statistics. Concurrent puts go into one memtable at once and
+// share syncs (its defaults), with the pipelined write of the guide.
 #include <bench/rivals/store_rival.h>
 
 #include <rocksdb/cache.h>

@@ -1,9 +1,9 @@
-// What rivals that are key-value stores share: the workload `store` run on an engine of theirs.
+// Shared by rivals that are key-value stores: runs the workload `store` on their engine.
 //
-// Durability is equal to that of Stele's row: on media "file" every transaction has reached the
-// device when it returns, else it survives the process, which costs an engine no sync. A
-// transaction is atomic unless the name says otherwise. Values are copied out by gets, as Stele's
-// get does. The store is filled by transactions of many puts, outside of the measured time.
+// Durability equals that of Stele's row: on media "file" every transaction has reached the device
+// when it returns; otherwise it survives the process, for which an engine needs no sync. A
+// transaction is atomic unless the name says otherwise. Gets copy values, as Stele's get does.
+// Transactions of many puts fill the store, outside of the measured time.
 #pragma once
 
 #include <bench/drive.h>
@@ -15,21 +15,21 @@
 
 namespace stele::bench {
 
-// One store. apply() is called by many threads at once, if the engine takes them; of it and get()
-// `number` names a key.
+// One store. Many threads call apply() and get() concurrently; an engine serializes them if it
+// must. `number` names a key.
 class store_engine {
  public:
   virtual ~store_engine() = default;
   [[nodiscard]] virtual result<> apply(std::span<const workloads::operation> puts_and_erases) = 0;
-  // Whether it is there, with its value in `into`.
+  // Returns whether the key is present, with its value in `into`.
   [[nodiscard]] virtual result<bool> get(std::uint64_t number, std::string& into) = 0;
   virtual std::optional<std::uint64_t> space_bytes() = 0;
 };
 
 struct store_settings {
-  std::string path;      // not there yet
+  std::string path;      // nothing is there yet
   bool sync = false;     // every transaction reaches the device
-  std::size_t keys = 0;  // of the key space
+  std::size_t keys = 0;  // size of the key space
   std::size_t value_bytes = 0;
   unsigned threads = 1;
 
@@ -41,7 +41,7 @@ inline std::unexpected<error> engine_failed(std::string_view engine, std::string
   return std::unexpected(error{errc::io, fmt::format("{}: {} failed: {}", engine, what, why)});
 }
 
-// The bytes of all files below a path, as the disk has them.
+// The sum of the sizes of all files below a path.
 inline std::uint64_t bytes_below(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -103,7 +103,7 @@ class store_contender final : public contender {
 
   footprint space() override { return {engine_->space_bytes(), live_bytes_of(task_), 0}; }
 
-  // Values are those that puts have made.
+  // Checks that every value was written by a put.
   [[nodiscard]] result<> check() override {
     std::string value, whole;
     for (std::uint64_t number = 0; number < std::min<std::uint64_t>(keys_.size(), 10'000);

@@ -1,12 +1,12 @@
 // Tokyo Cabinet's hash database on the workload `store`.
 //
-// Settings: on media "file" every change in a transaction (tchdbtranbegin, tchdbtrancommit) with
-// HDBOTSYNC, which syncs log and database in each. Elsewhere no transactions, which sync the
-// mapping even so: a put is in the shared mapping when it returns and survives the process, but one
-// that the process dies in may be there in part, and the report says so. Twice as many buckets as
-// keys, 64-bit offsets (HDBTLARGE), the whole file mapped (tchdbsetxmsiz), as its documentation
-// recommends. It keeps no order of keys, which its B+ tree database would; its lock lets one thread
-// in at a time to change.
+// Settings: on media "file" every change is in a transaction (tchdbtranbegin, tchdbtrancommit) with
+// HDBOTSYNC, which syncs log and database in each. Elsewhere there are no transactions, because
+// they sync the mapping in any case. A put is in the shared mapping when it returns and survives
+// the process; a put during which the process dies may be there in part, and the report says so.
+// Twice as many buckets as keys, 64-bit offsets (HDBTLARGE), the whole file mapped (tchdbsetxmsiz),
+// as its documentation recommends. It keeps no order of keys, unlike its B+ tree database. Its lock
+// admits one writer at a time.
 #include <bench/rivals/store_rival.h>
 
 #include <tchdb.h>
@@ -45,7 +45,7 @@ class tokyocabinet_engine final : public store_engine {
 
   result<> apply(std::span<const operation> ops) override {
     if (!atomic_) return change(ops);
-    const std::lock_guard hold(transactions_);  // its own begin would wait by sleeping
+    const std::lock_guard hold(transactions_);  // tchdbtranbegin would wait by sleeping
     if (!tchdbtranbegin(db_)) return failed("beginning");
     if (auto done = change(ops); !done) {
       tchdbtranabort(db_);

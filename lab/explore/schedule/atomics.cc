@@ -1,9 +1,8 @@
 // Atomic operations of code that is compiled with a call for each (-fsanitize=thread): a point,
-// then the operation. These are the names that gcc and clang call; no sanitizer's library is
-// linked.
+// then the operation. gcc and clang call these names; no sanitizer library is linked.
 //
-// Ordinary accesses are calls too, of no effect: threads do not meet by them, or the program has a
-// data race, which ThreadSanitizer itself finds.
+// Ordinary accesses are calls too, without effect. Threads do not communicate by them, or the
+// program has a data race, which ThreadSanitizer itself finds.
 #include <explore/schedule/points.h>
 
 #include <cstddef>
@@ -42,7 +41,7 @@ T change(volatile T* at, Change&& make) noexcept {
   if (after == before) {
     schedule::note_load(at, bits_of(before));
   } else {
-    __atomic_store_n(at, after, __ATOMIC_SEQ_CST);  // nobody else runs
+    __atomic_store_n(at, after, __ATOMIC_SEQ_CST);  // no other thread runs
     schedule::note_change(at);
   }
   return before;

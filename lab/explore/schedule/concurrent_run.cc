@@ -1,4 +1,4 @@
-// The threads of a run, and their marks on its tape.
+// The threads of a run, and the marks on its tape.
 #include <base/check.h>
 #include <explore/schedule/concurrent_run.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@ namespace stele::explore {
 using base::fail;
 using media::tape_mark;
 
-// What the threads know of each other; one runs at a time.
+// What the threads share; one runs at a time.
 struct concurrent_runner::progress {
   std::uint32_t invoked = 0, ended = 0, acknowledged = 0;
   bool ordered = false;
@@ -82,7 +82,7 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
     p.invoked |= 1u << n;
     const std::uint32_t ended = made.before[n] = p.ended;
     auto& op = made.operations[n];
-    // Looked at before the transaction begins; and one thread runs at a time.
+    // Safe: the transaction reads it when it begins, and one thread runs at a time.
     subject_.workload().set_commit_durability(ordered(thread, p) ? durability::ordered
                                                                  : durability::durable);
     const auto done = subject_.workload().apply({&op, 1});
@@ -103,7 +103,7 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
   }
 }
 
-// What had ended when it began is durable when it returns.
+// Operations that had ended when the sync began are durable when it returns.
 result<> concurrent_runner::sync(progress& p) {
   const std::uint32_t ended = p.ended;
   auto& core = subject_.workload().core();

@@ -1,11 +1,12 @@
-// A run whose operations overlap, in threads that the scheduler hands on: made into a tape, with
-// what is needed to judge it.
+// A run whose operations overlap, in threads that the scheduler controls. The run is recorded on a
+// tape, with what is needed to judge it.
 //
-// The plan's operations come first, one after the other. Then each of its threads applies `each`
-// operations, beside one more thread that does other work on the pool; then all are joined and the
-// pool is closed. On the tape `tx_begin` stands where the first part is over. `invoked` and
-// `returned` stand with the number of an operation that overlaps (0, 1, ..: thread by thread),
-// `returned` when it is acknowledged as durable; `tx_commit` stands where an ordered one has
+// The plan's operations come first, one after the other. Then each of the plan's threads applies
+// `each` operations, while one more thread may do other work on the pool. Then all threads are
+// joined and the pool is closed. On the tape `tx_begin` stands at the end of the first part.
+// `invoked` and `returned` carry the number of an overlapping operation (0, 1, ..., thread by
+// thread); `returned` stands where the operation is acknowledged as durable. `tx_commit` stands
+// where an ordered operation has returned.
 // returned.
 #pragma once
 
@@ -17,30 +18,30 @@
 
 namespace stele::explore {
 
-// What the run of a plan has besides.
+// How the operations of a run overlap, besides its plan.
 struct concurrency_plan {
-  unsigned each = 2;        // operations a thread
-  std::string beside = "";  // words, in this order: check, backup, grow, sync, read, backup:wait...
+  unsigned each = 2;        // operations of each thread
+  std::string beside = "";  // joined by +: check, backup, grow, sync, read
   bool background = false;  // the mechanism has threads of its own
-  bool mixed = false;       // of ordered commits: those of every other thread are durable
+  bool mixed = false;       // with ordered commits: every other thread commits durably
   schedule::granularity points = schedule::granularity::locks;
 };
 
 struct concurrent_run {
   std::vector<std::byte> tape;
-  std::vector<workloads::operation>
-      operations;  // those that overlapped; one that did not fit is a read
+  // The overlapping operations; one that did not fit is a read.
+  std::vector<workloads::operation> operations;
   precedence before;
-  std::uint64_t digest = 0;  // of what the run left
+  std::uint64_t digest = 0;  // of the pool at the end of the run
   std::string problem;       // empty: the run itself shows nothing wrong
 
-  struct backup {  // a backup that was made meanwhile
+  struct backup {  // a backup made during the run
     std::vector<std::byte> bytes;
-    std::uint32_t must = 0,
-                  may = 0;  // operations that were over when it began, and invoked when it ended
+    // Masks: operations that had ended when it began; operations invoked when it ended.
+    std::uint32_t must = 0, may = 0;
   };
   std::vector<backup> backups;
-  struct observation {  // what one read transaction saw of all there is
+  struct observation {  // what one read transaction saw of the whole structure
     std::uint64_t digest = 0;
     std::uint32_t must = 0, may = 0;  // likewise
   };
@@ -51,8 +52,8 @@ class concurrent_runner {
  public:
   concurrent_runner(subject& s, const concurrency_plan& o);
 
-  // Under one schedule. `stuck` as for schedule::begin. Errors: what making and opening a pool
-  // returns.
+  // Makes the run under one schedule. `stuck` as for schedule::begin. Errors: what making and
+  // opening a pool returns.
   [[nodiscard]] result<concurrent_run> make(schedule::strategy& chooser, std::uint64_t limit,
                                             std::function<void(const std::string&)> stuck);
   const std::vector<workloads::operation>& sequential() const noexcept { return sequential_; }

@@ -1,4 +1,4 @@
-// Enumerating orders and reckoning what they lead to.
+// Enumerates orders and computes the digests that they lead to.
 #include <explore/schedule/interleaving.h>
 
 #include <algorithm>

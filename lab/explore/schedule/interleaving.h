@@ -1,8 +1,9 @@
-// Which states a run may be in whose operations overlap: those after some of its operations in some
-// order that respects real time (an operation that had ended before another began comes before it).
+// The states that a run may be in when its operations overlap: those after some of its operations
+// in some order that respects real time. If an operation ended before another began, it comes
+// first.
 //
-// Of a crash that state is right which has every acknowledged operation, none that was not invoked,
-// and with an operation all that must come before it. Operations are numbered from 0, 32 at most.
+// A recovered state is right if it has every acknowledged operation, none that was not invoked, and
+// with each operation all that must come before it. Operations are numbered from 0, at most 32.
 #pragma once
 
 #include <explore/subject.h>
@@ -16,23 +17,23 @@
 
 namespace stele::explore {
 
-// Of each operation, as masks: those that had ended when it was invoked.
+// For each operation a mask: the operations that had ended when it was invoked.
 using precedence = std::vector<std::uint32_t>;
 
 class interleavings {
  public:
-  // `first` were applied one after the other, before those that overlap.
+  // `first` were applied one after the other, before the overlapping operations.
   interleavings(const workloads::workload& w, std::vector<workloads::operation> first)
       : workload_(w), sequential_(std::move(first)) {}
 
-  // Does some order of these operations with exactly `must` and some of `may` give this digest?
+  // Whether some order of all of `must` and some of `may` gives this digest.
   bool allows(std::span<const workloads::operation> operations, const precedence& before,
               std::uint64_t digest, std::uint32_t must, std::uint32_t may);
-  // Which operations, as a mask, some order of which gives it; 0 when none does or the first ones
-  // alone.
+  // The mask of operations that give this digest in some order. 0 when none do, or when the `first`
+  // operations alone do.
   std::uint32_t operations_in(std::span<const workloads::operation> operations,
                               const precedence& before, std::uint64_t digest);
-  // A history that ends in this state, of all that were ever asked about; null: none does.
+  // A history that ends in this state, from all calls so far; null: none does.
   run_history* history(std::uint64_t digest);
 
  private:
@@ -40,8 +41,8 @@ class interleavings {
     std::vector<std::uint64_t> words;  // operations and their precedence
     auto operator<=>(const key&) const = default;
   };
-  using outcomes =
-      std::unordered_multimap<std::uint64_t, std::uint32_t>;  // digest, which are in it
+  // Maps a digest to masks of operations.
+  using outcomes = std::unordered_multimap<std::uint64_t, std::uint32_t>;
 
   const outcomes& outcomes_of(std::span<const workloads::operation> operations,
                               const precedence& before);

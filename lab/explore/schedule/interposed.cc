@@ -1,5 +1,6 @@
-// Functions of the C library by which threads wait for each other, for scheduled threads: this
-// program's definitions come before the library's. Other threads get the library's.
+// Functions of the C library by which threads wait for each other. The definitions here take
+// precedence over the library's. They serve scheduled threads; other threads get the library's
+// functions.
 #include <dlfcn.h>
 #include <errno.h>
 #include <explore/schedule/points.h>
@@ -66,7 +67,7 @@ long raw_syscall(long n, long a, long b, long c, long d, long e, long f) noexcep
   return -1;
 }
 
-// The waits of std::atomic. A wait with a time is as one without: the time is only to look again.
+// The waits of std::atomic. A timeout is ignored: its only purpose is to look again.
 long futex(std::uint32_t* word, int operation, std::uint32_t value) noexcept {
   schedule::point(granularity::locks);
   const int what = operation & FUTEX_CMD_MASK;
@@ -77,7 +78,8 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value) noexcept {
   return 0;
 }
 
-// A thread's end comes after those of its thread-local objects, which are part of the run.
+// Run as a key's destructor: a thread ends after its thread-local objects, which are part of the
+// run.
 void at_end(void*) noexcept {
   schedule::thread_ended();
 }

@@ -1,5 +1,5 @@
-// stele_schedules: what `stele crash schedules` runs. A program of its own, for it is compiled with
-// calls at atomic operations and defines functions of the C library.
+// stele_schedules: what `stele crash schedules` runs. It is a program of its own, because it is
+// compiled with calls at atomic operations and defines functions of the C library.
 #include <explore/schedule/scenarios.h>
 #include <fmt/format.h>
 #include <sys/personality.h>
@@ -15,7 +15,7 @@ namespace {
 using namespace stele;
 using namespace stele::explore;
 
-// All scenarios of all mechanisms, or of one; the last line says whether anything was found.
+// Runs all scenarios of all mechanisms, or of one; the last line says whether anything was found.
 int run_sweep(const sweep_settings& of, const std::string& json) {
   sweep_settings s = of;
   s.on_outcome = [](const sweep_outcome& o) {
@@ -43,7 +43,7 @@ int run_sweep(const sweep_settings& of, const std::string& json) {
   return sum.violations.empty() ? 0 : 1;
 }
 
-// Planted bugs that only overlapping commits show.
+// Plants the bugs that only overlapping commits show.
 int run_mutants(overlap_mutant_selection c) {
   c.on_outcome = [](const overlap_mutant& m) {
     fmt::print("{:<28} {:<15} {}\n", m.name, m.mechanism,
@@ -154,7 +154,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const bool moves = (::personality(0xffffffff) & ADDR_NO_RANDOMIZE) == 0;
   if (moves && ::personality(ADDR_NO_RANDOMIZE) != -1)
-    ::execv("/proc/self/exe", argv);  // a run is the same every time
+    ::execv("/proc/self/exe", argv);  // fixed addresses: a run is the same every time
   if (!w.line.empty()) return run_replay(w);
   const auto named = base::mutant_named(w.mutant);
   if (!named) return std::cerr << "there is no mutant " << w.mutant << '\n', 2;

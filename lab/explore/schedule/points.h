@@ -1,5 +1,5 @@
-// What the interposed functions tell the scheduler. Of threads that are not scheduled they say
-// nothing.
+// What the interposed functions report to the scheduler. They report nothing for threads that are
+// not scheduled.
 #pragma once
 
 #include <explore/schedule/scheduler.h>
@@ -10,29 +10,29 @@
 
 namespace stele::schedule {
 
-// Is the calling thread scheduled?
+// Whether the calling thread is scheduled.
 bool scheduled() noexcept;
 
-// Just before an operation of this kind.
+// Called just before an operation of this kind.
 void point(granularity g) noexcept;
-// Just after a load of this value, or an exchange that changed nothing: who looks again and again
-// is waiting, and others go on.
+// Called just after a load of this value, or an exchange that changed nothing. A thread that loads
+// the same value again and again is waiting; then other threads run.
 void note_load(const volatile void* address, std::uint64_t value) noexcept;
-// Just after a change: who has been looking there may look again.
+// Called just after a change: threads that spin on this address may run again.
 void note_change(const volatile void* address) noexcept;
 
-// What a thread waits for, with no end of its own (0) or until a time.
+// What a thread waits for. `until_ns`: the time when the wait ends; 0: without timeout.
 enum class wait : std::uint8_t { none, mutex, condition, futex, join, sleep };
-// False: its time has come.
+// Returns false when the wait timed out.
 bool wait_for(wait what, const volatile void* on, std::uint64_t until_ns) noexcept;
-// At most `max_count` of those who wait for it go on, lowest numbers first. How many.
+// Wakes at most `max_count` threads that wait for it, lowest numbers first. Returns how many.
 unsigned wake(wait what, const volatile void* on, unsigned max_count) noexcept;
-// Others go on, if there are any who can.
+// Lets other threads run, if any can.
 void yield() noexcept;
 
 std::uint64_t now_ns() noexcept;
 
-// Creation and end of threads. `real` makes the thread; what it runs calls thread_started(), and
+// Creation and end of threads. `real` makes the thread, which calls thread_started() first and
 // thread_ended() last.
 int create(const std::function<int(unsigned number)>& real) noexcept;
 void thread_started(unsigned number) noexcept;

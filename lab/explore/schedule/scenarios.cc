@@ -1,4 +1,4 @@
-// The scenarios, and going through them.
+// The scenarios, and the sweep through them.
 #include <explore/schedule/scenarios.h>
 #include <tx/mechanism/catalog.h>
 
@@ -37,7 +37,7 @@ bool has(std::initializer_list<std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Commits that find their ring short: how many operations fill it depends on the seed.
+// Commits that find their ring full. How many operations fill it depends on the seed.
 void add_truncations(scenario_list& w) {
   auto& one = w.add("truncation", "sps", 2 + w.seed % 4, 2, 16, 512);
   one.weight = 2;
@@ -49,13 +49,13 @@ void add_truncations(scenario_list& w) {
   stores.concurrent.points = granularity::stores, stores.preemptions = 1, stores.weight = 2;
 }
 
-// Sums of blocks that truncations move.
+// Block checksums that truncations update.
 void add_sums(scenario_list& w) {
   if (!has({"default", "redo-async", "vcbp", "xil", "blurred", "adaptive"}, w.mechanism)) return;
   auto& cut = w.add("sums, truncated", "sps", 2 + w.seed % 4, 2, 16, 512);
   cut.run_plan.block_checksums = true;
   if (!has({"xil", "blurred", "adaptive"}, w.mechanism)) return;
-  // Two threads' objects lie in one block, and a log is short of room when one of them commits.
+  // Two threads' objects lie in one block, and a log is nearly full when one of them commits.
   auto& crowded = w.add("sums, many commits", "rbtree", 8 + w.seed % 4, 12, 12, 256);
   crowded.run_plan.block_checksums = true, crowded.concurrent.points = granularity::stores,
   crowded.random_share = 1, crowded.bound = 2, crowded.run_plan.pool_size = 131072;
@@ -125,7 +125,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   auto& checked = w.add("beside check", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
   checked.weight = 2, checked.concurrent.beside = "check+check+read", checked.random_share = 0.9,
   checked.bound = 4, checked.run_plan.pool_size = 131072;
-  // One of these operations takes the block that another has freed.
+  // One of these operations reuses the block that another has freed.
   auto& again = w.add("a block taken again, beside check", "rbtree", 6, 2, 4, 2048);
   again.run_plan.seed = 1, again.concurrent.beside = "check+check", again.random_share = 0.9,
   again.bound = 4, again.run_plan.pool_size = 131072;
@@ -173,7 +173,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
 
 namespace {
 
-// One round of a mechanism: adds to what was found before, scenario by scenario.
+// One round of a mechanism: adds to the earlier findings, scenario by scenario.
 result<> sweep_round(const sweep_settings& s, const std::string& mechanism, std::uint64_t seed,
                      std::uint64_t schedules, std::vector<sweep_outcome>& found) {
   auto scenarios = scenarios_of(mechanism, seed);
@@ -203,7 +203,8 @@ result<> sweep_round(const sweep_settings& s, const std::string& mechanism, std:
 
 }  // namespace
 
-// In rounds that grow, each with other seeds: the scenario that shows a bug is seldom the first.
+// Rounds double in length, each with another seed: the scenario that shows a bug is seldom the
+// first.
 result<std::vector<sweep_outcome>> sweep(const sweep_settings& s) {
   constexpr std::uint64_t first_round = 1'500;
   std::vector<sweep_outcome> all;
@@ -213,7 +214,7 @@ result<std::vector<sweep_outcome>> sweep(const sweep_settings& s) {
     bool stops = false;
     std::uint64_t round = first_round, seed = s.seed;
     for (std::uint64_t left = s.schedules; left != 0 && !stops; round *= 2, ++seed) {
-      if (left < 3 * round) round = left;  // no small one at the end
+      if (left < 3 * round) round = left;  // no short round at the end
       if (auto done = sweep_round(s, m.name, seed, round, found); !done)
         return std::unexpected(done.error());
       left -= round;

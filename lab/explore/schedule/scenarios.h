@@ -1,6 +1,5 @@
-// What is run under schedules, mechanism by mechanism: short transactions that meet, a truncation
-// in their midst, records that outgrow a log, the heap, more threads than logs, and other work
-// beside.
+// What runs under schedules, mechanism by mechanism: short transactions that conflict, truncations
+// among them, records that outgrow a log, the heap, more threads than logs, other work on the pool.
 #pragma once
 
 #include <explore/schedule/schedules.h>
@@ -18,11 +17,11 @@ struct scenario {
   concurrency_plan concurrent;
   unsigned preemptions = 2;
   double random_share = 0.5;  // of its schedules
-  std::uint64_t bound = 16;   // crash states a crash point
-  double weight = 1;          // of a mechanism's schedules
+  std::uint64_t bound = 16;   // crash states for each crash point
+  double weight = 1;          // its share of a mechanism's schedules
 };
 
-// Of one mechanism, with this seed.
+// The scenarios of one mechanism, with this seed.
 std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t seed);
 
 struct sweep_outcome {
@@ -38,10 +37,10 @@ struct sweep_settings {
   bool stop_at_violation = false;
   std::function<void(const sweep_outcome&)> on_outcome;
 };
-// Errors: what a scenario's pool cannot be made for.
+// Errors: those of making the pool of a scenario.
 [[nodiscard]] result<std::vector<sweep_outcome>> sweep(const sweep_settings& s);
 
-// Each bug that only overlapping commits show, planted, and what found it.
+// A planted bug that only overlapping commits show, in one mechanism, and what found it.
 struct overlap_mutant {
   std::string name, mechanism, scenario, what, line;
   double seconds = 0;
@@ -50,8 +49,8 @@ struct overlap_mutant {
 };
 struct overlap_mutant_selection {
   std::string name, mechanism;       // empty: all
-  bool once = false;                 // each in the first mechanism that it is a bug of, not in all
-  std::uint64_t schedules = 40'000;  // of each, until it has survived
+  bool once = false;                 // plant each in the first mechanism that it names, not in all
+  std::uint64_t schedules = 40'000;  // of each; then it has survived
   std::uint64_t seed = 1;
   std::function<void(const overlap_mutant&)> on_outcome;
 };

@@ -1,4 +1,4 @@
-// Schedules written as words and read back.
+// Writes schedules as words and reads them.
 #include <base/check.h>
 #include <explore/plan_line.h>
 #include <explore/schedule/schedules.h>

@@ -1,4 +1,4 @@
-// What was found, in a sentence and as JSON, and read back from the process that found it.
+// Writes findings as a sentence and as JSON, and reads them from the process that made them.
 #include <explore/report.h>
 #include <explore/schedule/schedules.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Hand-over between threads and the choice of who goes on. Compiled without calls for its atomics.
+// Switches between threads and asks for choices. Compiled without calls for its own atomics.
 #include <explore/schedule/points.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -19,20 +19,20 @@ struct worker {
   state status = state::unused;
   wait what = wait::none;
   const volatile void* on = nullptr;
-  std::uint64_t until = 0;  // 0: no end
+  std::uint64_t until = 0;  // 0: no timeout
   bool timed_out = false;
-  bool yielded = false;  // others first
-  bool may_time_out_early =
-      false;  // something has changed since it began to wait: its time may be over
-  const volatile void* spin_address = nullptr;  // the last looks: at one place, with one outcome
+  bool yielded = false;  // others run first
+  // Something changed since it began to wait, so its time may be over.
+  bool may_time_out_early = false;
+  const volatile void* spin_address = nullptr;  // of the last loads: one address, one value
   std::uint64_t spin_value = 0;
   unsigned same_loads = 0, loads_unchanged = 0;
   pthread_t id{};
 };
 
-constexpr unsigned same_load_limit =
-    160;  // at one place that does not change: more than who looks a bounded time
-constexpr unsigned load_limit = 600;  // anywhere, without a change of its own
+// At one unchanged address; more than any bounded spin loop needs.
+constexpr unsigned same_load_limit = 160;
+constexpr unsigned load_limit = 600;  // anywhere, without a change by the thread itself
 constexpr std::uint64_t ns_a_point = 20, first_ns = 1'000'000'000'000;
 
 std::array<worker, max_threads> workers;
@@ -45,7 +45,7 @@ std::function<void(const std::string&)> report_stuck;
 
 constinit thread_local worker* self = nullptr;
 
-// Not through the interposed functions.
+// A direct system call, which bypasses the interposed functions.
 long raw_futex(std::atomic<std::uint32_t>* word, int op, std::uint32_t value) noexcept {
   long outcome;
   register long timeout asm("r10") = 0;
@@ -87,8 +87,8 @@ void clear_yields() noexcept {
   yielded = 0;
 }
 
-// Who could go on besides the running thread: `runnable` now, `timed` by its time passing,
-// `yielding` though it has let others go on.
+// Threads that could run besides the running one: `runnable` now; `timed` when their timeout
+// passes; `yielding` although they let others run.
 struct candidates {
   std::uint32_t runnable = 0, timed = 0, yielding = 0;
 };
@@ -104,7 +104,8 @@ candidates others(bool nobody_else = false) noexcept {
   }
   return c;
 }
-unsigned next_of(std::uint32_t mask) noexcept {  // the first after the running one, all around
+// The first one after the running thread, cyclically.
+unsigned next_of(std::uint32_t mask) noexcept {
   const std::uint32_t later = running + 1 < max_threads ? mask & ~((2u << running) - 1) : 0;
   return static_cast<unsigned>(std::countr_zero(later != 0 ? later : mask));
 }
@@ -144,7 +145,7 @@ unsigned choose_next(unsigned default_thread, std::uint32_t runnable,
   return active_strategy->choose(choice_count++, default_thread, runnable, yielding, true);
 }
 
-// The running thread cannot go on, or lets others.
+// Called when the running thread cannot go on or yields.
 void reschedule(bool resumes) noexcept {
   worker& me = workers[running];
   for (;;) {

@@ -1,4 +1,4 @@
-// Making schedules, walking their tapes, judging their crashes.
+// Makes schedules, walks their tapes, judges their crashes.
 #include <base/check.h>
 #include <base/rng.h>
 #include <explore/crash_model.h>
@@ -33,12 +33,12 @@ double since(clock::time_point t) {
   return std::chrono::duration<double>(clock::now() - t).count();
 }
 
-// What a process that dies was doing; its parent reads it.
+// What the process was doing when it died; its parent reads it from shared memory.
 struct black_box {
   char what[512];
   char line[32768];
   std::uint64_t schedules, states;
-  std::uint64_t decided;  // what the line does not have yet
+  std::uint64_t decided;  // decisions that `line` does not have yet
   schedule::decision decisions[4096];
 };
 void update_black_box(black_box* box, const std::string& what, const std::string& line) {
@@ -68,13 +68,12 @@ class schedule_explorer {
   }
 
   void explore() {
-    (void)run(
-        {});  // what is made once in a process is made now, outside of any schedule that counts
+    (void)run({});  // initialises what is made once a process, before any schedule counts
     run_systematic();
     run_random();
     found_.recovered = verdict_cache_.verdicts.size();
   }
-  // The schedule, and the crash if there is one.
+  // Replays the schedule, and the crash if there is one.
   std::string replay(const schedule_line& l, std::string* explanation);
 
  private:
@@ -83,7 +82,7 @@ class schedule_explorer {
     if (s.on_file()) return std::make_unique<sector_model>(size);
     return std::make_unique<crash_model>(size);
   }
-  // Operations of a run, as its tape has come to.
+  // The operations of a run, as of the current event of its tape.
   struct tape_progress {
     std::uint32_t invoked = 0, acknowledged = 0;
   };
@@ -122,9 +121,9 @@ class schedule_explorer {
   judge judge_;
   schedule_line line_;
   std::uint64_t point_ = 0, length_ = 0;
-  std::unordered_set<std::uint64_t> visited_prefixes_;  // of tapes, that were looked at
+  std::unordered_set<std::uint64_t> visited_prefixes_;  // of tapes, already explored
   clock::time_point begun_ = clock::now();
-  bool replaying_ = false;  // then who is stuck is left as it is, for a debugger
+  bool replaying_ = false;  // then a stuck run ends in a failed check, for a debugger
 };
 
 concurrent_run schedule_explorer::make(schedule::strategy& chooser, const decisions& made_so_far) {
@@ -154,8 +153,8 @@ std::vector<schedule::scripted_strategy::alternative> schedule_explorer::run(con
   return chooser.seen();
 }
 
-// Level by level, one decision more in each. Where a level has more schedules than are left to
-// make, half of those left are drawn from it, and the rest go to the next.
+// Goes level by level, with one decision more in each. When a level has more schedules than may
+// still be made, half of that number is drawn from it; the other half goes to the next level.
 void schedule_explorer::run_systematic() {
   struct open {
     decisions made;
@@ -184,7 +183,7 @@ void schedule_explorer::run_systematic() {
           const auto thread = static_cast<unsigned>(std::countr_zero(others));
           const unsigned preemptions = level[i].preemptions + seen[n].preempts(thread);
           if (preemptions > settings_.preemptions) continue;
-          // A sample of all children, no larger than what could be made.
+          // A uniform sample of all children, no larger than the number that may be made.
           const std::uint64_t place = next_level.size() <= settings_.max_systematic
                                           ? next_level.size()
                                           : random.below(children + 1);
@@ -241,7 +240,7 @@ void schedule_explorer::judge_end(const concurrent_run& run) {
       report("a reader saw what is no state that the pool had then");
 }
 
-// A backup is the pool at some moment while it was made, closed.
+// A backup must hold a state of the pool at some moment while it was made, as if closed then.
 void schedule_explorer::judge_backups(const concurrent_run& run) {
   for (const concurrent_run::backup& c : run.backups) {
     hashed_image image = subject_.empty_image();
@@ -270,7 +269,7 @@ std::uint64_t hash_of(const media::tape_event& e, std::uint64_t before) {
   return h;
 }
 
-// point(tape_progress) at each crash point, with what is pending in the model.
+// Calls point(tape_progress) at each new crash point, with the pending stores in the model.
 template <class Point>
 void schedule_explorer::walk(const concurrent_run& run, Point&& point) {
   durable_.assign(subject_.initial_image());
@@ -370,7 +369,7 @@ std::string schedule_explorer::violation_of(const concurrent_run& run, const tap
   return "what was recovered is no state that the run may have left";
 }
 
-// The lines that the work image does not have as they were stored last.
+// The lines that are not in the work image as they were stored last.
 std::vector<std::uint32_t> schedule_explorer::stale() const {
   std::vector<std::uint32_t> lines;
   for (const std::uint32_t unit : model_->pending()) model_->add_stale(work_, unit, lines);
@@ -444,8 +443,8 @@ result<schedule_findings> explore_in_this_process(const plan& p, const concurren
   return found;
 }
 
-// Threads that take turns are handed on fastest on one processor: the one that the system wakes
-// this process on, an idle one if there is any.
+// Threads that take turns switch fastest on one processor. It is the one on which the system wakes
+// this process: an idle one if there is any.
 void pin_to_one_cpu() {
   cpu_set_t one;
   CPU_ZERO(&one);

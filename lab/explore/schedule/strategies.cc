@@ -1,4 +1,4 @@
-// Choosing who goes on.
+// Chooses the thread that runs next.
 #include <explore/schedule/strategies.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Ways to choose who goes on: a list of choices (all others as usual), and random priorities.
+// Strategies: a list of choices (default choices elsewhere), and random priorities.
 #pragma once
 
 #include <base/rng.h>
@@ -10,7 +10,7 @@
 
 namespace stele::schedule {
 
-// At choice `number` thread `thread` goes on.
+// At choice `number`, thread `thread` runs.
 struct decision {
   std::uint64_t number;
   unsigned thread;
@@ -18,14 +18,14 @@ struct decision {
 };
 using decisions = std::vector<decision>;
 
-// Takes the decisions given, and notes what could have been decided besides.
+// Takes the listed decisions, and records the alternatives at each choice.
 class scripted_strategy final : public strategy {
  public:
   struct alternative {
     std::uint32_t runnable, yielding;
     std::uint8_t default_thread;
     bool running_blocked;
-    // Of a decision for this thread: who rests is not whose turn it is.
+    // Whether a decision for this thread is a preemption; it also is one if the thread is yielding.
     bool preempts(unsigned thread) const noexcept {
       return !running_blocked || (yielding >> thread & 1) != 0;
     }
@@ -34,7 +34,7 @@ class scripted_strategy final : public strategy {
   unsigned choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable,
                   std::uint32_t yielding, bool running_blocked) override;
   const std::vector<alternative>& seen() const noexcept { return seen_; }
-  // All of the list was there to be decided.
+  // Whether the run reached every choice on the list.
   bool applied() const noexcept { return at_ == list_.size(); }
 
  private:
@@ -43,13 +43,14 @@ class scripted_strategy final : public strategy {
   std::vector<alternative> seen_;
 };
 
-// The thread with the highest priority goes on; at some random choices the running one gets the
-// lowest. Source: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of
-// Finding Bugs" (2010). Notes where it did not do as usual, so that a list repeats it.
+// The thread with the highest priority runs; at some random choices that thread gets the lowest
+// one. Source: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding
+// Bugs" (2010). Records the choices that differ from the default, so that a list can repeat the
+// run.
 class random_priorities final : public strategy {
  public:
-  // `length`: about how many choices a run has; `changes`: how many priorities change. `made` gets
-  // the decisions one by one: it may be memory that outlives the process.
+  // `length`: about how many choices a run has. `changes`: how many priorities change. `made` is
+  // called with each decision at once; it may store them where they survive the process.
   random_priorities(std::uint64_t seed, std::uint64_t length, unsigned changes,
                     std::function<void(const decision&)> made = {});
   unsigned choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable,

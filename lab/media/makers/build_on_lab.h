@@ -1,4 +1,4 @@
-// A mechanism compiled for the laboratory's media. Each mechanism is a file of its own here, as in
+// Compiles a mechanism for the laboratory's media. Each mechanism is a file of its own here, as in
 // tx/mechanism/on_media/.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace stele::detail {
 
-// A controller tells logs from data by address; only logs of ordered writes have lines of their own
-// for commit records.
+// A controller tells logs from data by address. Only logs of ordered writes have separate lines for
+// commit records.
 template <template <class> class Mechanism>
 media::pcm_layout pcm_layout_of(const format::pool_header& h) {
   media::pcm_layout layout{
@@ -35,7 +35,7 @@ std::unique_ptr<engine> build_on_lab(pool_state& state, const media_choice& choi
       media::observed;
   const media::lab_medium& m = *choice.lab;
   switch (m.what) {
-#ifndef STELE_SCHEDULED  // the program that explores schedules has the explorer's media alone
+#ifndef STELE_SCHEDULED  // the schedule explorer has only the explorer's media
     case kind::delayed:
       return build<Mechanism, delayed<adr>>(state, choice,
                                             typename delayed<adr>::shared{{}, m.latency_model});

@@ -1,4 +1,4 @@
-// What makes a mechanism's engine on a medium of the laboratory; one file each.
+// Functions that make a mechanism's engine on a medium of the laboratory; one file each.
 #pragma once
 
 #include <tx/mechanism/on_media/makers.h>

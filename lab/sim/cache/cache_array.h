@@ -1,9 +1,9 @@
-// The lines that a set-associative cache holds: tags, and what its owner keeps with each.
+// The tags of a set-associative cache; its owner keeps other state by frame.
 //
-// Used alone it is the functional mode: who is there and who leaves, no time. A frame is an index
-// of the array, good until the line leaves it. Lines are numbers (address / 64). Least recently
-// used is inline; other policies are plug-ins (replacement.h). Sets are chosen by the low bits of
-// the line number when their count is a power of two, else by remainder.
+// Used alone, it is a functional model: which lines are present and which leave, without time. A
+// frame is an index of the array, valid until its line leaves. Lines are numbers (address / 64).
+// Least recently used is inline; other policies are plug-ins (replacement.h). The set is the low
+// bits of the line number when the number of sets is a power of two, else the remainder.
 #pragma once
 
 #include <base/check.h>
@@ -40,7 +40,7 @@ class cache_array {
       if (tags_[first + w] == line + 1) return static_cast<frame>(first + w);
     return none;
   }
-  // The line was asked for and is there.
+  // The line was requested and is present.
   [[gnu::always_inline]] void touch(frame p) noexcept {
     if (policy_ == nullptr) [[likely]] {
       last_used_[p] = ++clock_;
@@ -56,8 +56,8 @@ class cache_array {
     return static_cast<frame>(set_of(line) * ways_);
   }
 
-  // Where a line that is not there would come: an empty frame, else the one that has to leave among
-  // those whose bit is set in `allowed`; none when there are none.
+  // The frame for a line that is not present: an empty frame, else the victim among the ways whose
+  // bit is set in `allowed`; none when no bit is set.
   frame find_victim(std::uint64_t line, std::uint32_t allowed = ~0u) {
     const frame first = first_of_set(line);
     allowed &= all_;
@@ -67,7 +67,7 @@ class cache_array {
       if (tags_[first + w] == 0 && (allowed >> w & 1) != 0) return first + w;
     return first + policy_->victim(first / ways_, allowed);
   }
-  // The line comes to a frame; what was there has left.
+  // Puts the line into a frame; the previous line must have left.
   void fill(frame p, std::uint64_t line) {
     tags_[p] = line + 1;
     if (policy_ == nullptr) {
@@ -114,7 +114,7 @@ class cache_array {
   unsigned ways_;
   std::uint32_t all_;
   std::vector<std::uint64_t> tags_;       // line + 1; 0: empty
-  std::vector<std::uint64_t> last_used_;  // least recently used only; 0: empty
+  std::vector<std::uint64_t> last_used_;  // for LRU only; 0: empty
   std::uint64_t clock_ = 0;
   std::unique_ptr<replacement> policy_;
 };

@@ -1,4 +1,4 @@
-// Miss ratios of scans whose answers are known, for each replacement policy.
+// Known miss ratios of scans, for each replacement policy.
 #include <gtest/gtest.h>
 #include <sim/cache/cache_array.h>
 
@@ -7,7 +7,8 @@ namespace {
 
 constexpr unsigned ways = 16;
 
-// Lines 0 .. lines-1 over and over in one set; misses of the last rounds, as a share.
+// Scans lines 0 .. lines-1 repeatedly in one set; returns the miss ratio of the second half of the
+// rounds.
 double misses_of_scan(std::string_view policy, std::uint64_t lines, unsigned rounds = 400) {
   auto cache = cache_array::make(ways * 64, ways, policy, 7);
   std::uint64_t missed = 0;
@@ -34,13 +35,13 @@ TEST(cache_array, pseudo_lru_keeps_what_fits) {
   EXPECT_EQ(misses_of_scan("plru", ways), 0);
 }
 
-// While everything misses, the tree goes round all ways: a line leaves just before it is asked for
-// again, as with LRU.
+// While everything misses, the tree visits all ways in turn: a line leaves just before it is
+// requested again, as with LRU.
 TEST(cache_array, pseudo_lru_misses_all_of_a_scan_one_line_too_long) {
   EXPECT_EQ(misses_of_scan("plru", ways + 1), 1);
 }
 
-// Nearly all lines come in as the next to leave, so a scan keeps all ways but one: 2 of 17 lines
+// Nearly all lines are inserted as the next victim, so a scan keeps all ways but one: 2 of 17 lines
 // miss, and a little more each 32nd time.
 TEST(cache_array, bimodal_insertion_keeps_most_of_a_scan_one_line_too_long) {
   EXPECT_EQ(misses_of_scan("bip", ways), 0);
@@ -49,8 +50,7 @@ TEST(cache_array, bimodal_insertion_keeps_most_of_a_scan_one_line_too_long) {
   EXPECT_LT(missed, 4.0 / 17);
 }
 
-// Each miss evicts any line, so about as many are missing as the chance that a line is hit before
-// it is asked for again.
+// Each miss evicts a random line, so a line survives with some probability until its next request.
 TEST(cache_array, random_keeps_a_part_of_a_scan_one_line_too_long) {
   EXPECT_EQ(misses_of_scan("random", ways), 0);
   const double missed = misses_of_scan("random", ways + 1);

@@ -1,5 +1,5 @@
-// The interconnect between cores and the banks of the shared cache: a latency one way, and ports
-// that carry a line in a time of their own, one after the other.
+// The interconnect between cores and the banks of the shared cache: a fixed latency each way, and
+// ports that transfer one line at a time.
 #pragma once
 
 #include <sim/config.h>
@@ -10,10 +10,10 @@
 
 namespace stele::sim {
 
-// Something that serves one after the other.
+// A resource that serves one request at a time.
 class serial_resource {
  public:
-  // Returns when service that was asked for at `from` and lasts `time` ends.
+  // Returns the end of a service that is requested at `from` and takes `time`.
   picoseconds occupy(picoseconds from, picoseconds time) noexcept {
     free_at_ = std::max(free_at_, from) + time;
     return free_at_;
@@ -32,9 +32,9 @@ class crossbar {
         from_cores_(cores) {}
 
   picoseconds latency() const noexcept { return latency_; }
-  // A request without data.
+  // The arrival time of a request without data.
   picoseconds send_request(picoseconds now) const noexcept { return now + latency_; }
-  // A line arrives at the core, or leaves it; the answer is when it is there.
+  // A line is sent to the core, or by the core. Returns when it arrives.
   picoseconds line_to_core(unsigned core, picoseconds now) noexcept {
     return to_cores_[core].occupy(now, line_) + latency_;
   }

@@ -1,9 +1,8 @@
-// Who has a line of the shared cache in private caches: directory MESI, as it stands between two
-// requests.
+// Which private caches hold a line of the shared cache: directory MESI, in its stable states.
 //
 // Invariants: a line with an owner has that one sharer; only an owner's copy may be newer than the
-// shared cache's. Which of exclusive and modified a copy is in, its core alone knows (it may store
-// without asking).
+// shared cache's. Whether a copy is exclusive or modified, only its core knows (it may store
+// without a request).
 #pragma once
 
 #include <bit>
@@ -11,13 +10,13 @@
 
 namespace stele::sim {
 
-// Marks the line number of a version that a newer one of the same set replaces (design/kiln.h).
+// Marks the line number of a superseded version: a newer one is in the same set (design/kiln.h).
 inline constexpr std::uint64_t superseded_line = std::uint64_t{1} << 58;
 
 struct directory_entry {
   static constexpr std::uint8_t no_owner = 0xff;
   static constexpr std::uint8_t dirty = 1,
-                                fill_pending = 2;  // newer than memory; its content is not here yet
+                                fill_pending = 2;  // newer than memory; its content is not yet here
   std::uint32_t sharers = 0;                       // bit c: core c
   std::uint8_t owner = no_owner;
   std::uint8_t flags = 0;

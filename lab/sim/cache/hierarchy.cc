@@ -1,4 +1,4 @@
-// Requests through the levels.
+// Requests through the levels of caches, and their transfers from and to memory.
 #include <base/check.h>
 #include <sim/cache/hierarchy.h>
 
@@ -158,7 +158,7 @@ access_result hierarchy::miss(const request_origin& origin, std::uint64_t line, 
   return {access_result::kind::pending, 0};
 }
 
-// The directory's part: other copies are called back, this core gets its own. Returns when the line
+// The directory's task: takes back other copies and gives this core its own. Returns when the line
 // can leave the bank.
 picoseconds hierarchy::resolve_coherence(const request_origin& origin, frame p, std::uint64_t line,
                                          bool store, frame in_l2, picoseconds now) {
@@ -370,7 +370,7 @@ void hierarchy::handle(picoseconds now, std::uint64_t what) {
       f.used = false;
       if (const frame p = l3_.find(f.line); p != cache_array::none)
         lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::fill_pending);
-      bank_access(f.line, true, now);  // whoever waits has it from the wires
+      bank_access(f.line, true, now);  // waiting requesters get it from the interconnect
       const auto waiting = std::move(f.targets);
       free_mshrs_.push_back(static_cast<std::uint32_t>(slot));
       for (const mshr::target& w : waiting) w.origin.reply_to->done(now + w.extra, w.origin.token);

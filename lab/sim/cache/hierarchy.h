@@ -1,12 +1,13 @@
-// Private first and second levels, a shared third one, directory MESI between them, memory below.
+// Private first- and second-level caches, a shared third level, directory MESI between them, memory
+// below.
 //
-// Inclusive: a line of a level is in all levels below it. Who has a line changes at the moment of
-// the request, as requests come in the order of time; latencies follow from it. A line whose
-// content is still on its way from memory is marked, and whoever asks for it meanwhile is told with
-// the first. `now` may be later than the event queue's now, not earlier.
+// Inclusive: a line of a level is in all levels below it. Ownership changes at the moment of the
+// request, because requests come in the order of time; latencies are computed from it. A line whose
+// content is still on its way from memory is marked, and later requests for it complete with the
+// first. `now` may be later than the event queue's now, not earlier.
 //
-// With values on, each copy of a line carries a number that moves as data does: what tests of
-// coherence and crashes look at.
+// With track_values(), each copy of a line carries a number that moves as data does; tests of
+// coherence and crashes read these numbers.
 #pragma once
 
 #include <sim/cache/cache_array.h>
@@ -20,31 +21,31 @@
 
 namespace stele::sim {
 
-// What a request leads to.
+// The outcome of a request.
 struct access_result {
   enum class kind : std::uint8_t { completed, pending, nacked };
   kind what = kind::completed;
-  picoseconds when = 0;  // at: when it is done
+  picoseconds when = 0;  // completed: the time
 };
 
-// Who asked: told of what comes later.
+// The interface of a requester for later completion.
 class requester {
  public:
   // The request with this token is done.
   virtual void done(picoseconds now, std::uint64_t token) = 0;
-  // What was refused may be tried again.
+  // A request that was NACKed may be sent again.
   virtual void retry(picoseconds now) = 0;
 
  protected:
   ~requester() = default;
 };
 
-// Who wants to know what happens to lines of private caches: isolation.
+// Observes the lines of private caches; used by isolation.
 class private_cache_observer {
  public:
   virtual void remote_access(unsigned core, std::uint64_t line, bool by_store,
                              picoseconds now) = 0;                               // by another core
-  virtual void evicted(unsigned core, std::uint64_t line, picoseconds now) = 0;  // for want of room
+  virtual void evicted(unsigned core, std::uint64_t line, picoseconds now) = 0;  // for lack of room
 
  protected:
   ~private_cache_observer() = default;
@@ -52,31 +53,31 @@ class private_cache_observer {
 
 class hierarchy;
 
-// What a nonvolatile shared cache adds; the base class is a cache that knows no transactions.
+// What a nonvolatile shared cache adds. The base class is a cache without transactions.
 class shared_cache_policy {
  public:
   virtual ~shared_cache_policy() = default;
-  // May the line at `p` leave for another?
+  // Whether the line at `p` may be evicted for another.
   virtual bool may_evict(cache_array::frame, std::uint64_t /*line*/) { return true; }
-  // A request was refused, for no line of its set may leave. Who makes room later says so
-  // (retry_nacked).
+  // A request was NACKed, because no line of its set may leave. The policy calls retry_nacked when
+  // there is room.
   virtual void no_victim(std::uint64_t /*line*/, unsigned /*thread*/, picoseconds /*now*/) {}
-  // A dirty copy of a private cache is on its way; it arrives at `when`. The base writes it at
-  // once.
+  // A dirty copy of a private cache is on its way; it arrives at `when`. The base class writes it
+  // at once.
   virtual void writeback_arriving(hierarchy& h, cache_array::frame p, unsigned core,
                                   std::uint64_t line, std::uint64_t value, picoseconds when);
-  // A line has left the shared cache; written_back: its content is on its way to memory.
+  // A line has left the shared cache. written_back: its content is on its way to memory.
   virtual void line_evicted(cache_array::frame, std::uint64_t /*line*/, bool /*written_back*/) {}
-  // Content of a line that is not in the shared cache; memory's unless the design keeps it
+  // The content of a line that is not in the shared cache: memory's, unless the design keeps it
   // elsewhere.
   virtual std::uint64_t backing_value(hierarchy& h, std::uint64_t line);
 };
 
 struct hierarchy_counts {
   std::uint64_t l1_hits = 0, l1_misses = 0, l2_hits = 0, l2_misses = 0, l3_hits = 0, l3_misses = 0;
-  std::uint64_t l3_reads = 0, l3_writes = 0, l3_fills = 0;  // accesses of its data
+  std::uint64_t l3_reads = 0, l3_writes = 0, l3_fills = 0;  // accesses to l3 data
   std::uint64_t invalidations = 0,
-                transfers = 0;  // copies taken; lines that came from another core's caches
+                transfers = 0;  // copies invalidated; lines from another core's caches
   std::uint64_t memory_reads = 0, memory_writes = 0, flushed_lines = 0, nacks = 0;
   std::uint64_t l1_accesses() const noexcept { return l1_hits + l1_misses; }
 };
@@ -100,14 +101,15 @@ class hierarchy final : event_handler {
     requester* reply_to;
     std::uint64_t token;
   };
-  // A load, or a store that makes the line the core's own and dirty.
+  // A load, or a store, which makes the core the line's owner and the line dirty.
   access_result access_line(const request_origin& origin, std::uint64_t line, bool store,
                             picoseconds now);
-  // A store of all of the line: as get(), but a line that no cache has is not read from memory.
+  // A store of the whole line: like access_line(), but a line that no cache has is not read from
+  // memory.
   access_result store_full_line(const request_origin& origin, std::uint64_t line, picoseconds now);
 
-  // The quick way of get(): the line is in the first level, in a state that allows it. False:
-  // nothing happened.
+  // The fast path of access_line(): the line is in the first level, in a state that allows the
+  // access. Returns false, and does nothing, otherwise.
   [[gnu::always_inline]] bool hit(unsigned core, std::uint64_t line, bool store) noexcept {
     caches& c = private_[core];
     const frame p = found_in_l1(c, line, store);
@@ -117,21 +119,20 @@ class hierarchy final : event_handler {
     ++counts.l1_hits;
     return true;
   }
-  // Would it be one?
+  // Whether hit() would succeed.
   bool would_hit(unsigned core, std::uint64_t line, bool store) const noexcept {
     return found_in_l1(private_[core], line, store) != cache_array::none;
   }
   picoseconds hit_latency() const noexcept { return l1_latency_; }
 
-  // Writes what is newer than `to` down to it; the copies above stay, clean, unless they are to be
-  // dropped.
+  // Writes newer content down to level `to`. The copies above stay, clean, unless `drop` is set.
   access_result clean(const request_origin& origin, std::uint64_t line, level to, bool drop,
                       picoseconds now);
-  // A line written past the caches; done when memory has it.
+  // A non-temporal store of a line; done when memory has it.
   access_result stream(const request_origin& origin, std::uint64_t line, std::uint64_t value,
                        picoseconds now);
 
-  // For designs.
+  // For designs:
   directory_entry& at(frame p) noexcept { return lines_[p]; }
   cache_array& shared() noexcept { return l3_; }
   std::uint64_t value_at(frame p) const noexcept { return values_ ? l3_values_[p] : 0; }
@@ -140,35 +141,35 @@ class hierarchy final : event_handler {
   }
   bool dirty_in_private(frame p, std::uint64_t line) const noexcept;
   picoseconds bank_access(std::uint64_t line, bool write, picoseconds since) noexcept;
-  // A write that memory gets at `when`; told by done(token), or nobody. In place: until then what
-  // is written is nowhere else than where it was; otherwise it is in a buffer of the shared cache,
-  // as lasting as that.
+  // A write that memory receives at `when`; reply_to, if any, gets done(token). unbuffered: until
+  // memory has the value, no buffer holds it. Otherwise the value is in a buffer of the shared
+  // cache, which is as durable as that cache.
   void write_memory(std::uint64_t line, std::uint64_t value, picoseconds when, requester* reply_to,
                     std::uint64_t token, bool unbuffered = false);
   void read_memory(std::uint64_t line, picoseconds when, requester* reply_to, std::uint64_t token);
-  // Whoever was refused may try again.
+  // Lets all NACKed requesters retry.
   void retry_nacked(picoseconds now);
   std::size_t nacked() const noexcept { return nacked_requesters_.size(); }
-  // Room for a line, made by letting another go; none when no line may.
+  // Makes room for a line by evicting another; returns none when no line may leave.
   frame evict_for(std::uint64_t line, picoseconds now);
-  // The line leaves all caches.
+  // Evicts the line from all caches.
   void evict_with_back_invalidation(frame p, picoseconds now);
   void evict_from_l3(frame p, picoseconds now);
   const crossbar& interconnect() const noexcept { return interconnect_; }
-  // Memory of the host that tags, their ages and states take.
+  // The host memory that tags, their ages and states take.
   std::size_t tag_bytes() const noexcept;
 
-  // With values on: of the copy that a load of this core sees (it has one); of memory; and what a
-  // store of this core made.
+  // With track_values(): value_seen is the copy that a load of this core sees (the core must have
+  // one); value_stored sets the value that a store of this core made.
   std::uint64_t value_seen(unsigned core, std::uint64_t line) const noexcept;
   void value_stored(unsigned core, std::uint64_t line, std::uint64_t value) noexcept;
   bool dirty_in_core(unsigned core, std::uint64_t line) const noexcept;
-  // A store that missed does not happen after all: the core's copy is what it got.
+  // Cancels a store that missed: the core keeps the line as it was fetched.
   void cancel_store(unsigned core, std::uint64_t line) noexcept { clear_dirty(core, line); }
-  // Takes a store back: the core's copy is as it was.
+  // Rolls back a store: the core's copy has its old value again.
   void roll_back_store(unsigned core, std::uint64_t line, std::uint64_t value,
                        bool was_dirty) noexcept;
-  std::uint64_t memory_value(std::uint64_t line) const noexcept;  // with the writes on their way
+  std::uint64_t memory_value(std::uint64_t line) const noexcept;  // including writes in progress
   const std::unordered_map<std::uint64_t, std::uint64_t>& memory_values() const noexcept {
     return memory_values_;
   }
@@ -176,14 +177,14 @@ class hierarchy final : event_handler {
   struct memory_transfer {
     std::uint64_t line = 0, value = 0, token = 0;
     requester* reply_to = nullptr;
-    std::uint64_t number = 0;  // later ones have larger ones
+    std::uint64_t number = 0;  // increases with each transfer
     bool used = false, read = false, unbuffered = false;
     std::vector<std::pair<requester*, std::uint64_t>> merged;
   };
   const std::vector<memory_transfer>& in_flight() const noexcept { return in_flight_; }
 
-  // Empty when directory and caches agree: at most one owner, copies below, no other dirty copy.
-  // For tests.
+  // For tests: describes a disagreement of directory and caches, empty when there is none: at most
+  // one owner, copies below, no other dirty copy.
   std::string inconsistency() const;
 
   hierarchy_counts counts;
@@ -193,7 +194,7 @@ class hierarchy final : event_handler {
   struct caches {
     cache_array l1, l2;
     std::vector<std::uint8_t> l1_state, l2_state;
-    std::vector<frame> l3_frames;  // of a line of the second level: its frame in the shared cache
+    std::vector<frame> l3_frames;  // for each l2 frame: the line's frame in the shared cache
     std::vector<std::uint64_t> l1_values, l2_values;
   };
   struct mshr {
@@ -220,7 +221,7 @@ class hierarchy final : event_handler {
   access_result access_shared(const request_origin& origin, std::uint64_t line, bool store,
                               frame in_l2, picoseconds now);
   access_result miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
-  // A place for a line that no cache has; none: refused, who is told when to try again.
+  // A frame for a line that no cache has; none: NACKed, the requester is told when to retry.
   frame allocate_or_nack(const request_origin& origin, std::uint64_t line, picoseconds now);
   picoseconds resolve_coherence(const request_origin& origin, frame p, std::uint64_t line,
                                 bool store, frame in_l2, picoseconds now);
@@ -228,7 +229,7 @@ class hierarchy final : event_handler {
                     picoseconds now);
   void fill_l1(unsigned core, std::uint64_t line, std::uint8_t state, std::uint64_t value);
   void evict_private(unsigned core, frame in_l2, picoseconds now);
-  // Takes the newest content of a core's copy into the shared cache; returns when it is there, or
+  // Moves the newest content of a core's copy into the shared cache; returns when it arrives, or
   // now.
   picoseconds write_back_private(unsigned core, frame p, std::uint64_t line, bool keep,
                                  bool keep_exclusive, picoseconds now);

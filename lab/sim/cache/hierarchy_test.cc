@@ -1,4 +1,4 @@
-// Latencies that can be added by hand, and coherence on random traces against a flat memory.
+// Latencies added by hand, and coherence on random traces against a flat memory.
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <sim/cache/hierarchy.h>
@@ -19,7 +19,7 @@ struct listener final : requester {
 struct bench {
   explicit bench(machine_config m = small_machine())
       : below(events, 100'000), caches(std::move(*hierarchy::make(events, below, m, 1))) {}
-  // When the access is done, all else left to happen.
+  // The time at which the access completes; handles all pending events.
   picoseconds get(unsigned core, std::uint64_t line, bool store, picoseconds now) {
     const auto a = caches->access_line({core, core, &who, ++token}, line, store, now);
     while (!events.empty()) events.step();
@@ -33,14 +33,13 @@ struct bench {
   std::uint64_t token = 0;
 };
 
-// First level 1 ns, second 4, wires 2 each way, third 15, memory 100, a line over a port 2.
+// First level 1 ns, second 4, interconnect 2 each way, third 15, memory 100, a line over a port 2.
 TEST(hierarchy, adds_up_the_levels) {
   bench b;
   EXPECT_EQ(b.get(0, 1, false, 0), 1'000u + 4'000 + 2'000 + 15'000 + 100'000 + 2'000);
   EXPECT_EQ(b.get(0, 1, false, 1'000'000), 1'001'000u);
   b.get(0, 3, false, 2'000'000);
-  b.get(0, 5, false, 3'000'000);  // the first level's set of odd lines has two ways: line 1 is in
-                                  // the second level now
+  b.get(0, 5, false, 3'000'000);  // the odd set of l1 has two ways: line 1 is in l2 now
   EXPECT_EQ(b.get(0, 1, false, 4'000'000), 4'000'000u + 1'000 + 4'000);
   EXPECT_EQ(b.get(1, 1, false, 5'000'000),
             5'000'000u + 1'000 + 4'000 + 2'000 + 15'000 + 8'000 + 2'000 + 2'000);  // owner asked
@@ -61,7 +60,7 @@ TEST(hierarchy, a_store_takes_the_line_from_all_others) {
   bench b;
   b.get(0, 1, false, 0);
   b.get(1, 1, false, 1'000'000);
-  EXPECT_FALSE(b.caches->hit(0, 1, true));  // shared: not without asking
+  EXPECT_FALSE(b.caches->hit(0, 1, true));  // shared: a store needs a request
   b.get(0, 1, true, 2'000'000);
   EXPECT_TRUE(b.caches->hit(0, 1, true));
   EXPECT_FALSE(b.caches->hit(1, 1, false));
@@ -92,8 +91,8 @@ TEST(hierarchy, clean_to_memory_writes_the_newest_content_once) {
   EXPECT_EQ(a.what, access_result::kind::completed);
 }
 
-// One writer at a time, readers see the last write: four cores on few lines, so that everything is
-// displaced all the time.
+// One writer at a time, readers see the last write: four cores on few lines, so that lines are
+// evicted all the time.
 TEST(hierarchy, readers_see_the_last_write) {
   for (const char* policy : {"lru", "plru", "bip", "random"}) {
     machine_config m = small_machine(4);
@@ -112,7 +111,7 @@ TEST(hierarchy, readers_see_the_last_write) {
                               random() % 2 == 0, now);
       while (!b.events.empty() && b.events.next() <= now) b.events.step();
       const auto a = b.caches->access_line({core, core, &b.who, 0}, line, store, now);
-      now += 40'000;  // more often than the banks serve, and all would wait for them
+      now += 40'000;  // shorter gaps would make all requests queue at the banks
       if (a.what == access_result::kind::nacked) continue;
       ASSERT_EQ(b.caches->value_seen(core, line), flat[line]) << policy << ", access " << n;
       if (store) b.caches->value_stored(core, line, flat[line] = n);

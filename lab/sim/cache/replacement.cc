@@ -1,4 +1,4 @@
-// The replacement policies, and their table: a new one is a class and a line there.
+// The replacement policies and their table. A new policy is a class and a line in the table.
 #include <base/check.h>
 #include <base/rng.h>
 #include <sim/cache/replacement.h>
@@ -30,7 +30,7 @@ class tree_plru final : public replacement {
 
  private:
   static std::uint32_t mask(unsigned bits) noexcept { return bits >= 32 ? ~0u : (1u << bits) - 1; }
-  // Bit n of a tree set: the half used longer ago is the right one.
+  // Bit n of a tree is set when the half used longer ago is the right one.
   void point_away_from(std::uint64_t& tree, unsigned way) const noexcept {
     unsigned node = 1;
     for (unsigned half = ways_ / 2; half != 0; half /= 2) {

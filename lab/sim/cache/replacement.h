@@ -1,11 +1,11 @@
-// Which line of a set leaves when another comes: least recently used is built into cache_array, the
-// others are plug-ins.
+// Replacement policies: which line of a set leaves when another comes. Least recently used is built
+// into cache_array; the others are plug-ins.
 //
-// Tree pseudo-LRU: a binary tree of bits over the ways, each pointing to the half used longer ago.
-// Bimodal insertion (Qureshi, Jaleel, Patt, Steely and Emer, "Adaptive Insertion Policies for High
-// Performance Caching", 2007, section 4): a line comes in as the next to leave, one in 32 as the
-// last. Random: any, from a seeded generator. A policy never chooses a way outside `allowed` (bit w
-// is way w), which is not 0.
+// Tree pseudo-LRU: a binary tree of bits over the ways; each bit points to the half used longer
+// ago. Bimodal insertion (Qureshi, Jaleel, Patt, Steely and Emer, "Adaptive Insertion Policies for
+// High Performance Caching", 2007, section 4): a line is inserted as the next victim, one in 32 as
+// the last. Random: any way, from a seeded generator. A policy chooses only ways in `allowed` (bit
+// w is way w), which is not 0.
 #pragma once
 
 #include <stele/error.h>
@@ -28,11 +28,11 @@ class replacement {
 
 struct replacement_policy {
   std::string_view name;
-  // Null: cache_array's own least recently used.
+  // Returns null for the LRU of cache_array.
   std::unique_ptr<replacement> (*make)(std::size_t sets, unsigned ways, std::uint64_t seed);
 };
 std::span<const replacement_policy> replacement_policies() noexcept;
-// Errors: invalid_argument, naming the known ones.
+// Errors: invalid_argument, with the known names.
 [[nodiscard]] result<const replacement_policy*> replacement_named(std::string_view name);
 
 }  // namespace stele::sim

@@ -1,4 +1,4 @@
-// A memory for tests: each request is done a fixed time after it came.
+// A memory for tests: each request completes after a fixed time.
 #pragma once
 
 #include <sim/config.h>
@@ -34,7 +34,7 @@ class fixed_memory final : public memory, event_handler {
   std::size_t outstanding_ = 0;
 };
 
-// Two cores' worth of small caches: 4 lines, 8 lines, 16 lines.
+// Small caches for each core and a shared one: 4 lines, 8 lines, 32 lines.
 inline machine_config small_machine(unsigned cores = 2) {
   machine_config m;
   m.cores.count = cores;

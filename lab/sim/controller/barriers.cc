@@ -1,21 +1,23 @@
-// Persist barriers: which writes may start before all writes ahead of a barrier are persistent.
+// Persist barriers: decides which writes may start before all writes ahead of a barrier are
+// persistent.
 //
 // After Sun, Lu and Shu, "DP2: Reducing Transaction Overhead with Differential and Dual Persistency
-// in Persistent Memory", 2015, section 3.3. Writes are told apart by address alone (ranges.h).
-//   strict: a write starts when all writes of earlier epochs are persistent. Every rule below only
-//   adds to this. rule 1: a log record need not wait at barriers: it has to be persistent only
-//   before its commit record, and that waits. rule 2: a commit record goes one step before its
-//   pre-commit barrier: it starts when the epoch before its own has all its
-//           log records persistent, and all epochs before that one are wholly persistent.
-// Departures: two guards, without which the paper's rules lose committed transactions once a log is
-// truncated and used anew.
-//   Rule 1's: a log record that passes a barrier waits for every earlier write to its own log's
-//   commit record. Such a write may be the truncation, and before it is persistent a crash still
-//   needs the records that would be overwritten. Rule 2's: only a write that follows a log record
-//   of its own log since the log's last commit-record write is a commit. Another is a truncation,
-//   which must not pass the data that it gives up the records of. (A truncation that comes after
-//   the next transaction's first record looks like a commit; a log must be truncated before it is
-//   written again.)
+// in Persistent Memory", 2015, section 3.3. Writes are told apart by address alone (log_ranges.h).
+// - strict: a write starts when all writes of earlier epochs are persistent. The rules below allow
+//   more writes to start.
+// - rule 1: a log record need not wait at barriers. It must be persistent only before its commit
+//   record, which waits.
+// - rule 2: a commit record may pass its pre-commit barrier. It starts when all log records of the
+//   epoch before its own are persistent and all epochs before that one are wholly persistent.
+// Departures: two guards. Without them the paper's rules lose committed transactions once a log is
+// truncated and reused.
+// - Rule 1: a log record that passes a barrier waits for every earlier write to its own log's
+//   commit record. Such a write may be a truncation, and before it is persistent a crash still
+//   needs the records that would be overwritten.
+// - Rule 2: only a commit-record write that follows a log record of its own log since the log's
+//   last commit-record write is a commit. Any other is a truncation, which must not pass the data
+//   whose records it gives up. (A truncation that comes after the next transaction's first record
+//   looks like a commit; a log must be truncated before it is written again.)
 // Two schedulers are wrong on purpose: bare (both rules without guards) and commit_first (a commit
 // record does not wait for the log records of the epoch that it moves into).
 #include <sim/controller/fr_fcfs.h>
@@ -27,7 +29,7 @@ namespace {
 struct barrier_rules {
   bool rule1 = false, rule2 = false;
   bool guarded = true;
-  bool records_first = true;  // of rule 2
+  bool records_first = true;  // part of rule 2
 };
 
 class barrier_scheduler final : public fr_fcfs_scheduler {
@@ -48,8 +50,8 @@ class barrier_scheduler final : public fr_fcfs_scheduler {
   bool may_pass_barrier(const epoch_position& record) const {
     return !rules_.guarded || stream_.commits_persistent_before(record);
   }
-  bool may_commit_early(const epoch_position& commit)
-      const {  // its epoch is not the first: it has not been allowed above
+  bool may_commit_early(
+      const epoch_position& commit) const {  // not the first epoch, which may_start allows
     return (!rules_.guarded || commit.after_records) &&
            stream_.persistent_before(commit.epoch - 1) &&
            (!rules_.records_first || stream_.records_persistent(commit.epoch - 1));

@@ -1,4 +1,4 @@
-// Persist barriers: who may pass what, step by step, and that the wrong schedulers do wrong.
+// Persist barriers: which writes may pass which, step by step; the wrong schedulers are detected.
 #include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
 
@@ -7,7 +7,7 @@
 namespace stele::sim {
 namespace {
 
-constexpr picoseconds step = 100'000;  // a write
+constexpr picoseconds step = 100'000;  // the time of a write
 
 memory_config two_banks(const std::string& scheduler) {
   memory_config c = plain_memory();
@@ -29,8 +29,8 @@ struct stream_write {
   unsigned log = 0, bank = 0, column = 0;
 };
 
-// Submits all at time 0 and runs; returns each write's start in steps, checking that it ends a step
-// later.
+// Submits all writes at time 0 and runs. Returns each write's start in steps, and checks that it
+// ends one step later.
 std::vector<double> starts(const memory_config& c, std::initializer_list<stream_write> stream) {
   memory_fixture bed(c);
   set_logs(bed);
@@ -55,8 +55,8 @@ std::vector<double> starts(const std::string& scheduler,
   return starts(two_banks(scheduler), stream);
 }
 
-// Sun, Lu, Shu, "DP2", 2015, figure 4, as its text tells it: transactions A = {L0, C0, D0} and B =
-// {L1, L2, C1, D1}.
+// Sun, Lu, Shu, "DP2", 2015, figure 4, as the text describes it: transactions A = {L0, C0, D0} and
+// B = {L1, L2, C1, D1}.
 const std::initializer_list<stream_write> figure_4 = {
     {'L', 0, 0}, {'L', 1, 1}, {'|'},       {'C', 0, 0}, {'|'},      {'L', 1, 1, 1},
     {'D', 0, 0}, {'|'},       {'C', 1, 1}, {'|'},       {'D', 1, 0}};
@@ -79,7 +79,7 @@ TEST(barriers, figure_4_ideal_takes_four_writes) {
   EXPECT_EQ(starts("fr-fcfs", figure_4), starts("ideal", figure_4));
 }
 
-// C1 does not wait for the data in the epoch it moves into, once that epoch's records are
+// C1 does not wait for the data of the epoch that it moves into, once that epoch's records are
 // persistent.
 TEST(barriers, rule_2_passes_data_that_waits_for_its_bank) {
   const std::initializer_list<stream_write> s = {{'L', 1, 1}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'},
@@ -94,7 +94,7 @@ TEST(barriers, rule_2_goes_one_step_and_no_further) {
   EXPECT_EQ(starts("rule2", s), (std::vector<double>{0, 0, 1, 2, 2}));
 }
 
-// The log is truncated and used anew: {L, C, D, cut} {L', C'}.
+// The log is truncated and reused: {L, C, D, truncation} {L', C'}.
 const std::initializer_list<stream_write> cut_and_reuse = {
     {'L', 0, 0}, {'|'},       {'C', 0, 1}, {'|'},       {'D', 0, 0, 1}, {'D', 0, 0, 2},
     {'|'},       {'C', 0, 1}, {'|'},       {'L', 0, 0}, {'|'},          {'C', 0, 1}};
@@ -107,8 +107,8 @@ TEST(barriers, guards_keep_a_cut_behind_its_data_and_records_behind_the_cut) {
 
 TEST(barriers, bare_rules_overtake_the_data_and_overwrite_the_log) {
   const std::vector<double> bare = starts("bare", cut_and_reuse);
-  EXPECT_LT(bare[4], bare[3] + 1);  // the cut before the data is persistent
-  EXPECT_LT(bare[5], bare[4]);      // the new record over the old, before the cut
+  EXPECT_LT(bare[4], bare[3] + 1);  // the truncation before the data is persistent
+  EXPECT_LT(bare[5], bare[4]);      // the new record over the old, before the truncation
   memory_config c = two_banks("rules");
   c.guarded_rules = false;
   EXPECT_EQ(starts(c, cut_and_reuse), bare);
@@ -132,8 +132,8 @@ TEST(barriers, writes_to_one_line_stay_in_order_under_every_scheduler) {
 TEST(barriers, a_full_bank_queue_holds_up_what_came_after_it) {
   memory_config c = two_banks("rules");
   c.bank_queue_entries = 2;
-  // D D D fill bank 0; the record behind them could pass the barrier, but is not seen before there
-  // is room.
+  // D D D fill bank 0; the record behind them could pass the barrier, but is not admitted before
+  // there is room.
   const std::initializer_list<stream_write> s = {
       {'D', 0, 0, 0}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'}, {'L', 0, 1}};
   EXPECT_EQ(starts(c, s), (std::vector<double>{0, 1, 2, 0}));

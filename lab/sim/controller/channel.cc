@@ -1,4 +1,4 @@
-// From submission to completion: admission, commands, completion.
+// Requests from submission to completion: admission, commands, completion.
 #include <base/check.h>
 #include <sim/controller/channel.h>
 
@@ -78,7 +78,7 @@ void channel::admit() {
   }
 }
 
-// A read of a line that a queued write is about to change is served from the queue, at once.
+// A read of a line with a queued write is served from the queue, at once.
 void channel::enqueue(entry_index i) {
   const entry& e = state_.queue[i];
   if (e.req.kind == access::read && state_.queue.youngest_write(e.req.address) != no_entry) {
@@ -105,8 +105,8 @@ void channel::order_changed(picoseconds now) {
   wake_at(now);
 }
 
-// Gives every command that may be given now, then sleeps until the next may be; with nothing
-// queued, until woken.
+// Issues every command that is allowed now, then schedules a wake-up for the next one. With nothing
+// queued, the channel sleeps until a request arrives.
 void channel::issue_ready_commands(picoseconds now) {
   while (!state_.queue.empty()) {
     const picoseconds refresh_at = now >= earliest_due_ ? refresh(now) : earliest_due_;
@@ -172,7 +172,7 @@ void channel::issue_column(entry_index i, picoseconds now) {
   admit();
 }
 
-// Closed-page policy: the row closes behind the last request that was queued for it.
+// Closed-page policy: the row closes after the last request that is queued for it.
 void channel::close_unless_hit(unsigned bank) {
   const std::uint32_t row = state_.open_row[bank];
   for (const access kind : {access::read, access::write})
@@ -205,12 +205,12 @@ void channel::count_issue(const entry& e) {
 
 void channel::handle(picoseconds now, std::uint64_t what) {
   if (what != wake_up) return finish(static_cast<entry_index>(what), now);
-  if (now != wake_up_at_) return;  // an earlier wake-up has taken its place
+  if (now != wake_up_at_) return;  // an earlier wake-up has replaced it
   wake_up_at_ = never;
   issue_ready_commands(now);
 }
 
-// Whoever is told may submit again, so the entry is free before anybody is.
+// The requester may submit again when it is called, so the entry is released first.
 void channel::finish(entry_index i, picoseconds now) {
   if (--outstanding_ == 0) statistics_.busy_ps += now - busy_since_;
   const entry& e = state_.queue[i];

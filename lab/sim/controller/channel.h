@@ -1,12 +1,12 @@
-// The controller of one channel: admits requests to its queues, gives the commands that its
-// scheduler chooses, refreshes.
+// The controller of one channel: admits requests to its queues, issues the commands that its
+// scheduler chooses, and refreshes.
 //
-// It is awake only while requests are queued, and then only at times at which a command may be
-// allowed: it keeps at most one wake-up that counts in the event queue, and one event for each
-// request under way. Refreshes that fall due while nothing is queued are given afterwards, at the
-// times at which they would have been. Admission is in order: a request that finds its queue, or
-// its bank's, full holds up what came after it. A bank whose cells are being written (a pulse above
-// 0) takes no command until they are: that is the device's, not a rule.
+// The channel is awake only while requests are queued, and only at times at which a command may be
+// allowed. It keeps at most one valid wake-up in the event queue, and one event for each request in
+// service. Refreshes that fall due while nothing is queued are issued later, with the times at
+// which they would have happened. Admission is in order: a request that finds its queue, or the
+// limit of its bank, full holds up all later requests. A bank whose cells are being written (pulse
+// above 0) takes no command until the write ends; this is the device's limit, not a timing rule.
 #pragma once
 
 #include <sim/controller/scheduler.h>
@@ -23,16 +23,16 @@ struct write_report {
   picoseconds started = 0, persisted = 0;
 };
 
-// A command that a channel has given.
+// A command that a channel has issued.
 struct command_report {
   command what = command::activate;
   unsigned channel = 0, rank = 0;
-  unsigned bank = 0;  // of the channel; for a refresh, the rank's first
+  unsigned bank = 0;  // of the channel; for a refresh, the first bank of the rank
   picoseconds at = 0;
 };
 
-// Told of every command; of those of idle time only when work comes again, and of a long idle
-// time's refreshes only of the first and the last.
+// Called for every command. Commands of idle time are reported only when work arrives again; of the
+// refreshes of a long idle time, only the first and the last are reported.
 class command_observer {
  public:
   virtual void issued(const command_report& report) = 0;
@@ -41,11 +41,11 @@ class command_observer {
   ~command_observer() = default;
 };
 
-// What channels have in common, and whom they tell.
+// Shared by all channels of a memory, and the observer that they report to.
 class channel_observer {
  public:
   virtual void persisted(const write_report& report) = 0;
-  virtual void order_changed(picoseconds now) = 0;  // the stream lets other writes start
+  virtual void order_changed(picoseconds now) = 0;  // writes that had to wait may start
 
  protected:
   ~channel_observer() = default;
@@ -72,14 +72,14 @@ class channel final : public event_handler {
   void order_changed(picoseconds now);
   void observe(command_observer* observer) noexcept { observer_ = observer; }
   std::size_t outstanding() const noexcept { return outstanding_; }
-  // Including the refreshes of idle time until now.
+  // Includes the refreshes of idle time until now.
   const memory_statistics& statistics(picoseconds now);
 
   void handle(picoseconds now, std::uint64_t what) override;
 
  private:
   static constexpr std::uint64_t wake_up =
-      ~std::uint64_t{0};  // what else an event carries is an entry
+      ~std::uint64_t{0};  // any other event value is an entry index
 
   // channel.cc
   bool has_room(const entry& e) const noexcept;
@@ -115,7 +115,7 @@ class channel final : public event_handler {
   std::unique_ptr<scheduler> scheduler_;
   decision decision_;
   bool decision_stale_ = true;
-  entry_list backlog_;  // not admitted yet
+  entry_list backlog_;  // not yet admitted
   picoseconds wake_up_at_ = never;
   std::size_t outstanding_ = 0;
   std::uint64_t arrivals_ = 0;
@@ -130,7 +130,7 @@ class channel final : public event_handler {
   command_observer* observer_ = nullptr;
 
   picoseconds refresh_interval_;
-  std::vector<picoseconds> refresh_due_;  // of each rank
+  std::vector<picoseconds> refresh_due_;  // for each rank
   picoseconds earliest_due_ = never;
 };
 

@@ -1,4 +1,4 @@
-// What a channel takes for known requests: latencies, forwarding, room in queues, refresh, idle
+// The times of a channel for known requests: latencies, forwarding, room in queues, refresh, idle
 // time, wear.
 #include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
@@ -6,7 +6,7 @@
 namespace stele::sim {
 namespace {
 
-// Close 13 ns, open 14 ns, read 20 ns, write 18 ns and 7 ns more into the cells.
+// Precharge 13 ns, activate 14 ns, read 20 ns, write 18 ns and 7 ns more into the cells.
 memory_config timed() {
   memory_config c = plain_memory();
   c.technology = "stt-mram";
@@ -75,7 +75,7 @@ TEST(channel, a_closed_page_makes_every_access_a_miss) {
   EXPECT_EQ(bed.completed[other], 134'000u);
   bed.run_until(200'000);
   const unsigned both[] = {bed.read(0, 3),
-                           bed.read(0, 3, 1)};  // queued together: one opening serves both
+                           bed.read(0, 3, 1)};  // queued together: one activate serves both
   bed.run();
   EXPECT_EQ(bed.completed[both[1]], 234'000u);
   EXPECT_EQ(bed.statistics().precharges, 3u);
@@ -101,7 +101,7 @@ TEST(channel, what_does_not_fit_waits_in_front_in_order) {
   memory_fixture bed(c);
   bed.write(0, 1), bed.write(0, 2), bed.write(0, 3);
   const unsigned read =
-      bed.read(1, 1);  // behind the third write, which has no room until the first has started
+      bed.read(1, 1);  // behind the third write, which waits for the first to start
   bed.run();
   EXPECT_EQ(bed.written[0].started, 14'000u);
   EXPECT_EQ(bed.completed[read], 14'000u + 34'000u);
@@ -123,7 +123,7 @@ TEST(channel, k_banks_write_k_times_as_fast_until_the_bus_binds) {
   const double one = time_of(1);
   EXPECT_EQ(one, 40 * 100'000.0);
   for (const unsigned k : {2u, 4u}) EXPECT_NEAR(one / time_of(k), k, 0.05 * k) << k;
-  EXPECT_NEAR(one / time_of(8), 5, 0.1);  // a write every 20 ns
+  EXPECT_NEAR(one / time_of(8), 5, 0.1);  // limited to a write every 20 ns
   EXPECT_NEAR(one / time_of(16), 5, 0.1);
 }
 
@@ -151,7 +151,7 @@ TEST(refresh, a_due_refresh_closes_the_rows_and_holds_its_rank) {
   EXPECT_EQ(bed.completed[before], 1'019'999u);
   EXPECT_EQ(bed.completed[behind],
             1'000'000u + 13'000u + 100'000u + 34'000u);  // close, refresh, open, read
-  EXPECT_EQ(bed.completed[other_rank], 1'000'000u + 100'000u + 34'000u);  // had no row to close
+  EXPECT_EQ(bed.completed[other_rank], 1'000'000u + 100'000u + 34'000u);  // no row was open
   EXPECT_EQ(bed.statistics().refreshes, 2u);
 }
 
@@ -170,11 +170,11 @@ TEST(refresh, idle_time_costs_nothing_and_is_made_up_for) {
   bed.read(0, 1);
   bed.run();
   EXPECT_TRUE(bed.events.empty());
-  bed.run_until(1'000'000'500'000);  // a second
+  bed.run_until(1'000'000'500'000);  // after one second
   EXPECT_TRUE(bed.events.empty());
   const unsigned r = bed.read(0, 1);
   bed.run();
-  EXPECT_EQ(bed.completed[r], 1'000'000'500'000u + 34'000u);  // the refreshes have closed its row
+  EXPECT_EQ(bed.completed[r], 1'000'000'500'000u + 34'000u);  // the refreshes closed its row
   const memory_statistics s = bed.statistics();
   EXPECT_EQ(s.refreshes, 2 * 1'000'000u);
   EXPECT_EQ(s.precharges, 1u);

@@ -1,5 +1,5 @@
-// Making a memory from its configuration, and what its channels share: the stream's order, logs'
-// retention, wear.
+// Creates a memory from its configuration. Keeps the state that its channels share: the order of
+// the stream, retention of logs, wear.
 #include <base/check.h>
 #include <sim/controller/controller.h>
 
@@ -8,7 +8,7 @@
 namespace stele::sim {
 namespace {
 
-constexpr unsigned max_banks = 64;  // of a channel: sets of banks are the bits of a word
+constexpr unsigned max_banks = 64;  // of a channel: a set of banks is a 64-bit word
 
 result<void> check_queues(const memory_config& c) {
   if (c.read_queue_entries == 0 || c.write_queue_entries == 0)

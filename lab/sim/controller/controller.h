@@ -1,8 +1,7 @@
-// A memory of one technology: controllers, channels and the devices behind them, and what they have
-// done.
+// A memory of one technology: its controllers, channels and devices, and their statistics.
 //
-// Statistics, log ranges, retention and the report of persisted writes are here; what caches need
-// is memory.h. Every call is for one thread. Times are the event queue's.
+// This interface has statistics, log ranges, retention and the report of persisted writes; memory.h
+// has the interface for caches. Not thread-safe. Times are those of the event queue.
 #pragma once
 
 #include <sim/controller/channel.h>
@@ -12,7 +11,7 @@
 
 namespace stele::sim {
 
-// Told of every write when it is persistent, in the order in which writes become so.
+// Called for every write when it is persistent, in the order in which writes become persistent.
 class write_observer {
  public:
   virtual void persisted(const write_report& report) = 0;
@@ -24,24 +23,24 @@ class write_observer {
 class memory_system final : public memory, private channel_observer {
  public:
   void submit(picoseconds now, const request& r) override;
-  // One stream for all sources: `source` is not looked at.
+  // One stream for all sources: `source` is ignored.
   void barrier(picoseconds, std::uint16_t) override { stream_.barrier(); }
   std::size_t outstanding() const noexcept override;
 
-  // Which addresses are logs'. An error for ranges that overlap or are not of whole lines, and
-  // while requests are unfinished. Forgets when lines were written.
+  // Sets the address ranges of logs. Errors: ranges that overlap or are not whole lines; requests
+  // are unfinished. Forgets the times at which lines were written.
   [[nodiscard]] result<void> set_ranges(const std::vector<log_range>& logs);
-  // Null: nobody. It outlives the memory or is unset.
+  // Null removes the observer. The observer must outlive the memory or be removed.
   void observe(write_observer* observer) noexcept { observer_ = observer; }
   void observe_commands(command_observer* observer) noexcept;
-  // From now on, writes to each line are counted (max_writes_per_line).
+  // Counts writes to each line from now on (max_writes_per_line).
   void count_line_writes() { counts_lines_ = true; }
 
-  // A log's line has outlived the retention that it was last written with. False for data and lines
-  // never written.
+  // Whether a log's line is older than the retention that it was last written with. False for data
+  // lines and for lines never written.
   bool expired(std::uint64_t address, picoseconds now) const noexcept;
-  // When a log's line that a reader is about to trust was written; an error for one never written
-  // or expired.
+  // The time at which a log's line was written, for a reader that relies on it. Errors: the line
+  // was never written, or is expired.
   [[nodiscard]] result<picoseconds> trusted_log_line(std::uint64_t address, picoseconds now) const;
 
   memory_statistics statistics(picoseconds now);
@@ -58,7 +57,7 @@ class memory_system final : public memory, private channel_observer {
   void order_changed(picoseconds now) override;
   const picoseconds* written_at(std::uint64_t address) const noexcept;
 
-  struct log_lines {  // when each line of a log's range was written; never: it was not
+  struct log_lines {  // the time of the last write of each line; never: not written
     std::uint64_t begin = 0;
     std::vector<picoseconds> written;
   };
@@ -68,14 +67,14 @@ class memory_system final : public memory, private channel_observer {
   epoch_tracker stream_;
   std::vector<std::unique_ptr<channel>> channels_;
   write_observer* observer_ = nullptr;
-  std::vector<log_lines> log_lines_;  // records and commit record of each log
+  std::vector<log_lines> log_lines_;  // two of each log: records, commit record
   bool counts_lines_ = false;
   std::unordered_map<std::uint64_t, std::uint64_t> line_writes_;
   std::uint64_t max_line_writes_ = 0;
 };
 
-// An error for a configuration that contradicts itself or names what there is not. `events`
-// outlives the memory.
+// Errors: a configuration that contradicts itself or has an unknown name. `events` must outlive the
+// memory.
 [[nodiscard]] result<std::unique_ptr<memory_system>> make_memory(event_queue& events,
                                                                  const memory_config& c);
 

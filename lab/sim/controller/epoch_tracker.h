@@ -1,10 +1,10 @@
-// The order in which writes were asked for, cut into epochs by persist barriers, and how much of it
-// is persistent.
+// The order in which writes were submitted, divided into epochs by persist barriers, and how much
+// of it is persistent.
 //
-// There is one stream, of all sources and channels. Barrier schedulers ask it whether a write may
-// start: which epochs are wholly persistent, which epochs still lack log records, which logs still
-// have a write to their commit record under way. Barriers without a write between them are one
-// barrier.
+// There is one stream for all sources and channels. Barrier schedulers ask it whether a write may
+// start: which epochs are wholly persistent, which epochs still lack log records, and which logs
+// have a write to their commit record in progress. Barriers without a write between them count as
+// one barrier.
 #pragma once
 
 #include <sim/controller/log_ranges.h>
@@ -13,13 +13,13 @@
 
 namespace stele::sim {
 
-// A write's place in the stream.
+// The position of a write in the stream.
 struct epoch_position {
   std::uint64_t epoch = 0;
   write_origin origin;
-  std::uint64_t commits_before = 0;  // writes to its log's commit record that came before it
+  std::uint64_t commits_before = 0;  // earlier writes to its log's commit record
   bool after_records =
-      false;  // of a commit record: its log has had a record written since the last such write
+      false;  // for a commit record: its log had a record since the last such write
 };
 
 class epoch_tracker {
@@ -53,7 +53,7 @@ class epoch_tracker {
     return p;
   }
 
-  // The write is persistent. True: writes that had to wait may now start.
+  // The write is persistent. Returns true when writes that had to wait may now start.
   bool persisted(const epoch_position& p) {
     epoch& e = epochs_[p.epoch - first_];
     bool unblocked = --e.pending == 0;
@@ -77,11 +77,11 @@ class epoch_tracker {
 
  private:
   struct epoch {
-    std::uint32_t pending = 0, pending_records = 0;  // asked for and not persistent
+    std::uint32_t pending = 0, pending_records = 0;  // submitted and not yet persistent
     bool has_writes = false;
   };
   struct log {
-    std::deque<bool> commits;  // persistent or not, from the first that is not
+    std::deque<bool> commits;  // whether persistent, from the first that is not
     std::uint64_t first = 0;
     bool after_records = false;
 
@@ -95,7 +95,7 @@ class epoch_tracker {
 
   log_ranges ranges_;
   std::vector<log> logs_;
-  std::deque<epoch> epochs_;  // from the first that is not wholly persistent, or the newest
+  std::deque<epoch> epochs_;  // from the first that is not wholly persistent, or only the newest
   std::uint64_t first_ = 0;
 };
 

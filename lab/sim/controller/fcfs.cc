@@ -1,6 +1,6 @@
 // First come, first served: every command is for the channel's oldest request, read or write.
-// Barriers are ignored: with nothing passing anything, only the time from a write's start to its
-// persistence is left for them to order.
+// Barriers are ignored: requests do not pass each other, so a barrier would only order the time
+// from a write's start to its persistence.
 #include <sim/controller/schedulers.h>
 
 namespace stele::sim {
@@ -23,7 +23,7 @@ class first_come final : public scheduler {
     const command what = channel_.next_command(e);
     return {std::max(now, channel_.timing.earliest(what, e.bank)), oldest, what};
   }
-  bool enqueued(const entry&) override {  // behind all others
+  bool enqueued(const entry&) override {  // a new request is the youngest
     return channel_.queue.of(access::read).size + channel_.queue.of(access::write).size == 1;
   }
   void bank_changed(unsigned) override {}

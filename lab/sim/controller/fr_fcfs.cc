@@ -1,5 +1,5 @@
-// First-ready, first-come: a bank's candidate, the candidate among banks, and when reads give way
-// to writes.
+// FR-FCFS: the candidate of a bank, the choice among banks, and the switch between reads and
+// writes.
 #include <sim/controller/fr_fcfs.h>
 #include <sim/controller/schedulers.h>
 
@@ -35,7 +35,7 @@ void fr_fcfs_scheduler::update_drain_mode() {
   if (writes <= drain_to_) draining_ = false;
 }
 
-// The first that hits the open row, or else the oldest.
+// The oldest request that hits the open row, else the oldest request.
 entry_index fr_fcfs_scheduler::pick(access kind, unsigned bank) const {
   const std::uint32_t open = channel_.open_row[bank];
   entry_index oldest = no_entry;
@@ -88,7 +88,7 @@ decision fr_fcfs_scheduler::starved_decision(access kind, std::uint64_t banks,
   return {std::max(now, channel_.timing.earliest(what, e.bank)), i, what};
 }
 
-// Time has come to look again at the banks that were busy.
+// next_ready_ has passed: updates ready_ and next_ready_.
 void fr_fcfs_scheduler::update_ready(unsigned k, picoseconds now) {
   const picoseconds* const soonest = ready_at_[k].data();
   next_ready_[k] = never;
@@ -102,7 +102,8 @@ void fr_fcfs_scheduler::update_ready(unsigned k, picoseconds now) {
   }
 }
 
-// Of these banks' choices the one that may be done first; of several, the one whose rank is lowest.
+// Of the candidates of these banks, the one that may be issued first; of equals, the one of lowest
+// rank.
 decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picoseconds now) {
   const auto k = static_cast<unsigned>(kind);
   if (next_ready_[k] <= now) update_ready(k, now);
@@ -111,19 +112,18 @@ decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picosecond
   const candidate none{};
   const candidate* best = &none;
   picoseconds best_at = never;
-  const auto compare =
-      [&](unsigned bank,
-          picoseconds from) {  // without branches, for which bank wins cannot be foreseen
-        const candidate& c = choices[bank];
-        const picoseconds at = std::max(from, channel_.timing.earliest_above(c.what, bank));
-        const bool better = (at < best_at) | ((at == best_at) & (c.rank < best->rank));
-        best = better ? &c : best;
-        best_at = better ? at : best_at;
-      };
+  const auto compare = [&](unsigned bank,
+                           picoseconds from) {  // branchless: the winning bank is unpredictable
+    const candidate& c = choices[bank];
+    const picoseconds at = std::max(from, channel_.timing.earliest_above(c.what, bank));
+    const bool better = (at < best_at) | ((at == best_at) & (c.rank < best->rank));
+    best = better ? &c : best;
+    best_at = better ? at : best_at;
+  };
   for (std::uint64_t left = banks & ready_[k]; left; left &= left - 1)
     compare(static_cast<unsigned>(std::countr_zero(left)), now);
   if (next_ready_[k] > best_at)
-    return {best_at, best->entry, best->what};  // a bank that is busy changes nothing
+    return {best_at, best->entry, best->what};  // no busy bank can be earlier
   std::uint64_t left = banks & ~ready_[k];
   if (left & bit(next_ready_bank_[k])) compare(next_ready_bank_[k], soonest[next_ready_bank_[k]]);
   for (left &= ~bit(next_ready_bank_[k]); left; left &= left - 1) {
@@ -133,8 +133,8 @@ decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picosecond
   return {best_at, best->entry, best->what};
 }
 
-// The best decision for these banks, as far as they have a request that could start; returns those
-// that have.
+// Improves `best` by the best decision for these banks. Returns the banks that have a request that
+// could start.
 std::uint64_t fr_fcfs_scheduler::consider(access kind, std::uint64_t banks, picoseconds now,
                                           decision& best) {
   const auto k = static_cast<unsigned>(kind);
@@ -148,8 +148,8 @@ std::uint64_t fr_fcfs_scheduler::consider(access kind, std::uint64_t banks, pico
   return found;
 }
 
-// Behind a candidate of its bank's, a request matters only if it hits the open row and the
-// candidate does not, or starts a drain.
+// If its bank has a candidate, a new request matters only if it hits the open row and the candidate
+// does not, or if it starts a drain.
 bool fr_fcfs_scheduler::enqueued(const entry& e) {
   const auto k = static_cast<unsigned>(e.req.kind);
   const bool starts_drain = !draining_ && channel_.queue.of(access::write).size >= drain_from_;
@@ -160,7 +160,7 @@ bool fr_fcfs_scheduler::enqueued(const entry& e) {
   return true;
 }
 
-// The decision for the only request there is: what next() would come to, without looking at banks.
+// The decision when only one request is queued: that of the full search, without looking at banks.
 decision fr_fcfs_scheduler::single_decision(access kind, picoseconds now) const {
   const entry_index i = channel_.queue.of(kind).head;
   const entry& e = channel_.queue[i];

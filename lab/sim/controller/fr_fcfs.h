@@ -1,13 +1,14 @@
-// First-ready, first-come-first-served (Rixner et al., "Memory access scheduling", 2000): of the
-// commands that the rules allow soonest, one that moves data comes first, then the one whose
-// request is oldest.
+// First-ready, first-come-first-served (Rixner et al., "Memory access scheduling", 2000). Of the
+// commands that the rules allow soonest, a command that moves data comes first, then the command of
+// the oldest request.
 //
-// In a bank, requests for the open row pass older ones; once `starvation_limit` have passed the
-// channel's oldest request, it alone is served. Reads come before writes, until the write queue
-// fills to write_drain_from; then writes come first, down to write_drain_to. Without reads, writes
-// are served at once. Where writing cells keeps a bank busy, a bank without a request of the kind
-// that comes first serves the other kind meanwhile; elsewhere the bus would turn too often.
-// Barriers are ignored; a scheduler that follows them says which writes may start.
+// In a bank, requests for the open row pass older requests. Once `starvation_limit` requests have
+// passed the channel's oldest request, only the oldest is served. Reads come before writes until
+// the write queue fills to write_drain_from; then writes come first, until the queue falls to
+// write_drain_to. Without reads, writes are served at once. If writing cells keeps a bank busy (a
+// pulse), banks without a request of the preferred kind serve the other kind meanwhile; otherwise
+// they do not, because the bus would turn too often. Barriers are ignored; a derived scheduler that
+// follows them says which writes may start.
 #pragma once
 
 #include <sim/controller/scheduler.h>
@@ -34,11 +35,10 @@ class fr_fcfs_scheduler : public scheduler {
   bool can_start(const entry& e) const {
     return e.req.kind == access::read || (e.older == no_entry && may_start(e));
   }
-  // What a bank does next. Kept while the bank does not change: most banks have not when the next
-  // command is chosen.
+  // The next command of a bank. Kept while the bank does not change: most banks have not changed
+  // when the next command is chosen.
   struct candidate {
-    std::uint64_t rank =
-        0;  // the lower comes first: moving data before rows, then the order of arrival
+    std::uint64_t rank = 0;  // lowest first: data moves before row commands, then by arrival
     entry_index entry = no_entry;
     command what = command::activate;
   };
@@ -50,22 +50,21 @@ class fr_fcfs_scheduler : public scheduler {
   decision best_of(access kind, std::uint64_t banks, picoseconds now);
   void update_ready(unsigned k, picoseconds now);
   std::uint64_t consider(access kind, std::uint64_t banks, picoseconds now, decision& best);
-  bool starving(access kind) const;  // once enough have passed: the oldest could start
+  bool starving(access kind) const;  // whether the oldest request could start
 
   const channel_state& channel_;
   unsigned drain_from_, drain_to_, starvation_limit_;
   bool pulsed_;
   bool draining_ = false;
-  std::array<std::vector<candidate>, 2> candidates_;  // by kind, of each bank
+  std::array<std::vector<candidate>, 2> candidates_;  // by kind and bank
   std::array<std::vector<picoseconds>, 2>
-      ready_at_;  // when the candidate may be done, by the rules of the bank's own node
+      ready_at_;  // when the rules of the bank's own node allow it
   std::array<std::uint64_t, 2> has_candidate_{},
-      stale_{};  // banks that have a candidate; whose candidate is to be made anew
-  std::array<std::uint64_t, 2> ready_{};  // of the chosen: whose ready_at_ is known to have passed
-  std::array<picoseconds, 2> next_ready_{
-      never, never};  // no later than the ready_at_ of any that is not ripe
-  std::array<unsigned, 2> next_ready_bank_{};  // the bank that may be the next to update_ready
-  std::array<unsigned, 2> bypassed_{};         // how many were served before the oldest
+      stale_{};                           // banks with a candidate; with an outdated one
+  std::array<std::uint64_t, 2> ready_{};  // candidates whose ready_at_ has passed
+  std::array<picoseconds, 2> next_ready_{never, never};  // a lower bound of ready_at_ of the others
+  std::array<unsigned, 2> next_ready_bank_{};            // the bank of next_ready_
+  std::array<unsigned, 2> bypassed_{};                   // requests that have passed the oldest one
 };
 
 }  // namespace stele::sim

@@ -1,8 +1,8 @@
-// The youngest queued write of each line: for reads that are served from it, and writes that must
-// stay behind it.
+// Finds the youngest queued write of each line. Reads are served from it, and later writes to the
+// line stay behind it.
 //
-// Open addressing with linear probing; removal shifts back, so nothing is left behind. The table
-// grows to stay half empty.
+// A hash table with linear probing. Removal shifts entries back, so there are no deleted marks. The
+// table grows to stay at most half full.
 #pragma once
 
 #include <cstddef>
@@ -34,12 +34,13 @@ class line_index {
     s = {line, entry};
   }
 
-  // `line` is there.
+  // Precondition: `line` is in the table.
   void erase(std::uint64_t line) noexcept {
     std::size_t hole = seek(line);
     for (std::size_t i = after(hole); slots_[i].entry != no_entry; i = after(i)) {
       const std::size_t home = hash(slots_[i].line);
-      if (((i - home) & mask()) < ((i - hole) & mask())) continue;  // its home lies behind the hole
+      // its first slot lies behind the hole
+      if (((i - home) & mask()) < ((i - hole) & mask())) continue;
       slots_[hole] = slots_[i];
       hole = i;
     }

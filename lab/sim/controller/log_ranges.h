@@ -1,9 +1,9 @@
-// Which writes are a log's: told apart by the line's address alone, as a memory controller can (no
-// bits on the bus).
+// Tells writes of logs from writes of data by the line's address alone, as a memory controller can
+// (no bits on the bus).
 //
-// A log has its records in one range of addresses and its commit record (or the pointer whose write
-// commits, or truncates) in another. Truncation is a write to the commit record too; only what came
-// before it tells the two apart.
+// A log has its records in one range of addresses and its commit record in another. The commit
+// record may be a pointer whose write commits or truncates. A truncation is a write to the commit
+// record too; only the writes before it tell the two apart.
 #pragma once
 
 #include <base/check.h>
@@ -15,7 +15,7 @@
 
 namespace stele::sim {
 
-// Addresses from `begin` to before `end`, in whole lines.
+// Addresses from `begin`, excluding `end`, in whole lines.
 struct log_range {
   std::uint64_t records_begin = 0, records_end = 0;
   std::uint64_t commit_begin = 0, commit_end = 0;

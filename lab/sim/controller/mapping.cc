@@ -1,4 +1,4 @@
-// Reading a mapping: names to runs of bits, and what can be wrong with them.
+// Parses a mapping: turns names into runs of bits, and reports errors.
 #include <base/check.h>
 #include <sim/controller/mapping.h>
 #include <sim/controller/memory.h>

@@ -1,11 +1,12 @@
-// Addresses to places: which channel, bank and row hold a line.
+// Maps addresses to the channel, bank and row that hold a line.
 //
-// A mapping names the fields of an address from the most significant to the least, joined by '-':
-// row, rank, bank_group, bank, column, channel. Without bank_group, bank stands for both, the group
-// in its lowest bits; channel counts the channels of all controllers. Every size is a power of two,
-// so that each field is a run of bits. Below the last field lie the bits within a line. Nonvolatile
-// memory begins at address 0 and volatile memory at volatile_memory_at, a multiple of any capacity;
-// addresses beyond the capacity wrap around (they alias places, not lines).
+// A mapping names the fields of an address from the most to the least significant, joined by '-':
+// row, rank, bank_group, bank, column, channel. Without bank_group, bank stands for both, with the
+// group in its lowest bits. channel counts the channels of all controllers. Every size is a power
+// of two, so each field is a run of bits. The bits within a line are below the last field.
+// Nonvolatile memory begins at address 0 and volatile memory at volatile_memory_at, a multiple of
+// any capacity. Addresses beyond the capacity wrap around: two lines may share a device place, but
+// stay separate lines.
 #pragma once
 
 #include <sim/config.h>
@@ -17,8 +18,7 @@ namespace stele::sim {
 
 struct device_address {
   unsigned channel = 0;
-  unsigned bank =
-      0;  // of the channel, over its ranks and groups: (rank * groups + group) * banks + bank
+  unsigned bank = 0;  // of the channel: (rank * groups + group) * banks + bank
   std::uint32_t row = 0;
 };
 
@@ -33,7 +33,7 @@ class mapping {
             static_cast<std::uint32_t>(row_.of(address))};
   }
 
-  // The first byte of the column-th line of a place: the inverse of locate().
+  // The address of the line `column` at a place: the inverse of locate().
   std::uint64_t address_of(const device_address& p, unsigned column) const noexcept {
     const std::uint64_t bank = p.bank;
     return row_.put(p.row) | column_.put(column) | channel_.put(p.channel) | bank_.put(bank) |

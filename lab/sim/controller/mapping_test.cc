@@ -1,4 +1,4 @@
-// Addresses to places and back, and configurations that make no sense.
+// Maps addresses to places and back; refuses contradictory configurations.
 #include <sim/controller/memory_fixture.h>
 
 #include <set>
@@ -35,8 +35,8 @@ TEST(mapping, every_line_has_its_own_place_and_finds_back) {
 TEST(mapping, fields_come_in_the_order_of_the_name) {
   const mapping m = *mapping::parse(small("row-rank-bank-column-channel"));
   EXPECT_EQ(m.locate(64).channel, 1u);
-  EXPECT_EQ(m.locate(256).bank, 0u);   // a column
-  EXPECT_EQ(m.locate(1024).bank, 2u);  // the other group: bank stands for both, the group lowest
+  EXPECT_EQ(m.locate(256).bank, 0u);   // the next column
+  EXPECT_EQ(m.locate(1024).bank, 2u);  // the other group: the group is the lowest bit of bank
   EXPECT_EQ(m.locate(2048).bank, 1u);
   EXPECT_EQ(m.locate(4096).bank, 4u);
   EXPECT_EQ(m.locate(8192).row, 1u);

@@ -1,9 +1,10 @@
-// Memory as the caches see it: lines are read and written, and whoever asked is told when.
+// The memory interface for caches: lines are read and written, and the requester is called when the
+// request is complete.
 //
-// A write is told when it is persistent (in the cells of a nonvolatile device, or in the device at
-// all when it is volatile), a read when its data is back. Every request that was submitted is told,
-// if the event queue is run until it is empty: a controller with work keeps an event in the queue,
-// one without keeps none.
+// A write completes when it is persistent (in the cells of a nonvolatile device, or in a volatile
+// device). A read completes when its data is back. Every submitted request completes if the event
+// queue is run until it is empty: a controller with work keeps an event in the queue, an idle
+// controller keeps none.
 #pragma once
 
 #include <media/tape.h>
@@ -14,7 +15,7 @@
 namespace stele::sim {
 
 inline constexpr std::uint64_t line_bytes = 64;
-// Physical addresses: nonvolatile memory from 0, volatile memory from here on.
+// Physical addresses: nonvolatile memory begins at 0, volatile memory here.
 inline constexpr std::uint64_t volatile_memory_at = std::uint64_t{1} << 40;
 
 enum class access : std::uint8_t { read, write };
@@ -24,7 +25,7 @@ struct request {
   access kind = access::read;
   media::tape_tag tag = media::tape_tag::data;
   std::uint16_t source = 0;           // the hardware thread
-  event_handler* reply_to = nullptr;  // handle(time, token); null: nobody
+  event_handler* reply_to = nullptr;  // called as handle(time, token); may be null
   std::uint64_t token = 0;
 };
 
@@ -32,13 +33,13 @@ class memory {
  public:
   virtual ~memory() = default;
 
-  // Never refuses: what the controller's queues do not hold waits in front of them. `now` is the
-  // queue's now.
+  // Never refuses: requests that do not fit into the controller's queues wait in front of them.
+  // `now` must be the event queue's now.
   virtual void submit(picoseconds now, const request& r) = 0;
-  // A persist barrier: writes submitted before it and after it are ordered by what the scheduler
-  // makes of barriers.
+  // A persist barrier. The scheduler decides how it orders the writes submitted before it and those
+  // submitted after it.
   virtual void barrier(picoseconds now, std::uint16_t source) = 0;
-  // Submitted and not yet told.
+  // Requests that are submitted and not complete.
   virtual std::size_t outstanding() const noexcept = 0;
 };
 

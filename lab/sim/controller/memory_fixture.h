@@ -1,5 +1,5 @@
-// What the memory's tests share: a memory with its events, requests by place, and a record of what
-// was told, written and commanded.
+// Shared by the tests of the memory: a memory with its event queue, requests by bank and row, and a
+// record of completions, writes and commands.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ inline machine_config machine_of(const std::string& name) {
   return std::move(*loaded);
 }
 
-// No rules and no latencies: a test adds the ones it is about.
+// No timing rules and no latencies: each test adds those that it tests.
 inline memory_config plain_memory() {
   memory_config c;
   c.capacity_bytes = std::uint64_t{1} << 26;
@@ -61,7 +61,7 @@ class memory_fixture final : public event_handler, public write_observer, public
   void run() {
     while (!events.empty()) events.step();
   }
-  // Lets everything up to and at `when` happen, and time reach it.
+  // Handles all events up to and at `when`, and advances the time to `when`.
   void run_until(picoseconds when) {
     events.schedule(when, *this, clock);
     while (!events.empty() && events.next() <= when) events.step();
@@ -83,7 +83,7 @@ class memory_fixture final : public event_handler, public write_observer, public
   std::unique_ptr<memory_system> memory;
   std::uint64_t asked = 0;
   std::map<unsigned, picoseconds> completed;  // by token
-  std::vector<unsigned> order;                // tokens, as they were told
+  std::vector<unsigned> order;                // tokens, in the order of completion
   std::map<unsigned, write_report> written;   // by token
   std::vector<command_report> commands;
 };

@@ -1,9 +1,9 @@
-// Refresh: every interval, each rank closes its rows and takes one refresh command, for whose time
-// it takes no other.
+// Refresh: in each interval, each rank closes its rows and takes one refresh command. During the
+// refresh the rank takes no other command.
 //
-// A refresh that is due goes before requests: the rank's banks are held, closed as soon as the
-// rules let them be, and freed by the command. In idle time the same happens without events: it is
-// worked out when work comes.
+// A refresh that is due goes before requests: the rank's banks are blocked, closed as soon as the
+// rules allow it, and unblocked by the command. In idle time the same happens without events: it is
+// computed when a request arrives.
 #include <sim/controller/channel.h>
 
 #include <bit>
@@ -25,8 +25,8 @@ void channel::issue_refresh(unsigned rank, picoseconds at) {
   decision_stale_ = true;
 }
 
-// Closes the rank's rows at the first allowed times that are not before `due`, as far as these are
-// not after `now`. Returns when the next can be closed; never, when none is left open.
+// Closes the rank's rows at the earliest allowed times from `due` on, if these are not after `now`.
+// Returns the time at which the next row can be closed; never, when no row is left open.
 picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now) {
   picoseconds next = never;
   for (std::uint64_t banks = banks_of(rank); banks; banks &= banks - 1) {
@@ -41,8 +41,8 @@ picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now)
   return next;
 }
 
-// Brings a refresh that is due on as far as it can be now. Returns when it can go on, or the next
-// is due.
+// Advances a due refresh as far as possible now. Returns the time at which it can continue, or at
+// which the next one is due.
 picoseconds channel::refresh_rank(unsigned rank, picoseconds now) {
   state_.blocked_by_refresh |= banks_of(rank);
   decision_stale_ = true;
@@ -61,7 +61,7 @@ picoseconds channel::refresh(picoseconds now) {
   return next;
 }
 
-// A refresh of idle time, if it could have been given by now.
+// Issues a refresh of idle time, if it could have been issued by now. Returns whether it was.
 bool channel::refresh_idle(unsigned rank, picoseconds now) {
   if (close_rank(rank, refresh_due_[rank], now) != never) return false;
   const picoseconds at = std::max(refresh_due_[rank], state_.timing.earliest_refresh(rank));
@@ -69,8 +69,8 @@ bool channel::refresh_idle(unsigned rank, picoseconds now) {
   return at <= now;
 }
 
-// Whole intervals in which every rank, its rows closed, was refreshed at its time; all but the
-// last.
+// Counts the refreshes of whole idle intervals without issuing them, except the last interval's.
+// All rows are closed, so every rank was refreshed at its due time.
 void channel::skip_idle(picoseconds now) {
   const picoseconds last_due = *std::ranges::max_element(refresh_due_);
   const std::uint64_t skipped = last_due <= now ? (now - last_due) / refresh_interval_ : 0;
@@ -79,8 +79,8 @@ void channel::skip_idle(picoseconds now) {
   statistics_.refreshes += skipped * refresh_due_.size();
 }
 
-// The refreshes that would have been given by now, in order of time, had the channel been awake.
-// Nothing is queued.
+// Issues the refreshes that would have been issued by now, in order of time, had the channel been
+// awake. Precondition: nothing is queued.
 void channel::catch_up_refreshes(picoseconds now) {
   for (std::size_t given = 0; earliest_due_ <= now; ++given) {
     if (given == refresh_due_.size()) skip_idle(now);

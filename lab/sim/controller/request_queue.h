@@ -1,9 +1,9 @@
-// The requests of one channel: in front of the queues, in them, and under way to or in the device.
+// The requests of one channel: waiting for admission, queued, and in service.
 //
-// A queued request is in two lists, both in order of arrival: those of its kind in the channel, and
-// those of its kind in its bank. Lists are links within one array of entries, so nothing is
-// allocated once the array has grown to the load. Of several queued writes to one line each knows
-// the next older one; only one without may start.
+// A queued request is in two lists, both in order of arrival: the requests of its kind in the
+// channel, and those of its kind in its bank. Lists are links within one array of entries, so
+// nothing is allocated once the array has grown to the load. Each of several queued writes to one
+// line links to the next older one; only a write without an older one may start.
 #pragma once
 
 #include <sim/controller/epoch_tracker.h>
@@ -21,8 +21,8 @@ struct entry {
   picoseconds arrived = 0, started = 0;
   std::uint32_t row = 0;
   std::uint16_t bank = 0;
-  bool activated = false, precharged = false;                        // for its sake
-  entry_index next = no_entry, previous = no_entry;                  // in the channel
+  bool activated = false, precharged = false;        // a command was issued for this request
+  entry_index next = no_entry, previous = no_entry;  // in the channel
   entry_index next_in_bank = no_entry, previous_in_bank = no_entry;  // in the bank
   entry_index older = no_entry, younger = no_entry;                  // queued writes to the line
   epoch_position stream;

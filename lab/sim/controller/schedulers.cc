@@ -9,7 +9,7 @@ constexpr scheduler_kind kinds[] = {
     {"fr-fcfs", false, make_fr_fcfs}, {"fcfs", false, make_fcfs},
     {"strict", true, make_strict},    {"rule1", true, make_rule1},
     {"rule2", true, make_rule2},      {"rules", true, make_rules},
-    {"ideal", false, make_fr_fcfs},  // no barriers at all
+    {"ideal", false, make_fr_fcfs},  // ignores barriers
     {"bare", true, make_bare},        {"commit_first", true, make_commit_first},
 };
 

@@ -1,4 +1,4 @@
-// The order in which FR-FCFS and FCFS serve queues made by hand.
+// The order in which FR-FCFS and FCFS serve hand-written queues.
 #include <sim/controller/memory_fixture.h>
 
 namespace stele::sim {
@@ -94,7 +94,8 @@ TEST(fcfs, serves_in_order_of_arrival) {
   bed.read(0, 1), bed.read(0, 2), bed.write(0, 1, 1), bed.read(1, 1), bed.read(0, 1, 2);
   bed.run();
   EXPECT_EQ(bed.order, (tokens{0, 1, 2, 3, 4}));
-  EXPECT_EQ(bed.statistics().row_hits, 1u);  // the last; the write was moved for
+  // only the last; for the write the row had to be changed
+  EXPECT_EQ(bed.statistics().row_hits, 1u);
 }
 
 TEST(schedulers, an_unknown_name_is_refused_with_the_known) {

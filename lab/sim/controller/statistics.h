@@ -1,4 +1,4 @@
-// What a memory has done: counts and times, summed over its channels.
+// Counts and times of a memory, summed over its channels.
 #pragma once
 
 #include <sim/time.h>
@@ -23,17 +23,18 @@ struct span_statistics {
 };
 
 struct memory_statistics {
-  std::uint64_t reads = 0, writes = 0;  // done by the device
+  std::uint64_t reads = 0, writes = 0;  // served by the device
   std::uint64_t forwarded_reads = 0;    // served from a queued write
-  // Of the reads and writes done: the row was open; no row was; another had to be closed.
+  // For the reads and writes served: the row was open; no row was open; another row had to be
+  // closed.
   std::uint64_t row_hits = 0, row_misses = 0, row_conflicts = 0;
   std::uint64_t activates = 0, precharges = 0, refreshes = 0;
-  std::uint64_t bytes = 0;                // moved over the channels
+  std::uint64_t bytes = 0;                // transferred over the channels
   picoseconds busy_ps = 0;                // time with an unfinished request, summed over channels
   span_statistics read_wait, write_wait;  // from submission to the column command
-  span_statistics read_latency, write_latency;  // from submission until it is told
-  std::vector<std::uint64_t> bank_writes;       // of each bank, channel after channel
-  std::uint64_t max_writes_per_line = 0;        // 0 if not asked for
+  span_statistics read_latency, write_latency;  // from submission to completion
+  std::vector<std::uint64_t> bank_writes;       // for each bank, channel after channel
+  std::uint64_t max_writes_per_line = 0;        // 0 if not counted
 
   void add(const memory_statistics& s) {
     reads += s.reads, writes += s.writes, forwarded_reads += s.forwarded_reads;

@@ -1,4 +1,4 @@
-// Compiling timing rules, and the rules that count several preceding commands (four activates).
+// Compiles timing rules; applies the rules that count several preceding commands (four activates).
 #include <base/check.h>
 #include <sim/controller/timing.h>
 
@@ -22,7 +22,7 @@ std::unexpected<error> wrong(const timing_rule& r, const std::string& why) {
                                                 " -> " + r.following + " " + why);
 }
 
-// Commands that a name stands for, as bits.
+// The commands that a name stands for, as bits.
 unsigned commands_named(const std::string& name) {
   if (name == "any") return (1U << commands) - 1;
   const unsigned i = find(command_names, name);

@@ -1,11 +1,11 @@
-// When a command may be given: the rules of a configuration, compiled to tables.
+// When a command may be issued: the rules of a configuration, compiled to tables.
 //
 // The channel is a tree of nodes (channel, ranks, bank groups, banks). Each node keeps, for each
-// command, the earliest time at which the rules allow it; giving a command moves these times at the
-// four nodes above its bank, and a command is allowed when all four agree. (The idea of per-node
-// tables is Ramulator's: Kim, Yang, Mutlu, "Ramulator: a fast and extensible DRAM simulator", 2015,
-// section 2; the code is not.) Refresh is a command to a rank, so its rules name the channel or a
-// rank.
+// command, the earliest time at which the rules allow it. Issuing a command raises these times at
+// the four nodes on the path to its bank; a command is allowed when all four nodes allow it. (The
+// idea of per-node tables is from Ramulator: Kim, Yang, Mutlu, "Ramulator: a fast and extensible
+// DRAM simulator", 2015, section 2; the code is not.) Refresh is a command to a rank, so its rules
+// name the channel or a rank.
 #pragma once
 
 #include <sim/config.h>
@@ -31,8 +31,8 @@ class timing_table {
   unsigned ranks() const noexcept { return ranks_; }
   unsigned rank_of(unsigned bank) const noexcept { return bank / (banks() / ranks_); }
 
-  // Earliest time of a command other than refresh: by all rules; by those of the bank's own node;
-  // by those above it.
+  // The earliest time of a command other than refresh: by all rules; by the rules of the bank's own
+  // node; by the rules of the nodes above it.
   picoseconds earliest(command c, unsigned bank) const noexcept {
     return std::max(earliest_in_bank(c, bank), earliest_above(c, bank));
   }
@@ -57,10 +57,11 @@ class timing_table {
     apply_rules(0, 0, command::refresh, at);
     apply_rules(1, 1 + rank, command::refresh, at);
   }
-  // A precharge that the device does by itself at `at`, maybe yet to come: its bank and its rank's
-  // refresh wait for it.
+  // A precharge that the device itself does at `at`, which may be in the future. The bank and the
+  // refresh of its rank wait for it.
   void issue_auto_precharge(unsigned bank, picoseconds at) noexcept;
-  // The bank takes no command before `until`, nor its rank a refresh: its cells are being written.
+  // The bank's cells are being written: the bank takes no command before `until`, and its rank no
+  // refresh.
   void occupy(unsigned bank, picoseconds until) noexcept;
 
  private:
@@ -71,7 +72,7 @@ class timing_table {
     command preceding, following;
     picoseconds latency;
     unsigned window;
-    std::size_t history;  // of the level's first node: `window` times, a ring
+    std::size_t history;  // index in times_ for the level's first node; a ring
   };
 
   void build(const memory_config& c);
@@ -100,15 +101,14 @@ class timing_table {
   }
 
   std::vector<row> nodes_;
-  std::vector<path> paths_;  // of each bank: its node at each level
+  std::vector<path> paths_;  // for each bank, its node at each level
   std::array<std::array<row, commands>, levels> delay_{};
   std::array<std::uint8_t, levels> has_rule_{},
-      has_window_rule_{};  // commands that precede in a rule, as bits; in one of a window
+      has_window_rule_{};  // preceding commands of the rules, as bits
   std::vector<window_rule> windows_;
-  std::vector<picoseconds> times_;  // the windows' histories
-  std::vector<std::uint32_t>
-      oldest_;  // parallel to times_, at each ring's first place: the ring's oldest
-  std::array<unsigned, levels + 1> first_{};  // node of each level
+  std::vector<picoseconds> times_;            // the histories of window rules
+  std::vector<std::uint32_t> oldest_;         // at the index of each ring: its oldest element
+  std::array<unsigned, levels + 1> first_{};  // first node of each level
   unsigned ranks_ = 1;
 };
 

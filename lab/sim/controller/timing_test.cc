@@ -1,5 +1,5 @@
-// Every timing rule: blocked one picosecond before its time, allowed at it, and silent where it
-// does not reach.
+// Every timing rule: the command is blocked one picosecond before its time and allowed at it; the
+// rule has no effect beyond its level.
 #include <gtest/gtest.h>
 #include <sim/controller/memory_fixture.h>
 
@@ -15,8 +15,8 @@ memory_config two_of_each() {
   return c;
 }
 
-// Banks 0 to 7 are (rank, group, bank) in bits. The farthest bank from 0 within a node of a level,
-// and the nearest beyond.
+// Banks 0 to 7 are (rank, group, bank) in bits. For each level: the farthest bank within bank 0's
+// node, and the nearest one beyond.
 constexpr unsigned within[] = {7, 3, 1, 0};
 constexpr unsigned beyond[] = {0, 4, 2, 1};
 
@@ -73,8 +73,8 @@ TEST(timing, of_two_rules_the_later_time_counts) {
   EXPECT_EQ(t.earliest(command::read, 2), 4000u);
 }
 
-// What a channel does, checked against the rules by somebody who knows neither tables nor
-// schedulers: for each rule, each pair of commands that it names, at one node, is far enough apart.
+// Checks a channel's commands against the rules, independently of tables and schedulers: for each
+// rule, each pair of commands that it names, at one node, is far enough apart.
 bool at_one_node(const memory_config& c, const timing_rule& r, const command_report& a,
                  const command_report& b) {
   const unsigned group = c.banks, rank = group * c.bank_groups;
@@ -91,7 +91,7 @@ unsigned violations(const memory_config& c, const timing_rule& r,
                     const std::vector<command_report>& given) {
   unsigned found = 0;
   const std::size_t reach =
-      400;  // more than fit into the longest time of a rule but refresh's, which is not in the list
+      400;  // more commands than fit into the longest rule, except refresh, which is not listed
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (!names_it(r.following, given[i])) continue;
     unsigned seen = 0;
@@ -135,7 +135,7 @@ TEST(timing, the_check_of_rules_can_fail) {
   random_load(bed, 2000);
   std::ranges::stable_sort(bed.commands, {}, &command_report::at);
   for (timing_rule r : c.timing) {
-    // Rules that other rules imply are never the ones that bind.
+    // Skips rules that are implied by other rules: they never bind.
     if (r.following == "refresh" || r.preceding == "any") continue;
     r.latency_ns *= 20;
     EXPECT_GT(violations(c, r, bed.commands), 0u) << r.level << r.preceding << r.following;

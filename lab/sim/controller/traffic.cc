@@ -1,5 +1,4 @@
-// Generators of load: actors that submit the next request when one is told, or when its time has
-// come.
+// Load generators: submit the next request when one completes, or when its time has come.
 #include <base/rng.h>
 #include <sim/controller/controller.h>
 #include <sim/controller/traffic.h>

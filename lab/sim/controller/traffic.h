@@ -1,9 +1,8 @@
-// Made-up loads, to see how fast the simulator is and whether a memory keeps its promises under all
-// of them.
+// Generated loads, for measuring the simulator's speed and for testing a memory.
 //
-// random: requests to random lines; stream: to one line after the other; both keep `outstanding`
-// requests unfinished. sparse: a request to a random line every `gap_ns`, whether or not earlier
-// ones have finished.
+// random: requests to random lines. stream: requests to consecutive lines. Both keep `outstanding`
+// requests unfinished. sparse: a request to a random line every `gap_ns`, even if earlier requests
+// are not finished.
 #pragma once
 
 #include <sim/config.h>
@@ -28,9 +27,9 @@ struct traffic_config {
 
 struct traffic_result {
   double wall_s = 0;
-  double requests_per_second = 0;  // of wall time
+  double requests_per_second = 0;  // per second of wall time
   picoseconds simulated_ps = 0;
-  std::size_t unfinished = 0;  // when nothing was left to happen
+  std::size_t unfinished = 0;  // when no event was left
   memory_statistics done;
 };
 

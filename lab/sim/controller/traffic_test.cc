@@ -1,5 +1,5 @@
-// Under random loads, with every scheduler and device: all requests end, every write is persistent,
-// runs repeat themselves.
+// Random loads with every scheduler and device: all requests complete, every write is persistent,
+// runs are repeatable.
 #include <sim/controller/memory_fixture.h>
 #include <sim/controller/traffic.h>
 #include <sim/dp2/pcm.h>
@@ -31,8 +31,7 @@ TEST(load, every_request_ends_under_every_scheduler) {
       }
 }
 
-// Lines, kinds and barriers of a load that has hot lines and logs, so that order between writes to
-// one line matters.
+// A load with hot lines and logs, so that the order of writes to one line matters.
 struct persisted_order final : write_observer {
   std::vector<std::pair<std::uint64_t, picoseconds>> writes;  // token and time
   std::map<std::uint64_t, std::uint64_t> last_of_line;

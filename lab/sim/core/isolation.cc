@@ -1,4 +1,4 @@
-// Conflicts, and the lock.
+// Detects conflicts, and hands over the lock.
 #include <sim/core/isolation.h>
 
 #include <utility>
@@ -27,7 +27,7 @@ bool isolation_control::begin(unsigned thread, picoseconds now) {
 }
 
 bool isolation_control::lock(unsigned thread, picoseconds now) {
-  if (owner_ == static_cast<int>(thread)) return true;  // handed over
+  if (owner_ == static_cast<int>(thread)) return true;  // release() has handed the lock over
   if (owner_ >= 0 || !waiting_.empty()) {
     waiting_.push_back(thread);
     return false;

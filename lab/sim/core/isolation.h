@@ -1,10 +1,10 @@
-// Keeps concurrent transactions apart: hardware transactional memory with a lock to fall back on,
-// one mutex, or nothing.
+// Isolates concurrent transactions: by hardware transactional memory with a fallback lock, by one
+// mutex, or not at all.
 //
 // Hardware transactional memory after Hammond et al., "Transactional Memory Coherence and
-// Consistency" (2004), as commodity processors have it and as Zhao et al., "Kiln" (2013),
-// section 5.1, models it: the lines that a transaction has read and written stay in its core's
-// private caches; one that is displaced, or that another core takes, ends the attempt (the
+// Consistency" (2004), in the form that commodity processors have and that Zhao et al., "Kiln"
+// (2013), section 5.1, models. The lines that a transaction has read and written stay in its core's
+// private caches. Evicting such a line, or another core's request for it, ends the attempt (the
 // requester wins). After `htm_retries` lost attempts a transaction takes the lock, and all others
 // wait.
 #pragma once
@@ -18,7 +18,7 @@ namespace stele::sim {
 
 enum class isolation_kind : std::uint8_t { none, mutex, htm };
 
-// A transaction in execution, as isolation sees it.
+// The interface of a running transaction to isolation.
 class abortable {
  public:
   virtual void aborted(picoseconds now) = 0;
@@ -38,19 +38,19 @@ class isolation_control final : public private_cache_observer {
 
   isolation_control(isolation_kind kind, unsigned cores, unsigned retries, picoseconds handoff)
       : kind_(kind), cores_(cores), retries_(retries), handoff_(handoff) {}
-  // Threads number 0, 1, ...; thread t runs on core t % cores.
+  // Threads have numbers 0, 1, ...; thread t runs on core t % cores.
   void add(abortable& who) { threads_.push_back({&who, {}, false, 0}); }
 
   isolation_kind kind() const noexcept { return kind_; }
-  // False: not yet; may_begin() will be called.
+  // Returns false when the transaction has to wait; may_begin() is called later.
   bool begin(unsigned thread, picoseconds now);
-  // Before the access. Returns the flags that the line had in this transaction.
+  // Call before each access. Returns the flags that the line had in this transaction.
   std::uint8_t touch(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
     if (kind_ == isolation_kind::htm && threads_.size() > cores_)
       conflict_on_core(thread, line, store, now);
     return threads_[thread].lines.add(line, store ? written : read);
   }
-  // What it did is visible from now on. Its lines are known until release().
+  // The transaction's stores are visible from now on. Its lines are kept until release().
   void end(unsigned thread) noexcept { threads_[thread].speculative = false; }
   void release(unsigned thread, picoseconds now);
   const line_set& lines(unsigned thread) const noexcept { return threads_[thread].lines; }
@@ -66,14 +66,14 @@ class isolation_control final : public private_cache_observer {
     abortable* who;
     line_set lines;
     bool speculative;
-    unsigned aborts;  // attempts of the transaction that runs
+    unsigned aborts;  // lost attempts of the current transaction
   };
 
   bool lock(unsigned thread, picoseconds now);
   void conflict_on_core(unsigned thread, std::uint64_t line, bool store, picoseconds now);
   void abort_attempt(unsigned thread, picoseconds now);
-  // f(thread) for each other thread of the core that has the line with one of these flags in a
-  // speculative transaction.
+  // Calls f(thread) for each other thread of the core that has the line with one of these flags in
+  // a speculative transaction.
   template <class F>
   void for_each_holder(unsigned core, unsigned except, std::uint64_t line, std::uint8_t flags,
                        F&& f);
@@ -83,7 +83,7 @@ class isolation_control final : public private_cache_observer {
   picoseconds handoff_;
   std::vector<state> threads_;
   std::deque<unsigned> waiting_;            // for the lock
-  std::vector<unsigned> waiting_to_begin_;  // speculative ones that wait until nobody has the lock
+  std::vector<unsigned> waiting_to_begin_;  // waiting until the lock is free
   int owner_ = -1;
 };
 

@@ -1,5 +1,5 @@
-// The lines that a transaction has touched, each with flags, in the order in which they came.
-// Forgetting all is cheap.
+// The lines that a transaction has touched, each with flags, in the order of the first touch.
+// Clearing the set takes constant time.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ class line_set {
 
   line_set() : slots_(64) { entries_.reserve(32); }
 
-  // The flags of a line, 0 when it is not there.
+  // The flags of a line; 0 when it is not in the set.
   std::uint8_t flags(std::uint64_t line) const noexcept {
     const slot& s = slots_[place_of(line)];
     return s.epoch == epoch_ ? entries_[s.entry].flags : std::uint8_t{0};
   }
-  // Adds flags; returns those that it had.
+  // Adds flags; returns the line's previous flags.
   [[gnu::always_inline]] std::uint8_t add(std::uint64_t line, std::uint8_t flags) {
     slot& s = slots_[place_of(line)];
     if (s.epoch == epoch_) {

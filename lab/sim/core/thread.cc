@@ -1,5 +1,5 @@
-// The steps of a hardware thread. Each either is done or leaves everything as it was and waits to
-// be woken.
+// The steps of a hardware thread. Each step either completes, or changes nothing and waits to be
+// woken.
 #include <sim/core/thread.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@ constexpr std::uint64_t to_token(token t, std::uint64_t place) noexcept {
   return static_cast<std::uint64_t>(t) << 56 | place;
 }
 constexpr std::uint64_t bytes_of_instruction = 16;
-// Others get their turn after so many events, though nothing happens meanwhile: to show progress,
-// to stop.
+// A thread yields after this many events even when no other event is due, so that a run can show
+// progress and be cancelled.
 constexpr unsigned events_at_once = 1 << 16;
 
-// Of memory that an event is about; at least one.
+// The bytes of memory that an event accesses; at least one.
 std::uint64_t bytes_of(const tape_item& i) noexcept {
   return std::max(i.record.length, 1u);
 }
@@ -93,8 +93,8 @@ void hardware_thread::retry(picoseconds now) {
   wake(now);
 }
 
-// The caches are about to take a line away: what the attempt stored goes now, the rest when the
-// thread runs again.
+// A line of the attempt is about to leave its caches. The attempt's stores are undone now; the rest
+// when the thread runs again.
 void hardware_thread::aborted(picoseconds now) {
   aborted_ = true;
   ++counts.aborts;
@@ -118,7 +118,7 @@ void hardware_thread::run() {
     if (!run_simple(n)) return;
     if (aborted_) continue;
     if (item_ != before) {
-      --n;  // they have been counted
+      --n;  // run_simple has counted these events
       continue;
     }
     const tape_item& item = replaying_ ? attempt_events_[replayed_] : items_[item_];
@@ -160,7 +160,7 @@ inline hardware_thread::outcome hardware_thread::access_line(const tape_item& it
   }
   if (!touch_line(line, store, (bytes + bytes_of_instruction - 1) / bytes_of_instruction))
     return outcome::blocked;
-  if (Inside && aborted_) {  // the line displaced another of this transaction
+  if (Inside && aborted_) {  // the access evicted another line of this transaction
     if (store) caches_.cancel_store(core_, line);
     return outcome::aborted;
   }
@@ -170,13 +170,12 @@ inline hardware_thread::outcome hardware_thread::access_line(const tape_item& it
   return outcome::done;
 }
 
-// The quick way of step() for what most events are: loads and stores to one line, one after the
-// other. Does as many as there are, and what the loop in run() does between them. False: one has to
-// wait.
+// The fast path of step() for most events: consecutive loads and stores of one line each. Does as
+// many as possible, and the bookkeeping that run() does between them. Returns false when an access
+// has to wait.
 //
-// Hits may be ahead of the others' time by what a request takes from one core to another: nothing
-// that the others have yet to do could have come sooner. Then the thread need not wait its turn for
-// each.
+// On hits the thread may run ahead of other events by the crossbar latency: no later request of
+// another core could arrive earlier. So the thread need not yield at each hit.
 bool hardware_thread::run_simple(unsigned& n) {
   if (replaying_ || lines_done_ != 0 || plan_requested_ || dependent_ != 0) return true;
   const tape_item* item = items_.data() + item_;
@@ -222,7 +221,7 @@ bool hardware_thread::fetch() {
   return !items_.empty();
 }
 
-// What has been done of the attempt is kept, for another one.
+// Keeps the finished events of the attempt, for another attempt.
 void hardware_thread::save_attempt() {
   if (may_abort_)
     attempt_events_.insert(attempt_events_.end(),
@@ -310,7 +309,7 @@ bool hardware_thread::each_line(const tape_item& item, action::kind what) {
 
 bool hardware_thread::clean(const action& a) {
   if (a.what != action::kind::stream && !drain(stores_))
-    return false;  // the store has to be there first
+    return false;  // the store must complete first
   const hierarchy::request_origin who{core_, number_, this, to_token(token::persist, 0)};
   time_ += instruction_time_;
   ++persists_;
@@ -373,7 +372,7 @@ bool hardware_thread::access(const tape_item& item, bool store) {
   return true;
 }
 
-// Waits, as far as it is known how long, until the windows have room. False: it is not known.
+// Advances the time until the windows have room. Returns false when that time is not known.
 bool hardware_thread::may_issue(window& w) {
   loads_.retire(time_);
   while (!loads_.empty() && (instruction_ - loads_.at(loads_.first).instruction >= window_size_ ||
@@ -457,7 +456,7 @@ bool hardware_thread::end() {
   return true;
 }
 
-// Back to the transaction's first event, for another attempt.
+// Returns to the transaction's first event, for another attempt.
 void hardware_thread::restart_attempt(picoseconds now) {
   save_attempt();
   aborted_ = false;

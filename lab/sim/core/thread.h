@@ -1,12 +1,12 @@
 // A hardware thread: runs its events of the tape through an issue window, a store buffer and the
 // caches.
 //
-// The model: instructions issue at a fixed rate; a load that misses is remembered until its line is
-// there, and issue stops when the oldest such load is more than the window behind, or when there
-// are too many; stores wait in order in a buffer. A load marked as dependent (of a pointer) holds
-// everything after it until its value is there. Instructions of 16 bytes of an event each, one at
-// least; compute events are instructions that access nothing. Threads of a core share the issue
-// rate evenly. Not modelled: branches, functional units, instruction fetch.
+// The model: instructions issue at a fixed rate. A load that misses is kept in a window until its
+// line arrives. Issue stops when the oldest such load is more than the window behind, or when there
+// are too many. Stores wait in order in a store buffer. A load marked as dependent (of a pointer)
+// holds everything after it until its value is there. An access is one instruction for each 16
+// bytes, at least one; a compute event is instructions without an access. Threads of a core share
+// the issue rate evenly. Not modelled: branches, functional units, instruction fetch.
 #pragma once
 
 #include <sim/core/isolation.h>
@@ -23,12 +23,12 @@ namespace stele::sim {
 struct thread_counts {
   std::uint64_t events = 0, instructions = 0, loads = 0, stores = 0, commits = 0, operations = 0,
                 aborts = 0;
-  picoseconds commit_time = 0;  // from the transaction's last instruction to its end, summed
+  picoseconds commit_time = 0;  // from the last instruction to the end, summed
 
   thread_counts& operator+=(const thread_counts& o) noexcept;
 };
 
-// What stores write, when contents are followed (crash.h).
+// Called for stores, when contents are tracked (crash.h).
 class store_observer {
  public:
   virtual void stored(unsigned thread, unsigned core, const tape_item& what,
@@ -50,7 +50,8 @@ class hardware_thread final : event_handler, requester, abortable {
     feed& tape;
     const machine_config& machine;
     store_observer* observer = nullptr;
-    // A transaction has ended; on tapes without transactions, an operation (mark returned).
+    // Called when a transaction has ended; on tapes without transactions, when an operation has
+    // ended (mark `returned`).
     std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
   };
 
@@ -64,11 +65,11 @@ class hardware_thread final : event_handler, requester, abortable {
  private:
   struct outstanding_access {
     std::uint64_t instruction = 0;
-    picoseconds done = never;  // never: not known
+    picoseconds done = never;  // never: not known yet
   };
-  // Oldest first; a place is a running number.
+  // A queue, oldest first; an index is a running number.
   struct window {
-    std::vector<outstanding_access> ring;  // a power of two
+    std::vector<outstanding_access> ring;  // size is a power of two
     std::uint64_t capacity = 0, first = 0, next = 0;
     void set_capacity(std::uint64_t n) { ring.resize(std::bit_ceil(n)), capacity = n; }
     bool empty() const noexcept { return first == next; }
@@ -98,7 +99,7 @@ class hardware_thread final : event_handler, requester, abortable {
   bool begin(const tape_item& item);
   bool end();
   bool access(const tape_item& item, bool store);
-  // One line of it. lost: the attempt, by this very access.
+  // Accesses one line. aborted: this access ended the attempt.
   enum class outcome : std::uint8_t { blocked, aborted, done };
   template <bool Inside>
   [[gnu::always_inline]] outcome access_line(const tape_item& item, std::uint64_t line, bool store,
@@ -107,7 +108,8 @@ class hardware_thread final : event_handler, requester, abortable {
                                          bool whole = false);
   bool may_issue(window& w);
   bool miss(std::uint64_t line, bool store, bool whole);
-  // Somebody else's turn comes first. True: it has been waited for with an event.
+  // Yields when another event is due first. Returns true when this thread has to wait for its
+  // event.
   bool yields();
   bool each_line(const tape_item& item, action::kind what);
   bool clean(const action& a);
@@ -121,35 +123,35 @@ class hardware_thread final : event_handler, requester, abortable {
   hierarchy& caches_;
   environment& environment_;
   unsigned number_, core_;
-  picoseconds instruction_time_;  // of one instruction
+  picoseconds instruction_time_;  // for one instruction
   std::uint64_t window_size_;
   picoseconds lookahead_;
   picoseconds time_ = 0;
   std::uint64_t instruction_ = 0;
   window loads_, stores_;
-  std::uint64_t persists_ = 0;   // under way
-  picoseconds persisted_ = 0;    // the last of those that are done
-  std::uint64_t dependent_ = 0;  // 1 + the place of the load that holds all others; 0: none
-  bool asleep_ = true;           // no event of ours is in the queue
-  bool blocked_ = false;         // until somebody says go: only that wakes it
+  std::uint64_t persists_ = 0;   // in progress
+  picoseconds persisted_ = 0;    // when the last completed one ended
+  std::uint64_t dependent_ = 0;  // 1 + the index of the load that all others wait for; 0: none
+  bool asleep_ = true;           // this thread has no event in the queue
+  bool blocked_ = false;         // until retry() is called; no other event wakes it
   bool aborted_ = false, finished_ = false;
 
   std::span<const tape_item> items_;
   std::size_t item_ = 0;
-  std::uint64_t lines_done_ = 0;  // lines of the event that are done
+  std::uint64_t lines_done_ = 0;  // lines of the event already accessed
   enum class phase : std::uint8_t { outside, inside, ending, committing } phase_ = phase::outside;
-  bool plan_requested_ = false;  // the design has been asked about this event
-  bool store_deferred_ = false;  // and does the store itself, later
+  bool plan_requested_ = false;  // the design has been called for this event
+  bool store_deferred_ = false;  // and does this store later
   action_list plan_;
   std::size_t next_action_ = 0;
   picoseconds ended_at_ = 0;
-  std::size_t attempt_begin_ = 0;          // the first of items_ that belongs to this transaction
-  std::vector<tape_item> attempt_events_;  // events before those, for another attempt
+  std::size_t attempt_begin_ = 0;          // index in items_ of this transaction's first event
+  std::vector<tape_item> attempt_events_;  // earlier events, for another attempt
   std::size_t replayed_ = 0;
   bool replaying_ = false;
   bool may_abort_ = false;
-  bool fences_wait_ = true;   // those of a design's plans
-  bool plain_stores_ = true;  // the design adds nothing to them
+  bool fences_wait_ = true;   // applies to fences of a design's plans
+  bool plain_stores_ = true;  // the design does not intercept stores
 };
 
 }  // namespace stele::sim

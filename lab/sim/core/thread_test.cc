@@ -1,4 +1,4 @@
-// A hardware thread's times, added up by hand: issue, window, store buffer, pointers, fences; and
+// The times of a hardware thread, added up by hand: issue, window, store buffer, pointers, fences,
 // isolation.
 #include <gtest/gtest.h>
 #include <sim/cache/test_memory.h>
@@ -21,7 +21,7 @@ struct event {
   bool pointer = false;
 };
 
-// A machine of one instruction a nanosecond, memory of 100 ns.
+// A machine with one instruction per nanosecond and a memory of 100 ns.
 struct world {
   explicit world(const std::vector<event>& events_of_tape, machine_config m = small_machine(),
                  std::string isolation_name = "none")
@@ -75,10 +75,10 @@ struct world {
   std::vector<std::unique_ptr<hardware_thread>> threads;
 };
 
-constexpr double miss = 1 + 4 + 2 + 15 + 100 + 2;  // levels, wires, memory
+constexpr double miss = 1 + 4 + 2 + 15 + 100 + 2;  // levels, interconnect, memory
 
 TEST(thread, misses_overlap) {
-  // Two loads issue at 1 and 2 ns; the second one's line is the last to come.
+  // Two loads issue at 1 and 2 ns; the second load's line arrives last.
   const world w({{tape_op::load, 0}, {tape_op::load, 64}});
   EXPECT_EQ(w.ns(), 2 + miss);
 }
@@ -91,7 +91,8 @@ TEST(thread, what_follows_a_load_of_a_pointer_waits_for_it) {
 TEST(thread, the_window_holds_issue_back) {
   machine_config m = small_machine();
   m.cores.window_instructions = 10;
-  // The load issues at 1 ns, nine more instructions may; the next load waits for the first.
+  // The load issues at 1 ns, and nine more instructions may issue; the next load waits for the
+  // first.
   const world w(
       {{tape_op::load, 0}, {tape_op::compute, 9, 0}, {tape_op::compute, 1, 0}, {tape_op::load, 64}},
       m);
@@ -111,7 +112,7 @@ TEST(thread, stores_wait_in_a_buffer_of_limited_size) {
 
 TEST(thread, a_fence_waits_until_memory_has_what_was_flushed) {
   const world w({{tape_op::store, 0}, {tape_op::flush, 0}, {tape_op::fence}});
-  EXPECT_EQ(w.below.requests.size(), 2u);  // the line read, the line written
+  EXPECT_EQ(w.below.requests.size(), 2u);  // the line is read, then written
   EXPECT_GT(w.ns(), 1 + miss + 100);
   const world unfenced({{tape_op::store, 0}, {tape_op::fence}});
   EXPECT_EQ(unfenced.ns(), 1 + miss);
@@ -152,7 +153,7 @@ TEST(isolation, a_transaction_larger_than_the_private_caches_takes_the_lock) {
   const world w(list, small_machine(), "htm");
   EXPECT_EQ(w.threads[0]->counts.commits, 1u);
   EXPECT_EQ(w.isolation->counts.lock_taken, 1u);
-  EXPECT_EQ(w.threads[0]->counts.aborts, 9u);  // eight tries again, then the lock
+  EXPECT_EQ(w.threads[0]->counts.aborts, 9u);  // eight retries, then the lock
 }
 
 TEST(isolation, a_mutex_lets_one_in_at_a_time) {
@@ -169,7 +170,8 @@ TEST(logs, write_entries_of_two_words_for_each_word) {
     machine_config m = small_machine();
     m.design.name = name;
     const world w(list, m);
-    // 64 bytes of data make 128 of entries; a commit record, or the cut, has a line of its own.
+    // 64 bytes of data make 128 bytes of entries; a commit or truncation record has a line of its
+    // own.
     EXPECT_EQ(w.log_lines(access::write), name[0] == 'c' ? 0 : log_lines) << name;
     EXPECT_EQ(w.log_lines(access::read), 0) << name;
   }

@@ -1,10 +1,10 @@
-// What a system adds to plain execution of a transaction: more accesses (logs), or hardware below
-// (Kiln).
+// What a persistence design adds to the plain execution of a transaction: more accesses (logs), or
+// hardware (Kiln).
 //
-// A design is asked at the places where it may differ; the answers of this base class are those of
-// a system without persistence. What it wants done it appends to a plan, which the thread carries
-// out before it goes on, one entry after the other; accesses of a plan overlap as a program's do,
-// and `fence` waits for them.
+// A design is called at the points where designs may differ. The base class is a system without
+// persistence. A design appends its actions to a plan. The thread carries the plan out, entry after
+// entry, before it continues; accesses of a plan overlap as a program's do, and `fence` waits for
+// them.
 #pragma once
 
 #include <sim/cache/hierarchy.h>
@@ -19,7 +19,7 @@
 namespace stele::sim {
 
 struct action {
-  // store_full_line: of all of a line, so that what memory has of it is not read.
+  // store_full_line: stores a whole line, so the line is not read from memory.
   enum class kind : std::uint8_t {
     load,
     store,
@@ -38,40 +38,40 @@ using action_list = std::vector<action>;
 class design {
  public:
   virtual ~design() = default;
-  // A transaction of this thread begins; in_order: it asks to commit so. False: not yet, the thread
-  // is told to try again.
+  // A transaction of this thread begins; in_order: it asks to commit in order. Returns false when
+  // it has to wait; then reply_to.retry() is called later.
   virtual bool begin(unsigned /*thread*/, bool /*in_order*/, requester& /*reply_to*/,
                      picoseconds /*now*/) {
     return true;
   }
-  // Does before_store() do anything?
+  // Whether before_store() does anything.
   virtual bool intercepts_stores() const noexcept { return false; }
-  // It is about to store to these lines, `bytes` in all. True: the store is not done now, commit()
-  // will ask for it.
+  // The transaction is about to store to these lines, `bytes` in all. Returns true when the store
+  // is deferred: commit() adds it to the plan.
   virtual bool before_store(unsigned /*thread*/, std::uint64_t /*first_line*/,
                             std::size_t /*lines*/, std::size_t /*bytes*/, action_list& /*p*/) {
     return false;
   }
-  // It stores to a line now, and then has done so.
+  // Called just before and just after a store to a line.
   virtual void storing(unsigned /*thread*/, std::uint64_t /*line*/, picoseconds /*now*/) {}
   virtual void stored(unsigned /*thread*/, std::uint64_t /*line*/, picoseconds /*now*/) {}
   virtual void aborted(unsigned /*thread*/) {}
-  // It ends; its stores have been done. `lines`: what it has touched.
+  // The transaction ends and its stores are done. `lines`: the lines that it has touched.
   virtual void commit(unsigned /*thread*/, const line_set& /*lines*/, action_list& /*p*/,
                       picoseconds /*now*/) {}
-  // No more transactions come: what was put off is done now.
+  // No more transactions come: finishes the work that was put off.
   virtual void finish(picoseconds /*now*/) {}
 };
 
 enum class kiln_mutant : std::uint8_t;
 
-// What a design is made for.
+// The environment that a design is created for.
 struct design_context {
   event_queue& events;
   hierarchy& caches;
   const machine_config& machine;
   unsigned threads;
-  kiln_mutant mutant{};  // a planted bug, for Kiln alone
+  kiln_mutant mutant{};  // a planted bug, for Kiln only
 };
 struct design_kind {
   std::string_view name;
@@ -79,7 +79,7 @@ struct design_kind {
   result<std::unique_ptr<design>> (*make)(const design_context& where);
 };
 std::span<const design_kind> design_kinds() noexcept;
-// Errors: invalid_argument, naming the known ones.
+// Errors: invalid_argument, with the known names.
 [[nodiscard]] result<const design_kind*> design_named(std::string_view name);
 
 }  // namespace stele::sim

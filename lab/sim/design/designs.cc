@@ -1,4 +1,4 @@
-// The designs by name: a new one is a source file and a line here.
+// The designs by name. A new design is a source file and a line here.
 #include <base/check.h>
 #include <sim/design/kiln.h>
 #include <sim/design/logs.h>

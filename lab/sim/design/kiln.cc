@@ -1,4 +1,4 @@
-// Kiln's controllers. Each step of docs/protocol/kiln.md is marked with its number.
+// Kiln's controllers. Numbers in comments are the steps of docs/protocol/kiln.md.
 #include <sim/design/kiln.h>
 
 #include <algorithm>
@@ -13,11 +13,11 @@ constexpr std::uint64_t event_argument(event e, std::uint64_t argument) noexcept
   return static_cast<std::uint64_t>(e) << 56 | argument;
 }
 
-// Fall-backs that found no line to copy, with no commit between, after which there is no hope: who
-// waits for room waits for ever.
+// After this many fallbacks in a row that found no line to copy, without a commit in between,
+// requests wait for room for ever.
 constexpr unsigned max_futile_fallbacks = 10'000;
 
-// The copies of overflowed lines, and the table that maps them: addresses of their own.
+// The addresses of the copies of overflowed lines, and of the table that maps them.
 constexpr std::uint64_t copies_at = std::uint64_t{3} << 36 >> 6,
                         mapping_at = copies_at + (std::uint64_t{1} << 28);
 
@@ -87,14 +87,14 @@ void kiln::transaction::reset(std::uint64_t new_id, unsigned of_thread, bool ask
   tracked.clear(), queue.clear(), lines.clear(), overflow.clear(), blocked_transfers.clear();
 }
 
-// What an older transaction that waits to be sent has left in this line goes first.
+// If an older transaction, which waits to be sent, wrote this line, its lines are sent first.
 void kiln::storing(unsigned thread, std::uint64_t line, picoseconds now) {
   if (!relaxed_) return;
   for (unsigned t = thread % cores_; t < uncleaned_by_thread_.size(); t += cores_)
     for (const transaction* older : uncleaned_by_thread_[t])
       if (older->state == stage::ended && older->tracked.flags(line) != 0) {
         send_up_to(older->number, now);
-        break;  // the list is another
+        break;  // send_up_to has changed the list
       }
 }
 
@@ -137,7 +137,7 @@ void kiln::send_up_to(std::uint64_t number, picoseconds now) {
   advance_commits(now);
 }
 
-// Clean-on-commit (section 3.3): what is still above goes to the nonvolatile cache.  2
+// Clean-on-commit (section 3.3): lines still in private caches go to the nonvolatile cache.  2
 void kiln::send(transaction& t, picoseconds now) {
   t.sent = true;
   for (const auto& e : t.tracked.entries())
@@ -189,7 +189,7 @@ void kiln::writeback_arriving(hierarchy& h, frame p, unsigned core, std::uint64_
                                                                      value, t, p})));
 }
 
-// An open transaction whose version this one must not replace; null: none.
+// The open transaction whose version this one must not replace; null: none.
 kiln::transaction* kiln::older_writer(frame p, const transfer& t) const {
   if (frame_states_[p].tx != nullptr && frame_states_[p].tx != t.tx) return frame_states_[p].tx;
   if (copies_.empty()) return nullptr;
@@ -210,7 +210,7 @@ void kiln::arrive(std::size_t slot, picoseconds now) {
   if (!version_writebacks_.empty())
     if (const auto w = version_writebacks_.find(t.line);
         w != version_writebacks_.end() && !w->second.empty()) {
-      w->second.push_back(slot);  // not past an earlier one
+      w->second.push_back(slot);  // behind an earlier version of the line
       return;
     }
   frame_state& c = frame_states_[p];
@@ -230,8 +230,9 @@ void kiln::arrive(std::size_t slot, picoseconds now) {
   advance_commits(now);
 }
 
-// The committed version that a pending one is about to replace stays: in another way, or else in
-// memory. False: it is on its way there, and the line arrives again afterwards.
+// Keeps the committed version that a pending one is about to replace: in another way, else in
+// memory. Returns false when the version is on its way to memory; the line arrives again
+// afterwards.
 bool kiln::preserve_version(frame p, std::size_t slot, picoseconds now) {
   if (mutant_ == kiln_mutant::version_overwritten) return true;
   const transfer t = transfers_[slot];
@@ -301,7 +302,7 @@ kiln::frame kiln::superseded_at(frame p, std::uint64_t line) const {
     return q;
   return counts.overflowed_lines == 0
              ? cache_array::none
-             : caches_.shared().find(old);  // the line may have left and come back
+             : caches_.shared().find(old);  // the line may have been evicted and fetched again
 }
 
 void kiln::make_persistent(const transaction& t, pending_line r) {
@@ -326,7 +327,7 @@ void kiln::retire(transaction& t, picoseconds now) {
     const auto c = copies_.find(line);
     if (c == copies_.end() || c->second.id != t.id) continue;
     c->second.committed = true;
-    // By way of its bank, as all writes of a line, so that they keep their order.
+    // Through its bank, as all writes of a line, so that they keep their order.
     caches_.write_memory(line, c->second.value, caches_.bank_access(line, false, now), this,
                          allocate_transfer({transfer::kind::home, t.id, line, c->second.value}));
   }
@@ -368,8 +369,8 @@ std::uint64_t kiln::backing_value(hierarchy& h, std::uint64_t line) {
   return c != copies_.end() ? c->second.value : h.memory_value(line);
 }
 
-// Section 4.4: a transaction that fills a set alone cannot go on; others may when the next one
-// commits, so requests wait until the queue is nearly full, or for a while.
+// Section 4.4: a transaction that fills a set alone cannot continue. Other transactions can when
+// the next one commits, so their requests wait until the queue is nearly full, or for a timeout.
 void kiln::no_victim(std::uint64_t line, unsigned thread, picoseconds now) {
   if (relaxed_) send_up_to(ended_, now);
   if (fallback_pending_ || futile_fallbacks_ == max_futile_fallbacks) return;
@@ -410,7 +411,7 @@ void kiln::overflow(std::uint64_t line, picoseconds now) {
     const std::uint64_t victim = caches_.shared().line_at(p);
     transaction& t = *frame_states_[p].tx;
     if (caches_.dirty_in_private(p, victim)) {
-      send_line(t, victim, now);  // its newest content first; the copy is made next time
+      send_line(t, victim, now);  // newest content first; the copy is made next time
       continue;
     }
     ++counts.overflows;
@@ -427,7 +428,7 @@ void kiln::overflow(std::uint64_t line, picoseconds now) {
   caches_.retry_nacked(now);
 }
 
-// The copy is durable once its entry in the mapping table is; then the line leaves the cache.
+// The copy is durable when its entry in the mapping table is; then the line leaves the cache.
 void kiln::overflow_copied(const transfer& t, picoseconds now) {
   fallback_pending_ = false;
   transaction& mine = *t.tx;
@@ -505,10 +506,11 @@ nonvolatile_state kiln::recovered() const {
   nonvolatile_state s;
   s.lines = caches_.memory_values();
   s.copies = copies_.size();
-  std::unordered_map<std::uint64_t, std::uint64_t> over;  // what recovery puts over memory
+  // the values that recovery writes over memory
+  std::unordered_map<std::uint64_t, std::uint64_t> over;
   for (const auto& [line, c] : copies_)
     if (c.durable && (c.committed || mutant_ == kiln_mutant::overflow_copy_kept))
-      over[line] = c.value;  // r2: copies of committed ones
+      over[line] = c.value;  // r2: copies of committed transactions
   std::vector<const hierarchy::memory_transfer*> buffered;
   for (const auto& f : caches_.in_flight())
     if (f.used && !f.read && !f.unbuffered) buffered.push_back(&f);
@@ -516,7 +518,7 @@ nonvolatile_state kiln::recovered() const {
   for (const auto* f : buffered) over[f->line] = f->value;  // r3: the write-back buffer
   const auto& shared = caches_.shared();
   for (const bool superseded :
-       {true, false})  // r1: pending lines are void, what they replaced is not
+       {true, false})  // r1: pending lines are void, the versions they replaced are valid
     for (frame p = 0; p < shared.frames(); ++p) {
       if (!shared.valid(p) || !frame_states_[p].dirty ||
           ((shared.line_at(p) & superseded_line) != 0) != superseded)

@@ -1,6 +1,6 @@
 // Redo: records, fence, commit record, fence, then the stores; home is made durable when the log is
-// half full. Undo: before each store the old words and a fence; at the end home, fence, the cut of
-// the log, fence.
+// half full. Undo: before each store the old words and a fence; at the end home, fence, the
+// truncation record, fence.
 #include <sim/design/logs.h>
 
 #include <algorithm>
@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::size_t entry_bytes = 16, word_bytes = 8;
 
-// A thread's log: where the next entry goes, and which of its lines are not yet sent off. What is
-// sent off together has lines of its own, so a line is not stored to again before the log comes
-// round.
+// A thread's log: the position of the next entry, and the lines that are not yet flushed. Entries
+// that are flushed together have lines of their own, so a line is not stored to again before the
+// log wraps around.
 class log {
  public:
-  // Threads begin apart from each other, so that they do not all meet in one bank of memory.
+  // Threads begin at different positions, so that they do not all write to one bank of memory.
   log(unsigned thread, const design_config& c)
       : first_(logs_at + thread * c.log_bytes),
         bytes_(c.log_bytes),
@@ -25,11 +25,11 @@ class log {
         truncated_(at_),
         store_(c.log_lines_fetched ? action::kind::store : action::kind::store_full_line) {}
 
-  // Entries for so many bytes of data: each line is stored once.
+  // Appends entries for `data_bytes` of data. Each line is stored once.
   void append(std::size_t data_bytes, action_list& p) {
     append_bytes((data_bytes + word_bytes - 1) / word_bytes * entry_bytes, p);
   }
-  // A commit record, the cut.
+  // A commit record or a truncation record.
   void append_commit_record(action_list& p) { append_bytes(64, p); }
   void flush(action::kind how, action_list& p) {
     for (std::uint64_t line : unflushed_) p.push_back({how, line});
@@ -75,7 +75,7 @@ class logging : public design {
     l.flush(flush_kind_, p);
     fence(p);
   }
-  // Data goes where logs go.
+  // Flushes data lines to the same level as log lines.
   void flush_lines(std::span<const std::uint64_t> lines, action_list& p) const {
     for (std::uint64_t line : lines) p.push_back({flush_kind_, line});
   }
@@ -119,9 +119,9 @@ class redo_log final : public logging {
  private:
   void truncate(unsigned thread, action_list& p) {
     for (const auto& e : since_truncation_[thread].entries()) p.push_back({flush_kind_, e.line});
-    fence(p);  // home before the cut
+    fence(p);  // home before the truncation record
     logs_[thread].append_commit_record(p);
-    flush_and_fence(logs_[thread], p);  // the cut before the space is used again
+    flush_and_fence(logs_[thread], p);  // the truncation record before the space is reused
     logs_[thread].truncate();
     since_truncation_[thread].clear();
   }
@@ -149,9 +149,9 @@ class undo_log final : public logging {
       any = true;
     }
     if (!any) return;
-    fence(p);  // home before the cut
+    fence(p);  // home before the truncation record
     logs_[thread].append_commit_record(p);
-    flush_and_fence(logs_[thread], p);  // the cut before the commit is told
+    flush_and_fence(logs_[thread], p);  // the truncation record before the commit returns
     logs_[thread].truncate();
   }
 };

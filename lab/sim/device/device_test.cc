@@ -1,4 +1,4 @@
-// Devices do what their publications say.
+// Devices behave as their publications say.
 #include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
 

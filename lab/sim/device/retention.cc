@@ -1,4 +1,4 @@
-// Retention arithmetic.
+// Computes write pulses from retentions.
 #include <base/check.h>
 #include <sim/device/retention.h>
 

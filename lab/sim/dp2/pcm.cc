@@ -1,4 +1,4 @@
-// Configuration, and a memory made from it.
+// The configuration of the DP2 memory, and a memory created from it.
 #include <sim/dp2/pcm.h>
 
 namespace stele::sim {

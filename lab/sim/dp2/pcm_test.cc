@@ -1,5 +1,5 @@
-// The DP2 memory with a tape's logs: what each rule gains on a transaction's writes, in whole write
-// times.
+// The DP2 memory with a tape's logs: the gain of each rule on a transaction's writes, in whole
+// write times.
 #include <gtest/gtest.h>
 #include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
@@ -18,7 +18,8 @@ constexpr media::tape_options shape{.pool_size = 1 << 16,
                                     .commit_size = 128};
 constexpr std::uint64_t home = shape.home_offset;
 
-// Transactions of one thread: a record, the commit line, a line of home, the cut; slots in turn.
+// Transactions of one thread: a record, the commit line, a line of home, the truncation; the slots
+// are used in turn.
 std::unique_ptr<media::tape_writer> transactions(unsigned count) {
   auto tape = media::tape_writer::to_memory(shape);
   {
@@ -74,7 +75,7 @@ TEST(dp2_memory, a_shorter_retention_speeds_up_the_logs_three_writes_of_four) {
 TEST(dp2_memory, is_what_its_file_says) {
   memory_config file = machine_of("dp2").nonvolatile_memory;
   const memory_config here = dp2_memory(file.scheduler, file.log_retention_s);
-  file.capacity_bytes = here.capacity_bytes;  // of the machine, not of the paper
+  file.capacity_bytes = here.capacity_bytes;  // a value of the machine, not of the paper
   machine_config a, b;
   a.nonvolatile_memory = file, b.nonvolatile_memory = here;
   EXPECT_EQ(toml_of(a), toml_of(b));

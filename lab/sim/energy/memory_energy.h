@@ -1,9 +1,9 @@
-// Energy of memory from what it has done: bits moved times energy a bit, by part.
+// Energy of memory, from its statistics: bits moved times energy per bit, by part.
 //
 // Each read and each write moves a line through the row buffer. Each activation reads from the
-// array, and each write goes to it (a write is told when it is in the cells). As in Zhao et al.,
-// "Kiln", 2013, section 6.3, accesses are counted, a line each; energy of the wider row that a
-// device senses, of refresh and of standing by is not here.
+// array, and each write goes to the array (a write completes when it is in the cells). As in Zhao
+// et al., "Kiln", 2013, section 6.3, accesses of one line each are counted. The energy of the wider
+// row that a device senses, of refresh and of standby is not included.
 #pragma once
 
 #include <sim/config.h>

@@ -1,4 +1,4 @@
-// Lines of a file, one at a time, to the format that was asked for.
+// Reads a file line by line for the chosen trace format.
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ constexpr std::array formats = {named_format{"lackey", make_lackey},
                                 named_format{"dramsim3", make_dramsim3},
                                 named_format{"nvmain", make_nvmain}};
 
-// The lines of a file, each once, the last also when no line end follows it.
+// Reads the lines of a file; the last line may lack its line end.
 class line_reader {
  public:
   static result<line_reader> open(const std::string& path) {
@@ -48,7 +48,8 @@ class line_reader {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // Without its end, LF or CR LF; nothing at the end of the file. Valid until the next call.
+  // The next line without its end, LF or CR LF; empty at the end of the file. Valid until the next
+  // call.
   result<std::optional<std::string_view>> next() {
     for (std::size_t looked = from_;;) {
       if (const void* end = looked < filled_
@@ -61,7 +62,7 @@ class line_reader {
       if (auto more = fill(); !more) return std::unexpected(more.error());
     }
   }
-  std::uint64_t number() const noexcept { return number_; }  // of the line given last, from 1
+  std::uint64_t number() const noexcept { return number_; }  // of the last line, from 1
   std::uint64_t bytes_read() const noexcept { return bytes_read_; }
 
  private:
@@ -78,7 +79,7 @@ class line_reader {
     ++number_;
     return line;
   }
-  // Moves what is left of the buffer to its beginning and reads behind it.
+  // Moves the rest of the buffer to its beginning and reads behind it.
   result<> fill() {
     std::memmove(buffer_.data(), buffer_.data() + from_, filled_ - from_);
     filled_ -= std::exchange(from_, 0);
@@ -99,7 +100,7 @@ class line_reader {
   bool ended_ = false;
 };
 
-// What is printed of a line: its beginning, with bytes that are no text shown as such.
+// The beginning of a line for an error message; bytes that are not printable are escaped.
 std::string shown(std::string_view line) {
   std::string text;
   for (const char c : line.substr(0, shown_of_line)) {

@@ -1,9 +1,9 @@
-// Traces of other tools as tapes: loads, stores and compute of every line, or the first line that
-// is not as it should be.
+// Converts traces of other tools to tapes: loads, stores and compute of every line, or an error for
+// the first wrong line.
 //
-// The format is named by the caller, never guessed, and read strictly (docs/format/traces.md): no
-// line is lost, none is skipped that the format does not allow to be. Memory is bounded by the
-// longest line allowed, whatever the file's length.
+// The caller names the format; it is never guessed, and it is read strictly
+// (docs/format/traces.md): every line is converted or, where the format allows it, skipped. Memory
+// is bounded by the longest allowed line, whatever the file's length.
 #pragma once
 
 #include <media/tape.h>
@@ -21,7 +21,7 @@ struct convert_report {
   std::uint64_t events = 0;  // on the tape
 };
 
-// Told now and then how far the input has been read; false ends the conversion.
+// Called from time to time with the number of bytes read; returning false ends the conversion.
 using convert_progress = std::function<bool(std::uint64_t bytes_read)>;
 
 std::vector<std::string> trace_formats();
@@ -33,7 +33,7 @@ std::vector<std::string> trace_formats();
                                                    media::tape_writer& tape,
                                                    const convert_progress& progress = {});
 
-// The shape of such a tape.
+// The options of a converted tape.
 inline constexpr media::tape_options converted_shape{.record_bytes = false};
 
 }  // namespace stele::sim

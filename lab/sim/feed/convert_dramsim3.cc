@@ -1,5 +1,5 @@
-// DRAMsim3's traces: "0xADDRESS READ|WRITE cycle". Cycles are of the memory's clock and never go
-// back.
+// DRAMsim3's traces: "0xADDRESS READ|WRITE cycle". Cycles are those of the memory's clock and never
+// decrease.
 #include <fmt/format.h>
 #include <sim/feed/convert_format.h>
 

@@ -1,5 +1,5 @@
-// What a format of traces is to the converter: something that takes lines, and says what it
-// expected when it cannot.
+// The interface of a trace format to the converter: parses lines, and says what it expected when it
+// cannot.
 #pragma once
 
 #include <media/tape.h>
@@ -15,7 +15,7 @@
 
 namespace stele::sim {
 
-// Where events go. An access longer than a piece is several events.
+// Writes events to the tape.
 class trace_sink {
  public:
   explicit trace_sink(media::tape_writer& tape) : tape_(tape) {}
@@ -29,7 +29,7 @@ class trace_sink {
   void compute(unsigned thread, std::uint64_t instructions) {
     if (instructions != 0) tape_.event(media::tape_op::compute, thread, instructions, 0);
   }
-  // A request of a memory controller: the line of 64 bytes that holds the address.
+  // A request to a memory controller: the 64-byte line that holds the address.
   void line(bool writes, unsigned thread, std::uint64_t address) {
     if (writes) {
       store(thread, address & ~std::uint64_t{63}, 64);
@@ -42,15 +42,15 @@ class trace_sink {
   media::tape_writer& tape_;
 };
 
-// What a line should have been; nothing: it was.
+// What the format expected in place of the line; empty when the line is right.
 using format_mismatch = std::optional<std::string>;
 
 class trace_format {
  public:
   virtual ~trace_format() = default;
-  // A line without its end. Nothing is written to the sink when it is not as expected.
+  // Parses a line without its line end. Writes nothing to the sink when the line is wrong.
   virtual format_mismatch parse_line(std::string_view line, trace_sink& to) = 0;
-  // After the last line.
+  // Called after the last line.
   virtual void finish(trace_sink&) {}
 };
 
@@ -61,9 +61,9 @@ std::unique_ptr<trace_format> make_ramulator2();
 std::unique_ptr<trace_format> make_dramsim3();
 std::unique_ptr<trace_format> make_nvmain();
 
-// Reading of fields.
+// Helpers for parsing fields.
 
-// The fields of a line, between spaces and tabs; from a certain number on only that there are more.
+// The fields of a line, separated by spaces and tabs. Fields after the eighth are ignored.
 class line_fields {
  public:
   explicit line_fields(std::string_view line) {
@@ -85,7 +85,7 @@ class line_fields {
   std::size_t count_ = 0;
 };
 
-// The number that the whole text is, without sign.
+// Parses the whole text as a number without sign.
 inline std::optional<std::uint64_t> number_of(std::string_view text, int base) {
   std::uint64_t value = 0;
   const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -104,18 +104,18 @@ inline std::optional<std::uint64_t> hexadecimal(std::string_view text) {
 inline std::optional<std::uint64_t> hexadecimal_0x(std::string_view text) {
   return has_0x(text) ? hexadecimal(text.substr(2)) : std::nullopt;
 }
-// 0x and hexadecimal, or decimal. A leading zero would mean octal to some readers and decimal to
-// others.
+// Hexadecimal with 0x, or decimal. A leading zero is refused: some readers take it for octal,
+// others for decimal.
 inline std::optional<std::uint64_t> either_base(std::string_view text) {
   if (has_0x(text)) return hexadecimal_0x(text);
   return text.size() > 1 && text.front() == '0' ? std::nullopt : decimal(text);
 }
 
-// Times of requests, made into the compute between them: a thread is idle in the cycles that are
-// between two of its requests, and in those before its first.
+// Turns times of requests into compute events: a thread is idle in the cycles between two of its
+// requests, and in those before its first.
 class request_clock {
  public:
-  // Cycles never go back.
+  // Cycles never decrease.
   bool accepts(std::uint64_t cycle) const noexcept { return cycle >= last_; }
   std::uint64_t last() const noexcept { return last_; }
   // The idle cycles of the thread before a request at `cycle`.

@@ -1,9 +1,9 @@
 // Valgrind's lackey with --trace-mem=yes: "I  address,size", " L address,size", " S address,size",
-// " M address,size", addresses in hexadecimal; and valgrind's own lines, which begin with two
-// equals signs.
+// " M address,size", addresses in hexadecimal. Valgrind's own lines begin with two equals signs and
+// are skipped.
 //
-// An instruction that accesses memory is its first access; the others are compute. M is a load and
-// a store.
+// An instruction that accesses memory counts as its first access; other instructions are compute. M
+// is a load and a store.
 #include <sim/feed/convert_format.h>
 
 #include <utility>
@@ -52,7 +52,7 @@ class lackey final : public trace_format {
   }
 
   std::uint64_t instructions_ = 0;  // since the last access
-  bool is_access_ = false;          // the last of them has been one
+  bool is_access_ = false;          // the last instruction had an access
 };
 
 }  // namespace

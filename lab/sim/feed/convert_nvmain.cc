@@ -1,9 +1,9 @@
 // NVMain's traces: "cycle R|W address data thread", or, when the first line is "NVMV1", "cycle R|W
 // address data old-data thread". Addresses and data are hexadecimal, with or without 0x; cycles
-// never go back.
+// never decrease.
 //
-// The data are checked and left out: the order of their bytes is not the same in all versions of
-// NVMain.
+// The data are checked and not converted: the order of their bytes is not the same in all versions
+// of NVMain.
 #include <fmt/format.h>
 #include <sim/feed/convert_format.h>
 

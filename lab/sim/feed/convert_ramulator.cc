@@ -1,8 +1,8 @@
-// Ramulator's traces: of a processor ("bubbles read-address [write-address]"), of memory
+// Ramulator's traces: of a processor ("bubbles read-address [write-address]"), of a memory
 // ("0xADDRESS R|W"), and Ramulator 2's loads and stores ("LD|ST address").
 //
-// Bubbles are instructions that access no memory: compute. An access is to the line of 64 bytes
-// that holds its address. A processor's write address is a line written back beside the read.
+// Bubbles are instructions that access no memory: compute. An access is to the 64-byte line that
+// holds its address. A processor's write address is a line written back beside the read.
 #include <sim/feed/convert_format.h>
 
 namespace stele::sim {

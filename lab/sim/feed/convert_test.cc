@@ -1,5 +1,5 @@
-// Traces of every format become the events that they say, and each rule of strictness refuses what
-// breaks it.
+// Traces of every format become the right events; each rule of the format refuses lines that break
+// it.
 #include <gtest/gtest.h>
 #include <sim/feed/convert.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ using media::tape_op;
 struct seen {
   tape_op op;
   unsigned thread;
-  std::uint64_t address;  // of compute: instructions
+  std::uint64_t address;  // for compute: instructions
   std::uint32_t length;
   friend bool operator==(const seen&, const seen&) = default;
 };
@@ -121,7 +121,7 @@ TEST(convert, nvmain_with_and_without_old_data) {
   EXPECT_EQ(converted("nvmain", "NVMV1\n5 R 0x40 00ff 0xFF 1\n6 W 80 0A 00 0\n", 3), expected);
 }
 
-// The cycle counter of a reader with 32 bits would come back at nothing.
+// A 32-bit cycle counter would read this cycle as 0.
 TEST(convert, cycles_have_64_bits) {
   constexpr std::uint64_t late = std::uint64_t{1} << 40;
   const std::string cycle = std::to_string(late);
@@ -138,7 +138,7 @@ TEST(convert, cycles_have_64_bits) {
 
 struct one_line {
   const char* format;
-  const char* line;  // that becomes one event
+  const char* line;  // becomes one event
 };
 class each_format : public testing::TestWithParam<one_line> {};
 INSTANTIATE_TEST_SUITE_P(

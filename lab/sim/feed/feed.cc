@@ -1,4 +1,4 @@
-// Chunks of a tape, sorted by thread.
+// Reads chunks of a tape and sorts their events by thread.
 #include <base/check.h>
 #include <sim/feed/feed.h>
 
@@ -41,7 +41,7 @@ std::span<const tape_item> feed::next(unsigned thread) {
   }
 }
 
-// The chunk that a thread has used up: whoever is the last drops it.
+// A thread has used up the chunk; the last thread drops it.
 void feed::release_chunk(std::size_t number) {
   if (number < first_ || chunks_[number - first_] == nullptr) return;
   if (--chunks_[number - first_]->readers_left == 0)
@@ -99,7 +99,7 @@ std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
   return c;
 }
 
-// Events without bytes, some at once; returns how many.
+// Reads events without bytes, several at once; returns how many.
 std::size_t feed::read_plain_events(chunk& c, std::size_t most) {
   std::array<media::tape_record, 128> some;
   const std::size_t n = reader_.next_batch(some.data(), std::min(most, some.size()));

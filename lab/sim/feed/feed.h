@@ -1,9 +1,9 @@
-// The events of a tape, each hardware thread's own in their order, in bounded memory.
+// Reads the events of a tape for each hardware thread, in their order, in bounded memory.
 //
-// The tape is read in chunks, each sorted by thread once. Threads move at their own pace: a chunk
-// is kept until all have passed it, but no more than `max_chunks` of them; one that was dropped is
-// read again for whoever lags behind. What belongs to no thread, the image of memory at the
-// beginning, is given to on_image.
+// The tape is read in chunks; each is sorted by thread once. Threads advance at their own pace. A
+// chunk is kept until all threads have passed it, but at most `max_chunks` are kept; a dropped
+// chunk is read again for a thread that lags behind. The image of memory at the beginning belongs
+// to no thread and is passed to on_image.
 #pragma once
 
 #include <media/tape.h>
@@ -18,29 +18,29 @@ namespace stele::sim {
 
 struct tape_item {
   media::tape_record record;
-  const std::byte* bytes = nullptr;  // of a store, when the tape carries them
+  const std::byte* bytes = nullptr;  // of a store, if the tape has them
 };
 
 class feed {
  public:
   static constexpr std::size_t chunk_events = 1 << 14, max_chunks = 96;
 
-  // Tapes with more threads than `max_threads` have them folded (by remainder). Errors: those of
+  // Thread numbers at or above `max_threads` are folded (by remainder). Errors: those of
   // tape_reader; corrupt, when the tape does not say how many threads it has.
   [[nodiscard]] static result<feed> open(const std::string& path, unsigned max_threads);
-  // `tape` outlives the feed.
+  // `tape` must outlive the feed.
   [[nodiscard]] static result<feed> over(std::span<const std::byte> tape, unsigned max_threads);
 
   const media::tape_header& header() const { return reader_.header(); }
   unsigned threads() const noexcept { return static_cast<unsigned>(cursors_.size()); }
 
-  // The next of a thread's events, some at once: good until the next call for this thread. Empty at
-  // the end, or after an error, which status() then has.
+  // The next events of a thread, several at once; valid until the next call for this thread. Empty
+  // at the end, or after an error, which status() returns.
   std::span<const tape_item> next(unsigned thread);
   const result<>& status() const noexcept { return status_; }
-  // Images seen so far, in order: (offset, bytes).
+  // Called for each image, in order: (offset, bytes).
   std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)> on_image;
-  // Of the tape, read so far.
+  // Events and bytes of the tape read so far.
   std::uint64_t events() const noexcept { return events_; }
   std::uint64_t bytes() const noexcept { return end_.byte; }
 
@@ -48,10 +48,10 @@ class feed {
   struct chunk {
     std::vector<std::vector<tape_item>> of;  // by thread
     std::vector<std::unique_ptr<std::byte[]>> payloads;
-    unsigned readers_left = 0;  // threads that have not passed it
+    unsigned readers_left = 0;  // threads that have not passed the chunk
   };
   struct cursor {
-    std::size_t number = 0;  // of the chunk to look at next
+    std::size_t number = 0;  // of the next chunk
     std::shared_ptr<const chunk> current;
   };
 
@@ -67,10 +67,10 @@ class feed {
 
   media::tape_reader reader_;
   std::vector<cursor> cursors_;
-  std::deque<std::shared_ptr<chunk>> chunks_;  // number first_ and on; null: dropped
-  std::shared_ptr<chunk> free_chunk_;  // the last that was dropped: its vectors have grown already
+  std::deque<std::shared_ptr<chunk>> chunks_;  // numbers from first_ on; null: dropped
+  std::shared_ptr<chunk> free_chunk_;          // the last dropped one, reused for its grown vectors
   std::vector<media::tape_reader::position> chunk_positions_;
-  media::tape_reader::position end_;  // of what has been read
+  media::tape_reader::position end_;  // the end of the part read so far
   std::size_t first_ = 0;
   std::uint64_t events_ = 0;
   bool ended_ = false;

@@ -1,4 +1,4 @@
-// Tapes by thread: nothing is lost, whatever the threads' pace, and errors are told.
+// Tapes by thread: no event is lost, whatever the threads' pace, and errors are reported.
 #include <gtest/gtest.h>
 #include <sim/feed/feed.h>
 

@@ -1,4 +1,4 @@
-// Steps in, completions out.
+// Submits steps to the memory and counts completions.
 #include <sim/feed/write_replay.h>
 
 namespace stele::sim {

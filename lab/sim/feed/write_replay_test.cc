@@ -1,5 +1,5 @@
-// Replaying a trace into a memory: every write once, in the memory's time; the replay ends when it
-// is told to.
+// Replays a trace into a memory: every write once, in the memory's time; the observer can end the
+// replay.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sim/feed/write_replay.h>

@@ -1,4 +1,4 @@
-// Reading operations off the tape and letting them take turns.
+// Reads operations from the tape and lets them take turns.
 #include <sim/feed/write_trace.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ bool write_trace::may_begin(const segment& p) const {
   });
 }
 
-// False at the end of the tape.
+// Returns false at the end of the tape.
 result<bool> write_trace::read_segment(segment& p) {
   for (;;) {
     const auto event = tape_.next();

@@ -1,13 +1,14 @@
-// The writes of a tape as a memory controller gets them: lines, and persist barriers between them.
+// The writes of a tape as a memory controller receives them: lines, and persist barriers between
+// them.
 //
-// A line flushed or streamed is a write; a fence with writes of its thread before it is a barrier.
-// Operations that the tape marks (invoked, returned) may overlap: those of different threads take
-// turns barrier by barrier, as writes of threads that run side by side would arrive, unless they
-// store to a common line of home; then, and within a thread, the order of the tape holds. They
-// begin in the order of the tape. What lies outside of operations overlaps with nothing. Reads are
-// not on the tape: an operation that read what an overlapping one wrote elsewhere is not held back.
+// A flushed or streamed line is a write; a fence with writes of its thread before it is a barrier.
+// Operations that the tape marks (invoked, returned) may overlap: operations of different threads
+// take turns barrier by barrier, as writes of parallel threads would arrive, unless they store to a
+// common line of home. Then, and within a thread, the order of the tape holds. Operations begin in
+// the order of the tape. Events outside of operations overlap with nothing. Reads are not on the
+// tape: an operation that read a value that an overlapping one wrote is not delayed.
 //
-// Needs memory for the operations that overlap, one a thread, whatever the tape's length.
+// Memory is bounded by the overlapping operations, one for each thread, whatever the tape's length.
 #pragma once
 
 #include <media/tape.h>
@@ -22,18 +23,17 @@ namespace stele::sim {
 struct trace_step {
   enum class kind : std::uint8_t { write, barrier, began, ended };
   kind what = kind::write;
-  std::uint16_t source = 0;   // the thread, by its log
-  std::uint64_t address = 0;  // write: of the line
-  std::uint64_t number =
-      0;  // write: its place among the tape's writes; began, ended: the operation's number
-  std::uint64_t operation = 0;  // that it is of; outside
+  std::uint16_t source = 0;     // the thread
+  std::uint64_t address = 0;    // for a write: of the line
+  std::uint64_t number = 0;     // write: its number among writes; began, ended: the operation
+  std::uint64_t operation = 0;  // that the step belongs to; or `outside`
   static constexpr std::uint64_t outside = ~std::uint64_t{0};
 };
 
-// Where the logs of the tape's pool have their records and commit lines. A log with several commit
-// lines has as many slots of equal size after them, which are used in turn: each slot is a log to
-// the controller, since a slot's records may be overwritten as soon as that slot has been cut.
-// Empty when the logs have no commit lines of their own.
+// The address ranges of records and commit lines of the logs in the tape's pool. A log with several
+// commit lines has as many slots of equal size after them, which are used in turn. Each slot is a
+// log to the controller, because a slot's records may be overwritten as soon as that slot is
+// truncated. Empty when the logs have no commit lines of their own.
 std::vector<log_range> log_ranges_of(const media::tape_header& h);
 
 // The lines that an event writes to memory: [first, first + count).
@@ -48,11 +48,11 @@ class write_trace {
       : tape_(std::move(tape)), overlap_(overlap) {}
 
   const media::tape_header& header() const noexcept { return tape_.header(); }
-  // The next step; nothing at the end. Errors: those of reading the tape.
+  // The next step; empty at the end. Errors: those of reading the tape.
   [[nodiscard]] result<std::optional<trace_step>> next();
 
  private:
-  // An operation; or, outside of operations, what lies up to a barrier.
+  // An operation; or, outside of operations, the events up to a barrier.
   struct segment {
     std::uint64_t operation = trace_step::outside;
     std::uint16_t source = 0;
@@ -63,7 +63,7 @@ class write_trace {
   };
 
   [[nodiscard]] result<bool> read_segment(segment& p);
-  // True when the event ends the segment.
+  // Returns true when the event ends the segment.
   bool append_event(const media::tape_event& e, segment& p);
   void write(std::uint64_t line, unsigned source, segment& p);
   bool fence(unsigned source, segment& p);
@@ -73,7 +73,7 @@ class write_trace {
   media::tape_reader tape_;
   bool overlap_;
   std::uint64_t writes_ = 0;
-  std::vector<bool> unfenced_;           // by thread: it has written since its last fence
+  std::vector<bool> unfenced_;           // by thread: whether it has written since its last fence
   std::optional<segment> next_segment_;  // the next on the tape
   bool ended_ = false;
   std::deque<segment> active_;

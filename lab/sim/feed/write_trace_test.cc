@@ -1,5 +1,5 @@
-// What a tape becomes at the controller: its writes and barriers, and how operations of several
-// threads overlap.
+// The writes and barriers of a tape at the controller, and the overlap of operations of several
+// threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sim/feed/write_trace.h>
@@ -36,8 +36,8 @@ class taped {
     event(tape_op::flush, thread, home + 64 * line, 128).event(tape_op::fence, thread, 0, 0);
     return event(tape_op::returned, thread, number, 0);
   }
-  // Each step as a word: thread, then w and the line, | for a barrier, ( and ) for an operation's
-  // begin and end.
+  // Each step as a word: the thread, then w and the line, | for a barrier, ( and ) for the begin
+  // and end of an operation.
   std::string steps(bool overlap = true) {
     EXPECT_TRUE(tape_->finish());
     write_trace trace(std::move(*media::tape_reader::from_memory(tape_->memory())), overlap);
@@ -55,7 +55,7 @@ class taped {
     }
   }
 
-  // Of the writes, as they come.
+  // The numbers of the writes, in order.
   std::vector<std::uint64_t> numbers() {
     EXPECT_TRUE(tape_->finish());
     write_trace trace(std::move(*media::tape_reader::from_memory(tape_->memory())));

@@ -1,9 +1,9 @@
 // The loads, stores and logs of single values that compiled blocks call: _ITM_RU4, _ITM_WaRU8,
 // _ITM_LF and so on.
 //
-// Variants that say what came before (read after write, write after read) take the same way: the
-// write set and the locks know. A read for write (Rf) locks ordinary memory at once. L keeps what a
-// thread's own variable holds.
+// Variants that name an earlier access (read after write, write after read) do the same as the
+// plain ones, because the write set and the locks have that information. A read for write (Rf)
+// locks ordinary memory at once. L saves the value of a thread's own variable.
 #include <adapters/itm/values.h>
 
 extern "C" {

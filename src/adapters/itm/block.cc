@@ -1,4 +1,4 @@
-// Begin, commit, cancel and starting over; see block.h.
+// Begin, commit, cancel and retry; see block.h.
 #include <adapters/itm/abi.h>
 #include <adapters/itm/block.h>
 #include <tx/transaction_inl.h>
@@ -15,14 +15,15 @@ constinit thread_local block* block::current_ = nullptr;
 
 namespace {
 
-constexpr unsigned attempts_before_serial =
-    12;  // attempts beside others; then alone. Below what makes Stele line losers up itself
+// Concurrent attempts before a block runs alone. Fewer than after which Stele takes its fallback
+// lock.
+constexpr unsigned attempts_before_serial = 12;
 
-// Ids are drawn by the thousand, so that threads do not meet here at every begin.
+// Ids are drawn in groups of 1024, so that threads do not contend at every begin.
 std::uint32_t next_id() noexcept {
   constexpr std::uint32_t some = 1024;
-  static std::atomic<std::uint32_t> drawn{
-      some};  // what is below is never drawn: there is no_transaction_id
+  // Smaller ids are never drawn; one of them is no_transaction_id.
+  static std::atomic<std::uint32_t> drawn{some};
   static constinit thread_local std::uint32_t next = 0;
   if (next % some == 0) next = drawn.fetch_add(some, std::memory_order_relaxed);
   return next++;
@@ -48,9 +49,9 @@ block::~block() {
 
 // Begin.
 
-// Inside the serial lock, with a transaction running; alone if that is wanted. Every store here
-// waits behind the last commit's fence, and there is room for some fifty: the fewer, the sooner the
-// block's loads begin.
+// Ends inside the serial lock with a running transaction; alone if wanted. Every store here waits
+// for the last commit's fence, and the store buffer holds about fifty: fewer stores let the block's
+// loads begin sooner.
 inline void block::begin_attempt() {
   for (;;) {
     if (!thread_.active.load(std::memory_order_relaxed)) the_serial_lock.enter(thread_);
@@ -66,8 +67,8 @@ inline void block::begin_attempt() {
     detail::roll_back_transaction();
     leave_serial_lock();
   }
-  if (wants_serial_)
-    transaction().revalidate();  // nothing has been read: the snapshot is that of being alone
+  // Nothing has been read yet: takes the snapshot that is current while running alone.
+  if (wants_serial_) transaction().revalidate();
 }
 
 inline std::uint32_t block::code_path(std::uint32_t properties) const noexcept {
@@ -120,15 +121,15 @@ void block::commit_nested() {
     levels_.pop_back();
     innermost_stack_ = levels_.empty() ? from_.stack : levels_.back().from.stack;
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    transaction().volatile_undo().discard(
-        ended.outside, here,
-        innermost_stack_);  // frames that end before the block around this does
+    // Drops the words of frames that end before the block around this one.
+    transaction().volatile_undo().discard(ended.outside, here, innermost_stack_);
     if (levels_.empty()) guarded([&] { free_pool_now(); });
   }
   --depth_;
 }
 
-// What levels have freed in the pool: from here on only all of it can be undone.
+// Frees the pool objects that the ended levels have freed. From here on only the whole block can be
+// undone.
 void block::free_pool_now() {
   for (void* object : std::exchange(pool_freed_, {})) detail::deallocate(object);
   pool_undo_.clear();
@@ -149,8 +150,7 @@ void block::commit_outermost() {
   finish_commit(wrote);
 }
 
-// Whatever a commit's deferred_actions do, they find no block running: they may run blocks of their
-// own.
+// A commit's deferred actions run outside of any block, so they may run blocks of their own.
 void block::finish_commit(bool wrote) {
   const std::uint64_t newest = current_domain().state().clock.load(std::memory_order_acquire);
   depth_ = 0;
@@ -165,8 +165,8 @@ void block::finish_commit(bool wrote) {
   if (!commit_actions_.empty()) run_in_order(commit_actions_);
 }
 
-// An exception leaves the block: it commits. If the exception is a failure of this library's, it is
-// rolled back, as in pool::update; unless it cannot be any more.
+// An exception leaves the block, and the block commits. If the exception is a stele::failure, the
+// block is rolled back, as in pool::update, unless it is irrevocable.
 void block::commit_for_exception(void* exception) {
   if (exceptions_.is_failure(exception) && !irrevocable_) {
     if (!levels_.empty() && levels_.back().depth == depth_) {
@@ -176,7 +176,7 @@ void block::commit_for_exception(void* exception) {
     if (depth_ == 1) {
       clear_attempt();
       detail::roll_back_transaction();
-      exceptions_.committed();  // what goes on is not this block's any more
+      exceptions_.committed();  // the exception is outside the block now
       leave_serial_lock();
       run_in_reverse(undo_actions_, 0);
       run_in_reverse(allocated_, 0);
@@ -211,7 +211,7 @@ void block::abort(std::uint32_t reason) {
   stele_itm_resume(abi::abort_block | abi::restore_live_variables, &to);
 }
 
-// Undoes the innermost level and ends it; its block is not running any more.
+// Undoes and ends the innermost level and its block.
 void block::cancel_level() {
   const level ended = levels_.back();
   guarded([&] {
@@ -234,7 +234,7 @@ void block::cancel_level() {
   innermost_stack_ = levels_.empty() ? from_.stack : levels_.back().from.stack;
 }
 
-// Starting over.
+// Retry.
 
 void block::retry() {
   if (error_) fail(*std::exchange(error_, {}));
@@ -256,8 +256,8 @@ void block::retry() {
   stele_itm_resume(actions | abi::restore_live_variables, &from_);
 }
 
-// The attempt has ended with an error that the program's handler may do something about. Only a
-// commit that failed has rolled back already.
+// The attempt has ended with an error for the program's handler. If a commit failed, the
+// transaction is rolled back already.
 void block::fail(error why) {
   base::check(!irrevocable_, why.message.c_str());
   clear_attempt();
@@ -271,7 +271,7 @@ void block::fail(error why) {
   stele_itm_resume(actions | abi::restore_live_variables, &from_);
 }
 
-// The program's handler may run blocks of its own, in this very object.
+// The program's handler may run its own blocks, which use this same object.
 void block::call_failure_handler(const error& why) {
   const jump_buffer from = from_;
   const std::uint32_t properties = properties_, id = id_;
@@ -282,7 +282,7 @@ void block::call_failure_handler(const error& why) {
   wants_serial_ = alone, wants_irrevocable_ = irrevocable;
 }
 
-// Everything but the transaction itself, whose roll-back follows.
+// Clears everything except the transaction; the caller rolls that back.
 void block::clear_attempt() noexcept {
   depth_ = 0;
   announced_ = false;
@@ -302,8 +302,8 @@ void block::leave_serial_lock() noexcept {
 void block::go_irrevocable() {
   if (irrevocable_) return;
   guarded([&] {
-    wants_irrevocable_ = wants_serial_ =
-        true;  // if this attempt cannot become it, the next one is from its begin
+    // If this attempt cannot become irrevocable, the next one is from its begin.
+    wants_irrevocable_ = wants_serial_ = true;
     if (!the_serial_lock.is_serial(thread_) && !the_serial_lock.acquire_serial(thread_))
       throw detail::restart{};
     transaction().revalidate();
@@ -312,8 +312,8 @@ void block::go_irrevocable() {
   irrevocable_ = true;
 }
 
-// A full pool is an error at once: nothing can be tried again. Stele forgets that with the
-// attempts.
+// A full pool becomes an error at once, because the block cannot be retried. Stele resets this flag
+// with each attempt.
 void block::set_last_attempt() noexcept {
   transaction().reclaim_tried = true;
   if (transaction().attempts == 0) transaction().attempts = 1;

@@ -1,15 +1,14 @@
-// The atomic block that a thread runs: begin, commit, cancel and starting over, on top of a Stele
-// transaction.
+// The atomic block of a thread: begin, commit, cancel and retry, on top of a Stele transaction.
 //
-// Blocks nest. One that holds a __transaction_cancel has a level of its own: what it changed can be
-// undone alone, by stores that bring back what was there (pool) and by the words kept (ordinary
-// memory). Others are part of the block around them.
+// Blocks nest. A block that contains a __transaction_cancel has its own level: its changes can be
+// undone alone, by stores of the old values (pool) and by the saved words (ordinary memory). Other
+// blocks are part of the block around them.
 //
-// Invariants: from begin to its end the outermost block has a Stele transaction running and is
-// inside the serial lock. Before a block goes back to its begin, everything it changed is as it
-// was, and its locks are given back. What must not happen twice (freeing memory, the program's
-// commit actions) happens after the commit, outside the serial lock, when no older block can be in
-// touch with it.
+// Invariants: from its begin to its end the outermost block has a running Stele transaction and is
+// inside the serial lock. Before a block returns to its begin, all its changes are undone and its
+// locks are released. Actions that must not happen twice (freeing memory, the program's commit
+// actions) happen after the commit, outside the serial lock, when no older block can still access
+// their memory.
 #pragma once
 
 #include <adapters/itm/domain.h>
@@ -29,7 +28,7 @@ class block {
   using action = void (*)(void*);
 
   static block& of_this_thread();
-  // Null when this thread has never run one.
+  // Null if this thread has never run a block.
   static block* current() noexcept { return current_; }
 
   static const serial_lock::thread_state* this_thread_state() noexcept {
@@ -47,8 +46,7 @@ class block {
   [[noreturn]] void abort(std::uint32_t reason);
   void go_irrevocable();
 
-  // An access that met a conflict or an error ends here; the block starts over, or its error is
-  // told.
+  // Called when an access met a conflict or an error. Restarts the block, or reports the error.
   [[noreturn]] void retry();
   void set_error(error why) { error_ = std::move(why); }
 
@@ -60,7 +58,7 @@ class block {
   void* allocate(std::size_t size, std::size_t alignment);  // zeroed; throws failure, or restart
   void deallocate(void* object);
 
-  // Ordinary memory. On the stack of calls that the block made itself nothing is kept.
+  // Ordinary memory. Nothing is saved for the stack frames of calls that the block itself made.
   bool own_frame(std::uintptr_t address) const noexcept {
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     return address - here < innermost_stack_ - here;
@@ -96,7 +94,7 @@ class block {
     action run;
   };
   using deferred_actions = std::vector<deferred_action>;
-  // What there was when a block with a level of its own began.
+  // The state when a block with its own level began.
   struct level {
     jump_buffer from;
     unsigned depth;
@@ -132,22 +130,21 @@ class block {
   std::uint32_t id_ = 0;
   std::uint32_t properties_ = 0;
   unsigned attempts_ = 0;
-  bool irrevocable_ = false;   // cannot be rolled back; alone then
-  bool wants_serial_ = false;  // the next attempt is to run alone
+  bool irrevocable_ = false;   // cannot be rolled back, and runs alone
+  bool wants_serial_ = false;  // the next attempt must run alone
   bool wants_irrevocable_ = false;
-  bool announced_ = false;  // ordinary memory of others
+  bool announced_ = false;  // has announced accesses to shared ordinary memory
   jump_buffer from_{};
   std::uintptr_t innermost_stack_ = 0;
   std::vector<level> levels_;
   std::vector<detail::undo_entry> pool_undo_;
-  std::vector<void*> pool_allocated_, pool_freed_;  // those of levels
+  std::vector<void*> pool_allocated_, pool_freed_;  // used while there are levels
   deferred_actions allocated_, freed_, commit_actions_, undo_actions_;
   exceptions exceptions_;
   std::optional<error> error_;
 };
 
-// Runs `act`, which may meet a conflict or an error; then the block starts over and this does not
-// return.
+// Runs `act`. If `act` meets a conflict or an error, the block restarts and this does not return.
 template <class Act>
 [[gnu::always_inline]] inline auto guarded(Act&& act) {
   try {

@@ -1,8 +1,8 @@
 // The transactional clones of functions that are called through pointers.
 //
-// Each program and shared object that was compiled with -fgnu-tm registers a table of (function,
-// clone) before its first initialisation runs, so what is here needs none itself. A call through a
-// pointer asks for the clone; a function that has none can only be run alone and for good.
+// Each program and shared object compiled with -fgnu-tm registers a table of (function, clone)
+// before its first initialization runs, so this file must need no initialization. A call through a
+// pointer looks up the clone. A function without a clone makes the block run alone and irrevocably.
 #include <adapters/itm/block.h>
 
 #include <base/check.h>
@@ -26,8 +26,9 @@ struct table {
   table* next;
 };
 
-constinit std::mutex
-    tables_mutex;  // of writers; readers follow a list that only grows at its head, or is quiet
+// For writers. Readers take no lock: the list only grows at its head, and a table is emptied only
+// when none of its functions runs.
+constinit std::mutex tables_mutex;
 constinit std::atomic<table*> tables{nullptr};
 
 bool before(const entry& a, const entry& b) {
@@ -58,7 +59,7 @@ void _ITM_registerTMCloneTable(void* entries, std::size_t count) {
                std::memory_order_release);
 }
 
-// Its shared object is going: none of its functions is running.
+// Its shared object is being unloaded: none of its functions is running.
 void _ITM_deregisterTMCloneTable(void* entries) {
   using namespace stele::itm;
   const std::lock_guard hold(tables_mutex);

@@ -1,4 +1,4 @@
-// Opening and closing the pool that blocks work on, and the anonymous one without it; see domain.h.
+// Opens and closes the pool that blocks work on, and makes the anonymous one; see domain.h.
 #include <adapters/itm/block.h>
 #include <adapters/itm/domain.h>
 #include <base/rng.h>
@@ -23,13 +23,13 @@ constinit std::atomic<detail::runtime*> current_runtime{nullptr};  // changes wh
 
 namespace {
 
-constinit std::mutex domain_mutex;                   // of what follows
+constinit std::mutex domain_mutex;                   // guards the variables below
 constinit std::atomic<void*> current_root{nullptr};  // null: no pool is open
 constinit detail::pool_handle* open_pool = nullptr;
 constinit detail::runtime* anonymous = nullptr;
 constinit std::atomic<failure_handler> handler{nullptr};
 
-// Memory with the shape of a pool: 4 MiB for as many locks as lines, little of it ever touched.
+// Memory with the layout of a pool: 4 MiB, for the locks; little of it is ever touched.
 detail::runtime* make_anonymous() {
   constexpr std::size_t size = 4u << 20, logs = 256;
   auto header = storage::pool_file::make_header({size, 4096, logs, ""});
@@ -51,7 +51,7 @@ detail::runtime* make_anonymous() {
 
 void after_fork() noexcept {
   the_serial_lock.reset_after_fork(block::this_thread_state());
-  anonymous = nullptr;  // its locks may be of threads that are not here
+  anonymous = nullptr;  // its locks may belong to threads that this process lacks
   if (open_pool == nullptr) current_runtime.store(nullptr);
 }
 
@@ -59,7 +59,7 @@ void close_at_exit() {
   (void)close();
 }
 
-// Outside the serial lock no block of this thread runs; alone, none of any.
+// Holds the serial lock alone, so no block of any thread runs.
 class quiescent_section {
  public:
   quiescent_section() : thread_(the_serial_lock.register_thread()) {
@@ -84,7 +84,7 @@ result<> check_outside_block(const char* what) {
               fmt::format("{} inside an atomic block; do it outside", what));
 }
 
-// Creates the pool if that is asked for, and finds the address that its id stands for.
+// Creates the pool if requested, and returns the address for its id.
 result<std::uintptr_t> address_of(const std::string& path, const pool_options& options) {
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
     const auto mechanism = detail::find_mechanism(options.mechanism);
@@ -145,8 +145,8 @@ result<void*> open_root(const std::string& path, pool_options options, std::size
   options.map_at = *address;
   auto opened = detail::pool_handle::open(path, options, root_size);
   if (!opened) return std::unexpected(std::move(opened.error()));
-  [[maybe_unused]] static const int once =
-      std::atexit(close_at_exit);  // after what the pool needs at its end was made
+  // Registered after the objects that the pool needs at its end were made.
+  [[maybe_unused]] static const int once = std::atexit(close_at_exit);
   const quiescent_section now;
   const std::lock_guard hold(domain_mutex);
   open_pool = new detail::pool_handle(std::move(*opened));

@@ -1,8 +1,8 @@
-// The memory that atomic blocks of this process work on: the open pool, or none.
+// The pool that the atomic blocks of this process work on.
 //
-// Blocks need locks and a clock also when no pool is open; those are an anonymous pool's, in which
-// nobody ever allocates. So there is always a runtime, and one rule for ordinary memory. The domain
-// changes while no block runs (see serial_lock.h).
+// Blocks need locks and a clock even if no pool is open. Then they use an anonymous pool, in which
+// nothing is ever allocated. So there is always a runtime, and one rule for ordinary memory. The
+// domain changes only while no block runs (serial_lock.h).
 #pragma once
 
 #include <stele/error.h>
@@ -10,22 +10,22 @@
 
 namespace stele::itm {
 
-extern constinit std::atomic<detail::runtime*>
-    current_runtime;  // null: the anonymous one, not made yet
+// Null: the anonymous one, not yet created.
+extern constinit std::atomic<detail::runtime*> current_runtime;
 detail::runtime& make_anonymous_current();
 
-// The open pool, or the anonymous one. The calling thread is inside the serial lock.
+// The open pool, or the anonymous one. The calling thread must be inside the serial lock.
 inline detail::runtime& current_domain() {
   detail::runtime* const r = current_runtime.load(std::memory_order_acquire);
   return r != nullptr ? *r : make_anonymous_current();
 }
 
-// Where the pool of this id is always mapped: objects in it hold plain pointers. Below what Linux
-// hands out on its own.
+// The address at which the pool with this id is always mapped, because its objects contain plain
+// pointers. Below the addresses that Linux assigns by itself.
 std::uintptr_t mapping_address(std::uint64_t pool_id) noexcept;
 
-// An error that leaves a block no way on; it has been rolled back. Returns when the block is to run
-// again.
+// Reports an error after which a block cannot go on; the block has been rolled back. Returns if the
+// block must run again.
 void report_failure(const error& why);
 
 }  // namespace stele::itm

@@ -1,5 +1,5 @@
-// The _ITM_cxa_ functions, and taking back what the C++ runtime knows of an attempt's exceptions;
-// see exceptions.h.
+// The _ITM_cxa_ functions, and the roll-back of the C++ runtime's state for an attempt's
+// exceptions; see exceptions.h.
 #include <adapters/itm/block.h>
 #include <cxxabi.h>
 #include <unwind.h>
@@ -9,7 +9,7 @@
 #include <new>
 #include <typeinfo>
 
-// libstdc++'s, for this very purpose: frees an exception in flight, and ends `caught` handlers
+// Provided by libstdc++ for this purpose: frees an exception in flight, and ends `caught` handlers
 // without running destructors.
 extern "C" void __cxa_tm_cleanup(void* unthrown, void* in_flight, unsigned int caught) noexcept;
 
@@ -23,7 +23,8 @@ void* header_of(void* exception) noexcept {
 
 }  // namespace
 
-// The C++ ABI's count of exceptions between throw and handler follows the stack of caught ones.
+// The C++ ABI places the count of exceptions between throw and handler after the stack of caught
+// ones.
 unsigned& exceptions::uncaught_of_this_thread() noexcept {
   return *reinterpret_cast<unsigned*>(
       reinterpret_cast<std::byte*>(__cxxabiv1::__cxa_get_globals()) + sizeof(void*));

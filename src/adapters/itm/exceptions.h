@@ -1,9 +1,9 @@
-// Exceptions inside atomic blocks: what the C++ runtime knows of those that a roll-back takes back.
+// Exceptions inside atomic blocks: restores the C++ runtime's state after a roll-back.
 //
-// A block that starts over, or is cancelled, between throw and the end of a handler leaves an
-// exception allocated, in flight or caught; roll_back_to() ends each in the state it is in, without
-// running its destructor: its content has been rolled back with the rest. The order is: memory
-// first, then this.
+// A block may restart or be cancelled between a throw and the end of a handler. It then leaves an
+// exception that is allocated, in flight or caught. roll_back_to() ends each according to its
+// state, without running its destructor, because its content has been rolled back already. Order:
+// memory first, then exceptions.
 #pragma once
 
 #include <stele/error.h>
@@ -21,7 +21,7 @@ class exceptions {
     unsigned uncaught;
   };
 
-  // Of an outermost block; nothing is left of the one before.
+  // Begins an outermost block; nothing of the previous block is left.
   void begin() noexcept {
     if (start_.uncaught != uncaught_) start_.uncaught = uncaught_;
   }
@@ -33,9 +33,8 @@ class exceptions {
     if (caught_ != 0) caught_ = 0;
     if (in_flight_ != nullptr) in_flight_ = nullptr;
   }
-  void set_in_flight(void* header) noexcept {
-    in_flight_ = header;
-  }  // the block, which is not committed yet
+  // For a block that is not committed yet.
+  void set_in_flight(void* header) noexcept { in_flight_ = header; }
 
   void* allocate(std::size_t size);
   void free(void* exception) noexcept;
@@ -43,7 +42,7 @@ class exceptions {
   void* begin_catch(void* header) noexcept;
   void end_catch();
 
-  // Throws stele::failure; a block that it leaves is rolled back.
+  // Throws stele::failure. A block that the failure leaves is rolled back.
   [[noreturn]] void throw_failure(error why);
   bool is_failure(const void* header) const noexcept { return header == failure_; }
 
@@ -52,9 +51,9 @@ class exceptions {
   void forget(void* exception) noexcept;
 
   std::vector<void*> unthrown_;
-  void* in_flight_ = nullptr;  // the header of the one thrown last, until it is caught
-  void* failure_ = nullptr;    // the header of the failure thrown last
-  unsigned caught_ = 0;        // handlers entered and not left
+  void* in_flight_ = nullptr;  // header of the last exception thrown, until it is caught
+  void* failure_ = nullptr;    // header of the last failure thrown
+  unsigned caught_ = 0;        // handlers entered and not yet left
   unsigned& uncaught_ = uncaught_of_this_thread();
   mark start_{};
 };

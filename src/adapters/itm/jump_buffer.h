@@ -1,9 +1,9 @@
-// The registers with which a block began, and going back to them.
+// Saves the registers at the begin of a block and restores them.
 //
-// _ITM_beginTransaction (jump_buffer_x86_64.S, the only file of this adapter that knows a
-// processor) fills a jump_buffer and calls stele_itm_begin; its answer is what the block sees.
-// stele_itm_resume returns from that call of _ITM_beginTransaction once more, with another answer;
-// the frame that called it must still be there.
+// _ITM_beginTransaction (jump_buffer_x86_64.S, the only file of this adapter that depends on the
+// processor) fills a jump_buffer and calls stele_itm_begin; the block receives its result.
+// stele_itm_resume returns from that call of _ITM_beginTransaction once more, with another result.
+// The calling frame must still exist.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 namespace stele::itm {
 
 struct jump_buffer {
-  std::uintptr_t stack;           // its caller's stack pointer when it has returned
-  std::uintptr_t saved[6];        // the registers that calls keep
-  std::uintptr_t return_address;  // where it returns to
+  std::uintptr_t stack;           // stack pointer of the caller after the return
+  std::uintptr_t saved[6];        // the callee-saved registers
+  std::uintptr_t return_address;  // where _ITM_beginTransaction returns to
 };
 static_assert(offsetof(jump_buffer, saved) == 8 && offsetof(jump_buffer, return_address) == 56 &&
               sizeof(jump_buffer) == 64);
 
-// Word by word, as it was stored a moment ago: a wider load would wait until the stores before it
-// have left the processor.
+// Copies word by word, as the words were just stored: a wider load would have to wait until those
+// stores have left the processor.
 inline void copy_words(jump_buffer& to, const jump_buffer& from) noexcept {
   const auto word = [](const std::uintptr_t& w) { return __atomic_load_n(&w, __ATOMIC_RELAXED); };
   to.stack = word(from.stack);

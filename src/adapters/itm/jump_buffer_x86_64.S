@@ -1,7 +1,7 @@
-// _ITM_beginTransaction and the way back to where it was called, for x86-64 (System V ABI). See jump_buffer.h.
+// _ITM_beginTransaction and the return to its caller, for x86-64 (System V ABI). See jump_buffer.h.
 //
-// The control words of floating point are not kept, nor is a shadow stack unwound: a block that changes the former, or a process
-// that enforces the latter, is not supported. Another processor needs a file of this kind.
+// The floating-point control words are not saved, and a shadow stack is not unwound. So a block that changes the control words, or
+// a process that enforces a shadow stack, is not supported. Another processor needs its own file.
 #if !defined(__x86_64__)
 #error "libstele_itm saves registers in assembly, and has it for x86-64 only; write jump_buffer_<processor>.S for this one"
 #endif

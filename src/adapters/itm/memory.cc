@@ -1,8 +1,8 @@
-// malloc and new in blocks, and the pool's own allocation.
+// malloc and new in blocks, and allocation in the pool.
 //
-// Ordinary memory stays ordinary: it is given back when the block is rolled back, and what the
-// block frees is freed after its commit, when no older block can be reading it. free and delete of
-// an object in the pool free it there.
+// Ordinary memory is freed if its block is rolled back. Memory that a block frees is freed after
+// its commit, when no older block can be reading it. free and delete of an object in the pool free
+// it in the pool.
 #include <adapters/itm/routing.h>
 #include <stele/itm.h>
 
@@ -38,7 +38,7 @@ error outside_a_block(const char* what) {
           std::string(what) + " outside an atomic block; put it inside __transaction_atomic"};
 }
 
-// Runs `act`; a failure of the program's comes back as an error, and conflicts do not come back.
+// Runs `act`. Returns a failure as an error; on a conflict retries the block and does not return.
 template <class Act>
 std::optional<error> error_of(Act&& act) {
   try {

@@ -1,5 +1,4 @@
-// What a program may ask of the TM library, or tell it, beside loads and stores: versions, ids,
-// actions.
+// Functions of the TM ABI besides loads and stores: versions, ids, user actions.
 #include <adapters/itm/abi.h>
 #include <adapters/itm/block.h>
 
@@ -39,8 +38,9 @@ int _ITM_inTransaction() {
   return b->irrevocable() ? abi::in_irrevocable_transaction : abi::in_retryable_transaction;
 }
 
-// Actions are the outermost block's: they run when it has committed, in order; or when what
-// registered them is rolled back, in reverse. An undo action must not run a block.
+// Actions belong to the outermost block. Commit actions run in order after its commit. Undo actions
+// run in reverse order when the code that registered them is rolled back; an undo action must not
+// run a block.
 void _ITM_addUserCommitAction(void (*run)(void*), std::uint32_t, void* argument) {
   running()->on_commit(run, argument);
 }
@@ -48,7 +48,7 @@ void _ITM_addUserUndoAction(void (*run)(void*), void* argument) {
   running()->on_undo(run, argument);
 }
 
-// That memory is not needed any more changes nothing here.
+// Unused references need no action here.
 void _ITM_dropReferences(void*, std::size_t) {}
 
 [[noreturn]] void _ITM_error(const void*, int code) {

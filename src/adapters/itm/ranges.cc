@@ -1,9 +1,9 @@
-// Runs of bytes in blocks: _ITM_memcpy, _ITM_memmove and _ITM_memset, in the variants that compiled
+// Byte ranges in blocks: _ITM_memcpy, _ITM_memmove and _ITM_memset, in the variants that compiled
 // blocks call.
 //
-// Each end of a copy is the transaction's (Rt, Wt) or known to be the thread's own (Rn, Wn); the
-// rest of a name says what came before and changes nothing. A copy goes through a buffer, part by
-// part, from the end that an overlap leaves intact.
+// Each side of a copy belongs to the transaction (Rt, Wt) or is known to be private to the thread
+// (Rn, Wn). The rest of a name states an earlier access and changes nothing. A copy goes through a
+// buffer, part by part, from the end that keeps overlapping bytes intact.
 #include <adapters/itm/routing.h>
 
 #include <algorithm>

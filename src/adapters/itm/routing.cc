@@ -1,4 +1,4 @@
-// Ordinary memory, and runs of bytes of any memory; see routing.h.
+// Ordinary memory, and byte ranges in any memory; see routing.h.
 #include <adapters/itm/routing.h>
 #include <tx/transaction_inl.h>
 

@@ -1,10 +1,10 @@
-// Where one load or store of a block goes: to the pool's transaction, to ordinary memory under its
-// locks, or straight on.
+// Routes each load and store of a block: to the pool's transaction, to ordinary memory under locks,
+// or directly to memory.
 //
-// Pool memory is reached through Stele's own routing alone (stele/access.h), whatever the mechanism
-// has behind its addresses. Ordinary memory is stored to at once, after its line has been locked
-// and the old bytes kept. Frames of calls that the block made itself go with the block and are
-// accessed as they are. These functions may throw restart or failure: see guarded().
+// Pool memory is accessed only through Stele's own routing (stele/access.h), whatever the mechanism
+// maps there. Ordinary memory is stored to at once, after its line was locked and its old bytes
+// saved. Stack frames of calls that the block made end with the block and are accessed directly.
+// These functions may throw restart or failure; see guarded().
 #pragma once
 
 #include <adapters/itm/block.h>
@@ -21,7 +21,7 @@ void load_from_outside(block& b, std::uintptr_t address, void* to, std::size_t s
 void store_to_outside(block& b, std::uintptr_t address, const void* from, std::size_t size);
 void load_bytes(const void* from, void* to, std::size_t size);
 void store_bytes(void* to, const void* from, std::size_t size);
-// What the compiler knows to be the thread's own: kept for roll-back, not locked.
+// For memory that the compiler knows to be private to the thread: saved for roll-back, not locked.
 void save_private(const void* at, std::size_t size);
 
 template <class T>
@@ -46,7 +46,7 @@ template <class T>
   store_bytes(to, &value, sizeof(T));
 }
 
-// A load before a store to the same place takes the lock at once.
+// A load before a store to the same address: takes the lock at once.
 template <class T>
 inline T load_value_for_write(const T* from) {
   const auto address = reinterpret_cast<std::uintptr_t>(from);

@@ -1,4 +1,4 @@
-// Being alone, and waiting for older blocks; see serial_lock.h.
+// Running alone, and waiting for older blocks; see serial_lock.h.
 #include <adapters/itm/serial_lock.h>
 #include <sched.h>
 
@@ -11,14 +11,15 @@ serial_lock::thread_state& serial_lock::register_thread() {
     bool in_use = false;
     if (m->in_use.compare_exchange_strong(in_use, true, std::memory_order_acquire)) return *m;
   }
-  auto* const m = new thread_state;  // for the life of the process
+  auto* const m = new thread_state;  // never freed
   m->number = last_number_.fetch_add(1) + 1;
   m->next = first_.load(std::memory_order_relaxed);
   while (!first_.compare_exchange_weak(m->next, m, std::memory_order_release)) {
   }
   if (m->next != nullptr) multithreaded_.store(true, std::memory_order_relaxed);
-  base::asymmetric_fence_heavy();  // a running block's publish comes before this, or it sees that
-                                   // there are several
+  // Orders with announce_outside_access(): a running block's snapshot is stored before this, or the
+  // block sees multithreaded_.
+  base::asymmetric_fence_heavy();
   return *m;
 }
 
@@ -40,8 +41,9 @@ void serial_lock::wait_and_enter(thread_state& m) noexcept {
 bool serial_lock::acquire_serial(thread_state& m) noexcept {
   thread_state* nobody = nullptr;
   if (!serial_owner_.compare_exchange_strong(nobody, &m, std::memory_order_acq_rel)) return false;
-  base::asymmetric_fence_heavy();  // whoever enters from here on sees that; whoever is inside
-                                   // already is seen here
+  // Orders serial_owner_ before `active`: a thread that enters later sees serial_owner_; one that
+  // is inside already is seen in the loop below.
+  base::asymmetric_fence_heavy();
   for (const thread_state* other = first_.load(std::memory_order_acquire); other != nullptr;
        other = other->next)
     while (other != &m && other->active.load(std::memory_order_acquire)) ::sched_yield();
@@ -58,19 +60,21 @@ void serial_lock::announce_outside_access(thread_state& m) noexcept {
   if (!m.announced) [[unlikely]] {
     m.announced = true;
     outside_accessors_.fetch_add(1, std::memory_order_relaxed);
-    base::asymmetric_fence_heavy();  // a commit that does not see that there is one more is seen by
-                                     // what m reads from here on
+    // Orders outside_accessors_ before m's reads: a commit that does not see the new accessor is
+    // seen by them.
+    base::asymmetric_fence_heavy();
   }
   if (multithreaded_.load(std::memory_order_relaxed))
-    std::atomic_thread_fence(
-        std::memory_order_seq_cst);  // before what it reads: a commit that it misses sees it
+    // Orders the snapshot before m's reads: they see every commit that does not see the snapshot.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
   else
     base::asymmetric_fence_light();
 }
 
 void serial_lock::wait_for_older_slow(std::uint64_t commit) const noexcept {
-  std::atomic_thread_fence(
-      std::memory_order_seq_cst);  // after the commit: who is not seen here sees it
+  // Orders the commit before the loads of `snapshot`: a thread that is not seen here sees the
+  // commit.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const thread_state* other = first_.load(std::memory_order_acquire); other != nullptr;
        other = other->next) {
     for (unsigned looks = 0;; ++looks) {

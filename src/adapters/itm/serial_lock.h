@@ -1,16 +1,17 @@
-// The threads that run atomic blocks: beside each other, or one of them alone; and who has to be
-// waited for.
+// The serial lock: threads run atomic blocks concurrently, or one thread runs alone. It also
+// decides which older blocks a commit waits for.
 //
-// Alone runs what cannot be rolled back, and what has lost too often. Beside each other the stm
-// keeps blocks apart; what it does not know is memory that a commit makes private to its thread,
-// which an older block of another thread may still be reading, or putting old words back into. So a
-// block says so before it first touches ordinary memory (publish), and a commit waits
-// (wait_for_older) for those who said so and have not seen it.
+// Blocks that cannot be rolled back, and blocks that lost too many attempts, run alone. The stm
+// isolates concurrent blocks, except in one case: a commit makes memory private to its thread, and
+// an older block of another thread still reads it or writes old words back to it. So a block
+// announces itself before its first access to ordinary memory (announce_outside_access), and a
+// commit waits (wait_for_older) for announced blocks that have not seen it.
 //
-// Invariants: whoever waits to be alone, or for older blocks, does not itself keep another from
-// ending; entries of the list are never freed, only used again. Entering takes no locked
-// instruction: who wants to be alone pays with membarrier. A commit takes a fence only when another
-// thread is one that touches ordinary memory; becoming such a thread costs a membarrier, once.
+// Invariants: a thread that waits to run alone, or for older blocks, prevents no other thread from
+// ending its block. List entries are never freed, only reused. Entering takes no locked
+// instruction; a thread that wants to run alone pays with membarrier. A commit takes a fence only
+// if another thread has announced accesses to ordinary memory; the first announcement of a thread
+// costs one membarrier.
 #pragma once
 
 #include <base/epochs.h>
@@ -22,13 +23,13 @@ namespace stele::itm {
 
 class serial_lock {
  public:
-  // One thread.
+  // The state of one thread.
   struct alignas(64) thread_state {
     std::atomic<bool> active{false};
-    std::atomic<std::uint64_t> snapshot{
-        0};  // not 0: in touch with ordinary memory, and has seen commits below this
+    // Not 0: accesses ordinary memory, and has seen all commits below this number.
+    std::atomic<std::uint64_t> snapshot{0};
     std::atomic<bool> in_use{true};
-    bool announced = false;  // it has published before
+    bool announced = false;  // has announced itself before
     unsigned number = 0;
     thread_state* next = nullptr;
   };
@@ -36,7 +37,7 @@ class serial_lock {
   thread_state& register_thread();
   void unregister_thread(thread_state& m) noexcept;
 
-  // Waits while somebody is alone.
+  // Waits while another thread runs alone.
   void enter(thread_state& m) noexcept {
     m.active.store(true, std::memory_order_relaxed);
     base::asymmetric_fence_light();
@@ -48,7 +49,8 @@ class serial_lock {
       m.snapshot.store(0, std::memory_order_release);
     m.active.store(false, std::memory_order_release);
   }
-  // m is inside. False: somebody else is, or is about to be; m must leave, or both wait for ever.
+  // m must have entered. False: another thread runs alone or is about to; m must leave, or both
+  // would wait forever.
   bool acquire_serial(thread_state& m) noexcept;
   void release_serial() noexcept;
   bool serial_wanted() const noexcept {
@@ -58,8 +60,8 @@ class serial_lock {
     return serial_owner_.load(std::memory_order_relaxed) == &m;
   }
 
-  // Before the first touch; afterwards m makes sure that what it has read is current, and says what
-  // it has seen.
+  // Called before the first access. Afterwards m must validate what it has read, and store in
+  // `snapshot` what it has seen.
   void announce_outside_access(thread_state& m) noexcept;
   void wait_for_older(const thread_state& m, std::uint64_t commit) const noexcept {
     base::asymmetric_fence_light();
@@ -67,7 +69,7 @@ class serial_lock {
       wait_for_older_slow(commit);
   }
 
-  // In a child of fork, where `left` is the only thread.
+  // Called in a child of fork, where `left` is the only thread.
   void reset_after_fork(const thread_state* left) noexcept;
 
  private:
@@ -77,7 +79,7 @@ class serial_lock {
   std::atomic<thread_state*> first_{nullptr};
   std::atomic<thread_state*> serial_owner_{nullptr};
   std::atomic<bool> multithreaded_{false};      // another thread has run a block
-  std::atomic<unsigned> outside_accessors_{0};  // members that have published
+  std::atomic<unsigned> outside_accessors_{0};  // threads that have announced themselves
   std::atomic<unsigned> last_number_{0};
 };
 

@@ -1,5 +1,5 @@
-// The functions that exist once for each type of value: four loads, three stores, a log. See
-// barriers.cc and vectors.cc.
+// The functions that exist for each type of value: four loads, three stores, a log. See barriers.cc
+// and vectors.cc.
 #pragma once
 
 #include <adapters/itm/routing.h>

@@ -1,5 +1,5 @@
 // Values of 8, 16 and 32 bytes in vector registers: _ITM_RM64, _ITM_WM128 and so on. The ABI has
-// them on x86 only; the widest are called by code compiled for AVX alone.
+// them only on x86; the widest are called only by code compiled for AVX.
 #include <adapters/itm/values.h>
 
 #if defined(__x86_64__)

@@ -1,19 +1,18 @@
-// Where C++ ends: the functions that the interpreter calls directly, without a layer that would
-// translate exceptions.
+// Functions that the interpreter calls directly, without a layer that translates exceptions.
 //
-// Item access of dicts and lists goes this way, as it is what programs do most.
+// Item access of dicts and lists uses them, because it is the most frequent operation.
 #pragma once
 
 #include "values.h"
 
 namespace stele::python {
 
-// Sets the interpreter's error for the exception in flight: stele.errors has a class for each code
-// of the library.
+// Sets the interpreter's error from the current exception. stele.errors has a class for each error
+// code of the library.
 void set_error() noexcept;
 void register_errors(nb::module_& m);
 
-// f() -> nb::object, or null with the interpreter's error set.
+// Returns f() -> nb::object, or null with the interpreter's error set.
 template <class F>
 PyObject* object_or_null(F&& f) noexcept {
   try {
@@ -24,7 +23,7 @@ PyObject* object_or_null(F&& f) noexcept {
   }
 }
 
-// f() -> a number that is not negative, or -1 with the interpreter's error set.
+// Returns f(), a number that is not negative, or -1 with the interpreter's error set.
 template <class F>
 auto number_or_error(F&& f) noexcept -> decltype(f()) {
   try {
@@ -39,7 +38,7 @@ auto number_or_error(F&& f) noexcept -> decltype(f()) {
 
 void bind_dict(nb::module_& m);
 void bind_list(nb::module_& m);
-void bind_pool(nb::module_& m);  // the first: what others derive from
+void bind_pool(nb::module_& m);  // call first: other classes derive from its class
 void bind_kv(nb::module_& m);
 
 }  // namespace stele::python

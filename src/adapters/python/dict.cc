@@ -11,7 +11,7 @@ dict_proxy& self_of(PyObject* self) {
   return *nb::inst_ptr<dict_proxy>(nb::handle(self));
 }
 
-// Filled in place: this is what programs do most.
+// Fills `to` in place, because this is the most frequent operation.
 std::optional<loaded> find(const dict_proxy& d, const scalar& key) {
   std::optional<loaded> to;
   d.pool->read([&] {
@@ -33,7 +33,7 @@ bool erase(const dict_proxy& d, const scalar& key) {
   return d.pool->update([&] { return d.resolve().erase(key); });
 }
 
-// The interpreter's way in.
+// Called by the interpreter.
 
 PyObject* subscript(PyObject* self, PyObject* key) noexcept {
   return object_or_null([&] {
@@ -95,7 +95,8 @@ nb::object set_default(const dict_proxy& d, nb::handle key, nb::handle otherwise
   }));
 }
 
-// What was there, as ordinary Python values: a list or dict of the pool ends here.
+// Returns the removed value as ordinary Python values, because a list or dict of the pool is
+// destroyed here.
 nb::object pop(const dict_proxy& d, nb::handle key, nb::args otherwise) {
   if (otherwise.size() > 1) raise(PyExc_TypeError, "pop takes a key and at most one default");
   const scalar k = key_of(key);
@@ -127,7 +128,7 @@ nb::object pop_item(const dict_proxy& d) {
   return nb::make_tuple(to_python(taken->first), to_python(taken->second));
 }
 
-// All items of `from`, in one transaction.
+// Stores all items of `from` in one transaction.
 void update(const dict_proxy& d, nb::handle from) {
   const draft items = draft_of(from);
   if (items.kind != value_kind::dict) raise(PyExc_TypeError, "update takes a dict");
@@ -145,7 +146,7 @@ void clear(const dict_proxy& d) {
   });
 }
 
-// One state of the dict, in a list: nothing of the pool is held while Python goes through it.
+// A list of the keys of one state: iteration in Python holds nothing of the pool.
 nb::list keys(const dict_proxy& d) {
   const auto found = d.pool->read([&] {
     std::vector<scalar_copy> all;

@@ -1,8 +1,8 @@
-// stele.KV's core: the key-value store of <stele/kv.h>, with the transactions that Python's pools
-// have.
+// The core of stele.KV: the key-value store of <stele/kv.h>, with the transactions of Python's
+// pools.
 //
-// Keys and values are bytes; texts go in as UTF-8. A walk takes a page at a time, each page of one
-// state, and holds nothing in between.
+// Keys and values are bytes; str is stored as UTF-8. A walk reads one page at a time, each page of
+// one state, and holds nothing between pages.
 #include "boundary.h"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -39,7 +39,7 @@ kv_handle& self_of(PyObject* self) {
   return *nb::inst_ptr<kv_handle>(nb::handle(self));
 }
 
-// A view of the characters of an object that the caller holds.
+// A view of the characters of an object that the caller keeps alive.
 std::string_view characters_of(nb::handle object) {
   const draft d = draft_of(object);
   if (!d.value.is_chars() || d.source.is_valid())
@@ -72,7 +72,7 @@ bool erase(const kv_handle& h, nb::handle key) {
   return h.in->update([&] { return unwrap(h.in->store().erase(k)); });
 }
 
-// The interpreter's way in.
+// Called by the interpreter.
 
 PyObject* subscript(PyObject* self, PyObject* key) noexcept {
   return object_or_null([&] {
@@ -113,8 +113,8 @@ PyType_Slot slots[] = {{Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
                        {Py_sq_contains, reinterpret_cast<void*>(&contains)},
                        {0, nullptr}};
 
-// At most `limit` items with start <= key < stop, of one state, as a list of pairs; an empty stop
-// has no bound.
+// At most `limit` items with start <= key < stop, of one state, as a list of pairs. An empty stop
+// means no bound.
 nb::list page(const kv_handle& h, nb::handle start, nb::handle stop, std::size_t limit) {
   const std::string_view from = characters_of(start), to = characters_of(stop);
   const auto found = h.in->read([&] { return unwrap(h.in->store().range(from, to, limit)); });

@@ -1,5 +1,5 @@
-// stele.List: a list in a pool. What is made of these operations (index, count, remove, reverse,
-// comparison) is added in Python.
+// stele.List: a list in a pool. Operations made of these (index, count, remove, reverse,
+// comparison) are added in Python.
 #include "boundary.h"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -22,7 +22,7 @@ Py_ssize_t index_of(nb::handle number) {
   return i;
 }
 
-// The place that an index of Python names in a list of this size; nothing when there is none.
+// The position for a Python index in a list of this size; empty if there is none.
 std::optional<std::size_t> resolve_index(Py_ssize_t index, std::size_t size) {
   const Py_ssize_t from_start = index < 0 ? index + static_cast<Py_ssize_t>(size) : index;
   if (from_start < 0 || static_cast<std::size_t>(from_start) >= size) return std::nullopt;
@@ -34,7 +34,7 @@ struct slice {
   explicit slice(nb::handle of) {
     if (PySlice_Unpack(of.ptr(), &start, &stop, &step) < 0) throw nb::python_error();
   }
-  // The number of items in a list of this size; start and stop become places.
+  // Returns the number of selected items in a list of this size; start and stop become positions.
   std::size_t fit(std::size_t size) {
     return static_cast<std::size_t>(
         PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &start, &stop, step));
@@ -110,12 +110,13 @@ void delete_slice(const list_proxy& l, slice wanted) {
       in.erase(static_cast<std::size_t>(s.start), static_cast<std::size_t>(s.start) + count);
     else
       for (std::size_t n = 0; n < count; ++n)
-        in.erase(s.place(s.step > 0 ? count - 1 - n : n));  // from the end, so that places stay
+        // From the end, so that the other positions stay valid.
+        in.erase(s.place(s.step > 0 ? count - 1 - n : n));
     return true;
   });
 }
 
-// The interpreter's way in.
+// Called by the interpreter.
 
 PyObject* subscript(PyObject* self, PyObject* key) noexcept {
   return object_or_null([&] {
@@ -170,7 +171,7 @@ void extend(const list_proxy& l, nb::handle values) {
   });
 }
 
-// As Python's: an index beyond the ends is an end.
+// As in Python: an index past an end means that end.
 void insert(const list_proxy& l, nb::handle index, nb::handle value) {
   const Py_ssize_t wanted = index_of(index);
   const draft d = draft_of(value);

@@ -1,5 +1,5 @@
-// The extension module stele._stele: pools and transactions, and what errors become. The package
-// around it is Python.
+// The extension module stele._stele: pools, transactions and errors. The rest of the package is
+// written in Python.
 #include "boundary.h"
 
 #include <nanobind/stl/shared_ptr.h>

@@ -1,4 +1,4 @@
-// A pool whose root is a document's dict, opened by Python.
+// A pool that Python has opened; its root is a document_dict.
 #pragma once
 
 #include "transactions.h"

@@ -1,4 +1,4 @@
-// Begin and end of transactions that Python holds open, and the end of a pool.
+// Begin and end of transactions that Python holds open, and closing a pool.
 #include "transactions.h"
 
 namespace stele::python {
@@ -30,7 +30,8 @@ void transactions::check_usable() const {
                                           "end that one first");
 }
 
-// The line locks of ordered commits that other threads have made: a `with` cannot give way to them.
+// Releases the line locks of other threads' ordered commits: a `with` cannot retry to let them go
+// first.
 void transactions::flush_deferred_commits() {
   if (core().state().overlays.load() == 0) return;
   detail::thread_context* const v = unwrap(core().enter_slow());
@@ -57,7 +58,7 @@ void transactions::begin(durability how) {
   depth_ = 1;
 }
 
-// With the memory gathered that an allocation did not find, if that is why.
+// If an allocation failed, also gathers free memory for the next attempt.
 void transactions::roll_back() {
   if (detail::this_access.running->wants_reclaim) {
     detail::retry_transaction();

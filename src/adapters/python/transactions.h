@@ -1,12 +1,12 @@
-// The transactions of a pool that Python has open, and how they share the interpreter.
+// The transactions of a pool that Python has open, and how they use the interpreter's lock (GIL).
 //
-// Python's transactions cannot run twice (the body of a `with` is the caller's), so updates take
-// turns: `writer` is held by the thread that runs one. Reads of other threads go on beside them on
-// a snapshot and are repeated when they must be. Rules that keep threads from waiting for each
-// other in a ring: nobody waits for `writer`, a commit or a log with the interpreter's lock (GIL)
-// held; nobody who is in a transaction waits for the GIL, but for the one thread in a `with`, which
-// holds `writer` and one log, and a pool has two logs or its reads take `writer` too. No Python
-// code runs inside a single operation's transaction.
+// Python's transactions cannot run twice, because the body of a `with` is the caller's code. So
+// updates run one at a time: the thread that runs one holds `writer_`. Reads of other threads run
+// concurrently on a snapshot and are retried if necessary. Rules against deadlock: a thread that
+// holds the GIL never waits for `writer_`, a commit or a log. A thread in a transaction never waits
+// for the GIL, except the one thread in a `with`. That thread holds `writer_` and one log, and a
+// pool has two logs or its reads take `writer_` too. No Python code runs inside the transaction of
+// a single operation.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -23,7 +23,7 @@ namespace stele::python {
 
 namespace nb = nanobind;
 
-// An error of the library on its way to Python, where it becomes a class of stele.errors.
+// An error of the library that becomes an exception of stele.errors in Python.
 class library_error : public std::exception {
  public:
   explicit library_error(error e) : why_(std::move(e)) {}
@@ -44,7 +44,7 @@ auto unwrap(Result&& r) {
 
 class transactions {
  public:
-  // The runtime lives as long as the derived object, which calls leave() before it ends.
+  // The derived object owns the runtime and must call leave() before it ends.
   transactions(std::string path, detail::runtime& core, durability how);
   transactions(const transactions&) = delete;
   transactions& operator=(const transactions&) = delete;
@@ -53,32 +53,34 @@ class transactions {
   detail::runtime& core() const noexcept { return core_; }
   bool closed() const noexcept { return closed_; }
 
-  // What follows is called with the GIL held and throws library_error.
+  // The functions below are called with the GIL held and throw library_error.
 
-  // body() as an update of its own, or in the thread's open transaction. It touches no Python
-  // object and may run twice.
+  // Runs body() as its own update, or in the thread's open transaction. body() must not touch
+  // Python objects and may run twice.
   template <class Body>
   auto update(Body&& body);
-  // body() on one state of the pool; likewise.
+  // Runs body() on one state of the pool; otherwise as update().
   template <class Body>
   auto read(Body&& body);
 
-  // The transaction of a `with`; one in another is a part of it.
+  // Begins the transaction of a `with`. Inside another `with` it becomes a part of that
+  // transaction.
   void begin(durability how);
-  // Commits, or with `failed` rolls back; of an inner one `failed` dooms the outer.
+  // Commits, or rolls back if `failed`. A failed inner `with` makes the outer transaction roll back
+  // too.
   void end(bool failed);
   bool in_transaction() const noexcept { return owner_ == std::this_thread::get_id(); }
 
   void sync();
   void close();
-  void check_usable() const;  // throws when closed, or in a transaction on another pool
+  void check_usable() const;  // throws if closed, or if a transaction on another pool runs
 
  protected:
   ~transactions() = default;
-  void leave() noexcept;  // rolls back what this thread has open
+  void leave() noexcept;  // rolls back this thread's open transaction
 
  private:
-  static constexpr int max_read_attempts = 12;  // attempts of a read before it has the writers wait
+  static constexpr int max_read_attempts = 12;  // more attempts of a read block the writers
 
   template <class Body>
   auto run_in_open(Body& body);
@@ -89,16 +91,17 @@ class transactions {
   std::string path_;
   detail::runtime& core_;
   const durability default_durability_;
-  const bool
-      reads_take_writer_lock_;  // one log only: a reader might wait for the one that a `with` has
+  // With one log only, a reader could wait for the log that a `with` holds.
+  const bool reads_take_writer_lock_;
   std::atomic<bool> closed_{false};
   std::mutex writer_;
   std::atomic<std::thread::id> owner_{};  // of the open `with`, which holds writer_
   unsigned depth_ = 0;
-  std::optional<error> doomed_by_;  // the open transaction cannot commit any more
+  std::optional<error> doomed_by_;  // why the open transaction can no longer commit
 };
 
-// An operation that fails half-way leaves the rest of the transaction without a base.
+// An operation that fails half-way dooms the transaction: later operations could rely on its
+// result.
 template <class Body>
 auto transactions::run_in_open(Body& body) {
   if (doomed_by_) throw library_error(*doomed_by_);

@@ -10,8 +10,8 @@ void raise(PyObject* type, const std::string& sentence) {
 
 namespace {
 
-constexpr unsigned max_copy_depth =
-    800;  // levels that a copy goes down, below what the interpreter's stack bears
+// Levels of nesting that a copy follows: fewer than the interpreter's stack allows.
+constexpr unsigned max_copy_depth = 800;
 
 std::string type_of(nb::handle object) {
   return Py_TYPE(object.ptr())->tp_name;
@@ -53,7 +53,8 @@ draft draft_of_sequence(nb::handle sequence) {
   const recursion deeper;
   draft d;
   d.kind = value_kind::list;
-  d.source = nb::steal(PySequence_Tuple(sequence.ptr()));  // a list may change while others run
+  // other threads may change a list meanwhile
+  d.source = nb::steal(PySequence_Tuple(sequence.ptr()));
   if (!d.source.is_valid()) throw nb::python_error();
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(d.source.ptr()); ++i)
     d.items.push_back(draft_of(PyTuple_GET_ITEM(d.source.ptr(), i)));

@@ -1,8 +1,9 @@
 // Values between Python and a pool's document.
 //
-// Nothing of Python is touched inside a transaction: what goes in is first made a draft, what comes
-// out a loaded value, both plain C++. A draft views the characters of Python's objects, which the
-// caller's arguments keep alive; drafts of lists and dicts hold references of their own.
+// No Python object is touched inside a transaction. Values to store are converted to a draft before
+// it, values read are a `loaded`; both are plain C++. A draft refers to the characters of Python
+// objects, which the caller's arguments keep alive. Drafts of lists and dicts hold their own
+// references.
 #pragma once
 
 #include "open_pool.h"
@@ -11,22 +12,22 @@
 
 namespace stele::python {
 
-// What is to be stored.
+// A value to be stored.
 struct draft {
   scalar value;
   value_kind kind = value_kind::none;
   std::vector<draft> items;  // of a list, or a dict's values
   std::vector<scalar> keys;  // of a dict
-  nb::object source;         // of characters that nothing else keeps
+  nb::object source;         // owner of characters that nothing else keeps alive
 };
 
-// What was found.
+// A value that was read.
 struct loaded {
   scalar_copy value;
-  void* container = nullptr;  // of a list or dict, with its name
+  void* container = nullptr;  // the list or dict, with its id
   std::uint64_t id = 0;
 };
-// The same with all that is in it.
+// A value with everything in it.
 struct loaded_tree {
   scalar_copy value;
   std::vector<loaded_tree> items{};
@@ -40,19 +41,19 @@ struct loaded_tree {
 scalar key_of(nb::handle object);
 draft draft_of(nb::handle object);
 
-// In a transaction.
+// Call these in a transaction.
 void store(document_value& to, const draft& from);
 loaded load(const document_value& from);
 loaded_tree load_tree(const document_value& from, unsigned depth = 0);
 loaded_tree load_tree(const document_list& from, unsigned depth = 0);
 loaded_tree load_tree(const document_dict& from, unsigned depth = 0);
 
-// A list or dict that Python has in hand. It may have ended: ask before use, in the same
-// transaction.
+// A list or dict that Python code refers to. It may have been destroyed: call resolve() before each
+// use, in the same transaction.
 struct proxy {
   std::shared_ptr<open_pool> pool;
   void* at = nullptr;
-  std::uint64_t id = 0;  // 0: the root, which never ends
+  std::uint64_t id = 0;  // 0: the root, which is never destroyed
 };
 struct dict_proxy : proxy {
   document_dict& resolve() const;

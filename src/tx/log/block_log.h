@@ -1,11 +1,12 @@
-// The writing side of a block log: a running transaction's records, in place in its ring (execution
-// in log). Page: docs/format/blocks.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016),
-// sections 3.2 and 4.2.1.
+// The writing side of a block log: a running transaction stores its records in place in its ring
+// (execution in log). Page: docs/format/blocks.md. Source: Lu, Shu and Sun, "Blurred Persistence"
+// (2016), sections 3.2 and 4.2.1.
 //
-// A transaction begins on a fresh line, and its last line is filled up, so a line belongs to one
+// A transaction begins on a fresh line and its last line is padded, so a line belongs to one
 // transaction and every block of a lap is written. A record may be stored many times before the
-// commit. Nothing is flushed before the commit; an aborted transaction's lines are left to the
-// cache: what is not evicted is a hole. The owner thread's, all of it.
+// commit. Nothing is flushed before the commit. Lines of an aborted transaction stay in the cache;
+// those not evicted are missing on media (an aborted range). Only the owner thread calls these
+// functions.
 #pragma once
 
 #include <base/checksum.h>
@@ -23,37 +24,36 @@ class block_log {
   block_log(Media& media, ring<Media>& r, std::uint64_t pool_id)
       : media_(media), ring_(r), pool_id_(pool_id) {}
 
-  // A transaction's first record goes to the line after the last one's.
+  // Begins a transaction: its first record goes to the line after the last transaction.
   void begin() noexcept {
     first_line_ = ring_.tail();
     next_ = first_line_ * format::blocks_per_line;
   }
   bool has_records() const noexcept { return records() != 0; }
-  std::uint64_t records() const noexcept {
-    return next_ - first_line_ * format::blocks_per_line;
-  }  // of the running transaction
+  // Of the running transaction.
+  std::uint64_t records() const noexcept { return next_ - first_line_ * format::blocks_per_line; }
   std::uint64_t lines_used() const noexcept {
     return (next_ + format::blocks_per_line - 1) / format::blocks_per_line - first_line_;
   }
-  // Whether so many more records fit and leave a line for what ends the transaction.
+  // Whether `more` records fit and leave a line for the records that end the transaction.
   bool has_room(std::uint64_t more = 1) const noexcept {
     return (next_ + more - 1) / format::blocks_per_line - ring_.tail() + 1 < ring_.free_lines();
   }
 
-  // Stores a record at the log's end; has_room().
+  // Appends a record to the log. Precondition: has_room().
   format::log_block* append(const format::block_record& r) {
     format::log_block* const at = block(next_);
     overwrite(at, next_, r);
     ++next_;
     return at;
   }
-  // Stores a record of the running transaction anew.
+  // Stores a record of the running transaction again.
   void rewrite(format::log_block* at, const format::block_record& r) {
     overwrite(at, position_of(at), r);
   }
 
-  // Ends the transaction with its commit record, and starts writing back all that the log needs to
-  // show it. Durable after the next fence; then publish().
+  // Ends the transaction with its commit record and flushes all log lines that recovery needs to
+  // find it. Durable after the next fence; then call publish().
   void commit(std::uint64_t txid) {
     using base::mutant;
     using base::planted;
@@ -73,8 +73,9 @@ class block_log {
   }
   void publish() noexcept { ring_.set_tail(committed_end_); }
 
-  // Ends the transaction with abort records: one at the end, one every abort_record_interval
-  // blocks. Not flushed: the next commit does that, or the truncation. Returns the line after it.
+  // Ends the transaction with abort records: one at the end and one every abort_record_interval
+  // blocks. They are not flushed here: the next commit or a truncation does that. Returns the line
+  // after the transaction.
   std::uint64_t abort() noexcept {
     const std::uint64_t first = first_line_ * format::blocks_per_line;
     const format::block_record r{format::block_kind::abort, 0, committed_end_, 0};
@@ -102,7 +103,7 @@ class block_log {
     return reinterpret_cast<format::log_block*>(ring_.bytes()) +
            number % (ring_.capacity_lines() * format::blocks_per_line);
   }
-  // Of a block of the running transaction.
+  // The block number of a block of the running transaction.
   std::uint64_t position_of(const format::log_block* at) const noexcept {
     const std::uint64_t all = ring_.capacity_lines() * format::blocks_per_line,
                         first = first_line_ * format::blocks_per_line;
@@ -128,8 +129,7 @@ class block_log {
         append({});
     }
   }
-  // Without memory to remember it by, the line starts to be written back now; the next fence covers
-  // that too.
+  // Without memory to remember the line, flushes it now; the next fence covers it too.
   void remember_abort(std::uint64_t line) noexcept {
     try {
       unflushed_abort_lines_.push_back(line);
@@ -145,10 +145,10 @@ class block_log {
   ring<Media>& ring_;
   const std::uint64_t pool_id_;
   std::uint64_t first_line_ = 0;     // line of the running transaction's first block
-  std::uint64_t next_ = 0;           // block
+  std::uint64_t next_ = 0;           // number of the next block
   std::uint64_t committed_end_ = 0;  // line after the last commit record
-  std::vector<std::uint64_t>
-      unflushed_abort_lines_;  // lines with abort records that no fence has covered yet
+  // Lines with abort records that no fence has covered yet.
+  std::vector<std::uint64_t> unflushed_abort_lines_;
 };
 
 }  // namespace stele::detail

@@ -1,4 +1,4 @@
-// Reading transactions back from block logs.
+// Reads transactions back from block logs.
 #include <base/check.h>
 #include <base/checksum.h>
 #include <base/mutant.h>
@@ -26,18 +26,19 @@ class block_reader {
         lap_(committed_end / ring.lines * ring.lines * blocks_per_line),
         sense_((committed_end / ring.lines & 1) == 0) {}
 
-  // The next committed transaction; the line after it goes to `position`. False: there is none.
+  // Finds the next committed transaction and sets `position` to the line after it. False: there is
+  // none.
   //
-  // A commit record after blocks that are all whole, but not as they were when it was written: one
-  // was stored twice, and media has its first value. The commit was not acknowledged - unless
-  // another follows it, which waited for it.
+  // A commit record may fail its checksum although all blocks before it are whole: a block was
+  // stored twice, and media has its first value. Then the commit was not acknowledged, unless
+  // another one follows it: that one waited for it.
   result<bool> next(std::uint64_t& position, log_record& record) {
     const auto found = scan(position, record);
     if (!found || *found != outcome::bad_checksum)
       return found ? result<bool>(*found == outcome::committed) : std::unexpected(found.error());
     log_record later;
-    for (std::uint64_t from = failed_at_ / blocks_per_line + 1;
-         ;) {  // each reader as far as the next that fails
+    // Each reader scans up to the next commit record that fails.
+    for (std::uint64_t from = failed_at_ / blocks_per_line + 1;;) {
       block_reader following(file_, ring_, from, end_ / blocks_per_line);
       const auto follows = following.scan(position, later);
       if (follows && *follows == outcome::none) return false;
@@ -79,7 +80,7 @@ class block_reader {
     return outcome::none;
   }
 
-  // A run has fewer bits for it: another address would be taken for that of some word.
+  // A run header has fewer bits for an address: a wrong one would be read as some other word's.
   static constexpr bool is_word_address(std::uint64_t address) noexcept {
     return address % 8 == 0 && address >> 47 == 0;
   }
@@ -102,7 +103,7 @@ class block_reader {
 
   // The block at this position, if both words were written in its lap.
   std::optional<format::log_block> written_block_at(std::uint64_t at) const {
-    std::uint64_t index = at - lap_;  // without a division for each block
+    std::uint64_t index = at - lap_;  // avoids a division for each block
     bool sense = sense_;
     for (; index >= ring_.lines * blocks_per_line; sense = !sense)
       index -= ring_.lines * blocks_per_line;
@@ -112,8 +113,8 @@ class block_reader {
     return format::is_untorn(b, sense) ? std::optional(b) : std::nullopt;
   }
 
-  // The abort record that says that a gap belongs to an aborted transaction; the last block of its
-  // line.
+  // Finds the abort record which shows that a gap belongs to an aborted transaction. Returns the
+  // last block of its line.
   std::optional<std::uint64_t> find_abort_after(std::uint64_t gap) const {
     const std::uint64_t reach =
         base::planted(base::mutant::xil_short_reach) ? 1 : abort_record_interval;
@@ -168,13 +169,13 @@ class block_reader {
 
   const storage::pool_file& file_;
   const ring_view& ring_;
-  const std::uint64_t committed_end_;  // line after the last commit record, where this transaction
-                                       // or aborted ones before it begin
-  const std::uint64_t end_;            // block
-  const std::uint64_t lap_;            // block that the committed_end's lap began with
-  const bool sense_;                   // of that lap
+  // Line after the last commit record. This transaction, or aborted ones before it, begin there.
+  const std::uint64_t committed_end_;
+  const std::uint64_t end_;  // block number
+  const std::uint64_t lap_;  // the first block of the lap of committed_end_
+  const bool sense_;         // torn bit of that lap
   base::checksum checksum_{0};
-  std::uint64_t failed_at_ = 0;  // the commit record whose checksum failed
+  std::uint64_t failed_at_ = 0;  // block of the commit record whose checksum failed
   std::vector<format::block_record> spilled_;
 };
 

@@ -1,8 +1,9 @@
-// The block log, written by block_log and read back by read_block_record: what a crash may have
-// kept from media, line by line, block by block and word by word, and bytes that no writer wrote.
+// Tests the block log: block_log writes it, read_block_record reads it back. Covers what a crash
+// may have left on media, line by line, block by block and word by word, and bytes that no writer
+// wrote.
 //
-// "Lost" is what a power failure does to a line that nobody flushed: it has its old content, or
-// that of any moment since.
+// A power failure may "lose" a line that nobody flushed: the line has its old content, or that of
+// any moment since.
 #include <base/checksum.h>
 #include <base/rng.h>
 #include <gtest/gtest.h>
@@ -50,8 +51,8 @@ class block_log_test : public ::testing::Test {
     log_->reset(0);
     committed_end_ = 0;
     while (committed_end_ < head)
-      truncate(committed_end_ = commit(
-                   1, {word(0, 0)}));  // as a log gets there: every line written in every lap
+      // The way that a log gets there: every line is written in every lap.
+      truncate(committed_end_ = commit(1, {word(0, 0)}));
   }
   void truncate(std::uint64_t head) {
     if (head == 0)
@@ -92,7 +93,7 @@ class block_log_test : public ::testing::Test {
   result<bool> read(std::uint64_t& position, log_record& record, std::uint64_t end = no_end) const {
     return read_block_record(*file_, ring_->view(), position, end, record);
   }
-  // The TxIDs that recovery would find, from committed_end_ on; nothing when it is an error.
+  // The TxIDs that recovery would find, from committed_end_ on; empty if it reports an error.
   std::optional<std::vector<std::uint64_t>> found() const {
     std::vector<std::uint64_t> all;
     log_record record;
@@ -141,7 +142,7 @@ class block_log_test : public ::testing::Test {
         old.data() + number % (ring_->capacity_lines() * blocks_per_line) * sizeof(log_block),
         sizeof(log_block));
   }
-  // Each of a line's words old or new.
+  // Makes each of a line's words old or new, at random.
   void tear_line(const content& old, std::uint64_t position, base::rng& random) const {
     for (std::size_t w = 0; w < line_size; w += 8)
       if (random.below(2) != 0)
@@ -149,16 +150,15 @@ class block_log_test : public ::testing::Test {
                     old.data() + position % ring_->capacity_lines() * line_size + w, 8);
   }
 
-  // Where logs are begun: at the start, with the end of the lap in the middle of what follows, one
-  // and two laps on.
+  // Heads to begin at: the start, some with the end of the lap in the middle of what follows, and
+  // some one and two laps on.
   std::vector<std::uint64_t> heads() const {
     const std::uint64_t lines = ring_->capacity_lines();
     return {0,     5,         lines - 1,     lines - 2, lines - 5,
             lines, lines + 7, 2 * lines - 3, 2 * lines, 3 * lines - 1};
   }
 
-  // A transaction of records that a block log does not write, with the checksum of one that it
-  // does.
+  // Commits a transaction of records that a block log does not write, with a right checksum.
   std::uint64_t forge(const std::vector<block_record>& records, std::uint64_t txid = 7) {
     put(records);
     log_->commit(txid);
@@ -267,10 +267,8 @@ TEST_F(block_log_test, steps_over_an_aborted_transaction_whichever_of_its_lines_
       SCOPED_TRACE("from line " + std::to_string(committed_end_) + ", " + std::to_string(blocks) +
                    " blocks");
       const auto old = log_content();
-      const std::uint64_t first = ring_->tail(),
-                          last =
-                              abort(words(blocks, 5)) -
-                              1;  // the last one has the abort record: durable with the next commit
+      // The last line has the abort record: durable with the next commit.
+      const std::uint64_t first = ring_->tail(), last = abort(words(blocks, 5)) - 1;
       const stored after = words(3, 6);
       commit(11, after);
       const auto whole = log_content();
@@ -335,7 +333,7 @@ TEST_F(block_log_test, steps_over_several_aborted_transactions_at_once) {
     }
 }
 
-// Nobody else has seen it: the next commit would have made the abort records durable.
+// No later transaction depends on it: the next commit would have made the abort records durable.
 TEST_F(block_log_test, finds_nothing_after_an_abort_that_no_commit_followed) {
   base::rng random(4);
   for (const std::uint64_t head : heads())
@@ -410,7 +408,7 @@ TEST_F(block_log_test, calls_damage_before_another_commit_an_error) {
       for (std::uint64_t b = first; b < first + 10; ++b) {
         restore(whole);
         block_at(b)->data ^= 1 << 20;
-        if (b != first + 9) {  // that one's is the TxID, which the checksum does not cover
+        if (b != first + 9) {  // block 9 has the TxID, which the checksum does not cover
           ASSERT_EQ(found(), std::nullopt) << "from line " << head << ", block " << b - first;
         }
         restore(whole);
@@ -459,8 +457,8 @@ TEST_F(block_log_test, survives_random_bytes) {
   const auto fill = [&](int kind) {
     auto* const words = reinterpret_cast<std::uint64_t*>(ring_->bytes());
     for (std::uint64_t i = 0; i < ring_->capacity_lines() * 8; ++i) words[i] = random();
-    for (std::uint64_t i = 0; kind != 0 && i < ring_->capacity_lines() * 8;
-         i += 2) {  // whole in the first lap, with flags that mean something
+    // Whole in the first lap, with valid flags.
+    for (std::uint64_t i = 0; kind != 0 && i < ring_->capacity_lines() * 8; i += 2) {
       words[i] |= std::uint64_t{1} << 63;
       const block_kind k = kind == 1               ? static_cast<block_kind>(random.below(6))
                            : random.below(20) == 0 ? static_cast<block_kind>(random.below(6))
@@ -513,7 +511,7 @@ TEST_F(block_log_test, calls_a_store_outside_home_an_error) {
 
 class spilled_block_log_test : public block_log_test {
  protected:
-  // A payload in the heap; its checksum.
+  // Stores a payload in the heap. Returns its checksum.
   std::uint64_t stream(std::uint64_t offset, const std::vector<std::uint64_t>& payload) {
     base::checksum sum(file_->header().id ^ offset);
     for (const std::uint64_t w : payload) sum.add(w);

@@ -1,9 +1,9 @@
-// What records change of the sums of home's blocks: docs/protocol/sums.md.
+// What log records change in the checksums of home's blocks: docs/protocol/sums.md.
 //
-// A record says of each segment of its words that lie in one block what they weighed before, or of
-// each block; what they weigh since follows from the words themselves. So what a block's sum is to
-// be after some records is known without a look at the block. A block that a record names which
-// does not say so is unknown. Source of nothing: the bookkeeping of a linear checksum.
+// A record has the checksum terms that its words had before: one sum for each segment of words in
+// one block, or one for each block. The terms after follow from the words themselves. So a block's
+// new checksum is known without reading the block. If a record names a block without its old terms,
+// the block's delta is unknown. No published source: this is the bookkeeping of a linear checksum.
 #pragma once
 
 #include <format/block_checksums.h>
@@ -23,8 +23,8 @@ class checksum_deltas {
   bool empty() const noexcept { return blocks_.empty(); }
   void clear() noexcept { blocks_.clear(); }
 
-  // Counts a record in, by its payload. Errors: corrupt. Throws std::bad_alloc with some of it
-  // counted in: nothing is known any more.
+  // Adds a record, given its payload. Errors: corrupt. Throws std::bad_alloc with the record added
+  // in part: no delta is known any more.
   [[nodiscard]] result<> add(const storage::pool_file& file,
                              std::span<const std::uint64_t> payload) {
     segments_.clear();
@@ -51,7 +51,7 @@ class checksum_deltas {
     return {};
   }
 
-  // each(block, delta)
+  // Calls each(block, delta).
   template <class Each>
   void for_each(Each&& each) const {
     for (const auto& [block, c] : blocks_) each(block, c);
@@ -72,7 +72,7 @@ class checksum_deltas {
   }
 
   std::unordered_map<std::uint64_t, delta> blocks_;
-  std::vector<segment> segments_;  // add()'s, like the next
+  std::vector<segment> segments_;  // used by add(), like the next
   std::unordered_map<std::uint64_t, std::uint64_t> old_by_block_;
 };
 

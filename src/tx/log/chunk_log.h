@@ -1,9 +1,9 @@
-// The ends of one lane's logs in a log-structured pool: entries are staged, laid out in blocks,
-// written, and then their places are known.
+// The tails of one lane's logs in a log-structured pool: entries are staged, laid out in blocks and
+// written; then their log addresses are known.
 //
-// stage -> reserve (takes chunks; may fail, nothing has changed) -> write (cannot fail) -> fence,
-// by the caller -> advance_tails. An entry that does not fit the rest of a chunk is split; the
-// blocks of one transaction form a ring of peer pointers. Source: Hu, Ren, Badam, Shu and
+// stage -> reserve (takes chunks; if it fails, nothing has changed) -> write (cannot fail) ->
+// fence, by the caller -> advance_tails. An entry that does not fit the rest of a chunk is split.
+// The blocks of one transaction form a ring of peer pointers. Source: Hu, Ren, Badam, Shu and
 // Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), section 4.2.
 #pragma once
 
@@ -21,16 +21,16 @@ template <class Media>
 class chunk_log {
  public:
   using log_space = storage::log_space;
-  // What is at home, and where its data is until it is laid out.
+  // A range of home words. Its data is among the appended words until it is laid out.
   struct entry {
     std::uint64_t home;  // words from home's start
     std::uint32_t words;
-    std::uint32_t from;  // which of the words that were added is its first
+    std::uint32_t from;  // index of its first word among the appended ones
     std::uint8_t log = 0;
     bool tombstone = false;
     std::uint64_t version = 0;       // moved entries: of the block they come from
-    std::uint32_t source_index = 0;  // of who stages; its fragments have it too
-    storage::log_address at = 0;     // when laid out
+    std::uint32_t source_index = 0;  // set by the caller; its fragments keep it
+    storage::log_address at = 0;     // once laid out
   };
 
   chunk_log(log_space& space, std::uint32_t lane, std::span<const format::log_type> logs)
@@ -44,8 +44,8 @@ class chunk_log {
     payload_size_ = 0;
     staged.clear();
   }
-  // Of the entry that is staged next, or was staged last; returns where they are until the next
-  // ones come.
+  // Appends words of the entry that is staged next or was staged last. Returns where they are until
+  // the next words come.
   std::uint64_t* append_words(const std::uint64_t* words, std::uint32_t count) {
     if (payload_.size() - payload_size_ < count) [[unlikely]]
       payload_.resize(2 * (std::size_t{payload_size_} + count));
@@ -56,14 +56,14 @@ class chunk_log {
   }
   std::uint32_t words_appended() const noexcept { return payload_size_; }
   bool empty() const noexcept { return staged.empty(); }
-  // What was staged, split as it was laid out, with its places.
+  // What was staged, split as it was laid out, with its log addresses.
   std::span<const entry> fragments() const noexcept { return fragments_; }
   bool has_new_chunks() const noexcept { return !taken_.empty(); }
 
   // Finds a place for everything staged. False: that would leave fewer than `min_free` chunks free;
   // nothing is taken then.
   bool reserve(std::uint32_t min_free) try {
-    release_chunks();  // of an attempt that did not come to be written
+    release_chunks();  // those of an attempt that was never written
     fragments_.clear();
     blocks_.clear();
     for (std::uint8_t log = 0; log < tails_.size(); ++log) {
@@ -73,7 +73,7 @@ class chunk_log {
       release_chunks();
       return false;
     }
-    for (const block& b : blocks_)  // write() takes no memory
+    for (const block& b : blocks_)  // write() allocates no memory
       if (buffer_.size() < format::padded_block_words(b.words))
         buffer_.resize(format::padded_block_words(b.words));
     return true;
@@ -86,13 +86,14 @@ class chunk_log {
     taken_.clear();
   }
 
-  // Writes what was laid out; durable after the medium's next fence. Version 0: each block has the
-  // highest of its entries.
+  // Writes what was laid out; durable after the medium's next fence. Version 0: each block gets the
+  // highest version of its entries.
   void write(Media& media, std::uint64_t version) {
     for (const taken_chunk& t : taken_) open_chunk(media, t, version);
     if (!taken_.empty() && !base::planted<Media>(base::mutant::ls_header_late))
-      media.fence();  // headers before blocks: else a block that a crash left could come true under
-                      // the next header of its chunk
+      // Headers are durable before blocks: otherwise a block that a crash left could become valid
+      // under the chunk's next header.
+      media.fence();
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const block& next = blocks_[version != 0 ? (i + 1) % blocks_.size() : i];
       write_block(media, blocks_[i], version, space_.offset_of(next.chunk) + 8 * next.at,
@@ -100,13 +101,13 @@ class chunk_log {
     }
   }
 
-  // What was laid out is in use from now on: before the map points to it.
+  // Counts what was laid out as live, before the map points to it.
   void count_as_live() noexcept {
     for (const block& b : blocks_)
       space_.usage.add_live(space_.log_address_of(b.chunk, b.at), b.words - format::preamble_words);
   }
 
-  // The map has what was written: chunks that are full may be cleaned.
+  // The map points to what was written: full chunks may be cleaned from now on.
   void advance_tails() noexcept {
     for (log_tail& e : tails_) {
       if (e.chunk != e.next_chunk && e.chunk != log_space::none)
@@ -119,14 +120,15 @@ class chunk_log {
         space_[t.chunk].use.store(storage::chunk_state::closed, std::memory_order_release);
     taken_.clear();
   }
-  // Says of what was written, which is durable, that it is there: with the medium's next fence.
+  // Stores in the chunks' headers how far the blocks go that were written and are durable. Durable
+  // with the medium's next fence.
   void store_chunk_ends(Media& media) {
     for (const block& b : blocks_) {
       store_end(media, b.chunk, b.at + format::padded_block_words(b.words));
       media.flush(space_.file().base() + space_.offset_of(b.chunk), sizeof(format::chunk_header));
     }
   }
-  // Words that still fit the chunk of a log with one kind of entries.
+  // Words that still fit the chunk, for a lane with a single log.
   std::uint32_t free_words() const noexcept {
     return tails_[0].chunk == log_space::none ? 0 : space_.chunk_words() - tails_[0].used;
   }
@@ -139,11 +141,11 @@ class chunk_log {
   };
   struct block {
     std::uint32_t chunk, at, words;
-    std::uint32_t first, entries;  // of fragments_
+    std::uint32_t first, entries;  // range of fragments_
   };
   struct taken_chunk {
     std::uint32_t chunk, previous;
-    std::uint32_t end_of_previous;  // before this transaction; 0: it is this transaction's
+    std::uint32_t end_of_previous;  // before this transaction; 0: this transaction took it too
     std::uint8_t log;
   };
 
@@ -197,7 +199,7 @@ class chunk_log {
     return true;
   }
 
-  // Header and links.
+  // Writes a taken chunk's header and links the chunk to the one before it.
   void open_chunk(Media& media, const taken_chunk& t, std::uint64_t version) {
     const auto& file = space_.file();
     auto& chunk = space_[t.chunk];
@@ -222,7 +224,7 @@ class chunk_log {
     const std::uint64_t word = format::guard(t.chunk + 1, id, link);
     media.store(file.base() + link, &word, 8);
     store_end(media, t.previous, t.end_of_previous);
-    media.flush(file.base() + link, 8);  // one line
+    media.flush(file.base() + link, 8);  // `next` and `end` share a line
   }
   void store_end(Media& media, std::uint32_t chunk, std::uint32_t words) {
     const std::uint64_t at = space_.offset_of(chunk) + offsetof(format::chunk_header, end);

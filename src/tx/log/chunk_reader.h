@@ -1,6 +1,5 @@
-// Reading the chunks of a log-structured pool: headers, blocks, entries. What media say is not
-// trusted: a block is one exactly if its CRC says so, and lies within its chunk with all its
-// entries.
+// Reads the chunks of a log-structured pool: headers, blocks, entries. Media is not trusted: a
+// block counts if and only if its CRC holds and it lies within its chunk with all its entries.
 #pragma once
 
 #include <base/mutant.h>
@@ -19,7 +18,8 @@ struct chunk_block {
     return *reinterpret_cast<const format::block_preamble*>(words.data());
   }
 
-  // entry(head, number of its first data word in the pool; of a tombstone: of the entry's own word)
+  // Calls entry(head, number of its first data word in the pool); for a tombstone, the number of
+  // the entry's own word.
   template <class Entry>
   void for_each(Entry&& entry) const {
     for (std::size_t at = format::preamble_words; at < words.size();) {
@@ -32,7 +32,7 @@ struct chunk_block {
 
 class chunk_reader {
  public:
-  // `offset`: of the chunk; `words`: its size.
+  // `offset`: the chunk's offset in the pool; `words`: its size.
   chunk_reader(const storage::pool_file& file, std::uint64_t offset, std::uint32_t words)
       : file_(file),
         offset_(offset),
@@ -41,35 +41,35 @@ class chunk_reader {
   const format::chunk_header& header() const noexcept {
     return *reinterpret_cast<const format::chunk_header*>(words_.data());
   }
-  // Where the blocks that have been read end, in words; and reading on from elsewhere.
+  // position(): where the blocks read so far end, in words. seek(): goes on reading elsewhere.
   std::uint32_t position() const noexcept { return next_; }
   void seek(std::uint32_t word) noexcept { next_ = word; }
-  // Blocks of this generation, in place of the header's.
+  // Reads blocks of this generation instead of the header's.
   void set_generation(std::uint64_t generation) noexcept { generation_ = generation; }
-  // Words with blocks, at least. Nothing: damaged.
+  // At least this many words have blocks. Empty: the word is damaged.
   std::optional<std::uint64_t> recorded_end() const noexcept {
     return guarded(offsetof(format::chunk_header, end));
   }
-  // The version of the first block; 0: nothing is known. Nothing: damaged.
+  // The version of the first block; 0: unknown. Empty: the word is damaged.
   std::optional<std::uint64_t> first_version() const noexcept {
     return guarded(offsetof(format::chunk_header, first));
   }
   bool in_use() const noexcept {
     return header().checksum == format::chunk_checksum(header(), file_.header().id, offset_);
   }
-  // The neighbour that a guarded word of the header names; none when it is damaged or 0.
+  // The neighbour that a guarded word of the header names; empty if it is damaged or 0.
   std::optional<std::uint32_t> neighbour(std::size_t at_byte) const noexcept {
     const auto value = guarded(at_byte);
     if (!value || *value == 0) return std::nullopt;
     return static_cast<std::uint32_t>(*value - 1);
   }
 
-  // Blocks in order; nothing at the first place where none is. Of a chunk in use.
+  // The next block; empty at the first place without one. Precondition: in_use().
   std::optional<chunk_block> next() noexcept {
     auto block = next_unparsed();
     return block && entries_fit(*block) ? block : std::nullopt;
   }
-  // Without a look at its entries: of a mapping, whose content is none.
+  // The same without checking entries: for mapping blocks, which have none.
   std::optional<chunk_block> next_unparsed() noexcept {
     const std::uint32_t at = next_;
     if (at + format::preamble_words > words_.size()) return std::nullopt;

@@ -1,11 +1,11 @@
-// Cleaning of a log-structured pool: what is live in sparse chunks moves to a new one, and they are
-// free.
+// Cleaning of a log-structured pool: the live data of sparse chunks moves to a new chunk, and the
+// sparse chunks become free.
 //
 // docs/protocol/log_structured.md, C1 to C6. Source: Hu, Ren, Badam, Shu and Moscibroda,
-// "Log-Structured Non-Volatile Main Memory" (2017), sections 3.4 and 4.4. Ours: entries of several
-// transactions are moved as one block, whose version is the highest of theirs; a tombstone goes
-// when no older version of its region is left on media; liveness is whether the map points here,
-// not a version.
+// "Log-Structured Non-Volatile Main Memory" (2017), sections 3.4 and 4.4. Departures: entries of
+// several transactions move as one block, whose version is the highest of theirs; a tombstone is
+// removed when no older version of its region is left on media; an entry is live if the map points
+// to it, whatever its version.
 #pragma once
 
 #include <tx/log/chunk_log.h>
@@ -22,7 +22,8 @@ struct cleaning_totals {
   std::atomic<std::uint64_t> chunks{0}, fast_chunks{0}, moved_bytes{0};
 };
 
-// One cleaner; one thread at a time. `reader`: its number among those who pin epochs.
+// One cleaner, used by one thread at a time. `reader`: its number among the threads that pin
+// epochs.
 template <class Media>
 class cleaner {
  public:
@@ -35,9 +36,9 @@ class cleaner {
         log_(space, lane, moved_logs_),
         map_cache_(space.cache_entries()) {}
 
-  // Empties chunks that `may_clean` allows, the sparsest first, none with more live data than
-  // `max_live_share` (a share). Versions up to `through` have all reached the map. Returns how many
-  // words that gained; 0: there was nothing worth it. Throws std::bad_alloc, with nothing lost.
+  // Empties chunks that `may_clean` allows, the sparsest first, none with a live share above
+  // `max_live_share`. All versions up to `through` have reached the map. Returns how many words
+  // that gained; 0: nothing was worth it. Throws std::bad_alloc with nothing lost.
   template <class MayGo>
   std::uint64_t step(double max_live_share, std::uint64_t through, cleaning_totals& totals,
                      MayGo&& may_clean) try {
@@ -49,7 +50,7 @@ class cleaner {
     mapped_through_ = through;
     empty_victims_ = pulled_in_words_ = 0;
     std::uint64_t live = 0;
-    space_.epochs.pin(reader_);  // until C4 is over no place that was looked at is used again
+    space_.epochs.pin(reader_);  // until C4 is over, no place read here is reused
     for (const std::uint32_t c : victims_) live += collect_live(c);  // C2
     const bool moved = move_live();                                  // C3, C4
     space_.epochs.unpin(reader_);
@@ -66,7 +67,7 @@ class cleaner {
   }
 
   // Fast cleaning (section 3.4): frees chunks without live data among the next `max_chunks` in the
-  // file. How many words that gained. Throws std::bad_alloc, with nothing lost.
+  // file. Returns how many words that gained. Throws std::bad_alloc with nothing lost.
   template <class MayGo>
   std::uint64_t sweep(std::uint32_t max_chunks, cleaning_totals& totals, MayGo&& may_clean) try {
     victims_.clear();
@@ -96,7 +97,7 @@ class cleaner {
  private:
   static constexpr format::log_type moved_logs_[] = {format::log_type::moved};
   static constexpr std::size_t max_victims = 64;
-  static constexpr std::uint32_t max_joined_piece_words = 4, max_joined_words = 64;  // words
+  static constexpr std::uint32_t max_joined_piece_words = 4, max_joined_words = 64;
 
   template <class MayGo>
   void choose_victims(double max_live_share, MayGo&& may_clean) {
@@ -115,8 +116,8 @@ class cleaner {
     const std::size_t count = std::min(candidates_.size(), max_victims);
     std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count),
                       candidates_.end());
-    // What is moved must fit the chunks that are free now, with a block's preamble and the rest of
-    // its last line.
+    // What is moved must fit the chunks that are free now, with a block's preamble and the padding
+    // of its last line.
     std::uint64_t& room = spare_words_ =
         log_.free_words() + std::uint64_t{std::min(space_.free_chunks(), 4u)} * payload;
     for (std::size_t i = 0; i < count; ++i) {
@@ -127,7 +128,7 @@ class cleaner {
     }
   }
 
-  // Makes a closed chunk a victim, unless another cleaner was quicker.
+  // Makes a closed chunk a victim. False: another cleaner was faster.
   bool claim(std::uint32_t c) {
     storage::chunk_state closed = storage::chunk_state::closed;
     if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_state::cleaning))
@@ -136,12 +137,12 @@ class cleaner {
     return true;
   }
 
-  // Where words come from that are staged.
+  // Where staged words come from.
   struct source {
     storage::home_map::mapped_range from;
-    bool counted;  // the copy, as stale
+    bool counted;  // the copy counts as stale
   };
-  // An entry that was found in a victim.
+  // An entry found in a victim.
   struct found_entry {
     std::uint64_t home;
     storage::log_address at;
@@ -155,15 +156,15 @@ class cleaner {
         const auto& h = space_.file().header();
         if (e.offset < h.home_offset || e.offset >= h.offset_end() ||
             std::uint64_t{e.words} * 8 > h.offset_end() - e.offset)
-          return;  // damage that nobody has looked for
+          return;  // damaged, in a pool that was not verified
         entries_.push_back({space_.home_of(e.offset),
                             e.tombstone ? at | storage::tombstone_bit : at,
                             block->preamble().version, e.words});
       });
   }
 
-  // work(i) for the numbers below `count`, while what the map has for the home address of those to
-  // come is fetched from memory.
+  // Calls work(i) for i from `first` to `count`, and prefetches what the map has for the home
+  // addresses of later entries.
   template <class Home, class Work>
   void for_each_prefetched(std::size_t first, std::size_t count, Home&& home, Work&& work) {
     constexpr std::size_t entry_distance = 24, node_distance = 16, next_distance = 8;
@@ -177,7 +178,7 @@ class cleaner {
     }
   }
 
-  // Stages what of a chunk is live, and remembers what is not.
+  // Stages what is live in a chunk; entries_ gets all of its entries. Returns the live words.
   std::uint64_t collect_live(std::uint32_t c) {
     const std::size_t first = entries_.size();
     read_entries(c);
@@ -210,10 +211,10 @@ class cleaner {
     return live;
   }
 
-  // Small ranges side by side with one that is moved go with it, from wherever they are: as one
-  // entry with one head and one range of the map; freed ranges with freed ranges, of whatever size.
-  // What is there by now is the newest of all versions up to mapped_through_, so any version
-  // between its own and that one will do.
+  // Small ranges next to a moved one move with it, from whatever chunk they are in, as one entry
+  // with one head and one range of the map. Freed ranges join freed ranges of any size. What the
+  // map has now is the newest of all versions up to mapped_through_, so the joined entry may have
+  // any version between its own and mapped_through_.
   void join_neighbours(bool tombstone, std::uint64_t& version) {
     if (!space_.options.join_when_cleaning) return;
     const storage::home_map::mapped_range own = run_.front();
@@ -251,12 +252,11 @@ class cleaner {
       first = q->home;
     }
     if (run_.size() > 1 && !tombstone)
-      space_.map.add_stale(own.home, own.words);  // as its neighbours
+      space_.map.add_stale(own.home, own.words);  // stale, like its neighbours
   }
 
-  // A copy counts as stale until it is mapped, so that a tombstone which hides it stays, even if
-  // another cleaner empties the chunk that it is a copy of. False: the range is no more what it
-  // was.
+  // A copy counts as stale until it is mapped. So a tombstone that hides it stays, even if another
+  // cleaner empties the chunk of the original. False: the range has changed meanwhile.
   bool count_as_stale(const storage::home_map::mapped_range& q) {
     if (!storage::is_data(q.at)) return true;
     space_.map.add_stale(q.home, q.words);
@@ -266,7 +266,7 @@ class cleaner {
     return false;
   }
 
-  // Returns how many words it takes.
+  // Stages run_ as one entry. Returns how many words it takes.
   std::uint64_t stage_run(bool tombstone, std::uint64_t version) {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(space_.file().base());
     typename chunk_log<Media>::entry staged{
@@ -285,7 +285,7 @@ class cleaner {
     return 1 + (tombstone ? 0 : staged.words);
   }
 
-  // Copies are durable before the map points to them, and before what they are copies of is free.
+  // Copies are durable before the map points to them and before the originals are freed.
   bool move_live() {
     using base::mutant;
     using base::planted;
@@ -295,8 +295,8 @@ class cleaner {
         log_.release_chunks();
         return false;
       }
-      pieces_.reserve(
-          sources_.size());  // from the first copy that the map has there is no way back
+      // Reserved now: once the map has the first copy, the step cannot be undone.
+      pieces_.reserve(sources_.size());
       log_.write(media, 0);
       if (!planted<Media>(mutant::ls_copy_unfenced)) media.fence();  // C3
       if (media.failed()) return false;
@@ -324,9 +324,8 @@ class cleaner {
     }
     const std::uint32_t moved = space_.map.move(map_writer_, pieces_, e.at, map_cache_);
     if (sources_[e.source_index].counted)
-      space_.map.remove_stale(
-          map_writer_, e.home,
-          moved);  // what was overwritten meanwhile stays stale: its copy is of no use
+      // Words overwritten meanwhile stay stale: their copies are not used.
+      space_.map.remove_stale(map_writer_, e.home, moved);
     else if (!e.tombstone && moved < e.words)
       space_.map.add_stale(e.home, e.words - moved);
   }
@@ -339,7 +338,7 @@ class cleaner {
       media.flush(header, sizeof(format::chunk_header));
       unlink(c);
     }
-    media.fence();  // C5: what was in them is gone before a tombstone goes that hid it
+    media.fence();  // C5: what victims held is gone before a tombstone that hid it
     uncount_stale();
     for (const std::uint32_t c : victims_) space_.retire_chunk(c);  // C6
     totals.chunks.fetch_add(victims_.size(), std::memory_order_relaxed);
@@ -358,7 +357,7 @@ class cleaner {
     }
   }
 
-  // Neighbours in the log of a chunk that goes are linked to each other.
+  // Links the neighbours of a freed chunk in its log to each other.
   void unlink(std::uint32_t c) {
     const std::lock_guard hold(space_.links_mutex);
     const auto& chunk = space_[c];
@@ -394,20 +393,20 @@ class cleaner {
   storage::home_map::writer map_writer_;
   storage::home_map::cache map_cache_;
   std::vector<std::uint32_t> victims_;
-  std::uint64_t empty_victims_ = 0;  // of the victims: had no live data
-  std::uint32_t sweep_hand_ = 0;     // of sweep: the chunk to look at next
+  std::uint64_t empty_victims_ = 0;  // victims without live data
+  std::uint32_t sweep_hand_ = 0;     // the chunk that sweep() looks at next
   std::vector<std::pair<std::uint32_t, std::uint32_t>> candidates_;  // live words, chunk
   std::vector<found_entry> entries_;                                 // of the victims
   std::vector<storage::home_map::mapped_range> pieces_, run_;
-  std::vector<source>
-      sources_;  // of what is staged, in order; an entry's begin at its source_index
-  std::unordered_set<std::uint64_t>
-      joined_;  // ranges of victims that went with a neighbour, by their first word
+  // Sources of what is staged, in order; those of an entry begin at its source_index.
+  std::vector<source> sources_;
+  // Ranges of victims that were joined to a neighbour, by their first word.
+  std::unordered_set<std::uint64_t> joined_;
   std::uint64_t mapped_through_ = 0;
-  std::uint64_t pulled_in_words_ =
-      0;  // words, with heads, that neighbours in chunks which stay have left there
-  std::uint64_t spare_words_ =
-      0;  // words that the chunks have room for besides what the victims need
+  // Words, with heads, of joined neighbours in chunks that are not victims.
+  std::uint64_t pulled_in_words_ = 0;
+  // Words that the free chunks have room for, besides what the victims need.
+  std::uint64_t spare_words_ = 0;
 };
 
 }  // namespace stele::detail

@@ -1,10 +1,10 @@
-// What the records of a log change, noted beside it in ordinary memory for the truncation: the log
-// need not be read back.
+// The home lines that the records of a log dirty, queued beside the log in ordinary memory for
+// truncation: the log need not be read back.
 //
-// Reading brings the log's lines into a cache, and streaming over a line that some cache holds
+// Reading would bring the log's lines into a cache, and streaming over a line that some cache holds
 // costs a third more (measured: docs/decisions/8-notes-beside-the-log.md). One writer, the log's
-// owner; one reader, the truncation. As large as the ring allows, so it is never full while the
-// ring has room: a log line names at most four lines of home.
+// owner; one reader, the truncation. It is sized after the ring and never full while the ring has
+// room: a log line names at most four lines of home.
 #pragma once
 
 #include <media/cpu.h>
@@ -21,9 +21,10 @@ class dirty_line_queue {
  public:
   struct entry {
     std::uint64_t txid;
-    std::uint64_t next;   // position in the log after the record
-    std::uint64_t lines;  // of home, this record's; 0: look in the log (the record has more than
-                          // can be noted)
+    std::uint64_t next;  // position in the log after the record
+    // How many home lines the record dirties. 0: read them from the log (spilled, or too many for
+    // an entry).
+    std::uint64_t lines;
   };
 
   void resize_for_log(std::uint64_t log_lines) {
@@ -31,15 +32,15 @@ class dirty_line_queue {
     words_.resize(size_ + prefetch_distance);
   }
 
-  // The owner's: a record and the lines that it changes (things with an offset), or none of them:
-  // see entry::lines.
+  // For the owner: queues a record and the lines that it changes (elements with an offset). No
+  // lines: see entry::lines.
   template <class Written>
   void push(std::uint64_t txid, std::uint64_t next, std::span<const Written> lines) noexcept {
     if (lines.size() > max_lines) [[unlikely]]
       lines = {};
     std::uint64_t at = write_at_;
-    media::cpu::prefetch_for_write(
-        &words_[at + prefetch_distance]);  // the reader's cache has had it since the last lap
+    // The reader's cache has held this line since the last lap.
+    media::cpu::prefetch_for_write(&words_[at + prefetch_distance]);
     put(at, txid);
     put(at, next << count_bits | lines.size());
     for (const Written& w : lines) put(at, w.offset);
@@ -47,11 +48,12 @@ class dirty_line_queue {
     written_.store(written_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
-  // The reader's: the next note, if it is there; then its lines, each once; then it is gone.
+  // For the reader: peek() gives the next entry, if there is one; pop() passes on each of its lines
+  // and removes it.
   bool peek(entry& n) noexcept {
     if (read_ == last_seen_written_)
-      last_seen_written_ = written_.load(
-          std::memory_order_acquire);  // not each time: the owner stores to it each commit
+      // Not loaded at each call: the owner stores to it at each commit.
+      last_seen_written_ = written_.load(std::memory_order_acquire);
     if (read_ == last_seen_written_) return false;
     std::uint64_t at = read_at_;
     n.txid = get(at);
@@ -68,7 +70,7 @@ class dirty_line_queue {
   }
 
  private:
-  static constexpr unsigned count_bits = 18;  // positions have 46: format::log_position_mask
+  static constexpr unsigned count_bits = 18;  // positions have 46 bits: format::log_position_mask
   static constexpr std::uint64_t max_lines = (std::uint64_t{1} << count_bits) - 1;
   static constexpr std::uint64_t prefetch_distance = 32;  // words
 

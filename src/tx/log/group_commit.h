@@ -1,11 +1,10 @@
-// Commits of many threads in one ring, made durable together: one of those that wait writes for
-// all.
+// Group commit: commits of many threads in one ring, made durable by one of the waiting threads.
 //
-// Records lie in the ring in the order they were appended. A thread may say that its record is
-// durable only when all before it are: recovery reads a ring up to the first record that is not
-// whole. So whoever writes, writes from the last durable position to the last record there is; the
-// others wait for that, and mostly find theirs written. Group commit as in DeWitt et al.,
-// "Implementation Techniques for Main Memory Database Systems" (1984), section 5.2.
+// Records lie in the ring in the order they were appended. A record is durable only when all
+// records before it are: recovery reads a ring up to the first record that is not whole. So the
+// writing thread writes from the last durable position to the last appended record. The others
+// wait, and mostly find that it has written their records. Source: DeWitt et al., "Implementation
+// Techniques for Main Memory Database Systems" (1984), section 5.2.
 #pragma once
 
 #include <base/mutant.h>
@@ -20,13 +19,13 @@ namespace stele::detail {
 
 class group_commit {
  public:
-  // Nothing waits in the ring; before the first record of a session.
+  // Called before the first record of a session, while the ring is empty.
   void reset(std::uint64_t position) noexcept {
     durable_.store(position);
     appended_.store(position);
   }
 
-  // Positions after the record that was appended last, by one thread at a time, and after the last
+  // The positions after the last appended record (set by one thread at a time) and after the last
   // durable one.
   void set_appended(std::uint64_t end) noexcept { appended_.store(end, std::memory_order_release); }
   struct range {
@@ -36,21 +35,20 @@ class group_commit {
     const std::uint64_t from = durable_.load(std::memory_order_acquire);
     return {from, std::max(from, appended_.load(std::memory_order_acquire))};
   }
-  // Someone has made everything up to `position` durable.
+  // Everything up to `position` has been made durable in another way.
   void set_durable(std::uint64_t position) noexcept {
     advance_durable(position);
     end_round();
   }
 
-  // Returns when everything up to `position` is durable, which `write(range)` makes a range; false
-  // when that failed, for this thread or the one that wrote for it. Nothing is tried again then.
+  // Returns when everything up to `position` is durable; `write(range)` makes a range durable.
+  // False: a write failed, this thread's or the one that it waited for. Nothing is retried then.
   template <class Write>
   bool make_durable(std::uint64_t position, Write&& write) {
     arrived_.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
-      const std::uint32_t round =
-          rounds_.load(std::memory_order_acquire);  // before the looks: whose round ends after them
-                                                    // is not slept through
+      // Read before the checks below, so that a round that ends after them is not slept through.
+      const std::uint32_t round = rounds_.load(std::memory_order_acquire);
       if (failed_.load(std::memory_order_acquire)) return false;
       if (durable_.load(std::memory_order_acquire) >= position) return true;
       if (writing_.exchange(true, std::memory_order_acq_rel)) {
@@ -69,8 +67,8 @@ class group_commit {
  private:
   using clock = std::chrono::steady_clock;
 
-  // Those who came together last time are on their way, most likely: they are waited for, for a
-  // part of what the write will take.
+  // The threads of the last group are most likely on their way. Waits for them, for at most half
+  // the time that a write takes.
   void wait_for_group() {
     const auto until = clock::now() + write_time_ / 2;
     while (arrived_.load(std::memory_order_relaxed) < last_group_size_ && clock::now() < until)
@@ -100,11 +98,12 @@ class group_commit {
   }
 
   std::atomic<std::uint64_t> durable_{0}, appended_{0};
-  std::atomic<std::uint32_t> rounds_{0};   // that have ended: who waits sleeps on it
-  std::atomic<std::uint32_t> arrived_{0};  // since somebody last began to write
+  std::atomic<std::uint32_t> rounds_{0};   // rounds that have ended; waiting threads sleep on it
+  std::atomic<std::uint32_t> arrived_{0};  // since the last write began
   std::atomic<bool> writing_{false}, failed_{false};
-  std::uint32_t last_group_size_ =
-      0;  // how many had arrived then; this and the next are the writer's
+  // How many threads had arrived when the last write began. This and write_time_ are the writing
+  // thread's.
+  std::uint32_t last_group_size_ = 0;
   clock::duration write_time_{0};
 };
 

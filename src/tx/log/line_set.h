@@ -1,8 +1,7 @@
-// A set of line offsets that keeps the order of insertion: a line that many records name is flushed
-// once.
+// A set of line offsets in order of insertion: a line that many records name is flushed once.
 //
-// add() throws std::bad_alloc with the set as it was; try_add() says so instead, for who has
-// another way.
+// add() throws std::bad_alloc and leaves the set unchanged; try_add() returns false instead, for
+// callers with another way.
 #pragma once
 
 #include <stele/access.h>
@@ -42,7 +41,7 @@ class line_set {
   }
 
  private:
-  // A slot is a generation and a line's number; slots of an earlier generation are free.
+  // A slot holds a generation and a line's number. A slot of an earlier generation is free.
   static constexpr unsigned number_bits = 42;  // 256 TiB
   static constexpr std::uint64_t last_generation = std::uint64_t{1} << (64 - number_bits);
 
@@ -56,7 +55,7 @@ class line_set {
   }
   void grow() {
     const std::size_t slots = slots_.empty() ? 1024 : slots_.size() * 2;
-    lines_.reserve(slots / 2);  // first: a line that has its slot is in the list
+    lines_.reserve(slots / 2);  // reserved first: add() must not throw after insert()
     slots_.assign(slots, 0);
     for (std::uint64_t line : lines_) insert(line / line_size);
   }

@@ -1,4 +1,4 @@
-// Scan, shuffle, sort, insert.
+// Rebuilding (scan, shuffle, sort, insert), the saved mapping, and verification of the log.
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ using storage::log_space;
 
 namespace {
 
-// One entry's part in one region.
+// The part of an entry that lies in one region.
 struct found_entry {
   std::uint64_t home;
   std::uint64_t version;
@@ -36,7 +36,7 @@ struct lane_tail {
   std::map<std::uint64_t, std::uint64_t> blocks;  // of that version: offset, peer
 };
 
-// A chunk in use that has no block, and the version that its header has for the first one.
+// A chunk in use without blocks, and the version that its header names for the first one.
 struct blockless_chunk {
   std::uint32_t chunk, lane;
   std::uint64_t first;
@@ -47,7 +47,7 @@ struct scan_result {
   std::vector<std::vector<found_entry>> parts;
   std::map<std::uint32_t, lane_tail> ends;
   std::vector<blockless_chunk> blockless;
-  std::vector<std::uint32_t> torn_headers;  // chunks whose header a crash has left in part
+  std::vector<std::uint32_t> torn_headers;  // chunks whose header a crash has torn
   std::uint64_t newest = 0;
   std::string problem;
 };
@@ -57,7 +57,7 @@ bool in_home(const format::pool_header& h, const format::entry_header& e) noexce
          std::uint64_t{e.words} * 8 <= h.offset_end() - e.offset;
 }
 
-// In a thread of its own, or here, where none is to be had.
+// Runs a part in a thread of its own, or in this one if no thread is available.
 template <class Part>
 void start_or_run(std::vector<std::jthread>& workers, const Part& part, unsigned t) {
   try {
@@ -67,7 +67,7 @@ void start_or_run(std::vector<std::jthread>& workers, const Part& part, unsigned
   }
 }
 
-// What a part throws is thrown here when all have ended.
+// Rethrows what a part threw, when all parts have ended.
 template <class Work>
 void run_parallel(unsigned threads, Work&& work) {
   if (threads <= 1) return work(0u);
@@ -131,7 +131,7 @@ class rebuilder {
   }
 
  private:
-  // Equal parts of the regions, of which only the lower ones may be in use.
+  // Hashed, so that the parts are equal even if only the lower regions are in use.
   std::uint64_t part_of(std::uint64_t home) const noexcept {
     return base::mix(home / region_words) % parts_;
   }
@@ -166,15 +166,16 @@ class rebuilder {
     chunk.use.store(storage::chunk_state::closed, std::memory_order_relaxed);
   }
 
-  // No later transaction has its version: what a crash has left of a chunk is not judged twice.
+  // The clock passes the version of the missing block, so that no later transaction draws it and
+  // what a crash left of a chunk is not judged twice.
   void add_blockless(std::uint32_t c, const chunk_reader& reader, scan_result& into) const {
     const std::uint64_t first = reader.first_version().value_or(0);
     if (first <= committed_through_ || first >= format::txid_limit) return;
     into.newest = std::max(into.newest, first);
     into.blockless.push_back({c, reader.header().lane(), first});
   }
-  // The block's transaction had its commit if a later one of its lane has left a block: then it was
-  // there. Else a crash came before it.
+  // The missing block's transaction committed if a later one of its lane has left a block. Then the
+  // block was there, and the chunk is damaged. Otherwise a crash came before the block.
   void check_blockless(const blockless_chunk& l, const std::map<std::uint32_t, lane_tail>& ends) {
     const auto lane = ends.find(l.lane);
     if (lane != ends.end() && lane->second.version > l.first) space_.damaged.push_back(l.chunk);
@@ -210,7 +211,8 @@ class rebuilder {
     });
   }
 
-  // Neighbours in a log, where both say so.
+  // Links a chunk to the one before it in its log, if that one is in use, of the same lane and
+  // type, and not linked yet.
   void link(std::uint32_t c) {
     auto& chunk = space_[c];
     if (chunk.use.load(std::memory_order_relaxed) != storage::chunk_state::closed) return;
@@ -238,8 +240,8 @@ class rebuilder {
     return all;
   }
 
-  // The newest transaction of a lane has committed if its blocks close the ring; every older one
-  // has.
+  // The newest transaction of a lane has committed if its blocks close the ring. Every older one
+  // has committed.
   static bool ring_is_complete(const lane_tail& end) {
     if (planted(mutant::ls_ring_ignored)) return true;
     std::size_t seen = 0;
@@ -260,8 +262,8 @@ class rebuilder {
         if (uncommitted.empty() || !uncommitted.contains(e.version)) all.push_back(e);
       std::vector<found_entry>().swap(f.parts[part]);
     }
-    // By region; in it the newest first. Of one transaction a tombstone counts more: what it
-    // allocated and freed again.
+    // By region, in a region the newest first. Of one transaction a tombstone counts more than
+    // data: it freed what it had allocated.
     auto before = [](const found_entry& a, const found_entry& b) {
       if (a.home / region_words != b.home / region_words) return a.home < b.home;
       if (a.version != b.version) return a.version > b.version;
@@ -337,7 +339,7 @@ std::vector<std::uint64_t> encode_mapping(const log_space& space) {
 
 namespace {
 
-// A chunk of the mapping, checked; nothing when it is not of it.
+// The mapping block of a chunk, checked; empty if the chunk does not belong to this mapping.
 std::optional<chunk_block> mapping_block(log_space& space, std::uint32_t c, std::uint64_t version) {
   chunk_reader reader(space.file(), space.offset_of(c), space.chunk_words());
   if (!reader.in_use() || reader.header().type() != log_type::mapping) return std::nullopt;
@@ -346,8 +348,8 @@ std::optional<chunk_block> mapping_block(log_space& space, std::uint32_t c, std:
   return block;
 }
 
-// The chunk in which those words of the file lie, behind its header; nothing when they do not lie
-// in one.
+// The chunk that these words of the file lie in, behind its header; empty if they do not lie in one
+// chunk.
 std::optional<std::uint32_t> chunk_of(const log_space& space, std::uint64_t word,
                                       std::uint64_t words) noexcept {
   const std::uint64_t first = space.file().header().log_offset / 8;
@@ -366,8 +368,8 @@ std::unexpected<error> damaged_chunk(const log_space& space, std::uint32_t c, co
                   space.file().path(), space.offset_of(c), what));
 }
 
-// False: no mapping says that. Errors: corrupt, when the mapping is whole and what it points to is
-// gone.
+// Loads a pair of a mapping. False: no mapping has such a pair. Errors: corrupt, when the mapping
+// is whole and a chunk that it points to is gone.
 result<bool> load_pair(log_space& space, home_map::writer& w, std::uint64_t first,
                        std::uint64_t second) {
   const auto e = format::entry_header::unpack(first);
@@ -423,9 +425,9 @@ result<bool> load_mapping(log_space& space, std::uint32_t first, std::uint64_t v
 
 namespace {
 
-// Whether a block stands behind a place where none is: it was durable before, and what is between
-// them is damage. A transaction has one block in a chunk, and its fence comes before the next
-// one's; only what cleaning moves is written many blocks at a time.
+// Whether a block follows a place without one. It was durable, so what lies between is damaged: a
+// transaction has one block in a chunk, and its fence comes before the next one's block. Only
+// cleaning writes many blocks at a time.
 bool has_blocks_behind(chunk_reader reader, std::uint32_t words) {
   for (std::uint32_t at = reader.position(); at < words; at += format::padded_block_words(1)) {
     reader.seek(at);
@@ -434,7 +436,7 @@ bool has_blocks_behind(chunk_reader reader, std::uint32_t words) {
   return false;
 }
 
-// What mix() makes x of.
+// The inverse of base::mix().
 constexpr std::uint64_t unmix(std::uint64_t x) noexcept {
   x = (x ^ (x >> 31) ^ (x >> 62)) * 0x319642B2D24D8EC3u;
   x = (x ^ (x >> 27) ^ (x >> 54)) * 0x96DE1B173F119089u;
@@ -443,8 +445,8 @@ constexpr std::uint64_t unmix(std::uint64_t x) noexcept {
 static_assert(unmix(base::mix(0)) == 0 &&
               unmix(base::mix(0x0123'4567'89AB'CDEF)) == 0x0123'4567'89AB'CDEF);
 
-// Whether blocks stand under a header that fails its checksum, of its generation or of the one that
-// the checksum was made of.
+// Whether blocks stand under a header that fails its checksum: blocks of the header's generation,
+// or of the generation that the checksum was computed from.
 bool has_blocks(chunk_reader reader, const log_space& space, std::uint32_t c) {
   const auto& h = reader.header();
   if (has_blocks_behind(reader, space.chunk_words())) return true;
@@ -456,9 +458,9 @@ bool has_blocks(chunk_reader reader, const log_space& space, std::uint32_t c) {
   return false;
 }
 
-// Whether a crash tore a chunk's header when it was taken, in place of a free chunk's, with a
-// checksum of 0, or of the mapping of an earlier session: then no other type makes its checksum
-// right, or another generation does.
+// Whether a crash tore the header of a chunk that was being taken. The header before it was a free
+// chunk's, with a checksum of 0, or that of an earlier session's mapping. A header of type mapping
+// is torn if no other type makes its checksum right; any other is torn if the next generation does.
 bool is_torn(const format::chunk_header& h, const log_space& space, std::uint32_t c) {
   const bool was_mapping = h.type() == log_type::mapping;
   const std::uint64_t generation = was_mapping ? h.generation : h.generation + 1;
@@ -474,15 +476,15 @@ bool is_torn(const format::chunk_header& h, const log_space& space, std::uint32_
 
 // What a chunk holds.
 struct chunk_content {
-  std::uint32_t end = 0;     // words, up to the first place where no block is
-  std::uint64_t newest = 0;  // version; 0: no block, or blocks that cleaning has put there
+  std::uint32_t end = 0;     // in words, up to the first place without a block
+  std::uint64_t newest = 0;  // version; 0: no block, or only blocks that cleaning moved
 };
 struct ring_part {
   std::uint64_t version, peer;
 };
 
-// A header that fails its checksum over blocks is damage, but where a crash may have torn it when
-// the chunk was taken, over blocks that nobody needed any more.
+// A header that fails its checksum is damage if there are blocks under it, unless a crash may have
+// torn it when the chunk was taken: then those blocks were not needed any more.
 result<chunk_content> content_of(const log_space& space, std::uint32_t c, bool closed,
                                  std::vector<ring_part>& rings) {
   chunk_reader reader(space.file(), space.offset_of(c), space.chunk_words());
@@ -510,9 +512,9 @@ result<chunk_content> content_of(const log_space& space, std::uint32_t c, bool c
   return all;
 }
 
-// A block whose ring goes on where the blocks of a chunk end lacks its peer, if all of that chunk
-// is older: a chunk that was emptied and taken again has newer blocks. Transactions that power cut
-// off have been erased.
+// A block lacks its peer if its ring continues where the blocks of a chunk end and all of that
+// chunk is older. A chunk that was emptied and taken again has newer blocks. Transactions that a
+// power failure cut off have been erased.
 result<> check_rings(const log_space& space, const std::vector<chunk_content>& chunks,
                      const std::vector<ring_part>& rings) {
   for (const ring_part& r : rings) {

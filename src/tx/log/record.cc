@@ -1,4 +1,4 @@
-// Decoding of torn-bit log records.
+// Decodes torn-bit log records.
 #include <base/check.h>
 #include <base/checksum.h>
 #include <base/mutant.h>
@@ -26,8 +26,8 @@ bool valid_header(const format::line_header& h, bool first) {
          (h.last || (h.words == format::payload_words && h.checksum == 0));
 }
 
-// The payload of a record that did not fit its ring: words, streamed and fenced before the record
-// was.
+// Reads the payload of a record that did not fit its ring. It was streamed and fenced before the
+// record was written.
 result<> read_spilled(const storage::pool_file& file, const ring_view& ring, log_record& record) {
   if (record.payload.size() != 3)
     return damaged(file, ring, record.position, "a spilled record has another shape");

@@ -1,5 +1,5 @@
-// Reading records back from torn-bit logs, for recovery, truncation and `stele pool check`. Trusts
-// nothing it reads.
+// Reads records back from torn-bit logs and block logs, for recovery, truncation and `stele pool
+// check`. Trusts nothing that it reads.
 #pragma once
 
 #include <format/log_line.h>
@@ -19,8 +19,9 @@ struct log_record {
   std::uint64_t position = 0;          // of its first line
   std::vector<std::uint64_t> payload;  // runs, without the TxID
   std::uint64_t spill_offset = 0, spill_bytes = 0;
-  std::uint64_t front = 0;  // the word more of kinds that have one: redo_dependent's TxID that it
-                            // counts only with; an epoch
+  // The prefix word of kinds that have one: the TxID of the ordered commit that a redo_dependent
+  // names, or an epoch.
+  std::uint64_t front = 0;
 };
 
 struct ring_view {
@@ -29,26 +30,26 @@ struct ring_view {
   std::uint64_t log_offset;
 };
 
-// The head word of the log at `log_offset`, flags included. Errors: corrupt.
+// The head word of the log at `log_offset`, with its flags. Errors: corrupt.
 [[nodiscard]] result<std::uint64_t> read_log_head(const storage::pool_file& file,
                                                   std::uint64_t log_offset);
 
-// Reads the record that starts at `position` into `record` and moves `position` past it. False: the
-// lines there were not all written in this lap. Errors: corrupt.
+// Reads the record that starts at `position` and moves `position` past it. False: the lines there
+// were not all written in this lap. Errors: corrupt.
 [[nodiscard]] result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
                                        std::uint64_t& position, log_record& record);
 
 // The same for a log of blocks, where `position` is the line after the last commit record that was
-// read: the next committed transaction, over the aborted ones before it, as one run a word. Reads
-// up to the line `end`. False: nothing more is committed.
-inline constexpr std::uint64_t abort_record_interval =
-    64;  // blocks: an aborted transaction has an abort record at least this often
+// read. Skips aborted transactions and reads the next committed one, as one run for each word.
+// Reads up to the line `end`. False: nothing more is committed. An aborted transaction has an abort
+// record at least every abort_record_interval blocks.
+inline constexpr std::uint64_t abort_record_interval = 64;  // blocks
 inline constexpr std::uint64_t no_end = std::uint64_t{1} << 60;
 [[nodiscard]] result<bool> read_block_record(const storage::pool_file& file, const ring_view& ring,
                                              std::uint64_t& position, std::uint64_t end,
                                              log_record& record);
 
-// In the form that the log's head word names. Errors: corrupt.
+// Reads a record of the form that the log's head word names. Errors: corrupt.
 [[nodiscard]] inline result<bool> read_record_by_head(const storage::pool_file& file,
                                                       const ring_view& ring, std::uint64_t head,
                                                       std::uint64_t& position, log_record& record) {
@@ -57,11 +58,11 @@ inline constexpr std::uint64_t no_end = std::uint64_t{1} << 60;
              : read_record(file, ring, position, record);
 }
 
-// Where the payload of a record lies that did not fit its ring.
+// Where the payload of a spilled record lies.
 struct spilled_payload {
   std::uint64_t offset, words, checksum;
 };
-// Reads it into the record. False: it is outside the heap, or not what was written.
+// Reads the payload into the record. False: it is outside the heap, or fails its checksum.
 bool read_spilled_payload(const storage::pool_file& file, const spilled_payload& where,
                           log_record& record);
 
@@ -69,14 +70,14 @@ bool read_spilled_payload(const storage::pool_file& file, const spilled_payload&
 template <class Run>
 [[nodiscard]] result<> for_each_stored_run(const storage::pool_file& file,
                                            std::span<const std::uint64_t> payload, Run&& run);
-// Also before(block, weight) for each word that says what the runs' words in a block of home
-// weighed before; block 0: those of the next stretch of runs that lie in one block.
+// Also calls before(block, sum) for each checksum delta: the checksum terms that the runs' words in
+// one block of home had before. block 0: those of the next stretch of runs in one block.
 template <class Run, class Before>
 [[nodiscard]] result<> for_each_logged_run(const storage::pool_file& file,
                                            std::span<const std::uint64_t> payload, Run&& run,
                                            Before&& before);
 
-// line(offset) for each line of home that a run stores to.
+// Calls line(offset) for each line of home that a run stores to.
 template <class Line>
 void for_each_line(const format::run_header& run, Line&& line) {
   for (std::uint64_t at = run.offset & ~std::uint64_t{line_size - 1};
@@ -84,8 +85,8 @@ void for_each_line(const format::run_header& run, Line&& line) {
     line(at);
 }
 
-// How many payload words these lines take in a record, and the lines that many words need. The most
-// that what they weighed takes.
+// payload_words: how many words these lines take in a record. max_checksum_delta_words: the most
+// that their checksum deltas take. lines_for_words: how many log lines that many words need.
 std::uint64_t payload_words(std::span<const written_line> lines);
 constexpr std::uint64_t max_checksum_delta_words(std::uint64_t lines) noexcept {
   return lines + lines / format::max_run_words + 1;

@@ -1,11 +1,11 @@
-// A torn-bit log: a ring of lines that records are streamed to, whole on media exactly when every
-// word of theirs is. Page: docs/format/log.md. Source: Volos, Tack and Swift, "Mnemosyne:
-// Lightweight Persistent Memory" (2011), section 4.4.
+// A torn-bit log: a ring of lines that records are streamed to. A record is whole on media exactly
+// when every word of its lines is. Page: docs/format/log.md. Source: Volos, Tack and Swift,
+// "Mnemosyne: Lightweight Persistent Memory" (2011), section 4.4.
 //
-// Positions count lines since the ring was made and never decrease. Lines [head, tail) hold
-// records; `head` is on media in the control line, `tail` is not: a reader goes on from the head
-// while lines are whole. Invariants: a line is not written again before a head beyond it is durable
-// (`limit`); every word beyond the tail carries the sense of the lap before.
+// Positions count lines since the ring was created and never decrease. Lines [head, tail) hold
+// records. `head` is on media in the control line; `tail` is not: a reader starts at the head and
+// goes on while lines are whole. Invariants: a line is written again only after a head beyond it is
+// durable (`limit`); every word beyond the tail has the torn bit of the lap before.
 #pragma once
 
 #include <base/checksum.h>
@@ -22,9 +22,9 @@
 
 namespace stele::detail {
 
-// Writes payload words as sealed lines. Words are gathered first and sealed many at a time, from
-// registers to the ring: there is no line in between to be stored and read again
-// (docs/decisions/7-tried.md: stores are what there may be few of).
+// Writes payload words as sealed lines. Words are buffered first and sealed many at a time, from
+// registers to the ring: no line is stored and read again in between (docs/decisions/7-tried.md:
+// every store counts).
 enum class store_mode : bool { non_temporal, cached };
 template <class Media, store_mode mode = store_mode::non_temporal>
 class line_writer {
@@ -42,9 +42,9 @@ class line_writer {
 
   void append_word(std::uint64_t value) { *(buffer_end_ = reserve(buffer_end_, 1))++ = value; }
 
-  // The same without a call for each word: room for `words` (16 at most) from the place that is
-  // returned, which is `end` or, when what is before it has been written out, nearer to the begin;
-  // the place after the last word goes back to set_end().
+  // The same without a call for each word. reserve() makes room for `words` (16 at most) and
+  // returns where they go: `end`, or a place nearer to the buffer's begin when it has written full
+  // lines out. The caller passes the place after its last word to set_end().
   std::uint64_t* end() noexcept { return buffer_end_; }
   [[gnu::always_inline]] std::uint64_t* reserve(std::uint64_t* end, unsigned words) {
     if (buffer_ + std::size(buffer_) - end < words) [[unlikely]]
@@ -53,8 +53,8 @@ class line_writer {
   }
   void set_end(std::uint64_t* end) noexcept { buffer_end_ = end; }
 
-  static constexpr std::uint64_t min_contiguous_words =
-      88;  // words, at least, between two writings out that reserve() asks for
+  // reserve() does not write lines out twice within this many words.
+  static constexpr std::uint64_t min_contiguous_words = 88;
 
   // Writes the last lines. Returns the position after the record.
   [[gnu::always_inline]] std::uint64_t finish() {
@@ -79,8 +79,8 @@ class line_writer {
   [[gnu::noinline]] std::uint64_t* drain(std::uint64_t* end) {
     return std::copy(write_full_lines(end), end, buffer_);
   }
-  // Writes full lines. Returns where what is left begins, at least one word: which line is the last
-  // is not known yet.
+  // Writes full lines. Returns where the remaining words begin. At least one word remains, because
+  // the last line is not known yet.
   [[gnu::always_inline]] std::uint64_t* write_full_lines(std::uint64_t* end) {
     std::uint64_t* from = buffer_;
     base::checksum sum = checksum_;
@@ -101,8 +101,8 @@ class line_writer {
     std::uint64_t top_bits = 0;
 #pragma GCC unroll 8
     for (unsigned i = 0; i < format::payload_words; ++i) {
-      const std::uint64_t word = __atomic_load_n(
-          from + i, __ATOMIC_RELAXED);  // by itself, as it was stored: see media/cpu.h, stream_line
+      // Loaded as a single word, as it was stored: see media/cpu.h, stream_line.
+      const std::uint64_t word = __atomic_load_n(from + i, __ATOMIC_RELAXED);
       top_bits |= word >> 63 << i;
       line.words[i + 1] = (word & ~format::torn_bit) | torn_;
     }
@@ -122,11 +122,12 @@ class line_writer {
   const std::uint64_t lines_;
   std::uint64_t position_;
   base::checksum checksum_;
-  std::uint64_t index_;  // of the position in the ring; not beside it: the two would be added to as
-                         // a pair, by a wide load
-  std::uint64_t header_, torn_;  // of the line's header word: what all lines of the record share
+  // Index of position_ in the ring. Declared apart from it: otherwise the compiler adds to both as
+  // a pair, with a wide load.
+  std::uint64_t index_;
+  std::uint64_t header_, torn_;  // the part of the header word, and the torn bit, that lines share
   std::uint64_t buffer_[16 * format::payload_words];
-  std::uint64_t* buffer_end_ = buffer_;  // of the words that wait here
+  std::uint64_t* buffer_end_ = buffer_;  // after the buffered words
 };
 
 template <class Media>
@@ -141,21 +142,21 @@ class ring {
   std::uint64_t capacity_lines() const noexcept { return lines_; }
   std::uint64_t head() const noexcept { return head_; }
   std::uint64_t tail() const noexcept { return tail_.load(std::memory_order_acquire); }
-  // Lines that may be written now. The owner's.
+  // Lines that may be written now. Only for the ring's owner.
   std::uint64_t free_lines() const noexcept {
     return limit_.load(std::memory_order_acquire) - tail_.load(std::memory_order_relaxed);
   }
 
-  // Takes over a ring whose content is known to end at its head (a clean close, or recovery).
+  // Takes over a ring that is known to hold nothing beyond `head` (a clean close, or recovery).
   void reset(std::uint64_t head) noexcept {
     head_ = head;
     tail_.store(head, std::memory_order_relaxed);
     limit_.store(head + lines_, std::memory_order_release);
   }
 
-  // Streams a record: the TxID, then what `fill(writer)` adds with append_word(). Durable after the
-  // next fence; published (for readers of other threads) by publish(). What goes through the cache
-  // any thread may make durable, by flush and fence.
+  // Writes a record: the TxID, then what `fill(writer)` adds with append_word(). A streamed record
+  // is durable after the next fence. A cached one can be made durable by any thread, by flush and
+  // fence. Other threads read the record after publish().
   template <store_mode mode = store_mode::non_temporal, class Fill>
   void append(format::record_kind kind, std::uint64_t txid, Fill&& fill,
               format::record_kind spilled_kind = format::record_kind::none) {
@@ -165,15 +166,14 @@ class ring {
     fill(out);
     appended_end_ = out.finish();
   }
-  std::uint64_t appended_end() const noexcept {
-    return appended_end_;
-  }  // the tail, once the record that was appended last is published
+  // The tail, once the record that was appended last is published.
+  std::uint64_t appended_end() const noexcept { return appended_end_; }
   void publish() noexcept { tail_.store(appended_end_, std::memory_order_release); }
-  // The same for records that were stored some other way.
+  // The same for records that append() did not write (block logs).
   void set_tail(std::uint64_t to) noexcept { tail_.store(to, std::memory_order_release); }
 
-  // The two halves of cutting the ring: the head word goes to media, and once that is durable its
-  // lines may be reused.
+  // The two halves of truncation: write_head() puts the head word on media; once it is durable,
+  // release_truncated() lets the lines be reused.
   void write_head(std::uint64_t position, std::uint64_t flags = 0) {
     head_ = position;
     const std::uint64_t word = format::guard(position | flags, file_.header().id, offset_);
@@ -181,18 +181,18 @@ class ring {
     if (!base::planted<Media>(base::mutant::redo_head_unflushed))
       media_.flush(file_.base() + offset_, 8);
   }
-  // The same for a ring whose owner may be running, when its head is on media already.
+  // The second half for a ring whose owner may be running; its head is on media already.
   void truncate(std::uint64_t head) noexcept {
     head_ = head;
     release_truncated();
   }
   void release_truncated() noexcept { limit_.store(head_ + lines_, std::memory_order_release); }
 
-  // The head word, checked. Errors: corrupt.
+  // Reads and checks the head word. Errors: corrupt.
   [[nodiscard]] result<std::uint64_t> read_head() const { return read_log_head(file_, offset_); }
 
-  // Reads the record at `position`, which moves past it; false when the lines there are not whole.
-  // Errors: corrupt, for whole lines that make no sense.
+  // Reads the record at `position` and moves `position` past it. False: the lines there are not
+  // whole. Errors: corrupt, for whole lines that make no sense.
   [[nodiscard]] result<bool> read(std::uint64_t& position, log_record& record) const {
     return read_record(file_, view(), position, record);
   }
@@ -206,7 +206,7 @@ class ring {
   std::uint64_t offset_;
   std::uint64_t lines_;
   std::uint64_t head_ = 0;
-  std::uint64_t appended_end_ = 0;  // tail after the record that is being committed
+  std::uint64_t appended_end_ = 0;  // tail after the record that was appended last
   std::atomic<std::uint64_t> tail_{0};
   std::atomic<std::uint64_t> limit_{0};  // the first position whose line may not be written yet
 };

@@ -1,11 +1,11 @@
-// archapt-undo, archapt-redo: home is not flushed by commits, and where the cache is estimated to
-// have lost a line already, not at all: checksums over matrices of lines cover it. Page:
-// docs/protocol/archapt.md. Source: Wu, Ren and Li, "Architecture-Aware, High Performance
-// Transaction for Persistent Memory" (2019).
+// archapt-undo, archapt-redo: commits do not flush home; truncation does it later. A line that the
+// cache is estimated to have evicted already is not flushed at all: checksums over a matrix of
+// lines cover it. Page: docs/protocol/archapt.md. Source: Wu, Ren and Li, "Architecture-Aware, High
+// Performance Transaction for Persistent Memory" (2019).
 //
-// Invariant: while a matrix is covered, the log has the values from before of every word of it that
-// was stored since its block's epoch; so what the block speaks for can be told from media, log and
-// the sums, whatever of the later stores has reached media.
+// Invariant: while a matrix is covered, the log has the old value of each of its words that was
+// stored since its block's epoch. So the content that the block covers follows from media, log and
+// checksums, whichever of the later stores have reached media.
 #pragma once
 
 #include <tx/access_buffer.h>
@@ -51,8 +51,8 @@ class archapt : public bulk_engine<Media> {
 
   [[nodiscard]] result<> reserve_log(transaction& t) override {
     lane& l = this->lanes_[t.log()];
-    const std::uint64_t bound =
-        2 * (3 * t.lines().size() + 2);  // over redo: also what the lines held
+    // Twice: archapt-redo also logs what the lines held before.
+    const std::uint64_t bound = 2 * (3 * t.lines().size() + 2);
     if (bound <= l.log.free_lines() && l.log.free_lines() >= l.log.capacity_lines() / 2 &&
         l.reserved_bytes == 0) [[likely]]
       return {};
@@ -64,13 +64,13 @@ class archapt : public bulk_engine<Media> {
     return this->wait_for_log_space(l, l.log.capacity_lines() / 2);
   }
 
-  // docs/protocol/archapt.md, 1 to 5.
+  // docs/protocol/archapt.md, steps 1 to 5.
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = this->lanes_[t.log()];
     enter_gate(l, t);
     undo_ ? append_old_values(l, t, txid) : append_old_and_new_values(l, t, txid);  // 1
     if (!planted(mutant::archapt_no_log_fence) && !this->fence_ok(l))
-      return gate_.leave(l.number), false;  // 2: the record before home changes
+      return gate_.leave(l.number), false;  // 2: the record is durable before home changes
     t.begin_home_stores();
     this->store_home_unflushed(l, t);  // 3
     l.log.publish();
@@ -79,14 +79,14 @@ class archapt : public bulk_engine<Media> {
     if (txid >= checkpoint_due_.load(std::memory_order_relaxed)) [[unlikely]]
       checkpoint_if_due();
     if (!undo_ || t.ordered_requested() || planted(mutant::archapt_undo_acknowledged)) return true;
-    this->state_.committing[l.number].value.store(pool_state::no_commit,
-                                                  std::memory_order_release);  // home has it
-    const bool kept = commit_physically(txid);                                 // 5
+    // The commit has stored home: it takes its announcement back.
+    this->state_.committing[l.number].value.store(pool_state::no_commit, std::memory_order_release);
+    const bool kept = commit_physically(txid);  // 5
     this->state_.notify_durable_advanced();
     return kept;
   }
 
-  // docs/protocol/archapt.md, recovery: see archapt_recovery.h.
+  // docs/protocol/archapt.md, recovery; see also archapt_recovery.h.
   [[nodiscard]] result<> recover() override {
     auto mark = this->read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
@@ -111,16 +111,16 @@ class archapt : public bulk_engine<Media> {
     return this->end_recovery(lines, newest);  // R5, R6
   }
 
-  // Over undo a commit that has returned may be taken back until home is durable; over redo the log
-  // has it.
+  // With undo, recovery may roll back a commit that has returned, until its home is durable. With
+  // redo, the log has the commit.
   [[nodiscard]] result<> sync() override {
     flush_deferred();
     return this->check_medium();
   }
   void flush_deferred() override {
     if (!undo_) return;
-    commit_physically(
-        this->state_.clock.load());  // also past commits with smaller TxIDs that are under way
+    // The clock also covers commits with smaller TxIDs that are still under way.
+    commit_physically(this->state_.clock.load());
     this->state_.notify_durable_advanced();
   }
   std::uint64_t durable_through() const noexcept override {
@@ -154,9 +154,8 @@ class archapt : public bulk_engine<Media> {
   }
 
  private:
-  bool maintains_block_checksums() const noexcept override {
-    return false;
-  }  // its truncation leaves lines out
+  // Truncation leaves skipped lines unflushed.
+  bool maintains_block_checksums() const noexcept override { return false; }
   static constexpr unsigned polls_before_yield = 64;
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
   bool may_run_in_background() const noexcept override { return true; }
@@ -164,8 +163,8 @@ class archapt : public bulk_engine<Media> {
     if (this->is_any_log_low()) truncate();
   }
 
-  // Into the gate. A record that goes to chunks of home must find none of them covered, and brings
-  // no old values along.
+  // Enters the commit gate. A spilled record is written to chunks of home, so none of them may be
+  // covered. It logs no old values, so with redo no line of the transaction may be covered either.
   void enter_gate(lane& l, const transaction& t) {
     gate_.enter(l.number);
     if (l.reserved_bytes == 0 || !tracker_.enabled()) [[likely]]
@@ -181,7 +180,7 @@ class archapt : public bulk_engine<Media> {
       gate_.enter(l.number);
     }
   }
-  // Memory for that, and for the truncation that reads the record back.
+  // Reserves memory for covered_matrices_of(), and for the truncation that reads the record back.
   void reserve_spilled(const lane& l, const transaction& t) {
     covered_hits_[l.number].reserve(
         tracker_.area.matrix_of(l.reserved_bytes + tracker_.area.offset_of(0, 0)) + 2 +
@@ -226,7 +225,7 @@ class archapt : public bulk_engine<Media> {
     if (l.reserved_bytes == 0 && tracker_.enabled()) append_covered(l, t, txid);
     append_at(l, format::record_kind::redo_with_epoch, txid, t, this->new_value);
   }
-  // What the transaction's lines that are covered hold until now.
+  // Logs what the transaction's covered lines hold before its stores.
   void append_covered(lane& l, const transaction& t, std::uint64_t txid) {
     const auto lines = t.lines();
     const auto covered = [this](const written_line& line) {
@@ -243,7 +242,7 @@ class archapt : public bulk_engine<Media> {
     tracker_.count_old_lines(kept);
   }
 
-  // Until home has everything up to `txid` durably; others' work counts.
+  // Returns when home is durable through `txid`; another thread may do the work. False: poisoned.
   bool commit_physically(std::uint64_t txid) {
     for (unsigned polls = 1;; ++polls) {  // until commits before it have stored home
       {
@@ -276,7 +275,8 @@ class archapt : public bulk_engine<Media> {
   }
 
   std::uint64_t make_home_durable() {
-    const std::uint64_t through = this->advance_completed();  // T1: all of these have stored home
+    // T1: all commits through it have stored home
+    const std::uint64_t through = this->advance_completed();
     for (lane& l : this->lanes_) collect_dirty_lines(l, through);  // T2
     for (access_buffer& b : load_buffers_)
       b.drain([this](std::uint64_t offset) {
@@ -288,16 +288,16 @@ class archapt : public bulk_engine<Media> {
     if (checkpoint_interval_ != 0 && tracker_.any_covered())
       checkpoint_due_.store(checkpoint_valid_until_, std::memory_order_relaxed);
     if (!planted(mutant::archapt_log_released))
-      this->control_.fence();  // home and blocks are durable before the watermark moves
+      this->control_.fence();  // home and parity blocks are durable before the watermark moves
     this->write_word(format::watermark_offset, through);  // T4
-    this->control_
-        .fence();  // the watermark is durable before a commit is told of it, or a head moves
+    // The watermark is durable before a commit is acknowledged or a head moves.
+    this->control_.fence();
     physically_committed_.store(through, std::memory_order_release);
     (void)this->check_medium();
     return through;
   }
 
-  // Of one log: which lines its transactions up to `through` stored to, and used.
+  // Takes from one log's queue which lines its transactions up to `through` stored to.
   void collect_dirty_lines(lane& l, std::uint64_t through) {
     std::uint64_t& position = collected_until_[l.number];
     position = std::max(position, l.log.head());
@@ -323,38 +323,38 @@ class archapt : public bulk_engine<Media> {
           });
     }
   }
-  // Home is durable, and from the next fence on no block counts any more. The gate is closed, or
-  // there are no commits.
+  // Makes home durable; from the next fence on no block counts. The gate is closed, or there are no
+  // commits.
   void end_epochs() {
     const std::uint64_t epoch = tracker_.end_all();
     if (!planted(mutant::archapt_checkpoint_unflushed))
-      this->control_.fence();  // home is durable before blocks stop to count
+      this->control_.fence();  // home is durable before blocks stop counting
     if (tracker_.area.present() && !planted(mutant::archapt_checkpoint_covered))
       this->write_word(format::parity_epoch_offset, epoch);
   }
 
   // --- checkpoints: docs/protocol/archapt.md, C1 to C5 ---
 
-  // The first one comes before anything is covered in this session.
+  // The session's first checkpoint comes before anything is covered.
   void begin_checkpoints(std::uint64_t between) {
     checkpoint_interval_ = between != 0 ? between : this->state_.file.header().checkpoint_commits;
   }
-  // All of home as it is now. Under truncation_mutex_.
+  // Copies all of home as it is now. Under truncation_mutex_.
   void make_checkpoint() {
     gate_.close();  // C1
     collect_all_dirty_lines();
     end_epochs();  // C2, C3
     const std::uint64_t newest = this->state_.clock.load();
-    checkpoint_copy_.update();  // C4: home is whole and nothing covered, so nobody goes back to a
-                                // copy in the making
+    // C4: home is durable and nothing is covered, so no recovery falls back to an unfinished copy
+    checkpoint_copy_.update();
     this->write_word(format::checkpoint_offset, newest + 1);  // C5
-    this->control_.fence();                                   // before anything is covered
+    this->control_.fence();  // the checkpoint is durable before anything is covered
     checkpoint_valid_until_ = newest + checkpoint_interval_;
     checkpoint_due_.store(pool_state::no_commit, std::memory_order_relaxed);
     gate_.open();
   }
-  // What is covered can be lost, with all since the checkpoint: that must be there, and young
-  // enough.
+  // A covered line can be lost, and then everything since the checkpoint. So before anything is
+  // covered, a recent checkpoint must exist. True: it made one.
   bool checkpoint_before_covering() {
     if (checkpoint_interval_ == 0 || this->state_.clock.load() < checkpoint_valid_until_ ||
         planted(mutant::archapt_no_first_checkpoint))
@@ -400,10 +400,10 @@ class archapt : public bulk_engine<Media> {
       this->control_.store(this->state_.file.at(line.offset), line.content.data(), line_size);
     for (std::uint64_t m : now.matrices) tracker_.flush(m, area.lines_in_home(m));
     if (!planted(mutant::archapt_recover_unfenced))
-      this->control_.fence();  // all of a covered matrix is durable before its block stops to count
+      this->control_.fence();  // all of a covered matrix is durable before its block stops counting
     if (now.newest_epoch != 0) this->write_word(format::parity_epoch_offset, now.newest_epoch + 1);
-    this->control_
-        .fence();  // R3: no block counts any more before home changes from what it speaks for
+    // R3: no block counts any more before home changes from what the block covers.
+    this->control_.fence();
     return {};
   }
   [[nodiscard]] result<> check_epoch(std::uint64_t newest) const {
@@ -426,7 +426,7 @@ class archapt : public bulk_engine<Media> {
     this->write_word(format::fallback_from_offset, newest);
     this->write_word(format::fallback_state_offset,
                      static_cast<std::uint64_t>(format::fallback_state::under_way));
-    this->control_.fence();  // it is decided before home stops to be what was found wanting
+    this->control_.fence();  // the decision is durable before home changes
     return restore_checkpoint(newest);
   }
   [[nodiscard]] result<> restore_checkpoint(std::uint64_t newest) {
@@ -454,19 +454,19 @@ class archapt : public bulk_engine<Media> {
   commit_gate gate_;
   parity_tracker<Media> tracker_;
   home_copy<Media> checkpoint_copy_;
-  std::uint64_t checkpoint_interval_ =
-      0;  // commits from one checkpoint to the next; 0: none are made
-  std::uint64_t checkpoint_valid_until_ =
-      0;  // under truncation_mutex_: by then the newest checkpoint has too many commits after it
-  std::atomic<std::uint64_t> checkpoint_due_{
-      pool_state::no_commit};  // the same while anything is covered: that commit makes the next
-  std::atomic<std::uint64_t> physically_committed_{
-      0};  // TxID through which home is durable; set under truncation_mutex_, like what follows
-  std::deque<access_buffer> load_buffers_;  // of each log; none when nothing is ever skipped
-  std::vector<std::uint64_t> collected_until_,
-      truncate_at_;  // of each log: what has been gathered; what may be cut
-  std::vector<std::vector<std::uint64_t>> covered_hits_{
-      this->lanes_.size()};  // of each log: covered_matrices_of's
+  // Commits from one checkpoint to the next; 0: no checkpoints are made.
+  std::uint64_t checkpoint_interval_ = 0;
+  // Under truncation_mutex_: from this TxID on, too many commits follow the newest checkpoint.
+  std::uint64_t checkpoint_valid_until_ = 0;
+  // The same value while anything is covered: the commit that reaches it makes the next checkpoint.
+  std::atomic<std::uint64_t> checkpoint_due_{pool_state::no_commit};
+  // TxID through which home is durable; set under truncation_mutex_, like the members below.
+  std::atomic<std::uint64_t> physically_committed_{0};
+  std::deque<access_buffer> load_buffers_;  // one for each log; none if nothing is ever skipped
+  // For each log: the position that was collected; the position up to which it may be truncated.
+  std::vector<std::uint64_t> collected_until_, truncate_at_;
+  // For each log: the result of covered_matrices_of().
+  std::vector<std::vector<std::uint64_t>> covered_hits_{this->lanes_.size()};
   log_record record_;
 };
 

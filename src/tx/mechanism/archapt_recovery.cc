@@ -1,4 +1,4 @@
-// Telling what covered matrices held at their blocks' epochs, and what of it media have lost.
+// Finds what covered matrices held at their blocks' epochs, and which of it media has lost.
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
@@ -28,8 +28,9 @@ void old_values::roll_back_to(std::uint64_t number, std::uint64_t epoch,
                               matrix& content) const noexcept {
   const auto found = words_.find(number);
   if (found == words_.end()) return;
-  for (auto w = found->second.rbegin(); w != found->second.rend(); ++w) {  // the oldest comes last
-    if (w->epoch < epoch) continue;                                        // from before the block
+  // The oldest value is applied last.
+  for (auto w = found->second.rbegin(); w != found->second.rend(); ++w) {
+    if (w->epoch < epoch) continue;  // older than the block
     std::uint64_t& to = content.lines[w->line][w->word];
     const std::uint64_t counting = expand_mask(w->mask);
     to = (to & ~counting) | (w->value & counting);
@@ -55,8 +56,8 @@ covered_home find_covered(const parity_area& area, std::uint64_t first, const ol
     for (unsigned line = 0; line < format::matrix_lines; ++line) {
       const std::uint64_t offset = area.offset_of(m, line);
       if ((done.uncorrected >> line & 1) != 0) all.lost.push_back(offset);
-      // Also what only the old values made right: their transaction may not have committed, and no
-      // replay would come.
+      // Also lines that only the old values made right: their transaction may not have committed,
+      // so no replay would restore them.
       const bool differs = planted(mutant::archapt_stale_only)
                                ? (done.stale >> line & 1) != 0
                                : content.lines[line] != media.lines[line];
@@ -75,7 +76,7 @@ std::uint64_t newest_epoch(const parity_area& area, std::uint64_t first) {
 
 namespace {
 
-// What lies at a pool offset, as far as the heap's own lines still say so.
+// Names what lies at a pool offset, as far as the heap's own lines still say so.
 std::string object_at(const storage::pool_file& file, const storage::heap& heap,
                       std::uint64_t offset) {
   const auto& h = file.header();

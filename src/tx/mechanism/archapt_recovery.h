@@ -1,5 +1,5 @@
-// What recovery of archapt finds out before it changes anything: which matrices are covered, and
-// what of them has to be restored. docs/protocol/archapt.md, R2.
+// The part of archapt's recovery that runs before anything changes: which matrices are covered, and
+// what in them must be restored. docs/protocol/archapt.md, R2.
 #pragma once
 
 #include <pool/heap.h>
@@ -12,15 +12,15 @@
 
 namespace stele::detail {
 
-// The values from before of words in home, from the records of a log, by matrix.
+// The old values of words in home, from the records of the logs, by matrix.
 class old_values {
  public:
   explicit old_values(const parity_area& area) : area_(area) {}
 
-  // A record's, in order of TxID. Errors: corrupt, for a run outside home.
+  // Adds a record's old values; called in order of TxID. Errors: corrupt, for a run outside home.
   [[nodiscard]] result<> add(const storage::pool_file& file, std::span<const std::uint64_t> runs,
                              std::uint64_t epoch);
-  // Makes of a matrix's content what it was at an epoch: of each word the oldest value since then.
+  // Rolls a matrix's content back to an epoch: each word gets its oldest value since then.
   void roll_back_to(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept;
 
  private:
@@ -37,21 +37,21 @@ struct covered_home {
     std::uint64_t offset;
     format::line_words content;
   };
-  std::vector<std::uint64_t> matrices;  // that are covered
-  std::vector<line> restored;           // lines that are not what the blocks speak for, and that
-  std::vector<std::uint64_t> lost;      // offsets of stale lines that cannot be restored
-  std::uint64_t stale =
-      0;  // lines that are not what the blocks speak for, the logs' old values taken back
+  std::vector<std::uint64_t> matrices;  // the covered ones
+  std::vector<line> restored;  // lines that differ from what their block says, with what it says
+  std::vector<std::uint64_t> lost;  // offsets of stale lines that cannot be restored
+  // Lines that are not as their block says, even with the logs' old values restored.
+  std::uint64_t stale = 0;
   std::uint64_t newest_epoch = 0;  // of any block
 };
 
-// Blocks of epochs before `first` do not count.
+// Ignores blocks of epochs before `first`.
 covered_home find_covered(const parity_area& area, std::uint64_t first, const old_values& olds);
 
 // The newest epoch of a block that counts; 0: there is none.
 std::uint64_t newest_epoch(const parity_area& area, std::uint64_t first);
 
-// The objects that the lost lines belong to, as a sentence.
+// An error that names the objects that the lost lines belong to.
 std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap,
                                    const covered_home& found);
 

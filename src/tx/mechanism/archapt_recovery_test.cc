@@ -1,4 +1,4 @@
-// What is lost is named by the objects that it lies in.
+// Tests that lost lines are reported by the objects that they lie in.
 #include <containers/test_bed.h>
 #include <format/heap_layout.h>
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ TEST_F(lost_lines, are_named_by_what_lies_there) {
   EXPECT_THAT(sentence({last}), HasSubstr("unused space at offset " + std::to_string(last)));
 }
 
-// What is lost may be the table itself.
+// A lost line may be in the chunk table itself.
 TEST_F(lost_lines, are_named_beside_a_table_that_says_nothing) {
   const std::uint64_t small = allocated(100), first = file.header().chunks_offset,
                       word = file.header().table_offset + (small - first) / chunk * 8;

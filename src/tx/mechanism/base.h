@@ -1,12 +1,12 @@
-// base: the conventional order - log, commit record, home, cut - with a fence after each.
+// base: the conventional order - log, commit record, home, truncation - with a fence after each.
 // Page: docs/protocol/base.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016), section 2.3
 // and figure 2(b).
 //
-// A log has two slots, each a commit line and room for records, used in turn: a transaction's
-// records leave those of the one before it alone, so a memory controller may write them early
-// (docs/protocol/dp2.md). The commit line's first word is its TxID, guarded, stored last: stores to
-// one line persist in order, so while it is 0 the slot holds nothing, and when it is not,
-// everything is there.
+// A log has two slots, used in turn. Each slot has a commit line and room for records. A
+// transaction leaves the records of the one before it alone, so a memory controller may write its
+// records early (docs/protocol/dp2.md). The first word of the commit line is the TxID. It is
+// guarded and stored last. Stores to one line persist in order: while the word is 0, the slot holds
+// nothing; when it is not 0, commit line and records are complete on media.
 #pragma once
 
 #include <format/slot_log.h>
@@ -43,24 +43,24 @@ class base_log final : public lane_engine<Media> {
     if (planted<Media>(mutant::base_commit_first)) write_commit(at, line);
     write_records(t, l, line.offset);  // 1
     if (!planted<Media>(mutant::base_no_log_fence) && !this->fence_ok(l))
-      return false;          // 2: records before the commit line
+      return false;          // 2: the records are durable before the commit line
     write_commit(at, line);  // 3
     if (!planted<Media>(mutant::base_no_commit_fence) && !this->fence_ok(l))
-      return false;  // 4: the commit before home changes
+      return false;  // 4: the commit is durable before home changes
     t.begin_home_stores();
     this->store_home_flushed(l, t, mutant::base_last_home_line);  // 5
     if (!planted<Media>(mutant::base_no_data_fence) && !this->fence_ok(l))
-      return false;             // 6: home before the log is cut
+      return false;             // 6: home is durable before the log is truncated
     clear_commit(l.media, at);  // 7
     if (!planted<Media>(mutant::base_no_truncate_fence) && !this->fence_ok(l))
-      return false;  // 8: the cut before locks go
+      return false;  // 8: the truncation is durable before locks are released
     this->release_reserved(l);
     slot_cursors_[l.number].next = (at.number + 1) % format::slot_count;
     return true;
   }
 
-  // Replays the transaction of each slot that has one; see docs/protocol/base.md. Safe to run
-  // again: a slot is cut after home is durable.
+  // Replays the transaction of each slot that has one; see docs/protocol/base.md. Recovery may be
+  // interrupted and run again: a slot is emptied only after home is durable.
   [[nodiscard]] result<> recover() override {
     std::vector<log_record> records;
     for (auto& l : this->lanes_)
@@ -87,7 +87,7 @@ class base_log final : public lane_engine<Media> {
     }
     this->recompute_block_checksums(lines.all(), *sums);
     if (!base::planted<Media>(base::mutant::base_recover_unfenced))
-      this->control_.fence();  // home before the logs are cut
+      this->control_.fence();  // home is durable before the logs are emptied
     clear_all();
     this->state_.clock.store(newest);
     return this->check_medium();
@@ -100,7 +100,7 @@ class base_log final : public lane_engine<Media> {
     lane* l;
     unsigned number;
   };
-  struct alignas(64) slot_cursor {  // of a log: its owner's alone
+  struct alignas(64) slot_cursor {  // one for each log; only the log's owner uses it
     unsigned next = 0;
   };
 
@@ -155,7 +155,7 @@ class base_log final : public lane_engine<Media> {
   void clear_all() {
     for (auto& l : this->lanes_)
       for (unsigned s = 0; s < format::slot_count; ++s) clear_commit(this->control_, {&l, s});
-    this->control_.fence();  // the cuts before new commits
+    this->control_.fence();  // slots are empty on media before new commits
   }
   [[nodiscard]] result<> attach_logs(log_kind logs_were) override {
     if (logs_were != log_kind::ordered_writes) clear_all();

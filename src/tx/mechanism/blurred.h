@@ -1,14 +1,15 @@
-// xil, vcbp, blurred, adaptive: execution in log and volatile checkpoint with bulk persistence,
-// each alone, both, and whichever is better. Pages: docs/protocol/{xil,vcbp,blurred,adaptive}.md.
-// Source: Lu, Shu and Sun, "Blurred Persistence" (2016).
+// xil, vcbp, blurred, adaptive: execution in log, volatile checkpoint with bulk persistence, both,
+// and whichever is better. Pages: docs/protocol/{xil,vcbp,blurred,adaptive}.md. Source: Lu, Shu and
+// Sun, "Blurred Persistence" (2016).
 //
-//   xil       stores go to block records in the cache; commit: one fence for the log, one for home
-//   vcbp      stores go to the write set; commit: a streamed record of lines, one fence; home
-//   volatile until bulk persistence blurred   xil's log with vcbp's checkpoint: one fence adaptive
-//   blurred or vcbp, as the mode choice says; a log goes from one form to the other while it is
-//   empty
-// No thread of its own: bulk persistence is done by the commit that finds its log full, as in the
-// paper.
+// - xil: stores go to block records in the cache. Commit: one fence for the log, one for home.
+// - vcbp: stores go to the write set. Commit: a streamed record of lines and one fence. Home is
+//   volatile until bulk persistence.
+// - blurred: xil's log with vcbp's checkpoint; one fence.
+// - adaptive: blurred or vcbp, as the mode choice says. A log changes its format while it is empty.
+//
+// There is no background thread: the commit that finds its log full does the bulk persistence, as
+// in the paper.
 #pragma once
 
 #include <tx/mechanism/bulk.h>
@@ -65,20 +66,20 @@ class blurred_engine : public bulk_engine<Media> {
   void abort(transaction& t) noexcept override {
     lane& l = this->lanes_[t.log()];
     if (!l.blocks.has_records()) return;
-    const std::lock_guard hold(
-        l.spills_mutex);  // a truncation that sees the tail moved sees the hole
+    // A truncation that sees the moved tail also sees the aborted range.
+    const std::lock_guard hold(l.spills_mutex);
     const typename lane_engine<Media>::aborted_range aborted{
         l.blocks.first_line(), l.blocks.first_line() + l.blocks.lines_used() + 1};
     const bool noted = record_aborted_range(l, aborted);
     l.blocks.abort();
     if (noted) return;
-    this->flush_log_lines(l.media, l, aborted);  // without memory to remember it for the truncation
+    this->flush_log_lines(l.media, l, aborted);  // no memory to leave it to truncation
     (void)this->fence_ok(l);
   }
 
   [[nodiscard]] result<> reserve_log(transaction& t) override {
     lane& l = this->lanes_[t.log()];
-    if (t.in_log()) return {};  // every block left room for what ends the transaction
+    if (t.in_log()) return {};  // each block left room for the records that end the transaction
     return exclude_wait(
         [&] { return l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
   }
@@ -121,7 +122,7 @@ class blurred_engine : public bulk_engine<Media> {
     }
   }
 
-  // The commit of docs/protocol/blurred.md; xil adds 5 and 6.
+  // The commit of docs/protocol/blurred.md; xil adds steps 5 and 6.
   bool commit_blocks(lane& l, transaction& t, std::uint64_t txid) {
     using base::mutant;
     using base::planted;
@@ -134,7 +135,7 @@ class blurred_engine : public bulk_engine<Media> {
     store_home_of(l, t, !variant_.volatile_checkpoint);  // 4, 5
     if (!variant_.volatile_checkpoint && !planted<Media>(mutant::xil_no_data_fence) &&
         !this->fence_ok(l))
-      return false;  // 6: home, before the log may be cut
+      return false;  // 6: home is durable before the log may be truncated
     l.blocks.publish();
     return true;
   }
@@ -157,8 +158,8 @@ class blurred_engine : public bulk_engine<Media> {
     }
   }
 
-  // A transaction that ran in the write set: it outgrew the log once, or its log's form has
-  // changed.
+  // The next functions serve a transaction that ran in the write set: it outgrew the log once, or
+  // the format of its log has changed.
   static std::uint64_t words_stored(const transaction& t) {
     std::uint64_t words = 0;
     for (const written_line& line : t.lines())
@@ -198,8 +199,8 @@ class blurred_engine : public bulk_engine<Media> {
       l.blocks.append({format::block_kind::checksum_delta, 0, zero_deltas ? 0 : weight, block});
     });
   }
-  // Records of the running transaction that need room when it stores one more word: that one, and a
-  // weight for each at most.
+  // How many blocks must fit when the running transaction stores one more word: the word's own
+  // block, and at most one checksum delta for each block.
   std::uint64_t blocks_needed(const lane& l) const noexcept {
     return 1 +
            (this->logs_checksum_deltas_ && !base::planted<Media>(base::mutant::sums_weights_crowded)
@@ -223,23 +224,23 @@ class blurred_engine : public bulk_engine<Media> {
     if (!made) throw failure(made.error());
   }
 
-  // Waiting for room is not the mode's fault: the choice does not count it.
+  // Waiting for log space says nothing about the mode, so the choice does not count it.
   template <class Work>
   [[nodiscard]] result<> exclude_wait(Work&& work) {
     return mode_choice_ ? mode_choice_->exclude_time(work) : work();
   }
 
-  // Steps S1 to S3 of docs/protocol/adaptive.md, by the log's owner between two transactions.
+  // Steps S1 to S3 of docs/protocol/adaptive.md. Called by the log's owner between two
+  // transactions.
   void switch_log_format(lane& l) {
     using base::mutant;
     using base::planted;
     const auto is_empty = [&] {
-      const auto alone = this->lock_truncation();  // others truncate too
+      const auto alone = this->lock_truncation();  // other threads truncate too
       return l.log.head() == l.log.tail();
     };
-    while (!is_empty() &&
-           !planted<Media>(
-               mutant::switch_no_truncate)) {  // S1: nothing above the watermark is left in it
+    // S1: nothing above the watermark is left in the log
+    while (!is_empty() && !planted<Media>(mutant::switch_no_truncate)) {
       this->truncate();
       if (this->state_.poisoned.load()) return;
       if (!is_empty()) this->state_.await_announced(l.number);
@@ -254,10 +255,10 @@ class blurred_engine : public bulk_engine<Media> {
       this->zero_log(l, planted<Media>(mutant::switch_half_zeroed) ? l.log.capacity_lines() / 2
                                                                    : l.log.capacity_lines());  // S2
     if (!planted<Media>(mutant::switch_no_zero_fence))
-      this->control_.fence();      // zeroes before the head that has them read in the new form
+      this->control_.fence();      // zeroes are durable before the head that names the new format
     this->write_head(l, 0, form);  // S3
     if (!planted<Media>(mutant::switch_no_head_fence))
-      this->control_.fence();  // the head before the first record of the new form
+      this->control_.fence();  // the head is durable before the first record of the new format
     switches_.fetch_add(1, std::memory_order_relaxed);
   }
 

@@ -1,16 +1,15 @@
-// Volatile checkpoint with bulk persistence: commits store home unflushed, and later all of it is
-// made durable at once, for the whole pool, and the logs are cut. Page: docs/protocol/bulk.md,
-// steps T1 to T6. Source: Lu, Shu and Sun, "Blurred Persistence" (2016), section 3.3; the pool-wide
-// watermark is ours.
+// Volatile checkpoint with bulk persistence: commits store home unflushed; later all of home is
+// made durable at once, for the whole pool, and the logs are truncated. Page:
+// docs/protocol/bulk.md, steps T1 to T6. Source: Lu, Shu and Sun, "Blurred Persistence" (2016),
+// section 3.3. The pool-wide watermark is a departure.
 //
-// Three ways: walking the logs for the lines they name, each flushed once (what user space can do);
-// the whole of home at once, where the medium has that (a file's sync; the paper's wbinvd on
-// simulated media). By a thread of its own when a ring is half full (the two halves are the
-// epochs), or by the commit that finds its ring short.
+// Three ways to make home durable: read the logs back and flush each line that they name once; take
+// the lines from the dirty-line queues; or persist the whole of home at once, where the medium can
+// (a file's sync; the paper's wbinvd on simulated media). A background thread truncates when a ring
+// is half full (the two halves are the epochs), or a commit does when its ring has no room.
 //
-// A truncation that finds no memory has cut nothing and forgotten nothing: where lines are taken
-// from notes, a line for which there is no memory is flushed at once; where the logs are read back,
-// they are read again.
+// A truncation that runs out of memory has truncated nothing and lost nothing. A line that cannot
+// be added to the set is flushed at once. Logs that are read back are read again next time.
 #pragma once
 
 #include <tx/lane_engine.h>
@@ -40,7 +39,7 @@ class bulk_engine : public torn_bit_engine<Media> {
     if (!tuning.background || !may_run_in_background()) return;
     try {
       background_ = std::thread([this] { background_loop(); });
-    } catch (const std::system_error&) {  // no thread is to be had: commits do its work
+    } catch (const std::system_error&) {  // no thread available: commits truncate
     }
   }
 
@@ -54,7 +53,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
   [[nodiscard]] result<> refresh_block_checksums() override { return checkpoint(); }
-  // Beside a truncation, which uses the same medium and asks the header where home ends.
+  // Excludes truncations: they use the same medium and read the end of home from the header.
   [[nodiscard]] result<> grow(const format::growth& to) override {
     const auto hold = lock_truncation();
     return lane_engine<Media>::grow(to);
@@ -68,14 +67,15 @@ class bulk_engine : public torn_bit_engine<Media> {
  protected:
   bool maintains_block_checksums() const noexcept override { return !checksums_lost_; }
 
-  // Whether a thread of its own may do it. Home is durable when a commit returns: nothing to flush.
-  // What is to be flushed is in the lanes' notes: no need to read the logs.
+  // may_run_in_background: a background thread may truncate. queues_dirty_lines: the dirty-line
+  // queues name what to flush, so the logs are not read. commits_flush_home: home is durable when a
+  // commit returns, so truncation flushes nothing.
   virtual bool may_run_in_background() const noexcept { return false; }
   virtual bool queues_dirty_lines() const noexcept { return false; }
   virtual void background_step() { truncate(); }
   virtual bool commits_flush_home() const noexcept { return false; }
 
-  // Waits for room, cutting the logs as need be. Errors: poisoned, io.
+  // Waits for log space and truncates as needed. Errors: poisoned, io.
   [[nodiscard]] result<> wait_for_log_space(lane& l, std::uint64_t lines) {
     if (l.log.free_lines() < l.log.capacity_lines() / 2) [[unlikely]]
       wake();
@@ -87,31 +87,29 @@ class bulk_engine : public torn_bit_engine<Media> {
     return {};
   }
   static constexpr unsigned no_log = ~0u;
-  // The same, and chunks for a record that outgrows the ring.
+  // The same, and reserves chunks for a record that outgrows the ring.
   [[nodiscard]] result<> reserve_spill_chunks(lane& l, transaction& t, Media& media) {
     const std::uint64_t words =
         payload_words(t.lines()) + max_checksum_delta_words(t.lines().size());
     {
       const std::lock_guard hold(truncation_mutex_);
-      record_.payload.reserve(words);  // the truncation reads it back
+      record_.payload.reserve(words);  // a truncation reads the record back into it
     }
     if (auto reserved = this->reserve_spill(l, t, words); !reserved) return reserved;
     const std::uint64_t newest = this->state_.clock.load();
-    while (truncate() <
-           newest) {  // until no record that would be replayed still names these chunks
+    // Until no record above the watermark names bytes in these chunks: replay would overwrite them.
+    while (truncate() < newest) {
       if (this->state_.poisoned.load()) return this->check_medium();
       this->state_.await_announced(l.number);
     }
-    return this->invalidate_block_checksums(media, l)
-               ? result<>{}
-               : this->check_medium();  // nothing is said of these blocks before the record goes
-                                        // there
+    // S6: the checksums of these blocks are unknown before the record is written to them.
+    return this->invalidate_block_checksums(media, l) ? result<>{} : this->check_medium();
   }
 
-  // Room and chunks for a record of lines.
+  // Reserves log space, and chunks if needed, for a record of lines.
   [[nodiscard]] result<> prepare_lines(lane& l, transaction& t) {
-    const std::uint64_t bound =
-        3 * t.lines().size() + 1;  // a line in eight parts takes sixteen words of a record
+    // A line stored in eight parts takes sixteen words of a record.
+    const std::uint64_t bound = 3 * t.lines().size() + 1;
     const bool plenty = bound <= l.log.free_lines() &&
                         l.log.free_lines() >= l.log.capacity_lines() / 2 && l.reserved_bytes == 0;
     return plenty ? result<>{} : prepare_lines_slow(l, t);
@@ -124,8 +122,9 @@ class bulk_engine : public torn_bit_engine<Media> {
     return wait_for_log_space(l, std::min(lines, l.log.capacity_lines()));
   }
 
-  // A commit by a streamed record of lines: one fence, home unflushed. What can be done before the
-  // fence is, for stores after it wait for it: `before_fence()`, when the record is appended.
+  // Commits with a streamed record of lines: one fence, home unflushed. before_fence() runs when
+  // the record is appended; do there what can be done before the fence, since stores after it wait
+  // for it.
   template <class BeforeFence>
   bool commit_lines(lane& l, transaction& t, std::uint64_t txid, BeforeFence&& before_fence) {
     using base::mutant;
@@ -144,41 +143,42 @@ class bulk_engine : public torn_bit_engine<Media> {
     for (const written_line& line : t.lines()) this->store_home(l.media, this->state_.file, line);
   }
 
-  // No truncation runs while this is held.
+  // No truncation runs while the lock is held.
   std::unique_lock<std::mutex> lock_truncation() { return std::unique_lock(truncation_mutex_); }
 
-  // Cuts every log through one TxID, which is returned.
+  // Truncates every log through one TxID and returns that TxID.
   virtual std::uint64_t truncate() {
     using base::mutant;
     using base::planted;
     const std::lock_guard hold(truncation_mutex_);
     if (this->state_.deferred_logs.load() != 0)
-      this->flush_deferred();  // what waits to be stored home keeps its log
-    const std::uint64_t through = advance_completed();  // T1: all of these have stored home
+      this->flush_deferred();  // deferred commits are stored home before their log lines go
+    // T1: all commits through it have stored home
+    const std::uint64_t through = advance_completed();
     dirty_lines_.clear();
     heads_.clear();
-    if (!checksum_deltas_.empty())
-      abandon_checksums();  // a truncation did not come to its end: what its records change is not
-                            // known any more
+    // An earlier truncation did not finish: what its records change is no longer known.
+    if (!checksum_deltas_.empty()) abandon_checksums();
     checksum_deltas_.clear();
     for (lane& l : this->lanes_) heads_.push_back(collect_dirty_lines(l, through));  // T2
     checksummed_through_ = through;
     const bool moves = this->logs_checksum_deltas_ && !checksums_lost_ && !checksum_deltas_.empty();
     if (moves) this->mark_checksums_moving(mutant::sums_move_unsaid);  // S3
     if (moves && this->control_.failed())
-      return (void)this->check_medium(), through;  // a sum that moves unsaid would be counted twice
+      // Unmarked, recovery would apply the deltas twice
+      return (void)this->check_medium(), through;
     if (!planted<Media>(mutant::sums_after_mark)) apply_checksum_deltas(through);
     persist_home();  // T3
     if (!planted<Media>(mutant::bulk_no_data_fence))
       this->control_.fence();                          // home is durable before the watermark moves
-    if (this->state_.poisoned.load()) return through;  // what should be durable may be gone
+    if (this->state_.poisoned.load()) return through;  // home may not be durable
     this->write_word(format::watermark_offset,
                      through + planted<Media>(mutant::bulk_mark_ahead));  // T4
     if (moves && planted<Media>(mutant::sums_said_early))
       this->write_checksum_state(format::block_checksum_state::valid);
     if (!planted<Media>(mutant::bulk_no_mark_fence))
-      this->control_.fence();  // the watermark is durable before any head moves, and before sums
-                               // are said to stand still
+      // The watermark is durable before any head moves and before checksums are marked valid
+      this->control_.fence();
     if (planted<Media>(mutant::sums_after_mark)) apply_checksum_deltas(through);
     if (moves && !checksums_lost_) this->write_checksum_state(format::block_checksum_state::valid);
     advance_heads(heads_);  // T5, T6
@@ -187,8 +187,8 @@ class bulk_engine : public torn_bit_engine<Media> {
     return through;
   }
 
-  // T1: H. It never goes back, whatever a commit announces late: a watermark that did would have
-  // recovery replay, or take back, what is cut.
+  // T1: H. H never decreases, even if a commit announces an old clock value. With a lower watermark
+  // recovery would replay, or roll back, records that are already truncated.
   std::uint64_t advance_completed() {
     const std::uint64_t now = this->state_.completed();
     completed_through_ = base::planted<Media>(base::mutant::bulk_mark_back)
@@ -197,13 +197,13 @@ class bulk_engine : public torn_bit_engine<Media> {
     return completed_through_;
   }
 
-  // T5 and T6: the logs begin at these positions.
+  // T5 and T6: truncates the logs to these positions.
   void advance_heads(std::span<const std::uint64_t> heads) {
     for (std::size_t i = 0; i < heads.size(); ++i)
       if (heads[i] != this->lanes_[i].log.head())
         this->write_word(this->log_offset(this->lanes_[i]), heads[i] | this->lanes_[i].flags());
     if (!base::planted<Media>(base::mutant::bulk_no_head_fence))
-      this->control_.fence();  // heads are durable before their lines are written again
+      this->control_.fence();  // heads are durable before their log lines are reused
     for (std::size_t i = 0; i < heads.size(); ++i) {
       lane& l = this->lanes_[i];
       if (heads[i] == l.log.head()) continue;
@@ -213,8 +213,8 @@ class bulk_engine : public torn_bit_engine<Media> {
     ++this->truncations_;
   }
 
-  // Leaves a record's lines beside the log, for the truncation; those of a spilled one are in the
-  // log.
+  // Queues a record's dirty lines for truncation. A spilled record queues no lines: truncation
+  // reads them from the log.
   void queue_dirty_lines(lane& l, const transaction& t, std::uint64_t txid) {
     const bool spilled = l.spilled;
     if (spilled) l.spilled = false;
@@ -228,19 +228,19 @@ class bulk_engine : public torn_bit_engine<Media> {
       return l.log.free_lines() < l.log.capacity_lines() / 2;
     });
   }
-  // Once a piece of work: commits that come while it is done must not pay for a locked instruction
-  // each.
+  // Wakes the thread once for each piece of work: commits that come meanwhile must not pay for a
+  // locked instruction each.
   void wake() {
     if (!has_background() || busy_.load(std::memory_order_relaxed)) return;
     busy_.store(true, std::memory_order_relaxed);
     wake_requested_.store(true);
     wake_requested_.notify_one();
   }
-  // A class with overrides calls it in its own destructor, before they are gone.
+  // A derived class with overrides calls it in its own destructor, while the overrides still exist.
   void stop() {
     if (!background_.joinable()) return;
     if (opening_pid_ != ::getpid())
-      return background_.detach();  // a child of fork has no such thread
+      return background_.detach();  // a child of fork does not have this thread
     stopping_.store(true);
     wake_requested_.store(true);
     wake_requested_.notify_one();
@@ -255,7 +255,7 @@ class bulk_engine : public torn_bit_engine<Media> {
       compute_unknown_checksum(block, through);
     });
   }
-  // A block of which nothing is said is summed up, unless a commit may be storing to it meanwhile.
+  // Computes an unknown block checksum, unless a commit may be storing to the block meanwhile.
   void compute_unknown_checksum(std::uint64_t block, std::uint64_t through) {
     if (this->block_checksums_.stored(block) != format::block_checksum_unknown ||
         this->state_.clock.load() != through)
@@ -264,13 +264,13 @@ class bulk_engine : public torn_bit_engine<Media> {
     if (this->state_.clock.load() == through)
       this->block_checksums_.set(this->control_, block, sum);
   }
-  // Without memory for what records change, the sums of this session do not count; closing makes
-  // them anew.
+  // Without memory for the deltas, this session's block checksums do not count; close() recomputes
+  // them.
   void abandon_checksums() {
     if (checksums_lost_) return;
     checksums_lost_ = true;
     this->write_checksum_state(format::block_checksum_state::none);
-    this->control_.fence();  // before home changes without them
+    this->control_.fence();  // the state is durable before home changes without checksums
   }
   void add_checksum_deltas(const log_record& r) {
     if (!this->logs_checksum_deltas_ || checksums_lost_ || r.txid <= checksummed_through_) return;
@@ -281,8 +281,8 @@ class bulk_engine : public torn_bit_engine<Media> {
     }
   }
 
-  // The home lines of the records up to `through` in one log, and its holes; the position after
-  // them.
+  // Collects the home lines of one log's records up to `through`, and flushes its aborted ranges.
+  // Returns the position after those records.
   std::uint64_t collect_dirty_lines(lane& l, std::uint64_t through) {
     if (queues_dirty_lines()) return pop_dirty_lines(l, through);
     const std::uint64_t tail = l.log.tail();
@@ -305,14 +305,14 @@ class bulk_engine : public torn_bit_engine<Media> {
     return position;
   }
 
-  // Whether it matters which lines of home a log's records name.
+  // Whether truncation needs the home lines that a log's records name.
   bool needs_dirty_lines_of(const lane& l) const {
     return !persist_whole_home_ && !commits_flush_home() &&
            (!base::planted<Media>(base::mutant::bulk_first_log_only) ||
             &l == &this->lanes_.front());
   }
 
-  // The same from the notes.
+  // The same from the dirty-line queue.
   std::uint64_t pop_dirty_lines(lane& l, std::uint64_t through) {
     std::uint64_t position = l.log.head();
     const bool wanted = needs_dirty_lines_of(l);
@@ -328,12 +328,13 @@ class bulk_engine : public torn_bit_engine<Media> {
     return position;
   }
   void add_logged_record(lane& l, std::uint64_t position, bool with_lines) {
-    (void)l.read(position, l.log.tail(), record_);  // it has room: set_up, reserve_spill_chunks
+    // record_ has room: set_up() and reserve_spill_chunks() reserved it.
+    (void)l.read(position, l.log.tail(), record_);
     if (with_lines) add_dirty_lines(record_);
     add_checksum_deltas(record_);
   }
-  // In a log of many threads, records up to `through` may lie behind later ones. They stay, but the
-  // watermark passes them now.
+  // In a log shared by many threads, records up to `through` may lie behind later ones. They stay
+  // in the log, but the watermark passes them now.
   void add_overtaken_deltas(lane& l, std::uint64_t position, std::uint64_t through) {
     for (const std::uint64_t tail = l.log.tail(); position < tail;) {
       (void)l.read(position, tail, record_);
@@ -346,7 +347,7 @@ class bulk_engine : public torn_bit_engine<Media> {
           for_each_line(head, [&](std::uint64_t line) { add_dirty_line(line); });
         });
   }
-  // Without memory to remember it by, a line is flushed at once, whenever it is named.
+  // Without memory to remember it, a line is flushed at once, each time it is named.
   void add_dirty_line(std::uint64_t line) noexcept {
     if (dirty_lines_.try_add(line)) return;
     this->control_.flush(this->state_.file.at(line), line_size);
@@ -366,16 +367,17 @@ class bulk_engine : public torn_bit_engine<Media> {
   void background_loop() {
     for (;;) {
       wake_requested_.wait(false);
-      wake_requested_.store(
-          false);  // before stopping_ is read: stop() sets that first, so its call is not lost
+      // Cleared before stopping_ is read: stop() sets stopping_ first, so its request is not lost.
+      wake_requested_.store(false);
       if (stopping_.load()) return;
       do {
         try_background_step();
-        busy_.store(false);  // before asking for more: who raised that and saw busy_ is not missed
+        // Cleared before the loop condition is read, so that a request raised meanwhile is seen.
+        busy_.store(false);
       } while (this->state_.deferred_logs.load() != 0 && !stopping_.load());
     }
   }
-  // What finds no memory is left to the commits, which tell their callers.
+  // When memory runs out, the work is left to commits, which report the error to their callers.
   void try_background_step() noexcept {
     try {
       background_step();
@@ -385,11 +387,11 @@ class bulk_engine : public torn_bit_engine<Media> {
 
   bool persist_whole_home_ = false;
   bool checksums_lost_ = false;          // under truncation_mutex_
-  std::uint64_t completed_through_ = 0;  // the last H
-  std::uint64_t checksummed_through_ =
-      0;  // likewise: what records up to here change is in the sums
+  std::uint64_t completed_through_ = 0;  // the last H; under truncation_mutex_
+  // Under truncation_mutex_: block checksums contain what records up to this TxID change.
+  std::uint64_t checksummed_through_ = 0;
   std::mutex truncation_mutex_;
-  line_set dirty_lines_;  // truncate's, like the next three: kept for their memory
+  line_set dirty_lines_;  // this and the next three are truncate()'s: members to keep their memory
   checksum_deltas checksum_deltas_;
   std::vector<std::uint64_t> heads_;
   log_record record_;

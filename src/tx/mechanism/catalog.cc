@@ -97,7 +97,8 @@ const lab_media* registered_lab_media() noexcept {
 
 std::unique_ptr<engine> mechanism_entry::on(pool_state& state, const media_choice& choice) const {
   if (choice.what != media_choice::kind::lab) return make(state, choice);
-  return registered_lab_media()->make(name, state, choice);  // who else would have chosen it
+  // Not null: only lab media choose kind::lab
+  return registered_lab_media()->make(name, state, choice);
 }
 
 result<media_choice> parse_media(std::string_view specification) {

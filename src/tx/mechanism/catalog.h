@@ -1,6 +1,6 @@
-// The mechanisms by name, and the media by specification. Adding a mechanism: its header here, a
-// file in on_media/ and one in lab/media/makers/, a line in the makers.h of both, in catalog.cc and
-// in lab/media/lab_medium.cc.
+// The table of mechanisms by name, and of media by specification. To add a mechanism, write its
+// header here and a file each in on_media/ and lab/media/makers/. Then add a line to the makers.h
+// of both, to catalog.cc and to lab/media/lab_medium.cc.
 #pragma once
 
 #include <format/parity_block.h>
@@ -20,28 +20,29 @@ struct lab_medium;
 
 namespace stele::detail {
 
-// A medium: adr, eadr, process and file are the library's; those of the laboratory are for
+// A medium. adr, eadr, process and file belong to the library; the laboratory's media are for
 // measuring and exploring.
 struct media_choice {
   enum class kind : std::uint8_t { adr, eadr, process, file, lab };
   kind what = kind::adr;
-  std::shared_ptr<const media::lab_medium> lab =
-      nullptr;  // which of the laboratory's, for kind::lab
+  // For kind::lab: which medium of the laboratory.
+  std::shared_ptr<const media::lab_medium> lab = nullptr;
   engine_tuning tuning = {};
 };
-// By name. Errors: invalid_argument, naming what is possible.
+// Looks a medium up by name. Errors: invalid_argument; the message names the valid media.
 [[nodiscard]] result<media_choice> parse_media(std::string_view specification);
 
-// What a program has that links the laboratory's media (lab/media/).
+// What lab/media/ provides in a program that links the laboratory's media.
 struct lab_media {
-  const char* names;  // for a sentence
+  const char* names;  // for error messages
   std::optional<media_choice> (*parse)(std::string_view specification);
   media_choice (*on_tape)(media::tape_writer& tape, const engine_tuning& tuning);
   std::unique_ptr<engine> (*make)(std::string_view mechanism, pool_state& state,
                                   const media_choice& choice);
 };
-void register_lab_media(const lab_media& media);  // outlives everything; before main()
-// Null: this program has none.
+// Called before main(). `media` must outlive every pool.
+void register_lab_media(const lab_media& media);
+// Null: this program does not link the laboratory's media.
 const lab_media* registered_lab_media() noexcept;
 
 struct mechanism_entry {
@@ -51,12 +52,12 @@ struct mechanism_entry {
   std::function<std::unique_ptr<engine>(pool_state&, const media_choice&)> make;
   storage::map_kind map = storage::map_kind::shared;     // on media in memory
   format::home_kind home = format::home_kind::in_place;  // of the pools that it works on
-  bool has_parity = false;  // pools made for it have room for checksums over home
+  bool has_parity = false;  // its pools have room for parity blocks over home
 
-  // Its engine on a medium; set_up is done.
+  // Builds its engine on a medium; set_up() has been called on the returned engine.
   std::unique_ptr<engine> on(pool_state& state, const media_choice& choice) const;
 
-  // What a pool made for it is to have besides.
+  // Returns `s` with what a pool created for this mechanism needs besides.
   storage::pool_geometry shape_for(storage::pool_geometry s, const archapt_options& o) const {
     s.home = home;
     if (!has_parity) return s;
@@ -67,12 +68,12 @@ struct mechanism_entry {
 };
 
 const std::vector<mechanism_entry>& mechanisms();
-// The mechanism of a pool that asks for none.
+// The mechanism of a pool that names none.
 const std::string& default_mechanism_name() noexcept;
 void set_default_mechanism(std::string name);  // for tests; not thread-safe
-// Errors: not_found, naming those that exist.
+// Errors: not_found; the message names the existing mechanisms.
 [[nodiscard]] result<const mechanism_entry*> find_mechanism(std::string_view name);
-// The mechanism that recovers logs of a kind; null for none.
+// The mechanism that recovers logs of this kind; null if none does, and for log_kind::none.
 const mechanism_entry* recovery_mechanism_of(log_kind logs);
 // For tests; not thread-safe.
 void register_mechanism(mechanism_entry entry);

@@ -1,4 +1,4 @@
-// Media by name. What is no medium: tests/conformance/bad_input_test.cc.
+// Looks media up by name. Names that are no medium: tests/conformance/bad_input_test.cc.
 #include <gtest/gtest.h>
 #include <tx/mechanism/catalog.h>
 

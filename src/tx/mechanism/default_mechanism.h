@@ -1,20 +1,20 @@
-// default: what pools get that ask for nothing. One streamed record of lines and one fence a
-// durable commit, no fence an ordered one, home volatile until bulk persistence in the background.
-// Page: docs/protocol/default.md.
+// default: the mechanism of pools that name none. A durable commit streams one record of lines and
+// issues one fence; an ordered commit issues no fence. Home is volatile until bulk persistence in
+// the background. Page: docs/protocol/default.md.
 //
-// It takes the torn-bit log from Volos, Tack and Swift, "Mnemosyne" (2011), volatile checkpoint and
-// bulk persistence from Lu, Shu and Sun, "Blurred Persistence" (2016); runs of words make one
-// record with a length; what bulk persistence has to flush is noted beside the log, not read back
-// from it.
+// The torn-bit log is from Volos, Tack and Swift, "Mnemosyne" (2011); volatile checkpoint and bulk
+// persistence are from Lu, Shu and Sun, "Blurred Persistence" (2016). Runs of words make one record
+// with a length. Commits note dirty lines in a queue beside the log, so bulk persistence does not
+// read the log back.
 //
-// Ordered commits: records are stored, not streamed, so that any thread can make them durable;
-// their values stay in the owner's overlay (transaction::pending) and their locks held until
-// somebody settles: flush the records, fence, store home. Each record names the ordered commit
-// before it, and recovery drops what follows a missing one.
+// Ordered commits: records are stored, not streamed, so that any thread can make them durable.
+// Their values stay in the owner's overlay and their locks stay held until the deferred commits are
+// flushed: flush the records, fence, store home. Each record names the ordered commit before it;
+// recovery discards the orphans.
 //
-// On a file, where a place written costs as much as a page, all threads append to one ring after
-// the other and commit in batches (one log for all): a commit's record, then everything that is
-// before it in the ring, is made durable by whoever writes.
+// On a file, a write of a few lines costs as much as a write of a page. There all threads append to
+// one ring after the other and use group commit (one log for all): one thread makes everything in
+// the ring durable for the others.
 #pragma once
 
 #include <base/in_one_piece.h>
@@ -50,8 +50,8 @@ class default_mechanism final : public bulk_engine<Media> {
     return started;
   }
 
-  // In one piece, like the rest of the way of a commit: a call stores its registers, and stores are
-  // dear here (docs/decisions/7-tried.md).
+  // Flattened, like the rest of the commit path: a call spills registers, and stores after a fence
+  // delay the next one (docs/decisions/7-tried.md).
   STELE_IN_ONE_PIECE commit_status run_commit(transaction& t) override {
     return t.commit_by(*this);
   }
@@ -79,9 +79,8 @@ class default_mechanism final : public bulk_engine<Media> {
     if (t.in_order()) [[unlikely]]
       return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid)
                                                   : commit_after_ordered(l, t, txid);
-    return this->commit_lines(l, t, txid, [&] {
-      this->queue_dirty_lines(l, t, txid);
-    });  // no truncation asks for it while txid is announced
+    // Queued before the fence: no truncation takes the entry while txid is announced.
+    return this->commit_lines(l, t, txid, [&] { this->queue_dirty_lines(l, t, txid); });
   }
 
   bool defers_ordered() const noexcept override { return true; }
@@ -103,7 +102,7 @@ class default_mechanism final : public bulk_engine<Media> {
   }
 
   // Makes every ordered commit that has returned durable and stores it home: steps G1 to G3. Any
-  // thread's.
+  // thread may call it.
   void flush_deferred() override {
     flush_all_deferred();
     this->state_.notify_durable_advanced();
@@ -121,11 +120,11 @@ class default_mechanism final : public bulk_engine<Media> {
     const std::lock_guard one(deferred_flush_mutex_);
     if (this->state_.deferred_logs.load(std::memory_order_acquire) == 0)
       return leave_ordered_mode();
-    const all_batches_lock hold(
-        deferred_batches_);  // so that what is settled is a prefix of the order
-    flush_records();         // G1
+    // All batches are locked, so that the commits made durable are a prefix of the TxID order.
+    const all_batches_lock hold(deferred_batches_);
+    flush_records();  // G1
     if (!planted<Media>(mutant::default_no_settle_fence))
-      deferred_flush_medium_.fence();  // G2: records before home
+      deferred_flush_medium_.fence();  // G2: records are durable before their stores to home
     if (deferred_flush_medium_.failed()) return this->state_.poisoned.store(true);
     for (std::size_t i = 0; shared_log_ && i < commit_queues_.size(); ++i)
       commit_queues_[i].set_durable(flush_ends_[i]);
@@ -135,13 +134,13 @@ class default_mechanism final : public bulk_engine<Media> {
     leave_ordered_mode();
   }
 
-  // Ordered commits of one log that are not settled: records [from, to) of its ring, unless it is
-  // shared.
+  // The deferred commits of one log that are not durable yet: records [from, to) of its ring,
+  // unless the log is shared.
   struct alignas(64) deferred_batch {
     std::mutex mutex;
     std::uint64_t from = 0, to = 0;
     std::uint64_t commits = 0;
-    transaction* owner = nullptr;  // null: none
+    transaction* owner = nullptr;  // null: the batch is empty
   };
   class all_batches_lock {
    public:
@@ -158,10 +157,10 @@ class default_mechanism final : public bulk_engine<Media> {
    private:
     std::deque<deferred_batch>& deferred_batches_;
   };
-  static constexpr std::uint64_t max_batch_commits =
-      Media::under_exploration ? 3 : 256;  // commits in a deferred_batch before somebody is told
-  static constexpr std::uint64_t max_overlay_lines =
-      8192;  // lines in an overlay before its owner waits
+  // At this many commits in a batch, a flush is requested.
+  static constexpr std::uint64_t max_batch_commits = Media::under_exploration ? 3 : 256;
+  // The owner of a longer overlay waits for the flush.
+  static constexpr std::uint64_t max_overlay_lines = 8192;
 
   bool may_run_in_background() const noexcept override { return true; }
   bool queues_dirty_lines() const noexcept override { return true; }
@@ -172,10 +171,10 @@ class default_mechanism final : public bulk_engine<Media> {
     }
     if (is_log_low()) this->truncate();
   }
-  static constexpr auto batch_delay =
-      std::chrono::microseconds(100);  // an ordered commit is durable about so long after
+  // An ordered commit is durable about this long after it returns.
+  static constexpr auto batch_delay = std::chrono::microseconds(100);
 
-  // When no ordered commit is about, TxIDs need not be drawn in order.
+  // Without deferred commits, TxIDs need not be drawn in order.
   void leave_ordered_mode() {
     auto& s = this->state_;
     const std::unique_lock lock(s.txid_mutex, std::try_to_lock);
@@ -183,13 +182,14 @@ class default_mechanism final : public bulk_engine<Media> {
       s.ordered_mode.store(false, std::memory_order_relaxed);
   }
 
-  // Memory for O2. Others read the overlay while they settle.
+  // Reserves memory for O2. Locked: a flush of deferred commits by another thread reads the
+  // overlay.
   [[gnu::noinline]] void reserve_overlay(transaction& t) {
     const std::lock_guard hold(deferred_batches_[t.log()].mutex);
     t.reserve_overlay();
   }
 
-  // O1 to O3 of the page: no fence.
+  // Steps O1 to O3 of docs/protocol/default.md: no fence.
   [[gnu::noinline]] bool commit_ordered(lane& l, transaction& t, std::uint64_t txid) {
     deferred_batch& g = deferred_batches_[t.log()];
     if (base::planted<Media>(base::mutant::settle_joined_early)) t.release_txid_lock();
@@ -214,7 +214,7 @@ class default_mechanism final : public bulk_engine<Media> {
       g.to = l.log.tail();
     }
     const bool first = ++g.commits == 1, full = g.commits >= max_batch_commits;
-    t.defer(txid);  // O2: values and locks stay with the deferred_batch
+    t.defer(txid);  // O2: the overlay keeps the values; locks stay held
     hold.unlock();
     t.release_txid_lock();
     if (first || full) [[unlikely]]
@@ -222,7 +222,7 @@ class default_mechanism final : public bulk_engine<Media> {
     return true;
   }
 
-  // The ordered commit that t's record names.
+  // The TxID of the ordered commit that t's record names.
   static std::uint64_t predecessor_of(const transaction& t) noexcept {
     return base::planted<Media>(base::mutant::default_no_chain) ? 0 : t.previous_ordered();
   }
@@ -236,8 +236,8 @@ class default_mechanism final : public bulk_engine<Media> {
       std::this_thread::yield();
   }
 
-  // A durable commit while ordered ones may be pending: its record names the last of them, and it
-  // returns when they are durable.
+  // Commits durably while ordered commits may be pending: the record names the last of them, and
+  // the commit returns when they are durable.
   [[gnu::noinline]] bool commit_after_ordered(lane& l, transaction& t, std::uint64_t txid) {
     using base::mutant;
     using base::planted;
@@ -254,7 +254,7 @@ class default_mechanism final : public bulk_engine<Media> {
     t.release_txid_lock();
     if (!durable) return false;
     if (!planted<Media>(mutant::default_no_wait))
-      flush_deferred();  // those before it are durable and home before it is
+      flush_deferred();  // earlier ordered commits are durable and home first
     t.begin_home_stores();
     this->store_home_unflushed(l, t);
     l.log.publish();
@@ -294,9 +294,10 @@ class default_mechanism final : public bulk_engine<Media> {
   // One log for all: docs/protocol/default.md, steps L1 to L4.
   static constexpr bool supports_shared_log = Media::whole_cache != media::whole_cache::unsupported;
 
-  // Lines of a ring that a log's owner has been promised. Before a TxID is drawn: later ones would
-  // fill what it waits for, and could not be cut before it. An attempt that did not come to commit
-  // keeps its promise until the log's next one.
+  // Log reservation: lines of a ring set aside for the owner of a log, before its commit draws a
+  // TxID. If a commit waited for lines with its TxID drawn, later commits could fill the rings with
+  // records that no truncation may remove before it. An attempt that does not reach its commit
+  // keeps the reservation until the owner's next one.
   struct log_reservation {
     std::size_t lane = 0;
     std::uint64_t lines = 0;
@@ -307,7 +308,7 @@ class default_mechanism final : public bulk_engine<Media> {
     if (lines > own.log.capacity_lines()) {
       if (auto made = this->reserve_spill_chunks(own, t, shared_log_media_[t.log()]); !made)
         return made;
-      lines = lines_for_words(5);  // TxID, the ordered commit before it, and where the rest is
+      lines = lines_for_words(5);  // TxID, predecessor; offset, length and checksum of the payload
     }
     while (!try_reserve_log(t.log(), lines)) {
       this->truncate();
@@ -331,8 +332,8 @@ class default_mechanism final : public bulk_engine<Media> {
     reservations_[log].lines = 0;
   }
 
-  // L1: a ring's TxIDs grow, for each is drawn where the place is taken. A truncation through H
-  // finds all up to H before all others.
+  // L1: TxIDs grow within a ring, because each is drawn where its place in the ring is taken. A
+  // truncation through H therefore finds all records up to H before all others.
   bool draw_shared(transaction& t, std::uint64_t& txid) {
     const bool txid_first = base::planted<Media>(base::mutant::default_txid_before_place);
     std::unique_lock one(append_mutex_, std::defer_lock);
@@ -367,7 +368,8 @@ class default_mechanism final : public bulk_engine<Media> {
     std::uint64_t end = 0;
     bool spilled = false;
   };
-  // Stored, not streamed: whoever writes the ring makes it durable. Under append_mutex_.
+  // Stored, not streamed: the thread that writes the ring makes the record durable. Under
+  // append_mutex_.
   void append_shared(transaction& t, format::record_kind kind, std::uint64_t txid) {
     lane& own = this->lanes_[t.log()];
     lane* const l = &this->lanes_[reservations_[t.log()].lane];
@@ -387,7 +389,7 @@ class default_mechanism final : public bulk_engine<Media> {
     commit_queues_[l->number].set_appended(l->log.tail());
     appended_records_[t.log()] = {l->number, l->log.tail(), spilled};
   }
-  // The ring in use, or the next one that has room. Under append_mutex_.
+  // The ring in use, or the next ring with room; null if none has room. Under append_mutex_.
   lane* lane_with_room(std::uint64_t lines) {
     for (std::size_t i = 0; i < this->lanes_.size(); ++i) {
       const std::size_t n = (current_lane_ + i) % this->lanes_.size();
@@ -407,7 +409,7 @@ class default_mechanism final : public bulk_engine<Media> {
       return this->fence_ok(medium);
     });
   }
-  // Half of the log is in use.
+  // Whether about half of the log is in use.
   bool is_log_low() const {
     if (!shared_log_) return this->is_any_log_low();
     std::uint64_t room = 0;
@@ -416,19 +418,20 @@ class default_mechanism final : public bulk_engine<Media> {
   }
 
   bool shared_log_ = false;
-  std::mutex append_mutex_;  // of the rings, the lanes' media, and what follows
-  std::vector<log_reservation> reservations_ =
-      std::vector<log_reservation>(this->lanes_.size());  // by log
-  std::vector<appended_record> appended_records_ = std::vector<appended_record>(
-      this->lanes_.size());  // likewise, of the running commit: its owner's
-  std::vector<std::uint64_t> reserved_lines_ =
-      std::vector<std::uint64_t>(this->lanes_.size());  // by ring
+  std::mutex append_mutex_;  // guards rings, lanes' media, members down to current_lane_
+  // One for each log.
+  std::vector<log_reservation> reservations_ = std::vector<log_reservation>(this->lanes_.size());
+  // For each log, the record of its running commit. Only the log's owner uses its entry.
+  std::vector<appended_record> appended_records_ =
+      std::vector<appended_record>(this->lanes_.size());
+  // One for each ring.
+  std::vector<std::uint64_t> reserved_lines_ = std::vector<std::uint64_t>(this->lanes_.size());
   std::size_t current_lane_ = 0;
-  std::deque<group_commit> commit_queues_{this->lanes_.size()};  // a ring each
-  std::deque<Media>
-      shared_log_media_;  // one for each log's owner: what its commits fence and store home with
-  std::vector<std::uint64_t> flush_ends_ =
-      std::vector<std::uint64_t>(this->lanes_.size());  // under deferred_flush_mutex_
+  std::deque<group_commit> commit_queues_{this->lanes_.size()};  // one for each ring
+  // One for each log's owner: its commits fence and store home with it.
+  std::deque<Media> shared_log_media_;
+  // One for each ring; under deferred_flush_mutex_.
+  std::vector<std::uint64_t> flush_ends_ = std::vector<std::uint64_t>(this->lanes_.size());
 
   std::mutex deferred_flush_mutex_;
   Media deferred_flush_medium_;  // under deferred_flush_mutex_

@@ -1,6 +1,6 @@
-// log_structured: the log is the only home. A commit appends blocks and points the map at them;
-// nothing is copied anywhere. Page: docs/protocol/log_structured.md. Source: Hu, Ren, Badam, Shu
-// and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017).
+// log_structured: the log is the only home. A commit appends blocks and points the home map at
+// them; nothing is copied elsewhere. Page: docs/protocol/log_structured.md. Source: Hu, Ren, Badam,
+// Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017).
 #pragma once
 
 #include <media/cpu.h>
@@ -31,7 +31,7 @@ class log_structured final : public media_engine<Media> {
 
   void set_up(const engine_tuning& tuning) override { tuning_ = tuning; }
 
-  // The room for t's entries is taken, cleaning for it if need be.
+  // Stages t's entries and reserves log space and map nodes for them, with cleaning if needed.
   [[nodiscard]] result<> reserve_log(transaction& t) override {
     lane& l = lanes_[t.log()];
     stage_transaction(l, t);
@@ -48,12 +48,12 @@ class log_structured final : public media_engine<Media> {
     return {};
   }
 
-  // docs/protocol/log_structured.md, 1 to 4.
+  // docs/protocol/log_structured.md, steps 1 to 4.
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = lanes_[t.log()];
     l.log.write(l.media, txid);  // 1
     if (!base::planted<Media>(base::mutant::ls_no_fence) && !this->fence_ok(l.media))
-      return false;  // 2: the blocks are durable before anybody sees them
+      return false;  // 2: the blocks are durable before other threads see them
     t.begin_home_stores();
     l.log.count_as_live();  // 3
     for (const entry& e : l.log.fragments())
@@ -63,7 +63,8 @@ class log_structured final : public media_engine<Media> {
     return true;
   }
 
-  // docs/protocol/log_structured.md, R1 to R5. Writes only the ends of what did not commit.
+  // docs/protocol/log_structured.md, R1 to R5. Writes only words of blocks that did not commit and
+  // of unused chunk headers.
   [[nodiscard]] result<> recover() override {
     const auto mark = this->read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
@@ -87,8 +88,8 @@ class log_structured final : public media_engine<Media> {
       control_.flush(at, 8);
     }
     if (!found->words_to_zero.empty())
-      control_
-          .fence();  // R5: they are no blocks any more before their TxIDs may mean something else
+      // R5: they are no blocks any more before their TxIDs may be used again.
+      control_.fence();
     state_.clock.store(std::max(found->newest, *mark));
     return control_.failed()
                ? base::fail(errc::io,
@@ -100,9 +101,8 @@ class log_structured final : public media_engine<Media> {
   [[nodiscard]] result<> close() override {
     stop_cleaners();
     if (auto status = this->check_medium(); !status) return status;
-    this->write_word(format::saved_map_offset,
-                     save_mapping());  // counts in a closed session alone; media_engine fences
-                                       // before it says closed
+    // Counts only in a closed session. media_engine fences before it marks the session closed.
+    this->write_word(format::saved_map_offset, save_mapping());
     return media_engine<Media>::close();
   }
 
@@ -121,9 +121,9 @@ class log_structured final : public media_engine<Media> {
 
  private:
   static constexpr std::uint32_t reserved_for_cleaning = 2, reserved_for_freeing = 5;  // chunks
-  static constexpr double max_victim_live_share =
-      0.99;  // live share of chunks that are cleaned when nothing else helps
-  static constexpr std::uint32_t sweep_chunks = 32;  // chunks, for each that a lane begins
+  // Live share of chunks that may be cleaned when nothing else helps.
+  static constexpr double max_victim_live_share = 0.99;
+  static constexpr std::uint32_t sweep_chunks = 32;  // chunks swept for each one that a lane begins
   static constexpr format::log_type separate_logs_[] = {
       format::log_type::update, format::log_type::allocation, format::log_type::deallocation};
   static constexpr format::log_type one_log_[] = {format::log_type::update};
@@ -140,9 +140,9 @@ class log_structured final : public media_engine<Media> {
     chunk_log<Media> log;
     storage::home_map::writer map_writer;
     std::vector<const written_line*> order;
-    std::vector<std::pair<std::uint64_t, std::uint64_t>>
-        taken;  // blocks that the transaction allocated: home words from, to
-    std::atomic<std::uint64_t> newest{0};  // version that is durable
+    // Blocks that the transaction allocated: home words [first, second).
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
+    std::atomic<std::uint64_t> newest{0};  // newest version that is durable
   };
 
   log_space& space() const noexcept { return *state_.space; }
@@ -154,7 +154,7 @@ class log_structured final : public media_engine<Media> {
                                     lane_count() + std::max(1u, tuning_.log_structured.cleaners));
   }
 
-  // What a clean close left, if it did.
+  // Loads the mapping that a clean close left. False: there is none.
   [[nodiscard]] result<bool> load_closed_mapping(std::uint64_t mark) {
     const auto session = this->read_word(format::session_offset);
     if (!session) return std::unexpected(session.error());
@@ -166,13 +166,14 @@ class log_structured final : public media_engine<Media> {
     return load_mapping(space(), static_cast<std::uint32_t>(*first - 1), mark);
   }
 
-  // Everything up to here has committed: chunks of earlier sessions may be cleaned, their rings
-  // need no second look.
+  // Everything up to committed_through_ has committed. So chunks of earlier sessions may be
+  // cleaned, and recovery need not check their transactions' rings again.
   [[nodiscard]] result<> attach_logs(log_kind) override {
     committed_through_ = state_.clock.load();
     this->write_word(format::watermark_offset, committed_through_);
-    control_.fence();  // before the first commit of the session, and before a chunk of an earlier
-                       // one goes
+    // The watermark is durable before the session's first commit and before a chunk of an earlier
+    // session is freed.
+    control_.fence();
     for (unsigned i = 0; i < lane_count(); ++i) lanes_.emplace_back(*this->shared_, i, space());
     const unsigned count = std::max(1u, tuning_.log_structured.cleaners);
     for (unsigned i = 0; i < count; ++i)
@@ -182,7 +183,7 @@ class log_structured final : public media_engine<Media> {
     threads_.reserve(count);
     try {
       for (auto& c : cleaners_) threads_.emplace_back([this, &c] { clean_in_background(c); });
-    } catch (const std::system_error&) {  // no more threads are to be had: these do, or commits
+    } catch (const std::system_error&) {  // no more threads: those started, or commits, clean
     }
     return {};
   }
@@ -197,7 +198,7 @@ class log_structured final : public media_engine<Media> {
                                   state_.file.path(), where));
   }
 
-  // What was laid out goes when there is none.
+  // Without memory for nodes, the reserved chunks are released.
   bool reserve_nodes(lane& l) try {
     if (space().map.reserve(l.map_writer, l.log.fragments().size())) return true;
     l.log.release_chunks();
@@ -207,8 +208,8 @@ class log_structured final : public media_engine<Media> {
     throw;
   }
 
-  // Stages t's stores in order of home, then what it freed. Group update: words side by side are
-  // one entry.
+  // Stages t's stores in order of home, then what it freed. Group update: adjacent words make one
+  // entry.
   void stage_transaction(lane& l, transaction& t) {
     l.log.clear();
     l.order.clear();
@@ -260,15 +261,14 @@ class log_structured final : public media_engine<Media> {
         l.log.staged.push_back(
             {.home = home, .words = words, .from = l.log.words_appended(), .log = log_of(l, home)});
       std::uint64_t* const to = l.log.append_words(&line.words[w], words);
+      // An entry has whole words. The line is this transaction's, so its other bytes do not change.
       for (unsigned i = 0; i < words; ++i)
-        if (const std::uint8_t mask = line.word_mask(w + i); mask != 0xFF)
-            [[unlikely]]  // an entry has whole words; the line is this transaction's, so the rest
-                          // of it stays as it is
+        if (const std::uint8_t mask = line.word_mask(w + i); mask != 0xFF) [[unlikely]]
           to[i] = (to[i] & expand_mask(mask)) |
                   (space().word(space().map.find(home + i, t.map_cache()).at) & ~expand_mask(mask));
     }
   }
-  // Words that follow the entry that was staged last, in its region.
+  // Whether these words follow the last staged entry, in its region.
   bool extends_last_entry(const lane& l, std::uint64_t home, unsigned words) const noexcept {
     if (l.log.staged.empty() || !space().options.group_update || home % format::region_words == 0)
       return false;
@@ -276,7 +276,7 @@ class log_structured final : public media_engine<Media> {
     return last.home + last.words == home && last.words + words <= format::max_entry_words;
   }
 
-  // Tombstones, each in one region. Of a large block: where something is.
+  // Stages tombstones, each in one region. Unless `everywhere`, only regions with data get one.
   void stage_free(lane& l, std::pair<std::uint64_t, std::size_t> range, bool everywhere) {
     const std::uint8_t log = space().options.separate_logs ? frees : updates;
     std::uint64_t home = space().home_of(range.first);
@@ -293,8 +293,9 @@ class log_structured final : public media_engine<Media> {
     }
   }
 
-  // Its transactions are no more the newest of their lanes, and all that could come before them has
-  // reached the map: see docs/protocol/log_structured.md, "Which chunks may go".
+  // A chunk may be cleaned when its transactions are not the newest of their lanes any more, and
+  // all versions up to theirs have reached the map: see docs/protocol/log_structured.md, "Which
+  // chunks may go".
   auto may_clean() const noexcept {
     return [this, through = state_.completed()](const log_space::chunk& c) {
       const std::uint64_t newest = c.newest.load(std::memory_order_acquire);
@@ -330,8 +331,8 @@ class log_structured final : public media_engine<Media> {
     return is_low_on_chunks() ? max_victim_live_share : tuning_.log_structured.victim_live_share;
   }
 
-  // A thread between its body and its commit knows no place in the log: cleaning need not wait for
-  // it.
+  // A thread between its body and its commit holds no position in the log, so cleaning need not
+  // wait for it.
   template <class Work>
   auto with_epoch_unpinned(unsigned log, Work&& work) {
     space().epochs.unpin(log);
@@ -340,10 +341,10 @@ class log_structured final : public media_engine<Media> {
     return done;
   }
 
-  // Tries of 200 us before a pool is called full: 512, and 100 times as many while chunks wait for
-  // readers, which may be off their processors.
+  // Tries of 200 us before a pool counts as full: 512, and 100 times as many while retired chunks
+  // wait for readers, which may be off their processors.
   static constexpr unsigned retry_budget = 51'200, retry_cost = 100, retry_cost_for_readers = 1;
-  // False: there is no room, and none to be made.
+  // False: there is no room, and cleaning cannot make any.
   bool make_room(unsigned log, std::uint32_t min_free, unsigned& failures) {
     return with_epoch_unpinned(log, [&] {
       if (state_.poisoned.load(std::memory_order_relaxed)) return false;
@@ -360,7 +361,7 @@ class log_structured final : public media_engine<Media> {
       failures += for_readers ? retry_cost_for_readers : retry_cost;
       const bool again = failures < retry_budget;
       if (gained >= space().chunk_words() / 256) return again;
-      // Nothing to gain now, unless from readers or from another cleaner's hands.
+      // Nothing to gain now, except from readers or from another cleaner.
       if (!for_readers && threads_.size() <= 1 && space().allocatable_chunks() <= min_free)
         return false;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -368,8 +369,9 @@ class log_structured final : public media_engine<Media> {
     });
   }
 
-  // A lane has begun a chunk: cleaning keeps up, in its own threads or here. Chunks without live
-  // data go at any time, so that the log stays where it is warm; others when the pool fills.
+  // Called when a lane has begun a chunk, so that cleaning keeps up, in cleaner threads or here.
+  // Chunks without live data are freed at any time, so that the log stays in cached memory; others
+  // are cleaned when the pool fills.
   void clean_incrementally(unsigned log) {
     if (!threads_.empty()) {
       if (chunks_begun_.fetch_add(1, std::memory_order_relaxed) % 16 == 15 || needs_cleaning())
@@ -396,7 +398,7 @@ class log_structured final : public media_engine<Media> {
   void clean_in_background(cleaner<Media>& c) {
     for (;;) {
       wake_requested_.store(false);
-      if (stopping_.load()) return wake();  // another cleaner may have been woken in vain just now
+      if (stopping_.load()) return wake();  // another cleaner may wait for the request just cleared
       std::uint64_t gained = 0;
       {
         std::unique_lock first(inline_cleaning_, std::defer_lock);
@@ -415,22 +417,23 @@ class log_structured final : public media_engine<Media> {
   }
   void stop_cleaners() noexcept {
     stopping_.store(true);
-    wake_requested_.store(true);  // whether or not it is: who clears it sees that we stop
+    // Stored even if it is set: a thread that clears it then sees stopping_
+    wake_requested_.store(true);
     wake_requested_.notify_all();
     for (auto& t : threads_) {
       if (opening_pid_ == ::getpid())
         t.join();
       else
-        t.detach();  // a child of fork has no such thread
+        t.detach();  // a child of fork does not have this thread
     }
     threads_.clear();
   }
 
-  // Into free chunks, if there are enough. The first of them, counted from 1; 0: there is no
-  // mapping.
+  // Saves the mapping in free chunks, if there are enough. Returns the first chunk, counted from 1;
+  // 0: nothing was saved.
   std::uint64_t save_mapping() {
-    const std::vector<std::uint64_t> pairs =
-        encode_mapping(space());  // what finds no memory leaves its chunks open: nothing reads them
+    // If memory or chunks run out, the chunks taken stay open: nothing reads them.
+    const std::vector<std::uint64_t> pairs = encode_mapping(space());
     const std::uint32_t each =
         (space().chunk_words() - format::chunk_header_words - format::preamble_words) / 2 * 2;
     std::vector<std::uint32_t> chunks;
@@ -468,12 +471,12 @@ class log_structured final : public media_engine<Media> {
   }
 
   engine_tuning tuning_;
-  std::uint64_t committed_through_ = 0;  // versions up to it were there when the session began
+  std::uint64_t committed_through_ = 0;  // versions up to it existed when the session began
   std::deque<lane> lanes_;
   std::deque<cleaner<Media>> cleaners_;
   cleaning_totals cleaned_;
   std::atomic<std::uint32_t> chunks_begun_{0};
-  std::mutex inline_cleaning_;  // of cleaners_.front()
+  std::mutex inline_cleaning_;  // guards cleaners_.front()
   std::atomic<bool> wake_requested_{false}, stopping_{false};
   std::vector<std::thread> threads_;
   const pid_t opening_pid_ = ::getpid();

@@ -1,11 +1,11 @@
-// Which of its two modes adaptive runs in. Source: Lu, Shu and Sun, "Blurred Persistence" (2016),
-// sections 3.4 and 4.1.
+// Chooses which of its two modes, blurred or vcbp, the mechanism adaptive runs in. Source: Lu, Shu
+// and Sun, "Blurred Persistence" (2016), sections 3.4 and 4.1.
 //
-// Static: by the medium's latency and a threshold. Dynamic: so many transactions in each mode,
-// timed, then the better one; again when the rate has changed for a while, which is taken for
-// another workload. Time that commits spend waiting for bulk persistence is left out: both modes
-// owe it, but a short warm-up may or may not meet it. Thread-safe. For the explorer the clock is a
-// made-up one: a run is a function of its plan, and the modes win in turn.
+// Static choice: by the medium's latency and a threshold. Dynamic choice: times a number of
+// transactions in each mode and takes the faster mode. It measures again when the rate has differed
+// for a while, which counts as a new workload. Time that commits wait for bulk persistence is left
+// out: both modes need it, but a short warm-up may or may not contain it. Thread-safe. Under the
+// explorer the clock is fake: a run is a function of its plan, and the modes win in turn.
 #pragma once
 
 #include <stele/pool.h>
@@ -28,7 +28,7 @@ class mode_choice {
   }
 
   bool wants_blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
-  // A thread tells of its commits so many at a time.
+  // A thread reports its commits in batches of this size.
   std::uint64_t batch() const noexcept { return std::clamp<std::uint64_t>(warm_up_ / 8, 1, 64); }
 
   void committed(std::uint64_t commits) {
@@ -39,7 +39,7 @@ class mode_choice {
     if (before < warm_up_ && before + commits >= warm_up_) end_window();
   }
 
-  // Runs something whose time is nobody's fault.
+  // Runs work whose time counts for neither mode.
   template <class Work>
   auto exclude_time(Work&& work) {
     const std::int64_t begin = now_ns();
@@ -50,12 +50,13 @@ class mode_choice {
 
  private:
   enum class phase : std::uint8_t { trying_blurred, trying_vcbp, chosen };
-  static constexpr unsigned min_windows =
-      100;  // in the mode chosen before it is asked again; doubles while the answer is the same
+  // Windows in the chosen mode before both modes are measured again; doubles while the answer is
+  // the same.
+  static constexpr unsigned min_windows = 100;
   static constexpr unsigned max_windows = 1600;
-  static constexpr unsigned drift_window_limit =
-      4;                                       // on end, before the workload counts as another
-  static constexpr double drift_factor = 1.3;  // times quicker or slower than when it was chosen
+  // Windows with drift in a row before the workload counts as a new one.
+  static constexpr unsigned drift_window_limit = 4;
+  static constexpr double drift_factor = 1.3;  // times faster or slower than when it was chosen
 
   std::int64_t now_ns() const {
     if (fake_clock_) return 0;
@@ -89,7 +90,7 @@ class mode_choice {
         check_drift(ns);
         break;
     }
-    start_clock();  // for a warm-up too short to leave commits out
+    start_clock();  // needed for warm_up_ < 8: committed() leaves no commits out then
     commits_.store(0, std::memory_order_relaxed);
   }
   void enter_phase(phase p, bool blocks) {
@@ -124,7 +125,7 @@ class mode_choice {
   std::atomic<std::uint64_t> commits_{0};  // of this window
   std::atomic<std::int64_t> began_ns_{0}, excluded_ns_{0};
 
-  std::mutex mutex_;  // of everything below
+  std::mutex mutex_;  // guards everything below
   phase phase_ = phase::trying_blurred;
   double blurred_ns_ = 0, expected_ns_ = 0;
   bool chosen_blocks_ = true;

@@ -1,9 +1,9 @@
-// The choice between blurred and vcbp: by threshold, by turns under the made-up clock, and by real
-// time.
+// Tests the choice between blurred and vcbp: by threshold, in turn under the fake clock, and by
+// real time.
 //
-// The real clock is made to see what a test wants by busy waits. What is compared differs by a
-// factor, and there are several tries, so that a machine with other work to do passes too: a wrong
-// choice is wrong each time.
+// Busy waits make the real clock show what a test wants. The compared times differ by a factor, and
+// there are several tries, so that the tests pass on a busy machine too: a wrong choice is wrong
+// each time.
 #include <gtest/gtest.h>
 #include <tx/mechanism/mode_choice.h>
 
@@ -21,8 +21,7 @@ void busy_wait(std::chrono::nanoseconds time) {
   }
 }
 
-// One window of commits one at a time; the mode they ran in must not change before the last of
-// them.
+// Runs a window of single commits. The mode must not change before the last of them.
 void window(mode_choice& c, std::uint64_t warm_up) {
   const bool mode = c.wants_blocks();
   for (std::uint64_t i = 0; i < warm_up; ++i) {
@@ -50,7 +49,7 @@ TEST(mode_choice, without_a_threshold_does_not_go_by_the_latency) {
   }
 }
 
-// Blurred, vcbp, then the winner; by the made-up clock that is blurred the first time, vcbp the
+// Blurred, vcbp, then the winner. By the fake clock, blurred wins the first time and vcbp the
 // second, for two windows each.
 TEST(mode_choice, tries_blurred_then_vcbp_then_stays_with_the_better) {
   for (const std::uint64_t warm_up : {1u, 2u, 7u, 8u, 9u, 100u}) {
@@ -127,7 +126,7 @@ bool in_one_of_some_tries(Try&& once) {
   return false;
 }
 
-// What is chosen when commits take what `wait(mode_choice&, number in its window)` takes.
+// The mode that is chosen when commits take as long as `wait(mode_choice&, number in its window)`.
 template <class Wait>
 bool chosen_with(Wait&& wait, std::uint64_t window = warm_up) {
   mode_choice c({.warm_up = window}, 0, false);
@@ -154,7 +153,8 @@ TEST(mode_choice, chooses_the_mode_whose_commits_are_quicker) {
   }));
 }
 
-// No commit of so short a warm-up is left out; the clock began at the first one all the same.
+// So short a warm-up leaves out one commit or none; the clock must start at the first one that
+// counts.
 TEST(mode_choice, measures_a_warm_up_of_a_few_commits) {
   for (const std::uint64_t window : {1u, 2u, 7u, 8u, 15u}) {
     SCOPED_TRACE("warm-up " + std::to_string(window));
@@ -190,8 +190,7 @@ TEST(mode_choice, does_not_count_the_first_commits_after_a_switch) {
   })) << "the switch was held against the mode";
 }
 
-// A hundred windows at the rate it was chosen at, then a workload that is slower: both are tried
-// again.
+// A hundred windows at the rate of the choice, then a slower workload: both modes are tried again.
 TEST(mode_choice, asks_again_when_the_workload_has_become_another) {
   EXPECT_TRUE(in_one_of_some_tries([] {
     mode_choice c({.warm_up = 10}, 0, false);

@@ -1,5 +1,6 @@
-// none: no persistence at all, the ceiling that the others are measured against. A commit stores
-// home and orders nothing; after a crash the pool may hold any part of the latest commits.
+// none: no persistence at all; the upper bound that the other mechanisms are measured against. A
+// commit stores home and orders nothing. After a crash the pool may hold any part of the latest
+// commits.
 #pragma once
 
 #include <tx/lane_engine.h>

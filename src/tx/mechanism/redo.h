@@ -1,6 +1,6 @@
-// redo: new values go to a torn-bit log past the cache, home is written back and the log cut before
-// the commit returns. Page: docs/protocol/redo.md. Source: Volos, Tack and Swift, "Mnemosyne"
-// (2011), sections 4.4 and 5, synchronous truncation.
+// redo: new values are streamed to a torn-bit log; home is made durable and the log is truncated
+// before the commit returns. Page: docs/protocol/redo.md. Source: Volos, Tack and Swift,
+// "Mnemosyne" (2011), sections 4.4 and 5, synchronous truncation.
 #pragma once
 
 #include <tx/lane_engine.h>
@@ -12,7 +12,7 @@ class redo final : public torn_bit_engine<Media> {
  public:
   using torn_bit_engine<Media>::torn_bit_engine;
 
-  // The ring holds one record at a time: only its length matters.
+  // The ring holds one record at a time, so only the record's length matters.
   [[nodiscard]] result<> reserve_log(transaction& t) override {
     auto& l = this->lanes_[t.log()];
     this->release_reserved(l);
@@ -34,10 +34,10 @@ class redo final : public torn_bit_engine<Media> {
     if (planted<Media>(mutant::redo_truncate_first)) l.log.write_head(l.log.tail());
     this->store_home_flushed(l, t, mutant::redo_last_home_line);  // 3
     if (!planted<Media>(mutant::redo_no_data_fence) && !this->fence_ok(l))
-      return false;                  // 4: home is durable before the log is cut
+      return false;                  // 4: home is durable before the log is truncated
     l.log.write_head(l.log.tail());  // 5
     if (!planted<Media>(mutant::redo_no_truncate_fence) && !this->fence_ok(l))
-      return false;  // 6: the cut is durable before locks go
+      return false;  // 6: the truncation is durable before locks are released
     l.log.release_truncated();
     this->release_spills(l, l.log.head());
     return true;

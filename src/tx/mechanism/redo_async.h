@@ -1,7 +1,7 @@
-// redo-async: one fence a commit; home is written back and logs are cut later, for the whole pool
-// at once. Page: docs/protocol/redo-async.md. Source: Volos, Tack and Swift, "Mnemosyne" (2011),
-// asynchronous truncation; the pool-wide watermark is ours: were one thread's log cut alone, an
-// older value in another's would be replayed over it.
+// redo-async: one fence a commit; home is made durable and the logs are truncated later, for the
+// whole pool at once. Page: docs/protocol/redo-async.md. Source: Volos, Tack and Swift, "Mnemosyne"
+// (2011), asynchronous truncation. The pool-wide watermark is a departure: if one thread's log were
+// truncated alone, recovery would replay an older value from another thread's log over the new one.
 #pragma once
 
 #include <tx/mechanism/bulk.h>

@@ -1,7 +1,7 @@
-// undo: old values go to the log before the first store to home; cutting the log commits.
-// Page: docs/protocol/undo.md. The execution is write-back like everyone's, so all ranges of a
-// transaction are first touched at its commit, as one batch: one fence for their old values, where
-// an in-place undo log pays one a range.
+// undo: old values go to the log before the first store to home; the truncation of the log commits.
+// Page: docs/protocol/undo.md. Execution is write-back, as in the other mechanisms, so home is
+// first changed at commit. The commit logs the old values of all ranges as one batch with one
+// fence; an in-place undo log pays one fence for each range.
 #pragma once
 
 #include <tx/lane_engine.h>
@@ -40,10 +40,10 @@ class undo final : public torn_bit_engine<Media> {
     if (planted<Media>(mutant::undo_truncate_first)) l.log.write_head(l.log.tail());
     this->store_home_flushed(l, t, mutant::undo_last_home_line);  // 3
     if (!planted<Media>(mutant::undo_no_data_fence) && !this->fence_ok(l))
-      return false;                  // 4: home is durable before the log is cut
+      return false;                  // 4: home is durable before the log is truncated
     l.log.write_head(l.log.tail());  // 5: committed when this is durable
     if (!planted<Media>(mutant::undo_no_truncate_fence) && !this->fence_ok(l))
-      return false;  // 6: the commit is durable before it is told
+      return false;  // 6: the commit is durable before it is acknowledged
     l.log.release_truncated();
     this->release_spills(l, l.log.head());
     return true;

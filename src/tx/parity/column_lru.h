@@ -1,12 +1,12 @@
-// Which parts of home a processor's cache still holds, as far as software can tell: a queue of the
-// columns used last, as long as the cache.
+// Estimates which parts of home a processor's cache still holds: a queue of the columns used last,
+// as long as the cache.
 //
 // Source: Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory"
 // (2019), sections III-B and IV: an LRU queue on a circular buffer and a hash table beside it.
-// Ours: what is queued is a column of seven lines (format/parity_block.h), whatever objects lie in
-// it; and only one thread uses it, the one that gathers what the others have noted, so the table
-// needs no atomics. Each use appends to the buffer, and an entry counts only if it is its column's
-// newest.
+// Departures: the queue holds columns of seven lines (format/parity_block.h), whatever objects lie
+// in them. Only one thread uses it, the one that collects what other threads have noted, so the
+// table needs no atomics. Each use appends to the buffer; an entry counts only if it is its
+// column's newest.
 #pragma once
 
 #include <base/check.h>
@@ -19,7 +19,7 @@ namespace stele::detail {
 
 class column_lru {
  public:
-  // As many columns as the cache has room for, at least one.
+  // `columns`: as many as the cache has room for; at least one is kept.
   explicit column_lru(std::uint64_t columns)
       : capacity_(std::max<std::uint64_t>(columns, 1)),
         slots_(std::bit_ceil(capacity_ * 4)),
@@ -48,7 +48,7 @@ class column_lru {
     std::uint64_t use = 0;  // number of its newest use; 0: not held
   };
 
-  // Where the column is, or the free place for it.
+  // Where the column is, or the free slot for it.
   std::size_t find(std::uint64_t column) const noexcept {
     std::size_t at = bucket_of(column);
     while (slots_[at].use != 0 && slots_[at].column != column) at = (at + 1) & (slots_.size() - 1);
@@ -61,11 +61,11 @@ class column_lru {
   void evict_oldest() noexcept {
     const slot oldest = queue_[head_++ & (queue_.size() - 1)];
     const std::size_t at = find(oldest.column);
-    if (slots_[at].use != oldest.use) return;  // it was used again
+    if (slots_[at].use != oldest.use) return;  // was used again
     erase(at);
     --size_;
   }
-  // Linear probing without tombstones: what follows moves up where it may.
+  // Linear probing without tombstones: later slots move up where they may.
   void erase(std::size_t at) noexcept {
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t next = (at + 1) & mask; slots_[next].use != 0; next = (next + 1) & mask) {
@@ -76,7 +76,7 @@ class column_lru {
     }
     slots_[at].use = 0;
   }
-  // Keeps the newest entries only.
+  // Keeps only the newest entry of each column.
   void compact() noexcept {
     std::uint64_t kept = head_;
     for (std::uint64_t i = head_; i != tail_; ++i) {

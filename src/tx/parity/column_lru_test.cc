@@ -1,4 +1,4 @@
-// The queue of columns used last, against one that is a plain list.
+// Tests the queue of the columns used last against a plain list.
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <tx/parity/column_lru.h>

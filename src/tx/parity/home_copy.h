@@ -1,8 +1,8 @@
 // The checkpoint of a pool: a copy of home as it was at one instant, beside home in the pool file.
 // docs/protocol/archapt.md, C1 to C5 and F1 to F4.
 //
-// It is brought up to date by the matrices that were stored to since; what those are is known of
-// the running session only, so the first time all of home is compared. Not thread-safe.
+// update() copies the matrices that were stored to since the last update. Stores of earlier
+// sessions are not known, so a session's first update compares all of home. Not thread-safe.
 #pragma once
 
 #include <media/media.h>
@@ -21,13 +21,13 @@ class home_copy {
       : file_(file), area_(area), media_(media), changed_(present() ? area.matrices() : 0, true) {}
 
   bool present() const noexcept { return file_.header().home_copy_offset != 0; }
-  // A commit has stored to a line of home.
+  // Notes that a commit has stored to a line of home.
   void record_store(std::uint64_t offset) {
     if (!changed_.empty() && !base::planted<Media>(base::mutant::archapt_copy_unchanged))
       changed_[area_.matrix_of(offset)] = true;
   }
 
-  // The copy becomes what home is; durable after the medium's next fence. Nothing may change home
+  // Makes the copy equal to home; durable after the medium's next fence. Nothing may change home
   // meanwhile.
   void update() {
     for (std::uint64_t m = 0; m < changed_.size(); ++m) {
@@ -37,9 +37,8 @@ class home_copy {
           m, [&](const std::byte* home, std::byte* copy) { media_.stream(copy, home, line_size); });
     }
   }
-  // Home becomes what the copy is; durable after the medium's next fence. All of it is flushed: a
-  // process that was killed in the middle of this has left lines that do not differ, but in the
-  // cache.
+  // Makes home equal to the copy; durable after the medium's next fence. All of home is flushed:
+  // when a process was killed in the middle of this, some lines equal the copy only in the cache.
   void restore_home() {
     for (std::uint64_t m = 0; m < area_.matrices(); ++m)
       for_each_different(
@@ -49,7 +48,7 @@ class home_copy {
   }
 
  private:
-  // each(in home, in the copy) for the lines of a matrix that differ.
+  // Calls each(line in home, line in the copy) for the lines of a matrix that differ.
   template <class Each>
   void for_each_different(std::uint64_t matrix, Each&& each) const {
     for (std::uint64_t lines = area_.lines_in_home(matrix); lines != 0; lines &= lines - 1) {
@@ -65,7 +64,7 @@ class home_copy {
   const storage::pool_file& file_;
   const parity_area& area_;
   Media& media_;
-  std::vector<bool> changed_;  // matrices that the copy may lack stores to
+  std::vector<bool> changed_;  // matrices with stores that the copy may lack
 };
 
 }  // namespace stele::detail

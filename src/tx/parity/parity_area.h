@@ -1,5 +1,5 @@
-// Where a pool keeps the checksums of each matrix of its home (format/parity_block.h), and what
-// they are checked with.
+// Where a pool keeps the parity blocks of its matrices (format/parity_block.h), and the seeds of
+// their checksums.
 #pragma once
 
 #include <format/parity_block.h>
@@ -25,7 +25,7 @@ class parity_area {
     return present() ? format::matrix_count(end_ - home_) : 0;
   }
 
-  // Of a pool offset in home: its matrix, its line there, and its column counted over all of home.
+  // For a pool offset in home: its matrix, its line there, and its column counted over all of home.
   std::uint64_t matrix_of(std::uint64_t offset) const noexcept {
     return (offset - home_) / line_size / format::matrix_lines;
   }
@@ -58,7 +58,7 @@ class parity_area {
     return checksum_of(b, block_size(), file_.header().id ^ block_offset(matrix, which));
   }
 
-  // The lines as memory has them; beyond the end of home they are zero.
+  // Reads the lines as memory has them; lines beyond the end of home are zero.
   void read(std::uint64_t matrix, struct matrix& into) const noexcept {
     for (unsigned i = 0; i < format::matrix_lines; ++i) {
       const std::uint64_t offset = offset_of(matrix, i);
@@ -94,7 +94,7 @@ inline std::optional<parity_area::found> parity_area::newest(std::uint64_t matri
     std::memcpy(&f.block, at, line_size);
     if (f.block.kind == format::parity_kind::none || f.block.epoch < first) continue;
     std::memcpy(&f.block, at, block_size());
-    if (checksum_for(f.block, matrix, which) != f.block.checksum) continue;  // it was being written
+    if (checksum_for(f.block, matrix, which) != f.block.checksum) continue;  // it is not whole
     const bool later = best && (f.block.epoch > best->block.epoch) !=
                                    base::planted(base::mutant::archapt_stale_block);
     if (!best || later) best = f;

@@ -1,4 +1,4 @@
-// Sums, checksums and peeling.
+// Computes row and column sums and checksums of lines; corrects stale lines by peeling.
 #include <base/checksum.h>
 #include <base/mutant.h>
 #include <tx/parity/parity_matrix.h>
@@ -36,8 +36,8 @@ std::uint32_t checked(const line_words& line) noexcept {
   return static_cast<std::uint32_t>(all ^ all >> 32);
 }
 
-// Lines whose sum a block holds, or makes up of two that it holds: a row, a column, or with halves
-// every other line of one.
+// Lines whose sum a block holds, or whose sum follows from two that it holds: a row, a column, or
+// with halves every other line of one.
 struct group {
   std::uint64_t lines;
   unsigned number;  // of the row or column
@@ -91,7 +91,7 @@ unsigned first_of(std::uint64_t lines) noexcept {
   return static_cast<unsigned>(std::countr_zero(lines));
 }
 
-// The line that a group's other lines and its sum leave no choice for.
+// The content of a line that follows from the group's sum and its other lines.
 line_words reconstruct_line(const group& g, unsigned line, const matrix& m,
                             const format::parity_block& b) noexcept {
   line_words left = sum_of(g, b);
@@ -101,8 +101,8 @@ line_words reconstruct_line(const group& g, unsigned line, const matrix& m,
   return left;
 }
 
-// Goes over the groups as long as one has a single stale line that fix(group, line) makes good; the
-// lines that stay stale.
+// Visits the groups as long as one has a single stale line that fix(group, line) corrects. Returns
+// the lines that stay stale.
 template <class Fix>
 std::uint64_t peel(std::uint64_t stale, bool halves, Fix&& fix) noexcept {
   for (bool more = true; more && stale != 0;) {

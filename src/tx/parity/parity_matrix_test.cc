@@ -1,4 +1,4 @@
-// Checksums of a matrix: what they find, and what they restore, pattern by pattern.
+// Tests the checksums of a matrix: what they find and what they restore, pattern by pattern.
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <tx/parity/parity_matrix.h>
@@ -24,7 +24,7 @@ std::uint64_t bit(unsigned row, unsigned column) {
   return std::uint64_t{1} << line_of(row, column);
 }
 
-// Makes the lines of a pattern something else, restores, and compares.
+// Changes the lines of a pattern, then corrects them.
 correction spoil_and_correct(const matrix& good, std::uint64_t stale, bool halves, matrix& m,
                              base::rng& random) {
   format::parity_block block{};
@@ -56,8 +56,8 @@ TEST(checksum_matrix, restores_every_single_line) {
     }
 }
 
-// Figure 5 of Wu, Ren and Li (2019): b) two in one row, by their columns; c) two rows and two
-// columns that cross, by nothing.
+// Figure 5 of Wu, Ren and Li (2019): b) two lines of one row are restored by their columns; c)
+// lines where two rows and two columns cross are not restored.
 TEST(checksum_matrix, restores_two_of_a_row_and_not_four_that_cross) {
   base::rng random(3);
   const matrix good = random_matrix(random);
@@ -76,7 +76,7 @@ TEST(checksum_matrix, restores_crossing_lines_of_different_halves_with_the_secon
   const matrix good = random_matrix(random);
   matrix m;
   const std::uint64_t crossing =
-      bit(0, 1) | bit(0, 2) | bit(3, 1) | bit(3, 2);  // columns 1 and 2: an odd and an even one
+      bit(0, 1) | bit(0, 2) | bit(3, 1) | bit(3, 2);  // columns 1 and 2: an odd one and an even one
   EXPECT_EQ(spoil_and_correct(good, crossing, false, m, random).uncorrected, crossing);
   EXPECT_EQ(spoil_and_correct(good, crossing, true, m, random).uncorrected, 0u);
   EXPECT_EQ(m.lines, good.lines);
@@ -104,8 +104,8 @@ TEST(checksum_matrix, restores_exactly_what_the_pattern_allows) {
   EXPECT_GT(restored, 100u);
 }
 
-// 7 rows and 7 columns are the two sides of a graph whose edges are lines: what has no cycle can be
-// peeled off.
+// The 7 rows and 7 columns are the two sides of a graph whose edges are lines. Lines without a
+// cycle can be peeled off.
 TEST(checksum_matrix, restores_at_most_thirteen_lines) {
   base::rng random(6);
   int most = 0;
@@ -125,7 +125,7 @@ TEST(checksum_matrix, restores_at_most_thirteen_lines) {
   EXPECT_FALSE(correctable(full_matrix_mask, false));
 }
 
-// A transfer from line to line leaves every sum as it was: only the lines' own checksums tell.
+// A transfer within a row leaves the row's sum unchanged; the lines' own checksums show it.
 TEST(checksum_matrix, finds_what_the_sums_do_not_show) {
   base::rng random(7);
   const matrix good = random_matrix(random);

@@ -1,9 +1,9 @@
-// Which lines of home are dirty, and what becomes of them: flushed, or skipped and covered by
+// Which lines of home are dirty, and what is done with them: flushed, or skipped and covered by
 // checksums. docs/protocol/archapt.md, T3. Source: Wu, Ren and Li, "Architecture-Aware, High
 // Performance Transaction for Persistent Memory" (2019), sections III-B and III-C.
 //
-// Commits ask what is covered, and the epoch, between enter() and leave() of the gate; everything
-// else is the truncation's, which one thread at a time does.
+// Commits ask what is covered, and the epoch, between enter() and leave() of the commit gate. All
+// else belongs to truncation, which one thread at a time runs.
 #pragma once
 
 #include <base/mutant.h>
@@ -35,7 +35,7 @@ class parity_tracker {
         overpaid_lines_(area.matrices()),
         recent_columns_(1) {}
 
-  // `keeps_old_values`: for a store to a covered line its old value goes to the log.
+  // `keeps_old_values`: the log gets the old value of each store to a covered line.
   void set_up(const archapt_options& options, bool keeps_old_values) {
     keeps_old_values_ = keeps_old_values;
     skip_policy_ = area.present() && Media::whole_cache != media::whole_cache::preferred
@@ -60,7 +60,7 @@ class parity_tracker {
     return (state_[matrix].load(std::memory_order_relaxed) & is_covered) != 0;
   }
   std::uint64_t epoch() const noexcept { return epoch_; }
-  // So many lines' old values went to a log for their being covered.
+  // Counts lines whose old values went to a log because they are covered.
   void count_old_lines(std::uint64_t lines) noexcept {
     kept_lines_.fetch_add(lines, std::memory_order_relaxed);
   }
@@ -69,29 +69,29 @@ class parity_tracker {
 
   void begin(std::uint64_t epoch) noexcept { epoch_ = epoch; }
 
-  // A commit has stored to a line.
+  // Notes that a commit has stored to a line.
   void record_store(std::uint64_t offset) {
     const std::uint64_t m = area.matrix_of(offset);
     add_to_list(m);
     dirty_[m] |= std::uint64_t{1} << area.line_of(offset);
     record_load(offset);
   }
-  // The cache has the line.
+  // Notes that the cache has the line.
   void record_load(std::uint64_t offset) {
     if (enabled()) recent_columns_.touch(area.column_of(offset));
   }
 
-  // T3: every line stored to is flushed or covered after the medium's next fence. `gather_rest()`
-  // is called with the gate closed and tells of what has been stored meanwhile. `checkpoint()` is
-  // asked before anything is covered; if it answers that it has made one, all is flushed and
-  // nothing is covered this time.
+  // T3: every line stored to is flushed or covered after the medium's next fence. Calls
+  // `gather_rest()` with the gate closed, to be told what was stored meanwhile. Calls
+  // `checkpoint()` before anything is covered; if it returns true, it has made one: then all is
+  // flushed already, and nothing is covered this time.
   template <class Gather, class Checkpoint>
   void flush_or_cover(Gather&& gather_rest, Checkpoint&& checkpoint) {
     for (std::uint64_t m : carried_) add_to_list(m);
     carried_.clear();
     if (enabled() && !cover_cold(gather_rest, checkpoint)) return;
     for (std::uint64_t m : listed_) {
-      if ((dirty_[m] & is_listed) == 0) continue;  // it has been summed up, or is listed twice
+      if ((dirty_[m] & is_listed) == 0) continue;  // it got a block, or is listed twice
       flush(m, dirty_[m] & format::full_matrix_mask);
       dirty_[m] = 0;
       if (enabled() && covered(m)) carried_.push_back(m);
@@ -99,7 +99,7 @@ class parity_tracker {
     listed_.clear();
   }
 
-  // With the gate closed: everything stored so far, told of or skipped, is flushed; from the
+  // Called with the gate closed. Flushes everything stored so far, noted or skipped. From the
   // returned epoch on no matrix is covered.
   std::uint64_t end_all() {
     for (std::uint64_t m : listed_) flush(m, dirty_[m] & format::full_matrix_mask), dirty_[m] = 0;
@@ -116,8 +116,8 @@ class parity_tracker {
   }
   bool any_covered() const noexcept { return any_covered_; }
 
-  // T3a: matrices are covered no more. What was skipped is flushed, then a block says so; durable
-  // on return.
+  // T3a: uncovers matrices. Flushes what was skipped, then writes a block that says so; durable on
+  // return.
   void uncover(std::span<const std::uint64_t> matrices) {
     if (matrices.empty()) return;
     for (std::uint64_t m : matrices) {
@@ -131,14 +131,14 @@ class parity_tracker {
     gate_.open();
     for (std::uint64_t m : matrices) write_end(m);
     checksum_lines_.fetch_add(matrices.size(), std::memory_order_relaxed);
-    media_.fence();  // nothing is covered before stores go without old values
+    media_.fence();  // nothing is covered on media before stores go without old values
     for (std::uint64_t m : matrices) {
       skipped_[m] = 0;
       state_[m].store(next_slot(m) * second_slot, std::memory_order_relaxed);
     }
   }
 
-  // What has been skipped, at the end of a session. The blocks still count.
+  // Flushes what was skipped, at the end of a session. The blocks still count.
   void flush_skipped() {
     for (std::uint64_t m = 0; m < skipped_.size(); ++m) flush(m, skipped_[m]);
   }
@@ -165,7 +165,7 @@ class parity_tracker {
   };
   static constexpr std::int64_t min_budget = -256;
   static constexpr unsigned words_per_old_line = 9;
-  static constexpr std::size_t batch = 32;  // matrices that are summed up while commits wait
+  static constexpr std::size_t batch = 32;  // matrices that get a block while commits wait
   static constexpr std::uint64_t is_listed = std::uint64_t{1} << 63;  // in dirty_
   static constexpr std::uint8_t is_covered = 1,
                                 second_slot = 2;  // in state_: the block that counts is the second
@@ -173,7 +173,7 @@ class parity_tracker {
   static unsigned first_of(std::uint64_t lines) noexcept {
     return static_cast<unsigned>(std::countr_zero(lines));
   }
-  // Where the next block of a matrix goes: not over the one that counts, also if that says that
+  // The slot for a matrix's next block: never that of the block that counts, even if it says that
   // nothing is covered.
   std::uint8_t next_slot(std::uint64_t m) const noexcept {
     return (state_[m].load(std::memory_order_relaxed) & second_slot) != 0 ? 0 : 1;
@@ -188,9 +188,9 @@ class parity_tracker {
     }
     return cold | (skipped_[m] & ~dirty);
   }
-  // A matrix that is covered already keeps being so until that has cost, in blocks of more lines
-  // than it saved and in old values, what it costs to flush what was skipped: then it is no better
-  // than one that is not covered, and may be much worse.
+  // A covered matrix stays covered until that has cost as much as flushing the skipped lines would.
+  // The cost is block lines beyond the lines saved, and old values in the log. From then on
+  // covering is no better than not covering, and may be much worse.
   bool worth_a_block(std::uint64_t m) noexcept {
     const std::uint64_t dirty = dirty_[m] & format::full_matrix_mask, cold = candidates(m, dirty);
     if (skip_policy_ == skipping::always) return cold != 0;
@@ -207,8 +207,8 @@ class parity_tracker {
   static unsigned count(std::uint64_t lines) noexcept {
     return static_cast<unsigned>(std::popcount(lines));
   }
-  // What skipping has saved, in lines, less what it has cost. An eighth is forgotten each time:
-  // gains of long ago pay for nothing, and what did not pay is tried again.
+  // The budget: what skipping has saved, in lines, less what it has cost. An eighth is forgotten at
+  // each truncation: old gains pay for nothing, and what did not pay is tried again.
   void update_budget() noexcept {
     const std::uint64_t kept = undo_logged_lines();
     budget_ -= static_cast<std::int64_t>((kept - charged_lines_) * words_per_old_line /
@@ -217,11 +217,11 @@ class parity_tracker {
     budget_ -= budget_ / 8;
   }
 
-  // From here on what the truncation does takes no memory: a commit over undo must not fail when
-  // its record is durable.
+  // Truncation allocates no memory after this: with undo, a commit must not fail once its record is
+  // durable.
   void reserve() {
     const std::uint64_t all = area.matrices();
-    listed_.reserve(2 * all);  // one that has been summed up may be stored to again
+    listed_.reserve(2 * all);  // a matrix that got a block may be stored to again
     for (auto* list : {&carried_, &to_cover_, &to_uncover_}) list->reserve(enabled() ? all : 0);
     blocks_.reserve(batch);
   }
@@ -232,8 +232,8 @@ class parity_tracker {
     listed_.push_back(m);
   }
 
-  // Matrices that were stored to: those with enough cold lines get a block, others are covered no
-  // more. False: there is a checkpoint instead.
+  // Of the matrices that were stored to, those with enough cold lines get a block; the others are
+  // uncovered. False: a checkpoint was made instead.
   template <class Gather, class Checkpoint>
   bool cover_cold(Gather&& gather_rest, Checkpoint&& checkpoint) {
     update_budget();
@@ -254,11 +254,11 @@ class parity_tracker {
     return true;
   }
 
-  // T3b.
+  // T3b: covers matrices.
   template <class Gather>
   void cover(std::span<const std::uint64_t> matrices, Gather&& gather_rest) {
     blocks_.clear();
-    for (std::uint64_t m : matrices)  // commits wait while they are read
+    for (std::uint64_t m : matrices)  // prefetched: commits wait while they are read
       for (std::uint64_t lines = area.lines_in_home(m); lines != 0; lines &= lines - 1)
         __builtin_prefetch(file_.at(area.offset_of(m, first_of(lines))));
     gate_.close();
@@ -269,7 +269,7 @@ class parity_tracker {
     if (planted(mutant::archapt_blocks_first)) write(blocks_);
     for (const new_block& b : blocks_) flush(b.matrix, b.flushes);
     if (!planted(mutant::archapt_no_data_fence))
-      media_.fence();  // the lines that are not skipped before a block says so
+      media_.fence();  // lines that are not skipped are durable before a block says so
     write(blocks_);
   }
   new_block make_block(std::uint64_t m) {
@@ -321,26 +321,26 @@ class parity_tracker {
   Media& media_;
   commit_gate& gate_;
   skipping skip_policy_ = skipping::never;
-  std::uint64_t epoch_ = 0;  // changes while the gate is closed
-  std::vector<std::atomic<std::uint8_t>>
-      state_;  // of each matrix: is it covered, and which of its blocks counts
-  std::vector<std::uint64_t>
-      dirty_;  // of each matrix: lines whose stores were told, a bit each, and whether it is listed
-  std::vector<std::uint64_t>
-      skipped_;  // of each matrix: lines that were skipped; none unless it is covered
-  std::vector<std::uint8_t>
-      overpaid_lines_;  // of each covered matrix, in lines: what it would have saved not to be
-  std::vector<std::uint64_t> listed_;   // matrices that were stored to, or carried
-  std::vector<std::uint64_t> carried_;  // of those, the ones stored to after they were summed up:
-                                        // the log has their old values until the next time
-  std::vector<std::uint64_t> to_cover_, to_uncover_;  // cover_cold's
-  std::vector<new_block> blocks_;                     // cover's
+  std::uint64_t epoch_ = 0;  // changes only while the gate is closed
+  // For each matrix: whether it is covered, and which of its blocks counts.
+  std::vector<std::atomic<std::uint8_t>> state_;
+  // For each matrix: lines with noted stores, a bit each, and whether it is listed.
+  std::vector<std::uint64_t> dirty_;
+  // For each matrix: skipped lines; none unless it is covered.
+  std::vector<std::uint64_t> skipped_;
+  // For each covered matrix, in lines: what not covering it would have saved.
+  std::vector<std::uint8_t> overpaid_lines_;
+  std::vector<std::uint64_t> listed_;  // matrices that were stored to, or carried
+  // Matrices stored to after they got a block: the log has their old values until the next time.
+  std::vector<std::uint64_t> carried_;
+  std::vector<std::uint64_t> to_cover_, to_uncover_;  // used by cover_cold()
+  std::vector<new_block> blocks_;                     // used by cover()
   column_lru recent_columns_;
   matrix content_;
   bool keeps_old_values_ = false;
   std::int64_t budget_ = 0;
   std::uint64_t charged_lines_ = 0;
-  bool any_covered_ = false;  // since the last end_all
+  bool any_covered_ = false;  // since the last end_all()
   std::atomic<std::uint64_t> skipped_lines_{0}, checksum_lines_{0}, kept_lines_{0};
 };
 

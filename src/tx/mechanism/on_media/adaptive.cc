@@ -1,4 +1,4 @@
-// The mechanism adaptive, on every medium.
+// Compiles the mechanism adaptive for each of the library's media.
 #include <tx/mechanism/blurred.h>
 #include <tx/mechanism/on_media/build_on.h>
 

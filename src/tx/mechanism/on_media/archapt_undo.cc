@@ -1,4 +1,4 @@
-// The mechanism archapt-undo, on every medium.
+// Compiles the mechanism archapt-undo for each of the library's media.
 #include <tx/mechanism/archapt.h>
 #include <tx/mechanism/on_media/build_on.h>
 

@@ -1,4 +1,4 @@
-// The mechanism base, on every medium.
+// Compiles the mechanism base for each of the library's media.
 #include <tx/mechanism/base.h>
 #include <tx/mechanism/on_media/build_on.h>
 

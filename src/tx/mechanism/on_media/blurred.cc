@@ -1,4 +1,4 @@
-// The mechanism blurred, on every medium.
+// Compiles the mechanism blurred for each of the library's media.
 #include <tx/mechanism/blurred.h>
 #include <tx/mechanism/on_media/build_on.h>
 

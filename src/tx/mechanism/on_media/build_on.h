@@ -1,5 +1,5 @@
-// A mechanism compiled for the media of pools in service. Each mechanism is a file of its own here:
-// all in one take minutes to compile, and gigabytes.
+// Compiles a mechanism for the library's media. Each mechanism has a file of its own here: all in
+// one file would take minutes and gigabytes to compile.
 #pragma once
 
 #include <media/eadr.h>
@@ -24,7 +24,7 @@ std::unique_ptr<engine> build(pool_state& state, const media_choice& choice,
 template <template <class> class Mechanism>
 std::unique_ptr<engine> build_on([[maybe_unused]] pool_state& state,
                                  [[maybe_unused]] const media_choice& choice) {
-#ifndef STELE_SCHEDULED  // the program that explores schedules has the explorer's media alone
+#ifndef STELE_SCHEDULED  // the schedule explorer's program has only the explorer's media
   using kind = media_choice::kind;
   switch (choice.what) {
     case kind::adr:

@@ -1,4 +1,4 @@
-// The mechanism default, on every medium.
+// Compiles the mechanism default for each of the library's media.
 #include <tx/mechanism/default_mechanism.h>
 #include <tx/mechanism/on_media/build_on.h>
 

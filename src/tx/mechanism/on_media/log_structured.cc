@@ -1,4 +1,4 @@
-// The mechanism log_structured, on every medium.
+// Compiles the mechanism log_structured for each of the library's media.
 #include <tx/mechanism/log_structured.h>
 #include <tx/mechanism/on_media/build_on.h>
 

@@ -1,4 +1,4 @@
-// What makes a mechanism's engine on the chosen medium; one file each.
+// Each function builds a mechanism's engine on the chosen medium and is defined in its own file.
 #pragma once
 
 #include <memory>

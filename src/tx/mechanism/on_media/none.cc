@@ -1,4 +1,4 @@
-// The mechanism none, on every medium.
+// Compiles the mechanism none for each of the library's media.
 #include <tx/mechanism/none.h>
 #include <tx/mechanism/on_media/build_on.h>
 

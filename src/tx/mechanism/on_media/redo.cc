@@ -1,4 +1,4 @@
-// The mechanism redo, on every medium.
+// Compiles the mechanism redo for each of the library's media.
 #include <tx/mechanism/on_media/build_on.h>
 #include <tx/mechanism/redo.h>
 

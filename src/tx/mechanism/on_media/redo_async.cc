@@ -1,4 +1,4 @@
-// The mechanism redo-async, on every medium.
+// Compiles the mechanism redo-async for each of the library's media.
 #include <tx/mechanism/on_media/build_on.h>
 #include <tx/mechanism/redo_async.h>
 

@@ -1,4 +1,4 @@
-// The mechanism undo, on every medium.
+// Compiles the mechanism undo for each of the library's media.
 #include <tx/mechanism/on_media/build_on.h>
 #include <tx/mechanism/undo.h>
 

@@ -1,4 +1,4 @@
-// The mechanism vcbp, on every medium.
+// Compiles the mechanism vcbp for each of the library's media.
 #include <tx/mechanism/blurred.h>
 #include <tx/mechanism/on_media/build_on.h>
 

@@ -1,4 +1,4 @@
-// The mechanism xil, on every medium.
+// Compiles the mechanism xil for each of the library's media.
 #include <tx/mechanism/blurred.h>
 #include <tx/mechanism/on_media/build_on.h>
 
