@@ -59,6 +59,10 @@ void fill_zero(void* to, std::size_t size);
 // Makes room for more old words.
 void grow_undo_buffer();
 
+// Called in a handler: the running transaction, if there is one, can only roll back. Its commit
+// throws the exception that is being handled, or acts on it.
+void doom_transaction() noexcept;
+
 // A pointer or length in the data leads out of the heap of the running transaction's pool. Throws
 // failure(errc::corrupt).
 [[noreturn]] void throw_bad_pointer();

@@ -28,8 +28,8 @@ class basic_array {
   using stored = typename traits::stored;
 
   basic_array() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty array
-  ~basic_array() noexcept(false) {
-    detail::run_destructor([&] { Memory::destroy_array(data_.load(), size_.load()); });
+  ~basic_array() {
+    run_destructor([&] { Memory::destroy_array(data_.load(), size_.load()); });
   }
   basic_array(const basic_array&) = delete;
   basic_array& operator=(const basic_array&) = delete;

@@ -71,8 +71,8 @@ class basic_bptree {
   class entry;
 
   basic_bptree() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty tree
-  ~basic_bptree() noexcept(false) {
-    detail::run_destructor([&] { free_blocks(root_, height_); });
+  ~basic_bptree() {
+    run_destructor([&] { free_blocks(root_, height_); });
   }
   basic_bptree(const basic_bptree&) = delete;
   basic_bptree& operator=(const basic_bptree&) = delete;

@@ -126,8 +126,8 @@ class basic_value {
 
   basic_value() noexcept = default;  // leaves the bytes unchanged: zeroed memory is none
   explicit basic_value(const scalar& s) { create(s); }
-  ~basic_value() noexcept(false) {
-    detail::run_destructor([&] { free_blocks(); });
+  ~basic_value() {
+    run_destructor([&] { free_blocks(); });
   }
   basic_value(const basic_value&) = delete;
   basic_value& operator=(const basic_value&) = delete;

@@ -26,6 +26,19 @@
 
 namespace stele {
 
+// Runs the body of a destructor that loads, stores or frees memory of a pool. A destructor cannot
+// throw, so an exception in the body (a conflict, a corrupt pointer, no memory) dooms the running
+// transaction: it rolls back instead of committing, and update() or read() retries or reports the
+// error as if the exception had left their body. The containers' destructors use it.
+template <class Body>
+void run_destructor(Body&& body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    detail::doom_transaction();
+  }
+}
+
 // N bytes as a value. If N is a multiple of 8, it is aligned to words.
 template <std::size_t N>
 struct alignas(N % 8 == 0 ? 8 : 1) blob {
@@ -52,19 +65,6 @@ inline std::uint64_t hash_bytes(const void* from, std::size_t size) noexcept {
   word = 0;
   if (size != 0) std::memcpy(&word, at, size);
   return hash_word(std::rotl(hash, 23) ^ word);
-}
-
-// Runs the body of a container's destructor: inside destroy(), in a transaction, where a load may
-// end the attempt by an exception. If a constructor throws, its finished members are destroyed too.
-// The transaction is rolling back then, and a second exception would end the program, so it is
-// dropped.
-template <class Body>
-void run_destructor(Body&& body) {
-  if (std::uncaught_exceptions() == 0) return body();
-  try {
-    body();
-  } catch (...) {
-  }
 }
 
 [[noreturn]] inline void throw_key_not_found() {

@@ -55,8 +55,8 @@ class basic_hash_map {
   class entry;
 
   basic_hash_map() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty map
-  ~basic_hash_map() noexcept(false) {
-    detail::run_destructor([&] { free_blocks(); });
+  ~basic_hash_map() {
+    run_destructor([&] { free_blocks(); });
   }
   basic_hash_map(const basic_hash_map&) = delete;
   basic_hash_map& operator=(const basic_hash_map&) = delete;

@@ -52,8 +52,8 @@ class basic_map {
   class entry;
 
   basic_map() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty map
-  ~basic_map() noexcept(false) {
-    detail::run_destructor([&] { free_blocks(root_.load().to); });
+  ~basic_map() {
+    run_destructor([&] { free_blocks(root_.load().to); });
   }
   basic_map(const basic_map&) = delete;
   basic_map& operator=(const basic_map&) = delete;

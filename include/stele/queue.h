@@ -40,8 +40,8 @@ class basic_queue {
   using view = typename traits::view;
 
   basic_queue() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty queue
-  ~basic_queue() noexcept(false) {
-    detail::run_destructor([&] { free_blocks(); });
+  ~basic_queue() {
+    run_destructor([&] { free_blocks(); });
   }
   basic_queue(const basic_queue&) = delete;
   basic_queue& operator=(const basic_queue&) = delete;

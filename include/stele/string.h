@@ -40,8 +40,8 @@ class basic_string {
   basic_string() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty
                                       // string
   explicit basic_string(std::string_view text) { create(text, text.size()); }
-  ~basic_string() noexcept(false) {
-    detail::run_destructor([&] { Memory::deallocate(own_block()); });
+  ~basic_string() {
+    run_destructor([&] { Memory::deallocate(own_block()); });
   }
   basic_string(const basic_string&) = delete;
   basic_string& operator=(const basic_string&) = delete;

@@ -48,8 +48,8 @@ class basic_vector {
 
   basic_vector() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty
                                       // vector
-  ~basic_vector() noexcept(false) {
-    detail::run_destructor([&] { free_blocks(); });
+  ~basic_vector() {
+    run_destructor([&] { free_blocks(); });
   }
   basic_vector(const basic_vector&) = delete;
   basic_vector& operator=(const basic_vector&) = delete;

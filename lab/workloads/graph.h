@@ -49,8 +49,8 @@ class basic_graph {
   };
 
   basic_graph() noexcept = default;  // for zeroed memory: changes nothing
-  ~basic_graph() noexcept(false) {
-    detail::run_destructor([&] { release(); });
+  ~basic_graph() {
+    run_destructor([&] { release(); });
   }
   basic_graph(const basic_graph&) = delete;
   basic_graph& operator=(const basic_graph&) = delete;

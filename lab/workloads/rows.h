@@ -15,8 +15,8 @@ class basic_rows {
   using pool_resident = void;
 
   basic_rows() noexcept = default;  // for zeroed memory: changes nothing
-  ~basic_rows() noexcept(false) {
-    detail::run_destructor([&] { Memory::destroy_array(first_.load(), count_.load()); });
+  ~basic_rows() {
+    run_destructor([&] { Memory::destroy_array(first_.load(), count_.load()); });
   }
   basic_rows(const basic_rows&) = delete;
   basic_rows& operator=(const basic_rows&) = delete;

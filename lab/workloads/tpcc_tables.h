@@ -230,8 +230,8 @@ class tables {
     texts customer_texts, stock_texts;
 
     warehouse() noexcept = default;  // for zeroed memory
-    ~warehouse() noexcept(false) {
-      detail::run_destructor([&] { Memory::deallocate(block.load()); });
+    ~warehouse() {
+      run_destructor([&] { Memory::deallocate(block.load()); });
     }
     warehouse(const warehouse&) = delete;
     warehouse& operator=(const warehouse&) = delete;

@@ -212,8 +212,10 @@ struct diary {
   }
   diary(std::string_view n, std::string_view of_inner, coalescing_string& elsewhere)
       : name(n), inner(memory::make<diary>(of_inner, elsewhere, of_inner)), last(n) {}
-  ~diary() noexcept(false) {
-    if (diary* const i = inner) memory::destroy(i);
+  ~diary() {
+    run_destructor([&] {
+      if (diary* const i = inner) memory::destroy(i);
+    });
   }
 };
 struct shelf {

@@ -20,7 +20,7 @@ class kv_store {
   using key_type = std::string_view;
 
   kv_store() noexcept = default;  // leaves the bytes unchanged: zeroed memory is an empty store
-  ~kv_store() noexcept(false) {
+  ~kv_store() {
     run_destructor([&] {
       std::vector<const void*> blocks;
       visit_blocks([&](const void* b) { blocks.push_back(b); });

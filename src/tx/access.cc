@@ -1,7 +1,7 @@
 // The slow paths of field<T>, allocation, and the steps of a transaction that pool.h drives: begin,
 // commit, roll back, retry.
 #include <base/check.h>
-#include <base/in_one_piece.h>
+#include <base/flatten.h>
 #include <base/rng.h>
 #include <tx/transaction_inl.h>
 
@@ -94,7 +94,7 @@ void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
                                   static_cast<std::uint8_t>(((1u << size) - 1) << shift));
 }
 
-STELE_IN_ONE_PIECE void store_whole_word(std::uintptr_t address, std::uint64_t bits) {
+STELE_FLATTEN void store_whole_word(std::uintptr_t address, std::uint64_t bits) {
   const access& a = this_access;
   if (address - a.pool_base < a.size) [[likely]]  // a pool's size is a multiple of 8
     return a.running->store_word(address - a.pool_base, bits);
@@ -222,7 +222,7 @@ error last_error() {
   return std::move(last_attempt_error);
 }
 
-STELE_IN_ONE_PIECE begin_status begin_transaction(runtime& r, bool writes, durability d) {
+STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability d) {
   if (this_runtime != nullptr) [[unlikely]]
     return begin_nested(r, writes, d);
   thread_context* v = r.enter();
@@ -241,10 +241,14 @@ STELE_IN_ONE_PIECE begin_status begin_transaction(runtime& r, bool writes, durab
   return begin_status::started;
 }
 
-STELE_IN_ONE_PIECE commit_status commit_transaction() {
+STELE_FLATTEN commit_status commit_transaction() {
   const commit_status done = this_context->tx->commit();
   if (done != commit_status::retry) end_transaction();
   return done;
+}
+
+void doom_transaction() noexcept {
+  if (this_access.size != 0) this_access.running->doom();
 }
 
 void roll_back_transaction() noexcept {

@@ -330,6 +330,23 @@ commit_status transaction::commit_in_place() noexcept {
   return commit_status::committed;
 }
 
+void transaction::doom() noexcept {
+  if (!doomed_) doomed_by_ = std::current_exception();
+  doomed_ = true;
+}
+
+// Does what run_transaction does with the exception if it leaves the body. Throws it if it is
+// neither a conflict nor a failure; the caller rolls back.
+commit_status transaction::commit_doomed() {
+  try {
+    std::rethrow_exception(doomed_by_);
+  } catch (const restart&) {
+    return commit_status::retry;
+  } catch (const failure& f) {
+    return roll_back_with_error(f.why());
+  }
+}
+
 commit_status transaction::roll_back_with_error(error why) {
   rollback();
   return fail_attempt(std::move(why));
@@ -369,6 +386,8 @@ void transaction::rollback() noexcept {
   heap().rollback(cache, changes_);
   for (const read_entry& l : locks_) l.lock->store(l.version, std::memory_order_release);
   bump(runtime_.log_slots_[log_].aborts);
+  doomed_ = false;
+  doomed_by_ = nullptr;
   clear();
 }
 

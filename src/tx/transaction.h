@@ -20,11 +20,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <vector>
 
 namespace stele::detail {
 
+class access_buffer;
 class page_snapshot;
 class runtime;
 struct thread_context;
@@ -130,6 +132,9 @@ class alignas(64) transaction final : public storage::heap::writer {
   // chunks.
   std::size_t reclaim();
 
+  // Called in a handler. The attempt cannot commit any more; the first exception says why.
+  void doom() noexcept;
+
   unsigned attempts = 0;       // ended attempts of the current body
   bool wants_reclaim = false;  // an allocation did not fit; reclaiming empty slabs may help
   bool reclaim_tried = false;  // reclaim was tried for the current body
@@ -177,6 +182,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   commit_status roll_back_with_error(error why);
   commit_status fail_in_doubt() const noexcept;
   commit_status fail_poisoned();
+  commit_status commit_doomed();
   void store_in_place(std::uint64_t offset, const void* bytes, std::size_t size);
   void undo_in_place() noexcept;
   void clear() noexcept;
@@ -196,7 +202,9 @@ class alignas(64) transaction final : public storage::heap::writer {
     home,  // mechanism none; in_place_undo_ holds the old words
   };
   store_target store_target_ = store_target::read_only;
-  std::uint64_t filter_ = 0;  // has the bit of every line in the write set and the overlay
+  bool doomed_ = false;                // the attempt can only roll back
+  std::exception_ptr doomed_by_ = {};  // the first exception in a destructor
+  std::uint64_t filter_ = 0;           // has the bit of every line in the write set and the overlay
   bool ordered_ = false, ordered_requested_ = false;
   bool record_reads_ = false;
   bool fast_reads_ = false;  // stm: a reader that records no loads and has no overlay

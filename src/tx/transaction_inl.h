@@ -353,6 +353,8 @@ inline commit_status transaction::commit() {
   // The transaction may have read zeroes in place of a lost page.
   if (runtime_.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return fail_poisoned();
+  if (doomed_) [[unlikely]]
+    return commit_doomed();
   if (store_target_ == store_target::home && this_access.undo_next != in_place_undo_.data())
     return commit_in_place();
   if (writes_.empty()) return volatile_undo_.locked ? commit_volatile() : commit_empty();

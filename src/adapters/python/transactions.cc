@@ -59,6 +59,20 @@ void transactions::begin(durability how) {
 }
 
 // If an allocation failed, also gathers free memory for the next attempt.
+std::optional<error> transactions::commit() {
+  switch (detail::commit_transaction()) {
+    case detail::commit_status::committed:
+      return std::nullopt;
+    case detail::commit_status::failed:
+      return detail::last_error();
+    case detail::commit_status::retry:
+      roll_back();
+  }
+  return error{errc::cancelled, path_ +
+                                    ": another user of the pool in this process changed what the "
+                                    "transaction has read; run it again"};
+}
+
 void transactions::roll_back() {
   if (detail::this_access.running->wants_reclaim) {
     detail::retry_transaction();
@@ -79,22 +93,23 @@ void transactions::end(bool failed) {
   if (--depth_ != 0) return;
   const std::optional<error> lost = std::exchange(doomed_by_, std::nullopt);
   std::optional<error> why = failed ? std::nullopt : lost;
+  std::exception_ptr thrown;  // in a container's destructor
   {
     const nb::gil_scoped_release gil_released;
     if (lost) {
       roll_back();
-    } else if (const auto done = detail::commit_transaction();
-               done == detail::commit_status::failed) {
-      why = detail::last_error();
-    } else if (done == detail::commit_status::retry) {
-      roll_back();
-      why = error{errc::cancelled, path_ +
-                                       ": another user of the pool in this process changed what "
-                                       "the transaction has read; run it again"};
+    } else {
+      try {
+        why = commit();
+      } catch (...) {
+        roll_back();
+        thrown = std::current_exception();
+      }
     }
     owner_ = std::thread::id();
     writer_.unlock();
   }
+  if (thrown) std::rethrow_exception(thrown);
   if (why) throw library_error(std::move(*why));
 }
 

@@ -86,6 +86,7 @@ class transactions {
   auto run_in_open(Body& body);
   void flush_deferred_commits();
   void doom(error why) { doomed_by_ = std::move(why); }
+  std::optional<error> commit();  // what the commit failed with; it is rolled back then
   void roll_back();
 
   std::string path_;
