@@ -1,10 +1,13 @@
-// Options of the mechanisms archapt-undo and archapt-redo; a part of pool_options.
+// Options of the mechanisms archapt-undo and archapt-redo, for pool_options::tuning.
 //
 //   stele::pool_options options{.create_size = 64 << 20, .mechanism = "archapt-redo"};
-//   options.archapt.checkpoint_commits = 10'000;
+//   options.tuning.of<stele::archapt_options>().checkpoint_commits = 10'000;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);
 //   if (pool && pool->fallback())  // commits were lost; the program has noted it
 //     if (auto noted = pool->acknowledge_fallback(); !noted) return 1;
+//
+// Their counters: skipped_lines, home lines that were covered and not flushed; checksum_lines,
+// lines of checksums that were flushed; undo_logged_lines, lines whose old values went to the log.
 #pragma once
 
 #include <cstddef>

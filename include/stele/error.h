@@ -1,10 +1,10 @@
 // Errors are values: they report what input, hardware or a user can cause, with what, where and
 // what to do.
 //
-//   stele::result<int> half(int n) {
+//   auto half = [](int n) -> stele::result<int> {
 //     if (n % 2 == 0) return n / 2;
 //     return std::unexpected(stele::error{stele::errc::invalid_argument, "half: n is odd"});
-//   }
+//   };
 //   if (auto h = half(3); !h) std::fprintf(stderr, "%s\n", h.error().message.c_str());
 //
 // No such cause ends the program. `failure` carries an error out of a transaction's body, for

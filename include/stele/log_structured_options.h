@@ -1,10 +1,14 @@
-// Options of the mechanism log_structured; a part of pool_options.
+// Options of the mechanism log_structured, for pool_options::tuning.
 //
 //   stele::pool_options options{.create_size = 64 << 20, .mechanism = "log_structured"};
-//   options.log_structured.clean_from = 0.5;
-//   options.log_structured.cleaners = 2;
+//   options.tuning = stele::log_structured_options{.clean_from = 0.5, .cleaners = 2};
 //   auto pool = stele::pool<counter>::open("counter.stele", options);
-//   if (pool) std::printf("cleaned %lu chunks\n", pool->counters().cleaned_chunks);
+//   if (pool)
+//     std::printf("cleaned %lu chunks\n", pool->counters().of_mechanism["cleaned_chunks"]);
+//
+// Its counters: cleaned_chunks and fast_cleaned_chunks, chunks freed by cleaning, and those of them
+// that held no live data; moved_bytes, moved by cleaning; map_bytes, the home map in memory;
+// map_hits and map_misses, lookups that a thread's node cache answered, and did not.
 #pragma once
 
 #include <cstddef>

@@ -20,18 +20,19 @@
 // close the pool, the file is left as after a crash.
 #pragma once
 
-#include <stele/archapt_options.h>
 #include <stele/error.h>
 #include <stele/field.h>
-#include <stele/log_structured_options.h>
+#include <stele/mechanism_options.h>
 #include <stele/progress.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -60,17 +61,6 @@ enum class bulk_persistence : std::uint8_t {
   automatic,    // by medium: whole_cache on a file (one sync), else log_walk
   log_walk,     // flushes each line that the logs name, once
   whole_cache,  // makes all stores so far durable at once; only on the media file and recording
-};
-
-// The mechanism adaptive: when it runs as blurred and when as vcbp (Lu, Shu and Sun, "Blurred
-// Persistence" (2016), section 3.4).
-struct adaptive_options {
-  // Transactions measured in each mode before one is chosen; measured again when the workload
-  // changes.
-  std::uint64_t warm_up = 10'000;
-  // 0: choose by measurement. Otherwise vcbp on media with a write latency above this, else
-  // blurred.
-  std::uint32_t threshold_ns = 0;
 };
 
 // Block checksums of home. They detect bytes that another program changed and bits that the device
@@ -142,11 +132,39 @@ struct pool_options {
   // Tape file that records every access to the pool's memory. Empty: none.
   std::string tape = "";
   bulk_persistence bulk = bulk_persistence::automatic;
-  adaptive_options adaptive = {};
-  log_structured_options log_structured = {};
-  archapt_options archapt = {};
+  mechanism_options tuning = {};  // options of single mechanisms
   // Mechanisms may use a background thread. false: commits do its work.
   bool background = true;
+};
+
+// Counters that a mechanism has besides those of all; the header of its options lists them.
+class mechanism_counters {
+ public:
+  struct entry {
+    std::string_view name;
+    std::uint64_t value;
+  };
+  const entry* begin() const noexcept { return entries_.data(); }
+  const entry* end() const noexcept { return entries_.data() + count_; }
+  // 0 if the pool's mechanism has no such counter.
+  std::uint64_t operator[](std::string_view name) const noexcept {
+    for (const entry& e : *this)
+      if (e.name == name) return e.value;
+    return 0;
+  }
+  // Adds to the counter. The name is a literal; counters beyond the twelfth are dropped.
+  void add(std::string_view name, std::uint64_t value) noexcept {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (entries_[i].name == name) {
+        entries_[i].value += value;
+        return;
+      }
+    if (count_ < entries_.size()) entries_[count_++] = {name, value};
+  }
+
+ private:
+  std::array<entry, 12> entries_{};
+  std::size_t count_ = 0;
 };
 
 // Counts since the pool was opened, summed over threads. Exact while no transaction runs.
@@ -154,16 +172,8 @@ struct pool_counters {
   std::uint64_t commits = 0, aborts = 0, reads = 0;
   std::uint64_t fences = 0, flushed_lines = 0, streamed_bytes = 0, stored_bytes = 0;
   std::uint64_t truncations = 0, log_spills = 0;
-  std::uint64_t mode_switches = 0;  // adaptive: switches of one log from one mode to the other
-  std::string_view mode = "";       // adaptive: "blurred" or "vcbp"
-  // log_structured: chunks freed by cleaning, those of them that held no live data, bytes moved by
-  // cleaning. map_*: size of the home map in memory, lookups that a thread's cache answered and
-  // missed.
-  std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;
-  // archapt: home lines that were covered and not flushed, checksum lines that were flushed, lines
-  // whose old values went to the log.
-  std::uint64_t skipped_lines = 0, checksum_lines = 0, undo_logged_lines = 0;
-  std::uint64_t map_bytes = 0, map_hits = 0, map_misses = 0;
+  std::string_view mode = "";  // what the mechanism runs as, if it has several modes
+  mechanism_counters of_mechanism;
 };
 
 struct pool_space {
@@ -181,7 +191,7 @@ struct ticket {
 };
 
 // Recovery could not restore everything after a crash, and the pool went back to its last
-// checkpoint (archapt_options::checkpoint_commits).
+// checkpoint.
 struct pool_fallback {
   ticket to;  // the checkpoint; it contains no later commit
   // The newest commit that recovery found a trace of. Commits after `to` up to this one are lost.

@@ -10,6 +10,9 @@
 
 #include <base/histogram.h>
 #include <base/rng.h>
+#include <stele/adaptive_options.h>
+#include <stele/archapt_options.h>
+#include <stele/log_structured_options.h>
 #include <stele/pool.h>
 #include <workloads/workload.h>
 

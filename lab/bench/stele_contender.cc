@@ -15,20 +15,23 @@ using workloads::operation;
 constexpr std::string_view default_name = "default";  // the mechanism of a pool that names none
 
 event_counts counts_between(const pool_counters& a, const pool_counters& b) {
-  return {b.fences - a.fences,
-          b.flushed_lines - a.flushed_lines,
-          b.streamed_bytes - a.streamed_bytes,
-          b.aborts - a.aborts,
-          b.stored_bytes - a.stored_bytes,
-          b.map_hits - a.map_hits,
-          b.map_misses - a.map_misses,
-          b.cleaned_chunks - a.cleaned_chunks,
-          b.fast_cleaned_chunks - a.fast_cleaned_chunks,
-          b.moved_bytes - a.moved_bytes,
-          b.skipped_lines - a.skipped_lines,
-          b.checksum_lines - a.checksum_lines,
-          b.undo_logged_lines - a.undo_logged_lines,
-          b.truncations - a.truncations};
+  const auto own = [&](std::string_view name) {
+    return b.of_mechanism[name] - a.of_mechanism[name];
+  };
+  return {.fences = b.fences - a.fences,
+          .lines = b.flushed_lines - a.flushed_lines,
+          .streamed_bytes = b.streamed_bytes - a.streamed_bytes,
+          .aborts = b.aborts - a.aborts,
+          .stored_bytes = b.stored_bytes - a.stored_bytes,
+          .map_hits = own("map_hits"),
+          .map_misses = own("map_misses"),
+          .cleaned_chunks = own("cleaned_chunks"),
+          .fast_cleaned_chunks = own("fast_cleaned_chunks"),
+          .moved_bytes = own("moved_bytes"),
+          .skipped_lines = own("skipped_lines"),
+          .checksum_lines = own("checksum_lines"),
+          .undo_logged_lines = own("undo_logged_lines"),
+          .truncations = b.truncations - a.truncations};
 }
 
 class stele_contender final : public contender {
@@ -130,9 +133,7 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
   o.policy = t.policy;
   o.log_size = t.log_size_bytes;
   o.log_count = t.log_count;
-  o.adaptive = t.adaptive;
-  o.log_structured = t.log_structured;
-  o.archapt = t.archapt;
+  o.tuning = {t.adaptive, t.log_structured, t.archapt};
   return o;
 }
 

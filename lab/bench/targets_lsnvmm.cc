@@ -251,9 +251,9 @@ result<> loads(const target_options& o, std::vector<performance_target>& targets
     }
     medians.push_back(spread_of(ns).median);
     const pool_counters c = p->counters();
-    if (c.map_hits != 0)
-      hits =
-          100.0 * static_cast<double>(c.map_hits) / static_cast<double>(c.map_hits + c.map_misses);
+    if (c.of_mechanism["map_hits"] != 0)
+      hits = 100.0 * static_cast<double>(c.of_mechanism["map_hits"]) /
+             static_cast<double>(c.of_mechanism["map_hits"] + c.of_mechanism["map_misses"]);
   }
   targets.push_back({"a load through the map, cached", "ns", 15, medians[0], true,
                      fmt::format("{} objects of 64 B in scattered order, one read transaction, "

@@ -55,9 +55,9 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   // The log size of a log-structured pool is its chunk size. It is small here, so that there are
   // many chunks and cleaning has work.
   const bool chunks = (*mechanism)->home == format::home_kind::log;
-  auto shape = (*maker)->shape_for(
+  auto shape = (*maker)->geometry_for(
       {p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"},
-      tuning_of(p).archapt);
+      tuning_of(p).of_mechanism);
   shape.sums = p.block_checksums;
   auto header = storage::pool_file::make_header(shape);
   if (!header) return std::unexpected(header.error());

@@ -17,6 +17,9 @@
 #include <explore/heap_churn.h>
 #include <media/image.h>
 #include <media/tape.h>
+#include <stele/adaptive_options.h>
+#include <stele/archapt_options.h>
+#include <stele/log_structured_options.h>
 #include <tx/mechanism/catalog.h>
 
 #include <functional>
@@ -69,19 +72,19 @@ struct plan {
 
 // Settings of engines under the explorer: no threads of their own, so a run is a function of its
 // plan.
-inline detail::engine_tuning tuning_of(const plan& p) noexcept {
+inline detail::engine_tuning tuning_of(const plan& p) {
   const bool on_file = p.media == "file";
   return {
       .background = false,
       .shared_log = p.shared_log || on_file,
       .bulk = p.whole_cache || on_file ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
-      .adaptive = {.warm_up = p.warm_up},
-      .log_structured = {.clean_from = 0,
-                         .victim_live_share = 0.7},  // cleans at every chunk, so that runs show it
-      .archapt = {.cache_bytes = p.cache_bytes,
-                  .skip = skipping::always,
-                  .halves = p.halves,
-                  .checkpoint_commits = p.checkpoint_commits}};
+      .of_mechanism = {adaptive_options{.warm_up = p.warm_up},
+                       // Cleans at every chunk, so that runs show it.
+                       log_structured_options{.clean_from = 0, .victim_live_share = 0.7},
+                       archapt_options{.cache_bytes = p.cache_bytes,
+                                       .skip = skipping::always,
+                                       .halves = p.halves,
+                                       .checkpoint_commits = p.checkpoint_commits}}};
 }
 
 // The operations of a run, and the model's digests. Position p is the state after the first p

@@ -33,11 +33,9 @@ class transaction;
 
 struct engine_totals {
   media::counters media;
-  std::uint64_t truncations = 0, log_spills = 0, mode_switches = 0;
-  std::string_view mode = "";  // adaptive: the mechanism that it runs as now
-  std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;  // log_structured
-  std::uint64_t cache_bytes = 0;  // log_structured: the cleaners' node caches
-  std::uint64_t skipped_lines = 0, checksum_lines = 0, undo_logged_lines = 0;  // archapt
+  std::uint64_t truncations = 0, log_spills = 0;
+  std::string_view mode = "";  // what the mechanism runs as now, if it has several modes
+  mechanism_counters of_mechanism;
 };
 
 // Options of an engine.
@@ -48,9 +46,7 @@ struct engine_tuning {
   // the number of places, not of bytes (a file).
   bool shared_log = false;
   bulk_persistence bulk = bulk_persistence::automatic;
-  adaptive_options adaptive = {};
-  log_structured_options log_structured = {};
-  archapt_options archapt = {};
+  mechanism_options of_mechanism = {};
   std::uint32_t media_latency_ns = 0;  // added to each line written
 };
 

@@ -209,10 +209,10 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
     return std::unexpected(known.error());
   bool fresh = false;
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
-    auto shape =
-        (*mechanism)
-            ->shape_for({options.create_size, options.log_size, options.log_count, options.layout},
-                        options.archapt);
+    auto shape = (*mechanism)
+                     ->geometry_for(
+                         {options.create_size, options.log_size, options.log_count, options.layout},
+                         options.tuning);
     const auto sums = wants_block_checksums(options, *valid, **mechanism);
     if (!sums) return std::unexpected(sums.error());
     shape.sums = *sums;
@@ -225,9 +225,7 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   media->tuning = {.background = options.background,
                    .shared_log = media->what == kind::file,
                    .bulk = options.bulk,
-                   .adaptive = options.adaptive,
-                   .log_structured = options.log_structured,
-                   .archapt = options.archapt,
+                   .of_mechanism = options.tuning,
                    .media_latency_ns = media->tuning.media_latency_ns};
   if (auto possible = check_bulk(options, *media); !possible)
     return std::unexpected(possible.error());

@@ -504,21 +504,16 @@ pool_counters runtime::counters() const noexcept {
   c.stored_bytes += t.media.stored_bytes;
   c.truncations = t.truncations;
   c.log_spills = t.log_spills;
-  c.mode_switches = t.mode_switches;
   c.mode = t.mode;
-  c.skipped_lines = t.skipped_lines;
-  c.checksum_lines = t.checksum_lines;
-  c.undo_logged_lines = t.undo_logged_lines;
-  c.cleaned_chunks = t.cleaned_chunks;
-  c.fast_cleaned_chunks = t.fast_cleaned_chunks;
-  c.moved_bytes = t.moved_bytes;
+  c.of_mechanism = t.of_mechanism;
   if (state_->space == nullptr) return c;
-  c.map_bytes = state_->space->map.bytes() + t.cache_bytes;
+  c.of_mechanism.add("map_bytes", state_->space->map.bytes());
   for (const log_slot& p : log_slots_) {
     if (p.tx == nullptr) continue;
-    c.map_bytes += p.tx->map_cache().bytes();
-    c.map_hits += p.tx->map_cache().hits;
-    c.map_misses += p.tx->map_cache().misses;
+    const storage::home_map::cache& cache = p.tx->map_cache();
+    c.of_mechanism.add("map_bytes", cache.bytes());
+    c.of_mechanism.add("map_hits", cache.hits);
+    c.of_mechanism.add("map_misses", cache.misses);
   }
   return c;
 }

@@ -1,6 +1,7 @@
 // The mechanism adaptive: nothing is lost or torn in any mode or while it switches; it reports its
 // mode. Also the two ways of bulk persistence that a pool can ask for.
 #include <base/rng.h>
+#include <stele/adaptive_options.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 
@@ -26,7 +27,7 @@ struct content {
 pool_options options(const std::string& media, std::uint64_t warm_up) {
   auto o = setting{"adaptive", media}.options(1u << 20);
   o.log_size = 8192, o.log_count = thread_count;
-  o.adaptive.warm_up = warm_up;
+  o.tuning.of<adaptive_options>().warm_up = warm_up;
   return o;
 }
 
@@ -83,13 +84,13 @@ TEST_P(adaptive_on, says_which_mode_it_runs_in) {
   std::array<std::uint64_t, thread_count> commits{};
   auto p = open_pool<content>(dir.file("pool"), options(GetParam(), 500));
   EXPECT_EQ(p.counters().mode, "blurred") << "what it begins with";
-  EXPECT_EQ(p.counters().mode_switches, 0u);
+  EXPECT_EQ(p.counters().of_mechanism["mode_switches"], 0u);
   run(p, commits, 2000);
   const auto c = p.counters();
   EXPECT_TRUE(c.mode == "blurred" || c.mode == "vcbp") << c.mode;
-  EXPECT_GE(c.mode_switches, 1u) << "vcbp was not tried";
+  EXPECT_GE(c.of_mechanism["mode_switches"], 1u) << "vcbp was not tried";
   std::printf("  %s: %s after %lu switches\n", GetParam().c_str(), std::string(c.mode).c_str(),
-              c.mode_switches);
+              c.of_mechanism["mode_switches"]);
   const auto wrong = p.read([&](const content& r) { return problem_of(r, commits); });
   EXPECT_EQ(wrong.value_or("an error"), "");
 }
@@ -100,14 +101,14 @@ TEST_P(adaptive_on, stays_with_the_mode_that_the_threshold_gives) {
     scratch_directory dir;
     std::array<std::uint64_t, thread_count> commits{};
     auto o = options(GetParam(), 10);
-    o.adaptive.threshold_ns = threshold;
+    o.tuning.of<adaptive_options>().threshold_ns = threshold;
     auto p = open_pool<content>(dir.file("pool"), o);
     run(p, commits, 100);
     EXPECT_EQ(p.counters().mode, latency > threshold ? "vcbp" : "blurred") << threshold;
-    EXPECT_EQ(p.counters().mode_switches, 0u) << threshold;
+    EXPECT_EQ(p.counters().of_mechanism["mode_switches"], 0u) << threshold;
     ASSERT_TRUE(succeeds(p.close()));
     // The other mode takes the logs over.
-    o.adaptive.threshold_ns = threshold >= latency ? 1 : 5000;
+    o.tuning.of<adaptive_options>().threshold_ns = threshold >= latency ? 1 : 5000;
     p = open_pool<content>(dir.file("pool"), o);
     run(p, commits, 100);
     const auto wrong = p.read([&](const content& r) { return problem_of(r, commits); });
@@ -127,7 +128,7 @@ TEST_P(adaptive_on, loses_nothing_over_hundreds_of_switches) {
     run(p, commits, 120);
     const auto left = p.read([&](const content& r) { return problem_of(r, commits); });
     ASSERT_EQ(left.value_or("an error"), "") << "session " << session;
-    switches += p.counters().mode_switches;
+    switches += p.counters().of_mechanism["mode_switches"];
     if (session % 2 == 0) {
       ASSERT_TRUE(succeeds(p.close()));
     }

@@ -1,6 +1,7 @@
 // What only archapt-undo and archapt-redo do: checkpoints, fallback to one, and reporting the
 // fallback.
 #include <gmock/gmock.h>
+#include <stele/archapt_options.h>
 #include <tests/conformance/pools.h>
 
 #include <tx/inspect.h>
@@ -26,7 +27,7 @@ pool_options options_of(const std::string& mechanism, std::uint64_t checkpoint_c
   o.background = false;
   o.log_size = 32768;  // three commits: truncated more often than checkpoints are made
   o.log_count = 2;
-  o.archapt = {
+  o.tuning = archapt_options{
       .cache_bytes = 448, .skip = skipping::always, .checkpoint_commits = checkpoint_commits};
   return o;
 }

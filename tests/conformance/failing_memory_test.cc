@@ -2,7 +2,9 @@
 // an error or throws std::bad_alloc, the pool stays intact, and it works again when there is
 // memory. This program replaces operator new for that.
 #include <base/check.h>
+#include <stele/archapt_options.h>
 #include <stele/kv.h>
+#include <stele/log_structured_options.h>
 #include <stele/stele.h>
 #include <tests/conformance/exercise.h>
 
@@ -111,16 +113,18 @@ struct memory_case {
 };
 pool_options options_of(const memory_case& c) {
   const bool sums = c.mechanism != "log_structured" && !c.mechanism.starts_with("archapt");
-  return {.create_size = 384 << 10,
-          .mechanism = c.mechanism,
-          .media = c.media,
-          .log_size = 4096,
-          .log_count = 2,
-          .block_checksums = sums ? checksums::on : checksums::automatic,
-          .verify = verification::always,
-          .log_structured = {.clean_from = 0.1, .cleaners = 1, .recovery_threads = 2},
-          .archapt = {.cache_bytes = 4096, .skip = skipping::always, .checkpoint_commits = 7},
-          .background = c.background};
+  return {
+      .create_size = 384 << 10,
+      .mechanism = c.mechanism,
+      .media = c.media,
+      .log_size = 4096,
+      .log_count = 2,
+      .block_checksums = sums ? checksums::on : checksums::automatic,
+      .verify = verification::always,
+      .tuning = {log_structured_options{.clean_from = 0.1, .cleaners = 1, .recovery_threads = 2},
+                 archapt_options{
+                     .cache_bytes = 4096, .skip = skipping::always, .checkpoint_commits = 7}},
+      .background = c.background};
 }
 
 class failing_memory : public ::testing::TestWithParam<std::tuple<memory_case, bool>> {

@@ -1,5 +1,6 @@
 // What only a log-structured pool does: no memory behind its home addresses, cleaning under load, a
 // home map that is rebuilt or read back.
+#include <stele/log_structured_options.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 
@@ -80,7 +81,7 @@ TEST(log_structured, holds_the_same_with_every_option) {
     SCOPED_TRACE(bits);
     scratch_directory dir;
     auto o = options_of();
-    auto& ls = o.log_structured;
+    auto& ls = o.tuning.of<log_structured_options>();
     ls.two_layers = bits & 1, ls.group_update = bits & 2, ls.node_cache = bits & 4,
     ls.lock_free_readers = bits & 8, ls.separate_logs = bits & 16, ls.fast_cleaning = bits & 32;
     ls.join_when_cleaning = std::popcount(static_cast<unsigned>(bits)) % 2 == 0;
@@ -165,7 +166,7 @@ TEST_P(log_structured_space, keeps_going_at_95_percent) {
     ASSERT_TRUE(succeeds(turned)) << "after " << i;
   }
   EXPECT_EQ(p.read([](const list& l) { return l.length.load(); }).value_or(0), length);
-  EXPECT_GT(p.counters().cleaned_chunks, 100u);
+  EXPECT_GT(p.counters().of_mechanism["cleaned_chunks"], 100u);
   EXPECT_EQ(audit(p).used_blocks, length + 1);
   ASSERT_TRUE(succeeds(p.close()));
   p = open_pool<list>(dir.file("pool"), o);
@@ -241,9 +242,9 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
     scratch_directory dir;
     auto o = options_of(std::size_t{1} << 20, policy);
     o.log_size = 1024;
-    o.log_structured.clean_from = 0;
-    o.log_structured.victim_live_share = 0.9;
-    o.log_structured.cleaners = 2;
+    o.tuning.of<log_structured_options>().clean_from = 0;
+    o.tuning.of<log_structured_options>().victim_live_share = 0.9;
+    o.tuning.of<log_structured_options>().cleaners = 2;
     auto p = open_pool<numbers>(dir.file("pool"), o);
     ASSERT_TRUE(succeeds(p.update([](numbers& n) {
       for (std::size_t i = 0; i < count; ++i) n.at[i] = i;
@@ -279,7 +280,7 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
     EXPECT_EQ(torn.load(), 0u) << "of " << reads.load();
     EXPECT_EQ(failed.load(), 0u) << complaints[0] << complaints[1];
     EXPECT_EQ(sum_of(p), sum);
-    EXPECT_GT(p.counters().cleaned_chunks, 50u);
+    EXPECT_GT(p.counters().of_mechanism["cleaned_chunks"], 50u);
     ASSERT_TRUE(succeeds(p.close()));
     EXPECT_EQ(sum_of(open_pool<numbers>(dir.file("pool"), o)), sum);
   }
@@ -341,7 +342,7 @@ TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
   scratch_directory dir;
   {
     auto o = options_of(std::size_t{8} << 20);
-    o.log_structured.clean_from = 0;
+    o.tuning.of<log_structured_options>().clean_from = 0;
     o.background = false;  // no thread moves anything while the file is copied
     auto p = open_pool<list>(dir.file("pool"), o);
     ASSERT_TRUE(fill_to(p, 0.5));
@@ -360,7 +361,7 @@ TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
     std::filesystem::copy_file(dir.file("crashed"), dir.file("copy"),
                                std::filesystem::copy_options::overwrite_existing);
     auto o = options_of();
-    o.log_structured.recovery_threads = threads;
+    o.tuning.of<log_structured_options>().recovery_threads = threads;
     auto p = open_pool<list>(dir.file("copy"), o);
     blocks.push_back(audit(p).used_blocks);
     const auto length = p.read([](const list& l) {
@@ -427,9 +428,9 @@ TEST(log_structured, is_whole_after_a_kill_while_it_cleans) {
     scratch_directory dir;
     auto o = options_of(std::size_t{2} << 20,
                         round % 2 == 0 ? concurrency::stm : concurrency::single_writer);
-    o.log_structured.clean_from = 0;
-    o.log_structured.victim_live_share = 0.6;
-    o.log_structured.cleaners = 2;
+    o.tuning.of<log_structured_options>().clean_from = 0;
+    o.tuning.of<log_structured_options>().victim_live_share = 0.6;
+    o.tuning.of<log_structured_options>().cleaners = 2;
     child worker([&](const word_sender& send) {
       auto p = open_pool<summed_list>(dir.file("pool"), o);
       auto work = [&](std::uint64_t seed) {

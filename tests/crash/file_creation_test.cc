@@ -28,7 +28,7 @@ std::vector<std::byte> tape_of_creation(const std::string& mechanism) {
   const stele::testing::scratch_directory dir;
   storage::pool_geometry shape{pool_size, mechanism == "log_structured" ? std::size_t{1024} : 4096,
                                2, "created"};
-  shape = (*detail::find_mechanism(mechanism))->shape_for(shape, {});
+  shape = (*detail::find_mechanism(mechanism))->geometry_for(shape, {});
   const file_recorder recorder(*tape, {}, pool_size, file_faults());
   const auto made = storage::pool_file::create(dir.file("pool"), shape);
   EXPECT_TRUE(made) << made.error().message;

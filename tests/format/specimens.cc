@@ -1,6 +1,7 @@
 // Makes specimens: creates an empty pool with the fixed id, then uses the public API.
 #include <cli/pool_content.h>
 #include <fmt/format.h>
+#include <stele/archapt_options.h>
 #include <stele/document.h>
 #include <stele/kv.h>
 #include <tests/format/specimens.h>
@@ -57,7 +58,8 @@ void create(const specimen& s, const std::string& path) {
   if (s.mechanism == "log_structured") shape.log_size = 1024;
   const auto* const mechanism = sure(s, detail::find_mechanism(s.mechanism));
   sure(s, storage::pool_file::create(
-              path, mechanism->shape_for(shape, {.checkpoint_commits = s.checkpoint_commits})));
+              path, mechanism->geometry_for(
+                        shape, archapt_options{.checkpoint_commits = s.checkpoint_commits})));
   std::vector<std::byte> bytes = bytes_of(path);
   const fuzz::image pool(bytes);
   auto h = pool.header();
@@ -71,7 +73,7 @@ pool_options options_of(const specimen& s) {
   pool_options o;
   o.mechanism = s.mechanism;
   o.media = "process";
-  o.archapt.checkpoint_commits = s.checkpoint_commits;
+  o.tuning = archapt_options{.checkpoint_commits = s.checkpoint_commits};
   o.background = false;
   return o;
 }

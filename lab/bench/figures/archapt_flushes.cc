@@ -104,16 +104,20 @@ result<flushes> count_flushes(const sweep_options& o, const mix& m, const entry&
   if (!from) return std::unexpected(from.error());
   const auto to = pool.run(periods, o.cancelled);
   if (!to) return std::unexpected(to.error());
-  const auto each = [&](std::uint64_t pool_counters::* of) {
-    return static_cast<double>(to->events.*of - from->events.*of) /
+  const auto each = [&](auto&& of) {
+    return static_cast<double>(of(to->events) - of(from->events)) /
            static_cast<double>(to->transactions - from->transactions);
   };
-  const double checksums = each(&pool_counters::checksum_lines);
-  return flushes{.home = each(&pool_counters::flushed_lines),
+  const auto each_own = [&](std::string_view name) {
+    return each([&](const pool_counters& c) { return c.of_mechanism[name]; });
+  };
+  const double checksums = each_own("checksum_lines");
+  return flushes{.home = each([](const pool_counters& c) { return c.flushed_lines; }),
                  .checksums = checksums,
-                 .skipped = each(&pool_counters::skipped_lines),
-                 .old_values = each(&pool_counters::undo_logged_lines),
-                 .log = each(&pool_counters::streamed_bytes) / line_bytes - checksums};
+                 .skipped = each_own("skipped_lines"),
+                 .old_values = each_own("undo_logged_lines"),
+                 .log = each([](const pool_counters& c) { return c.streamed_bytes; }) / line_bytes -
+                        checksums};
 }
 
 struct part {

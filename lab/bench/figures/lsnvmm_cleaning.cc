@@ -37,11 +37,11 @@ result<std::vector<double>> reclaimed(const sweep_options& o, const char* worklo
   const auto p = filled_pool::make(t, options);
   if (!p) return std::unexpected(p.error());
   std::vector<double> megabytes;
-  const std::uint64_t before = (*p)->counters().fast_cleaned_chunks;
+  const std::uint64_t before = (*p)->counters().of_mechanism["fast_cleaned_chunks"];
   for (unsigned step = 0; step < steps && !o.cancelled(); ++step) {
     if (auto done = (*p)->apply(o.large_keys * updates_a_step); !done)
       return std::unexpected(std::move(done.error()));
-    const std::uint64_t chunks = (*p)->counters().fast_cleaned_chunks - before;
+    const std::uint64_t chunks = (*p)->counters().of_mechanism["fast_cleaned_chunks"] - before;
     megabytes.push_back(static_cast<double>(chunks * chunk_bytes) / megabyte);
   }
   return megabytes;

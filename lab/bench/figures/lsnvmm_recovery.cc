@@ -94,7 +94,7 @@ result<double> opening_seconds(const task& t, const std::string& path, unsigned 
   pool_options options = stele_options(t, mechanism);
   options.create_size = 0;
   options.media = medium;
-  options.log_structured.recovery_threads = threads;
+  options.tuning.of<log_structured_options>().recovery_threads = threads;
   const auto begin = clock::now();
   auto handle = detail::pool_handle::open(path, options, (*w)->root_size());
   if (!handle) return std::unexpected(std::move(handle.error()));

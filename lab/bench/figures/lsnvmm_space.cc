@@ -33,8 +33,7 @@ pool_options tight_pool(std::size_t size_bytes) {
   p.mechanism = mechanism;
   p.media = "adr";
   p.policy = concurrency::single_writer;
-  p.log_structured.clean_from = 0.9;
-  p.log_structured.victim_live_share = 0.9;
+  p.tuning = log_structured_options{.clean_from = 0.9, .victim_live_share = 0.9};
   p.background = false;
   return p;
 }
@@ -143,9 +142,12 @@ result<map_footprint> map_of_kv(const sweep_options& o, std::size_t value_size) 
   const storage::home_map& map = (*p)->map();
   std::uint64_t ranges = 0;
   map.for_each([&](const storage::home_map::mapped_range&) { ++ranges; });
-  return map_footprint{
-      (*p)->counters().map_bytes, bench::live_bytes_of(t), (*p)->live_bytes(), ranges, map.bytes(),
-      t.parameters.keys / 2};
+  return map_footprint{(*p)->counters().of_mechanism["map_bytes"],
+                       bench::live_bytes_of(t),
+                       (*p)->live_bytes(),
+                       ranges,
+                       map.bytes(),
+                       t.parameters.keys / 2};
 }
 
 result<> measure_dram(const sweep_options& o, chart& into) {

@@ -8,6 +8,7 @@
 // checksums, whichever of the later stores have reached media.
 #pragma once
 
+#include <stele/archapt_options.h>
 #include <tx/access_buffer.h>
 #include <tx/mechanism/archapt_recovery.h>
 #include <tx/mechanism/bulk.h>
@@ -38,9 +39,10 @@ class archapt : public bulk_engine<Media> {
   ~archapt() override { this->stop(); }
 
   void set_up(const engine_tuning& tuning) override {
-    tracker_.set_up(tuning.archapt, !undo_);
+    const auto options = tuning.of_mechanism.get<archapt_options>();
+    tracker_.set_up(options, !undo_);
     if (tracker_.enabled()) load_buffers_.resize(this->lanes_.size());
-    if (checkpoint_copy_.present()) begin_checkpoints(tuning.archapt.checkpoint_commits);
+    if (checkpoint_copy_.present()) begin_checkpoints(options.checkpoint_commits);
     record_.payload.reserve(this->lanes_.front().log.capacity_lines() * format::payload_words);
     bulk_engine<Media>::set_up(tuning);
   }
@@ -147,9 +149,9 @@ class archapt : public bulk_engine<Media> {
 
   engine_totals totals() const noexcept override {
     engine_totals t = bulk_engine<Media>::totals();
-    t.skipped_lines = tracker_.skipped_lines();
-    t.checksum_lines = tracker_.checksum_lines();
-    t.undo_logged_lines = tracker_.undo_logged_lines();
+    t.of_mechanism.add("skipped_lines", tracker_.skipped_lines());
+    t.of_mechanism.add("checksum_lines", tracker_.checksum_lines());
+    t.of_mechanism.add("undo_logged_lines", tracker_.undo_logged_lines());
     return t;
   }
 

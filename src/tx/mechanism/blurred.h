@@ -12,6 +12,7 @@
 // in the paper.
 #pragma once
 
+#include <stele/adaptive_options.h>
 #include <tx/mechanism/bulk.h>
 #include <tx/mechanism/mode_choice.h>
 
@@ -36,7 +37,8 @@ class blurred_engine : public bulk_engine<Media> {
   void set_up(const engine_tuning& tuning) override {
     bulk_engine<Media>::set_up(tuning);
     if (variant_.adaptive)
-      mode_choice_.emplace(tuning.adaptive, tuning.media_latency_ns, Media::under_exploration);
+      mode_choice_.emplace(tuning.of_mechanism.get<adaptive_options>(), tuning.media_latency_ns,
+                           Media::under_exploration);
   }
 
   bool may_execute_in_log() const noexcept override { return variant_.in_log; }
@@ -97,7 +99,8 @@ class blurred_engine : public bulk_engine<Media> {
 
   engine_totals totals() const noexcept override {
     engine_totals t = bulk_engine<Media>::totals();
-    t.mode_switches = switches_.load(std::memory_order_relaxed);
+    if (mode_choice_)
+      t.of_mechanism.add("mode_switches", switches_.load(std::memory_order_relaxed));
     if (mode_choice_) t.mode = mode_choice_->wants_blocks() ? "blurred" : "vcbp";
     return t;
   }

@@ -33,10 +33,10 @@ std::vector<mechanism_entry>& table() {
        storage::map_kind::shared},
       {"archapt-undo", "undo log; home flushed late or, covered by checksums, not at all",
        log_kind::archapt_undo, make_archapt_undo, storage::map_kind::shared,
-       format::home_kind::in_place, true},
+       format::home_kind::in_place, true, add_archapt_geometry},
       {"archapt-redo", "redo log; home flushed late or, covered by checksums, not at all",
        log_kind::archapt_redo, make_archapt_redo, storage::map_kind::shared,
-       format::home_kind::in_place, true},
+       format::home_kind::in_place, true, add_archapt_geometry},
       {"log_structured", "the log is the only home: one fence a commit, cleaning in the background",
        log_kind::chunks, make_log_structured, storage::map_kind::shared, format::home_kind::log},
   };

@@ -3,7 +3,6 @@
 // of both, to catalog.cc and to lab/media/lab_medium.cc.
 #pragma once
 
-#include <format/parity_block.h>
 #include <tx/lane_engine.h>
 
 #include <functional>
@@ -53,17 +52,17 @@ struct mechanism_entry {
   storage::map_kind map = storage::map_kind::shared;     // on media in memory
   format::home_kind home = format::home_kind::in_place;  // of the pools that it works on
   bool has_parity = false;  // its pools have room for parity blocks over home
+  // Adds what else its pools need; null: nothing.
+  void (*add_geometry)(storage::pool_geometry&, const mechanism_options&) = nullptr;
 
   // Builds its engine on a medium; set_up() has been called on the returned engine.
   std::unique_ptr<engine> on(pool_state& state, const media_choice& choice) const;
 
-  // Returns `s` with what a pool created for this mechanism needs besides.
-  storage::pool_geometry shape_for(storage::pool_geometry s, const archapt_options& o) const {
-    s.home = home;
-    if (!has_parity) return s;
-    s.parity_block_size = o.halves ? format::halves_block_size : format::plain_block_size;
-    s.checkpoint_commits = o.checkpoint_commits;
-    return s;
+  // The geometry of a pool created for it.
+  storage::pool_geometry geometry_for(storage::pool_geometry g, const mechanism_options& o) const {
+    g.home = home;
+    if (add_geometry != nullptr) add_geometry(g, o);
+    return g;
   }
 };
 

@@ -17,7 +17,8 @@
 // the ring durable for the others.
 #pragma once
 
-#include <base/in_one_piece.h>
+#include <base/flatten.h>
+#include <tx/log/deferred_batch.h>
 #include <tx/log/group_commit.h>
 #include <tx/mechanism/bulk.h>
 #include <tx/transaction_inl.h>
@@ -50,10 +51,11 @@ class default_mechanism final : public bulk_engine<Media> {
     return started;
   }
 
-  // Flattened, like the rest of the commit path: a call spills registers, and stores after a fence
-  // delay the next one (docs/decisions/7-tried.md).
-  STELE_IN_ONE_PIECE commit_status run_commit(transaction& t) override {
-    return t.commit_by(*this);
+  commit_status run_commit(transaction& t) override {
+    if constexpr (Media::under_exploration)
+      return t.commit_by(*this);
+    else
+      return commit_flattened(t);
   }
 
   [[nodiscard]] result<> reserve_log(transaction& t) override {
@@ -114,6 +116,10 @@ class default_mechanism final : public bulk_engine<Media> {
   }
 
  private:
+  // Flattened, like the rest of the commit path: a call spills registers, and stores after a fence
+  // delay the next one (docs/decisions/7-tried.md). Not for the explorer, to compile quickly.
+  STELE_FLATTEN commit_status commit_flattened(transaction& t) { return t.commit_by(*this); }
+
   [[gnu::noinline]] void flush_all_deferred() {
     using base::mutant;
     using base::planted;
@@ -134,29 +140,6 @@ class default_mechanism final : public bulk_engine<Media> {
     leave_ordered_mode();
   }
 
-  // The deferred commits of one log that are not durable yet: records [from, to) of its ring,
-  // unless the log is shared.
-  struct alignas(64) deferred_batch {
-    std::mutex mutex;
-    std::uint64_t from = 0, to = 0;
-    std::uint64_t commits = 0;
-    transaction* owner = nullptr;  // null: the batch is empty
-  };
-  class all_batches_lock {
-   public:
-    explicit all_batches_lock(std::deque<deferred_batch>& batches) noexcept
-        : deferred_batches_(batches) {
-      for (deferred_batch& g : deferred_batches_) g.mutex.lock();
-    }
-    ~all_batches_lock() {
-      for (deferred_batch& g : deferred_batches_) g.mutex.unlock();
-    }
-    all_batches_lock(const all_batches_lock&) = delete;
-    all_batches_lock& operator=(const all_batches_lock&) = delete;
-
-   private:
-    std::deque<deferred_batch>& deferred_batches_;
-  };
   // At this many commits in a batch, a flush is requested.
   static constexpr std::uint64_t max_batch_commits = Media::under_exploration ? 3 : 256;
   // The owner of a longer overlay waits for the flush.

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <media/cpu.h>
+#include <stele/log_structured_options.h>
 #include <tx/log/cleaner.h>
 #include <tx/log/rebuild.h>
+#include <tx/log/saved_mapping.h>
+#include <tx/log/transaction_stager.h>
 #include <tx/media_engine.h>
 #include <tx/transaction.h>
 #include <unistd.h>
@@ -29,12 +32,15 @@ class log_structured final : public media_engine<Media> {
       : media_engine<Media>(state, std::move(shared), log_kind::chunks) {}
   ~log_structured() override { stop_cleaners(); }
 
-  void set_up(const engine_tuning& tuning) override { tuning_ = tuning; }
+  void set_up(const engine_tuning& tuning) override {
+    options_ = tuning.of_mechanism.get<log_structured_options>();
+    background_ = tuning.background;
+  }
 
   // Stages t's entries and reserves log space and map nodes for them, with cleaning if needed.
   [[nodiscard]] result<> reserve_log(transaction& t) override {
     lane& l = lanes_[t.log()];
-    stage_transaction(l, t);
+    l.stager.stage(t);
     const auto& changes = t.allocations();
     const bool only_frees = changes.allocated.empty() && changes.runs_allocated.empty() &&
                             !(changes.freed.empty() && changes.runs_freed.empty());
@@ -71,9 +77,9 @@ class log_structured final : public media_engine<Media> {
     if (auto loaded = load_closed_mapping(*mark); !loaded || *loaded)
       return loaded ? result<>{} : std::unexpected(loaded.error());
     make_space();
-    const unsigned wanted = tuning_.log_structured.recovery_threads;
-    const unsigned threads = !tuning_.background || Media::under_exploration ? 1
-                             : wanted != 0                                   ? wanted
+    const unsigned wanted = options_.recovery_threads;
+    const unsigned threads = !background_ || Media::under_exploration ? 1
+                             : wanted != 0                            ? wanted
                                            : std::max(1u, std::thread::hardware_concurrency());
     auto found = rebuild(space(), *mark, threads);  // R1 to R4
     if (!found) return std::unexpected(found.error());
@@ -102,17 +108,19 @@ class log_structured final : public media_engine<Media> {
     stop_cleaners();
     if (auto status = this->check_medium(); !status) return status;
     // Counts only in a closed session. media_engine fences before it marks the session closed.
-    this->write_word(format::saved_map_offset, save_mapping());
+    this->write_word(format::saved_map_offset,
+                     save_mapping(space(), control_, state_.clock.load()));
     return media_engine<Media>::close();
   }
 
   engine_totals totals() const noexcept override {
     engine_totals t = media_engine<Media>::totals();
     for (const lane& l : lanes_) t.media += l.media.count;
-    for (const auto& c : cleaners_) t.media += c.media.count, t.cache_bytes += c.cache_bytes();
-    t.cleaned_chunks = cleaned_.chunks.load(std::memory_order_relaxed);
-    t.fast_cleaned_chunks = cleaned_.fast_chunks.load(std::memory_order_relaxed);
-    t.moved_bytes = cleaned_.moved_bytes.load(std::memory_order_relaxed);
+    mechanism_counters& own = t.of_mechanism;
+    for (const auto& c : cleaners_) t.media += c.media.count, own.add("map_bytes", c.cache_bytes());
+    own.add("cleaned_chunks", cleaned_.chunks.load(std::memory_order_relaxed));
+    own.add("fast_cleaned_chunks", cleaned_.fast_chunks.load(std::memory_order_relaxed));
+    own.add("moved_bytes", cleaned_.moved_bytes.load(std::memory_order_relaxed));
     return t;
   }
   void note(unsigned log, media::tape_mark m, std::uint64_t argument) override {
@@ -131,17 +139,13 @@ class log_structured final : public media_engine<Media> {
     if (o.separate_logs) return separate_logs_;
     return one_log_;
   }
-  enum : std::uint8_t { updates, allocations, frees };
-
   struct alignas(64) lane {
-    lane(typename Media::shared& shared, unsigned n, log_space& space)
-        : media(shared, n), log(space, n, logs_of(space.options)) {}
+    lane(typename Media::shared& shared, unsigned n, log_space& space, storage::heap& heap)
+        : media(shared, n), log(space, n, logs_of(space.options)), stager(space, heap, log) {}
     Media media;
     chunk_log<Media> log;
+    transaction_stager<Media> stager;
     storage::home_map::writer map_writer;
-    std::vector<const written_line*> order;
-    // Blocks that the transaction allocated: home words [first, second).
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
     std::atomic<std::uint64_t> newest{0};  // newest version that is durable
   };
 
@@ -149,9 +153,8 @@ class log_structured final : public media_engine<Media> {
   unsigned lane_count() const noexcept { return state_.file.header().log_count; }
 
   void make_space() {
-    state_.space =
-        std::make_unique<log_space>(state_.file, tuning_.log_structured,
-                                    lane_count() + std::max(1u, tuning_.log_structured.cleaners));
+    state_.space = std::make_unique<log_space>(state_.file, options_,
+                                               lane_count() + std::max(1u, options_.cleaners));
   }
 
   // Loads the mapping that a clean close left. False: there is none.
@@ -174,12 +177,12 @@ class log_structured final : public media_engine<Media> {
     // The watermark is durable before the session's first commit and before a chunk of an earlier
     // session is freed.
     control_.fence();
-    for (unsigned i = 0; i < lane_count(); ++i) lanes_.emplace_back(*this->shared_, i, space());
-    const unsigned count = std::max(1u, tuning_.log_structured.cleaners);
+    for (unsigned i = 0; i < lane_count(); ++i)
+      lanes_.emplace_back(*this->shared_, i, space(), state_.heap);
+    const unsigned count = std::max(1u, options_.cleaners);
     for (unsigned i = 0; i < count; ++i)
       cleaners_.emplace_back(space(), *this->shared_, lane_count() + i, lane_count() + i);
-    if (!tuning_.background || (Media::under_exploration && !base::schedule_explorer_build))
-      return {};
+    if (!background_ || (Media::under_exploration && !base::schedule_explorer_build)) return {};
     threads_.reserve(count);
     try {
       for (auto& c : cleaners_) threads_.emplace_back([this, &c] { clean_in_background(c); });
@@ -206,91 +209,6 @@ class log_structured final : public media_engine<Media> {
   } catch (...) {
     l.log.release_chunks();
     throw;
-  }
-
-  // Stages t's stores in order of home, then what it freed. Group update: adjacent words make one
-  // entry.
-  void stage_transaction(lane& l, transaction& t) {
-    l.log.clear();
-    l.order.clear();
-    bool sorted = true;
-    for (const written_line& line : t.lines()) {
-      sorted = sorted && (l.order.empty() || l.order.back()->offset < line.offset);
-      l.order.push_back(&line);
-    }
-    if (!sorted) std::ranges::sort(l.order, {}, &written_line::offset);
-    collect_allocated(l, t);
-    for (const written_line* line : l.order) stage_line(l, t, *line);
-    const auto& changes = t.allocations();
-    for (const auto& b : changes.freed) stage_free(l, state_.heap.range_of(b), true);
-    for (const auto& r : changes.runs_freed)
-      if (!r.slab) stage_free(l, state_.heap.range_of(r), !changes.runs_allocated.empty());
-  }
-
-  void collect_allocated(lane& l, const transaction& t) {
-    l.taken.clear();
-    if (!space().options.separate_logs) return;
-    auto add = [&](std::pair<std::uint64_t, std::size_t> range) {
-      l.taken.push_back(
-          {space().home_of(range.first), space().home_of(range.first + range.second)});
-    };
-    for (const auto& b : t.allocations().allocated) add(state_.heap.range_of(b));
-    for (const auto& r : t.allocations().runs_allocated)
-      if (!r.slab) add(state_.heap.range_of(r));
-    std::ranges::sort(l.taken);
-  }
-  std::uint8_t log_of(const lane& l, std::uint64_t home) const noexcept {
-    if (l.taken.empty()) return updates;
-    const auto after = std::ranges::upper_bound(l.taken, home, {},
-                                                &std::pair<std::uint64_t, std::uint64_t>::first);
-    return after != l.taken.begin() && home < std::prev(after)->second ? allocations : updates;
-  }
-
-  void stage_line(lane& l, transaction& t, const written_line& line) {
-    const std::uint64_t first = space().home_of(line.offset);
-    for (unsigned left = stored_words(line.mask); left != 0;) {
-      const auto w = static_cast<unsigned>(std::countr_zero(left)),
-                 words = space().options.group_update
-                             ? static_cast<unsigned>(std::countr_one(left >> w))
-                             : 1;
-      left &= ~0u << (w + words);
-      const std::uint64_t home = first + w;
-      if (extends_last_entry(l, home, words))
-        l.log.staged.back().words += words;
-      else
-        l.log.staged.push_back(
-            {.home = home, .words = words, .from = l.log.words_appended(), .log = log_of(l, home)});
-      std::uint64_t* const to = l.log.append_words(&line.words[w], words);
-      // An entry has whole words. The line is this transaction's, so its other bytes do not change.
-      for (unsigned i = 0; i < words; ++i)
-        if (const std::uint8_t mask = line.word_mask(w + i); mask != 0xFF) [[unlikely]]
-          to[i] = (to[i] & expand_mask(mask)) |
-                  (space().word(space().map.find(home + i, t.map_cache()).at) & ~expand_mask(mask));
-    }
-  }
-  // Whether these words follow the last staged entry, in its region.
-  bool extends_last_entry(const lane& l, std::uint64_t home, unsigned words) const noexcept {
-    if (l.log.staged.empty() || !space().options.group_update || home % format::region_words == 0)
-      return false;
-    const entry& last = l.log.staged.back();
-    return last.home + last.words == home && last.words + words <= format::max_entry_words;
-  }
-
-  // Stages tombstones, each in one region. Unless `everywhere`, only regions with data get one.
-  void stage_free(lane& l, std::pair<std::uint64_t, std::size_t> range, bool everywhere) {
-    const std::uint8_t log = space().options.separate_logs ? frees : updates;
-    std::uint64_t home = space().home_of(range.first);
-    for (const std::uint64_t end = home + range.second / 8; home < end;) {
-      const std::uint64_t stop =
-          std::min(end, (home / format::region_words + 1) * format::region_words);
-      if (everywhere || space().map.any_data(home, stop - home))
-        l.log.staged.push_back({.home = home,
-                                .words = static_cast<std::uint32_t>(stop - home),
-                                .from = 0,
-                                .log = log,
-                                .tombstone = true});
-      home = stop;
-    }
   }
 
   // A chunk may be cleaned when its transactions are not the newest of their lanes any more, and
@@ -328,7 +246,7 @@ class log_structured final : public media_engine<Media> {
            std::max<std::uint32_t>(2 * reserved_for_freeing, space().chunk_count() / 32);
   }
   double victim_live_share_limit() const noexcept {
-    return is_low_on_chunks() ? max_victim_live_share : tuning_.log_structured.victim_live_share;
+    return is_low_on_chunks() ? max_victim_live_share : options_.victim_live_share;
   }
 
   // A thread between its body and its commit holds no position in the log, so cleaning need not
@@ -383,13 +301,11 @@ class log_structured final : public media_engine<Media> {
       return clean_once(cleaners_.front(), sweep_chunks);
     });
   }
-  bool needs_cleaning() const noexcept {
-    return space().utilisation() >= tuning_.log_structured.clean_from;
-  }
+  bool needs_cleaning() const noexcept { return space().utilisation() >= options_.clean_from; }
 
   std::uint64_t clean_once(cleaner<Media>& c, std::uint32_t max_chunks) {
     std::uint64_t gained = 0;
-    if (tuning_.log_structured.fast_cleaning) gained = sweep(c, max_chunks);
+    if (options_.fast_cleaning) gained = sweep(c, max_chunks);
     if (needs_cleaning()) gained += clean(c, victim_live_share_limit());
     (void)space().reclaim_retired();
     return gained;
@@ -429,48 +345,8 @@ class log_structured final : public media_engine<Media> {
     threads_.clear();
   }
 
-  // Saves the mapping in free chunks, if there are enough. Returns the first chunk, counted from 1;
-  // 0: nothing was saved.
-  std::uint64_t save_mapping() {
-    // If memory or chunks run out, the chunks taken stay open: nothing reads them.
-    const std::vector<std::uint64_t> pairs = encode_mapping(space());
-    const std::uint32_t each =
-        (space().chunk_words() - format::chunk_header_words - format::preamble_words) / 2 * 2;
-    std::vector<std::uint32_t> chunks;
-    (void)space().reclaim_retired();
-    for (std::uint64_t done = 0; done < pairs.size() || chunks.empty(); done += each) {
-      const auto c = space().allocate_chunk(0);
-      if (!c) return 0;
-      chunks.push_back(*c);
-    }
-    for (std::size_t i = 0; i < chunks.size(); ++i) {
-      const std::uint64_t peer = i + 1 < chunks.size() ? space().offset_of(chunks[i + 1]) : 0;
-      const std::size_t from = std::min<std::size_t>(i * each, pairs.size());
-      write_mapping(
-          chunks[i], peer,
-          std::span(pairs).subspan(from, std::min<std::size_t>(each, pairs.size() - from)));
-    }
-    return chunks.front() + 1;
-  }
-
-  void write_mapping(std::uint32_t c, std::uint64_t peer, std::span<const std::uint64_t> pairs) {
-    const std::uint64_t offset = space().offset_of(c), id = state_.file.header().id;
-    std::vector<std::uint64_t> words(format::chunk_header_words + format::preamble_words);
-    words.insert(words.end(), pairs.begin(), pairs.end());
-    const auto h =
-        format::chunk_header_of(++space()[c].generation, format::log_type::mapping, 0, id, offset);
-    std::memcpy(words.data(), &h, sizeof h);
-    const std::span block = std::span(words).subspan(format::chunk_header_words);
-    block[0] = state_.clock.load();
-    block[1] = format::block_preamble::pack_link(peer, 0);
-    block[2] = std::uint64_t{block.size()} << 32;
-    block[2] |=
-        format::block_crc(format::block_crc_seed(id, offset + sizeof h, h.generation), block);
-    words.resize(format::padded_block_words(static_cast<std::uint32_t>(words.size())));
-    control_.stream(state_.file.base() + offset, words.data(), words.size() * 8);
-  }
-
-  engine_tuning tuning_;
+  log_structured_options options_;
+  bool background_ = true;
   std::uint64_t committed_through_ = 0;  // versions up to it existed when the session began
   std::deque<lane> lanes_;
   std::deque<cleaner<Media>> cleaners_;

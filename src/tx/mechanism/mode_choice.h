@@ -8,6 +8,7 @@
 // explorer the clock is fake: a run is a function of its plan, and the modes win in turn.
 #pragma once
 
+#include <stele/adaptive_options.h>
 #include <stele/pool.h>
 
 #include <algorithm>
