@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: build demo test bench lint sanitize coverage clean install deb wheel deps deps-lint configure
+.PHONY: build demo test bench lint format sanitize coverage clean install deb wheel deps deps-lint configure
 
 build: configure
 	@cmake --build build
@@ -20,6 +20,7 @@ bench: build
 
 # Headers, both libraries, the command, its manual: docs/guide/install.md. The packages that building needs are `make deps`.
 install: configure
+	@mkdir -p "$(PREFIX)" 2>/dev/null && [ -w "$(PREFIX)" ] || { echo "make install: $(PREFIX) cannot be written; choose another folder by PREFIX=..., or run as root" >&2; exit 1; }
 	@cmake --build build --target stele stele_c stele_command stele_manual
 	@cmake --install build --prefix $(PREFIX)
 
@@ -30,13 +31,14 @@ deb: deps
 wheel: deps
 	@tools/packaging/make-wheel build/wheel
 
-# Structure and sizes, then format, then clang-tidy.
-sources = $(shell find src include lab cli tests examples \
-            \( -name '*.h' -o -name '*.cc' \) 2>/dev/null)
+# Structure, sizes and words; then the layout; then clang-tidy over what has changed.
 lint: deps-lint configure
 	@tools/lint
-	@clang-format-19 --dry-run --Werror $(sources)
-	@printf '%s\n' $(filter %.cc,$(sources)) | xargs -P2 -n2 clang-tidy-19 -p build --quiet 2>/dev/null
+	@tools/format --check
+	@tools/tidy
+
+format: deps
+	@tools/format
 
 sanitize: deps
 	@tools/sanitize

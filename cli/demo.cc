@@ -113,6 +113,24 @@ void compare(const options& o, nlohmann::json& out) {
   out["comparison"] = bench::json_of(*report);
 }
 
+void finish_index(const options& o, const text& t, const std::string& pool) {
+  step(4, "Finish the job.");
+  const auto begin = clock::now();
+  if (const auto done = index_text(t, pool, o.mechanism, o.media, [](unsigned, std::uint64_t) {});
+      !done)
+    fail(done.error());
+  const acknowledged all = all_lines(t);
+  const auto final_check = verify_in_new_process(t, pool, o.mechanism, o.media, all);
+  if (!final_check) fail(final_check.error());
+  fmt::print(text_output,
+             "     {}  {} lines, {} words, in {:.1f} s more; checked again, all there\n", bar(1),
+             final_check->lines, final_check->words, seconds_since(begin));
+  const auto sound = detail::check_pool(pool);
+  if (!sound) fail(sound.error());
+  fmt::print(text_output, "     {} blocks of the heap in use, and used and free tile it\n",
+             sound->heap.used_blocks);
+}
+
 void run(options& o) {
   o.dir = enter_scratch(!o.dir.empty() ? o.dir : folder_in_memory());
   if (o.seed == 0) o.seed = static_cast<std::uint64_t>(clock::now().time_since_epoch().count());
@@ -154,21 +172,7 @@ void run(options& o) {
              "give: nothing lost, nothing torn\n",
              verification->words);
 
-  step(4, "Finish the job.");
-  begin = clock::now();
-  if (const auto done = index_text(*t, pool, o.mechanism, o.media, [](unsigned, std::uint64_t) {});
-      !done)
-    fail(done.error());
-  const acknowledged all = all_lines(*t);
-  const auto final_check = verify_in_new_process(*t, pool, o.mechanism, o.media, all);
-  if (!final_check) fail(final_check.error());
-  fmt::print(text_output,
-             "     {}  {} lines, {} words, in {:.1f} s more; checked again, all there\n", bar(1),
-             final_check->lines, final_check->words, seconds_since(begin));
-  const auto sound = detail::check_pool(pool);
-  if (!sound) fail(sound.error());
-  fmt::print(text_output, "     {} blocks of the heap in use, and used and free tile it\n",
-             sound->heap.used_blocks);
+  finish_index(o, *t, pool);
   out["text"] = {{"path", t->path},
                  {"bytes", t->bytes},
                  {"lines", t->lines.size()},

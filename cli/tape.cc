@@ -190,13 +190,8 @@ CLI::App* add(CLI::App& group, const char* name, const char* what,
   return command;
 }
 
-}  // namespace
-
-void add_tape(CLI::App& app) {
-  const auto o = std::make_shared<options>();
-  CLI::App* group = app.add_subcommand("tape", "record and read the memory events of a run");
-  group->require_subcommand(1);
-  CLI::App* recorded = add(*group, "record", "run a workload and write its tape", o);
+void add_record(CLI::App& group, const std::shared_ptr<options>& o) {
+  CLI::App* recorded = add(group, "record", "run a workload and write its tape", o);
   auto& r = o->run;
   r.dir.clear();
   recorded->add_option("--kind", o->kind, "mechanism: on a pool; native: without persistence")
@@ -245,6 +240,15 @@ void add_tape(CLI::App& app) {
       ->delimiter(',')
       ->expected(4);
   recorded->callback([o] { o->kind == "native" ? record_native(*o) : record(*o); });
+}
+
+}  // namespace
+
+void add_tape(CLI::App& app) {
+  const auto o = std::make_shared<options>();
+  CLI::App* group = app.add_subcommand("tape", "record and read the memory events of a run");
+  group->require_subcommand(1);
+  add_record(*group, o);
   CLI::App* made = group->add_subcommand("convert", "a tape of another tool's trace");
   made->add_option("input", o->input, "the trace")->required();
   made->add_option("tape", o->path, "the tape file")->required();

@@ -105,7 +105,7 @@ class edges final : public workloads::workload_on<edge_root> {
     });
   }
 
-  void visit_blocks(const workloads::visitor& visit) override {
+  void visit_blocks(const workloads::block_visit& visit) override {
     const auto done = pool_->read([&](const edge_root& r) {
       if (r.extent_seed != 0) visit(r.extent.load());
     });

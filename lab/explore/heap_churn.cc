@@ -114,7 +114,7 @@ class heap_churn final : public workloads::workload_on<table> {
     });
   }
 
-  void visit_blocks(const workloads::visitor& visit) override {
+  void visit_blocks(const workloads::block_visit& visit) override {
     const auto done = pool_->read([&](const table& t) {
       for (const item& i : t.items)
         if (i.seed != 0) visit(i.block.load());

@@ -78,7 +78,7 @@ class run_in final : public workload_on<typename Kind::template root<Memory>> {
     });
   }
 
-  void visit_blocks(const visitor& visit) override {
+  void visit_blocks(const block_visit& visit) override {
     const auto done = pool_->read([&](const root& r) { r.visit_blocks(visit); });
     if (!done) throw failure(done.error());
   }

@@ -116,7 +116,7 @@ class store_run final : public workload {
     });
   }
 
-  void visit_blocks(const visitor& visit) override {
+  void visit_blocks(const block_visit& visit) override {
     const auto done = kv_->read([&](const kv::view&) { kv_->visit_blocks(visit); });
     if (!done) throw failure(done.error());
   }

@@ -63,7 +63,7 @@ class model {
   virtual std::uint64_t digest() const = 0;
 };
 
-using visitor = std::function<void(const void* block)>;
+using block_visit = std::function<void(const void* block)>;
 
 class workload {
  public:
@@ -94,7 +94,7 @@ class workload {
   [[nodiscard]] virtual result<std::uint64_t> digest() = 0;
   // Calls `visit` for every allocated block that the structure reaches, except the root object.
   // Inside a read transaction.
-  virtual void visit_blocks(const visitor& visit) = 0;
+  virtual void visit_blocks(const block_visit& visit) = 0;
 
   // The model after set_up().
   virtual std::unique_ptr<model> make_model() const = 0;

@@ -166,9 +166,9 @@ class trial {
 
   void wait_for(std::uint64_t commits) const {
     // It may have died by itself.
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
     while (acknowledged() < commits && words_->wrong == 0 &&
-           std::chrono::steady_clock::now() < patience)
+           std::chrono::steady_clock::now() < deadline)
       ::usleep(1);
   }
 

@@ -18,7 +18,7 @@ class Stele(ConanFile):
 
     def export_sources(self):
         tree = os.path.join(self.recipe_folder, "..", "..")
-        for pattern in ("CMakeLists.txt", "LICENSE", "CHANGELOG.md", "include/*", "src/*", "tools/packaging/*"):
+        for pattern in ("CMakeLists.txt", "LICENSE", "docs/CHANGELOG.md", "include/*", "src/*", "tools/packaging/*"):
             copy(self, pattern, tree, self.export_sources_folder)
 
     def requirements(self):
