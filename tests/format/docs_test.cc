@@ -1,86 +1,132 @@
-// docs/format/pool.md describes what the program writes: its table of the header matches the
-// struct, and its example has the bytes of a pool that the command makes.
+// docs/format/pool.md describes what the program writes: its tables match the structs and the
+// offsets of the control words, and its example has the bytes of a pool that the command makes.
+#include <fmt/format.h>
+#include <format/block_checksums.h>
 #include <format/pool_layout.h>
 #include <gtest/gtest.h>
 #include <tests/conformance/command.h>
 #include <tests/conformance/pools.h>
-
-#include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <map>
-#include <sstream>
-#include <string>
-#include <vector>
+#include <tests/format/page.h>
+#include <tx/media_engine.h>
 
 namespace stele::testing {
 namespace {
 
-std::string page() {
-  std::ifstream in(STELE_SOURCE_DIR "/docs/format/pool.md");
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-struct place {
-  std::size_t offset, size;
-  bool operator==(const place&) const = default;
-};
-
-// The rows "| offset | size | field | ..." under a heading, except those without a name.
-std::map<std::string, place> table_under(const std::string& text, const std::string& heading) {
-  std::map<std::string, place> rows;
-  std::istringstream lines(text.substr(text.find(heading)));
-  std::string line;
-  std::getline(lines, line);
-  while (std::getline(lines, line) && !line.starts_with("## ")) {
-    std::istringstream cells(line);
-    std::string bar, field;
-    place at;
-    if (cells >> bar >> at.offset >> bar >> at.size >> bar >> field && field != "|")
-      rows[field] = at;
-  }
-  return rows;
-}
-
 TEST(format_docs, the_table_of_the_pool_header_is_the_struct) {
   using h = format::pool_header;
-#define PLACE(field)                       \
-  {                                        \
-    #field, {                              \
-      offsetof(h, field), sizeof(h::field) \
-    }                                      \
+  expect_places(page("pool.md").section("## Header").table("| offset | size | field |"),
+                {STELE_PLACE(h, magic),
+                 STELE_PLACE(h, version),
+                 STELE_PLACE(h, header_size),
+                 STELE_PLACE(h, id),
+                 STELE_PLACE(h, size),
+                 STELE_PLACE(h, log_offset),
+                 STELE_PLACE(h, log_size),
+                 STELE_PLACE(h, log_count),
+                 STELE_PLACE(h, chunk_shift),
+                 STELE_PLACE(h, home_offset),
+                 STELE_PLACE(h, table_offset),
+                 STELE_PLACE(h, chunks_offset),
+                 STELE_PLACE(h, chunk_count),
+                 STELE_PLACE(h, layout),
+                 STELE_PLACE(h, home),
+                 STELE_PLACE(h, home_size),
+                 STELE_PLACE(h, parity_offset),
+                 STELE_PLACE(h, parity_block_size),
+                 STELE_PLACE(h, home_copy_offset),
+                 STELE_PLACE(h, checkpoint_commits),
+                 STELE_PLACE(h, block_checksums_offset),
+                 STELE_PLACE(h, reserved),
+                 STELE_PLACE(h, checksum)},
+                sizeof(h));
+}
+
+TEST(format_docs, the_table_of_the_home_header_is_the_struct) {
+  using h = format::home_header;
+  expect_places(page("pool.md").table("| offset in home | size | field |"),
+                {STELE_PLACE(h, root_offset), STELE_PLACE(h, root_size),
+                 STELE_PLACE(h, layout_version), STELE_PLACE(h, magic), STELE_PLACE(h, reserved)},
+                sizeof(h));
+}
+
+TEST(format_docs, the_control_words_are_where_the_page_has_them) {
+  using namespace format;
+  const std::vector<std::uint64_t> offsets = {
+      session_offset,     watermark_offset,      parity_epoch_offset,   checkpoint_offset,
+      fallback_to_offset, fallback_from_offset,  fallback_state_offset, saved_map_offset,
+      growth_offset,      growth_slot_offset(1), growth_slot_offset(2), block_checksum_state_offset,
+      magic_state_offset};
+  std::vector<std::uint64_t> told;
+  for (const auto& row : page("pool.md").table("| offset | value | written |"))
+    for (const std::uint64_t offset : numbers_in(row[0])) told.push_back(offset);
+  EXPECT_EQ(told, offsets);
+}
+
+TEST(format_docs, the_control_words_have_the_values_of_the_page) {
+  using namespace format;
+  std::map<std::uint64_t, std::string> cells;
+  for (const auto& row : page("pool.md").table("| offset | value | written |"))
+    cells[numbers_in(row[0]).front()] = row[1];
+  const auto session_bits = [](const session& s) { return s.pack() ^ session {}.pack(); };
+  EXPECT_EQ((std::vector{session_bits({.open = true}), session_bits({.log_kind = 0xFF})}),
+            (std::vector{bits_in("16"), bits_in("24-31")}));
+  EXPECT_TRUE(cells[session_offset].starts_with(
+      fmt::format("session: 0x{:X}, bit 16 open, bits 24 to 31 log kind (", session{}.pack())));
+  std::vector<std::uint64_t> kinds;
+  for (const std::uint64_t n : numbers_in(cells[session_offset]))
+    if (n < 16) kinds.push_back(n);
+  using detail::log_kind;
+  EXPECT_EQ(kinds,
+            (std::vector<std::uint64_t>{
+                std::uint64_t(log_kind::none), std::uint64_t(log_kind::torn_bit),
+                std::uint64_t(log_kind::lines_or_blocks), std::uint64_t(log_kind::chunks),
+                std::uint64_t(log_kind::ordered_writes), std::uint64_t(log_kind::archapt_redo),
+                std::uint64_t(log_kind::archapt_undo)}));
+  EXPECT_EQ(numbers_in(cells[fallback_to_offset]), std::vector{checkpoint_offset});
+  const std::map<std::uint64_t, std::string> fallback = {
+      {std::uint64_t(fallback_state::none), "no fallback"},
+      {std::uint64_t(fallback_state::under_way), "under way"},
+      {std::uint64_t(fallback_state::done), "done"}};
+  EXPECT_EQ(names_in(cells[fallback_state_offset]), fallback);
+  const std::map<std::uint64_t, std::string> checksums = {
+      {std::uint64_t(block_checksum_state::legacy), "*legacy*"},
+      {std::uint64_t(block_checksum_state::none), "*none*"},
+      {std::uint64_t(block_checksum_state::valid), "*valid*"},
+      {std::uint64_t(block_checksum_state::updating), "*updating*"}};
+  EXPECT_EQ(names_in(cells[block_checksum_state_offset]), checksums);
+}
+
+// The list at the page's top, as far as its places are numbers.
+TEST(format_docs, the_parts_of_a_pool_are_where_the_page_has_them) {
+  using namespace format;
+  const std::map<std::uint64_t, std::string> parts = {
+      {0, "header"},
+      {header_copy_offset, "the same again"},
+      {session_offset, "session word"},
+      {watermark_offset, "watermark"},
+      {owner_offset, "pid of the opener"},
+      {saved_map_offset, "first chunk of the saved home map"},
+      {parity_epoch_offset, "parity epoch"},
+      {checkpoint_offset, "checkpoint"},
+      {fallback_to_offset, "fallback"},
+      {growth_offset, "growth: slot in force"},
+      {growth_slot_offset(1), "growth slot 1"},
+      {growth_slot_offset(2), "growth slot 2"},
+      {block_checksum_state_offset, "state of the block checksums"},
+      {magic_state_offset, "whether home has magic words"},
+      {header_area_size, "logs"}};
+  std::map<std::uint64_t, std::string> told;
+  for (const std::string& line : page("pool.md").front().example()) {
+    std::istringstream in(line);
+    std::uint64_t offset = 0;
+    std::string name;
+    if (in >> offset && std::getline(in >> std::ws, name) && line[0] != '+')
+      told.emplace(offset, name.substr(0, name.find("  ")));
   }
-  const std::map<std::string, place> fields = {PLACE(magic),
-                                               PLACE(version),
-                                               PLACE(header_size),
-                                               PLACE(id),
-                                               PLACE(size),
-                                               PLACE(log_offset),
-                                               PLACE(log_size),
-                                               PLACE(log_count),
-                                               PLACE(chunk_shift),
-                                               PLACE(home_offset),
-                                               PLACE(table_offset),
-                                               PLACE(chunks_offset),
-                                               PLACE(chunk_count),
-                                               PLACE(layout),
-                                               PLACE(home),
-                                               PLACE(home_size),
-                                               PLACE(parity_offset),
-                                               PLACE(parity_block_size),
-                                               PLACE(home_copy_offset),
-                                               PLACE(checkpoint_commits),
-                                               PLACE(block_checksums_offset),
-                                               PLACE(reserved),
-                                               PLACE(checksum)};
-#undef PLACE
-  const auto told = table_under(page(), "## Header\n");
-  for (const auto& [name, at] : fields) {
-    ASSERT_TRUE(told.contains(name)) << name << " is not on the page";
-    EXPECT_EQ(told.at(name).offset, at.offset) << name;
-    EXPECT_EQ(told.at(name).size, at.size) << name;
-  }
-  EXPECT_EQ(told.size(), fields.size());
+  for (const auto& [offset, name] : parts) EXPECT_EQ(told[offset], name) << offset;
+  EXPECT_NE(page("pool.md").text().find(fmt::format(" +{}  ", sizeof(home_header))),
+            std::string::npos);
+  EXPECT_EQ(told.size(), parts.size());
 }
 
 TEST(format_docs, the_example_of_a_pool_is_what_the_command_writes) {
@@ -91,24 +137,18 @@ TEST(format_docs, the_example_of_a_pool_is_what_the_command_writes) {
   std::vector<unsigned char> bytes(96);
   ASSERT_TRUE(in.read(reinterpret_cast<char*>(bytes.data()), 96));
 
-  const std::string text = page();
-  std::istringstream lines(text.substr(text.find("## Example")));
-  std::string line;
-  std::size_t rows = 0;
-  while (std::getline(lines, line)) {
-    if (!line.starts_with("    00")) continue;
-    std::istringstream words(line);
-    std::size_t offset = 0;
-    words >> std::hex >> offset;
+  const auto lines = page("pool.md").section("## Example").example();
+  ASSERT_EQ(lines.size(), 6u);
+  for (std::size_t row = 0; row < lines.size(); ++row) {
+    EXPECT_EQ(std::stoul(lines[row], nullptr, 16), 16 * row);
+    const auto told = bytes_in(lines[row], "0000");
+    ASSERT_EQ(told.size(), 16u) << lines[row];
     for (std::size_t i = 0; i < 16; ++i) {
-      unsigned told = 0;
-      ASSERT_TRUE(words >> std::hex >> told) << line;
-      const bool is_id = offset + i >= 16 && offset + i < 24;  // random
-      EXPECT_EQ(is_id ? told : bytes.at(offset + i), told) << "byte " << offset + i;
+      const std::size_t offset = 16 * row + i;
+      const bool is_id = offset >= 16 && offset < 24;  // random
+      EXPECT_EQ(is_id ? told[i] : bytes[offset], told[i]) << "byte " << offset;
     }
-    ++rows;
   }
-  EXPECT_EQ(rows, 6u);
 }
 
 }  // namespace

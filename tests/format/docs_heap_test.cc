@@ -1,0 +1,151 @@
+// docs/format/heap.md and docs/format/parity.md describe what the program writes: bits of chunk
+// descriptors, size classes, states of blocks in a pool; places and sums of parity blocks.
+#include <base/rng.h>
+#include <fmt/format.h>
+#include <format/heap_layout.h>
+#include <gtest/gtest.h>
+#include <stele/pool.h>
+#include <tests/conformance/pools.h>
+#include <tests/format/page.h>
+#include <tests/format/page_pool.h>
+#include <tx/parity/parity_area.h>
+
+namespace stele::testing {
+namespace {
+
+using format::chunk_descriptor;
+using format::chunk_kind;
+
+TEST(format_docs_heap, the_bits_of_a_chunk_descriptor) {
+  const auto rows = page("heap.md").table("| bits | field |");
+  expect_bits(rows,
+              {{"kind", chunk_descriptor{.kind = chunk_kind{0xFF}}.pack()},
+               {"size_class", chunk_descriptor{.size_class = 0xFF}.pack()},
+               {"length", chunk_descriptor{.length = ~std::uint32_t{0}}.pack()}},
+              format::guarded_limit - 1);
+  const auto kinds = names_in(rows.at(0).at(2));
+  const std::map<chunk_kind, std::string> names = {
+      {chunk_kind::free, "free"},
+      {chunk_kind::small, "slab"},
+      {chunk_kind::extent, "extent"},
+      {chunk_kind::tail, "further chunk of an extent or of the table"},
+      {chunk_kind::table, "the chunk table of a pool that has grown"}};
+  EXPECT_EQ(kinds.size(), names.size());
+  for (const auto& [kind, name] : names) EXPECT_EQ(kinds.at(std::uint64_t(kind)), name);
+  EXPECT_NE(
+      rows.at(1).at(2).find(fmt::format("0x{:X},", chunk_descriptor::nonzero_free().size_class)),
+      std::string::npos);
+}
+
+TEST(format_docs_heap, the_size_classes) {
+  const page p("heap.md");
+  ASSERT_EQ(p.between("Size class c holds blocks of ", " bytes for"), "`16 (c + 1)`");
+  ASSERT_EQ(p.between("class `8 + 8d + s` holds blocks of ", " bytes:"),
+            "`(128 << d) / 8 * (9 + s)`");
+  for (std::size_t c = 0; c < 8; ++c) EXPECT_EQ(format::class_size(unsigned(c)), 16 * (c + 1));
+  for (std::size_t d = 0; d < 7; ++d)
+    for (std::size_t s = 0; s < 8; ++s)
+      EXPECT_EQ(format::class_size(unsigned(8 + 8 * d + s)), (128u << d) / 8 * (9 + s));
+  ASSERT_EQ(p.between("the largest n with ", ". "), "`round64(n) + n * size <= chunk`");
+  for (const std::size_t size : {16u, 144u, 1024u}) {
+    const auto fits = [&](std::size_t n) { return (n + 63) / 64 * 64 + n * size <= 4096; };
+    const auto layout = format::slab_layout_of(4096, size);
+    EXPECT_TRUE(fits(layout.capacity) && !fits(layout.capacity + 1)) << size;
+    EXPECT_EQ(layout.first, (layout.capacity + 63) / 64 * 64);
+  }
+}
+
+// The slab of a root of 128 bytes: class 7, one block in use.
+TEST(format_docs_heap, a_slab_is_as_the_page_has_it) {
+  struct root {
+    field<std::uint64_t> words[16];
+  };
+  scratch_directory dir;
+  pool_options options{.create_size = 64 << 10};
+  options.mechanism = "default", options.media = "process";
+  const auto p = open_pool<root>(dir.file("p"), options);
+  const auto& file = p.core().state().file;
+  const format::pool_header& h = file.header();
+  std::uint64_t at = 0;
+  std::memcpy(&at, file.at(h.home_offset), 8);
+
+  const std::uint64_t chunk = (at - h.chunks_offset) >> h.chunk_shift,
+                      word = h.table_offset + 8 * chunk;
+  const auto packed = format::read_control_word(file.base(), h.id, word);
+  ASSERT_TRUE(packed);
+  EXPECT_EQ(*packed, 1u | 7u << 8);
+  const std::byte* const slab = file.at(h.chunks_offset + (chunk << h.chunk_shift));
+  const auto states = page("heap.md").between("one state byte for each block (", ";");
+  EXPECT_EQ(states, "0x00 free, 0xA5 used");
+  const std::uint64_t block = (std::uint64_t(file.at(at) - slab) - 64) / 128;
+  for (std::size_t i = 0; i < 64; ++i) {
+    const bool states_differ = slab[i] != (i == block ? std::byte{0xA5} : std::byte{0x00});
+    EXPECT_FALSE(states_differ) << "block " << i;
+  }
+  EXPECT_EQ(std::uint64_t(file.at(at) - slab), 64 + block * 128);
+}
+
+TEST(format_docs_parity, the_table_of_a_block_is_the_struct) {
+  using b = format::parity_block;
+  const page p("parity.md");
+  const auto rows = p.table("| offset | size | field |");
+  expect_places(rows,
+                {STELE_PLACE(b, checksum), STELE_PLACE(b, epoch), STELE_PLACE(b, kind),
+                 STELE_PLACE(b, skipped), STELE_PLACE(b, lines), STELE_PLACE(b, reserved),
+                 STELE_PLACE(b, columns), STELE_PLACE(b, rows), STELE_PLACE(b, odd_columns),
+                 STELE_PLACE(b, odd_rows)},
+                sizeof(b));
+  using format::parity_kind;
+  const std::map<std::uint64_t, std::string> kinds = {
+      {std::uint64_t(parity_kind::none), "never written"},
+      {std::uint64_t(parity_kind::active), "active"},
+      {std::uint64_t(parity_kind::ended), "ended"}};
+  EXPECT_EQ(names_in(rows.at(2).at(3)), kinds);
+  EXPECT_EQ(numbers_in(p.between("`parity_block_size` is ", ".")),
+            (std::vector<std::uint64_t>{format::plain_block_size, format::halves_block_size}));
+}
+
+TEST(format_docs_parity, blocks_lie_where_the_page_has_them) {
+  const page p("parity.md");
+  EXPECT_EQ(p.example().at(0), "parity_offset + (2 m + k) x parity_block_size,  k = 0, 1");
+  EXPECT_EQ(p.between("There are ", " matrices"), "`ceil((size - home_offset) / 3136)`");
+  for (const std::uint32_t size : {format::plain_block_size, format::halves_block_size}) {
+    const page_pool pool({.size = 1 << 20, .layout = "", .parity_block_size = size}, 1);
+    const format::pool_header& h = pool.file().header();
+    const detail::parity_area area(pool.file());
+    EXPECT_EQ(area.matrices(), (h.size - h.home_offset + 3135) / 3136);
+    for (const std::uint64_t m : {std::uint64_t{0}, area.matrices() - 1})
+      for (unsigned k = 0; k < 2; ++k)
+        EXPECT_EQ(area.block_offset(m, k), h.parity_offset + (2 * m + k) * size);
+  }
+}
+
+// Recomputes a block from the page's words.
+TEST(format_docs_parity, the_sums_of_a_block_are_the_page_s) {
+  detail::matrix m;
+  base::rng random(1);
+  for (auto& line : m.lines)
+    for (auto& word : line) word = random();
+  format::parity_block block{};
+  detail::compute_checksums(m, true, block);
+  for (unsigned n = 0; n < 7; ++n)
+    for (unsigned w = 0; w < 8; ++w) {
+      std::uint64_t column = 0, row = 0, odd_column = 0, odd_row = 0;
+      for (unsigned i = 0; i < 49; ++i) {
+        const std::uint64_t word = m.lines[i][w];
+        if (i / 7 == n) column += word, odd_column += i % 7 % 2 == 1 ? word : 0;
+        if (i % 7 == n) row += word, odd_row += i / 7 % 2 == 1 ? word : 0;
+      }
+      EXPECT_EQ(block.columns[n][w], column);
+      EXPECT_EQ(block.rows[n][w], row);
+      EXPECT_EQ(block.odd_columns[n][w], odd_column);
+      EXPECT_EQ(block.odd_rows[n][w], odd_row);
+    }
+  const std::string value = page("parity.md").between("words), initial value ", ",");
+  for (unsigned i = 0; i < 49; ++i)
+    EXPECT_EQ(block.lines[i],
+              media::crc32c(static_cast<std::uint32_t>(number_in(value)), m.lines[i].data(), 8));
+}
+
+}  // namespace
+}  // namespace stele::testing
