@@ -50,6 +50,7 @@ clean:
 	@rm -rf build build-debug build-clang build-asan build-tsan build-coverage
 
 configure: deps
+	@cmake --version | awk 'NR == 1 { split($$3, v, "."); if (v[1] * 100 + v[2] < 325) { print "make: Stele needs CMake 3.25 or later; this is " $$3 > "/dev/stderr"; exit 1 } }'
 	@cmake --preset release
 
 deps:
