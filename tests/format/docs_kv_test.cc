@@ -107,19 +107,28 @@ TEST(format_docs_kv, the_table_of_a_node) {
             std::uint64_t(std::countr_zero(format::kv_record_bit)));
 }
 
+// A store in a pool of its own, and where its root is in memory.
+struct store_in_scratch {
+  scratch_directory dir;
+  result<kv> store = kv::open(
+      dir.file("p"), {.create_size = 64 << 10, .mechanism = "default", .media = "process"});
+
+  const std::byte* root() const {
+    const auto& file = store->core().state().file;
+    std::uint64_t offset = 0;
+    std::memcpy(&offset, file.at(file.header().home_offset), 8);
+    return file.at(offset);
+  }
+};
+
 // Path, own record, child bytes and children of a node that a store has made: "ab" is a node's own
 // record, "abc" and "abd" are its children.
 TEST(format_docs_kv, a_node_is_as_its_table_has_it) {
-  scratch_directory dir;
-  pool_options options{.create_size = 64 << 10};
-  options.mechanism = "default", options.media = "process";
-  auto store = kv::open(dir.file("p"), options);
-  ASSERT_TRUE(succeeds(store));
-  for (const char* key : {"ab", "abc", "abd"}) ASSERT_TRUE(store->put(key, ""));
-  const auto& file = store->core().state().file;
-  std::uint64_t root_offset = 0, tree = 0;
-  std::memcpy(&root_offset, file.at(file.header().home_offset), 8);
-  const std::byte* const base = file.at(root_offset) + 336;
+  store_in_scratch kept;
+  ASSERT_TRUE(succeeds(kept.store));
+  for (const char* key : {"ab", "abc", "abd"}) ASSERT_TRUE(kept.store->put(key, ""));
+  std::uint64_t tree = 0;
+  const std::byte* const base = kept.root() + 336;
   std::memcpy(&tree, base, 8);
   ASSERT_EQ(tree & format::kv_record_bit, 0u);
   const char* const node = format::kv_decode_reference(base, tree);
@@ -142,16 +151,10 @@ TEST(format_docs_kv, a_node_is_as_its_table_has_it) {
 }
 
 TEST(format_docs_kv, the_example_is_what_a_put_leaves) {
-  scratch_directory dir;
-  pool_options options{.create_size = 64 << 10};
-  options.mechanism = "default", options.media = "process";
-  auto store = kv::open(dir.file("p"), options);
-  ASSERT_TRUE(succeeds(store));
-  ASSERT_TRUE(store->put("ab", "xyz"));
-  const auto& file = store->core().state().file;
-  std::uint64_t root_offset = 0;
-  std::memcpy(&root_offset, file.at(file.header().home_offset), 8);
-  const std::byte* const root = file.at(root_offset);
+  store_in_scratch kept;
+  ASSERT_TRUE(succeeds(kept.store));
+  ASSERT_TRUE(kept.store->put("ab", "xyz"));
+  const std::byte* const root = kept.root();
 
   std::map<std::uint64_t, std::uint64_t> told;  // words by their offset
   for (const std::string& line : page("kv.md").example()) {
