@@ -4,6 +4,7 @@
 #include <explore/cache_crashes.h>
 #include <explore/controller_crashes.h>
 #include <explore/fences.h>
+#include <explore/mutant_table.h>
 #include <explore/mutants.h>
 #include <explore/replay.h>
 #include <explore/report.h>
@@ -51,7 +52,7 @@ void show_crashes(const findings& f) {
 void run_and_report(options& o, const std::function<result<findings>(bool)>& run,
                     std::string (*sentence)(const findings&),
                     nlohmann::json (*json)(const findings&)) {
-  const auto mutant = base::mutant_named(o.mutant);
+  const auto mutant = explore::mutant_named(o.mutant);
   if (!mutant) fail(fmt::format("there is no mutant '{}'; see `stele crash mutants`", o.mutant));
   o.what.mutant = *mutant;
   const bool interactive = isatty(STDERR_FILENO) != 0;

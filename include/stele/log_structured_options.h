@@ -26,11 +26,9 @@ struct log_structured_options {
   // A thread's updates, allocations and frees go to three logs; false: to one.
   bool separate_logs = true;
   bool fast_cleaning = true;  // chunks without live data are freed before others are considered
-  // Adjacent small entries are moved together, as one. Off: with policy stm and a cleaner thread it
-  // can lose an update (docs/protocol/log_structured.md, "Open").
-  bool join_when_cleaning = false;
-  std::size_t cache_entries = 0;  // of each thread's node cache; 0: by pool size
-  double clean_from = 0.75;       // cleaning runs when this share of the chunks is in use
+  bool join_when_cleaning = true;  // adjacent small entries are moved together, as one
+  std::size_t cache_entries = 0;   // of each thread's node cache; 0: by pool size
+  double clean_from = 0.75;        // cleaning runs when this share of the chunks is in use
   // Chunks with a smaller share of live data are cleaned; others only if that is not enough.
   double victim_live_share = 0.2;
   unsigned cleaners = 1;          // threads, if `background` is true

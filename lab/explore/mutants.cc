@@ -84,7 +84,7 @@ bool record_kill(const findings& found, mutant_outcome& o) {
 
 // Where a controller keeps the order of writes, records are whole. Only expired cells show a
 // recovery that does not check them.
-void try_expired_logs(const base::mutant_entry& m, std::uint64_t seed, mutant_outcome& o) {
+void try_expired_logs(const mutant_entry& m, std::uint64_t seed, mutant_outcome& o) {
   plan p;
   p.mechanism = "base";
   p.workload = "sps";
@@ -117,7 +117,7 @@ bool needs_file(base::mutant m) {
   return m >= base::mutant::file_home_unsynced && m <= base::mutant::file_write_back_ignored;
 }
 
-mutant_outcome run_mutant(const base::mutant_entry& m, const mutant_target& where,
+mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
                           const mutant_selection& c) {
   mutant_outcome o{m, where.name, "", "", 0};
   settings s;
@@ -179,7 +179,7 @@ std::vector<mutant_target> targets_of(std::string_view of) {
 
 std::vector<mutant_outcome> explore_mutants(const mutant_selection& c) {
   std::vector<mutant_outcome> outcomes;
-  for (const base::mutant_entry& m : base::mutants) {
+  for (const mutant_entry& m : mutants) {
     if (m.what == base::mutant::none || (!c.name.empty() && m.name != c.name)) continue;
     for (mutant_target& where : targets_of(m.of)) {
       if (!c.mechanism.empty())

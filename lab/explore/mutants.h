@@ -2,6 +2,7 @@
 #pragma once
 
 #include <explore/explorer.h>
+#include <explore/mutant_table.h>
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -21,7 +22,7 @@ struct mutant_target {
 std::vector<mutant_target> targets_of(std::string_view of);
 
 struct mutant_outcome {
-  base::mutant_entry mutant;
+  mutant_entry mutant;
   std::string mechanism;     // where it was planted: the mechanism, or the part that several share
   std::string what;          // the violation that killed it; empty: it survived
   std::string line;          // the line that replays it

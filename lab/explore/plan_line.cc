@@ -1,5 +1,5 @@
 // Writes plans as words and reads them.
-#include <base/mutant.h>
+#include <explore/mutant_table.h>
 #include <explore/plan_line.h>
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@ std::string format_plan(const plan& p) {
   std::string text = fmt::format(
       "{}/{} ops={} keys={} value={} threads={} seed={} pool={} logs={}x{} further={} mutant={}",
       p.mechanism, p.workload, p.operations, p.keys, p.value_size, p.threads, p.seed, p.pool_size,
-      p.log_count, p.log_size, p.further_operations, base::name_of(p.mutant));
+      p.log_count, p.log_size, p.further_operations, name_of(p.mutant));
   if (!p.reopen.empty()) text += " reopen=" + p.reopen;
   if (!p.created_for.empty()) text += " made-for=" + p.created_for;
   if (p.sync_every != 0) text += fmt::format(" sync={}", p.sync_every);
@@ -66,7 +66,7 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
     return x != std::string_view::npos && parse_number(value.substr(0, x), p.log_count) &&
            parse_number(value.substr(x + 1), p.log_size);
   }
-  const auto mutant = base::mutant_named(value);
+  const auto mutant = mutant_named(value);
   if (name != "mutant" || !mutant) return false;
   p.mutant = *mutant;
   return true;

@@ -80,8 +80,7 @@ inline detail::engine_tuning tuning_of(const plan& p) {
       .bulk = p.whole_cache || on_file ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
       .of_mechanism = {adaptive_options{.warm_up = p.warm_up},
                        // Cleans at every chunk, so that runs show it.
-                       log_structured_options{
-                           .join_when_cleaning = true, .clean_from = 0, .victim_live_share = 0.7},
+                       log_structured_options{.clean_from = 0, .victim_live_share = 0.7},
                        archapt_options{.cache_bytes = p.cache_bytes,
                                        .skip = skipping::always,
                                        .halves = p.halves,

@@ -92,7 +92,7 @@ struct trial {
   std::uint64_t crashes;  // the number after which a mutant has survived
 };
 
-bool seen(const base::mutant_entry& m) {
+bool seen(const explore::mutant_entry& m) {
   for (const trial& t : {trial{"sps", 0, 20'000},
                          {"churn", 0, 200'000},
                          {"sps", 8, 20'000},
@@ -113,7 +113,7 @@ bool seen(const base::mutant_entry& m) {
 
 TEST(CacheCrashes, see_most_planted_bugs) {
   int all = 0, killed = 0;
-  for (const base::mutant_entry& m : base::mutants) {
+  for (const explore::mutant_entry& m : explore::mutants) {
     if (m.what == base::mutant::none || m.of.starts_with("overlap:") || m.of == "damage") continue;
     if (m.what >= base::mutant::sums_not_renewed &&
         m.what <= base::mutant::default_shared_unflushed)

@@ -5,6 +5,7 @@
 // STELE_FILE_OPERATIONS makes the runs longer, STELE_FILE_BOUND explores more states for each crash
 // point; `stele crash run --media file` does the same by hand.
 #include <explore/explorer.h>
+#include <explore/mutant_table.h>
 #include <explore/replay.h>
 #include <explore/report.h>
 #include <fmt/format.h>
@@ -207,7 +208,7 @@ TEST(FileCrashes, see_planted_bugs) {
     s.recovery_operations = 6;
     const auto found = explore_isolated(p, s);
     ASSERT_TRUE(found) << found.error().message;
-    EXPECT_FALSE(found->violations.empty()) << base::name_of(b.what) << " in " << b.mechanism
+    EXPECT_FALSE(found->violations.empty()) << explore::name_of(b.what) << " in " << b.mechanism
                                             << " survived " << found->states << " states";
   }
 }

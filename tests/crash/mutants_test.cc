@@ -23,7 +23,7 @@ TEST(Mutants, every_part_has_its_share) {
        {"log", "base", "redo", "redo-async", "undo", "xil", "vcbp", "blurred", "adaptive",
         "default", "archapt-undo", "archapt-redo", "recovery", "heap"}) {
     int count = 0;
-    for (const base::mutant_entry& m : base::mutants)
+    for (const explore::mutant_entry& m : explore::mutants)
       count += fmt::format(",{},", m.of).find(fmt::format(",{},", part)) != std::string::npos;
     EXPECT_GE(count, 6) << part;
   }

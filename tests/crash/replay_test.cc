@@ -1,5 +1,6 @@
 // A violation's line is complete: parsing it gives the same line, and replaying it the same
 // violation.
+#include <explore/mutant_table.h>
 #include <explore/replay.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +56,7 @@ TEST(Replay, shows_the_violation_that_was_found) {
     s.bound = 128;
     const auto found = explore(p, s);
     ASSERT_TRUE(found);
-    ASSERT_FALSE(found->violations.empty()) << base::name_of(mutant);
+    ASSERT_FALSE(found->violations.empty()) << explore::name_of(mutant);
     for (const violation& v : found->violations) {
       const auto line = parse_line(v.line);
       ASSERT_TRUE(line);

@@ -1,5 +1,6 @@
 // stele_schedules: what `stele crash schedules` runs. It is a program of its own, because it is
 // compiled with calls at atomic operations and defines functions of the C library.
+#include <explore/mutant_table.h>
 #include <explore/schedule/scenarios.h>
 #include <fmt/format.h>
 #include <sys/personality.h>
@@ -156,7 +157,7 @@ int main(int argc, char** argv) {
   if (moves && ::personality(ADDR_NO_RANDOMIZE) != -1)
     ::execv("/proc/self/exe", argv);  // fixed addresses: a run is the same every time
   if (!w.line.empty()) return run_replay(w);
-  const auto named = base::mutant_named(w.mutant);
+  const auto named = mutant_named(w.mutant);
   if (!named) return std::cerr << "there is no mutant " << w.mutant << '\n', 2;
   const std::string mechanism = app.count("--mechanism") != 0 ? w.run_plan.mechanism : "";
   if (w.mutants)

@@ -13,7 +13,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 namespace stele::detail {
@@ -202,13 +202,22 @@ class cleaner {
     std::uint64_t live = 0;
     for (const storage::home_map::mapped_range& p : pieces_) {
       if (tombstone && planted<Media>(mutant::ls_tombstone_dropped)) continue;
-      if (joined_.erase(p.home) != 0) continue;
+      if (was_joined(p)) continue;
       run_.assign(1, p);
       std::uint64_t version = e.version;
       if (tombstone || p.words <= max_joined_piece_words) join_neighbours(tombstone, version);
       live += stage_run(tombstone, version);
     }
     return live;
+  }
+
+  // Whether all of a piece is in an entry that a neighbour staged. A commit may have overwritten
+  // part of it between still_mapped() and then: the neighbour has taken less, and the rest must
+  // move as well.
+  bool was_joined(const storage::home_map::mapped_range& p) {
+    const auto taken = joined_.extract(p.home);
+    return !taken.empty() &&
+           (taken.mapped() >= p.words || base::planted<Media>(base::mutant::ls_joined_in_part));
   }
 
   // Small ranges next to a moved one move with it, from whatever chunk they are in, as one entry
@@ -231,7 +240,7 @@ class cleaner {
       if (!base::planted<Media>(base::mutant::ls_joined_as_older))
         version = std::max(version, newest);
       if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_state::cleaning)
-        joined_.insert(q.home);
+        joined_.insert_or_assign(q.home, q.words);
       else
         pulled_in_words_ += copied + 1;
       spare_words_ -= copied;
@@ -400,8 +409,8 @@ class cleaner {
   std::vector<storage::home_map::mapped_range> pieces_, run_;
   // Sources of what is staged, in order; those of an entry begin at its source_index.
   std::vector<source> sources_;
-  // Ranges of victims that were joined to a neighbour, by their first word.
-  std::unordered_set<std::uint64_t> joined_;
+  // Ranges of victims that were joined to a neighbour: first word, words.
+  std::unordered_map<std::uint64_t, std::uint32_t> joined_;
   std::uint64_t mapped_through_ = 0;
   // Words, with heads, of joined neighbours in chunks that are not victims.
   std::uint64_t pulled_in_words_ = 0;
