@@ -85,7 +85,7 @@ enum class mutant : std::uint16_t {
   xil_torn_sense,            // the torn bit is not inverted at wrap-around
   xil_tail_bit,              // the top bit of the data block is not kept
   xil_no_filler,             // the rest of a transaction's last line is not filled
-  xil_holes_left,            // holes keep their old torn bits at truncation
+  xil_aborted_left,          // holes keep their old torn bits at truncation
   xil_short_reach,           // reading looks for an abort record only in the next block
   xil_no_checksum,  // untorn blocks count, even if the commit record was written for other blocks
   switch_no_truncate,    // a log changes its format while it holds committed transactions
@@ -120,7 +120,7 @@ enum class mutant : std::uint16_t {
   // the blocks of an earlier session's slab are listed as free without reading their states
   heap_stale_list,
   heap_abort_keeps,  // blocks of a slab whose allocation was rolled back stay in the free list
-  default_no_settle_fence,  // home is stored before deferred commits are durable
+  default_no_batch_fence,  // home is stored before deferred commits are durable
   default_last_record,  // making deferred commits durable leaves out the last line of the records
   default_ordered_home_first,  // an ordered commit stores home itself
   default_no_chain,            // a record does not name the ordered commit before it
@@ -193,10 +193,10 @@ enum class mutant : std::uint16_t {
   stm_announce_late,     // a commit draws its TxID before it announces itself
   bulk_runs_ignored,  // a truncation takes the newest TxID, even if a thread is still in a commit
   bulk_mark_back,     // a truncation lowers the watermark to a commit that was announced late
-  settle_pending_ignored,  // a truncation ignores deferred commits
-  settle_own_alone,        // making deferred commits durable stores home for the first log only
+  batch_pending_ignored,  // a truncation ignores deferred commits
+  batch_own_alone,        // making deferred commits durable stores home for the first log only
   // the next TxID may be drawn before an ordered commit is registered as deferred
-  settle_joined_early,
+  batch_joined_early,
   group_appended_meanwhile,  // records appended during a write count as written
   group_not_awaited,         // a commit does not wait for the thread that writes its record
   group_from_appended,       // the writer begins at its own record, not after the last durable one

@@ -119,7 +119,7 @@ struct pool_state {
     if (!base::planted(base::mutant::bulk_runs_ignored))
       for (const auto& a : committing)
         through = std::min(through, a.value.load(std::memory_order_seq_cst));
-    if (base::planted(base::mutant::settle_pending_ignored)) return through;
+    if (base::planted(base::mutant::batch_pending_ignored)) return through;
     for (const auto& p : deferred_from)
       // Read after `committing`: a commit moves from `committing` to `deferred_from`.
       through = std::min(through, p.value.load(std::memory_order_seq_cst));

@@ -331,8 +331,7 @@ commit_status transaction::commit_in_place() noexcept {
 }
 
 void transaction::doom() noexcept {
-  if (!doomed_) doomed_by_ = std::current_exception();
-  doomed_ = true;
+  if (doomed_by_ == nullptr) doomed_by_ = std::current_exception();
 }
 
 // Does what run_transaction does with the exception if it leaves the body. Throws it if it is
@@ -386,7 +385,6 @@ void transaction::rollback() noexcept {
   heap().rollback(cache, changes_);
   for (const read_entry& l : locks_) l.lock->store(l.version, std::memory_order_release);
   bump(runtime_.log_slots_[log_].aborts);
-  doomed_ = false;
   doomed_by_ = nullptr;
   clear();
 }

@@ -202,9 +202,9 @@ class alignas(64) transaction final : public storage::heap::writer {
     home,  // mechanism none; in_place_undo_ holds the old words
   };
   store_target store_target_ = store_target::read_only;
-  bool doomed_ = false;                // the attempt can only roll back
-  std::exception_ptr doomed_by_ = {};  // the first exception in a destructor
-  std::uint64_t filter_ = 0;           // has the bit of every line in the write set and the overlay
+  // The first exception in a destructor: the attempt can only roll back.
+  std::exception_ptr doomed_by_ = {};
+  std::uint64_t filter_ = 0;  // has the bit of every line in the write set and the overlay
   bool ordered_ = false, ordered_requested_ = false;
   bool record_reads_ = false;
   bool fast_reads_ = false;  // stm: a reader that records no loads and has no overlay

@@ -353,7 +353,7 @@ inline commit_status transaction::commit() {
   // The transaction may have read zeroes in place of a lost page.
   if (runtime_.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return fail_poisoned();
-  if (doomed_) [[unlikely]]
+  if (doomed_by_ != nullptr) [[unlikely]]
     return commit_doomed();
   if (store_target_ == store_target::home && this_access.undo_next != in_place_undo_.data())
     return commit_in_place();

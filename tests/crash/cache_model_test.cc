@@ -261,7 +261,7 @@ TEST_F(CacheModel, a_store_over_a_stream_is_lost_alone) {
   EXPECT_EQ(after_crashes(0), values{8});
 }
 
-TEST_F(CacheModel, streams_of_two_threads_settle_by_their_own_fences) {
+TEST_F(CacheModel, streams_of_two_threads_are_durable_by_their_own_fences) {
   stream(0, 7, 0);
   stream(1, 8, 1);
   model.fence(0);
@@ -277,7 +277,7 @@ TEST_F(CacheModel, an_older_stream_does_not_undo_a_newer_one_nor_the_other_way_r
   EXPECT_EQ(on_media(0), 8u);
 }
 
-TEST_F(CacheModel, a_bulk_persist_settles_its_range_and_no_more) {
+TEST_F(CacheModel, a_bulk_persist_makes_its_range_durable_and_no_more) {
   store(0, 1);
   store(1, 2);
   model.bulk(0, line_size);

@@ -95,7 +95,7 @@ TEST_F(CrashModel, words_of_a_wide_store_have_no_order_but_its_neighbours_have) 
       all, [](const auto& memory) { return memory[1] == 9 && memory[7] != 7; }));
 }
 
-TEST_F(CrashModel, flush_and_fence_settle) {
+TEST_F(CrashModel, flush_and_fence_make_durable) {
   store(0, 1);
   model.flush(0, 0, 8);
   EXPECT_EQ(states().size(), 2u);
@@ -104,19 +104,19 @@ TEST_F(CrashModel, flush_and_fence_settle) {
   EXPECT_TRUE(certain(0, 1));
 }
 
-TEST_F(CrashModel, a_flush_without_a_fence_settles_nothing) {
+TEST_F(CrashModel, a_flush_without_a_fence_makes_nothing_durable) {
   store(0, 1);
   model.flush(0, 0, 8);
   EXPECT_TRUE(possible(0, 0));
 }
 
-TEST_F(CrashModel, a_fence_without_a_flush_settles_nothing) {
+TEST_F(CrashModel, a_fence_without_a_flush_makes_nothing_durable) {
   store(0, 1);
   model.fence(0);
   EXPECT_TRUE(possible(0, 0));
 }
 
-TEST_F(CrashModel, a_fence_settles_the_line_as_of_the_flush) {
+TEST_F(CrashModel, a_fence_makes_the_line_durable_as_of_the_flush) {
   store(0, 1);
   model.flush(0, 0, 8);
   store(0, 2);
@@ -143,7 +143,7 @@ TEST_F(CrashModel, a_flush_covers_what_other_threads_stored) {
   EXPECT_TRUE(certain(0, 1));
 }
 
-TEST_F(CrashModel, a_fence_settles_streams_of_its_own_thread) {
+TEST_F(CrashModel, a_fence_makes_streams_of_its_own_thread_durable) {
   stream_line(0, 7, 0);
   stream_line(64, 8, 1);
   model.fence(0);
@@ -159,7 +159,7 @@ TEST_F(CrashModel, flushing_a_stream_does_not_order_it_before_another_threads_fe
   EXPECT_EQ(states().size(), 256u);
 }
 
-TEST_F(CrashModel, a_bulk_persist_settles_its_range_and_no_more) {
+TEST_F(CrashModel, a_bulk_persist_makes_its_range_durable_and_no_more) {
   store(0, 1);
   store(64, 2);
   model.bulk(0, 0, 64);
@@ -167,7 +167,7 @@ TEST_F(CrashModel, a_bulk_persist_settles_its_range_and_no_more) {
   EXPECT_TRUE(certain(0, 1));
 }
 
-TEST_F(CrashModel, a_settled_store_supersedes_an_older_pending_one) {
+TEST_F(CrashModel, a_durable_store_supersedes_an_older_pending_one) {
   stream_line(0, 7, 1);
   store(0, 9, 0);
   model.flush(0, 0, 8);
@@ -181,7 +181,7 @@ TEST_F(CrashModel, a_store_of_what_is_there_is_no_store) {
   EXPECT_EQ(states().size(), 1u);
 }
 
-TEST_F(CrashModel, a_store_of_what_is_pending_still_needs_its_own_flush_to_settle) {
+TEST_F(CrashModel, a_store_of_what_is_pending_still_needs_its_own_flush) {
   store(0, 1);
   store(0, 0);
   EXPECT_TRUE(possible(0, 1));

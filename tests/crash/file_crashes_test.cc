@@ -177,7 +177,7 @@ TEST(FileCrashes, see_planted_bugs) {
            {bulk_no_mark_fence, "default"},
            {default_shared_alone, "default", "churn", 8, 0, 0, 16384},
            {default_shared_unflushed, "default"},
-           {default_no_settle_fence, "default", "churn", 8},
+           {default_no_batch_fence, "default", "churn", 8},
            {default_no_wait, "default", "churn", 8},
            {default_no_chain, "default", "sps", 1000},
            {default_chain_ignored, "default", "sps", 1000},

@@ -51,8 +51,8 @@ pool_options options_for(const task& t) {
 }
 
 // Commits until the log is truncated; returns the number of commits.
-result<std::uint64_t> commits_to_cut(workloads::workload& w, base::rng& random,
-                                     std::size_t log_bytes) {
+result<std::uint64_t> commits_until_truncation(workloads::workload& w, base::rng& random,
+                                               std::size_t log_bytes) {
   const std::uint64_t before = detail::counters_of(w.core()).truncations,
                       most = log_bytes / 16 + 1000;
   for (std::uint64_t n = 1; n <= most; ++n) {
@@ -67,9 +67,9 @@ result<std::uint64_t> commits_to_cut(workloads::workload& w, base::rng& random,
 
 result<> fill_log(workloads::workload& w, const task& t) {
   base::rng random(base::mix(t.seed));
-  if (auto settled = commits_to_cut(w, random, t.log_size_bytes); !settled)
-    return std::unexpected(std::move(settled.error()));
-  const auto fits = commits_to_cut(w, random, t.log_size_bytes);
+  if (auto first = commits_until_truncation(w, random, t.log_size_bytes); !first)
+    return std::unexpected(std::move(first.error()));
+  const auto fits = commits_until_truncation(w, random, t.log_size_bytes);
   if (!fits) return std::unexpected(fits.error());
   for (std::uint64_t n = 0; n < *fits * 9 / 10; ++n) {
     const auto op = w.draw(random);

@@ -118,7 +118,7 @@ result<> measure_warm_up(const sweep_options& o, chart& into) {
       modes += fmt::format("{}{} {}", modes.empty() ? "" : ", ", workload, times->mode);
     }
     if (!modes.empty())
-      into.notes.push_back(fmt::format("settled on at {} ns: {}", stated::latencies_ns[i], modes));
+      into.notes.push_back(fmt::format("chosen at {} ns: {}", stated::latencies_ns[i], modes));
   }
   into.panels.assign(panels.begin(), panels.end());
   into.notes.push_back(fmt::format(

@@ -300,7 +300,7 @@ class bulk_engine : public torn_bit_engine<Media> {
       add_checksum_deltas(record_);
       position = next;
     }
-    if (!base::planted<Media>(base::mutant::xil_holes_left))
+    if (!base::planted<Media>(base::mutant::xil_aborted_left))
       this->flush_aborted_ranges(l, position);
     return position;
   }

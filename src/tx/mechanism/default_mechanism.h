@@ -129,14 +129,14 @@ class default_mechanism final : public bulk_engine<Media> {
     // All batches are locked, so that the commits made durable are a prefix of the TxID order.
     const all_batches_lock hold(deferred_batches_);
     flush_records();  // G1
-    if (!planted<Media>(mutant::default_no_settle_fence))
+    if (!planted<Media>(mutant::default_no_batch_fence))
       deferred_flush_medium_.fence();  // G2: records are durable before their stores to home
     if (deferred_flush_medium_.failed()) return this->state_.poisoned.store(true);
     for (std::size_t i = 0; shared_log_ && i < commit_queues_.size(); ++i)
       commit_queues_[i].set_durable(flush_ends_[i]);
     for (std::size_t i = 0; i < deferred_batches_.size(); ++i)
       if (deferred_batches_[i].owner != nullptr)
-        store_home(i, i != 0 && planted<Media>(mutant::settle_own_alone));  // G3
+        store_home(i, i != 0 && planted<Media>(mutant::batch_own_alone));  // G3
     leave_ordered_mode();
   }
 
@@ -175,7 +175,7 @@ class default_mechanism final : public bulk_engine<Media> {
   // Steps O1 to O3 of docs/protocol/default.md: no fence.
   [[gnu::noinline]] bool commit_ordered(lane& l, transaction& t, std::uint64_t txid) {
     deferred_batch& g = deferred_batches_[t.log()];
-    if (base::planted<Media>(base::mutant::settle_joined_early)) t.release_txid_lock();
+    if (base::planted<Media>(base::mutant::batch_joined_early)) t.release_txid_lock();
     std::unique_lock hold(g.mutex);
     if (!shared_log_)
       l.log.template append<store_mode::cached>(format::record_kind::redo_dependent, txid,
