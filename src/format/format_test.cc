@@ -59,7 +59,7 @@ TEST(size_classes, hold_every_size_with_little_waste) {
   }
 }
 
-TEST(size_classes, superblocks_have_a_state_for_each_block_and_end_in_their_chunk) {
+TEST(size_classes, slabs_have_a_state_for_each_block_and_end_in_their_chunk) {
   for (const std::size_t chunk : {4096u, 16384u, 65536u})
     for (unsigned c = 0; c < size_class_count && class_size(c) <= max_slab_block_size(chunk); ++c) {
       const auto layout = slab_layout_of(chunk, class_size(c));

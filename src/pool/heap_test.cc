@@ -156,7 +156,7 @@ TEST_F(heap_test, an_extent_is_whole_chunks_and_comes_back) {
   EXPECT_TRUE(take(before.free_chunks * chunk_size())) << "all chunks are one run again";
 }
 
-TEST_F(heap_test, reclaim_turns_empty_superblocks_into_chunks) {
+TEST_F(heap_test, reclaim_turns_empty_slabs_into_chunks) {
   std::vector<std::uint64_t> blocks;
   while (auto block = take(48)) blocks.push_back(*block);
   commit();
@@ -181,7 +181,7 @@ TEST_F(heap_test, reclaim_turns_empty_superblocks_into_chunks) {
 }
 
 // A transaction must not get blocks of a slab that another one has made and may still roll back.
-TEST_F(heap_test, blocks_of_an_uncommitted_superblock_are_given_to_nobody) {
+TEST_F(heap_test, blocks_of_an_uncommitted_slab_are_given_to_nobody) {
   heap::thread_cache other;
   heap::changes others;
   plain_writer other_writer(*file_);

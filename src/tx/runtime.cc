@@ -186,7 +186,7 @@ void runtime::grant_bias(thread_context& v) noexcept {
   biased_.store(&v, std::memory_order_relaxed);
   // A thread that begins from here on sees the bias; one already in a transaction is seen below.
   base::asymmetric_fence_heavy();
-  const std::lock_guard hold_visitors(threads_mutex_);
+  const std::lock_guard hold_threads(threads_mutex_);
   const bool others = std::any_of(threads_.begin(), threads_.end(), [&](const auto& o) {
     return o.get() != &v && o->in_transaction.load(std::memory_order_acquire);
   });
@@ -239,7 +239,7 @@ void runtime::unregister_thread(thread_context& v) noexcept {
       if (p.tx) state_->heap.return_cached_blocks(p.tx->cache);
       p.owner.store(nullptr, std::memory_order_release);
     }
-  const std::lock_guard hold_visitors(threads_mutex_);
+  const std::lock_guard hold_threads(threads_mutex_);
   std::erase_if(threads_, [&](const auto& known) { return known.get() == &v; });
   log_released_.notify_one();
 }

@@ -253,7 +253,7 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
     const auto sum = sum_of(p);
     std::atomic<bool> stop{false};
     std::atomic<std::uint64_t> torn{0}, reads{0}, failed{0};
-    std::array<std::string, 2> complaints;
+    std::array<std::string, 2> errors;
     std::vector<std::jthread> threads;
     for (unsigned t = 0; t < 2; ++t)
       threads.emplace_back([&, t] {
@@ -265,7 +265,7 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
             n.at[a] = y;
             n.at[b] = x;
           });
-          if (!done) ++failed, complaints[t] = done.error().message;
+          if (!done) ++failed, errors[t] = done.error().message;
         }
       });
     threads.emplace_back([&] {
@@ -279,7 +279,7 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
     stop = true;
     threads.clear();
     EXPECT_EQ(torn.load(), 0u) << "of " << reads.load();
-    EXPECT_EQ(failed.load(), 0u) << complaints[0] << complaints[1];
+    EXPECT_EQ(failed.load(), 0u) << errors[0] << errors[1];
     EXPECT_EQ(sum_of(p), sum);
     EXPECT_GT(p.counters().of_mechanism["cleaned_chunks"], 50u);
     ASSERT_TRUE(succeeds(p.close()));

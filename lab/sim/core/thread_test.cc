@@ -119,7 +119,7 @@ TEST(thread, a_fence_waits_until_memory_has_what_was_flushed) {
   EXPECT_EQ(unfenced.below.requests.size(), 1u);
 }
 
-TEST(thread, a_stream_goes_past_the_caches) {
+TEST(thread, a_stream_bypasses_the_caches) {
   const world w({{tape_op::stream, 0, 128}, {tape_op::fence}});
   EXPECT_EQ(w.below.requests.size(), 2u);
   EXPECT_EQ(w.caches->counts.l3_misses, 0u);
