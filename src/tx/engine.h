@@ -82,6 +82,22 @@ struct pool_state {
   // it is in its deferred batch, or is durable.
   std::uint64_t last_ordered = 0;
 
+  // Until end_deferred(), this log has deferred commits with TxIDs above `before`.
+  void begin_deferred(unsigned log, std::uint64_t before) noexcept {
+    deferred_from[log].value.store(before, std::memory_order_seq_cst);
+    deferred_logs.fetch_add(1, std::memory_order_seq_cst);
+  }
+  void end_deferred(unsigned log) noexcept {
+    deferred_from[log].value.store(no_commit, std::memory_order_seq_cst);
+    deferred_logs.fetch_sub(1, std::memory_order_release);
+  }
+  // Without deferred commits, TxIDs need not be drawn in order.
+  void leave_ordered_mode() {
+    const std::unique_lock lock(txid_mutex, std::try_to_lock);
+    if (lock.owns_lock() && deferred_logs.load(std::memory_order_acquire) == 0)
+      ordered_mode.store(false, std::memory_order_relaxed);
+  }
+
   // Runs the callbacks of commits that have become durable, if there are any. The caller holds no
   // lock that commits take.
   void notify_durable_advanced() const {

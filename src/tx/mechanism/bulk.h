@@ -12,12 +12,9 @@
 // be added to the set is flushed at once. Logs that are read back are read again next time.
 #pragma once
 
+#include <tx/background_thread.h>
 #include <tx/lane_engine.h>
 #include <tx/log/line_set.h>
-#include <unistd.h>
-
-#include <system_error>
-#include <thread>
 
 namespace stele::detail {
 
@@ -36,11 +33,9 @@ class bulk_engine : public torn_bit_engine<Media> {
     this->logs_checksum_deltas_ = this->block_checksums_.present() && maintains_block_checksums();
     heads_.reserve(this->lanes_.size());
     record_.payload.reserve(this->lanes_.front().log.capacity_lines() * format::payload_words);
-    if (!tuning.background || !may_run_in_background()) return;
-    try {
-      background_ = std::thread([this] { background_loop(); });
-    } catch (const std::system_error&) {  // no thread available: commits truncate
-    }
+    if (tuning.background && may_run_in_background())
+      background_.start([this] { background_step(); },
+                        [this] { return this->state_.deferred_logs.load() != 0; });
   }
 
   [[nodiscard]] result<> close() override {
@@ -78,7 +73,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   // Waits for log space and truncates as needed. Errors: poisoned, io.
   [[nodiscard]] result<> wait_for_log_space(lane& l, std::uint64_t lines) {
     if (l.log.free_lines() < l.log.capacity_lines() / 2) [[unlikely]]
-      wake();
+      background_.wake();
     while (l.log.free_lines() < lines) [[unlikely]] {
       truncate();
       if (this->state_.poisoned.load()) return this->check_medium();
@@ -222,30 +217,14 @@ class bulk_engine : public torn_bit_engine<Media> {
                        spilled ? std::span<const written_line>() : t.lines());
   }
 
-  bool has_background() const noexcept { return background_.joinable(); }
   bool is_any_log_low() const {
     return std::ranges::any_of(this->lanes_, [](const lane& l) {
       return l.log.free_lines() < l.log.capacity_lines() / 2;
     });
   }
-  // Wakes the thread once for each piece of work: commits that come meanwhile must not pay for a
-  // locked instruction each.
-  void wake() {
-    if (!has_background() || busy_.load(std::memory_order_relaxed)) return;
-    busy_.store(true, std::memory_order_relaxed);
-    wake_requested_.store(true);
-    wake_requested_.notify_one();
-  }
   // A derived class with overrides calls it in its own destructor, while the overrides still exist.
-  void stop() {
-    if (!background_.joinable()) return;
-    if (opening_pid_ != ::getpid())
-      return background_.detach();  // a child of fork does not have this thread
-    stopping_.store(true);
-    wake_requested_.store(true);
-    wake_requested_.notify_one();
-    background_.join();
-  }
+  void stop() { background_.stop(); }
+  background_thread background_;
 
  private:
   void apply_checksum_deltas(std::uint64_t through) {
@@ -364,27 +343,6 @@ class bulk_engine : public torn_bit_engine<Media> {
       this->control_.flush(this->state_.file.at(line), line_size);
   }
 
-  void background_loop() {
-    for (;;) {
-      wake_requested_.wait(false);
-      // Cleared before stopping_ is read: stop() sets stopping_ first, so its request is not lost.
-      wake_requested_.store(false);
-      if (stopping_.load()) return;
-      do {
-        try_background_step();
-        // Cleared before the loop condition is read, so that a request raised meanwhile is seen.
-        busy_.store(false);
-      } while (this->state_.deferred_logs.load() != 0 && !stopping_.load());
-    }
-  }
-  // When memory runs out, the work is left to commits, which report the error to their callers.
-  void try_background_step() noexcept {
-    try {
-      background_step();
-    } catch (const std::bad_alloc&) {
-    }
-  }
-
   bool persist_whole_home_ = false;
   bool checksums_lost_ = false;          // under truncation_mutex_
   std::uint64_t completed_through_ = 0;  // the last H; under truncation_mutex_
@@ -395,10 +353,6 @@ class bulk_engine : public torn_bit_engine<Media> {
   checksum_deltas checksum_deltas_;
   std::vector<std::uint64_t> heads_;
   log_record record_;
-  std::thread background_;
-  const pid_t opening_pid_ = ::getpid();
-  std::atomic<bool> wake_requested_{false}, stopping_{false};
-  alignas(64) std::atomic<bool> busy_{false};
 };
 
 }  // namespace stele::detail

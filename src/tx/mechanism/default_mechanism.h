@@ -20,6 +20,7 @@
 #include <base/flatten.h>
 #include <tx/log/deferred_batch.h>
 #include <tx/log/group_commit.h>
+#include <tx/log/log_reservations.h>
 #include <tx/mechanism/bulk.h>
 #include <tx/transaction_inl.h>
 
@@ -125,7 +126,7 @@ class default_mechanism final : public bulk_engine<Media> {
     using base::planted;
     const std::lock_guard one(deferred_flush_mutex_);
     if (this->state_.deferred_logs.load(std::memory_order_acquire) == 0)
-      return leave_ordered_mode();
+      return this->state_.leave_ordered_mode();
     // All batches are locked, so that the commits made durable are a prefix of the TxID order.
     const all_batches_lock hold(deferred_batches_);
     flush_records();  // G1
@@ -134,10 +135,10 @@ class default_mechanism final : public bulk_engine<Media> {
     if (deferred_flush_medium_.failed()) return this->state_.poisoned.store(true);
     for (std::size_t i = 0; shared_log_ && i < commit_queues_.size(); ++i)
       commit_queues_[i].set_durable(flush_ends_[i]);
-    for (std::size_t i = 0; i < deferred_batches_.size(); ++i)
+    for (unsigned i = 0; i < deferred_batches_.size(); ++i)
       if (deferred_batches_[i].owner != nullptr)
         store_home(i, i != 0 && planted<Media>(mutant::batch_own_alone));  // G3
-    leave_ordered_mode();
+    this->state_.leave_ordered_mode();
   }
 
   // At this many commits in a batch, a flush is requested.
@@ -156,14 +157,6 @@ class default_mechanism final : public bulk_engine<Media> {
   }
   // An ordered commit is durable about this long after it returns.
   static constexpr auto batch_delay = std::chrono::microseconds(100);
-
-  // Without deferred commits, TxIDs need not be drawn in order.
-  void leave_ordered_mode() {
-    auto& s = this->state_;
-    const std::unique_lock lock(s.txid_mutex, std::try_to_lock);
-    if (lock.owns_lock() && s.deferred_logs.load(std::memory_order_acquire) == 0)
-      s.ordered_mode.store(false, std::memory_order_relaxed);
-  }
 
   // Reserves memory for O2. Locked: a flush of deferred commits by another thread reads the
   // overlay.
@@ -188,8 +181,7 @@ class default_mechanism final : public bulk_engine<Media> {
     if (g.owner == nullptr) {
       g.from = l.log.tail();
       g.owner = &t;
-      this->state_.deferred_from[t.log()].value.store(txid - 1, std::memory_order_seq_cst);
-      this->state_.deferred_logs.fetch_add(1, std::memory_order_seq_cst);
+      this->state_.begin_deferred(t.log(), txid - 1);
     }
     if (!shared_log_) {
       l.log.publish();
@@ -211,8 +203,8 @@ class default_mechanism final : public bulk_engine<Media> {
   }
 
   void request_deferred_flush(bool full, bool wait) {
-    if (!this->has_background()) return full ? flush_deferred() : void();
-    this->wake();
+    if (!this->background_.runs()) return full ? flush_deferred() : void();
+    this->background_.wake();
     if (!wait) return;
     while (this->state_.deferred_logs.load(std::memory_order_acquire) != 0 &&
            !this->state_.poisoned.load())
@@ -262,7 +254,7 @@ class default_mechanism final : public bulk_engine<Media> {
       media.flush(l.log.bytes() + line % l.log.capacity_lines() * line_size, line_size);
   }
 
-  void store_home(std::size_t log, bool skip = false) {
+  void store_home(unsigned log, bool skip = false) {
     deferred_batch& g = deferred_batches_[log];
     g.owner->begin_overlay_store();
     for (const written_line& line : g.owner->overlay_lines())
@@ -270,21 +262,12 @@ class default_mechanism final : public bulk_engine<Media> {
     g.owner->end_overlay_store();
     g.owner = nullptr;
     g.commits = 0;
-    this->state_.deferred_from[log].value.store(pool_state::no_commit, std::memory_order_seq_cst);
-    this->state_.deferred_logs.fetch_sub(1, std::memory_order_release);
+    this->state_.end_deferred(log);
   }
 
   // One log for all: docs/protocol/default.md, steps L1 to L4.
   static constexpr bool supports_shared_log = Media::whole_cache != media::whole_cache::unsupported;
 
-  // Log reservation: lines of a ring set aside for the owner of a log, before its commit draws a
-  // TxID. If a commit waited for lines with its TxID drawn, later commits could fill the rings with
-  // records that no truncation may remove before it. An attempt that does not reach its commit
-  // keeps the reservation until the owner's next one.
-  struct log_reservation {
-    std::size_t lane = 0;
-    std::uint64_t lines = 0;
-  };
   [[nodiscard]] result<> prepare_shared(lane& own, transaction& t) {
     this->release_reserved(own);
     std::uint64_t lines = this->lines_needed(t, own.log.capacity_lines() / 2);
@@ -303,16 +286,10 @@ class default_mechanism final : public bulk_engine<Media> {
   }
   bool try_reserve_log(unsigned log, std::uint64_t lines) {
     const std::lock_guard one(append_mutex_);
-    release_reservation(log);
+    (void)reservations_.release(log);
     lane* const l = lane_with_room(lines);
-    if (l == nullptr) return false;
-    reservations_[log] = {l->number, lines};
-    reserved_lines_[l->number] += lines;
-    return true;
-  }
-  void release_reservation(unsigned log) {
-    reserved_lines_[reservations_[log].lane] -= reservations_[log].lines;
-    reservations_[log].lines = 0;
+    if (l != nullptr) reservations_.reserve(log, l->number, lines);
+    return l != nullptr;
   }
 
   // L1: TxIDs grow within a ring, because each is drawn where its place in the ring is taken. A
@@ -355,9 +332,8 @@ class default_mechanism final : public bulk_engine<Media> {
   // append_mutex_.
   void append_shared(transaction& t, format::record_kind kind, std::uint64_t txid) {
     lane& own = this->lanes_[t.log()];
-    lane* const l = &this->lanes_[reservations_[t.log()].lane];
+    lane* const l = &this->lanes_[reservations_.release(t.log())];
     const bool spilled = own.reserved_bytes != 0;
-    release_reservation(t.log());
     if (spilled) {
       this->template append_spilled<store_mode::cached>(own, *l, kind, txid, t, this->new_value,
                                                         predecessor_of(t));
@@ -376,8 +352,8 @@ class default_mechanism final : public bulk_engine<Media> {
   lane* lane_with_room(std::uint64_t lines) {
     for (std::size_t i = 0; i < this->lanes_.size(); ++i) {
       const std::size_t n = (current_lane_ + i) % this->lanes_.size();
-      if (this->lanes_[n].log.free_lines() < reserved_lines_[n] + lines) continue;
-      if (i != 0 && is_log_low()) this->wake();
+      if (this->lanes_[n].log.free_lines() < reservations_.lines_in(n) + lines) continue;
+      if (i != 0 && is_log_low()) this->background_.wake();
       return &this->lanes_[current_lane_ = n];
     }
     return nullptr;
@@ -402,13 +378,10 @@ class default_mechanism final : public bulk_engine<Media> {
 
   bool shared_log_ = false;
   std::mutex append_mutex_;  // guards rings, lanes' media, members down to current_lane_
-  // One for each log.
-  std::vector<log_reservation> reservations_ = std::vector<log_reservation>(this->lanes_.size());
+  log_reservations reservations_{this->lanes_.size()};
   // For each log, the record of its running commit. Only the log's owner uses its entry.
   std::vector<appended_record> appended_records_ =
       std::vector<appended_record>(this->lanes_.size());
-  // One for each ring.
-  std::vector<std::uint64_t> reserved_lines_ = std::vector<std::uint64_t>(this->lanes_.size());
   std::size_t current_lane_ = 0;
   std::deque<group_commit> commit_queues_{this->lanes_.size()};  // one for each ring
   // One for each log's owner: its commits fence and store home with it.
