@@ -1,8 +1,8 @@
 // Skip lists with one writer and readers that take no lock; see home_map.h for the invariants.
 #include <base/check.h>
 #include <base/rng.h>
+#include <media/spin.h>
 #include <pool/home_map.h>
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -14,16 +14,13 @@
 namespace stele::storage {
 
 using format::region_words;
+using media::spin_pause;
 
 namespace {
 
 // Arrays from this size in bytes on get a mapping of their own.
 constexpr std::size_t large = std::size_t{1} << 20;
 constexpr std::uint32_t writer_lock = 1u << 31;
-
-inline void spin_pause(unsigned& spins) noexcept {
-  if (++spins % 64 == 0) ::sched_yield();
-}
 
 }  // namespace
 

@@ -1,3 +1,4 @@
+// The thread of a mechanism: steps, more work, memory that runs out, stopping.
 #include <gtest/gtest.h>
 #include <tx/background_thread.h>
 

@@ -296,8 +296,14 @@ class lane_engine : public media_engine<Media> {
     return {};
   }
 
-  // The word_of of redo records.
+  // The word_of of redo records, and of undo records.
   static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) { return value; };
+  auto old_value() const noexcept {
+    return [this](std::uint64_t offset, std::uint64_t) {
+      return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(this->state_.file.at(offset)),
+                             __ATOMIC_RELAXED);
+    };
+  }
 
   // Appends the record of t. word_of(offset, new value) returns what the record holds for a word:
   // its new or its old value.

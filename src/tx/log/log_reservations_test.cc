@@ -1,3 +1,4 @@
+// Lines of rings that are reserved and released.
 #include <gtest/gtest.h>
 #include <tx/log/log_reservations.h>
 

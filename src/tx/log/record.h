@@ -85,6 +85,16 @@ void for_each_line(const format::run_header& run, Line&& line) {
     line(at);
 }
 
+// Calls line(offset) for each line of home that a payload stores to. What it does not understand it
+// leaves out.
+template <class Line>
+void for_each_stored_line(const storage::pool_file& file, std::span<const std::uint64_t> payload,
+                          Line&& line) {
+  (void)for_each_stored_run(file, payload, [&](format::run_header head, const std::uint64_t*) {
+    for_each_line(head, line);
+  });
+}
+
 // payload_words: how many words these lines take in a record. max_checksum_delta_words: the most
 // that their checksum deltas take. lines_for_words: how many log lines that many words need.
 std::uint64_t payload_words(std::span<const written_line> lines);

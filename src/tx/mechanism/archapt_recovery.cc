@@ -37,7 +37,20 @@ void old_values::roll_back_to(std::uint64_t number, std::uint64_t epoch,
   }
 }
 
-covered_home find_covered(const parity_area& area, std::uint64_t first, const old_values& olds) {
+namespace {
+
+result<std::uint64_t> checked(std::uint64_t epoch, const parity_area& area) {
+  if (epoch < format::txid_limit) return epoch;
+  return base::fail(errc::corrupt,
+                    fmt::format("{}: a block of checksums over home is of epoch {}, which no "
+                                "program reaches; restore the pool from a copy",
+                                area.file().path(), epoch));
+}
+
+}  // namespace
+
+result<covered_home> find_covered(const parity_area& area, std::uint64_t first,
+                                  const old_values& olds) {
   covered_home all;
   matrix media, content;
   for (std::uint64_t m = 0; m < area.matrices(); ++m) {
@@ -64,14 +77,15 @@ covered_home find_covered(const parity_area& area, std::uint64_t first, const ol
       if (differs && area.in_home(offset)) all.restored.push_back({offset, content.lines[line]});
     }
   }
-  return all;
+  const auto possible = checked(all.newest_epoch, area);
+  return possible ? result<covered_home>(std::move(all)) : std::unexpected(possible.error());
 }
 
-std::uint64_t newest_epoch(const parity_area& area, std::uint64_t first) {
+result<std::uint64_t> newest_epoch(const parity_area& area, std::uint64_t first) {
   std::uint64_t newest = 0;
   for (std::uint64_t m = 0; m < area.matrices(); ++m)
     if (const auto at = area.newest(m, first)) newest = std::max(newest, at->block.epoch);
-  return newest;
+  return checked(newest, area);
 }
 
 namespace {

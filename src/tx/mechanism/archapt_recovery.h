@@ -20,6 +20,15 @@ class old_values {
   // Adds a record's old values; called in order of TxID. Errors: corrupt, for a run outside home.
   [[nodiscard]] result<> add(const storage::pool_file& file, std::span<const std::uint64_t> runs,
                              std::uint64_t epoch);
+  // Adds those of records of kind undo_with_epoch; `words` has the payloads.
+  template <class Records>
+  [[nodiscard]] result<> add_records(const storage::pool_file& file, const Records& records,
+                                     std::span<const std::uint64_t> words) {
+    for (const auto& r : records)
+      if (r.kind == format::record_kind::undo_with_epoch)
+        if (auto added = add(file, words.subspan(r.first, r.words), r.front); !added) return added;
+    return {};
+  }
   // Rolls a matrix's content back to an epoch: each word gets its oldest value since then.
   void roll_back_to(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept;
 
@@ -45,11 +54,12 @@ struct covered_home {
   std::uint64_t newest_epoch = 0;  // of any block
 };
 
-// Ignores blocks of epochs before `first`.
-covered_home find_covered(const parity_area& area, std::uint64_t first, const old_values& olds);
+// Ignores blocks of epochs before `first`. Errors: corrupt, for an epoch that no program reaches.
+[[nodiscard]] result<covered_home> find_covered(const parity_area& area, std::uint64_t first,
+                                                const old_values& olds);
 
-// The newest epoch of a block that counts; 0: there is none.
-std::uint64_t newest_epoch(const parity_area& area, std::uint64_t first);
+// The newest epoch of a block that counts; 0: there is none. Errors: as above.
+[[nodiscard]] result<std::uint64_t> newest_epoch(const parity_area& area, std::uint64_t first);
 
 // An error that names the objects that the lost lines belong to.
 std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap,

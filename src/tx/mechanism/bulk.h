@@ -105,9 +105,12 @@ class bulk_engine : public torn_bit_engine<Media> {
   [[nodiscard]] result<> prepare_lines(lane& l, transaction& t) {
     // A line stored in eight parts takes sixteen words of a record.
     const std::uint64_t bound = 3 * t.lines().size() + 1;
-    const bool plenty = bound <= l.log.free_lines() &&
-                        l.log.free_lines() >= l.log.capacity_lines() / 2 && l.reserved_bytes == 0;
-    return plenty ? result<>{} : prepare_lines_slow(l, t);
+    return has_plenty(l, bound) ? result<>{} : prepare_lines_slow(l, t);
+  }
+  // Whether a record of at most so many lines needs no truncation, and no spill is reserved.
+  static bool has_plenty(const lane& l, std::uint64_t lines) noexcept {
+    return lines <= l.log.free_lines() && l.log.free_lines() >= l.log.capacity_lines() / 2 &&
+           l.reserved_bytes == 0;
   }
   [[gnu::noinline]] result<> prepare_lines_slow(lane& l, transaction& t) {
     this->release_reserved(l);
@@ -321,10 +324,8 @@ class bulk_engine : public torn_bit_engine<Media> {
     }
   }
   void add_dirty_lines(const log_record& r) {
-    (void)for_each_stored_run(
-        this->state_.file, r.payload, [&](format::run_header head, const std::uint64_t*) {
-          for_each_line(head, [&](std::uint64_t line) { add_dirty_line(line); });
-        });
+    for_each_stored_line(this->state_.file, r.payload,
+                         [&](std::uint64_t line) { add_dirty_line(line); });
   }
   // Without memory to remember it, a line is flushed at once, each time it is named.
   void add_dirty_line(std::uint64_t line) noexcept {

@@ -26,13 +26,12 @@ class undo final : public torn_bit_engine<Media> {
     using base::mutant;
     using base::planted;
     auto& l = this->lanes_[t.log()];
-    auto old_value = [&](std::uint64_t offset, std::uint64_t value) {
-      if (planted<Media>(mutant::undo_last_old_line) && offset >= t.lines().back().offset)
-        return value;
-      return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(this->state_.file.at(offset)),
-                             __ATOMIC_RELAXED);
+    auto word_of = [&, old = this->old_value()](std::uint64_t offset, std::uint64_t value) {
+      return planted<Media>(mutant::undo_last_old_line) && offset >= t.lines().back().offset
+                 ? value
+                 : old(offset, value);
     };
-    this->append(l, format::record_kind::undo, txid, t, old_value);  // 1
+    this->append(l, format::record_kind::undo, txid, t, word_of);  // 1
     if (!planted<Media>(mutant::undo_no_log_fence) && !this->fence_ok(l))
       return false;  // 2: old values are durable before home changes
     l.log.publish();

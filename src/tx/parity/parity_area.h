@@ -16,6 +16,7 @@ class parity_area {
   explicit parity_area(const storage::pool_file& file)
       : file_(file), home_(file.header().home_offset), end_(file.header().size) {}
 
+  const storage::pool_file& file() const noexcept { return file_; }
   bool present() const noexcept { return file_.header().parity_block_size != 0; }
   bool halves() const noexcept { return block_size() == format::halves_block_size; }
   std::uint32_t block_size() const noexcept { return file_.header().parity_block_size; }
@@ -42,7 +43,7 @@ class parity_area {
   std::uint64_t offset_of(std::uint64_t matrix, unsigned line) const noexcept {
     return home_ + (matrix * format::matrix_lines + line) * line_size;
   }
-  bool in_home(std::uint64_t offset) const noexcept { return offset < end_; }
+  bool in_home(std::uint64_t offset) const noexcept { return offset >= home_ && offset < end_; }
 
   std::uint64_t lines_in_home(std::uint64_t matrix) const noexcept {
     const std::uint64_t lines = (end_ - offset_of(matrix, 0)) / line_size;

@@ -76,9 +76,9 @@ class parity_tracker {
     dirty_[m] |= std::uint64_t{1} << area.line_of(offset);
     record_load(offset);
   }
-  // Notes that the cache has the line.
+  // Notes that the cache has the line. Offsets below home are ignored.
   void record_load(std::uint64_t offset) {
-    if (enabled()) recent_columns_.touch(area.column_of(offset));
+    if (enabled() && area.in_home(offset)) recent_columns_.touch(area.column_of(offset));
   }
 
   // T3: every line stored to is flushed or covered after the medium's next fence. Calls
@@ -147,14 +147,10 @@ class parity_tracker {
       media_.flush(file_.at(area.offset_of(matrix, first_of(lines))), line_size);
   }
 
-  std::uint64_t skipped_lines() const noexcept {
-    return skipped_lines_.load(std::memory_order_relaxed);
-  }
-  std::uint64_t checksum_lines() const noexcept {
-    return checksum_lines_.load(std::memory_order_relaxed);
-  }
-  std::uint64_t undo_logged_lines() const noexcept {
-    return kept_lines_.load(std::memory_order_relaxed);
+  void add_counters_to(mechanism_counters& to) const {
+    to.add("skipped_lines", skipped_lines_.load(std::memory_order_relaxed));
+    to.add("checksum_lines", checksum_lines_.load(std::memory_order_relaxed));
+    to.add("undo_logged_lines", kept_lines_.load(std::memory_order_relaxed));
   }
 
  private:
@@ -210,7 +206,7 @@ class parity_tracker {
   // The budget: what skipping has saved, in lines, less what it has cost. An eighth is forgotten at
   // each truncation: old gains pay for nothing, and what did not pay is tried again.
   void update_budget() noexcept {
-    const std::uint64_t kept = undo_logged_lines();
+    const std::uint64_t kept = kept_lines_.load(std::memory_order_relaxed);
     budget_ -= static_cast<std::int64_t>((kept - charged_lines_) * words_per_old_line /
                                          format::payload_words);
     charged_lines_ = kept;
