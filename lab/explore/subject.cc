@@ -168,7 +168,7 @@ result<std::vector<std::byte>> subject::record_image(hashed_image& image,
                                                      const detail::engine_tuning& tuning,
                                                      const detail::mechanism_entry& mechanism,
                                                      Body&& body) {
-  auto shape = detail::tape_options_of(header_, mechanism.logs);
+  auto shape = media::tape_options_of(header_, mechanism.logs);
   shape.pool_size = image_size_;
   const auto tape = media::tape_writer::to_memory(shape);
   media::image_view view(image.data(), image.size());
@@ -187,7 +187,7 @@ result<std::vector<std::byte>> subject::record_file(const hashed_image& image,
                                                     std::uint64_t fail_call,
                                                     const detail::mechanism_entry& mechanism,
                                                     Body&& body) {
-  auto shape = detail::tape_options_of(header_, mechanism.logs);
+  auto shape = media::tape_options_of(header_, mechanism.logs);
   shape.pool_size = image.size();
   const auto tape = media::tape_writer::to_memory(shape);
   const std::span content(image.data(), length(image));

@@ -1,5 +1,6 @@
 // Names of the laboratory's media, and its mechanisms on them; registered before main().
 #include <fmt/format.h>
+#include <format/slot_log.h>
 #include <media/lab_medium.h>
 #include <media/makers/makers.h>
 
@@ -86,17 +87,37 @@ std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_st
   return nullptr;
 }
 
+result<detail::recorded_medium> record(const std::string& path, const detail::pool_state& state,
+                                       detail::log_kind logs, const detail::engine_tuning& tuning) {
+  auto tape = tape_writer::to_file(path, tape_options_of(state.file.header(), logs));
+  if (!tape) return std::unexpected(tape.error());
+  (*tape)->image(state.file.base(), state.file.header().size);
+  std::shared_ptr<tape_writer> shared = std::move(*tape);
+  return detail::recorded_medium{on_tape(*shared, tuning), shared};
+}
+
 const detail::lab_media registration = {
     .names =
         "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), or pcm:strict or pcm:rules, "
         "followed by :SPEEDUP of writes to logs (1 to 100) and by :waits if so wished",
     .parse = parse,
-    .on_tape = on_tape,
+    .record = record,
     .make = make,
 };
 [[maybe_unused]] const bool registered = (detail::register_lab_media(registration), true);
 
 }  // namespace
+
+tape_options tape_options_of(const format::pool_header& h, detail::log_kind logs) {
+  tape_options shape{.pool_size = h.size,
+                     .home_offset = h.home_offset,
+                     .log_offset = h.log_offset,
+                     .log_size = h.log_size};
+  if (logs == detail::log_kind::ordered_writes)
+    shape.commit_offset = format::slot_commits_offset,
+    shape.commit_size = format::slot_commits_size;
+  return shape;
+}
 
 media_choice on_tape(tape_writer& tape, const detail::engine_tuning& tuning) {
   return choose({.what = lab_medium::kind::recording, .tape = &tape}, tuning);

@@ -4,13 +4,13 @@
 
 #include <media/delayed.h>
 #include <media/pcm_banks.h>
+#include <media/tape.h>
 #include <tx/mechanism/catalog.h>
 
 #include <memory>
 
 namespace stele::media {
 
-class tape_writer;
 class store_observer;
 struct image_view;
 
@@ -25,6 +25,9 @@ struct lab_medium {
   image_view* image = nullptr;         // image, recording_image
   store_observer* observer = nullptr;  // observed_file
 };
+
+// What a tape of such a pool must know. `logs`: the log kind of the recorded mechanism.
+tape_options tape_options_of(const format::pool_header& h, detail::log_kind logs);
 
 // The arguments outlive the pool that is opened on the medium.
 detail::media_choice on_tape(tape_writer& tape, const detail::engine_tuning& tuning);  // over adr

@@ -71,7 +71,7 @@ result<detail::pool_handle> open_recorded(workload& w, const std::string& path,
                                           std::unique_ptr<media::tape_writer>& tape) {
   auto file = storage::pool_file::open(path, m.map, 0);
   if (!file) return std::unexpected(file.error());
-  media::tape_options shape = detail::tape_options_of(file->header(), m.logs);
+  media::tape_options shape = media::tape_options_of(file->header(), m.logs);
   shape.record_bytes = r.record_bytes;
   auto made = make(shape);
   if (!made) return std::unexpected(made.error());

@@ -2,7 +2,6 @@
 // pool<Root>.
 #include <fmt/format.h>
 #include <format/slot_log.h>
-#include <media/tape.h>
 #include <pool/block_checksums.h>
 #include <pool/volatile_storage.h>
 #include <stele/pool.h>
@@ -126,17 +125,6 @@ result<> verify_block_checksums(const pool_state& state, verification how, bool 
 
 }  // namespace
 
-media::tape_options tape_options_of(const format::pool_header& h, log_kind logs) {
-  media::tape_options shape{.pool_size = h.size,
-                            .home_offset = h.home_offset,
-                            .log_offset = h.log_offset,
-                            .log_size = h.log_size};
-  if (logs == log_kind::ordered_writes)
-    shape.commit_offset = format::slot_commits_offset,
-    shape.commit_size = format::slot_commits_size;
-  return shape;
-}
-
 result<> recover_if_open(pool_state& state, const media_choice& media) {
   auto session = read_session(state.file);
   if (!session) return std::unexpected(session.error());
@@ -247,17 +235,12 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
         fmt::format("{} holds the layout '{}', not '{}'; open it with the program that made it",
                     path, layout, options.layout));
   auto state = std::make_unique<pool_state>(std::move(*file));
-  std::unique_ptr<media::tape_writer> tape;
-  if (!options.tape.empty()) {
-    auto writer = media::tape_writer::to_file(
-        options.tape, tape_options_of(state->file.header(), (*mechanism)->logs));
-    if (!writer) return std::unexpected(writer.error());
-    tape = std::move(*writer);
-    tape->image(state->file.base(), state->file.header().size);
-    *media = registered_lab_media()->on_tape(*tape, media->tuning);
-  }
-  auto opened = open_on(std::move(state), *media, **mechanism, options);
-  if (opened) (*opened)->set_tape(std::move(tape));
+  if (options.tape.empty()) return open_on(std::move(state), *media, **mechanism, options);
+  auto recorded =
+      registered_lab_media()->record(options.tape, *state, (*mechanism)->logs, media->tuning);
+  if (!recorded) return std::unexpected(recorded.error());
+  auto opened = open_on(std::move(state), recorded->medium, **mechanism, options);
+  if (opened) (*opened)->set_tape(std::move(recorded->tape));
   return opened;
 }
 

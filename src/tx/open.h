@@ -1,14 +1,10 @@
 // The steps of opening a pool, for callers that bring their own memory and media (the explorer).
 #pragma once
 
-#include <media/tape.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/runtime.h>
 
 namespace stele::detail {
-
-// `logs`: the log kind of the recorded mechanism.
-media::tape_options tape_options_of(const format::pool_header& h, log_kind logs);
 
 // Recovers the pool if its session word says that it was not closed. The mechanism whose logs it
 // has does this.

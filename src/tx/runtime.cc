@@ -121,7 +121,7 @@ runtime::~runtime() {
   engine_.reset();
 }
 
-void runtime::set_tape(std::unique_ptr<media::tape_writer> tape) {
+void runtime::set_tape(std::shared_ptr<void> tape) {
   tape_ = std::move(tape);
 }
 

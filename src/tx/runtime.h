@@ -8,7 +8,6 @@
 #pragma once
 
 #include <base/epochs.h>
-#include <media/tape.h>
 #include <stele/pool.h>
 #include <tx/engine.h>
 #include <tx/page_snapshot.h>
@@ -131,7 +130,7 @@ class runtime {
   [[nodiscard]] result<void*> root(std::size_t size);
   std::uint64_t root_offset() const noexcept;  // read from home; while no transaction runs
   // The runtime owns the tape, which ends when the runtime is destroyed.
-  void set_tape(std::unique_ptr<media::tape_writer> tape);
+  void set_tape(std::shared_ptr<void> tape);
   pool_counters counters() const noexcept;
   pool_space space() const;
   std::uint64_t newest_commit() const noexcept;  // TxID of the newest commit that has returned
@@ -158,7 +157,7 @@ class runtime {
   void grant_bias(thread_context& v) noexcept;
   friend class transaction;
 
-  std::unique_ptr<media::tape_writer> tape_;
+  std::shared_ptr<void> tape_;  // outlives the engine, which records on it
   std::unique_ptr<pool_state> state_;
   std::unique_ptr<engine> engine_;
   pool_options options_;

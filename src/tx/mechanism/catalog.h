@@ -13,7 +13,6 @@
 #include <vector>
 
 namespace stele::media {
-class tape_writer;
 struct lab_medium;
 }  // namespace stele::media
 
@@ -31,11 +30,19 @@ struct media_choice {
 // Looks a medium up by name. Errors: invalid_argument; the message names the valid media.
 [[nodiscard]] result<media_choice> parse_media(std::string_view specification);
 
+// The tape ends when the last copy of the pointer to it does.
+struct recorded_medium {
+  media_choice medium;
+  std::shared_ptr<void> tape;
+};
+
 // What lab/media/ provides in a program that links the laboratory's media.
 struct lab_media {
   const char* names;  // for error messages
   std::optional<media_choice> (*parse)(std::string_view specification);
-  media_choice (*on_tape)(media::tape_writer& tape, const engine_tuning& tuning);
+  // Begins a tape of a session over adr. Errors: those of writing the file.
+  result<recorded_medium> (*record)(const std::string& tape, const pool_state& state, log_kind logs,
+                                    const engine_tuning& tuning);
   std::unique_ptr<engine> (*make)(std::string_view mechanism, pool_state& state,
                                   const media_choice& choice);
 };
