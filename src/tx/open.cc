@@ -1,7 +1,6 @@
 // Opens a pool: file, recovery, heap, engine, root. Also the functions behind the members of
 // pool<Root>.
 #include <fmt/format.h>
-#include <format/slot_log.h>
 #include <pool/block_checksums.h>
 #include <pool/volatile_storage.h>
 #include <stele/pool.h>
