@@ -182,9 +182,13 @@ class lane_engine : public media_engine<Media> {
   static std::uint64_t block_of(const written_line& line) noexcept {
     return line.offset / format::checksum_block_size * format::checksum_block_size;
   }
-  static constexpr auto new_words = [](const written_line& line, unsigned w) {
-    return line.words[w];
+  // Not lambdas, here and below: the engines are instantiated in one file and declared in others.
+  struct word_of_line {
+    std::uint64_t operator()(const written_line& line, unsigned w) const noexcept {
+      return line.words[w];
+    }
   };
+  static constexpr word_of_line new_words{};
   // The words that the transaction replaces, with the values of deferred commits before it.
   auto home_words(const transaction& t) const {
     return [this, &t](const written_line& line, unsigned w) {
@@ -297,7 +301,10 @@ class lane_engine : public media_engine<Media> {
   }
 
   // The word_of of redo records, and of undo records.
-  static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) { return value; };
+  struct second_argument {
+    std::uint64_t operator()(std::uint64_t, std::uint64_t value) const noexcept { return value; }
+  };
+  static constexpr second_argument new_value{};
   auto old_value() const noexcept {
     return [this](std::uint64_t offset, std::uint64_t) {
       return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(this->state_.file.at(offset)),

@@ -8,6 +8,7 @@
 #include <media/file.h>
 #include <media/image.h>
 #include <media/lab_medium.h>
+#include <media/makers/engines.h>
 #include <media/makers/makers.h>
 #include <media/observed.h>
 #include <media/recording.h>

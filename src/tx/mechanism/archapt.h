@@ -157,8 +157,7 @@ class archapt final : public bulk_engine<Media> {
   }
 
  private:
-  // Truncation leaves skipped lines unflushed.
-  bool maintains_block_checksums() const noexcept override { return false; }
+  bool maintains_block_checksums() const noexcept override { return false; }  // skips lines
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
   bool may_run_in_background() const noexcept override { return true; }
   void background_step() override {
@@ -388,7 +387,8 @@ class archapt final : public bulk_engine<Media> {
   std::atomic<std::uint64_t> physically_committed_{0};
   std::deque<access_buffer> load_buffers_;  // one for each log; none if nothing is ever skipped
   stored_lines stored_;
-  std::vector<std::uint64_t> truncate_at_;  // for each log, how far it may be truncated
+  // For each log, how far to truncate. A truncation must not need memory for it.
+  std::vector<std::uint64_t> truncate_at_ = stored_.ends();
   covered_spills covered_{this->lanes_.size()};
 };
 

@@ -6,6 +6,7 @@
 #include <media/file.h>
 #include <media/process.h>
 #include <tx/mechanism/catalog.h>
+#include <tx/mechanism/on_media/engines.h>
 #include <tx/mechanism/on_media/makers.h>
 #include <tx/transaction_inl.h>
 
