@@ -66,7 +66,8 @@ class chunk_log {
     release_chunks();  // those of an attempt that was never written
     fragments_.clear();
     blocks_.clear();
-    for (std::uint8_t log = 0; log < tails_.size(); ++log) {
+    const auto logs = static_cast<std::uint8_t>(tails_.size());  // at most three
+    for (std::uint8_t log = 0; log < logs; ++log) {
       tails_[log].next_chunk = tails_[log].chunk;
       tails_[log].next_used = tails_[log].used;
       if (reserve_in_log(log, min_free)) continue;
