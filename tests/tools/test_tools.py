@@ -1,0 +1,152 @@
+"""What tools/shape, tools/lint and tools/commit-counts read: functions, classes, members, recurring lines, traces."""
+
+import argparse
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import unittest
+
+TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools")
+sys.path.insert(0, TOOLS)
+
+import cpp_text
+import valgrind_trace
+
+
+def tool(name):
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), os.path.join(TOOLS, name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+shape, commit_counts = tool("shape"), tool("commit-counts")
+
+HEADER = """\
+// class in_a_comment : public nothing {
+#pragma once
+namespace stele::detail {
+
+template <class Media>
+class floor_of : public engine {
+ public:
+  virtual bool commit(transaction& t) = 0;
+};
+
+template <class Media>
+class alignas(64) leaf final : public floor_of<Media>, private std::vector<int> {
+  struct slot {
+    int key, value;
+  };
+
+ public:
+  explicit leaf(int n) : n_(n), text_{"a { brace ;"} {}
+  leaf& operator=(const leaf&) = delete;
+  bool commit(transaction& t) override {
+    return t.lines() < n_;  // }
+  }
+  [[nodiscard]] result<> recover();
+
+ private:
+  static constexpr int most = 3;
+  enum class state { idle, busy };
+  int n_ = 0, m_ = f(1, 2);
+  std::function<void(int, int)> on_end_;
+  void (*old_)(int) = nullptr;
+  std::atomic<bool> a_{false}, b_{false};
+  state state_ = state::idle;
+  const std::string text_;
+};
+
+template <class Media>
+result<> leaf<Media>::recover() {
+  const auto done = [] { return true; };
+  return done();
+}
+}  // namespace stele::detail
+"""
+
+
+class Text(unittest.TestCase):
+    def test_functions_with_their_names_and_lines(self):
+        found = [(f.name, f.lines) for f in cpp_text.functions(HEADER)]
+        self.assertEqual(found, [("leaf", 1), ("commit", 3), ("leaf::recover", 5)])
+
+    def test_classes_with_their_bases(self):
+        found = {c.name: c.bases for c in cpp_text.classes(HEADER)}
+        self.assertEqual(found, {"floor_of": ["engine"], "leaf": ["floor_of", "vector"], "slot": []})
+
+    def test_data_members_are_not_functions_types_or_static(self):
+        found = {c.name: cpp_text.data_members(c.body) for c in cpp_text.classes(HEADER)}
+        self.assertEqual(found, {"floor_of": 0, "leaf": 8, "slot": 2})
+
+
+class Shape(unittest.TestCase):
+    def setUp(self):
+        engine = "class engine {\n  virtual ~engine();\n  virtual bool f();\n};\n"
+        self.files = {"src/tx/engine.h": engine, "src/tx/mechanism/leaf.h": HEADER}
+
+    def test_levels_lines_and_virtual_functions(self):
+        figures = shape.figures_of(self.files)
+        leaf = figures["mechanisms"]["src/tx/mechanism/leaf.h"]
+        self.assertEqual((leaf["levels"], leaf["commit"], leaf["recover"]), (3, 3, 5))
+        self.assertEqual(figures["virtual_functions"], 1)
+        self.assertEqual(figures["tx_lines"], sum(t.count("\n") for t in self.files.values()))
+
+    def test_an_inherited_function_is_that_of_the_nearest_base(self):
+        self.files["src/tx/mechanism/more.h"] = "class more : public leaf<int> {};\n"
+        more = shape.figures_of(self.files)["mechanisms"]["src/tx/mechanism/more.h"]
+        self.assertEqual((more["levels"], more["recover"], more["recover_in"]), (4, 5, "src/tx/mechanism/leaf.h"))
+
+    def test_lines_recur_alone_and_in_runs(self):
+        one = "int alpha_alpha = 1;\nint beta_beta = 2;\n\n// c\nint gamma_gamma = 3;\nint only_here = 4;\n"
+        other = "int alpha_alpha = 1;\n{\nint beta_beta  = 2;\nint gamma_gamma = 3;\n"
+        other += "int other_one = 5;\nint only_here = 4;\n"
+        shares = shape.recurring({"one": one, "other": other, "none": "int nothing_of_it = 0;\n"})
+        self.assertEqual(shares, {"one": (100, 75), "other": (80, 60), "none": (0, 0)})
+
+    def test_a_figure_above_goal_and_entry_is_a_finding(self):
+        figures = shape.figures_of({**self.files, "src/tx/mechanism/redo.h": "class redo : public leaf<int> {};\n"})
+        self.assertEqual(list(shape.complaints(figures)), [])  # redo has an entry of 5
+        figures["mechanisms"]["src/tx/mechanism/redo.h"]["levels"] = 6
+        figures["members"]["transaction"] = 99
+        found = [c.split(":")[0] for c in shape.complaints(figures)]
+        self.assertEqual(found, ["src/tx/mechanism/redo.h", "transaction"])
+
+
+class Trace(unittest.TestCase):
+    def counter(self, warm_up, transactions):
+        counter = commit_counts.Counter.__new__(commit_counts.Counter)
+        counter.program, counter.options = "p", argparse.Namespace(warm_up=warm_up, transactions=transactions)
+        counter.fences = {valgrind_trace.instruction_line(0x20, valgrind_trace.FENCE_BYTES)}
+        counter.begin = valgrind_trace.instruction_line(0x10, 4).split(b",")[0] + b","
+        return counter
+
+    @staticmethod
+    def transaction(stores_before, stores_after):
+        begin, fence = valgrind_trace.instruction_line(0x10, 4), valgrind_trace.instruction_line(0x20, 3)
+        return [begin, *[b" S 1000,8\n"] * stores_before, b" L 1000,8\n", fence, *[b" M 1000,8\n"] * stores_after]
+
+    def test_counts_between_fences_and_of_transactions(self):
+        stores = [(9, 9), (3, 1), (5, 2), (0, 0)]
+        lines = [b"I  00000001,1\n", *(line for each in stores for line in self.transaction(*each))]
+        found = self.counter(1, 2).read_task(iter(lines), 3)
+        self.assertEqual(found.fences, [1, 1])
+        self.assertEqual([(c.instructions, c.stores) for c in found.transactions], [(2, 4), (2, 7)])
+        self.assertEqual([(c.instructions, c.stores) for c in found.between], [(2, 12), (2, 6)])
+        self.assertEqual([c.stores for c in found.tails], [1, 2])
+
+    def test_a_trace_that_ends_early_is_an_error(self):
+        with self.assertRaises(SystemExit):
+            self.counter(0, 2).read_task(iter(self.transaction(1, 1)), 2)
+
+    def test_a_count_above_its_limit_is_a_finding(self):
+        row = commit_counts.Row("sps", "stm", "default")
+        results = {row: {"between_fences": {"instructions": {"median": 1006}, "stores": {"median": 100}}}}
+        self.assertEqual(len(list(commit_counts.risen(results, {row: commit_counts.Count(1000, 100)}))), 1)
+        self.assertEqual(len(list(commit_counts.risen(results, {row: commit_counts.Count(1001, 100)}))), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
