@@ -4,7 +4,7 @@
 #include <explore/cache_crashes.h>
 #include <explore/controller_crashes.h>
 #include <explore/fences.h>
-#include <explore/mutant_table.h>
+#include <explore/line_options.h>
 #include <explore/mutants.h>
 #include <explore/replay.h>
 #include <explore/report.h>
@@ -31,7 +31,7 @@ struct options {
   std::string policy = "all";
   mutant_selection mutants;
   fence_selection fences;
-  std::string mutant = "none", line, json;
+  std::string line, json;
 };
 
 std::FILE* text_output(const options& o) {
@@ -48,13 +48,10 @@ void show_crashes(const findings& f) {
              f.points_total, f.states_per_s(), f.violations.size());
 }
 
-// Plants the bug, runs, and prints the findings as a sentence and as JSON.
+// Runs, and prints the findings as a sentence and as JSON.
 void run_and_report(options& o, const std::function<result<findings>(bool)>& run,
                     std::string (*sentence)(const findings&),
                     nlohmann::json (*json)(const findings&)) {
-  const auto mutant = explore::mutant_named(o.mutant);
-  if (!mutant) fail(fmt::format("there is no mutant '{}'; see `stele crash mutants`", o.mutant));
-  o.what.mutant = *mutant;
   const bool interactive = isatty(STDERR_FILENO) != 0;
   const auto found = run(interactive);
   if (interactive) fmt::print(stderr, "\r\033[K");
@@ -62,7 +59,7 @@ void run_and_report(options& o, const std::function<result<findings>(bool)>& run
   fmt::print(text_output(o), "{}/{}: {}{}\n", o.what.mechanism, o.what.workload, sentence(*found),
              found->cancelled ? " (interrupted)" : "");
   for (const violation& v : found->violations)
-    fmt::print(text_output(o), "  {}\n    stele crash replay \"{}\"\n", v.what, v.line);
+    fmt::print(text_output(o), "  {}\n    {}\n", v.what, replay_command(v.line));
   if (!o.json.empty()) write_json(o.json, json(*found));
   if (!found->violations.empty()) throw CLI::RuntimeError(1);
   if (found->cancelled) throw CLI::RuntimeError(130);
@@ -139,23 +136,40 @@ void run_fences(options& o) {
   if (unexplained != 0) throw CLI::RuntimeError(1);
 }
 
+#ifdef STELE_SCHEDULES
+// A program of its own, because it links a library that is compiled with other options.
+[[noreturn]] void exec_schedules(std::vector<std::string> words) {
+  words.insert(words.begin(), STELE_SCHEDULES);
+  std::vector<char*> arguments;
+  for (std::string& w : words) arguments.push_back(w.data());
+  arguments.push_back(nullptr);
+  ::execv(STELE_SCHEDULES, arguments.data());
+  fmt::print(stderr, "cannot run {}: {}; build it with `make build`\n", STELE_SCHEDULES,
+             std::generic_category().message(errno));
+  std::exit(2);
+}
+#endif
+
 template <class Line>
-result<replay_result> replay_parsed(const result<Line>& line) {
-  if (!line) fail(line.error());
-  return replay(*line);
+result<replay_result> replay_parsed(const std::string& text) {
+  const auto line = parse_line<Line>(text);
+  return line ? replay(*line) : std::unexpected(line.error());
 }
 
 void run_replay(options& o) {
-  const auto seen = names_cache_crash(o.line)        ? replay_parsed(parse_cache_line(o.line))
-                    : names_controller_crash(o.line) ? replay_parsed(parse_controller_line(o.line))
-                                                     : replay_parsed(parse_line(o.line));
+  const auto engine = engine_of(o.line);
+  if (!engine) fail(engine.error());
+#ifdef STELE_SCHEDULES
+  if (*engine == "schedules") exec_schedules({"--replay", o.line, "--json", o.json});
+#else
+  if (*engine == "schedules") fail("this build has no explorer of schedules; use another build");
+#endif
+  const auto seen = *engine == "cache"        ? replay_parsed<cache_crash>(o.line)
+                    : *engine == "controller" ? replay_parsed<controller_crash>(o.line)
+                                              : replay_parsed<run_crash>(o.line);
   if (!seen) fail(seen.error());
-  fmt::print(text_output(o), "{}{}\n", seen->explanation,
-             !seen->refused.empty()  ? "refused, as it may be: " + seen->refused
-             : seen->problem.empty() ? "recovered as it should be"
-                                     : "VIOLATION: " + seen->problem);
-  if (!o.json.empty())
-    write_json(o.json, {{"story", seen->explanation}, {"problem", seen->problem}});
+  fmt::print(text_output(o), "{}\n", text_of(*seen));
+  if (!o.json.empty()) write_json(o.json, json_of(*seen));
   if (!seen->problem.empty()) throw CLI::RuntimeError(1);
 }
 
@@ -166,52 +180,11 @@ void add_json(CLI::App& command, options& o) {
 void add_plan_options(CLI::App& command, options& o) {
   command.add_option("--mechanism", o.what.mechanism, "none, base, redo, redo-async, undo, ...")
       ->capture_default_str();
-  command.add_option("--reopen", o.what.reopen,
-                     "the mechanism that opens the pool after a crash; default: the same");
-  command.add_option("--made-for", o.what.created_for,
-                     "the mechanism that the pool is created for; default: the same");
   command
       .add_option("--workload", o.what.workload,
                   fmt::format("{}, churn, edges", fmt::join(workloads::workload_names(), ", ")))
       ->capture_default_str();
-  command.add_option("--pool-size", o.what.pool_size, "bytes")->capture_default_str();
-  command.add_option("--log-size", o.what.log_size, "bytes of each log; small ones wrap often")
-      ->capture_default_str();
-  command.add_option("--ops", o.what.operations, "operations, one a transaction")
-      ->capture_default_str();
-  command.add_option("--keys", o.what.keys, "size of the key space")->capture_default_str();
-  command.add_option("--value-size", o.what.value_size, "bytes")->capture_default_str();
-  command.add_flag("--coalesce", o.what.coalesce, "the structure in coalescing memory");
-  command.add_option("--threads", o.what.threads, "threads, taking turns")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 64));
-  command
-      .add_option("--sync-every", o.what.sync_every,
-                  "ordered commits, a sync after so many operations; 0: durable ones")
-      ->capture_default_str();
-  command
-      .add_option("--warm-up", o.what.warm_up, "transactions in each mode before adaptive chooses")
-      ->capture_default_str();
-  command
-      .add_option("--cache-bytes", o.what.cache_bytes,
-                  "archapt: what the queue of lines used last takes the cache for; short, so that "
-                  "lines are skipped")
-      ->capture_default_str();
-  command.add_flag("--halves", o.what.halves,
-                   "archapt: sums of the odd half of each row and column too");
-  command.add_flag("--shared-log", o.what.shared_log,
-                   "default: all threads commit in one log, as on a file");
-  command.add_flag("--sums", o.what.block_checksums,
-                   "the pool has sums of home's blocks, which are judged at each opening");
-  command.add_option("--grow-every", o.what.grow_every,
-                     "operations after which the pool grows; 0: it does not");
-  command.add_option("--checkpoint-commits", o.what.checkpoint_commits,
-                     "archapt: commits from one checkpoint to the next; 0: none");
-  command.add_flag("--whole-cache", o.what.whole_cache,
-                   "bulk persistence of the whole cache, not of the lines that logs name");
-  command.add_option("--seed", o.what.seed, "of content, operations and samples")
-      ->capture_default_str();
-  command.add_option("--mutant", o.mutant, "plant this bug")->capture_default_str();
+  add_options(command, fields_of(o.what));
   command.add_option("--violations", o.how.max_violations, "end after so many")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -220,21 +193,7 @@ void add_plan_options(CLI::App& command, options& o) {
 
 void add_run_options(CLI::App& command, options& o) {
   add_plan_options(command, o);
-  command
-      .add_option("--media", o.what.media,
-                  "what the power fails on: memory, by lines; file, a real pool file, by sectors "
-                  "that no write or sync has made durable")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"memory", "file"}));
-  command.add_option(
-      "--fail-call", o.what.fail_call,
-      "on a file: the call of this number, of those that the fault can strike, is struck; 0: none");
-  command
-      .add_option_function<std::string>(
-          "--fault", [&o](const std::string& name) { o.what.fault = *file_fault_named(name); },
-          "what strikes it: refused, write_back (failed, told once, the pages lost), short_write, "
-          "interrupted")
-      ->check(CLI::IsMember({"refused", "write_back", "short_write", "interrupted"}));
+  add_options(command, fields_of_files(o.what));
   command.add_option("--dir", o.what.directory, "where that file is; default: in memory");
   command
       .add_option("--bound", o.how.bound,
@@ -285,20 +244,6 @@ void add_controller_options(CLI::App& command, options& o) {
       "--expired", o.controller.expired,
       "the power is off for longer than logs are kept: recovery may refuse, but not be wrong");
 }
-
-#ifdef STELE_SCHEDULES
-// A program of its own, because it links a library that is compiled with other options.
-[[noreturn]] void exec_schedules(std::vector<std::string> words) {
-  words.insert(words.begin(), STELE_SCHEDULES);
-  std::vector<char*> arguments;
-  for (std::string& w : words) arguments.push_back(w.data());
-  arguments.push_back(nullptr);
-  ::execv(STELE_SCHEDULES, arguments.data());
-  fmt::print(stderr, "cannot run {}: {}; build it with `make build`\n", STELE_SCHEDULES,
-             std::generic_category().message(errno));
-  std::exit(2);
-}
-#endif
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <explore/cached_run.h>
 #include <explore/crash_runs.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -21,8 +22,8 @@ constexpr std::uint64_t recovery_sample_interval = 16;
 
 // Which writes arrive depends on the pass and the event alone, so that one crash can be repeated
 // without the others.
-std::uint64_t arrival_seed(const cache_moment& m) noexcept {
-  return base::mix(m.seed) + m.event;
+std::uint64_t arrival_seed(const crash_moment& m) noexcept {
+  return base::mix(m.seed) + m.number;
 }
 
 class cache_crashes {
@@ -48,7 +49,7 @@ class cache_crashes {
   void crash(cached_run& r, cache_model& cache);
   void count(const cached_run& r, const cache_model& cache, const judge::judgement& a);
   void explore_recovery(std::uint64_t position);
-  result<judge::judgement> go_to(cached_run& r, const cache_moment& m, replay_result& out);
+  result<judge::judgement> go_to(cached_run& r, const crash_moment& m, replay_result& out);
   void report(std::string what) { found_->violations.push_back({std::move(what), line()}); }
   bool done() const { return found_->violations.size() >= settings_->max_violations; }
 
@@ -66,6 +67,7 @@ class cache_crashes {
 void cache_crashes::run(const cache_settings& settings, findings& found, std::uint64_t until) {
   settings_ = &settings;
   found_ = &found;
+  current_.recovery_operations = settings.recovery_operations;
   if (auto recorded = run_.record(subject_); !recorded) return report(recorded.error().message);
   const std::uint64_t begun = found.states, policies = settings.policies.size();
   for (std::size_t i = 0; i < policies; ++i) {
@@ -91,7 +93,7 @@ void cache_crashes::pass_with_crashes(cached_run& r, cache_model& cache, std::ui
   std::uint64_t next = random.below(farthest);
   for (std::uint64_t e = 0; e <= r.events.size() && found_->states < until && !done(); ++e) {
     if (e == next) {
-      current_.moments[level].seed = seed, current_.moments[level].event = e;
+      current_.moments[level].seed = seed, current_.moments[level].number = e;
       crash(r, cache);
       next = e + 1 + random.below(farthest);
     }
@@ -126,27 +128,27 @@ void cache_crashes::count(const cached_run& r, const cache_model& cache,
 
 // Crashes in the recovery from the current crash, and in the operations after it.
 void cache_crashes::explore_recovery(std::uint64_t position) {
-  const std::size_t operations =
-      std::min<std::size_t>(settings_->recovery_operations, subject_.run_plan().further_operations);
   ++found_->recoveries;
-  current_.moments.push_back({0, 0, operations});
-  if (auto recorded = recovery_.record_recovery(subject_, run_, position, operations); !recorded)
+  current_.moments.emplace_back();
+  if (auto recorded =
+          recovery_.record_recovery(subject_, run_, position, current_.recovery_operations);
+      !recorded)
     report("using the recovered pool fails: " + recorded.error().message);
   else
     pass_with_crashes(recovery_, *recovery_cache_, random_(), until_);
   current_.moments.pop_back();
 }
 
-result<judge::judgement> cache_crashes::go_to(cached_run& r, const cache_moment& m,
+result<judge::judgement> cache_crashes::go_to(cached_run& r, const crash_moment& m,
                                               replay_result& out) {
-  if (m.event > r.events.size())
+  if (m.number > r.events.size())
     return base::fail(errc::invalid_argument, fmt::format("there is no event {}; the tape has {}",
-                                                          m.event, r.events.size()));
+                                                          m.number, r.events.size()));
   cache_model cache(current_.cache, r.work.size());
   r.rewind(cache, m.seed);
-  for (std::uint64_t e = 0; e < m.event; ++e) r.play(cache, r.events[e]);
+  for (std::uint64_t e = 0; e < m.number; ++e) r.play(cache, r.events[e]);
   cache.crash(arrival_seed(m));
-  out.explanation += r.explanation(cache, m.event);
+  out.explanation += r.explanation(cache, m.number);
   const judge::judgement a = r.image_judge.evaluate(r.history);
   out.problem = r.violation_of(cache, a);
   if (r.lost(a) && out.problem.empty()) out.refused = r.image_judge.verdict_of(a).problem;
@@ -155,24 +157,21 @@ result<judge::judgement> cache_crashes::go_to(cached_run& r, const cache_moment&
 
 result<> cache_crashes::run_one(const cache_crash& c, replay_result& out) {
   current_ = c;
-  if (c.moments.empty() || c.moments.size() > 2)
-    return base::fail(errc::invalid_argument,
-                      "the line names no crash; it has one at=SEED:EVENT or two");
-  if (auto recorded = run_.record(subject_); !recorded)
-    return out.problem = recorded.error().message, result<>();
-  const auto first = go_to(run_, c.moments[0], out);
-  if (!first) return std::unexpected(first.error());
-  if (!out.problem.empty() || !out.refused.empty() || c.moments.size() == 1) return {};
-  const auto position =
-      static_cast<std::uint64_t>(run_.history.find(run_.image_judge.verdict_of(*first).digest));
-  if (auto recorded = recovery_.record_recovery(subject_, run_, position, c.moments[1].operations);
-      !recorded)
-    return out.problem = "using the recovered pool fails: " + recorded.error().message, result<>();
-  const auto second = go_to(recovery_, c.moments[1], out);
-  return second ? result<>() : std::unexpected(second.error());
+  return go_to_crashes(subject_, c, run_, recovery_, out,
+                       [&](auto& r, const crash_moment& m) { return go_to(r, m, out); });
 }
 
 }  // namespace
+
+line_fields fields_of(cache_crash& c) {
+  static const std::string policies = fmt::format("{}", fmt::join(all_policies(), "|"));
+  return joined({fields_of(c.run_plan),
+                 {{"policy", &c.cache.policy, "", {.words = policies}},
+                  {"cache-lines", &c.cache.lines},
+                  {"ways", &c.cache.ways},
+                  {"at", &c.moments, "", {}, "SEED:EVENT, and a second after a comma"},
+                  {"recovery-ops", &c.recovery_operations}}});
+}
 
 result<findings> crash_behind_cache(const plan& p, const cache_settings& s) {
   if (auto ok = check_geometry({"lru", s.lines, s.ways}); !ok) return std::unexpected(ok.error());
@@ -183,7 +182,7 @@ result<findings> crash_behind_cache(const plan& p, const cache_settings& s) {
 
 result<findings> crash_behind_cache_isolated(const plan& p, const cache_settings& s) {
   return run_isolated([&] { return crash_behind_cache(p, s); },
-                      format_line(cache_crash{p, {}, {}}));
+                      format_line(cache_crash{.run_plan = p}));
 }
 
 result<replay_result> replay(const cache_crash& c) {

@@ -37,24 +37,15 @@ struct cache_settings {
 // The same in a child process, which may die.
 [[nodiscard]] result<findings> crash_behind_cache_isolated(const plan& p, const cache_settings& s);
 
-struct cache_moment {
-  std::uint64_t seed = 0;      // of the pass
-  std::uint64_t event = 0;     // the crash comes before this event of the tape
-  std::size_t operations = 0;  // applied after the recovery; unused for the first crash
-};
 struct cache_crash {
+  static constexpr std::string_view engine = "cache";
   plan run_plan;
-  cache_geometry cache;
+  cache_geometry cache = {};
   // The second is in the recovery from the first; empty: the run itself failed.
-  std::vector<cache_moment> moments;
+  std::vector<crash_moment> moments = {};
+  std::size_t recovery_operations = 2;  // after that recovery
 };
-
-//   cache redo/sps ops=100 ... mutant=none policy=plru lines=64 ways=4 at=17:812 +2 at=90125:33
-std::string format_line(const cache_crash& c);
-// Whether a line names a crash behind a cache.
-bool names_cache_crash(std::string_view line) noexcept;
-// Errors: invalid_argument, naming the word that is not understood.
-[[nodiscard]] result<cache_crash> parse_cache_line(const std::string& line);
+line_fields fields_of(cache_crash& c);
 [[nodiscard]] result<replay_result> replay(const cache_crash& c);
 
 }  // namespace stele::explore

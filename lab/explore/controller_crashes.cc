@@ -57,8 +57,7 @@ class controller_crashes {
   bool crash_after_expiry(controlled_run& r);
   judge::judgement evaluate_after_expiry(controlled_run& r, std::string& problem);
   void explore_recovery(std::uint64_t position);
-  result<judge::judgement> go_to(controlled_run& r, std::uint64_t seed, std::uint64_t persisted,
-                                 replay_result& out);
+  result<judge::judgement> go_to(controlled_run& r, const crash_moment& m, replay_result& out);
   void report(std::string what) { found_->violations.push_back({std::move(what), line()}); }
   bool done() const {
     return found_->states >= until_ || found_->violations.size() >= settings_->max_violations;
@@ -81,13 +80,13 @@ result<> controller_crashes::run(const controller_settings& settings, findings& 
   found_ = &found;
   until_ = until;
   current_.scheduler = settings.scheduler, current_.expired = settings.expired;
+  current_.recovery_operations = settings.recovery_operations;
   if (auto recorded = run_.record(subject_); !recorded)
     return report(recorded.error().message), result<>();
   for (std::uint64_t n = 0; n < settings.passes_a_run && !done(); ++n) {
-    current_.seed = base::mix(subject_.run_plan().seed) + n;
-    current_.in_recovery = false;
+    current_.moments = {{base::mix(subject_.run_plan().seed) + n, 0}};
     crash_at_each_write watcher(*this, run_);
-    if (auto passed = pass(run_, current_.seed, watcher); !passed) return passed;
+    if (auto passed = pass(run_, current_.moments.front().seed, watcher); !passed) return passed;
     if (!failure_) return failure_;
   }
   found.recovered += verdict_cache_.verdicts.size();
@@ -107,7 +106,7 @@ result<> controller_crashes::pass(controlled_run& r, std::uint64_t seed,
 
 // False when the pass shall end.
 bool controller_crashes::crash(controlled_run& r) {
-  (&r == &run_ ? current_.persisted : current_.recovery_persisted) = r.writes_persisted;
+  current_.moments.back().number = r.writes_persisted;
   if (current_.expired) return crash_after_expiry(r);
   const judge::judgement a = r.image_judge.evaluate(r.history);
   ++found_->states;
@@ -127,7 +126,7 @@ bool controller_crashes::crash(controlled_run& r) {
 // can be repeated without the others.
 judge::judgement controller_crashes::evaluate_after_expiry(controlled_run& r,
                                                            std::string& problem) {
-  r.expire_logs(base::mix(current_.seed) + r.writes_persisted);
+  r.expire_logs(base::mix(current_.moments.front().seed) + r.writes_persisted);
   const judge::judgement a = r.image_judge.evaluate(r.history);
   problem = r.refused(a) ? "" : r.violation_of(a);
   return a;
@@ -146,28 +145,26 @@ bool controller_crashes::crash_after_expiry(controlled_run& r) {
 
 // Crashes in the recovery from the current crash, and in the operations after it.
 void controller_crashes::explore_recovery(std::uint64_t position) {
-  current_.in_recovery = true;
-  current_.operations =
-      std::min<std::size_t>(settings_->recovery_operations, subject_.run_plan().further_operations);
-  current_.recovery_seed = random_();
+  current_.moments.push_back({random_(), 0});
   ++found_->recoveries;
-  if (auto recorded = recovery_.record_recovery(subject_, run_, position, current_.operations);
+  if (auto recorded =
+          recovery_.record_recovery(subject_, run_, position, current_.recovery_operations);
       !recorded) {
     report("using the recovered pool fails: " + recorded.error().message);
   } else {
     crash_at_each_write watcher(*this, recovery_);
-    failure_ = pass(recovery_, current_.recovery_seed, watcher);
+    failure_ = pass(recovery_, current_.moments.back().seed, watcher);
   }
-  current_.in_recovery = false;
+  current_.moments.pop_back();
 }
 
-result<judge::judgement> controller_crashes::go_to(controlled_run& r, std::uint64_t seed,
-                                                   std::uint64_t persisted, replay_result& out) {
-  run_to_write watcher(r, persisted);
-  if (auto passed = pass(r, seed, watcher); !passed) return std::unexpected(passed.error());
-  if (r.writes_persisted < persisted)
+result<judge::judgement> controller_crashes::go_to(controlled_run& r, const crash_moment& m,
+                                                   replay_result& out) {
+  run_to_write watcher(r, m.number);
+  if (auto passed = pass(r, m.seed, watcher); !passed) return std::unexpected(passed.error());
+  if (r.writes_persisted < m.number)
     return base::fail(errc::invalid_argument, fmt::format("there is no write {}; the tape has {}",
-                                                          persisted, r.writes_persisted));
+                                                          m.number, r.writes_persisted));
   out.explanation += r.explanation();
   if (current_.expired) return evaluate_after_expiry(r, out.problem);
   const judge::judgement a = r.image_judge.evaluate(r.history);
@@ -177,20 +174,19 @@ result<judge::judgement> controller_crashes::go_to(controlled_run& r, std::uint6
 
 result<> controller_crashes::run_one(const controller_crash& c, replay_result& out) {
   current_ = c;
-  if (auto recorded = run_.record(subject_); !recorded)
-    return out.problem = recorded.error().message, result<>();
-  const auto first = go_to(run_, c.seed, c.persisted, out);
-  if (!first) return std::unexpected(first.error());
-  if (!out.problem.empty() || !c.in_recovery) return {};
-  const auto position =
-      static_cast<std::uint64_t>(run_.history.find(run_.image_judge.verdict_of(*first).digest));
-  if (auto recorded = recovery_.record_recovery(subject_, run_, position, c.operations); !recorded)
-    return out.problem = "using the recovered pool fails: " + recorded.error().message, result<>();
-  const auto second = go_to(recovery_, c.recovery_seed, c.recovery_persisted, out);
-  return second ? result<>() : std::unexpected(second.error());
+  return go_to_crashes(subject_, c, run_, recovery_, out,
+                       [&](auto& r, const crash_moment& m) { return go_to(r, m, out); });
 }
 
 }  // namespace
+
+line_fields fields_of(controller_crash& c) {
+  return joined({fields_of(c.run_plan),
+                 {{"scheduler", &c.scheduler},
+                  {"expired", &c.expired},
+                  {"at", &c.moments, "", {}, "SEED:WRITES, and a second after a comma"},
+                  {"recovery-ops", &c.recovery_operations}}});
+}
 
 result<findings> crash_behind_controller(const plan& p, const controller_settings& s) {
   return crash_in_runs<controller_crashes>(

@@ -43,23 +43,16 @@ struct controller_settings {
                                                                 const controller_settings& s);
 
 struct controller_crash {
+  static constexpr std::string_view engine = "controller";
   plan run_plan;
-  std::string scheduler;
+  std::string scheduler = "rules";
   bool expired = false;
-  std::uint64_t seed = 0;       // of the machine, and of the content of expired lines
-  std::uint64_t persisted = 0;  // the crash comes after this many writes
-  // A crash in the recovery from the first crash, on another machine, after `recovery_persisted`
-  // writes. `operations` were applied after the recovery.
-  bool in_recovery = false;
-  std::uint64_t recovery_seed = 0, recovery_persisted = 0, operations = 0;
+  // The seed is that of the machine, and of the content of expired lines; the number is how many
+  // writes are persistent. The second is in the recovery from the first, on another machine.
+  std::vector<crash_moment> moments = {};
+  std::size_t recovery_operations = 2;  // after that recovery
 };
-
-//   controller base/sps ops=100 ... mutant=none scheduler=rules at=17:812 +2 at=90125:33
-//   controller base/sps ops=100 ... mutant=none scheduler=rules expired at=17:812
-std::string format_line(const controller_crash& c);
-bool names_controller_crash(std::string_view line) noexcept;
-// Errors: invalid_argument, naming the word that is not understood.
-[[nodiscard]] result<controller_crash> parse_controller_line(const std::string& line);
+line_fields fields_of(controller_crash& c);
 [[nodiscard]] result<replay_result> replay(const controller_crash& c);
 
 }  // namespace stele::explore

@@ -58,6 +58,30 @@ template <class Crashes, class Settings, class Body>
   return found;
 }
 
+// Records the run, goes to the first crash of a line, and to the second in the recovery from it.
+// go_to(run, moment) judges the state there.
+template <class Crash, class Run, class Visit>
+[[nodiscard]] result<> go_to_crashes(subject& s, const Crash& c, Run& run, Run& recovery,
+                                     replay_result& out, Visit&& go_to) {
+  if (auto recorded = run.record(s); !recorded)
+    return out.problem = recorded.error().message, result<>();
+  if (c.moments.empty() || c.moments.size() > 2)
+    return base::fail(
+        errc::invalid_argument,
+        fmt::format("the line names {} crashes; write one or two behind at=", c.moments.size()));
+  const result<judge::judgement> first = go_to(run, c.moments[0]);
+  if (!first) return std::unexpected(first.error());
+  const std::ptrdiff_t position = run.history.find(run.image_judge.verdict_of(*first).digest);
+  if (!out.problem.empty() || !out.refused.empty() || position < 0 || c.moments.size() == 1)
+    return {};
+  if (auto recorded = recovery.record_recovery(s, run, static_cast<std::uint64_t>(position),
+                                               c.recovery_operations);
+      !recorded)
+    return out.problem = "using the recovered pool fails: " + recorded.error().message, result<>();
+  const result<judge::judgement> second = go_to(recovery, c.moments[1]);
+  return second ? result<>() : std::unexpected(second.error());
+}
+
 // Replays the crash that a line names.
 template <class Crashes, class Line>
 [[nodiscard]] result<replay_result> replay_crash(const Line& line) {

@@ -24,7 +24,9 @@ class explorer {
 
   void run();
   // The state being visited, as a line that replays it.
-  std::string line() const { return format_line({subject_.run_plan(), path_}); }
+  std::string line() const {
+    return format_line(run_crash{subject_.run_plan(), path_, settings_.recovery_operations});
+  }
 
  private:
   void explore_tape(std::span<const std::byte> tape, const hashed_image& start, run_history& t,
@@ -151,11 +153,9 @@ void explorer::explore_recovery(explored_tape& s, run_history& t, std::uint64_t 
   hashed_image start = subject_.empty_image(), image = subject_.empty_image();
   start.assign(s.work);
   image.assign(s.work);
-  const std::size_t count =
-      std::min<std::size_t>(settings_.recovery_operations, subject_.run_plan().further_operations);
-  run_history after = subject_.branch(t, position, count);
+  run_history after = subject_.branch(t, position, settings_.recovery_operations);
   ++found_.recoveries;
-  path_.push_back({0, {}, count});
+  path_.emplace_back();
   const auto tape = subject_.record_recovery(image, after, position);
   if (tape) return explore_tape(*tape, start, after, position, level + 1);
   path_.pop_back();

@@ -11,22 +11,6 @@ namespace stele::explore {
 using request = media::os::request;
 using call = media::os::call;
 
-namespace {
-
-constexpr std::string_view names[] = {"refused", "write_back", "short_write", "interrupted"};
-
-}  // namespace
-
-std::string_view name_of(file_fault f) noexcept {
-  return names[static_cast<std::size_t>(f)];
-}
-
-std::optional<file_fault> file_fault_named(std::string_view name) noexcept {
-  const auto* const found = std::ranges::find(names, name);
-  if (found == std::end(names)) return std::nullopt;
-  return static_cast<file_fault>(found - names);
-}
-
 bool is_synchronous(int fd) noexcept {
   return (::fcntl(fd, F_GETFL) & O_DSYNC) != 0;
 }

@@ -25,8 +25,7 @@ enum class file_fault : std::uint8_t {
   short_write,  // a write takes a part of its bytes
   interrupted,  // a write, sync or write-back does nothing and returns EINTR
 };
-std::string_view name_of(file_fault f) noexcept;
-std::optional<file_fault> file_fault_named(std::string_view name) noexcept;
+inline constexpr std::string_view file_fault_names = "refused|write_back|short_write|interrupted";
 
 // Whether writes to it wait for the device (O_DSYNC).
 bool is_synchronous(int fd) noexcept;

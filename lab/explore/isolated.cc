@@ -35,41 +35,45 @@ std::string read_all(int fd) {
   return text;
 }
 
-[[noreturn]] void run_as_child(int to, const std::function<result<findings>()>& run) {
-  const auto found = run();
-  write_all(
-      to, found ? json_of(*found).dump() : nlohmann::json{{"error", found.error().message}}.dump());
-  ::_exit(0);
-}
-
 }  // namespace
 
-result<findings> run_isolated(const std::function<result<findings>()>& run,
-                              const std::string& line) {
+result<child_report> report_of_child(const std::function<nlohmann::json()>& run) {
   std::array<int, 2> ends;
   if (::pipe(ends.data()) != 0) return fail_errno(errc::io, "cannot make a pipe");
   const pid_t child = ::fork();
   if (child < 0) return fail_errno(errc::io, "cannot start a process");
   if (child == 0) {
     ::close(ends[0]);
-    run_as_child(ends[1], run);
+    write_all(ends[1], run().dump());
+    ::_exit(0);
   }
   ::close(ends[1]);
   const std::string text = read_all(ends[0]);
   ::close(ends[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
-  const auto report = nlohmann::json::parse(text, nullptr, false);
+  auto report = nlohmann::json::parse(text, nullptr, false);
   if (report.is_object() && report.contains("error"))
     return fail(errc::invalid_argument, report.at("error"));
-  if (report.is_object()) return findings_of(report);
+  return child_report{std::move(report),
+                      fmt::format("the exploring process died (status {:#x})", status)};
+}
+
+result<findings> run_isolated(const std::function<result<findings>()>& run,
+                              const std::string& line) {
+  const auto made = report_of_child([&] {
+    const auto found = run();
+    return found ? json_of(*found) : nlohmann::json{{"error", found.error().message}};
+  });
+  if (!made) return std::unexpected(made.error());
+  if (made->found.is_object()) return findings_of(made->found);
   findings f;
-  f.violations.push_back({fmt::format("the exploring process died (status {:#x})", status), line});
+  f.violations.push_back({made->death, line});
   return f;
 }
 
 result<findings> explore_isolated(const plan& p, const settings& s) {
-  return run_isolated([&] { return explore(p, s); }, format_line({p, {}}));
+  return run_isolated([&] { return explore(p, s); }, format_line(run_crash{.run_plan = p}));
 }
 
 }  // namespace stele::explore

@@ -1,15 +1,11 @@
-// Writes, reads and replays the line of a crash state.
+// Goes to one crash after another.
+#include <explore/crash_runs.h>
 #include <explore/explored_tape.h>
-#include <explore/plan_line.h>
-#include <explore/planted.h>
 #include <explore/replay.h>
-#include <explore/trap.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
-#include <sstream>
 
 #include <base/check.h>
 
@@ -17,43 +13,20 @@ namespace stele::explore {
 
 using base::fail;
 
-std::string format_line(const replay_line& l) {
-  std::string text = format_plan(l.run_plan);
-  for (std::size_t i = 0; i < l.crashes.size(); ++i) {
-    if (i > 0) text += fmt::format(" +{}", l.crashes[i].operations);
-    text += fmt::format(" at={}:{}", l.crashes[i].point, fmt::join(l.crashes[i].chosen, "."));
-  }
-  return text;
+line_fields fields_of(run_crash& c) {
+  return joined(
+      {fields_of(c.run_plan),
+       fields_of_files(c.run_plan),
+       {{"at", &c.crashes, "", {}, crash_form}, {"recovery-ops", &c.recovery_operations}}});
 }
 
 namespace {
-
-bool parse_crash(std::string_view text, crash& c) {
-  const auto colon = text.find(':');
-  if (colon == std::string_view::npos || !parse_number(text.substr(0, colon), c.point))
-    return false;
-  for (std::string_view rest = text.substr(colon + 1); !rest.empty();) {
-    const auto dot = rest.find('.');
-    if (!parse_number(rest.substr(0, dot), c.chosen.emplace_back())) return false;
-    rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
-  }
-  return true;
-}
-
-bool parse_word(std::string_view word, replay_line& l, std::size_t& operations) {
-  if (word.starts_with('+')) return parse_number(word.substr(1), operations);
-  if (word.starts_with("at=")) {
-    l.crashes.push_back({0, {}, operations});
-    return parse_crash(word.substr(3), l.crashes.back());
-  }
-  return parse_plan_word(word, l.run_plan);
-}
 
 // Goes to one crash after another and explains each.
 class replayer {
  public:
   explicit replayer(subject& s) : subject_(s) {}
-  result<> run(const replay_line& l, replay_result& r);
+  result<> run_one(const run_crash& l, replay_result& r);
 
  private:
   result<> go_to(std::span<const std::byte> tape, const hashed_image& start, std::uint64_t position,
@@ -122,7 +95,7 @@ void replayer::explain(const crash& c) {
   }
 }
 
-result<> replayer::run(const replay_line& l, replay_result& r) {
+result<> replayer::run_one(const run_crash& l, replay_result& r) {
   run_history t;
   auto tape = subject_.record(t);
   hashed_image start = subject_.empty_image();
@@ -144,8 +117,7 @@ result<> replayer::run(const replay_line& l, replay_result& r) {
     start.assign(tape_->work);
     hashed_image image = subject_.empty_image();
     image.assign(start);
-    const std::size_t count = l.crashes[i + 1].operations;
-    run_history after = subject_.branch(t, position, count);
+    run_history after = subject_.branch(t, position, l.recovery_operations);
     tape = subject_.record_recovery(image, after, position);
     if (!tape) {
       r.problem = "using the recovered pool fails: " + tape.error().message;
@@ -158,34 +130,8 @@ result<> replayer::run(const replay_line& l, replay_result& r) {
 
 }  // namespace
 
-result<replay_line> parse_line(const std::string& text) {
-  replay_line l;
-  std::istringstream words(text);
-  std::size_t operations = 0;
-  for (std::string word; words >> word;)
-    if (!parse_word(word, l, operations))
-      return fail(errc::invalid_argument,
-                  fmt::format("'{}' is not understood in a replay line", word));
-  return l;
-}
-
-result<replay_result> replay(const replay_line& l) {
-  auto made = subject::make(l.run_plan);
-  if (!made) return std::unexpected(made.error());
-  replay_result r;
-  auto running = std::make_unique<replayer>(**made);
-  result<> outcome;
-  const planted_bugs planted(l.run_plan);
-  const int signal =
-      run_trapped([&] { outcome = running->run(l, r); }, timeout_for(l.run_plan.pool_size));
-  if (signal != 0) {
-    r.problem = fmt::format("{} (signal {})", describe_signal(signal), signal);
-    (*made)->abandon();
-    (void)running.release();
-    (void)made->release();
-  }
-  if (!outcome) return std::unexpected(outcome.error());
-  return r;
+result<replay_result> replay(const run_crash& l) {
+  return replay_crash<replayer>(l);
 }
 
 }  // namespace stele::explore

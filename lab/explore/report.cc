@@ -18,6 +18,16 @@ std::vector<violation> violations_of(const nlohmann::json& j) {
   return all;
 }
 
+std::string text_of(const replay_result& r) {
+  return r.explanation + (!r.refused.empty()  ? "refused, as it may be: " + r.refused
+                          : r.problem.empty() ? "recovered as it should be"
+                                              : "VIOLATION: " + r.problem);
+}
+
+nlohmann::json json_of(const replay_result& r) {
+  return {{"story", r.explanation}, {"problem", r.problem}};
+}
+
 nlohmann::json json_of(const findings& f) {
   return {{"states", f.states},
           {"distinct_states", f.distinct},

@@ -312,7 +312,7 @@ const run_history::continuation& subject::continuation_at(run_history& t, std::u
 run_history subject::branch(run_history& t, std::uint64_t position, std::size_t count) {
   const run_history::continuation& next = continuation_at(t, position);
   const auto old = static_cast<std::ptrdiff_t>(position),
-             added = static_cast<std::ptrdiff_t>(count);
+             added = static_cast<std::ptrdiff_t>(std::min(count, next.operations.size()));
   run_history b;
   b.after_crash = true;
   b.operations.assign(t.operations.begin(), t.operations.begin() + old);

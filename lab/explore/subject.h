@@ -155,7 +155,8 @@ class subject {
   [[nodiscard]] result<> apply(const workloads::operation& op, std::uint64_t number, unsigned lane,
                                bool after_crash);
   const run_history::continuation& continuation_at(run_history& t, std::uint64_t position);
-  // A history with the operations up to a position, then the first `count` that follow there.
+  // A history with the operations up to a position, then the first `count` that follow there, or
+  // the plan's further operations if these are fewer.
   run_history branch(run_history& t, std::uint64_t position, std::size_t count);
   // An empty pool with the plan's header; its hash is not computed yet.
   hashed_image empty_image() const;

@@ -51,6 +51,12 @@ TEST_P(file_faults, lose_nothing_that_was_acknowledged) {
   EXPECT_GT(struck, what == file_fault::write_back ? 0u : 20u) << "there are more calls than that";
 }
 
+const char* name_of(file_fault f) {
+  return f == file_fault::write_back    ? "write_back"
+         : f == file_fault::short_write ? "short_write"
+                                        : "interrupted";
+}
+
 INSTANTIATE_TEST_SUITE_P(of, file_faults,
                          ::testing::Combine(::testing::ValuesIn(durable_mechanisms()),
                                             ::testing::Values(file_fault::write_back,
@@ -59,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(of, file_faults,
                          [](const auto& one) {
                            std::string name = std::get<0>(one.param) + "_";
                            std::ranges::replace(name, '-', '_');
-                           return name += explore::name_of(std::get<1>(one.param));
+                           return name + name_of(std::get<1>(one.param));
                          });
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST_P(WrongControllers, lose_data_and_show_where) {
       << GetParam() << " survived " << found->states << " crashes";
   const violation& v = found->violations.front();
   fmt::print("  {}: {}\n    {}\n", GetParam(), v.what, v.line);
-  const auto parsed = parse_controller_line(v.line);
+  const auto parsed = parse_line<controller_crash>(v.line);
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(format_line(*parsed), v.line);
   const auto again = replay(*parsed);
@@ -148,7 +148,7 @@ TEST(ControllerCrashes, an_expired_log_that_is_trusted_is_seen) {
   const auto found = crash_behind_controller_isolated(p, s);
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_FALSE(found->violations.empty());
-  const auto again = replay(*parse_controller_line(found->violations.front().line));
+  const auto again = replay(*parse_line<controller_crash>(found->violations.front().line));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->problem, found->violations.front().what);
 }
@@ -162,12 +162,9 @@ TEST(ControllerCrashes, refuses_a_scheduler_that_it_does_not_know) {
   EXPECT_THAT(found.error().message, HasSubstr("nonesuch"));
 }
 
-TEST(ControllerCrashes, lines_that_are_damaged_are_refused) {
-  EXPECT_TRUE(names_controller_crash("controller base/sps at=1:2"));
-  EXPECT_FALSE(names_controller_crash("cache base/sps at=1:2"));
-  for (const char* line : {"controller base/sps at=1", "controller base/sps sched=rules",
-                           "controller base/sps +x at=1:2"})
-    EXPECT_FALSE(parse_controller_line(line)) << line;
+TEST(ControllerCrashes, a_line_without_a_crash_is_refused) {
+  EXPECT_EQ(replay(controller_crash{.run_plan = plan_of("sps", 1)}).error().code,
+            errc::invalid_argument);
 }
 
 // Three swaps: 1 overlapped with 0, and 2 came after both.

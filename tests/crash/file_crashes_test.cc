@@ -223,7 +223,7 @@ TEST(FileCrashes, a_violation_replays_from_its_line) {
   ASSERT_TRUE(found);
   ASSERT_FALSE(found->violations.empty());
   for (const violation& v : found->violations) {
-    const auto line = parse_line(v.line);
+    const auto line = parse_line<run_crash>(v.line);
     ASSERT_TRUE(line) << line.error().message;
     EXPECT_EQ(format_line(*line), v.line);
     const auto seen = replay(*line);

@@ -34,7 +34,7 @@ TEST(Schedules, a_planted_bug_is_found_and_its_line_repeats_it) {
   const std::string line = r.found["violations"][0]["line"],
                     what = r.found["violations"][0]["what"];
   for (int again = 0; again < 2; ++again) {
-    const auto replayed = run_command(fmt::format("crash schedules --replay '{}'", line));
+    const auto replayed = run_command(fmt::format("crash replay '{}'", line));
     EXPECT_EQ(replayed.status, 1);
     EXPECT_NE(replayed.said.find(what), std::string::npos) << replayed.said;
   }
@@ -61,9 +61,12 @@ TEST(Schedules, all_with_one_preemption_are_made) {
 }
 
 TEST(Schedules, a_line_that_makes_no_sense_is_refused_by_its_word) {
-  const auto r = run_command("crash schedules --replay 'redo/sps ops=3 what=ever'");
-  EXPECT_EQ(r.status, 2);
-  EXPECT_NE(r.said.find("'what=ever'"), std::string::npos) << r.said;
+  for (const char* bad : {"what=ever", "each=0", "decisions=1:32", "points=some", "at=1"}) {
+    const auto r = run_command(fmt::format("crash replay 'schedules redo/sps ops=3 {}'", bad));
+    EXPECT_EQ(r.status, 2);
+    EXPECT_NE(r.said.find(fmt::format("word 4 of the replay line, '{}'", bad)), std::string::npos)
+        << r.said;
+  }
 }
 
 }  // namespace

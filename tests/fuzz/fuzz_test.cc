@@ -5,7 +5,9 @@
 // writes them to a file. A failure names its input. Input N is seed N % seeds, mutated with random
 // numbers that depend on STELE_FUZZ_SEED and N alone. An input that takes ten seconds of processor
 // time is a hang.
-#include <explore/replay.h>
+#include <explore/cache_crashes.h>
+#include <explore/controller_crashes.h>
+#include <explore/schedule/schedules.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -39,9 +41,13 @@ void wind_up() {
 
 class fuzz : public ::testing::TestWithParam<target> {};
 
+template <class Line>
 std::string read_replay_line(const std::string& line) {
-  const auto plan = explore::parse_line(line);
-  return !plan || explore::parse_line(explore::format_line(*plan))
+  const auto first = explore::parse_line<Line>(line);
+  if (!first) return "";
+  const std::string written = explore::format_line(*first);
+  const auto again = explore::parse_line<Line>(written);
+  return again && explore::format_line(*again) == written
              ? ""
              : "a replay line that was understood is not when it is written again";
 }
@@ -66,7 +72,9 @@ TEST_P(fuzz, mutated_inputs) {
 #endif
       ::signal(number, tell_signal);
   const std::vector<bytes> seeds = t.seeds();
-  line_readers() = {read_replay_line};
+  line_readers() = {read_replay_line<explore::run_crash>, read_replay_line<explore::cache_crash>,
+                    read_replay_line<explore::controller_crash>,
+                    read_replay_line<explore::schedule_line>};
   for (std::uint64_t n = first; n < first + count; ++n) {
     std::snprintf(current_input, sizeof current_input,
                   "\nSTELE_FUZZ_SEED=%lu STELE_FUZZ_FIRST=%lu STELE_FUZZ_INPUTS=1, target %s\n",

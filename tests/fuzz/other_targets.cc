@@ -178,10 +178,12 @@ std::vector<bytes> text_seeds() {
   for (const char* name : {"kiln", "dp2", "ddr4-2400"})
     all.push_back(
         bytes_of(read_file(std::string(STELE_SOURCE_DIR) + "/lab/configs/" + name + ".toml")));
-  all.push_back(
-      bytes_of("redo/sps ops=100 keys=24 value=8 threads=1 seed=1 pool=65536 logs=2x4096 "
-               "further=20 mutant=none "
-               "at=37:0.3.255 +2 at=4:1"));
+  for (const char* line :
+       {"run redo/sps ops=60 threads=2 mutant=redo_no_data_fence at=37:0.3.255,4:1 recovery-ops=1",
+        "cache undo/churn policy=plru cache-lines=8 ways=2 at=17:812,90125:33",
+        "controller base/sps scheduler=bare_rule1 expired=1 at=17:812",
+        "schedules default/sps sync-every=8 points=stores decisions=12:1,40:0 at=9:1.0"})
+    all.push_back(bytes_of(line));
   all.push_back(bytes_of("pcm:rules:1.7:waits"));
   all.push_back(bytes_of("delayed:100:2.5"));
   return all;

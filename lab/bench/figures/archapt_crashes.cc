@@ -81,9 +81,9 @@ result<explore::findings> crash(const sweep_options& o, const mix& m, const char
   o.progress(fmt::format("{}, {}, {} of {}", m.name, mechanism, c.name, policy));
   auto found = explore::crash_behind_cache(p, s);
   if (found && !found->violations.empty())
-    return std::unexpected(error{errc::corrupt, fmt::format("{}: {}; stele crash replay \"{}\"",
-                                                            m.name, found->violations.front().what,
-                                                            found->violations.front().line)});
+    return std::unexpected(
+        error{errc::corrupt, fmt::format("{}: {}; {}", m.name, found->violations.front().what,
+                                         explore::replay_command(found->violations.front().line))});
   return found;
 }
 

@@ -2,8 +2,8 @@
 #include <base/check.h>
 #include <base/rng.h>
 #include <explore/crash_model.h>
-#include <explore/plan_line.h>
 #include <explore/planted.h>
+#include <explore/report.h>
 #include <explore/schedule/schedules.h>
 #include <explore/sector_model.h>
 #include <explore/state_sampler.h>
@@ -11,13 +11,11 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 namespace stele::explore {
@@ -41,17 +39,24 @@ struct black_box {
   std::uint64_t decided;  // decisions that `line` does not have yet
   schedule::decision decisions[4096];
 };
-void update_black_box(black_box* box, const std::string& what, const std::string& line) {
-  if (box == nullptr) return;
-  std::snprintf(box->what, sizeof box->what, "%s", what.c_str());
-  std::snprintf(box->line, sizeof box->line, "%s", line.c_str());
-  box->decided = 0;
+void update_black_box(black_box& box, const std::string& what, const std::string& line) {
+  std::snprintf(box.what, sizeof box.what, "%s", what.c_str());
+  std::snprintf(box.line, sizeof box.line, "%s", line.c_str());
+  box.decided = 0;
+}
+
+// The line, with the decisions that it lacks.
+std::string line_of(const black_box& box) {
+  auto line = parse_line<schedule_line>(box.line);
+  if (!line) return box.line;
+  line->decided.insert(line->decided.end(), box.decisions, box.decisions + box.decided);
+  return format_line(std::move(*line));
 }
 
 class schedule_explorer {
  public:
   schedule_explorer(subject& s, const plan& p, const concurrency_plan& o,
-                    const schedule_settings& set, schedule_findings& f, black_box* box)
+                    const schedule_settings& set, schedule_findings& f, black_box& box)
       : subject_(s),
         settings_(set),
         found_(f),
@@ -74,7 +79,7 @@ class schedule_explorer {
     found_.recovered = verdict_cache_.verdicts.size();
   }
   // Replays the schedule, and the crash if there is one.
-  std::string replay(const schedule_line& l, std::string* explanation);
+  replay_result replay(const schedule_line& l);
 
  private:
   static std::unique_ptr<media_model> model_of(const subject& s) {
@@ -103,16 +108,16 @@ class schedule_explorer {
   std::string violation_of(const concurrent_run& run, const tape_progress& r);
   std::vector<std::uint32_t> stale() const;
   std::string violation_at(const concurrent_run& run, const tape_progress& r, const crash& c,
-                           std::string* explanation);
+                           std::string& explanation);
   concurrent_run make(schedule::strategy& chooser, const decisions& made_so_far);
   void report(std::string what) {
-    found_.violations.push_back({std::move(what), format_schedule(line_)});
+    found_.violations.push_back({std::move(what), format_line(line_)});
   }
 
   subject& subject_;
   const schedule_settings& settings_;
   schedule_findings& found_;
-  black_box* box_;
+  black_box& box_;
   concurrent_runner runs_;
   interleavings orders_;
   verdict_cache verdict_cache_;
@@ -127,12 +132,12 @@ class schedule_explorer {
 };
 
 concurrent_run schedule_explorer::make(schedule::strategy& chooser, const decisions& made_so_far) {
-  line_.crashed = false;
+  line_.crashes.clear();
   reset_watchdog();
-  if (box_ != nullptr) ++box_->schedules;
+  ++box_.schedules;
   const auto stuck = [&](const std::string& why) {
     line_.decided = made_so_far;
-    update_black_box(box_, why, format_schedule(line_));
+    update_black_box(box_, why, format_line(line_));
     if (replaying_) base::check_failed(why.c_str(), __FILE__, __LINE__);
     ::_exit(3);
   };
@@ -145,7 +150,7 @@ concurrent_run schedule_explorer::make(schedule::strategy& chooser, const decisi
 
 std::vector<schedule::scripted_strategy::alternative> schedule_explorer::run(const decisions& d) {
   line_.decided = d;
-  update_black_box(box_, "", format_schedule(line_));
+  update_black_box(box_, "", format_line(line_));
   schedule::scripted_strategy chooser(d);
   concurrent_run made = make(chooser, d);
   length_ = std::max<std::uint64_t>(length_, chooser.seen().size());
@@ -205,16 +210,16 @@ void schedule_explorer::run_systematic() {
 void schedule_explorer::run_random() {
   for (std::uint64_t i = 0; i < settings_.random && !done(); ++i) {
     line_.decided.clear();
-    update_black_box(box_, "", format_schedule(line_));
-    schedule::random_priorities chooser(
-        base::mix(settings_.seed + i), length_, 1 + static_cast<unsigned>(i % 5),
-        [this](const schedule::decision& d) {
-          if (box_ != nullptr && box_->decided < std::size(box_->decisions))
-            box_->decisions[box_->decided++] = d;
-        });
+    update_black_box(box_, "", format_line(line_));
+    schedule::random_priorities chooser(base::mix(settings_.seed + i), length_,
+                                        1 + static_cast<unsigned>(i % 5),
+                                        [this](const schedule::decision& d) {
+                                          if (box_.decided < std::size(box_.decisions))
+                                            box_.decisions[box_.decided++] = d;
+                                        });
     concurrent_run made = make(chooser, chooser.made());
     line_.decided = chooser.made();
-    update_black_box(box_, "", format_schedule(line_));
+    update_black_box(box_, "", format_line(line_));
     judge_run(std::move(made));
   }
 }
@@ -331,26 +336,24 @@ void schedule_explorer::visit(const concurrent_run& run, const tape_progress& r)
   state_sampler all(options, settings_.bound, base::mix(line_.run_plan.seed) + point_);
   ++found_.points;
   found_.exhausted += all.exhaustive();
-  line_.crashed = true;
-  line_.at = {point_, std::vector<std::uint64_t>(units.size()), 0};
+  line_.crashes = {{point_, std::vector<std::uint64_t>(units.size())}};
   std::vector<std::uint64_t> next(units.size());
   for (std::uint64_t k = 0; k < all.count() && !done(); ++k) {
     all.select(k, next);
-    auto& now = line_.at.chosen;
+    auto& now = line_.crashes.front().chosen;
     for (std::size_t i = 0; i < units.size(); ++i)
       if (next[i] != now[i]) model_->put(work_, units[i], now[i] = next[i]);
     if (std::string wrong = violation_of(run, r); !wrong.empty()) report(std::move(wrong));
   }
   for (const std::uint32_t unit : units) model_->put(work_, unit, 0);
-  line_.crashed = false;
+  line_.crashes.clear();
 }
 
 std::string schedule_explorer::violation_of(const concurrent_run& run, const tape_progress& r) {
   ++found_.states;
-  if (box_ != nullptr) ++box_->states;
+  ++box_.states;
   run_history none;
-  if (box_ != nullptr && !verdict_cache_.states.find(work_.hash().all))
-    update_black_box(box_, "", format_schedule(line_));
+  if (!verdict_cache_.states.find(work_.hash().all)) update_black_box(box_, "", format_line(line_));
   const judge::judgement a = judge_.evaluate(none);
   found_.distinct_states += a.new_state;
   const verdict& v = judge_.verdict_of(a);
@@ -377,20 +380,19 @@ std::vector<std::uint32_t> schedule_explorer::stale() const {
 }
 
 std::string schedule_explorer::violation_at(const concurrent_run& run, const tape_progress& r,
-                                            const crash& c, std::string* explanation) {
+                                            const crash& c, std::string& explanation) {
   const auto units = model_->pending();
   if (units.size() != c.chosen.size()) return "";
   for (std::size_t i = 0; i < units.size(); ++i) {
     model_->put(work_, units[i], c.chosen[i]);
-    if (explanation == nullptr) continue;
     for (const auto& f : model_->store_outcomes(units[i], c.chosen[i]))
-      *explanation += fmt::format("  {} {:#x}: {:#018x} {}\n", f.streamed ? "stream" : "store ",
-                                  f.offset, f.bits, f.kept ? "kept" : "LOST");
+      explanation += fmt::format("  {} {:#x}: {:#018x} {}\n", f.streamed ? "stream" : "store ",
+                                 f.offset, f.bits, f.kept ? "kept" : "LOST");
   }
   return violation_of(run, r);
 }
 
-std::string schedule_explorer::replay(const schedule_line& l, std::string* explanation) {
+replay_result schedule_explorer::replay(const schedule_line& l) {
   replaying_ = true;
   const decisions no_decisions;
   schedule::scripted_strategy first(no_decisions);
@@ -398,33 +400,29 @@ std::string schedule_explorer::replay(const schedule_line& l, std::string* expla
   line_ = l;
   schedule::scripted_strategy chooser(l.decided);
   const concurrent_run made = make(chooser, l.decided);
-  if (explanation != nullptr) {
-    *explanation += fmt::format("{} choices, {} of the list applied\n", chooser.seen().size(),
+  replay_result out;
+  out.explanation = fmt::format("{} choices, {} of the list applied\n", chooser.seen().size(),
                                 chooser.applied() ? "all" : "not all");
-    for (std::size_t i = 0; i < made.operations.size(); ++i)
-      *explanation += fmt::format("operation {}: kind {} a={} b={} after operations {:#x}\n", i,
-                                  static_cast<int>(made.operations[i].what), made.operations[i].a,
-                                  made.operations[i].b, made.before[i]);
-  }
-  if (!l.crashed) {
+  for (std::size_t i = 0; i < made.operations.size(); ++i)
+    out.explanation += fmt::format("operation {}: kind {} a={} b={} after operations {:#x}\n", i,
+                                   static_cast<int>(made.operations[i].what), made.operations[i].a,
+                                   made.operations[i].b, made.before[i]);
+  if (l.crashes.empty()) {
     judge_run(made);
-    return found_.violations.empty() ? "" : found_.violations.front().what;
+    if (!found_.violations.empty()) out.problem = found_.violations.front().what;
+  } else if (!made.problem.empty()) {
+    out.problem = made.problem;
+  } else {
+    walk(made, [&](const tape_progress& r) {
+      if (point_ == l.crashes.front().point)
+        out.problem = violation_at(made, r, l.crashes.front(), out.explanation);
+    });
   }
-  if (!made.problem.empty()) return made.problem;
-  std::string wrong;
-  walk(made, [&](const tape_progress& r) {
-    if (point_ != l.at.point) return;
-    wrong = violation_at(made, r, l.at, explanation);
-  });
-  return wrong;
+  return out;
 }
 
-}  // namespace
-
-namespace {
-
 result<schedule_findings> explore_in_this_process(const plan& p, const concurrency_plan& o,
-                                                  const schedule_settings& s, black_box* box) {
+                                                  const schedule_settings& s, black_box& box) {
   auto made = subject::make(p);
   if (!made) return std::unexpected(made.error());
   schedule_findings found;
@@ -434,8 +432,8 @@ result<schedule_findings> explore_in_this_process(const plan& p, const concurren
   const int signal = run_trapped([&] { running->explore(); }, timeout_for(p.pool_size));
   found.seconds = since(begun);
   if (signal != 0) {
-    found.violations.push_back({fmt::format("{} (signal {})", describe_signal(signal), signal),
-                                box != nullptr ? box->line : ""});
+    found.violations.push_back(
+        {fmt::format("{} (signal {})", describe_signal(signal), signal), line_of(box)});
     (*made)->abandon();
     (void)running.release();
     (void)made->release();
@@ -460,61 +458,36 @@ result<schedule_findings> explore_schedules(const plan& p, const concurrency_pla
                                             const schedule_settings& s) {
   auto* const box = static_cast<black_box*>(::mmap(
       nullptr, sizeof(black_box), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  int ends[2];
-  if (box == MAP_FAILED || ::pipe(ends) != 0)
+  if (box == MAP_FAILED)
     return base::fail_errno(errc::io, "cannot make what a process of its own needs");
-  const pid_t child = ::fork();
-  if (child < 0) return base::fail_errno(errc::io, "cannot start a process");
-  if (child == 0) {
-    ::close(ends[0]);
+  const auto made = report_of_child([&] {
     pin_to_one_cpu();
-    const auto found = explore_in_this_process(p, o, s, box);
-    const std::string text =
-        found ? json_of(*found).dump() : nlohmann::json{{"error", found.error().message}}.dump();
-    for (std::size_t at = 0; at < text.size();) {
-      const ssize_t n = ::write(ends[1], text.data() + at, text.size() - at);
-      if (n <= 0) break;
-      at += static_cast<std::size_t>(n);
-    }
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::string text;
-  char part[4096];
-  for (ssize_t n; (n = ::read(ends[0], part, sizeof part)) > 0;)
-    text.append(part, static_cast<std::size_t>(n));
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  const auto report = nlohmann::json::parse(text, nullptr, false);
+    const auto found = explore_in_this_process(p, o, s, *box);
+    return found ? json_of(*found) : nlohmann::json{{"error", found.error().message}};
+  });
   schedule_findings f;
-  if (report.is_object() && report.contains("error"))
-    return fail(errc::invalid_argument, report.at("error"));
-  if (report.is_object()) {
-    f = schedule_findings_of(report);
-  } else {
+  if (made && made->found.is_object()) {
+    f = schedule_findings_of(made->found);
+  } else if (made) {
     f.schedules = box->schedules, f.states = box->states;
-    std::string line = box->line;
-    for (std::uint64_t i = 0; i < box->decided; ++i)
-      line += fmt::format(" {}:{}", box->decisions[i].number, box->decisions[i].thread);
-    f.violations.push_back({box->what[0] != 0
-                                ? box->what
-                                : fmt::format("the exploring process died (status {:#x})", status),
-                            line});
+    f.violations.push_back({box->what[0] != 0 ? box->what : made->death, line_of(*box)});
   }
   ::munmap(box, sizeof(black_box));
+  if (!made) return std::unexpected(made.error());
   return f;
 }
 
-result<std::string> replay_schedule(const schedule_line& l, const schedule_settings& s,
-                                    std::string* explanation) {
+result<replay_result> replay(const schedule_line& l, const schedule_settings& s) {
+  if (l.crashes.size() > 1)
+    return fail(errc::invalid_argument,
+                fmt::format("the line names {} crashes; write one behind at=", l.crashes.size()));
   auto made = subject::make(l.run_plan);
   if (!made) return std::unexpected(made.error());
   schedule_findings found;
   black_box box{};
-  schedule_explorer running(**made, l.run_plan, l.concurrent, s, found, &box);
+  schedule_explorer running(**made, l.run_plan, l.concurrent, s, found, box);
   const planted_bugs planted(l.run_plan);
-  return running.replay(l, explanation);
+  return running.replay(l);
 }
 
 }  // namespace stele::explore

@@ -32,15 +32,13 @@ struct schedule_settings {
 
 // What a line names: plan, overlap, schedule, and a crash if there is one.
 struct schedule_line {
+  static constexpr std::string_view engine = "schedules";
   plan run_plan;
   concurrency_plan concurrent;
   schedule::decisions decided;
-  bool crashed = false;
-  crash at;
+  std::vector<crash> crashes = {};  // one, or none
 };
-std::string format_schedule(const schedule_line& l);
-// Errors: invalid_argument, naming the word that is not understood.
-[[nodiscard]] result<schedule_line> parse_schedule(const std::string& text);
+line_fields fields_of(schedule_line& l);
 
 struct schedule_findings {
   std::uint64_t schedules = 0, distinct = 0;  // runs; tapes with something new
@@ -62,9 +60,6 @@ schedule_findings schedule_findings_of(const nlohmann::json& j);
 // returns.
 [[nodiscard]] result<schedule_findings> explore_schedules(const plan& p, const concurrency_plan& o,
                                                           const schedule_settings& s);
-// Returns what is wrong with the run or its crash state; empty: nothing.
-[[nodiscard]] result<std::string> replay_schedule(const schedule_line& l,
-                                                  const schedule_settings& s,
-                                                  std::string* explanation);
+[[nodiscard]] result<replay_result> replay(const schedule_line& l, const schedule_settings& s);
 
 }  // namespace stele::explore

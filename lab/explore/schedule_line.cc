@@ -1,0 +1,31 @@
+// The fields of a schedule's line. Not beside the explorer of schedules, which is a program of its
+// own: tests read its lines too.
+#include <explore/schedule/schedules.h>
+
+namespace stele::explore {
+
+line_fields fields_of(schedule_line& l) {
+  return joined({fields_of(l.run_plan),
+                 fields_of_files(l.run_plan),
+                 {{"each",
+                   &l.concurrent.each,
+                   "operations of each thread that overlap",
+                   {.least = 1, .most = 32}},
+                  {"beside", &l.concurrent.beside,
+                   "what one more thread does: check, sync, backup, grow, read; several with +"},
+                  {"background", &l.concurrent.background, "the mechanism has threads of its own"},
+                  {"mixed", &l.concurrent.mixed,
+                   "of ordered commits: those of every other thread are durable"},
+                  {"points",
+                   &l.concurrent.points,
+                   "where another thread may go on",
+                   {.words = "locks|stores|loads"}},
+                  {"decisions",
+                   &l.decided,
+                   "",
+                   {.most = schedule::max_threads - 1},
+                   "NUMBER:THREAD, more after commas"},
+                  {"at", &l.crashes, "", {}, crash_form}}});
+}
+
+}  // namespace stele::explore
