@@ -3,9 +3,11 @@
 //
 // A reader pins the current epoch while it reads, and unpins afterwards. A thread that retires
 // memory (makes it unreachable) advances the epoch. It may reuse the memory once no reader is
-// pinned at an older epoch. Pinning costs two plain stores; the thread that waits pays, with
-// membarrier(2) (asymmetric_fence_heavy).
+// pinned at an older epoch. A pin is an announcement as in asymmetric_gate.h. There is no gate:
+// what readers see is the memory itself, which is out of reach before the heavy fence.
 #pragma once
+
+#include <base/asymmetric_gate.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,30 +16,15 @@
 
 namespace stele::base {
 
-extern const bool has_membarrier;
-
-// A pair: if one thread passes asymmetric_fence_light() and another asymmetric_fence_heavy(), their
-// memory accesses are ordered as by two full fences.
-inline void asymmetric_fence_light() noexcept {
-  if (has_membarrier) [[likely]]
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-void asymmetric_fence_heavy() noexcept;
-
 class epochs {
  public:
   explicit epochs(unsigned readers)
       : pins_(std::make_unique<pin_slot[]>(readers)), readers_(readers) {}
 
   void pin(unsigned reader) noexcept {
-    pins_[reader].epoch.store(now_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    asymmetric_fence_light();
+    pins_[reader].epoch.announce(now_.load(std::memory_order_relaxed));
   }
-  void unpin(unsigned reader) noexcept {
-    pins_[reader].epoch.store(unpinned, std::memory_order_release);
-  }
+  void unpin(unsigned reader) noexcept { pins_[reader].epoch.withdraw(unpinned); }
 
   std::uint64_t now() const noexcept { return now_.load(std::memory_order_relaxed); }
   // Returns the epoch before the call. Memory that became unreachable before the call may be reused
@@ -47,15 +34,14 @@ class epochs {
   std::uint64_t oldest_pinned() const noexcept {
     asymmetric_fence_heavy();
     std::uint64_t least = now_.load(std::memory_order_acquire);
-    for (unsigned i = 0; i < readers_; ++i)
-      least = std::min(least, pins_[i].epoch.load(std::memory_order_acquire));
+    for (unsigned i = 0; i < readers_; ++i) least = std::min(least, pins_[i].epoch.seen());
     return least;
   }
 
  private:
   static constexpr std::uint64_t unpinned = ~std::uint64_t{0};
   struct alignas(64) pin_slot {
-    std::atomic<std::uint64_t> epoch{unpinned};
+    announcement<std::uint64_t> epoch{unpinned};
   };
   std::unique_ptr<pin_slot[]> pins_;
   unsigned readers_;

@@ -1,12 +1,9 @@
-// A readers-writer gate. Each commit enters it with the number of its lane, before its record, and
-// leaves it after its home stores. While the gate is closed, no commit is between the two.
-//
-// enter() costs a store and a load; close() pays for the order (base/epochs.h:
-// asymmetric_fence_light, asymmetric_fence_heavy). The gate does not exclude two closers from each
-// other; the callers do.
+// A readers-writer gate (base/asymmetric_gate.h). Each commit enters it with the number of its
+// lane, before its record, and leaves it after its home stores. While the gate is closed, no commit
+// is between the two. Callers exclude two closers from each other.
 #pragma once
 
-#include <base/epochs.h>
+#include <base/asymmetric_gate.h>
 #include <media/cpu.h>
 
 #include <vector>
@@ -19,32 +16,27 @@ class commit_gate {
 
   void enter(unsigned lane) noexcept {
     for (;;) {
-      lanes_[lane].inside.store(true, std::memory_order_relaxed);
-      base::asymmetric_fence_light();
-      if (!closed_.load(std::memory_order_acquire)) [[likely]]
+      lanes_[lane].inside.announce(true);
+      if (!closed_.look()) [[likely]]
         return;
       leave(lane);
-      while (closed_.load(std::memory_order_acquire)) media::cpu::relax();
+      while (closed_.look()) media::cpu::relax();
     }
   }
-  void leave(unsigned lane) noexcept {
-    lanes_[lane].inside.store(false, std::memory_order_release);
-  }
+  void leave(unsigned lane) noexcept { lanes_[lane].inside.withdraw(); }
 
   void close() noexcept {
-    closed_.store(true, std::memory_order_relaxed);
-    base::asymmetric_fence_heavy();
-    for (const slot& l : lanes_)
-      while (l.inside.load(std::memory_order_acquire)) media::cpu::relax();
+    closed_.close(true);
+    for (const slot& l : lanes_) l.inside.await_withdrawal(media::cpu::relax);
   }
-  void open() noexcept { closed_.store(false, std::memory_order_release); }
+  void open() noexcept { closed_.open(); }
 
  private:
   struct alignas(64) slot {
-    std::atomic<bool> inside{false};
+    base::announcement<> inside;
   };
   std::vector<slot> lanes_;
-  std::atomic<bool> closed_{false};
+  base::asymmetric_gate<> closed_;
 };
 
 }  // namespace stele::detail

@@ -149,18 +149,16 @@ result<thread_context*> runtime::enter_slow() {
   }
   thread_context& v = *last_registration.context;
   for (;;) {
-    v.in_transaction.store(true, std::memory_order_relaxed);
-    base::asymmetric_fence_light();
-    if (v.tx == nullptr || log_slots_[v.tx->log()].owner.load(std::memory_order_acquire) != &v)
-        [[unlikely]] {
-      v.in_transaction.store(false, std::memory_order_release);
+    v.in_transaction.announce(true);
+    if (v.tx == nullptr || log_slots_[v.tx->log()].owner.look() != &v) [[unlikely]] {
+      v.in_transaction.withdraw();
       auto tx = acquire_log(v);
       if (!tx) return std::unexpected(std::move(tx.error()));
     }
-    const thread_context* const other = biased_.load(std::memory_order_acquire);
+    const thread_context* const other = biased_.look();
     if (other == nullptr || other == &v) [[likely]]
       return &v;
-    v.in_transaction.store(false, std::memory_order_release);
+    v.in_transaction.withdraw();
     revoke_bias(v);  // meanwhile another thread may take the log: check again
   }
 }
@@ -170,12 +168,11 @@ result<thread_context*> runtime::enter_slow() {
 // here.
 void runtime::revoke_bias(const thread_context& v) {
   const std::lock_guard hold(bias_mutex_);
-  const thread_context* const other = biased_.load(std::memory_order_relaxed);
+  const thread_context* const other = biased_.peek();
   if (other == nullptr || other == &v) return;
-  biased_.store(&bias_being_revoked_, std::memory_order_relaxed);
-  base::asymmetric_fence_heavy();
-  while (other->in_transaction.load(std::memory_order_acquire)) ::sched_yield();
-  biased_.store(nullptr, std::memory_order_release);
+  biased_.close(&bias_being_revoked_);
+  other->in_transaction.await_withdrawal(::sched_yield);
+  biased_.open();
 }
 
 // Gives the bias to a thread that has been the only writer for long: it takes no lock until another
@@ -183,14 +180,13 @@ void runtime::revoke_bias(const thread_context& v) {
 void runtime::grant_bias(thread_context& v) noexcept {
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
   if (!hold.owns_lock()) return;
-  biased_.store(&v, std::memory_order_relaxed);
   // A thread that begins from here on sees the bias; one already in a transaction is seen below.
-  base::asymmetric_fence_heavy();
+  biased_.close(&v);
   const std::lock_guard hold_threads(threads_mutex_);
   const bool others = std::any_of(threads_.begin(), threads_.end(), [&](const auto& o) {
-    return o.get() != &v && o->in_transaction.load(std::memory_order_acquire);
+    return o.get() != &v && o->in_transaction.seen();
   });
-  if (others) biased_.store(nullptr, std::memory_order_relaxed);
+  if (others) biased_.set(nullptr);
 }
 
 // Finds a log for a thread: a free one, else one whose owner is between transactions. Waits for
@@ -205,14 +201,14 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
       continue;
     }
     for (log_slot& p : log_slots_)
-      if (p.owner.load(std::memory_order_relaxed) == nullptr) return assign_log(v, p);
+      if (p.owner.peek() == nullptr) return assign_log(v, p);
     for (log_slot& p : log_slots_) {
-      thread_context* const owner = p.owner.exchange(&v, std::memory_order_relaxed);
+      thread_context* const owner = p.owner.exchange(&v);
       // An owner that begins from here on sees that it has lost the log; one already in a
       // transaction is seen below.
       base::asymmetric_fence_heavy();
-      if (!owner->in_transaction.load(std::memory_order_acquire)) return assign_log(v, p);
-      p.owner.store(owner, std::memory_order_release);
+      if (!owner->in_transaction.seen()) return assign_log(v, p);
+      p.owner.open(owner);
     }
     log_released_.wait_for(hold, std::chrono::microseconds(100));
   }
@@ -222,22 +218,20 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
 transaction* runtime::assign_log(thread_context& v, log_slot& p) {
   if (!p.tx)
     p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - log_slots_.data()));
-  p.owner.store(&v, std::memory_order_relaxed);
+  p.owner.set(&v);
   v.tx = p.tx.get();
-  v.in_transaction.store(true, std::memory_order_relaxed);
-  if (policy() == concurrency::single_writer && threads_.size() == 1)
-    biased_.store(&v, std::memory_order_relaxed);
+  v.in_transaction.announce(true);
+  if (policy() == concurrency::single_writer && threads_.size() == 1) biased_.set(&v);
   return v.tx;
 }
 
 void runtime::unregister_thread(thread_context& v) noexcept {
   const std::scoped_lock hold(bias_mutex_, registry_);
-  if (biased_.load(std::memory_order_relaxed) == &v)
-    biased_.store(nullptr, std::memory_order_relaxed);
+  if (biased_.peek() == &v) biased_.set(nullptr);
   for (log_slot& p : log_slots_)
-    if (p.owner.load(std::memory_order_relaxed) == &v) {
+    if (p.owner.peek() == &v) {
       if (p.tx) state_->heap.return_cached_blocks(p.tx->cache);
-      p.owner.store(nullptr, std::memory_order_release);
+      p.owner.open();
     }
   const std::lock_guard hold_threads(threads_mutex_);
   std::erase_if(threads_, [&](const auto& known) { return known.get() == &v; });
@@ -255,7 +249,8 @@ void pool_state::await_announced(unsigned except) const noexcept {
 }
 
 // A commit that was announced before it could see the flag may have drawn its TxID without the
-// mutex, so this waits for such commits.
+// mutex, so this waits for such commits. The flag is no asymmetric_gate: announcements are values
+// of the clock, which truncations read too, and a commit that sees the flag goes on, in order.
 void runtime::enter_ordered_mode(unsigned log) {
   state_->ordered_mode.store(true, std::memory_order_seq_cst);
   base::asymmetric_fence_heavy();
@@ -265,8 +260,7 @@ void runtime::enter_ordered_mode(unsigned log) {
 void runtime::flush_deferred_of_others_slow(const thread_context& v, bool writes) {
   const bool own_alone =
       v.tx->has_deferred() && state_->deferred_logs.load(std::memory_order_acquire) == 1;
-  const bool reads_as_owner =
-      policy() == concurrency::external || biased_.load(std::memory_order_relaxed) == &v;
+  const bool reads_as_owner = policy() == concurrency::external || biased_.peek() == &v;
   if (!own_alone || !(writes || reads_as_owner)) engine_->flush_deferred();
 }
 
@@ -276,29 +270,27 @@ void runtime::release_idle_overlays(const thread_context& v) noexcept {
   const std::lock_guard hold(registry_);
   if (state_->poisoned.load()) return;  // lines that are not stored home stay locked
   for (log_slot& p : log_slots_) {
-    thread_context* const owner = p.owner.load(std::memory_order_relaxed);
+    thread_context* const owner = p.owner.peek();
     const thread_context* const user = user_of(p);
     if (!p.tx || !p.tx->has_overlay()) continue;
     if (user == &v) {
       p.tx->release_overlay();
       continue;
     }
-    p.owner.store(nullptr, std::memory_order_relaxed);
-    base::asymmetric_fence_heavy();  // as in acquire_log
-    if (user == nullptr || !user->in_transaction.load(std::memory_order_acquire)) {
+    p.owner.close(nullptr);  // as in acquire_log
+    if (user == nullptr || !user->in_transaction.seen()) {
       engine_->flush_deferred();  // the owner may have committed since the first flush
       if (!state_->poisoned.load()) p.tx->release_overlay();
       if (user == nullptr) state_->heap.return_cached_blocks(p.tx->cache);
     }
-    p.owner.store(owner, std::memory_order_release);
+    p.owner.open(owner);
   }
 }
 
 // The thread that may be in a transaction on this log: its owner, or the thread that a pause took
 // it from. Null: none. Called under registry_.
 const thread_context* runtime::user_of(const log_slot& p) const noexcept {
-  if (const thread_context* const owner = p.owner.load(std::memory_order_relaxed); owner != nullptr)
-    return owner;
+  if (const thread_context* const owner = p.owner.peek(); owner != nullptr) return owner;
   if (!paused_ || base::planted(base::mutant::retire_paused)) return nullptr;
   const auto known =
       std::ranges::find(threads_, p.paused_owner, &std::unique_ptr<thread_context>::get);
@@ -308,7 +300,7 @@ const thread_context* runtime::user_of(const log_slot& p) const noexcept {
 // Takes every log from its owner, as acquire_log does. A thread that begins waits in acquire_log.
 runtime::pause::pause(runtime& r) noexcept : runtime_(r) {
   stop();
-  base::asymmetric_fence_heavy();
+  base::asymmetric_fence_heavy();  // once for all logs
   wait();
   r.engine_->flush_deferred();
   const std::lock_guard hold(r.registry_);
@@ -322,8 +314,7 @@ runtime::pause::pause(runtime& r) noexcept : runtime_(r) {
 void runtime::pause::stop() noexcept {
   const std::lock_guard hold(runtime_.registry_);
   runtime_.paused_ = true;
-  for (log_slot& p : runtime_.log_slots_)
-    p.paused_owner = p.owner.exchange(nullptr, std::memory_order_relaxed);
+  for (log_slot& p : runtime_.log_slots_) p.paused_owner = p.owner.exchange(nullptr);
 }
 
 void runtime::pause::wait() noexcept {
@@ -335,7 +326,7 @@ void runtime::pause::wait() noexcept {
 bool runtime::pause::is_in_transaction(const thread_context* v) const noexcept {
   const std::lock_guard hold(runtime_.threads_mutex_);
   const auto known = std::ranges::find(runtime_.threads_, v, &std::unique_ptr<thread_context>::get);
-  return known != runtime_.threads_.end() && v->in_transaction.load(std::memory_order_acquire);
+  return known != runtime_.threads_.end() && v->in_transaction.seen();
 }
 
 runtime::pause::~pause() {
@@ -347,12 +338,11 @@ runtime::pause::~pause() {
 void runtime::reclaim_idle_caches(const thread_context& v) noexcept {
   const std::lock_guard hold(registry_);
   for (log_slot& p : log_slots_) {
-    thread_context* const owner = p.owner.load(std::memory_order_relaxed);
+    thread_context* const owner = p.owner.peek();
     if (owner == nullptr || owner == &v) continue;
-    p.owner.store(nullptr, std::memory_order_relaxed);
-    base::asymmetric_fence_heavy();  // as in acquire_log
-    if (owner->in_transaction.load(std::memory_order_acquire))
-      p.owner.store(owner, std::memory_order_release);
+    p.owner.close(nullptr);  // as in acquire_log
+    if (owner->in_transaction.seen())
+      p.owner.open(owner);
     else if (p.tx)
       state_->heap.return_cached_blocks(p.tx->cache);
   }
@@ -375,8 +365,7 @@ void runtime::unlock_writer(thread_context& v) noexcept {
 }
 
 void runtime::begin_read(thread_context& v) {
-  if (policy() != concurrency::single_writer || biased_.load(std::memory_order_relaxed) == &v)
-    return;
+  if (policy() != concurrency::single_writer || biased_.peek() == &v) return;
   for (;;) {
     v.reading.store(true, std::memory_order_seq_cst);
     if (!readers_blocked_.load(std::memory_order_seq_cst)) return;
@@ -440,11 +429,11 @@ result<> runtime::close() {
     const std::lock_guard hold(registry_);
     if (closed_) return {};
     for (const auto& v : threads_)
-      if (v->in_transaction.load(std::memory_order_acquire))
+      if (v->in_transaction.seen())
         return fail(errc::in_use, fmt::format("{} cannot be closed while a transaction runs",
                                               state_->file.path()));
     closed_ = true;
-    for (log_slot& p : log_slots_) p.owner.store(nullptr, std::memory_order_relaxed);
+    for (log_slot& p : log_slots_) p.owner.set(nullptr);
   }
   try {
     return close_engine();

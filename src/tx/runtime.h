@@ -3,11 +3,14 @@
 //
 // A thread's first transaction on a pool gives the thread a thread_context and one of the logs. It
 // owns the log until it ends, or until another thread finds all logs taken and takes over a log
-// whose owner is between transactions. The owner notices at its next begin. That check costs no
-// locked instruction: the taker pays with membarrier(2).
+// whose owner is between transactions. The owner notices at its next begin.
+//
+// A thread announces each transaction (thread_context::in_transaction), then passes the gates of
+// its log (log_slot::owner) and of the biased lock (base/asymmetric_gate.h). Each gate is open for
+// one thread; another thread closes it for that one.
 #pragma once
 
-#include <base/epochs.h>
+#include <base/asymmetric_gate.h>
 #include <stele/pool.h>
 #include <tx/engine.h>
 #include <tx/page_snapshot.h>
@@ -21,11 +24,14 @@ namespace stele::detail {
 
 // What a pool keeps for one thread. Its thread stores to it in each transaction.
 struct alignas(64) thread_context {
-  std::atomic<bool> in_transaction{false};  // between begin and end of a transaction
-  std::atomic<bool> reading{false};  // single_writer: a reader that home stores must wait for
-  transaction* tx = nullptr;         // of the log that this thread owned last
-  bool retrying = false;             // between two attempts of one body
-  bool holds_writer = false;         // single_writer: the writer lock
+  base::announcement<> in_transaction;  // between begin and end of a transaction
+  // single_writer: a reader that home stores must wait for. Not an announcement: readers are
+  // blocked by each update, for which the heavy fence would cost too much, so both sides pay a full
+  // fence.
+  std::atomic<bool> reading{false};
+  transaction* tx = nullptr;  // of the log that this thread owned last
+  bool retrying = false;      // between two attempts of one body
+  bool holds_writer = false;  // single_writer: the writer lock
   bool holds_fallback_lock = false;
 };
 
@@ -64,14 +70,11 @@ class runtime {
   // Errors: poisoned; invalid_argument, when the pool has been closed.
   [[nodiscard]] result<thread_context*> enter_slow();
   thread_context* enter() noexcept;  // the fast path; null: call enter_slow()
-  void leave(thread_context& v) noexcept {
-    v.in_transaction.store(false, std::memory_order_release);
-  }
+  void leave(thread_context& v) noexcept { v.in_transaction.withdraw(); }
   void unregister_thread(thread_context& v) noexcept;  // when its thread ends
 
   void lock_writer(thread_context& v) {
-    if (policy() == concurrency::single_writer && biased_.load(std::memory_order_relaxed) != &v)
-      lock_writer_slow(v);
+    if (policy() == concurrency::single_writer && biased_.peek() != &v) lock_writer_slow(v);
   }
   void unlock_writer(thread_context& v) noexcept;  // precondition: v.holds_writer
   void begin_read(thread_context& v);
@@ -138,7 +141,7 @@ class runtime {
  private:
   struct alignas(64) log_slot {
     std::unique_ptr<transaction> tx;
-    std::atomic<thread_context*> owner{nullptr};
+    base::asymmetric_gate<thread_context*> owner;
     thread_context* paused_owner = nullptr;  // the owner that a pause took the log from
     // Only the owner writes these; other threads may read old values.
     std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0}, stored_in_place{0};
@@ -179,9 +182,8 @@ class runtime {
   std::mutex threads_mutex_;
   std::vector<std::unique_ptr<thread_context>> threads_;
   // single_writer: the thread that takes no writer lock, because no other thread runs transactions.
-  // Another thread revokes the bias when it begins. The check is a load; the revoker pays with
-  // membarrier.
-  std::atomic<thread_context*> biased_{nullptr};
+  // Another thread revokes the bias when it begins.
+  base::asymmetric_gate<thread_context*> biased_;
   std::mutex bias_mutex_;
   thread_context bias_being_revoked_;
   const thread_context* last_writer_ = nullptr;  // under writer_
@@ -202,14 +204,12 @@ inline thread_context* runtime::enter() noexcept {
   if (last_registration.id != id_ || state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return nullptr;
   thread_context& v = *last_registration.context;
-  v.in_transaction.store(true, std::memory_order_relaxed);
-  base::asymmetric_fence_light();
-  const bool owns =
-      v.tx != nullptr && log_slots_[v.tx->log()].owner.load(std::memory_order_acquire) == &v;
-  const thread_context* const other = biased_.load(std::memory_order_acquire);
+  v.in_transaction.announce(true);
+  const bool owns = v.tx != nullptr && log_slots_[v.tx->log()].owner.look() == &v;
+  const thread_context* const other = biased_.look();
   if (owns && (other == nullptr || other == &v)) [[likely]]
     return &v;
-  v.in_transaction.store(false, std::memory_order_release);
+  v.in_transaction.withdraw();
   return nullptr;
 }
 

@@ -54,7 +54,7 @@ block::~block() {
 // loads begin sooner.
 inline void block::begin_attempt() {
   for (;;) {
-    if (!thread_.active.load(std::memory_order_relaxed)) the_serial_lock.enter(thread_);
+    if (!thread_.active.made()) the_serial_lock.enter(thread_);
     if (detail::begin_transaction(current_domain(), true, durability::durable) ==
         detail::begin_status::refused) [[unlikely]] {
       leave_serial_lock();

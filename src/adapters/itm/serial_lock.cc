@@ -30,28 +30,24 @@ void serial_lock::unregister_thread(thread_state& m) noexcept {
 }
 
 void serial_lock::wait_and_enter(thread_state& m) noexcept {
-  while (thread_state* const other = serial_owner_.load(std::memory_order_acquire)) {
-    m.active.store(false, std::memory_order_release);
-    serial_owner_.wait(other, std::memory_order_acquire);
-    m.active.store(true, std::memory_order_relaxed);
-    base::asymmetric_fence_light();
+  while (thread_state* const other = serial_owner_.look()) {
+    m.active.withdraw();
+    serial_owner_.wait(other);
+    m.active.announce(true);
   }
 }
 
 bool serial_lock::acquire_serial(thread_state& m) noexcept {
-  thread_state* nobody = nullptr;
-  if (!serial_owner_.compare_exchange_strong(nobody, &m, std::memory_order_acq_rel)) return false;
-  // Orders serial_owner_ before `active`: a thread that enters later sees serial_owner_; one that
-  // is inside already is seen in the loop below.
-  base::asymmetric_fence_heavy();
+  // A thread that enters later sees serial_owner_; one that is inside already is seen in the loop.
+  if (!serial_owner_.try_close(nullptr, &m)) return false;
   for (const thread_state* other = first_.load(std::memory_order_acquire); other != nullptr;
        other = other->next)
-    while (other != &m && other->active.load(std::memory_order_acquire)) ::sched_yield();
+    if (other != &m) other->active.await_withdrawal(::sched_yield);
   return true;
 }
 
 void serial_lock::release_serial() noexcept {
-  serial_owner_.store(nullptr, std::memory_order_release);
+  serial_owner_.open();
   serial_owner_.notify_all();
 }
 
@@ -90,12 +86,11 @@ void serial_lock::reset_after_fork(const thread_state* left) noexcept {
     if (m == left) continue;
     if (m->announced) outside_accessors_.fetch_sub(1, std::memory_order_relaxed);
     m->announced = false;
-    m->active.store(false, std::memory_order_relaxed);
+    m->active.withdraw();
     m->snapshot.store(0, std::memory_order_relaxed);
     m->in_use.store(false, std::memory_order_relaxed);
   }
-  if (serial_owner_.load(std::memory_order_relaxed) != left)
-    serial_owner_.store(nullptr, std::memory_order_relaxed);
+  if (serial_owner_.peek() != left) serial_owner_.set(nullptr);
 }
 
 }  // namespace stele::itm

@@ -8,13 +8,12 @@
 // commit waits (wait_for_older) for announced blocks that have not seen it.
 //
 // Invariants: a thread that waits to run alone, or for older blocks, prevents no other thread from
-// ending its block. List entries are never freed, only reused. Entering takes no locked
-// instruction; a thread that wants to run alone pays with membarrier. A commit takes a fence only
-// if another thread has announced accesses to ordinary memory; the first announcement of a thread
-// costs one membarrier.
+// ending its block. List entries are never freed, only reused. Entering passes an asymmetric gate,
+// which a thread that wants to run alone closes. A commit takes a fence only if another thread has
+// announced accesses to ordinary memory; the first announcement of a thread costs one membarrier.
 #pragma once
 
-#include <base/epochs.h>
+#include <base/asymmetric_gate.h>
 
 #include <atomic>
 #include <cstdint>
@@ -25,7 +24,7 @@ class serial_lock {
  public:
   // The state of one thread.
   struct alignas(64) thread_state {
-    std::atomic<bool> active{false};
+    base::announcement<> active;
     // Not 0: accesses ordinary memory, and has seen all commits below this number.
     std::atomic<std::uint64_t> snapshot{0};
     std::atomic<bool> in_use{true};
@@ -39,26 +38,21 @@ class serial_lock {
 
   // Waits while another thread runs alone.
   void enter(thread_state& m) noexcept {
-    m.active.store(true, std::memory_order_relaxed);
-    base::asymmetric_fence_light();
-    if (serial_owner_.load(std::memory_order_acquire) != nullptr) [[unlikely]]
+    m.active.announce(true);
+    if (serial_owner_.look() != nullptr) [[unlikely]]
       wait_and_enter(m);
   }
   void leave(thread_state& m) noexcept {
     if (m.snapshot.load(std::memory_order_relaxed) != 0)
       m.snapshot.store(0, std::memory_order_release);
-    m.active.store(false, std::memory_order_release);
+    m.active.withdraw();
   }
   // m must have entered. False: another thread runs alone or is about to; m must leave, or both
   // would wait forever.
   bool acquire_serial(thread_state& m) noexcept;
   void release_serial() noexcept;
-  bool serial_wanted() const noexcept {
-    return serial_owner_.load(std::memory_order_relaxed) != nullptr;
-  }
-  bool is_serial(const thread_state& m) const noexcept {
-    return serial_owner_.load(std::memory_order_relaxed) == &m;
-  }
+  bool serial_wanted() const noexcept { return serial_owner_.peek() != nullptr; }
+  bool is_serial(const thread_state& m) const noexcept { return serial_owner_.peek() == &m; }
 
   // Called before the first access. Afterwards m must validate what it has read, and store in
   // `snapshot` what it has seen.
@@ -77,9 +71,9 @@ class serial_lock {
   void wait_for_older_slow(std::uint64_t commit) const noexcept;
 
   std::atomic<thread_state*> first_{nullptr};
-  std::atomic<thread_state*> serial_owner_{nullptr};
-  std::atomic<bool> multithreaded_{false};      // another thread has run a block
-  std::atomic<unsigned> outside_accessors_{0};  // threads that have announced themselves
+  base::asymmetric_gate<thread_state*> serial_owner_;  // null: open
+  std::atomic<bool> multithreaded_{false};             // another thread has run a block
+  std::atomic<unsigned> outside_accessors_{0};         // threads that have announced themselves
   std::atomic<unsigned> last_number_{0};
 };
 

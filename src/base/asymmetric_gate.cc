@@ -1,5 +1,5 @@
 // The system call behind asymmetric_fence_heavy.
-#include <base/epochs.h>
+#include <base/asymmetric_gate.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
