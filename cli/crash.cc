@@ -286,7 +286,7 @@ void add_crash(CLI::App& app) {
       "fences", "leave each fence out, one at a time, and see whether anything notices");
   without->add_option("--mechanism", o->fences.mechanism, "only those that this mechanism passes");
   without->add_option("--site", o->fences.site,
-                      "only this one, by file, line and function: bulk.h:149:truncate");
+                      "only this one, by file, line and function: bulk_write_back.h:71:truncate");
   without->add_option("--seed", o->fences.seed, "of content and operations")->capture_default_str();
   add_json(*without, *o);
   without->callback([o] { run_fences(*o); });

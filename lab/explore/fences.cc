@@ -22,16 +22,16 @@ constexpr expected_survivor expected_survivors[] = {
     {"archapt.h", "restore_checkpoint",
      "a recovery is durable when it returns: on a file the next engine's medium is another"},
     {"base.h", "clear_all", "likewise"},
-    {"lane_engine.h", "empty_logs", "likewise"},
-    {"lane_engine.h", "end_recovery", "likewise"},
-    {"lane_engine.h", "invalidate_block_checksums",
+    {"lanes.h", "empty", "likewise"},
+    {"recovery.h", "restart", "likewise"},
+    {"home_checksums.h", "invalidate",
      "sums of free chunks that a record cut off by a crash has changed, when they are taken again "
      "in part"},
-    {"log_structured.h", "attach_logs",
+    {"log_structured.h", "attach",
      "cleaning threads, of which explored runs have none, begin behind it"},
-    {"media_engine.h", "prepare_home",
+    {"home_checksums.h", "begin_session",
      "home of pools that an earlier version made, whose sums count, is marked behind it"},
-    {"media_engine.h", "close", "TxIDs never go back from one session to the next"},
+    {"mechanism_engine.h", "close", "TxIDs never go back from one session to the next"},
 };
 std::string_view reason_of(std::string_view site) {
   const auto is = [&](const expected_survivor& k) {

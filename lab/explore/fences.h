@@ -12,7 +12,7 @@
 namespace stele::explore {
 
 struct fence_outcome {
-  std::string site;                     // "bulk.h:149:truncate"
+  std::string site;                     // "bulk_write_back.h:71:truncate"
   std::vector<std::string> mechanisms;  // mechanisms whose runs or recoveries pass this fence
   std::string what, line;               // the violation, and the line that replays it; empty: none
   // Of a survivor: what the fence is for (docs/protocol/fences.md); empty: not known.

@@ -3,6 +3,7 @@
 #include <explore/trap.h>
 #include <fmt/format.h>
 #include <media/lab_medium.h>
+#include <tx/log_structured/log_home.h>
 #include <tx/open.h>
 #include <tx/parity/parity_area.h>
 
@@ -119,7 +120,10 @@ result<> judge::recover() {
     if (!file) return std::unexpected(file.error());
     recoverer_.file = std::move(*file);
   }
-  return detail::recover_if_open(recoverer_, media_);
+  auto recovered = detail::recover_if_open(recoverer_, media_);
+  if (!recovered) return std::unexpected(recovered.error());
+  recovered_by_ = std::move(*recovered);
+  return {};
 }
 
 bool judge::home_changed() const {
@@ -137,8 +141,8 @@ bool judge::home_changed() const {
 // The hash of what the recovered pool holds. Images with the same content share the verdict on
 // their further use.
 std::uint64_t judge::content_hash(const image_hash& s) const {
-  if (recoverer_.space == nullptr) return s.without_logs;
-  const auto& space = *recoverer_.space;
+  if (recovered_by_ == nullptr) return s.without_logs;
+  const auto& space = *detail::log_space_of(*recovered_by_);
   std::uint64_t sum = recoverer_.clock.load();
   space.map.for_each([&](const storage::home_map::mapped_range& p) {
     for (std::uint32_t i = 0; i < p.words; ++i)

@@ -102,6 +102,7 @@ class judge {
   verdict_cache& verdict_cache_;
   media::image_view view_;
   detail::pool_state recoverer_;
+  std::unique_ptr<detail::engine> recovered_by_;  // null: home is in place
   detail::media_choice media_;
   std::function<run_history*(std::uint64_t)> lookup_history_;
   std::vector<std::uint64_t> used_, reached_;  // audit()'s; members so that their memory is reused

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <explore/replay_line.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 

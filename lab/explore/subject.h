@@ -66,7 +66,7 @@ struct plan {
   std::string directory = "";
   unsigned further_operations = 20;  // operations applied to a recovered pool
   base::mutant mutant = base::mutant::none;
-  // The fence that is left out, by its place: "bulk.h:149:truncate"; empty: none.
+  // The fence that is left out, by its place: "bulk_write_back.h:71:truncate"; empty: none.
   std::string omitted_fence = "";
 };
 

@@ -1,8 +1,8 @@
 // The fences in the source, for a medium that explores: a test leaves out each fence in turn and
 // checks that something fails.
 //
-// A site is named by file, line and function, "bulk.h:149:truncate". Thread-safe, except omit() and
-// on_fence(), which may be called only while nothing runs.
+// A site is named by file, line and function, "bulk_write_back.h:71:truncate". Thread-safe, except
+// omit() and on_fence(), which may be called only while nothing runs.
 #pragma once
 
 #include <functional>

@@ -1,16 +1,29 @@
 // Names of the laboratory's media, and its mechanisms on them; registered before main().
 #include <fmt/format.h>
 #include <format/slot_log.h>
+#include <mechanism_list.h>
 #include <media/lab_medium.h>
-#include <media/makers/makers.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
 
+namespace stele::detail {
+
+// Each is defined in a file made from on_lab_media.cc.in.
+#define STELE_DECLARE(id) std::unique_ptr<engine> lab_##id(pool_state&, const media_choice&);
+STELE_EACH_MECHANISM(STELE_DECLARE)
+#undef STELE_DECLARE
+
+}  // namespace stele::detail
+
 namespace stele::media {
 
 namespace {
+
+using engine_maker = std::unique_ptr<detail::engine>(detail::pool_state&,
+                                                     const detail::media_choice&);
 
 using detail::media_choice;
 
@@ -67,23 +80,14 @@ std::optional<media_choice> parse(std::string_view specification) {
 
 std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_state& state,
                                      const media_choice& choice) {
-  static constexpr std::pair<std::string_view, detail::engine_maker*> all[] = {
-      {"default", detail::lab_default_mechanism},
-      {"none", detail::lab_none},
-      {"base", detail::lab_base_log},
-      {"redo", detail::lab_redo},
-      {"redo-async", detail::lab_redo_async},
-      {"undo", detail::lab_undo},
-      {"xil", detail::lab_xil},
-      {"vcbp", detail::lab_vcbp},
-      {"blurred", detail::lab_blurred},
-      {"adaptive", detail::lab_adaptive},
-      {"archapt-undo", detail::lab_archapt_undo},
-      {"archapt-redo", detail::lab_archapt_redo},
-      {"log_structured", detail::lab_log_structured},
-  };
+#define STELE_MAKER(id) {#id, detail::lab_##id},
+  static constexpr std::pair<std::string_view, engine_maker*> all[] = {
+      STELE_EACH_MECHANISM(STELE_MAKER)};
+#undef STELE_MAKER
+  std::string id(mechanism);
+  std::ranges::replace(id, '-', '_');
   for (const auto& [name, maker] : all)
-    if (name == mechanism) return maker(state, choice);
+    if (name == id) return maker(state, choice);
   return nullptr;
 }
 

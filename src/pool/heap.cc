@@ -22,58 +22,35 @@ namespace {
 constexpr std::size_t refill_batch = 32;
 constexpr std::size_t cache_limit = 8192;  // most free blocks of a class in a thread's list
 
-auto bits_for(std::uint32_t blocks) {
-  return std::make_unique<std::atomic<std::uint64_t>[]>((blocks + 63) / 64);
-}
-
 }  // namespace
 
-heap::heap(const pool_file& file) : file_(file) {
+heap::heap(const pool_file& file) : file_(file), in_place_(file) {
   for (unsigned k = 0; k < format::size_class_count; ++k)
     slab_layouts_[k] = class_size(k) <= format::max_slab_block_size(chunk_size())
                            ? format::slab_layout_of(chunk_size(), class_size(k))
                            : format::slab_layout{};
 }
 
-std::uint64_t heap::word_at(std::uint64_t offset) const noexcept {
-  if (space_ != nullptr) return space_->word_at(offset);
-  std::uint64_t word;
-  std::memcpy(&word, file_.at(offset), 8);
-  return word;
-}
-
-// Reads the state from home.
-bool heap::is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block) const noexcept {
-  if (space_ == nullptr)
-    return file_.at(chunk_offset(chunk))[block] == std::byte{format::block_used};
-  if (planted(mutant::ls_allocation_forgotten)) return false;
-  const auto size = class_size(size_class);
-  return space_->map.any_data(
-      space_->home_of(chunk_offset(chunk) + slab_layouts_[size_class].first + block * size),
-      size / 8);
-}
-
-// Changes the block's state in the running transaction; in a log-structured pool only a volatile
-// bit. False: the state was the same before.
+// Changes the block's state in the running transaction. False: the state was the same before.
 bool heap::write_block_state(writer& w, std::uint64_t block, unsigned size_class, bool used) {
   const std::uint64_t chunk = chunk_of(block);
   const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
-  if (space_ != nullptr) return set_used_bit(block, size_class, used);
-  const std::uint64_t state = state_offset(chunk, inside, size_class);
-  if (!used && w.read_private(state, 1) != format::block_used) return false;
-  if (!planted(used ? mutant::heap_untracked_take : mutant::heap_untracked_free))
-    w.write_private(state, used ? format::block_used : format::block_free, 1);
-  return true;
+  if (states_ == &in_place_) [[likely]]  // without a virtual call
+    return in_place_.set_used(w, chunk_offset(chunk) + block_number(inside, size_class), used);
+  return write_derived_state(w, block, size_class, used);
+}
+[[gnu::noinline]] bool heap::write_derived_state(writer& w, std::uint64_t block,
+                                                 unsigned size_class, bool used) {
+  const std::uint64_t chunk = chunk_of(block);
+  const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
+  return states_->set_used(w, slab_of(chunk, size_class), block_number(inside, size_class), used);
 }
 
-// Sets or clears a log-structured pool's bit for a block. False: it was the same before.
-bool heap::set_used_bit(std::uint64_t block, unsigned size_class, bool used) noexcept {
-  const std::uint64_t chunk = chunk_of(block);
-  const auto i =
-      (block - chunk_offset(chunk) - slab_layouts_[size_class].first) / class_size(size_class);
-  const std::uint64_t bit = std::uint64_t{1} << i % 64;
-  auto& word = chunks_[chunk].used[i / 64];
-  return ((used ? word.fetch_or(bit) : word.fetch_and(~bit)) & bit) == (used ? 0 : bit);
+void heap::restore_block_state(const changes::block& b, bool used) noexcept {
+  if (states_ == &in_place_) return;
+  const std::uint64_t chunk = chunk_of(b.offset);
+  const auto inside = static_cast<std::uint32_t>(b.offset - chunk_offset(chunk));
+  states_->restore(slab_of(chunk, b.size_class), block_number(inside, b.size_class), used);
 }
 
 result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
@@ -137,12 +114,6 @@ void heap::write_descriptor(writer& w, std::uint64_t chunk, chunk_descriptor d) 
                   format::guard(d.pack(), file_.header().id, descriptor_offset(chunk)), 8);
 }
 
-std::uint64_t heap::state_offset(std::uint64_t chunk, std::uint32_t inside,
-                                 unsigned size_class) const noexcept {
-  return chunk_offset(chunk) + (inside - slab_layouts_[size_class].first) /
-                                   static_cast<std::uint32_t>(class_size(size_class));
-}
-
 // Adds a free block to a list. Without memory for the list, the block stays unused until the pool
 // is opened again; nothing is lost.
 inline void heap::push_free(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept try {
@@ -163,8 +134,8 @@ result<> heap::check_table_chunks() const {
                                          file_.path()));
 }
 
-result<> heap::load(const log_space* space) {
-  space_ = space;
+result<> heap::load(block_states* states) {
+  states_ = states != nullptr ? states : &in_place_;
   const std::size_t count = file_.header().chunk_count;
   chunks_ = std::vector<chunk_info>(count);
   free_chunks_.assign(count, false);
@@ -248,16 +219,14 @@ void heap::build_free_list(std::uint64_t chunk) {
   const auto layout = slab_layouts_[info.size_class];
   // Nothing is allocated after this: all blocks are listed or none.
   central_free_[info.size_class].reserve(central_free_[info.size_class].size() + layout.capacity);
-  if (space_ != nullptr) info.used = bits_for(layout.capacity);
+  const slab blocks = slab_of(chunk, info.size_class);
+  states_->prepare(blocks);
   unlisted.erase(std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk)));
   for (std::uint32_t i = layout.capacity; i-- > 0;)
-    if (is_used(chunk, info.size_class, i) && !planted(mutant::heap_stale_list)) {
-      if (space_ != nullptr)
-        info.used[i / 64].fetch_or(std::uint64_t{1} << i % 64, std::memory_order_relaxed);
-    } else {
-      central_free_[info.size_class].push_back(chunk_offset(chunk) + layout.first +
-                                               i * class_size(info.size_class));
-    }
+    if (states_->is_used(blocks, i) && !planted(mutant::heap_stale_list))
+      states_->restore(blocks, i, true);
+    else
+      central_free_[info.size_class].push_back(blocks.block_offset(i));
   info.free_list_built.store(true, std::memory_order_release);
 }
 
@@ -280,14 +249,11 @@ result<> heap::new_slab(thread_cache& c, changes& t, writer& w, unsigned size_cl
   info.kind.store(chunk_kind::small, std::memory_order_release);
   if (!planted(mutant::heap_no_descriptor))
     write_descriptor(w, chunk, {chunk_kind::small, static_cast<std::uint8_t>(size_class), 0});
-  if (space_ != nullptr) info.used = bits_for(layout.capacity);
-  w.claim(chunk_offset(chunk), layout.first);
-  for (std::uint32_t at = 0;
-       space_ == nullptr && at < layout.first && !planted(mutant::heap_stale_states); at += 8)
-    if (w.read_private(chunk_offset(chunk) + at, 8) != 0)
-      w.write_private(chunk_offset(chunk) + at, 0, 8);
-  for (std::uint32_t i = layout.capacity; i-- > 0;)
-    list.push_back(chunk_offset(chunk) + layout.first + i * class_size(size_class));
+  const slab blocks = slab_of(chunk, size_class);
+  states_->prepare(blocks);
+  w.claim(blocks.offset, layout.first);
+  states_->clear(w, blocks);
+  for (std::uint32_t i = layout.capacity; i-- > 0;) list.push_back(blocks.block_offset(i));
   return {};
 }
 
@@ -336,8 +302,7 @@ result<> heap::deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t 
     const std::lock_guard hold(mutex_);
     build_free_list(chunk);
   }
-  if (space_ != nullptr)
-    w.claim(offset, size);  // the commit drops its words, so no transaction may be reading them
+  if (states_ != &in_place_) states_->free_range(w, offset, size);
   base::reserve_more(t.freed, 1);  // before the state changes: a block marked free is in the list
   if (!write_block_state(w, offset, size_class, false)) return refuse("it is free already");
   honor_recall(c, t);
@@ -357,8 +322,7 @@ result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
   if (again)
     return fail(errc::invalid_argument,
                 fmt::format("{}: the extent at chunk {} is free already", file_.path(), chunk));
-  if (space_ != nullptr)
-    w.claim(chunk_offset(chunk), std::size_t{count} << file_.header().chunk_shift);
+  states_->free_range(w, chunk_offset(chunk), std::size_t{count} << file_.header().chunk_shift);
   t.runs_freed.push_back({static_cast<std::uint32_t>(chunk), count, false});
   if (planted(mutant::heap_run_early)) {
     const std::lock_guard hold(mutex_);
@@ -383,10 +347,9 @@ void heap::apply(thread_cache& c, changes& t) noexcept {
 }
 
 void heap::rollback(thread_cache& c, changes& t) noexcept {
-  if (space_ != nullptr)  // bits return to their former value
-    for (const auto& b : t.freed) (void)set_used_bit(b.offset, b.size_class, true);
+  for (const auto& b : t.freed) restore_block_state(b, true);
   for (auto b = t.allocated.rbegin(); b != t.allocated.rend(); ++b) {
-    if (space_ != nullptr) (void)set_used_bit(b->offset, b->size_class, false);
+    restore_block_state(*b, false);
     push_free(c.free[b->size_class], b->offset);
   }
   for (const auto& r : t.runs_allocated) {
@@ -637,32 +600,16 @@ result<heap::usage> heap::audit(const block_visitor& used) const {
 
 result<> heap::audit_slab(std::uint64_t chunk, unsigned size_class, usage& sum,
                           const block_visitor& used) const {
-  const std::size_t size = class_size(size_class);
-  const auto layout = slab_layouts_[size_class];
-  for (std::uint32_t i = 0; space_ != nullptr && i < layout.capacity; ++i) {
-    if (!is_used(chunk, size_class, i)) {
-      sum.free_blocks_bytes += size;
+  const slab blocks = slab_of(chunk, size_class);
+  if (auto fine = states_->verify(blocks); !fine) return fine;
+  for (std::uint32_t i = 0; i < blocks.layout.capacity; ++i) {
+    if (!states_->is_used(blocks, i)) {
+      sum.free_blocks_bytes += blocks.block_size;
       continue;
     }
     ++sum.used_blocks;
-    sum.used_bytes += size;
-    if (used) used(chunk_offset(chunk) + layout.first + i * size, size);
-  }
-  if (space_ != nullptr) return {};
-  const std::byte* states = file_.at(chunk_offset(chunk));
-  for (std::uint32_t i = 0; i < layout.first; ++i) {
-    const auto state = static_cast<std::uint8_t>(states[i]);
-    if (state == format::block_used && i < layout.capacity) {
-      ++sum.used_blocks;
-      sum.used_bytes += size;
-      if (used) used(chunk_offset(chunk) + layout.first + i * size, size);
-    } else if (state == format::block_free) {
-      if (i < layout.capacity) sum.free_blocks_bytes += size;
-    } else {
-      return fail(errc::corrupt,
-                  fmt::format("{}: block {} of chunk {} has the impossible state {:#x}",
-                              file_.path(), i, chunk, state));
-    }
+    sum.used_bytes += blocks.block_size;
+    if (used) used(blocks.block_offset(i), blocks.block_size);
   }
   return {};
 }

@@ -14,7 +14,7 @@
 #include <base/mutant.h>
 #include <base/reserve.h>
 #include <format/heap_layout.h>
-#include <pool/log_space.h>
+#include <pool/block_states.h>
 #include <stele/error.h>
 
 #include <array>
@@ -29,18 +29,7 @@ namespace stele::storage {
 
 class heap {
  public:
-  // The running transaction: stores that no other transaction can conflict with.
-  class writer {
-   public:
-    virtual void write_private(std::uint64_t offset, std::uint64_t value, unsigned size) = 0;
-    virtual std::uint64_t read_private(std::uint64_t offset, unsigned size) = 0;
-    // The library takes over bytes of a former object. Transactions that still read or store the
-    // object end first, or restart. May throw to restart this transaction.
-    virtual void claim(std::uint64_t offset, std::size_t size) = 0;
-
-   protected:
-    ~writer() = default;
-  };
+  using writer = heap_writer;
 
   // Free blocks that one thread keeps for itself.
   struct thread_cache {
@@ -103,9 +92,16 @@ class heap {
     return {chunk_offset(r.first), std::size_t{r.count} << file_.header().chunk_shift};
   }
 
-  // Reads the chunk table. In a log-structured pool blocks have no state on media: a block is used
-  // if and only if the log holds a word of it, which `space` knows. Errors: corrupt.
-  [[nodiscard]] result<> load(const log_space* space = nullptr);
+  // Reads the chunk table. `states` say which blocks are used and outlive every other call; null:
+  // states in place. Errors: corrupt.
+  [[nodiscard]] result<> load(block_states* states = nullptr);
+
+  // A word of home. No transaction runs.
+  std::uint64_t word_at(std::uint64_t offset) const noexcept { return states_->word_at(offset); }
+  // A block counts as used only once a word of it is stored: its transaction stores one.
+  bool blocks_need_a_stored_word() const noexcept {
+    return states_ != &in_place_ && states_->needs_a_stored_word();
+  }
 
   // Reserves a block of at least `size` bytes, aligned to at most 4096. Errors: full,
   // invalid_argument.
@@ -180,7 +176,6 @@ class heap {
     std::atomic<bool> free_list_built{true};  // its free blocks are in the lists
     std::uint8_t size_class = 0;
     std::uint32_t length = 0;
-    std::unique_ptr<std::atomic<std::uint64_t>[]> used;  // log-structured: a bit for each block
   };
 
   std::size_t chunk_size() const noexcept { return std::size_t{1} << file_.header().chunk_shift; }
@@ -197,9 +192,14 @@ class heap {
     return has_magic().value_or(false) ? format::chunk_descriptor::nonzero_free()
                                        : format::chunk_descriptor();
   }
-  // For the block at `inside` bytes into its chunk.
-  std::uint64_t state_offset(std::uint64_t chunk, std::uint32_t inside,
-                             unsigned size_class) const noexcept;
+  slab slab_of(std::uint64_t chunk, unsigned size_class) const noexcept {
+    return {chunk, chunk_offset(chunk), slab_layouts_[size_class], format::class_size(size_class)};
+  }
+  // The number of the block at `inside` bytes into its slab.
+  std::uint32_t block_number(std::uint32_t inside, unsigned size_class) const noexcept {
+    return (inside - slab_layouts_[size_class].first) /
+           static_cast<std::uint32_t>(format::class_size(size_class));
+  }
   std::uint64_t chunk_of(std::uint64_t offset) const noexcept {
     return (offset - file_.header().chunks_offset) >> file_.header().chunk_shift;
   }
@@ -212,10 +212,9 @@ class heap {
   [[nodiscard]] result<> new_slab(thread_cache& c, changes& t, writer& w, unsigned size_class);
   [[nodiscard]] result<> deallocate_extent(changes& t, writer& w, std::uint64_t chunk);
   void build_free_list(std::uint64_t chunk);
-  std::uint64_t word_at(std::uint64_t offset) const noexcept;
-  bool is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block) const noexcept;
   bool write_block_state(writer& w, std::uint64_t block, unsigned size_class, bool used);
-  bool set_used_bit(std::uint64_t block, unsigned size_class, bool used) noexcept;
+  bool write_derived_state(writer& w, std::uint64_t block, unsigned size_class, bool used);
+  void restore_block_state(const changes::block& b, bool used) noexcept;
   [[nodiscard]] result<std::uint32_t> allocate_run(std::size_t count);
   void free_run(std::uint32_t first, std::uint32_t count) noexcept;
   void honor_recall(thread_cache& c, const changes& t);
@@ -227,7 +226,8 @@ class heap {
   std::unexpected<error> out_of_space(std::size_t size) const;
 
   const pool_file& file_;
-  const log_space* space_ = nullptr;
+  states_in_place in_place_;
+  block_states* states_ = &in_place_;
   std::array<format::slab_layout, format::size_class_count> slab_layouts_;
   std::vector<chunk_info> chunks_, grown_chunks_;  // grown_chunks_: from reserve_growth
   std::mutex mutex_;                               // protects all below

@@ -44,6 +44,10 @@ class background_thread {
     } catch (const std::system_error&) {
     }
   }
+  template <class Step>
+  void start(Step step) {
+    start(std::move(step), [] { return false; });
+  }
   bool runs() const noexcept { return thread_.joinable(); }
 
   // Wakes the thread once for each piece of work: commits that come meanwhile must not pay for a

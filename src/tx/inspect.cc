@@ -5,7 +5,7 @@
 #include <media/process.h>
 #include <pool/block_checksums.h>
 #include <tx/inspect.h>
-#include <tx/log/rebuild.h>
+#include <tx/log/record.h>
 #include <tx/open.h>
 #include <unistd.h>
 
@@ -122,12 +122,8 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
 result<> check_root(const pool_state& state, check_report& report) {
   const auto& h = state.file.header();
   format::home_header home{};
-  if (state.space != nullptr) {
-    home.root_offset = state.space->word_at(h.home_offset);
-    home.root_size = state.space->word_at(h.home_offset + 8);
-  } else {
-    std::memcpy(&home, state.file.at(h.home_offset), sizeof home);
-  }
+  home.root_offset = state.heap.word_at(h.home_offset + offsetof(format::home_header, root_offset));
+  home.root_size = state.heap.word_at(h.home_offset + offsetof(format::home_header, root_size));
   report.root_offset = home.root_offset;
   report.root_size = home.root_size;
   const bool none = home.root_offset == 0 && home.root_size == 0;
@@ -200,9 +196,16 @@ result<> check_pages(const pool_state& state) {
                                     state.file.path()));
 }
 
-// A guarded copy of the pool, recovered. `logs` gets what its logs held before recovery.
-result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, const pool_info& info,
-                                                   std::vector<log_report>& logs) {
+// A guarded copy of the pool, recovered, and the engine that has its home if that is not in place.
+struct recovered_pool {
+  std::unique_ptr<pool_state> state;
+  std::unique_ptr<engine> home_of;
+  virtual_home* home() const noexcept { return home_of != nullptr ? home_of->home() : nullptr; }
+};
+
+// `logs` gets what the pool's logs held before recovery.
+result<recovered_pool> recovered_copy(const std::string& path, const pool_info& info,
+                                      std::vector<log_report>& logs) {
   auto file = copy_of_unopened(path, info);
   if (!file) return std::unexpected(file.error());
   auto state = guarded_copy(std::move(*file));
@@ -217,11 +220,13 @@ result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, cons
   auto read = read_logs(*state, static_cast<log_kind>(left.log_kind), !left.open);
   if (!read) return std::unexpected(read.error());
   logs = std::move(*read);
-  if (auto recovered = recover_if_open(*state, {.what = media_choice::kind::process}); !recovered)
-    return std::unexpected(recovered.error());
-  if (auto loaded = state->heap.load(state->space.get()); !loaded)
-    return std::unexpected(loaded.error());
-  return state;
+  auto recovered = recover_if_open(*state, {.what = media_choice::kind::process});
+  if (!recovered) return std::unexpected(recovered.error());
+  recovered_pool copy{std::move(state), std::move(*recovered)};
+  storage::block_states* const states =
+      copy.home() != nullptr ? &copy.home()->block_states() : nullptr;
+  if (auto loaded = copy.state->heap.load(states); !loaded) return std::unexpected(loaded.error());
+  return copy;
 }
 
 // No real pool has used almost all TxIDs, so a newest TxID within 2^40 of the limit is damage. With
@@ -236,12 +241,13 @@ result<> verify_clock(const pool_state& state, std::uint64_t newest) {
                                          state.file.path()));
 }
 
-result<> verify_block_checksums(const pool_state& state, check_report& report,
+result<> verify_block_checksums(const recovered_pool& pool, check_report& report,
                                 const progress& on_progress) {
+  const pool_state& state = *pool.state;
   const auto session =
       format::read_control_word(state.file.base(), state.file.header().id, format::session_offset);
-  if (state.space != nullptr)
-    return verify_log(*state.space, session && !format::session::unpack(*session).open);
+  if (pool.home() != nullptr)
+    return pool.home()->verify(session && !format::session::unpack(*session).open);
   const storage::block_checksums sums(state.file);
   const auto kept = sums.valid();
   if (!kept) return std::unexpected(kept.error());
@@ -252,7 +258,8 @@ result<> verify_block_checksums(const pool_state& state, check_report& report,
   return counted ? sums.verify(state.heap, on_progress) : counted;
 }
 
-result<> verify(const pool_state& state, check_report& report, const progress& on_progress) {
+result<> verify(const recovered_pool& pool, check_report& report, const progress& on_progress) {
+  const pool_state& state = *pool.state;
   report.recovered = report.info.left_open;
   report.fallback_reason = state.fallback_reason;
   report.newest_commit = state.clock.load();
@@ -261,7 +268,7 @@ result<> verify(const pool_state& state, check_report& report, const progress& o
   auto heap = state.heap.audit();
   if (!heap) return std::unexpected(heap.error());
   report.heap = *heap;
-  return verify_block_checksums(state, report, on_progress);
+  return verify_block_checksums(pool, report, on_progress);
 }
 
 }  // namespace
@@ -270,11 +277,11 @@ result<check_report> check_pool(const std::string& path, const progress& on_prog
   auto info = info_of(path);
   if (!info) return std::unexpected(info.error());
   check_report report{.info = *info, .logs = {}, .fallback_reason = {}, .heap = {}};
-  auto state = recovered_copy(path, *info, report.logs);
-  if (!state) return std::unexpected(state.error());
-  auto verified = verify(**state, report, on_progress);
+  auto copy = recovered_copy(path, *info, report.logs);
+  if (!copy) return std::unexpected(copy.error());
+  auto verified = verify(*copy, report, on_progress);
   // Before the verdict, which may rest on zeroes in place of a lost page.
-  if (auto read = check_pages(**state); !read) return std::unexpected(read.error());
+  if (auto read = check_pages(*copy->state); !read) return std::unexpected(read.error());
   if (!verified) return std::unexpected(verified.error());
   return report;
 }

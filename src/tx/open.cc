@@ -4,7 +4,6 @@
 #include <pool/block_checksums.h>
 #include <pool/volatile_storage.h>
 #include <stele/pool.h>
-#include <tx/log/rebuild.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/open.h>
 #include <tx/runtime.h>
@@ -110,13 +109,14 @@ result<format::session> read_session(const storage::pool_file& file) {
 
 // Verifies home after recovery by its block checksums, if `how` and the pool's size ask for it. A
 // log-structured pool is verified by the checksums of its log blocks.
-result<> verify_block_checksums(const pool_state& state, verification how, bool closed) {
+result<> verify_block_checksums(const pool_state& state, const virtual_home* home, verification how,
+                                bool closed) {
   constexpr std::uint64_t quickly_read = std::uint64_t{256} << 20;
   const storage::block_checksums sums(state.file);
   if (how == verification::never ||
       (how == verification::automatic && state.file.header().size > quickly_read))
     return {};
-  if (state.space != nullptr) return verify_log(*state.space, closed);
+  if (home != nullptr) return home->verify(closed);
   const auto kept = sums.valid();
   if (!kept) return std::unexpected(kept.error());
   return *kept ? sums.verify(state.heap) : result<>{};
@@ -124,10 +124,10 @@ result<> verify_block_checksums(const pool_state& state, verification how, bool 
 
 }  // namespace
 
-result<> recover_if_open(pool_state& state, const media_choice& media) {
+result<std::unique_ptr<engine>> recover_if_open(pool_state& state, const media_choice& media) {
   auto session = read_session(state.file);
   if (!session) return std::unexpected(session.error());
-  if (!session->open && state.file.header().home == format::home_kind::in_place) return {};
+  if (!session->open && state.file.header().home == format::home_kind::in_place) return nullptr;
   if (state.file.header().home == format::home_kind::log)
     session->log_kind = static_cast<std::uint8_t>(log_kind::chunks);  // a fresh pool's is none
   const mechanism_entry* recoverer =
@@ -136,7 +136,7 @@ result<> recover_if_open(pool_state& state, const media_choice& media) {
     return fail(errc::version, fmt::format("{} was left open by a mechanism that this program does "
                                            "not know (log kind {}); use the matching release",
                                            state.file.path(), session->log_kind));
-  if (recoverer == nullptr) return {};
+  if (recoverer == nullptr) return nullptr;
   const auto& h = state.file.header();
   if (recoverer->home != h.home)
     return fail(errc::corrupt, fmt::format("{}: its session word names logs (kind {}) that such a "
@@ -146,7 +146,10 @@ result<> recover_if_open(pool_state& state, const media_choice& media) {
   // Only recovery of a log-structured pool uses threads: it reads in parallel.
   recovery_media.tuning.background =
       recovery_media.tuning.background && recoverer->home == format::home_kind::log;
-  return recoverer->on(state, recovery_media)->recover();
+  std::unique_ptr<engine> e = recoverer->on(state, recovery_media);
+  if (auto recovered = e->recover(); !recovered) return std::unexpected(recovered.error());
+  if (e->home() == nullptr) e.reset();
+  return e;
 }
 
 result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
@@ -164,14 +167,16 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
                     mechanism.home == format::home_kind::log ? "'default'" : "'log_structured'"));
   const auto left = read_session(state->file);
   if (!left) return std::unexpected(left.error());
-  if (auto recovered = recover_if_open(*state, media); !recovered)
-    return std::unexpected(recovered.error());
-  if (auto loaded = state->heap.load(state->space.get()); !loaded)
+  auto recovered = recover_if_open(*state, media);
+  if (!recovered) return std::unexpected(recovered.error());
+  std::unique_ptr<engine> e = std::move(*recovered);
+  virtual_home* const home = e != nullptr ? e->home() : nullptr;
+  if (auto loaded = state->heap.load(home != nullptr ? &home->block_states() : nullptr); !loaded)
     return std::unexpected(loaded.error());
-  if (auto checked = verify_block_checksums(*state, options.verify, !left->open); !checked)
+  if (auto checked = verify_block_checksums(*state, home, options.verify, !left->open); !checked)
     return std::unexpected(checked.error());
   const auto session = read_session(state->file);
-  std::unique_ptr<engine> e = mechanism.on(*state, media);
+  if (e == nullptr) e = mechanism.on(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
   std::string durability = durability_of(media, mechanism, state->file);
   return std::make_unique<runtime>(std::move(state), std::move(e), options, mechanism.name,

@@ -7,8 +7,9 @@
 namespace stele::detail {
 
 // Recovers the pool if its session word says that it was not closed. The mechanism whose logs it
-// has does this.
-[[nodiscard]] result<> recover_if_open(pool_state& state, const media_choice& media);
+// has does this. Returns its engine if home is in that engine, not in place; else null.
+[[nodiscard]] result<std::unique_ptr<engine>> recover_if_open(pool_state& state,
+                                                              const media_choice& media);
 
 // Called before long work on the whole pool; `what` names the work in messages. Errors: nested,
 // when the calling thread runs a transaction, which the work would wait for; poisoned; corrupt,

@@ -85,11 +85,11 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
       options_(options),
       mechanism_name_(std::move(mechanism)),
       durability_(std::move(durability)),
-      home_is_remapped_(state_->file.home_delta() != 0 || state_->space != nullptr),
-      in_place_(options.policy != concurrency::stm && engine_->stores_in_place() &&
+      home_is_remapped_(state_->file.home_delta() != 0 || engine_->home() != nullptr),
+      in_place_(options.policy != concurrency::stm && engine_->what().stores_in_place &&
                 !home_is_remapped()),
-      may_execute_in_log_(engine_->may_execute_in_log()),
-      defers_ordered_(engine_->defers_ordered()),
+      may_execute_in_log_(engine_->what().executes_in_log),
+      defers_ordered_(engine_->what().defers_ordered),
       log_slots_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)) {
   state_->notify_durable = [this] { notify_durable(engine_->durable_through(), {}); };
@@ -217,7 +217,8 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
 // Makes the thread the owner of a log that no running transaction uses. Called under registry_.
 transaction* runtime::assign_log(thread_context& v, log_slot& p) {
   if (!p.tx)
-    p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - log_slots_.data()));
+    p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - log_slots_.data()),
+                                         p.counts);
   p.owner.set(&v);
   v.tx = p.tx.get();
   v.in_transaction.announce(true);
@@ -230,7 +231,7 @@ void runtime::unregister_thread(thread_context& v) noexcept {
   if (biased_.peek() == &v) biased_.set(nullptr);
   for (log_slot& p : log_slots_)
     if (p.owner.peek() == &v) {
-      if (p.tx) state_->heap.return_cached_blocks(p.tx->cache);
+      if (p.tx) p.tx->return_cached_blocks();
       p.owner.open();
     }
   const std::lock_guard hold_threads(threads_mutex_);
@@ -281,7 +282,7 @@ void runtime::release_idle_overlays(const thread_context& v) noexcept {
     if (user == nullptr || !user->in_transaction.seen()) {
       engine_->flush_deferred();  // the owner may have committed since the first flush
       if (!state_->poisoned.load()) p.tx->release_overlay();
-      if (user == nullptr) state_->heap.return_cached_blocks(p.tx->cache);
+      if (user == nullptr) p.tx->return_cached_blocks();
     }
     p.owner.open(owner);
   }
@@ -307,7 +308,7 @@ runtime::pause::pause(runtime& r) noexcept : runtime_(r) {
   for (log_slot& p : r.log_slots_) {
     if (!p.tx) continue;
     if (p.tx->has_overlay() && !r.state_->poisoned.load()) p.tx->release_overlay();
-    r.state_->heap.return_cached_blocks(p.tx->cache);
+    p.tx->return_cached_blocks();
   }
 }
 
@@ -344,7 +345,7 @@ void runtime::reclaim_idle_caches(const thread_context& v) noexcept {
     if (owner->in_transaction.seen())
       p.owner.open(owner);
     else if (p.tx)
-      state_->heap.return_cached_blocks(p.tx->cache);
+      p.tx->return_cached_blocks();
   }
 }
 
@@ -389,8 +390,7 @@ void runtime::unblock_readers() noexcept {
 
 std::uint64_t runtime::newest_commit() const noexcept {
   std::uint64_t newest = 0;
-  for (const log_slot& p : log_slots_)
-    newest = std::max(newest, p.newest.load(std::memory_order_acquire));
+  for (const log_slot& p : log_slots_) newest = std::max(newest, p.counts.newest());
   return newest;
 }
 
@@ -480,12 +480,7 @@ result<> runtime::close_engine() {
 
 pool_counters runtime::counters() const noexcept {
   pool_counters c;
-  for (const log_slot& p : log_slots_) {
-    c.commits += p.commits.load(std::memory_order_relaxed);
-    c.aborts += p.aborts.load(std::memory_order_relaxed);
-    c.reads += p.reads.load(std::memory_order_relaxed);
-    c.stored_bytes += p.stored_in_place.load(std::memory_order_relaxed);
-  }
+  for (const log_slot& p : log_slots_) p.counts.add_to(c);
   const engine_totals t = engine_->totals();
   c.fences = t.media.fences;
   c.flushed_lines = t.media.flushed_lines;
@@ -495,15 +490,6 @@ pool_counters runtime::counters() const noexcept {
   c.log_spills = t.log_spills;
   c.mode = t.mode;
   c.of_mechanism = t.of_mechanism;
-  if (state_->space == nullptr) return c;
-  c.of_mechanism.add("map_bytes", state_->space->map.bytes());
-  for (const log_slot& p : log_slots_) {
-    if (p.tx == nullptr) continue;
-    const storage::home_map::cache& cache = p.tx->map_cache();
-    c.of_mechanism.add("map_bytes", cache.bytes());
-    c.of_mechanism.add("map_hits", cache.hits);
-    c.of_mechanism.add("map_misses", cache.misses);
-  }
   return c;
 }
 
@@ -519,28 +505,15 @@ pool_space runtime::space() const {
   s.used_bytes = sum->used_bytes;
   s.free_bytes = sum->free_chunks * chunk + sum->free_blocks_bytes;
   s.largest_free = sum->longest_free_run * chunk;
-  if (state_->space != nullptr) {  // log-structured: count the bytes in the log, not addresses
-    const auto& log = *state_->space;
-    s.log_bytes = h.log_offset;
-    s.used_bytes = log.usage.total_live() * 8;
-    const std::uint64_t in_use =
-        (log.chunk_count() - log.free_chunks()) * std::uint64_t{log.chunk_words()} * 8;
-    s.free_bytes = h.size - h.log_offset - s.used_bytes;
-    s.largest_free = log.free_chunks() * std::uint64_t{log.chunk_words()} * 8;
-    s.fragmentation =
-        in_use == 0 ? 0 : 1 - static_cast<double>(s.used_bytes) / static_cast<double>(in_use);
-    return s;
-  }
   const double taken = static_cast<double>(sum->used_chunks * chunk);
   s.fragmentation = taken == 0 ? 0 : 1 - static_cast<double>(sum->used_bytes) / taken;
+  if (const virtual_home* const home = engine_->home()) home->measure(s);
   return s;
 }
 
 std::uint64_t runtime::root_offset() const noexcept {
-  const std::uint64_t at = state_->file.header().home_offset;
-  return state_->space != nullptr
-             ? state_->space->word_at(at)
-             : reinterpret_cast<const format::home_header*>(state_->file.at(at))->root_offset;
+  return state_->heap.word_at(state_->file.header().home_offset +
+                              offsetof(format::home_header, root_offset));
 }
 
 // The open pool that an address belongs to; null: none.

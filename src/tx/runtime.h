@@ -143,8 +143,7 @@ class runtime {
     std::unique_ptr<transaction> tx;
     base::asymmetric_gate<thread_context*> owner;
     thread_context* paused_owner = nullptr;  // the owner that a pause took the log from
-    // Only the owner writes these; other threads may read old values.
-    std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0}, stored_in_place{0};
+    statistics counts;
   };
 
   [[nodiscard]] result<void*> migrate_root(std::uint64_t* header, std::uint64_t held_version,
@@ -158,7 +157,6 @@ class runtime {
   const thread_context* user_of(const log_slot& p) const noexcept;
   void revoke_bias(const thread_context& v);
   void grant_bias(thread_context& v) noexcept;
-  friend class transaction;
 
   std::shared_ptr<void> tape_;  // outlives the engine, which records on it
   std::unique_ptr<pool_state> state_;

@@ -53,8 +53,8 @@ namespace {
 
 std::unique_ptr<detail::engine> make_engine(detail::pool_state& state,
                                             const detail::media_choice&) {
-  return std::make_unique<detail::none<media::process>>(state,
-                                                        std::make_unique<media::process::shared>());
+  return std::make_unique<detail::mechanism_engine<detail::none<media::process>>>(
+      state, std::make_unique<media::process::shared>(), detail::engine_tuning{});
 }
 
 class elsewhere : public ::testing::Test {

@@ -5,7 +5,7 @@
 #include <media/adr.h>
 #include <tests/format/page.h>
 #include <tests/format/page_pool.h>
-#include <tx/log/chunk_log.h>
+#include <tx/log_structured/chunk_log.h>
 
 namespace stele::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <tests/conformance/command.h>
 #include <tests/conformance/pools.h>
 #include <tests/format/page.h>
-#include <tx/media_engine.h>
+#include <tx/engine.h>
 
 namespace stele::testing {
 namespace {

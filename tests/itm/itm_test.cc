@@ -254,8 +254,8 @@ TEST_P(itm_pool, tells_what_it_cannot_open) {
 // Makes a pool with no memory behind its addresses.
 std::unique_ptr<detail::engine> make_engine(detail::pool_state& state,
                                             const detail::media_choice&) {
-  return std::make_unique<detail::none<media::process>>(state,
-                                                        std::make_unique<media::process::shared>());
+  return std::make_unique<detail::mechanism_engine<detail::none<media::process>>>(
+      state, std::make_unique<media::process::shared>(), detail::engine_tuning{});
 }
 std::vector<std::string> mechanisms_and_elsewhere() {
   auto names = all_mechanisms();

@@ -106,9 +106,10 @@ class Shape(unittest.TestCase):
         shares = shape.recurring({"one": one, "other": other, "none": "int nothing_of_it = 0;\n"})
         self.assertEqual(shares, {"one": (100, 75), "other": (80, 60), "none": (0, 0)})
 
-    def test_a_figure_above_goal_and_entry_is_a_finding(self):
+    def test_a_figure_above_its_goal_is_a_finding(self):
         figures = shape.figures_of({**self.files, "src/tx/mechanism/redo.h": "class redo : public leaf<int> {};\n"})
-        self.assertEqual(list(shape.complaints(figures)), [])  # redo has an entry of 5
+        figures["mechanisms"]["src/tx/mechanism/redo.h"]["levels"] = 3
+        self.assertEqual(list(shape.complaints(figures)), [])
         figures["mechanisms"]["src/tx/mechanism/redo.h"]["levels"] = 6
         figures["members"]["transaction"] = 99
         found = [c.split(":")[0] for c in shape.complaints(figures)]

@@ -3,6 +3,7 @@
 #include <bench/drive.h>
 #include <bench/figures/lsnvmm_parts.h>
 #include <fmt/format.h>
+#include <tx/log_structured/log_home.h>
 #include <tx/runtime.h>
 
 #include <algorithm>
@@ -120,19 +121,19 @@ result<> filled_pool::apply(std::uint64_t operations) {
 }
 
 std::uint64_t filled_pool::live_bytes() {
-  return workload_->core().state().space->usage.total_live() * 8;
+  return detail::log_space_of(workload_->core().mechanism())->usage.total_live() * 8;
 }
 
 std::uint64_t filled_pool::entries_bytes() {
   std::uint64_t words = 0;
-  workload_->core().state().space->map.for_each([&](const storage::home_map::mapped_range& p) {
+  map().for_each([&](const storage::home_map::mapped_range& p) {
     words += 1 + (storage::is_data(p.at) ? p.words : 0);
   });
   return words * 8;
 }
 
 const storage::home_map& filled_pool::map() {
-  return workload_->core().state().space->map;
+  return detail::log_space_of(workload_->core().mechanism())->map;
 }
 
 result<std::size_t> pool_for_share(task t, double share, std::uint64_t operations) {

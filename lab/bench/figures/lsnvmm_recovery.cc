@@ -7,6 +7,7 @@
 #include <bench/figures/lsnvmm_parts.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
+#include <tx/log_structured/log_home.h>
 #include <tx/runtime.h>
 #include <unistd.h>
 
@@ -72,7 +73,7 @@ result<double> fill_log(const task& t, const std::string& path, std::uint64_t by
   options.background = false;
   auto handle = detail::pool_handle::open(path, options, (*w)->root_size());
   if (!handle) return std::unexpected(std::move(handle.error()));
-  const storage::log_space& log = *handle->core().state().space;
+  const storage::log_space& log = *detail::log_space_of(handle->core().mechanism());
   (*w)->attach(std::move(*handle));
   if (auto filled = (*w)->set_up(); !filled) return std::unexpected(std::move(filled.error()));
   const auto in_use = [&] {

@@ -3,7 +3,7 @@
 #include <base/checksum.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
-#include <tx/log/record.h>
+#include <tx/log/ring.h>
 
 namespace stele::detail {
 
@@ -112,9 +112,9 @@ bool read_spilled_payload(const storage::pool_file& file, const spilled_payload&
 
 std::uint64_t payload_words(std::span<const written_line> lines) {
   std::uint64_t words = 0;
-  for_each_run(
-      lines, format::max_run_words, [&](std::uint64_t, std::uint8_t, std::uint32_t) { ++words; },
-      [&](std::uint64_t) { ++words; });
+  word_buffer count([&](std::span<const std::uint64_t> some) { words += some.size(); });
+  encode_runs(lines, count, [](std::uint64_t, std::uint64_t value) { return value; });
+  count.finish();
   return words;
 }
 

@@ -1,6 +1,7 @@
-// A torn-bit log: a ring of lines that records are streamed to. A record is whole on media exactly
-// when every word of its lines is. Page: docs/format/log.md. Source: Volos, Tack and Swift,
-// "Mnemosyne: Lightweight Persistent Memory" (2011), section 4.4.
+// A torn-bit log: a ring of lines that records are streamed to, and the encoder of records, which
+// other logs with runs use too. A record is whole on media exactly when every word of its lines is.
+// Page: docs/format/log.md. Source: Volos, Tack and Swift, "Mnemosyne: Lightweight Persistent
+// Memory" (2011), section 4.4.
 //
 // Positions count lines since the ring was created and never decrease. Lines [head, tail) hold
 // records. `head` is on media in the control line; `tail` is not: a reader starts at the head and
@@ -18,9 +19,107 @@
 
 #include <atomic>
 #include <bit>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace stele::detail {
+
+// Appends the runs of `lines` to a writer; word_of(offset, new value) returns what the record holds
+// for a word. Consecutive words make one run, also across a line boundary, unless the writer has
+// drained the head of that run. A writer has end(), reserve() and set_end(end): see word_buffer.
+template <class Writer, class WordOf>
+[[gnu::always_inline]] inline void encode_runs(std::span<const written_line> lines, Writer& out,
+                                               WordOf&& word_of) {
+  std::uint64_t* to = out.end();
+  // The head of the last run, which a word at offset `goes_on` continues; null: drained.
+  std::uint64_t* run = nullptr;
+  std::uint64_t goes_on = 0;
+  for (const written_line& line : lines) {
+    if constexpr (Writer::keeps_open_run) {
+      if (line.offset != goes_on) run = nullptr;
+      to = out.reserve(to, 2 * 8, run);
+    } else {
+      std::uint64_t* const room = out.reserve(to, 2 * 8);
+      if (room != to || line.offset != goes_on) [[likely]]
+        run = nullptr;
+      to = room;
+    }
+    if (const unsigned w = single_whole_word(line.mask); w != 8 && run == nullptr) [[likely]] {
+      *(run = to++) = format::run_header{line.offset + 8 * w, 0xFF, 1}.pack();
+      *to++ = word_of(line.offset + 8 * w, line.words[w]);
+      goes_on = line.offset + 8 * w + 8;
+      continue;
+    }
+    unsigned whole = 0, left = 0;
+    if (all_words_whole(line.mask, whole)) [[likely]]
+      left = whole;
+    else
+      whole = whole_words(line.mask), left = stored_words(line.mask);
+    while (left != 0) {
+      const auto w = static_cast<unsigned>(std::countr_zero(left));
+      const std::uint64_t offset = line.offset + 8 * w;
+      if ((whole >> w & 1) == 0) [[unlikely]] {
+        const std::uint8_t mask = line.word_mask(w);
+        *to++ = format::run_header{offset, mask, 1}.pack();
+        // Bytes outside the mask are unspecified memory and must not reach the pool file.
+        *to++ = word_of(offset, line.words[w] & expand_mask(mask));
+        left &= left - 1;
+        run = nullptr;
+        continue;
+      }
+      const auto count = static_cast<unsigned>(std::countr_one(whole >> w));
+      if (run != nullptr && w == 0) [[unlikely]]
+        *run += format::run_header{0, 0, count}.pack();
+      else
+        *(run = to++) = format::run_header{offset, 0xFF, count}.pack();
+      for (unsigned k = 0; k < count; ++k) *to++ = word_of(offset + 8 * k, line.words[w + k]);
+      goes_on = offset + 8 * count;
+      left &= ~((1u << (w + count)) - 1);
+    }
+  }
+  out.set_end(to);
+}
+
+// A writer for records that are not torn-bit lines: buffers words and passes them on, many at a
+// time, as sink(span). A run is as long as the format allows. Two passes over the same lines write
+// the same words.
+template <class Sink>
+class word_buffer {
+ public:
+  explicit word_buffer(Sink sink) : sink_(std::move(sink)) {}
+  word_buffer(const word_buffer&) = delete;
+  word_buffer& operator=(const word_buffer&) = delete;
+
+  void append_word(std::uint64_t value) {
+    std::uint64_t* none = nullptr;
+    *(end_ = reserve(end_, 1, none))++ = value;
+  }
+  std::uint64_t* end() noexcept { return end_; }
+  // Makes room for `words`, 16 at most. Returns where they go; the caller passes the place after
+  // its last word to set_end(). run: the head of the last run, if it may grow by a line; null on
+  // return: it may not.
+  static constexpr bool keeps_open_run = true;
+  std::uint64_t* reserve(std::uint64_t* end, unsigned words, std::uint64_t*& run) {
+    if (run != nullptr && end - run + 7 > format::max_run_words) run = nullptr;
+    if (words_ + std::size(words_) - end >= words) return end;
+    std::uint64_t* const kept = run != nullptr ? run : end;
+    sink_(std::span<const std::uint64_t>(words_, kept));
+    if (run != nullptr) run = words_;
+    return std::copy(kept, end, words_);
+  }
+  void set_end(std::uint64_t* end) noexcept { end_ = end; }
+  // Passes the last words on.
+  void finish() {
+    sink_(std::span<const std::uint64_t>(words_, end_));
+    end_ = words_;
+  }
+
+ private:
+  Sink sink_;
+  std::uint64_t words_[1 + format::max_run_words + 16];
+  std::uint64_t* end_ = words_;
+};
 
 // Writes payload words as sealed lines. Words are buffered first and sealed many at a time, from
 // registers to the ring: no line is stored and read again in between (docs/decisions/7-tried.md:
@@ -44,7 +143,9 @@ class line_writer {
 
   // The same without a call for each word. reserve() makes room for `words` (16 at most) and
   // returns where they go: `end`, or a place nearer to the buffer's begin when it has written full
-  // lines out. The caller passes the place after its last word to set_end().
+  // lines out, the head of the last run with them. The caller passes the place after its last word
+  // to set_end().
+  static constexpr bool keeps_open_run = false;
   std::uint64_t* end() noexcept { return buffer_end_; }
   [[gnu::always_inline]] std::uint64_t* reserve(std::uint64_t* end, unsigned words) {
     if (buffer_ + std::size(buffer_) - end < words) [[unlikely]]

@@ -1,11 +1,9 @@
-// xil, vcbp, blurred, adaptive: execution in log, volatile checkpoint with bulk persistence, both,
-// and whichever is better. Pages: docs/protocol/{xil,vcbp,blurred,adaptive}.md. Source: Lu, Shu and
-// Sun, "Blurred Persistence" (2016).
+// xil, blurred, adaptive: execution in log, alone, with volatile checkpoint and bulk persistence,
+// and by choice. Pages: docs/protocol/{xil,blurred,adaptive}.md. Source: Lu, Shu and Sun, "Blurred
+// Persistence" (2016).
 //
 // - xil: stores go to block records in the cache. Commit: one fence for the log, one for home.
-// - vcbp: stores go to the write set. Commit: a streamed record of lines and one fence. Home is
-//   volatile until bulk persistence.
-// - blurred: xil's log with vcbp's checkpoint; one fence.
+// - blurred: xil's log with the checkpoint of vcbp (redo_async.h); one fence.
 // - adaptive: blurred or vcbp, as the mode choice says. A log changes its format while it is empty.
 //
 // There is no background thread: the commit that finds its log full does the bulk persistence, as
@@ -13,38 +11,50 @@
 #pragma once
 
 #include <stele/adaptive_options.h>
-#include <tx/mechanism/bulk.h>
+#include <tx/bulk_write_back.h>
+#include <tx/log/recovery.h>
 #include <tx/mechanism/mode_choice.h>
+#include <tx/mechanism_engine.h>
+
+#include <optional>
 
 namespace stele::detail {
 
 struct blurred_variant {
-  bool in_log, volatile_checkpoint, adaptive;
+  bool volatile_checkpoint, adaptive;
 };
 
-template <class Media>
-class blurred_engine : public bulk_engine<Media> {
+template <class Media, blurred_variant variant>
+class execution_in_log {
  public:
-  using typename lane_engine<Media>::lane;
+  using medium = Media;
+  static constexpr log_kind kind = log_kind::lines_or_blocks;
+  static constexpr auto upkeep = checksum_upkeep::at_truncation;
+  static constexpr engine::traits what{.executes_in_log = true};
 
-  blurred_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared,
-                 blurred_variant variant)
-      : bulk_engine<Media>(state, std::move(shared),
-                           variant.in_log ? log_kind::lines_or_blocks : log_kind::torn_bit),
-        variant_(variant),
-        commit_counts_(this->lanes_.size()) {}
-
-  void set_up(const engine_tuning& tuning) override {
-    bulk_engine<Media>::set_up(tuning);
-    if (variant_.adaptive)
+  execution_in_log(pool_medium<Media>& m, home_checksums<Media>& sums, const engine_tuning& tuning)
+      : medium_(m),
+        file_(m.state.file),
+        sums_(sums),
+        logs(m, sums),
+        home(file_),
+        truncation(m, logs, no_background_, [this] { return write_back.truncate(); }),
+        write_back(m, sums, logs, truncation, tuning.bulk,
+                   variant.volatile_checkpoint ? dirty_lines::in_log : dirty_lines::flushed),
+        commit_counts_(logs.size()) {
+    if (variant.adaptive)
       mode_choice_.emplace(tuning.of_mechanism.get<adaptive_options>(), tuning.media_latency_ns,
                            Media::under_exploration);
   }
 
-  bool may_execute_in_log() const noexcept override { return variant_.in_log; }
+  [[nodiscard]] result<> attach(log_kind were) {
+    return logs.attach(were == kind, !mode_choice_ || mode_choice_->wants_blocks());
+  }
 
-  bool begin(transaction& t) override {
-    lane& l = this->lanes_[t.log()];
+  // --- a transaction ---
+
+  bool begin(transaction& t) {
+    lane& l = logs.of(t);
     if (mode_choice_ && mode_choice_->wants_blocks() != l.has_blocks) [[unlikely]]
       switch_log_format(l);
     if (!l.has_blocks || t.exceeds_log) return false;
@@ -53,8 +63,8 @@ class blurred_engine : public bulk_engine<Media> {
   }
 
   format::log_block* store_in_log(transaction& t, format::log_block* at, std::uint64_t offset,
-                                  std::uint64_t value, std::uint8_t mask) override {
-    lane& l = this->lanes_[t.log()];
+                                  std::uint64_t value, std::uint8_t mask) {
+    lane& l = logs.of(t);
     const format::block_record r{format::block_kind::data, mask, value, offset};
     if (at != nullptr) {
       l.blocks.rewrite(at, r);
@@ -65,44 +75,49 @@ class blurred_engine : public bulk_engine<Media> {
     return l.blocks.append(r);
   }
 
-  void abort(transaction& t) noexcept override {
-    lane& l = this->lanes_[t.log()];
+  void abort(transaction& t) noexcept {
+    lane& l = logs.of(t);
     if (!l.blocks.has_records()) return;
     // A truncation that sees the moved tail also sees the aborted range.
     const std::lock_guard hold(l.spills_mutex);
-    const typename lane_engine<Media>::aborted_range aborted{
-        l.blocks.first_line(), l.blocks.first_line() + l.blocks.lines_used() + 1};
+    const aborted_range aborted{l.blocks.first_line(),
+                                l.blocks.first_line() + l.blocks.lines_used() + 1};
     const bool noted = record_aborted_range(l, aborted);
     l.blocks.abort();
     if (noted) return;
-    this->flush_log_lines(l.media, l, aborted);  // no memory to leave it to truncation
-    (void)this->fence_ok(l);
+    logs.flush_lines(l.media, l, aborted.from, aborted.to);  // no memory to leave it to truncation
+    (void)medium_.fence_ok(l.media);
   }
 
-  [[nodiscard]] result<> reserve_log(transaction& t) override {
-    lane& l = this->lanes_[t.log()];
+  [[nodiscard]] result<> reserve_log(transaction& t) {
+    lane& l = logs.of(t);
     if (t.in_log()) return {};  // each block left room for the records that end the transaction
     return exclude_wait(
-        [&] { return l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
+        [&] { return l.has_blocks ? prepare_blocks(l, t) : truncation.reserve(l, t); });
   }
 
-  bool commit(transaction& t, std::uint64_t txid) override {
-    lane& l = this->lanes_[t.log()];
-    const bool kept =
-        l.has_blocks ? commit_blocks(l, t, txid) : this->commit_lines(l, t, txid, [] {});
-    if (mode_choice_ && ++commit_counts_[t.log()].commits == mode_choice_->batch()) [[unlikely]] {
-      commit_counts_[t.log()].commits = 0;
-      mode_choice_->committed(mode_choice_->batch());
-    }
-    return kept;
+  // Steps 1 to 4 of docs/protocol/blurred.md; xil adds 5 and 6.
+  bool commit(transaction& t, std::uint64_t txid) {
+    lane& l = logs.of(t);
+    append_record(l, t, txid);  // 1, 2
+    if (!planted(l.has_blocks ? mutant::xil_no_log_fence : mutant::bulk_no_log_fence) &&
+        !medium_.fence_ok(l.media))
+      return false;  // 3: the log is durable before home changes
+    t.begin_home_stores();
+    store_home(l, t, flushes_home);  // 4, 5
+    if (flushes_home && !planted(mutant::xil_no_data_fence) && !medium_.fence_ok(l.media))
+      return false;  // 6: home is durable before the log may be truncated
+    l.has_blocks ? l.blocks.publish() : l.log.publish();
+    if (mode_choice_) count_commit(t);
+    return true;
   }
 
-  engine_totals totals() const noexcept override {
-    engine_totals t = bulk_engine<Media>::totals();
-    if (mode_choice_)
-      t.of_mechanism.add("mode_switches", switches_.load(std::memory_order_relaxed));
-    if (mode_choice_) t.mode = mode_choice_->wants_blocks() ? "blurred" : "vcbp";
-    return t;
+  [[nodiscard]] result<> recover() { return log_recovery<Media>(medium_, sums_, logs).run(); }
+
+  void add_totals(engine_totals& t) const noexcept {
+    if (!mode_choice_) return;
+    t.of_mechanism.add("mode_switches", switches_.load(std::memory_order_relaxed));
+    t.mode = mode_choice_->wants_blocks() ? "blurred" : "vcbp";
   }
 
  private:
@@ -110,13 +125,14 @@ class blurred_engine : public bulk_engine<Media> {
     std::uint64_t commits = 0;
   };
 
-  bool begins_with_blocks() const noexcept override {
-    return variant_.in_log && (!mode_choice_ || mode_choice_->wants_blocks());
-  }
-  bool commits_flush_home() const noexcept override { return !variant_.volatile_checkpoint; }
+  using mutant = base::mutant;
+  using lane = typename log_lanes<Media>::lane;
+  using aborted_range = typename log_lanes<Media>::aborted_range;
+  using new_word = typename home_writer<Media>::new_word;
+  static constexpr bool flushes_home = !variant.volatile_checkpoint;
+  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
-  static bool record_aborted_range(lane& l,
-                                   const typename lane_engine<Media>::aborted_range& h) noexcept {
+  static bool record_aborted_range(lane& l, const aborted_range& h) noexcept {
     try {
       l.aborted_ranges.push_back(h);
       return true;
@@ -125,40 +141,35 @@ class blurred_engine : public bulk_engine<Media> {
     }
   }
 
-  // The commit of docs/protocol/blurred.md; xil adds steps 5 and 6.
-  bool commit_blocks(lane& l, transaction& t, std::uint64_t txid) {
-    using base::mutant;
-    using base::planted;
+  // Adds what the log does not have yet of t's record, and the commit record.
+  void append_record(lane& l, transaction& t, std::uint64_t txid) {
+    if (!l.has_blocks) {
+      logs.append(l, format::record_kind::redo, txid, t, new_word{});
+      if (planted(mutant::bulk_home_first)) home.store(l.media, t.lines());
+      return;
+    }
     t.in_log() ? append_checksum_deltas(l, t) : append_all(l, t);
-    if (planted<Media>(mutant::xil_home_first)) store_home_of(l, t, false);
-    l.blocks.commit(txid);  // 1, 2
-    if (!planted<Media>(mutant::xil_no_log_fence) && !this->fence_ok(l))
-      return false;  // 3: the log is durable before home changes
-    t.begin_home_stores();
-    store_home_of(l, t, !variant_.volatile_checkpoint);  // 4, 5
-    if (!variant_.volatile_checkpoint && !planted<Media>(mutant::xil_no_data_fence) &&
-        !this->fence_ok(l))
-      return false;  // 6: home is durable before the log may be truncated
-    l.blocks.publish();
-    return true;
+    if (planted(mutant::xil_home_first)) store_home(l, t, false);
+    l.blocks.commit(txid);
   }
-
-  void store_home_of(lane& l, const transaction& t, bool flushes) {
+  void store_home(lane& l, const transaction& t, bool flushes) {
     const auto lines = t.lines();
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (!t.in_log()) {
-        this->store_home(l.media, this->state_.file, lines[i]);
-      } else {
-        std::byte* const home = this->state_.file.at(lines[i].offset);
-        for (unsigned w = next_word(lines[i].mask, 0); w < 8; w = next_word(lines[i].mask, w + 1)) {
-          const std::uint64_t word = t.value(lines[i], w);
-          this->store_word_home(l.media, home + 8 * w, &word, lines[i].word_mask(w));
-        }
-      }
-      if (flushes &&
-          !(i + 1 == lines.size() && base::planted<Media>(base::mutant::xil_last_home_line)))
-        l.media.flush(this->state_.file.at(lines[i].offset), line_size);
+      if (!t.in_log())
+        home.store(l.media, lines[i]);
+      else
+        for (unsigned w = next_word(lines[i].mask, 0); w < 8; w = next_word(lines[i].mask, w + 1))
+          home.store_word(l.media, lines[i].offset + 8 * w, t.value(lines[i], w),
+                          lines[i].word_mask(w));
+      if (flushes && !(i + 1 == lines.size() && planted(mutant::xil_last_home_line)))
+        l.media.flush(file_.at(lines[i].offset), line_size);
     }
+  }
+  void count_commit(const transaction& t) {
+    if (++commit_counts_[t.log()].commits != mode_choice_->batch()) [[likely]]
+      return;
+    commit_counts_[t.log()].commits = 0;
+    mode_choice_->committed(mode_choice_->batch());
   }
 
   // The next functions serve a transaction that ran in the write set: it outgrew the log once, or
@@ -170,21 +181,20 @@ class blurred_engine : public bulk_engine<Media> {
     return words;
   }
   [[nodiscard]] result<> prepare_blocks(lane& l, transaction& t) {
-    this->release_reserved(l);
+    logs.release_reserved(l);
     std::uint64_t lines =
-        (words_stored(t) + (this->logs_checksum_deltas_ ? this->checksum_delta_count(t) : 0)) /
-            format::blocks_per_line +
+        (words_stored(t) + (sums_.logged() ? sums_.delta_count(t) : 0)) / format::blocks_per_line +
         2;
     if (lines >= l.log.capacity_lines()) {
-      if (auto made = this->reserve_spill_chunks(l, t, l.media); !made) return made;
+      if (auto made = truncation.reserve_spill(l, t, l.media); !made) return made;
       lines = 2;
     }
-    return this->wait_for_log_space(l, lines + 1);
+    return truncation.wait_for_space(l, lines + 1);
   }
   void append_all(lane& l, const transaction& t) {
     l.blocks.begin();
     if (l.reserved_bytes != 0) {
-      const spilled_payload where = this->stream_spill(l, l, t, this->new_value);
+      const spilled_payload where = logs.stream_spill(l, l, t, new_word{});
       l.blocks.append({format::block_kind::spill, 0, where.words, where.offset});
       l.blocks.append({format::block_kind::spill_checksum, 0, where.checksum, 0});
       return;
@@ -196,9 +206,9 @@ class blurred_engine : public bulk_engine<Media> {
     append_checksum_deltas(l, t);
   }
   void append_checksum_deltas(lane& l, const transaction& t) {
-    if (!this->logs_checksum_deltas_) return;
-    const bool zero_deltas = base::planted<Media>(base::mutant::sums_blocks_weightless);
-    this->for_each_checksum_delta(t, [&](std::uint64_t block, std::uint64_t weight) {
+    if (!sums_.logged()) return;
+    const bool zero_deltas = planted(mutant::sums_blocks_weightless);
+    sums_.for_each_delta(t, [&](std::uint64_t block, std::uint64_t weight) {
       l.blocks.append({format::block_kind::checksum_delta, 0, zero_deltas ? 0 : weight, block});
     });
   }
@@ -206,9 +216,7 @@ class blurred_engine : public bulk_engine<Media> {
   // block, and at most one checksum delta for each block.
   std::uint64_t blocks_needed(const lane& l) const noexcept {
     return 1 +
-           (this->logs_checksum_deltas_ && !base::planted<Media>(base::mutant::sums_weights_crowded)
-                ? l.blocks.records() + 1
-                : 0);
+           (sums_.logged() && !planted(mutant::sums_weights_crowded) ? l.blocks.records() + 1 : 0);
   }
 
   void wait_for_block_space(lane& l, transaction& t) {
@@ -218,9 +226,9 @@ class blurred_engine : public bulk_engine<Media> {
     }
     const auto made = exclude_wait([&]() -> result<> {
       while (!l.blocks.has_room(blocks_needed(l))) {
-        this->truncate();
-        if (this->state_.poisoned.load()) return this->check_medium();
-        if (!l.blocks.has_room(blocks_needed(l))) this->state_.await_announced(l.number);
+        truncation.truncate();
+        if (medium_.state.poisoned.load()) return medium_.check();
+        if (!l.blocks.has_room(blocks_needed(l))) medium_.state.await_announced(l.number);
       }
       return {};
     });
@@ -236,60 +244,57 @@ class blurred_engine : public bulk_engine<Media> {
   // Steps S1 to S3 of docs/protocol/adaptive.md. Called by the log's owner between two
   // transactions.
   void switch_log_format(lane& l) {
-    using base::mutant;
-    using base::planted;
     const auto is_empty = [&] {
-      const auto alone = this->lock_truncation();  // other threads truncate too
+      const auto alone = truncation.lock();  // other threads truncate too
       return l.log.head() == l.log.tail();
     };
     // S1: nothing above the watermark is left in the log
-    while (!is_empty() && !planted<Media>(mutant::switch_no_truncate)) {
-      this->truncate();
-      if (this->state_.poisoned.load()) return;
-      if (!is_empty()) this->state_.await_announced(l.number);
+    while (!is_empty() && !planted(mutant::switch_no_truncate)) {
+      truncation.truncate();
+      if (medium_.state.poisoned.load()) return;
+      if (!is_empty()) medium_.state.await_announced(l.number);
     }
-    const auto alone = this->lock_truncation();
+    const auto alone = truncation.lock();
     const std::uint64_t old_form = l.flags();
     l.has_blocks = !l.has_blocks;
-    const std::uint64_t form = planted<Media>(mutant::switch_old_form) ? old_form : l.flags();
-    if (planted<Media>(mutant::switch_head_first))
-      this->write_head(l, 0, form), this->control_.fence();
-    if (!planted<Media>(mutant::switch_no_zero))
-      this->zero_log(l, planted<Media>(mutant::switch_half_zeroed) ? l.log.capacity_lines() / 2
-                                                                   : l.log.capacity_lines());  // S2
-    if (!planted<Media>(mutant::switch_no_zero_fence))
-      this->control_.fence();      // zeroes are durable before the head that names the new format
-    this->write_head(l, 0, form);  // S3
-    if (!planted<Media>(mutant::switch_no_head_fence))
-      this->control_.fence();  // the head is durable before the first record of the new format
+    const std::uint64_t form = planted(mutant::switch_old_form) ? old_form : l.flags();
+    if (planted(mutant::switch_head_first)) logs.write_head(l, 0, form), medium_.control.fence();
+    if (!planted(mutant::switch_no_zero))
+      logs.zero(l, planted(mutant::switch_half_zeroed) ? l.log.capacity_lines() / 2
+                                                       : l.log.capacity_lines());  // S2
+    if (!planted(mutant::switch_no_zero_fence))
+      medium_.control.fence();    // zeroes are durable before the head that names the new format
+    logs.write_head(l, 0, form);  // S3
+    if (!planted(mutant::switch_no_head_fence))
+      medium_.control.fence();  // the head is durable before the first record of the new format
     switches_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  const blurred_variant variant_;
+  pool_medium<Media>& medium_;
+  const storage::pool_file& file_;
+  home_checksums<Media>& sums_;
+  background_thread no_background_;  // never started
+
+ public:
+  log_lanes<Media> logs;
+  home_writer<Media> home;
+  log_truncation<Media> truncation;
+  bulk_write_back<Media> write_back;
+
+ private:
   std::optional<mode_choice> mode_choice_;
   std::vector<count> commit_counts_;
   std::atomic<std::uint64_t> switches_{0};
 };
 
-template <class Media, blurred_variant variant>
-struct blurred_as final : blurred_engine<Media> {
-  blurred_as(pool_state& state, std::unique_ptr<typename Media::shared> shared)
-      : blurred_engine<Media>(state, std::move(shared), variant) {}
-};
 template <class Media>
-using xil = blurred_as<Media, blurred_variant{
-                                  .in_log = true, .volatile_checkpoint = false, .adaptive = false}>;
-template <class Media>
-using vcbp =
-    blurred_as<Media,
-               blurred_variant{.in_log = false, .volatile_checkpoint = true, .adaptive = false}>;
+using xil =
+    execution_in_log<Media, blurred_variant{.volatile_checkpoint = false, .adaptive = false}>;
 template <class Media>
 using blurred =
-    blurred_as<Media,
-               blurred_variant{.in_log = true, .volatile_checkpoint = true, .adaptive = false}>;
+    execution_in_log<Media, blurred_variant{.volatile_checkpoint = true, .adaptive = false}>;
 template <class Media>
 using adaptive =
-    blurred_as<Media,
-               blurred_variant{.in_log = true, .volatile_checkpoint = true, .adaptive = true}>;
+    execution_in_log<Media, blurred_variant{.volatile_checkpoint = true, .adaptive = true}>;
 
 }  // namespace stele::detail

@@ -1,45 +1,23 @@
 // The table of mechanisms, and the names of media.
+#include <base/check.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <mechanism_list.h>
 #include <tx/mechanism/catalog.h>
-#include <tx/mechanism/on_media/makers.h>
 
 namespace stele::detail {
+
+// Each is defined in a file made from on_media.cc.in.
+#define STELE_DECLARE(id) mechanism_entry entry_##id();
+STELE_EACH_MECHANISM(STELE_DECLARE)
+#undef STELE_DECLARE
 
 namespace {
 
 std::vector<mechanism_entry>& table() {
-  static std::vector<mechanism_entry> all = {
-      {"default",
-       "one streamed record and one fence a commit, none an ordered one; home written back in the "
-       "background",
-       log_kind::torn_bit, make_default_mechanism, storage::map_kind::shared},
-      {"none", "no persistence: the ceiling", log_kind::none, make_none, storage::map_kind::shared},
-      {"base", "log, commit record, home, cut: a fence after each", log_kind::ordered_writes,
-       make_base_log, storage::map_kind::shared},
-      {"redo", "torn-bit redo log, home written back in the commit", log_kind::torn_bit, make_redo,
-       storage::map_kind::shared},
-      {"redo-async", "torn-bit redo log, home written back in the background", log_kind::torn_bit,
-       make_redo_async, storage::map_kind::shared},
-      {"xil", "execution in log; home written back in the commit", log_kind::lines_or_blocks,
-       make_xil, storage::map_kind::shared},
-      {"vcbp", "volatile checkpoint with bulk persistence, over a streamed log", log_kind::torn_bit,
-       make_vcbp, storage::map_kind::shared},
-      {"blurred", "execution in log and volatile checkpoint", log_kind::lines_or_blocks,
-       make_blurred, storage::map_kind::shared},
-      {"adaptive", "blurred or vcbp, whichever is better on this medium and workload",
-       log_kind::lines_or_blocks, make_adaptive, storage::map_kind::shared},
-      {"undo", "torn-bit undo log, home written back in the commit", log_kind::torn_bit, make_undo,
-       storage::map_kind::shared},
-      {"archapt-undo", "undo log; home flushed late or, covered by checksums, not at all",
-       log_kind::archapt_undo, make_archapt_undo, storage::map_kind::shared,
-       format::home_kind::in_place, true, add_archapt_geometry},
-      {"archapt-redo", "redo log; home flushed late or, covered by checksums, not at all",
-       log_kind::archapt_redo, make_archapt_redo, storage::map_kind::shared,
-       format::home_kind::in_place, true, add_archapt_geometry},
-      {"log_structured", "the log is the only home: one fence a commit, cleaning in the background",
-       log_kind::chunks, make_log_structured, storage::map_kind::shared, format::home_kind::log},
-  };
+#define STELE_ENTRY(id) entry_##id(),
+  static std::vector<mechanism_entry> all = {STELE_EACH_MECHANISM(STELE_ENTRY)};
+#undef STELE_ENTRY
   return all;
 }
 

@@ -1,9 +1,9 @@
-// The table of mechanisms by name, and of media by specification. To add a mechanism, write its
-// header here and a file each in on_media/ and lab/media/makers/. Then add a line to the makers.h
-// of both, to catalog.cc and to lab/media/lab_medium.cc.
+// The table of mechanisms by name, and of media by specification. A mechanism is added by its
+// header and a line in list.cmake: docs/guide/mechanism.md.
 #pragma once
 
-#include <tx/lane_engine.h>
+#include <pool/pool_file.h>
+#include <tx/engine.h>
 
 #include <functional>
 #include <memory>

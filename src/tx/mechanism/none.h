@@ -3,25 +3,33 @@
 // commits.
 #pragma once
 
-#include <tx/lane_engine.h>
-#include <tx/transaction_inl.h>
+#include <tx/home_writer.h>
+#include <tx/log/lanes.h>
+#include <tx/mechanism_engine.h>
 
 namespace stele::detail {
 
 template <class Media>
-class none final : public lane_engine<Media> {
+class none {
  public:
-  none(pool_state& state, std::unique_ptr<typename Media::shared> shared)
-      : lane_engine<Media>(state, std::move(shared), log_kind::none) {}
+  using medium = Media;
+  static constexpr log_kind kind = log_kind::none;
+  static constexpr auto upkeep = checksum_upkeep::none;
+  static constexpr engine::traits what{.stores_in_place = !Media::under_exploration};
 
-  bool stores_in_place() const noexcept override { return !Media::under_exploration; }
+  none(pool_medium<Media>& m, home_checksums<Media>& sums, const engine_tuning&)
+      : logs(m, sums), home(m.state.file) {}
 
-  bool commit(transaction& t, std::uint64_t) override {
-    auto& l = this->lanes_[t.log()];
+  [[nodiscard]] result<> reserve_log(transaction&) { return {}; }
+  bool commit(transaction& t, std::uint64_t) {
     t.begin_home_stores();
-    for (const written_line& line : t.lines()) this->store_home(l.media, this->state_.file, line);
+    home.store(logs.of(t).media, t.lines());
     return true;
   }
+  [[nodiscard]] result<> recover() { return {}; }
+
+  log_lanes<Media> logs;  // only their media: nothing is logged
+  home_writer<Media> home;
 };
 
 }  // namespace stele::detail

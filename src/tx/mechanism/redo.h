@@ -1,50 +1,89 @@
-// redo: new values are streamed to a torn-bit log; home is made durable and the log is truncated
-// before the commit returns. Page: docs/protocol/redo.md. Source: Volos, Tack and Swift,
+// redo and undo: a record in a torn-bit log, then home, then the truncation of the log, all in the
+// commit. They differ in what the record holds and in when they have committed: redo logs new
+// values and has committed with the record (2); undo logs old values and has committed with the
+// truncation (6). Pages: docs/protocol/redo.md, undo.md. Source of redo: Volos, Tack and Swift,
 // "Mnemosyne" (2011), sections 4.4 and 5, synchronous truncation.
+//
+// Execution is write-back, as in the other mechanisms, so home is first changed at commit: undo
+// logs the old values of all ranges as one batch with one fence. An in-place undo log pays one
+// fence for each range.
 #pragma once
 
-#include <tx/lane_engine.h>
+#include <tx/log/recovery.h>
+#include <tx/mechanism_engine.h>
 
 namespace stele::detail {
 
-template <class Media>
-class redo final : public torn_bit_engine<Media> {
+enum class logged_values : bool { new_ones, old_ones };
+
+template <class Media, logged_values values, class Home = home_writer<Media>>
+class home_in_commit {
  public:
-  using torn_bit_engine<Media>::torn_bit_engine;
+  using medium = Media;
+  static constexpr log_kind kind = log_kind::torn_bit;
+  static constexpr auto upkeep = checksum_upkeep::in_commit;
+
+  home_in_commit(pool_medium<Media>& m, home_checksums<Media>& sums, const engine_tuning&)
+      : medium_(m), sums_(sums), logs(m, sums), home(m.state.file) {}
 
   // The ring holds one record at a time, so only the record's length matters.
-  [[nodiscard]] result<> reserve_log(transaction& t) override {
-    auto& l = this->lanes_[t.log()];
-    this->release_reserved(l);
-    if (this->lines_needed(t, l.log.capacity_lines()) <= l.log.capacity_lines()) return {};
-    if (auto reserved = this->reserve_spill(l, t, payload_words(t.lines())); !reserved)
-      return reserved;
-    return this->invalidate_block_checksums(l.media, l) ? result<>{} : this->check_medium();
-  }
+  [[nodiscard]] result<> reserve_log(transaction& t) { return logs.reserve(t); }
 
-  bool commit(transaction& t, std::uint64_t txid) override {
-    using base::mutant;
-    using base::planted;
-    auto& l = this->lanes_[t.log()];
-    this->append(l, format::record_kind::redo, txid, t, this->new_value);  // 1
-    if (!planted<Media>(mutant::redo_no_log_fence) && !this->fence_ok(l))
-      return false;  // 2: the log is durable before home changes
+  bool commit(transaction& t, std::uint64_t txid) {
+    auto& l = logs.of(t);
+    append_record(l, t, txid);  // 1
+    if (!planted(bugs.no_log_fence) && !medium_.fence_ok(l.media))
+      return false;  // 2: the record is durable before home changes
     l.log.publish();
     t.begin_home_stores();
-    if (planted<Media>(mutant::redo_truncate_first)) l.log.write_head(l.log.tail());
-    this->store_home_flushed(l, t, mutant::redo_last_home_line);  // 3
-    if (!planted<Media>(mutant::redo_no_data_fence) && !this->fence_ok(l))
-      return false;                  // 4: home is durable before the log is truncated
-    l.log.write_head(l.log.tail());  // 5
-    if (!planted<Media>(mutant::redo_no_truncate_fence) && !this->fence_ok(l))
-      return false;  // 6: the truncation is durable before locks are released
-    l.log.release_truncated();
-    this->release_spills(l, l.log.head());
-    return true;
+    if (planted(bugs.truncate_first)) l.log.write_head(l.log.tail());
+    home.store_flushed(l.media, t, sums_, bugs.last_home_line);  // 3
+    if (!planted(bugs.no_data_fence) && !medium_.fence_ok(l.media))
+      return false;  // 4: home is durable before the log is truncated
+    // 5, 6: the truncation is durable before locks are released and the commit is acknowledged
+    return logs.truncate_in_commit(l, bugs.no_truncate_fence);
   }
 
+  // Redo: replays; undo: rolls back. A log has at most one record.
+  [[nodiscard]] result<> recover() { return log_recovery<Media>(medium_, sums_, logs).run(); }
+
  private:
-  bool maintains_block_checksums() const noexcept override { return true; }
+  using mutant = base::mutant;
+  static constexpr bool undo = values == logged_values::old_ones;
+  struct mutants {
+    mutant no_log_fence, truncate_first, last_home_line, no_data_fence, no_truncate_fence;
+  };
+  static constexpr mutants bugs =
+      undo ? mutants{mutant::undo_no_log_fence, mutant::undo_truncate_first,
+                     mutant::undo_last_home_line, mutant::undo_no_data_fence,
+                     mutant::undo_no_truncate_fence}
+           : mutants{mutant::redo_no_log_fence, mutant::redo_truncate_first,
+                     mutant::redo_last_home_line, mutant::redo_no_data_fence,
+                     mutant::redo_no_truncate_fence};
+  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
+
+  void append_record(typename log_lanes<Media>::lane& l, const transaction& t, std::uint64_t txid) {
+    if constexpr (undo)
+      logs.append(l, format::record_kind::undo, txid, t,
+                  [&, old = home.old_word()](std::uint64_t offset, std::uint64_t value) {
+                    const bool last = offset >= t.lines().back().offset;
+                    return last && planted(mutant::undo_last_old_line) ? value : old(offset, value);
+                  });
+    else
+      logs.append(l, format::record_kind::redo, txid, t, typename home_writer<Media>::new_word{});
+  }
+
+  pool_medium<Media>& medium_;
+  home_checksums<Media>& sums_;
+
+ public:
+  log_lanes<Media> logs;
+  Home home;
 };
+
+template <class Media>
+using redo = home_in_commit<Media, logged_values::new_ones>;
+template <class Media>
+using undo = home_in_commit<Media, logged_values::old_ones>;
 
 }  // namespace stele::detail

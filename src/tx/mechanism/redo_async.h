@@ -2,26 +2,27 @@
 // whole pool at once. Page: docs/protocol/redo-async.md. Source: Volos, Tack and Swift, "Mnemosyne"
 // (2011), asynchronous truncation. The pool-wide watermark is a departure: if one thread's log were
 // truncated alone, recovery would replay an older value from another thread's log over the new one.
+//
+// vcbp is the same without a background thread: the commit that finds its log full does the bulk
+// persistence. Page: docs/protocol/vcbp.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016),
+// section 3.3.
+//
+// Both are the durable commit of `default`. Its ordered commits are durable when they return here,
+// and truncation reads the logs back.
 #pragma once
 
-#include <tx/mechanism/bulk.h>
+#include <tx/mechanism/default_mechanism.h>
 
 namespace stele::detail {
 
 template <class Media>
-class redo_async final : public bulk_engine<Media> {
- public:
-  using bulk_engine<Media>::bulk_engine;
-
-  [[nodiscard]] result<> reserve_log(transaction& t) override {
-    return this->prepare_lines(this->lanes_[t.log()], t);
-  }
-  bool commit(transaction& t, std::uint64_t txid) override {
-    return this->commit_lines(this->lanes_[t.log()], t, txid, [] {});
-  }
-
- private:
-  bool may_run_in_background() const noexcept override { return true; }
-};
+using redo_async =
+    volatile_checkpoint<Media, private_log<Media, false>,
+                        checkpoint_variant{
+                            .ordered = false, .in_background = true, .where = dirty_lines::in_log}>;
+template <class Media>
+using vcbp = volatile_checkpoint<
+    Media, private_log<Media, false>,
+    checkpoint_variant{.ordered = false, .in_background = false, .where = dirty_lines::in_log}>;
 
 }  // namespace stele::detail

@@ -1,0 +1,73 @@
+// Compiles a mechanism for the laboratory's media: on_lab_media.cc.in is the file of each.
+#pragma once
+
+#include <format/slot_log.h>
+#include <media/adr.h>
+#include <media/banked.h>
+#include <media/delayed.h>
+#include <media/file.h>
+#include <media/image.h>
+#include <media/lab_medium.h>
+#include <media/observed.h>
+#include <media/recording.h>
+#include <tx/mechanism/on_media.h>
+
+namespace stele::detail {
+
+#ifndef STELE_SCHEDULED  // the schedule explorer has only the explorer's media
+STELE_DECLARE_PARTS(media::delayed<media::adr>)
+STELE_DECLARE_PARTS(media::banked<media::adr>)
+STELE_DECLARE_PARTS(media::recording<media::adr>)
+#endif
+STELE_DECLARE_PARTS(media::image)
+STELE_DECLARE_PARTS(media::recording<media::image>)
+STELE_DECLARE_PARTS(media::observed<media::file>)
+
+// A controller tells logs from data by address. Only logs of ordered writes have separate lines for
+// commit records.
+template <template <class> class Mechanism>
+media::pcm_layout pcm_layout_of(const format::pool_header& h) {
+  media::pcm_layout layout{
+      .log_offset = h.log_offset, .log_size = h.log_size, .home_offset = h.home_offset};
+  if (Mechanism<media::adr>::kind == log_kind::ordered_writes)
+    layout.commit_offset = format::slot_commits_offset,
+    layout.commit_size = format::slot_commits_size;
+  return layout;
+}
+
+template <template <class> class Mechanism>
+std::unique_ptr<engine> build_on_lab(pool_state& state, const media_choice& choice) {
+  using kind = media::lab_medium::kind;
+  using media::adr, media::file, media::delayed, media::banked, media::recording, media::image,
+      media::observed;
+  const media::lab_medium& m = *choice.lab;
+  switch (m.what) {
+#ifndef STELE_SCHEDULED
+    case kind::delayed:
+      return build<Mechanism<delayed<adr>>>(state, choice,
+                                            typename delayed<adr>::shared{{}, m.latency_model});
+    case kind::pcm: {
+      const auto& h = state.file.header();
+      return build<Mechanism<banked<adr>>>(state, choice, state.file.base(), m.pcm,
+                                           pcm_layout_of<Mechanism>(h), 2 * h.log_count + 2);
+    }
+    case kind::recording:
+      return build<Mechanism<recording<adr>>>(state, choice, *m.tape, state.file.mapping());
+#else
+    case kind::delayed:
+    case kind::pcm:
+    case kind::recording:
+      return nullptr;
+#endif
+    case kind::image:
+      return build<Mechanism<image>>(state, choice, *m.image);
+    case kind::recording_image:
+      return build<Mechanism<recording<image>>>(state, choice, *m.tape, state.file.mapping(),
+                                                *m.image);
+    case kind::observed_file:
+      return build<Mechanism<observed<file>>>(state, choice, *m.observer, state.file.mapping());
+  }
+  return nullptr;
+}
+
+}  // namespace stele::detail

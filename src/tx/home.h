@@ -1,0 +1,90 @@
+// Where a transaction's loads find home. Two kinds: in_place_home, at the pool's addresses, and
+// mapped_home, which looks each word up. A pool has one kind, for as long as it is open.
+//
+// Code that loads is a template over the kind. with_home() is the one place that asks which it is:
+// a comparison, no call through a pointer.
+#pragma once
+
+#include <pool/block_states.h>
+#include <stele/pool.h>
+#include <tx/log_structured/mapped_home.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace stele::detail {
+
+class in_place_home {
+ public:
+  explicit in_place_home(const std::byte* at) noexcept : at_(at) {}
+
+  static constexpr bool is_in_place = true;
+  void pin() noexcept {}
+  void unpin() noexcept {}
+
+  std::uint64_t word(std::uint64_t offset) const noexcept {
+    return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(at_ + offset), __ATOMIC_ACQUIRE);
+  }
+  // Bytes of one line; of whole pairs of words 16 at a time, as in snapshot::try_copy.
+  void copy(std::uint64_t offset, std::byte* to, std::size_t size) const noexcept {
+    using pair [[gnu::vector_size(16)]] = std::uint64_t;
+    if ((offset | size) % sizeof(pair) != 0) [[unlikely]]
+      return copy_parts(offset, to, size);
+    for (std::size_t done = 0; done < size; done += sizeof(pair)) {
+      const pair two = {word(offset + done), word(offset + done + 8)};
+      std::memcpy(to + done, &two, sizeof two);
+    }
+  }
+  const std::byte* at() const noexcept { return at_; }
+
+ private:
+  [[gnu::noinline]] void copy_parts(std::uint64_t offset, std::byte* to,
+                                    std::size_t size) const noexcept {
+    const std::uint64_t first = offset & ~std::uint64_t{7};
+    std::uint64_t words[8];
+    for (std::uint64_t at = first; at < offset + size; at += 8) words[(at - first) / 8] = word(at);
+    std::memcpy(to, reinterpret_cast<const std::byte*>(words) + (offset - first), size);
+  }
+
+  const std::byte* at_;
+};
+
+// What an engine has in place of a home at the pool's addresses.
+class virtual_home {
+ public:
+  virtual ~virtual_home() = default;
+  // For the transactions of a log, which run one at a time.
+  virtual mapped_home* of_log(unsigned log) = 0;
+  virtual storage::block_states& block_states() noexcept = 0;
+  // Reads everything that a load may find. `closed`: the pool was closed, and nothing has run
+  // since. Errors: corrupt.
+  [[nodiscard]] virtual result<> verify(bool closed) const = 0;
+  // Replaces what the heap's audit says of space by what the pool file has.
+  virtual void measure(pool_space& s) const = 0;
+};
+
+// The home of the transactions of one log.
+class home_of_log {
+ public:
+  home_of_log(const std::byte* at, virtual_home* instead, unsigned log)
+      : at_(at), mapped_(instead != nullptr ? instead->of_log(log) : nullptr) {}
+
+  bool is_in_place() const noexcept { return mapped_ == nullptr; }
+  const std::byte* at() const noexcept { return at_; }  // + offset: the address of an offset
+  mapped_home* mapped() const noexcept { return mapped_; }
+
+ private:
+  const std::byte* const at_;
+  mapped_home* const mapped_;
+};
+
+template <class Work>
+[[gnu::always_inline]] inline decltype(auto) with_home(const home_of_log& home, Work&& work) {
+  if (!home.is_in_place()) [[unlikely]]
+    return work(*home.mapped());
+  in_place_home in_place(home.at());
+  return work(in_place);
+}
+
+}  // namespace stele::detail

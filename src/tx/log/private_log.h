@@ -1,0 +1,81 @@
+// A log for each thread: a commit streams its record to its own ring and fences.
+//
+// The same calls as log/shared_log.h, between which `default` chooses by the medium.
+#pragma once
+
+#include <tx/home_writer.h>
+#include <tx/log/deferred_batch.h>
+#include <tx/log/truncation.h>
+
+#include <deque>
+
+namespace stele::detail {
+
+// queues_lines: truncation takes dirty lines from a queue beside the log.
+template <class Media, bool queues_lines>
+class private_log {
+ public:
+  using mutant = base::mutant;
+  using lane = typename log_lanes<Media>::lane;
+  using new_word = typename home_writer<Media>::new_word;
+
+  private_log(pool_medium<Media>& medium, log_lanes<Media>& lanes,
+              log_truncation<Media>& truncation)
+      : medium_(medium), lanes_(lanes), truncation_(truncation) {}
+  void attached() noexcept {}
+
+  // Errors: full, poisoned, io.
+  [[nodiscard]] result<> reserve(transaction& t) { return truncation_.reserve(lanes_.of(t), t); }
+  template <class PredecessorOf>
+  bool assign_txid(transaction& t, std::uint64_t& txid, PredecessorOf&&) {
+    return t.assign_txid(txid);
+  }
+  // Streams the record; durable after harden(). Queues its dirty lines before the fence: stores
+  // after it would wait for it. No truncation takes the entry while the TxID is announced.
+  void append(transaction& t, format::record_kind of_kind, std::uint64_t txid,
+              std::uint64_t predecessor = 0) {
+    lane& l = lanes_.of(t);
+    lanes_.append(l, of_kind, txid, t, new_word{}, predecessor);
+    if (queues_lines) lanes_.queue_dirty_lines(l, t, txid);
+  }
+  // Stores the record, so that any thread can flush it.
+  void append_deferred(transaction& t, std::uint64_t txid, std::uint64_t predecessor,
+                       deferred_batch& batch) {
+    lane& l = lanes_.of(t);
+    lanes_.template append<store_mode::cached>(l, l, format::record_kind::redo_dependent, txid, t,
+                                               new_word{}, predecessor);
+    if (batch.commits == 0) batch.from = l.log.tail();
+    l.log.publish();
+    if (queues_lines) lanes_.queue_dirty_lines(l, t, txid);
+    batch.to = l.log.tail();
+  }
+  // Whether t's record is longer than the ring.
+  bool is_spilled(const transaction& t) const noexcept { return lanes_.of(t).reserved_bytes != 0; }
+
+  // Makes t's record durable. False: a write failed.
+  bool harden(transaction& t) { return medium_.fence_ok(medium_of(t)); }
+  // Other threads may read the record.
+  void publish(transaction& t) noexcept { lanes_.of(t).log.publish(); }
+  // With which t's owner fences and stores home.
+  Media& medium_of(const transaction& t) noexcept { return lanes_.of(t).media; }
+
+  // Of a flush of the deferred batches: their records are durable with the medium's next fence, and
+  // then hardened() is called.
+  void flush(Media& medium, const std::deque<deferred_batch>& batches, std::uint64_t all_but) {
+    for (std::size_t i = 0; i < batches.size(); ++i)
+      if (const deferred_batch& b = batches[i]; b.owner != nullptr)
+        lanes_.flush_lines(medium, lanes_[i], b.from, b.to - all_but);
+  }
+  void hardened() noexcept {}
+
+  // Whether a ring is half full.
+  bool is_low() const noexcept { return lanes_.any_half_full(); }
+  void add_totals(engine_totals&) const noexcept {}
+
+ private:
+  pool_medium<Media>& medium_;
+  log_lanes<Media>& lanes_;
+  log_truncation<Media>& truncation_;
+};
+
+}  // namespace stele::detail

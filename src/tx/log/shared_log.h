@@ -1,0 +1,163 @@
+// One log for all threads: docs/protocol/default.md, steps L0 to L4. For a medium where the cost of
+// a write depends on the number of places, not of bytes (a file): all threads append to one ring
+// after the other, and one thread makes everything in the ring durable for the others (group
+// commit).
+//
+// The same calls as log/private_log.h.
+#pragma once
+
+#include <tx/log/deferred_batch.h>
+#include <tx/log/group_commit.h>
+#include <tx/log/log_reservations.h>
+#include <tx/log/truncation.h>
+
+#include <deque>
+#include <mutex>
+#include <vector>
+
+namespace stele::detail {
+
+template <class Media>
+class shared_log {
+ public:
+  using mutant = base::mutant;
+  using lane = typename log_lanes<Media>::lane;
+
+  shared_log(pool_medium<Media>& medium, log_lanes<Media>& lanes, log_truncation<Media>& truncation)
+      : medium_(medium), lanes_(lanes), truncation_(truncation) {
+    for (unsigned i = 0; i < lanes.size(); ++i)
+      media_.emplace_back(*medium.shared, medium.state.file.header().log_count + 2 + i);
+  }
+  void attached() {
+    for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].reset(lanes_[i].log.tail());
+  }
+
+  // L0: lines for the record in the ring in use, or in the next one that has room. Errors: full,
+  // poisoned, io.
+  [[nodiscard]] result<> reserve(transaction& t) {
+    lane& own = lanes_.of(t);
+    lanes_.release_reserved(own);
+    std::uint64_t lines = lanes_.lines_needed(t, lanes_.capacity() / 2);
+    if (lines > lanes_.capacity()) {
+      if (auto made = truncation_.reserve_spill(own, t, medium_of(t)); !made) return made;
+      lines = lines_for_words(5);  // TxID, predecessor; offset, length and checksum of the payload
+    }
+    while (!try_reserve(t.log(), lines)) {
+      truncation_.truncate();
+      if (medium_.state.poisoned.load()) return medium_.check();
+      if (try_reserve(t.log(), lines)) break;
+      medium_.state.await_announced(t.log());
+    }
+    return {};
+  }
+
+  // L1: TxIDs grow within a ring, because each is drawn where its place in the ring is taken. A
+  // truncation through H therefore finds all records up to H before all others.
+  template <class PredecessorOf>
+  bool assign_txid(transaction& t, std::uint64_t& txid, PredecessorOf&& predecessor_of) {
+    const bool txid_first = planted(mutant::default_txid_before_place);
+    std::unique_lock one(mutex_, std::defer_lock);
+    if (!txid_first) one.lock();
+    if (!t.assign_txid(txid)) return false;
+    if (txid_first) one.lock();
+    store_record(t, t.in_order() ? format::record_kind::redo_dependent : format::record_kind::redo,
+                 txid, predecessor_of(t));
+    return true;
+  }
+  // The record is in the ring since its TxID was drawn.
+  void append(transaction&, format::record_kind, std::uint64_t, std::uint64_t = 0) noexcept {}
+  void append_deferred(transaction&, std::uint64_t, std::uint64_t, deferred_batch&) noexcept {}
+  bool is_spilled(const transaction& t) const noexcept { return appended_[t.log()].spilled; }
+
+  // L2, L3: the record, and those before it in the ring, are durable. False: a write failed.
+  bool harden(transaction& t) {
+    const appended_record& at = appended_[t.log()];
+    const bool durable = groups_[at.lane].make_durable(at.end, [&](group_commit::range r) {
+      if (planted(mutant::default_shared_alone)) r.from = std::max(r.from, at.end - 1);
+      if (!planted(mutant::default_shared_unflushed))
+        lanes_.flush_lines(medium_of(t), lanes_[at.lane], r.from, r.to);
+      return medium_.fence_ok(medium_of(t));
+    });
+    return durable && !medium_.state.poisoned.load(std::memory_order_relaxed);
+  }
+  void publish(transaction&) noexcept {}
+  // With which t's owner fences and stores home.
+  Media& medium_of(const transaction& t) noexcept { return media_[t.log()]; }
+
+  // Of a flush of the deferred batches: each ring from its last durable line; all records that are
+  // flushed here are durable with the medium's next fence, and then hardened() is called.
+  void flush(Media& medium, const std::deque<deferred_batch>&, std::uint64_t all_but) {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const group_commit::range r = groups_[i].pending_range();
+      flush_ends_[i] = r.to;
+      if (r.from < r.to) lanes_.flush_lines(medium, lanes_[i], r.from, r.to - all_but);
+    }
+  }
+  void hardened() {
+    for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].set_durable(flush_ends_[i]);
+  }
+
+  // Whether about half of the log is in use.
+  bool is_low() const {
+    std::uint64_t room = 0;
+    for (lane& l : lanes_) room += l.log.free_lines();
+    return room < lanes_.size() * lanes_.capacity() / 2;
+  }
+  void add_totals(engine_totals& t) const noexcept {
+    for (const Media& m : media_) t.media += m.count;
+  }
+
+ private:
+  struct appended_record {
+    unsigned lane = 0;
+    std::uint64_t end = 0;
+    bool spilled = false;
+  };
+  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
+
+  bool try_reserve(unsigned log, std::uint64_t lines) {
+    const std::lock_guard one(mutex_);
+    (void)reservations_.release(log);
+    lane* const l = lane_with_room(lines);
+    if (l != nullptr) reservations_.reserve(log, l->number, lines);
+    return l != nullptr;
+  }
+  // The ring in use, or the next ring with room; null if none has room. Under mutex_.
+  lane* lane_with_room(std::uint64_t lines) {
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      const std::size_t n = (current_ + i) % lanes_.size();
+      if (lanes_[n].log.free_lines() < reservations_.lines_in(n) + lines) continue;
+      if (i != 0 && is_low()) truncation_.wake();
+      return &lanes_[current_ = n];
+    }
+    return nullptr;
+  }
+  // Stored, not streamed: the thread that writes the ring makes the record durable. Under mutex_.
+  void store_record(transaction& t, format::record_kind of_kind, std::uint64_t txid,
+                    std::uint64_t predecessor) {
+    lane& own = lanes_.of(t);
+    lane& l = lanes_[reservations_.release(t.log())];
+    const bool spilled = own.reserved_bytes != 0;
+    lanes_.template append<store_mode::cached>(
+        own, l, of_kind, txid, t, typename home_writer<Media>::new_word{}, predecessor);
+    lanes_.queue_dirty_lines(l, t, txid);
+    l.log.publish();
+    groups_[l.number].set_appended(l.log.tail());
+    appended_[t.log()] = {l.number, l.log.tail(), spilled};
+  }
+
+  pool_medium<Media>& medium_;
+  log_lanes<Media>& lanes_;
+  log_truncation<Media>& truncation_;
+  std::mutex mutex_;  // guards rings, lanes' media, members down to current_
+  log_reservations reservations_{lanes_.size()};
+  // For each log, the record of its running commit. Only the log's owner uses its entry.
+  std::vector<appended_record> appended_ = std::vector<appended_record>(lanes_.size());
+  std::size_t current_ = 0;
+  std::deque<group_commit> groups_{lanes_.size()};  // one for each ring
+  std::deque<Media> media_;                         // one for each log's owner
+  // One for each ring; under the lock of a flush of the deferred batches.
+  std::vector<std::uint64_t> flush_ends_ = std::vector<std::uint64_t>(lanes_.size());
+};
+
+}  // namespace stele::detail

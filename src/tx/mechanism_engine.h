@@ -1,0 +1,221 @@
+// The engine of a mechanism. A mechanism is a class template over Media that names its parts and
+// has its commit and its recovery; this fits it to the interface that the runtime calls. The
+// mechanism is bound at compile time: a commit is one virtual call.
+//
+// A mechanism has (redo.h is the shortest; docs/guide/mechanism.md has the steps)
+//   using medium = Media;
+//   static constexpr log_kind kind;           its log format, in the session word
+//   static constexpr checksum_upkeep upkeep;  when it keeps the block checksums of home true
+//   NAME(pool_medium<Media>&, home_checksums<Media>&, const engine_tuning&);
+//   result<> reserve_log(transaction&);       before the TxID is drawn; may wait. On an error
+//                                             neither home nor a log has changed
+//   bool commit(transaction&, txid);          the point of no return. False: the medium failed
+//   result<> recover();
+// Parts by these names are used here: logs (log_lanes), truncation (log_truncation). What else the
+// interface names a mechanism may have, if it differs from what is said here: attach, close,
+// assign_txid, flush_deferred, durable_through, add_totals, ...
+#pragma once
+
+#include <base/flatten.h>
+#include <tx/engine.h>
+#include <tx/pool_growth.h>
+#include <tx/transaction_inl.h>
+
+#include <memory>
+
+namespace stele::detail {
+
+template <class Mechanism>
+class mechanism_engine final : public engine {
+ public:
+  using Media = typename Mechanism::medium;
+
+  mechanism_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared,
+                   const engine_tuning& tuning)
+      : medium_(state, std::move(shared)),
+        sums_(medium_, Mechanism::upkeep),
+        mechanism_(medium_, sums_, tuning) {}
+
+  traits what() const noexcept override {
+    if constexpr (requires { Mechanism::what; })
+      return Mechanism::what;
+    else
+      return {};
+  }
+
+  // Flattened: a call spills registers, and stores after a fence delay the next one
+  // (docs/decisions/7-tried.md). Not for the explorer, to compile quickly.
+  commit_status commit(transaction& t) override {
+    if constexpr (!Media::under_exploration)
+      return commit_flattened(t);
+    else
+      return t.commit_by(mechanism_);
+  }
+  [[nodiscard]] result<> recover() override { return mechanism_.recover(); }
+
+  [[nodiscard]] result<> start(std::uint8_t logs_were) override {
+    const auto were = static_cast<log_kind>(logs_were);
+    const auto mark = medium_.read_word(format::watermark_offset);
+    if (!mark) return std::unexpected(mark.error());
+    auto& state = medium_.state;
+    state.clock.store(std::max(state.clock.load(), *mark));
+    if (state.clock.load() >= format::txid_limit)
+      return base::fail(
+          errc::corrupt,
+          fmt::format(
+              "{}: its newest TxID, {}, is one that no program draws; restore the pool from a copy",
+              state.file.path(), state.clock.load()));
+    if (auto taken = attach(were); !taken) return taken;
+    const auto magic = medium_.read_word(format::magic_state_offset);
+    if (!magic) return std::unexpected(magic.error());
+    // The first session stores the magic constants in home.
+    const bool marks = *magic == 0 && state.file.header().home == format::home_kind::in_place &&
+                       Mechanism::kind != log_kind::none;
+    if (auto begun =
+            sums_.begin_session(were == log_kind::none, marks, [this] { store_magic_words(); });
+        !begun)
+      return begun;
+    write_session(true);
+    medium_.control.fence();  // the session is marked open before its first commit
+    return medium_.check();
+  }
+  // The mechanism makes home durable and empties its logs first.
+  [[nodiscard]] result<> close() override {
+    if constexpr (requires { mechanism_.close(); }) {
+      if (auto closed = mechanism_.close(); !closed) return closed;
+    } else if constexpr (truncates_later) {
+      if (auto closed = mechanism_.truncation.close(); !closed) return closed;
+    }
+    if (auto ended = sums_.end_session(); !ended) return ended;
+    medium_.write_word(format::watermark_offset, medium_.state.clock.load());
+    medium_.control.fence();  // the watermark, where TxIDs go on, before the session is closed
+    write_session(false);
+    medium_.control.fence();  // the session is marked closed before close() returns
+    return medium_.check();
+  }
+
+  virtual_home* home() noexcept override {
+    if constexpr (requires { mechanism_.home(); })
+      return mechanism_.home();
+    else
+      return nullptr;
+  }
+
+  bool begin_in_log(transaction& t) override {
+    if constexpr (requires { mechanism_.begin(t); })
+      return mechanism_.begin(t);
+    else
+      return false;
+  }
+  format::log_block* store_in_log(transaction& t, format::log_block* at, std::uint64_t offset,
+                                  std::uint64_t value, std::uint8_t mask) override {
+    if constexpr (requires { mechanism_.store_in_log(t, at, offset, value, mask); })
+      return mechanism_.store_in_log(t, at, offset, value, mask);
+    else
+      return nullptr;
+  }
+  void abort_in_log(transaction& t) noexcept override {
+    if constexpr (requires { mechanism_.abort(t); }) mechanism_.abort(t);
+  }
+  access_buffer* access_buffer_of(unsigned log) noexcept override {
+    if constexpr (requires { mechanism_.access_buffer_of(log); })
+      return mechanism_.access_buffer_of(log);
+    else
+      return nullptr;
+  }
+
+  void flush_deferred() override {
+    if constexpr (requires { mechanism_.flush_deferred(); }) mechanism_.flush_deferred();
+  }
+  std::uint64_t durable_through() const noexcept override {
+    if constexpr (requires { mechanism_.durable_through(); })
+      return mechanism_.durable_through();
+    else
+      return pool_state::no_commit;
+  }
+  [[nodiscard]] result<> sync() override {
+    flush_deferred();
+    return medium_.check();
+  }
+
+  [[nodiscard]] result<> checkpoint() override {
+    if constexpr (truncates_later)
+      return mechanism_.truncation.empty_logs();
+    else
+      return base::fail(errc::unsupported,
+                        "the mechanism in use cannot empty its logs while the pool is open; open "
+                        "it with the mechanism 'default'");
+  }
+  [[nodiscard]] result<> refresh_block_checksums() override {
+    if constexpr (Mechanism::upkeep == checksum_upkeep::at_truncation)
+      return checkpoint();
+    else
+      return {};
+  }
+  // Excludes truncations: they use the same medium and read the end of home from the header.
+  [[nodiscard]] result<> grow(const format::growth& to) override {
+    if constexpr (truncates_later) {
+      const auto hold = mechanism_.truncation.lock();
+      return grow_pool(medium_, sums_.blocks(), to);
+    } else {
+      return grow_pool(medium_, sums_.blocks(), to);
+    }
+  }
+  [[nodiscard]] result<> acknowledge_fallback() override {
+    if constexpr (requires { mechanism_.acknowledge_fallback(); })
+      return mechanism_.acknowledge_fallback();
+    else
+      return base::fail(errc::unsupported,
+                        "the mechanism in use makes no checkpoints; open the pool with "
+                        "archapt-undo or archapt-redo to acknowledge that it went back to one");
+  }
+
+  engine_totals totals() const noexcept override {
+    engine_totals t;
+    t.media += medium_.control.count;
+    if constexpr (has_lanes) mechanism_.logs.add_totals(t);
+    if constexpr (truncates_later) t.truncations = mechanism_.truncation.count;
+    if constexpr (requires { mechanism_.add_totals(t); }) mechanism_.add_totals(t);
+    return t;
+  }
+  void note(unsigned log, media::tape_mark m, std::uint64_t argument) override {
+    if constexpr (has_lanes)
+      mechanism_.logs.note(log, m, argument);
+    else
+      mechanism_.note(log, m, argument);
+  }
+
+ private:
+  static constexpr bool has_lanes = requires(Mechanism m) { m.logs; };
+  static constexpr bool truncates_later = requires(Mechanism m) { m.truncation; };
+
+  [[nodiscard]] result<> attach(log_kind were) {
+    if constexpr (requires { mechanism_.attach(were); })
+      return mechanism_.attach(were);
+    else if constexpr (Mechanism::kind == log_kind::none)
+      return {};
+    else
+      return mechanism_.logs.attach(were == Mechanism::kind);
+  }
+  STELE_FLATTEN commit_status commit_flattened(transaction& t) { return t.commit_by(mechanism_); }
+
+  void store_magic_words() {
+    medium_.state.heap.for_each_magic_word([this](std::uint64_t offset, std::uint64_t word) {
+      medium_.put(medium_.state.file.at(offset), &word, sizeof word);
+    });
+    medium_.control.fence();  // the magic constants are durable before the control word is
+    medium_.write_word(format::magic_state_offset, 1);
+  }
+  void write_session(bool open) {
+    medium_.write_word(
+        format::session_offset,
+        format::session{.open = open, .log_kind = static_cast<std::uint8_t>(Mechanism::kind)}
+            .pack());
+  }
+
+  pool_medium<Media> medium_;
+  home_checksums<Media> sums_;
+  Mechanism mechanism_;
+};
+
+}  // namespace stele::detail

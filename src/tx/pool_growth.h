@@ -1,0 +1,64 @@
+// Growth of an open pool: docs/protocol/grow.md, steps 1 to 3.
+#pragma once
+
+#include <base/mutant.h>
+#include <tx/home_checksums.h>
+#include <tx/pool_medium.h>
+
+#include <cstring>
+#include <vector>
+
+namespace stele::detail {
+
+// Writes the whole chunk table and checksum array of a grown pool: an earlier attempt that crashed
+// may have left other bytes there.
+template <class Media>
+[[nodiscard]] result<> write_grown_tables(pool_medium<Media>& medium,
+                                          const storage::block_checksums& sums,
+                                          const format::pool_header& old,
+                                          const format::pool_header& h, std::uint64_t table_chunk) {
+  const auto words = medium.state.heap.build_grown_table(
+      h.chunk_count, table_chunk, storage::table_chunk_count(old, h.chunk_count));
+  if (!words) return std::unexpected(words.error());
+  std::byte* const base = medium.state.file.base();
+  medium.put(base + h.table_offset, words->data(), 8 * words->size());
+  if (h.block_checksums_offset == 0) return {};
+  // New chunks may hold such bytes too, so their checksums are `unknown`.
+  std::vector<std::uint64_t> all(format::block_checksum_count(h.size - h.home_offset),
+                                 format::block_checksum_unknown);
+  std::memcpy(all.data(), base + old.block_checksums_offset,
+              8 * format::block_checksum_count(old.size - old.home_offset));
+  for (std::uint64_t block = sums.block_of(h.table_offset);
+       block + format::checksum_block_size <= h.block_checksums_offset;
+       block += format::checksum_block_size)
+    all[(block - h.home_offset) / format::checksum_block_size] = sums.compute(block);
+  medium.put(base + h.block_checksums_offset, all.data(), 8 * all.size());
+  return {};
+}
+
+// Errors and preconditions: engine::grow.
+template <class Media>
+[[nodiscard]] result<> grow_pool(pool_medium<Media>& medium, const storage::block_checksums& sums,
+                                 const format::growth& to) {
+  using base::mutant;
+  using base::planted;
+  const auto old = medium.state.file.header();
+  const auto h = storage::grown_header(old, to, medium.state.file.path());
+  if (!h) return std::unexpected(h.error());
+  if (auto written = write_grown_tables(medium, sums, old, *h, to.table_chunk); !written)
+    return written;  // 1
+  const auto in_force = medium.read_word(format::growth_offset);
+  if (!in_force) return std::unexpected(in_force.error());
+  const std::uint64_t slot = planted<Media>(mutant::grow_same_slot) || *in_force != 1 ? 1 : 2;
+  medium.write_word(format::growth_slot_offset(slot), to.chunk_count);
+  medium.write_word(format::growth_slot_offset(slot) + 8, to.table_chunk);
+  if (!planted<Media>(mutant::grow_no_slot_fence))
+    medium.control.fence();  // 2: table and slot are durable before the slot is in force
+  medium.write_word(format::growth_offset, slot);
+  medium.control.fence();  // 3: grown
+  if (auto checked = medium.check(); !checked) return checked;
+  medium.state.file.apply_growth(to);
+  return {};
+}
+
+}  // namespace stele::detail

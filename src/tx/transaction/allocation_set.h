@@ -1,0 +1,46 @@
+// What a transaction has allocated and freed, and the free blocks that its log keeps in reserve.
+//
+// The states of blocks are stores of the transaction, so they commit and roll back with it; this is
+// the volatile side. A block or run that was taken is reserved until commit() or rollback(); one
+// that was freed is not given out before the commit that freed it. Used by the log's owner only.
+#pragma once
+
+#include <pool/heap.h>
+
+namespace stele::detail {
+
+class allocation_set {
+ public:
+  explicit allocation_set(storage::heap& heap) noexcept : heap_(heap) {}
+
+  // As the functions of heap.
+  [[nodiscard]] result<std::uint64_t> allocate(storage::heap::writer& w, std::size_t size,
+                                               std::size_t alignment) {
+    return heap_.allocate(cache_, changes_, w, size, alignment);
+  }
+  [[nodiscard]] result<> deallocate(storage::heap::writer& w, std::uint64_t offset) {
+    return heap_.deallocate(cache_, changes_, w, offset);
+  }
+  std::size_t reclaim(storage::heap::writer& w, std::size_t max_slabs) {
+    return heap_.reclaim(cache_, changes_, w, max_slabs);
+  }
+
+  // Since the transaction began; commit() and rollback() empty it.
+  const storage::heap::changes& changes() const noexcept { return changes_; }
+  void commit() noexcept { heap_.commit(cache_, changes_); }
+  void rollback() noexcept { heap_.rollback(cache_, changes_); }
+  // Moves the changes to `later`, which has room for them. They stay reserved until
+  // commit(later).
+  void defer(storage::heap::changes& later) noexcept { later.append(changes_); }
+  void commit(storage::heap::changes& deferred) noexcept { heap_.commit(cache_, deferred); }
+
+  // Gives the free blocks to the other threads. No transaction runs on this log.
+  void return_cached_blocks() noexcept { heap_.return_cached_blocks(cache_); }
+
+ private:
+  storage::heap& heap_;
+  storage::heap::changes changes_;
+  storage::heap::thread_cache cache_;
+};
+
+}  // namespace stele::detail

@@ -1,0 +1,25 @@
+// Deferring a commit: its values and locks move to the overlay.
+#include <tx/transaction/overlay.h>
+
+namespace stele::detail {
+
+void overlay::defer(std::uint64_t txid, const write_set& writes, std::uint64_t filter,
+                    snapshot& locked) noexcept {
+  for (const written_line& line : writes.lines()) {
+    written_line* before = lines_.find(line.offset);
+    if (before == nullptr) before = &lines_.add(line.offset);
+    for (unsigned w = next_word(line.mask, 0); w < 8; w = next_word(line.mask, w + 1)) {
+      const std::uint64_t bits = expand_mask(line.word_mask(w));
+      before->words[w] = (before->words[w] & ~bits) | (line.words[w] & bits);
+    }
+    before->mask |= line.mask;
+  }
+  locked.hand_over_locks(locks_);
+  filter_ |= filter;
+  txid_ = txid;
+  if (!exists()) count_.fetch_add(1, std::memory_order_relaxed);
+  exists_.store(true, std::memory_order_release);
+  stored_.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,129 @@
+// The slow paths of a transaction's loads and stores: everything that tx/fast_paths.h calls, stores
+// that do not go to the write set, and volatile memory.
+#include <tx/transaction_inl.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace stele::detail {
+
+namespace {
+
+// Copies memory that another thread may be storing to; the caller validates the lock afterwards and
+// drops such a copy. Atomic for aligned 4 and 8 bytes.
+void copy_racing(void* to, std::uintptr_t from, std::size_t size) noexcept {
+  const auto take = [&]<class T>(T) {
+    const T value = __atomic_load_n(reinterpret_cast<const T*>(from), __ATOMIC_ACQUIRE);
+    std::memcpy(to, &value, sizeof value);
+  };
+  if (size == 8 && from % 8 == 0) return take(std::uint64_t{});
+  if (size == 4 && from % 4 == 0) return take(std::uint32_t{});
+  std::memcpy(to, reinterpret_cast<const void*>(from), size);
+  std::atomic_thread_fence(std::memory_order_acquire);
+}
+
+}  // namespace
+
+// Execution in log: stores bytes of a word in its log block. Other bytes of the word stay.
+void transaction::store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
+                               std::uint8_t mask) {
+  const unsigned word = static_cast<unsigned>(offset - line.offset) / 8;
+  const std::uint8_t old = line.word_mask(word);
+  auto* const at = old != 0 ? reinterpret_cast<format::log_block*>(line.words[word]) : nullptr;
+  const std::uint64_t counting = expand_mask(mask), kept = at != nullptr ? format::word_of(*at) : 0;
+  const std::uint64_t merged = (kept & ~counting) | (bits & counting);
+  line.words[word] = reinterpret_cast<std::uint64_t>(
+      runtime_.mechanism().store_in_log(*this, at, line.offset + 8 * word, merged, old | mask));
+  line.mask |= std::uint64_t{mask} << (8 * word);
+}
+
+[[gnu::noinline]] std::uint64_t transaction::load_from(mapped_home& home, std::uint64_t offset) {
+  return load_from<mapped_home>(home, offset);
+}
+
+std::uint64_t transaction::load_word_slow(std::uint64_t offset) {
+  std::uint64_t value = 0;
+  snapshot_.read_consistently(offset, [&] { value = home_word(offset); });
+  return value;
+}
+
+void transaction::store_word_slow(std::uint64_t offset, std::uint64_t bits) {
+  const std::uint64_t line_offset = line_of(offset), in_line = offset - line_offset;
+  written_line& line = line_for_store(line_offset);
+  line.words[in_line / 8] = bits;
+  line.mask |= std::uint64_t{0xFF} << in_line;
+}
+
+// A store that does not go to the write set: it goes to the log or home, or is refused.
+void transaction::store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
+  if (in_log()) return store_in_log(line_for_store(line_of(offset)), offset, bits, mask);
+  store_in_place(offset, bits, mask);
+}
+
+[[gnu::noinline]] void transaction::store_in_place(std::uint64_t offset, std::uint64_t bits,
+                                                   std::uint8_t mask) {
+  if (store_target_ == store_target::read_only)
+    throw failure(
+        {errc::read_only, "a store inside pool::read; use pool::update to change the pool"});
+  const unsigned skip = static_cast<unsigned>(std::countr_zero(mask)),
+                 size = static_cast<unsigned>(std::popcount(mask));
+  bits >>= 8 * skip;
+  in_place_.store(this_access, offset + skip, &bits, size);
+}
+
+void transaction::store_part_slow(std::uint64_t offset, const std::byte* from, std::size_t size) {
+  for (std::size_t done = 0; done < size;) {
+    const std::uint64_t at = offset + done, skip = at & 7;
+    const std::size_t take = std::min<std::size_t>(8 - skip, size - done);
+    std::uint64_t word = 0;
+    if (from != nullptr) std::memcpy(reinterpret_cast<std::byte*>(&word) + skip, from + done, take);
+    store_slow(at - skip, word, static_cast<std::uint8_t>(((1u << take) - 1) << skip));
+    done += take;
+  }
+}
+
+void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsigned size) {
+  if (store_target_ == store_target::home)
+    return in_place_.store(this_access, offset, &value, size);
+  const std::uint64_t line_offset = line_of(offset);
+  const std::uint64_t bit = filter_bit(this_access.pool_base + line_offset);
+  written_line* line = (filter_ & bit) != 0 ? writes_.find(line_offset) : nullptr;
+  if (line == nullptr) line = &writes_.add(line_offset);
+  filter_ |= bit;
+  const unsigned at = static_cast<unsigned>(offset - line_offset);
+  if (in_log()) {
+    const std::uint8_t mask =
+        static_cast<std::uint8_t>(size == 8 ? 0xFF : ((1u << size) - 1) << (at & 7));
+    return store_in_log(*line, offset & ~std::uint64_t{7}, value << (8 * (at & 7)), mask);
+  }
+  const std::uint64_t bytes = byte_range(at & 7, size),
+                      bits = expand_mask(static_cast<std::uint8_t>(bytes));
+  std::uint64_t& word = line->words[at / 8];
+  // Stores the whole word, because the commit loads the whole word (decision 7).
+  word = (word & ~bits) | (value << (8 * (at & 7)) & bits);
+  line->mask |= bytes << (at & ~7u);
+}
+
+std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
+  const std::uint64_t word = merged_word(writes_.find(line_of(offset)), offset & ~std::uint64_t{7});
+  return size == 8 ? word : (word >> (8 * (offset & 7))) & ((std::uint64_t{1} << (8 * size)) - 1);
+}
+
+void transaction::load_volatile(std::uintptr_t address, void* to, std::size_t size) {
+  for (std::size_t done = 0; done < size;) {
+    const std::uintptr_t at = address + done;
+    const std::size_t part = std::min<std::size_t>(line_size - at % line_size, size - done);
+    snapshot_.read_consistently(at - this_access.pool_base,
+                                [&] { copy_racing(static_cast<std::byte*>(to) + done, at, part); });
+    done += part;
+  }
+}
+
+void transaction::lock_volatile(std::uintptr_t address, std::size_t size) {
+  volatile_undo_.locked = true;
+  for (std::uintptr_t line = address & ~std::uintptr_t{line_size - 1}; line < address + size;
+       line += line_size)
+    snapshot_.acquire(line - this_access.pool_base);
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,144 @@
+// The snapshot of a transaction under the policy stm: the committed state that its loads see, the
+// locks of the lines that it has read, and the locks that it holds.
+//
+// A time-based software transactional memory after Felber, Fetzer and Riegel, "Dynamic Performance
+// Tuning of Word-Based Software Transactional Memory" (2008), with the lazy snapshot algorithm of
+// Riegel, Felber and Fetzer, "A Lazy Snapshot Algorithm with Eager Validation" (2006). The clock's
+// values are the TxIDs; a lock covers one line.
+//
+// Invariants: all values that loads return belong to one state, of some TxID from the newest value
+// read to time(). A lock is acquired only if its version is at most time(), so an own lock needs no
+// validation. A transaction with unrecorded reads cannot extend its snapshot.
+//
+// Used by one thread, except for the locks and the clock. In other policies in_force() is false and
+// nothing else is called but release and clear.
+#pragma once
+
+#include <base/mutant.h>
+#include <media/cpu.h>
+#include <stele/access.h>
+#include <stele/pool.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace stele::detail {
+
+inline constexpr unsigned spin_limit = 128;  // loads of a held lock before the attempt ends
+
+// A line lock of the stm. Free: version << 1. Held: owner << 1 | 1, with the owner's log index.
+using line_lock = std::atomic<std::uint64_t>;
+
+class snapshot {
+ public:
+  // A lock as it was when its line was read, or before it was acquired.
+  struct entry {
+    line_lock* lock;
+    std::uint64_t version;
+  };
+
+  // `locks`: the pool's lock table, mask + 1 locks; null: the policy is not stm.
+  snapshot(line_lock* locks, std::uint64_t mask, unsigned log,
+           const std::atomic<std::uint64_t>& clock) noexcept
+      : all_locks_(locks), mask_(mask), own_lock_(std::uint64_t{log} << 1 | 1), clock_(clock) {}
+
+  bool in_force() const noexcept { return all_locks_ != nullptr; }
+  std::uint64_t time() const noexcept { return time_; }
+
+  // A new attempt. Without `records`, loads leave no entries: a reader then restarts instead of
+  // extending. `fast`: try_copy may be used; the caller stores nothing and has no overlay.
+  void begin(bool records, bool fast) noexcept {
+    has_unrecorded_reads_ = false;
+    records_ = records;
+    fast_ = fast && !records;
+  }
+  void take() noexcept { time_ = clock_.load(std::memory_order_acquire); }
+
+  // Runs `read`, which loads bytes of the line of `offset`. Once, which mostly suffices: false if
+  // what it read may not belong to the snapshot; then read_consistently() runs it until it does, or
+  // throws restart. (try_read and try_copy: tx/fast_paths.h.)
+  template <class Read>
+  bool try_read(std::uint64_t offset, Read&& read);
+  template <class Read>
+  void read_consistently(std::uint64_t offset, Read&& read);
+  // Copies a range of home. False: a line is locked or newer than the snapshot, or this attempt or
+  // range needs the slow path.
+  bool try_copy(const std::byte* home, std::uint64_t offset, std::byte* to,
+                std::size_t size) noexcept;
+
+  // Locks a line until release. Throws restart.
+  void acquire(std::uint64_t line);
+  // Moves the snapshot to now. Throws restart if a value that was read has changed, or if reads
+  // were not recorded.
+  void extend();
+  // Whether every value that was read is still current. Locks of this transaction count as valid.
+  bool valid() const noexcept;
+
+  bool holds_locks() const noexcept { return !locks_.empty(); }
+  std::size_t held_locks() const noexcept { return locks_.size(); }
+  // The lines were stored by the commit `txid`.
+  void release(std::uint64_t txid) const noexcept {
+    for (const entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
+  }
+  // The lines are as they were.
+  void release_unchanged() const noexcept {
+    for (const entry& l : locks_) l.lock->store(l.version, std::memory_order_release);
+  }
+  // From here on release_unchanged() gives the locks this version: other threads may have seen
+  // stores that were rolled back.
+  void age_locks(std::uint64_t txid) noexcept {
+    for (entry& l : locks_) l.version = txid << 1;
+  }
+  // Moves the locks to `to`, which has room for them; they stay held.
+  void hand_over_locks(std::vector<entry>& to) noexcept {
+    to.insert(to.end(), locks_.begin(), locks_.end());
+    locks_.clear();
+  }
+  // Forgets what was read and which locks were held. They have been released or handed over.
+  void clear() noexcept {
+    if (!reads_.empty()) reads_.clear();
+    if (!locks_.empty()) locks_.clear();
+  }
+
+ private:
+  [[noreturn]] static void conflict();
+  line_lock& lock_of(std::uint64_t line) const noexcept {
+    return all_locks_[(line / line_size) & mask_];
+  }
+
+  line_lock* const all_locks_;  // a line's number modulo the table's size is its lock's index
+  const std::uint64_t mask_, own_lock_;
+  const std::atomic<std::uint64_t>& clock_;
+  std::uint64_t time_ = 0;
+  bool records_ = false, fast_ = false, has_unrecorded_reads_ = false;
+  std::vector<entry> reads_, locks_;
+};
+
+template <class Read>
+inline void snapshot::read_consistently(std::uint64_t offset, Read&& read) {
+  line_lock& lock = lock_of(offset);
+  for (unsigned tries = 0; tries < spin_limit; ++tries) {
+    const std::uint64_t seen = lock.load(std::memory_order_acquire);
+    if ((seen & 1) != 0) {
+      if (seen == own_lock_) return read();
+      media::cpu::relax();
+      continue;
+    }
+    read();
+    if (lock.load(std::memory_order_acquire) != seen) continue;
+    if (seen >> 1 > time_) {
+      extend();
+      continue;
+    }
+    if (records_)
+      reads_.push_back({&lock, seen});
+    else
+      has_unrecorded_reads_ = true;
+    return;
+  }
+  conflict();
+}
+
+}  // namespace stele::detail
