@@ -5,6 +5,7 @@ set(STELE_MECHANISMS
     "none|none|mechanism/none.h|no persistence: the ceiling"
     "base|base_log|mechanism/base.h|log, commit record, home, cut: a fence after each"
     "redo|redo|mechanism/redo.h|torn-bit redo log, home written back in the commit"
+    "redo-streamed|redo_streamed|mechanism/redo_streamed.h|redo, but home lines that are stored whole are streamed"
     "redo-async|redo_async|mechanism/redo_async.h|torn-bit redo log, home written back in the background"
     "xil|xil|mechanism/blurred.h|execution in log\; home written back in the commit"
     "vcbp|vcbp|mechanism/redo_async.h|volatile checkpoint with bulk persistence, over a streamed log"

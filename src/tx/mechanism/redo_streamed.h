@@ -1,0 +1,44 @@
+// redo-streamed: redo whose home stores bypass the cache where they can: a line that the
+// transaction has stored whole is streamed, any other is stored and flushed. For large values, of
+// which the cache need not keep a copy. Page: docs/protocol/redo-streamed.md. No published source:
+// the order is that of redo.
+#pragma once
+
+#include <tx/mechanism/redo.h>
+
+namespace stele::detail {
+
+template <class Media>
+class streamed_home : public home_writer<Media> {
+ public:
+  explicit streamed_home(const storage::pool_file& file) : home_writer<Media>(file), file_(file) {}
+
+  // Durable after the medium's next fence; visible to other threads then, too. A line that is
+  // stored in part is not streamed: its other bytes may change meanwhile, because a line lock does
+  // not cover the states of blocks.
+  void store_flushed(Media& media, const transaction& t, home_checksums<Media>& sums,
+                     base::mutant skips_last) const {
+    typename home_checksums<Media>::commit_sum sum(sums, media, t);
+    for (const written_line& line : t.lines()) {
+      std::byte* const at = file_.at(line.offset);
+      const bool last = &line == &t.lines().back();
+      sum.before_store(line);
+      if (line.mask == ~std::uint64_t{0}) {
+        if (!last || !base::planted<Media>(skips_last))
+          media.stream(at, line.words.data(), line_size);
+      } else {
+        this->store(media, line);
+        if (!last || !base::planted<Media>(skips_last)) media.flush(at, line_size);
+      }
+      sum.after_store(line, last ? nullptr : &line + 1);
+    }
+  }
+
+ private:
+  const storage::pool_file& file_;
+};
+
+template <class Media>
+using redo_streamed = home_in_commit<Media, logged_values::new_ones, streamed_home<Media>>;
+
+}  // namespace stele::detail
