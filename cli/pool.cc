@@ -93,7 +93,7 @@ void print_info(const detail::pool_info& i, const std::string& path) {
   if (i.fallback.state != format::fallback_state::none)
     fmt::print(
         "  LOST       commits after {}, up to {}: it went back to a checkpoint. A program "
-        "acknowledges that with pool::acknowledge_fallback\n",
+        "acknowledges that with stele::acknowledge_fallback\n",
         i.fallback.to, i.fallback.from);
 }
 

@@ -3,8 +3,6 @@
 //   stele::pool_options options{.create_size = 64 << 20, .mechanism = "archapt-redo"};
 //   options.tuning.of<stele::archapt_options>().checkpoint_commits = 10'000;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);
-//   if (pool && pool->fallback())  // commits were lost; the program has noted it
-//     if (auto noted = pool->acknowledge_fallback(); !noted) return 1;
 //
 // Their counters: skipped_lines, home lines that were covered and not flushed; checksum_lines,
 // lines of checksums that were flushed; undo_logged_lines, lines whose old values went to the log.
@@ -26,7 +24,8 @@ enum class skipping : std::uint8_t {
 // Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019).
 // A skipped line that the cache still held at a power failure is restored from checksums. If
 // several such lines share a row and a column, they may be lost. Recovery always detects this. Then
-// it falls back to the last checkpoint, and pool::fallback reports that until it is acknowledged.
+// it falls back to the last checkpoint, and fallback_of() (stele/archapt_fallback.h) reports that
+// until it is acknowledged.
 // Without checkpoints open() fails (errc::lost) and changes nothing.
 struct archapt_options {
   // Size of the last-level cache, which is the length of the queue of recently used lines. 0: this

@@ -190,16 +190,6 @@ struct ticket {
   std::uint64_t commit = 0;
 };
 
-// Recovery could not restore everything after a crash, and the pool went back to its last
-// checkpoint.
-struct pool_fallback {
-  ticket to;  // the checkpoint; it contains no later commit
-  // The newest commit that recovery found a trace of. Commits after `to` up to this one are lost.
-  ticket from;
-  // What could not be restored, as a sentence. Empty if an earlier open() went back.
-  std::string lost;
-};
-
 namespace detail {
 
 class runtime;
@@ -375,12 +365,6 @@ class pool {
   // possibly in the middle of a commit. So `on_durable` must be short, must not throw and must not
   // use the pool. This function does not hasten the commits. Thread-safe.
   void when_durable(ticket t, std::function<void(result<>)> on_durable);
-
-  // fallback(): set if the pool went back to a checkpoint, in this open or an earlier one, and the
-  // loss has not been acknowledged; the latest one. acknowledge_fallback() is durable on return.
-  // Errors: io; unsupported, by mechanisms other than archapt-undo and archapt-redo. Thread-safe.
-  std::optional<pool_fallback> fallback() const;
-  [[nodiscard]] result<> acknowledge_fallback();
 
   // Writes a copy of the pool to `path`; no such file may exist. The copy is a closed pool with a
   // new id and the state at the start of the backup. The start waits for running transactions.

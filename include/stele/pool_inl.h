@@ -10,8 +10,6 @@ namespace stele::detail {
 std::uint64_t newest_commit(const runtime& r) noexcept;
 void notify_when_durable(runtime& r, std::uint64_t commit,
                          std::function<void(result<>)> on_durable);
-std::optional<pool_fallback> fallback_of(runtime& r);
-[[nodiscard]] result<> acknowledge_fallback(runtime& r);
 [[nodiscard]] result<> back_up(runtime& r, const std::string& path, const progress& report);
 [[nodiscard]] result<> grow(runtime& r, std::size_t size_bytes);
 [[nodiscard]] result<> check_storage(runtime& r);
@@ -39,14 +37,6 @@ result<> pool<Root>::wait(ticket) {
 template <class Root>
 void pool<Root>::when_durable(ticket t, std::function<void(result<>)> on_durable) {
   detail::notify_when_durable(handle_.core(), t.commit, std::move(on_durable));
-}
-template <class Root>
-std::optional<pool_fallback> pool<Root>::fallback() const {
-  return detail::fallback_of(handle_.core());
-}
-template <class Root>
-result<> pool<Root>::acknowledge_fallback() {
-  return detail::acknowledge_fallback(handle_.core());
 }
 template <class Root>
 result<> pool<Root>::backup(const std::string& path, const progress& report) {

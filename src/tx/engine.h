@@ -112,9 +112,9 @@ class engine {
   // Gives the pool `to.chunk_count` chunks, durably. Preconditions: the file has the room, no
   // transaction runs, checkpoint() has returned. Errors: corrupt, io.
   [[nodiscard]] virtual result<> grow(const format::growth& to) = 0;
-  // Clears the note on media that recovery went back to a checkpoint. Errors: unsupported, if the
-  // mechanism has no checkpoint copy.
-  [[nodiscard]] virtual result<> acknowledge_fallback() = 0;
+  // Writes one control word of the pool's header. Durable on return. Precondition: no transaction
+  // runs. Errors: io.
+  [[nodiscard]] virtual result<> write_control_word(std::uint64_t offset, std::uint64_t value) = 0;
 
   virtual engine_totals totals() const noexcept = 0;
   virtual void note(unsigned log, media::tape_mark m, std::uint64_t argument) = 0;

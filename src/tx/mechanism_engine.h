@@ -22,6 +22,7 @@
 #include <tx/transaction_inl.h>
 
 #include <memory>
+#include <mutex>
 
 namespace stele::detail {
 
@@ -152,22 +153,15 @@ class mechanism_engine final : public engine {
     else
       return {};
   }
-  // Excludes truncations: they use the same medium and read the end of home from the header.
   [[nodiscard]] result<> grow(const format::growth& to) override {
-    if constexpr (truncates_later) {
-      const auto hold = mechanism_.truncation.lock();
-      return grow_pool(medium_, sums_.blocks(), to);
-    } else {
-      return grow_pool(medium_, sums_.blocks(), to);
-    }
+    const auto hold = exclude_truncations();
+    return grow_pool(medium_, sums_.blocks(), to);
   }
-  [[nodiscard]] result<> acknowledge_fallback() override {
-    if constexpr (requires { mechanism_.acknowledge_fallback(); })
-      return mechanism_.acknowledge_fallback();
-    else
-      return base::fail(errc::unsupported,
-                        "the mechanism in use makes no checkpoints; open the pool with "
-                        "archapt-undo or archapt-redo to acknowledge that it went back to one");
+  [[nodiscard]] result<> write_control_word(std::uint64_t offset, std::uint64_t value) override {
+    const auto hold = exclude_truncations();
+    medium_.write_word(offset, value);
+    medium_.control.fence();  // the word is durable before the caller goes on
+    return medium_.check();
   }
 
   engine_totals totals() const noexcept override {
@@ -186,6 +180,14 @@ class mechanism_engine final : public engine {
   }
 
  private:
+  // Truncations use the same medium and read the end of home from the header.
+  [[nodiscard]] std::unique_lock<std::mutex> exclude_truncations() {
+    if constexpr (truncates_later)
+      return mechanism_.truncation.lock();
+    else
+      return {};
+  }
+
   static constexpr bool has_lanes = requires(Mechanism m) { m.logs; };
   static constexpr bool truncates_later = requires(Mechanism m) { m.truncation; };
 

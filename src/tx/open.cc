@@ -345,15 +345,6 @@ void notify_when_durable(runtime& r, std::uint64_t commit, std::function<void(re
 pool_counters counters_of(const runtime& r) noexcept {
   return r.counters();
 }
-std::optional<pool_fallback> fallback_of(runtime& r) {
-  const auto& file = r.state().file;
-  const auto found = format::read_fallback(file.base(), file.header().id);
-  if (!found || found->state == format::fallback_state::none) return std::nullopt;
-  return pool_fallback{{found->to}, {found->from}, r.state().fallback_reason};
-}
-result<> acknowledge_fallback(runtime& r) {
-  return r.mechanism().acknowledge_fallback();
-}
 pool_space space_of(const runtime& r) {
   return r.space();
 }

@@ -1,6 +1,7 @@
 // What only archapt-undo and archapt-redo do: checkpoints, fallback to one, and reporting the
 // fallback.
 #include <gmock/gmock.h>
+#include <stele/archapt_fallback.h>
 #include <stele/archapt_options.h>
 #include <tests/conformance/pools.h>
 
@@ -109,7 +110,7 @@ TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged
     number = number_of(p);
     EXPECT_LT(number, commits);
     EXPECT_GE(number + between + 1, commits);
-    const auto fallback = p.fallback();
+    const auto fallback = fallback_of(p);
     ASSERT_TRUE(fallback);
     EXPECT_EQ(fallback->from.commit - fallback->to.commit, commits - number);
     EXPECT_EQ(fallback->lost, report->fallback_reason);
@@ -120,13 +121,13 @@ TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged
   {
     auto p = open_pool<numbers>(path, options);
     EXPECT_EQ(number_of(p), 1000u);
-    ASSERT_TRUE(p.fallback());
-    EXPECT_EQ(p.fallback()->lost, "");
+    ASSERT_TRUE(fallback_of(p));
+    EXPECT_EQ(fallback_of(p)->lost, "");
     EXPECT_EQ(detail::info_of(path)->fallback.state, format::fallback_state::done);
-    EXPECT_TRUE(succeeds(p.acknowledge_fallback()));
-    EXPECT_FALSE(p.fallback());
+    EXPECT_TRUE(succeeds(acknowledge_fallback(p)));
+    EXPECT_FALSE(fallback_of(p));
   }
-  EXPECT_FALSE(open_pool<numbers>(path, options).fallback());
+  EXPECT_FALSE(fallback_of(open_pool<numbers>(path, options)));
 }
 
 TEST_P(archapt, refuses_what_it_cannot_restore_without_a_checkpoint) {
@@ -139,16 +140,25 @@ TEST_P(archapt, refuses_what_it_cannot_restore_without_a_checkpoint) {
   EXPECT_THAT(p.error().message, ::testing::HasSubstr("object"));
 }
 
-TEST_P(archapt, only_it_takes_acknowledgements) {
-  scratch_directory dir;
-  pool_options options = options_of(GetParam(), between);
-  const std::string path = crashed_pool(dir, options).path;
-  options.mechanism = "redo";
-  auto p = open_pool<numbers>(path, options);
-  EXPECT_TRUE(p.fallback());
-  const auto done = p.acknowledge_fallback();
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, errc::unsupported);
+TEST_P(archapt, leaves_a_note_that_every_mechanism_can_acknowledge) {
+  for (const std::string& name : all_mechanisms()) {
+    if (!share_pools(GetParam(), name)) continue;
+    scratch_directory dir;
+    pool_options options = options_of(GetParam(), between);
+    const std::string path = crashed_pool(dir, options).path;
+    options.mechanism = name;
+    {
+      auto opened = pool<numbers>::open(path, options);
+      ASSERT_TRUE(opened) << opened.error().message;
+      EXPECT_TRUE(fallback_of(*opened)) << name;
+      const auto inside =
+          opened->update([&](numbers&) -> result<> { return acknowledge_fallback(*opened); });
+      EXPECT_EQ(inside.error().code, errc::nested);
+      EXPECT_TRUE(succeeds(acknowledge_fallback(*opened))) << name;
+      EXPECT_TRUE(succeeds(acknowledge_fallback(*opened))) << "nothing is left to acknowledge";
+    }
+    EXPECT_FALSE(fallback_of(open_pool<numbers>(path, options))) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(both, archapt, ::testing::Values("archapt-undo", "archapt-redo"),

@@ -161,12 +161,6 @@ class archapt {
     return truncation.close();
   }
 
-  [[nodiscard]] result<> acknowledge_fallback() {
-    const auto hold = truncation.lock();
-    write_fallback_state(format::fallback_state::none);
-    return medium_.check();
-  }
-
   void add_totals(engine_totals& t) const noexcept { tracker_.add_counters_to(t.of_mechanism); }
 
  private:
