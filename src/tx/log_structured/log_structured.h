@@ -5,18 +5,16 @@
 
 #include <media/cpu.h>
 #include <stele/log_structured_options.h>
+#include <tx/background_thread.h>
 #include <tx/log_structured/cleaner.h>
 #include <tx/log_structured/log_home.h>
 #include <tx/log_structured/rebuild.h>
 #include <tx/log_structured/saved_mapping.h>
 #include <tx/log_structured/transaction_stager.h>
 #include <tx/mechanism_engine.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
-#include <system_error>
-#include <thread>
 
 namespace stele::detail {
 
@@ -36,7 +34,6 @@ class log_structured {
         control_(m.control),
         options_(tuning.of_mechanism.get<log_structured_options>()),
         background_(tuning.background) {}
-  ~log_structured() { stop_cleaners(); }
 
   // Everything up to committed_through_ has committed. So chunks of earlier sessions may be
   // cleaned, and recovery need not check their transactions' rings again.
@@ -50,14 +47,13 @@ class log_structured {
     for (unsigned i = 0; i < lane_count(); ++i)
       lanes_.emplace_back(*medium_.shared, i, *home_, state_.heap);
     const unsigned count = std::max(1u, options_.cleaners);
+    gained_.resize(count);
     for (unsigned i = 0; i < count; ++i)
       cleaners_.emplace_back(space(), *medium_.shared, lane_count() + i, lane_count() + i);
     if (!background_ || (Media::under_exploration && !base::schedule_explorer_build)) return {};
-    threads_.reserve(count);
-    try {
-      for (auto& c : cleaners_) threads_.emplace_back([this, &c] { clean_in_background(c); });
-    } catch (const std::system_error&) {  // no more threads: those started, or commits, clean
-    }
+    for (unsigned i = 0; i < count; ++i)
+      threads_.emplace_back().start([this, i] { clean_in_background(i); },
+                                    [this, i] { return is_worth_more_cleaning(gained_[i]); });
     return {};
   }
   // Stages t's entries and reserves log space and map nodes for them, with cleaning if needed.
@@ -130,7 +126,7 @@ class log_structured {
   virtual_home* home() noexcept { return home_.get(); }
 
   [[nodiscard]] result<> close() {
-    stop_cleaners();
+    for (background_thread& t : threads_) t.stop();
     if (auto status = medium_.check(); !status) return status;
     // Counts only in a closed session: the engine fences before it marks the session closed.
     medium_.write_word(format::saved_map_offset,
@@ -283,7 +279,7 @@ class log_structured {
       const bool again = failures < retry_budget;
       if (gained >= space().chunk_words() / 256) return again;
       // Nothing to gain now, except from readers or from another cleaner.
-      if (!for_readers && threads_.size() <= 1 && space().allocatable_chunks() <= min_free)
+      if (!for_readers && !has_several_cleaners() && space().allocatable_chunks() <= min_free)
         return false;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
       return again;
@@ -294,9 +290,9 @@ class log_structured {
   // Chunks without live data are freed at any time, so that the log stays in cached memory; others
   // are cleaned when the pool fills.
   void clean_incrementally(unsigned log) {
-    if (!threads_.empty()) {
+    if (!threads_.empty() && threads_.front().runs()) {
       if (chunks_begun_.fetch_add(1, std::memory_order_relaxed) % 16 == 15 || needs_cleaning())
-        wake();
+        for (background_thread& t : threads_) t.wake();
       return;
     }
     (void)with_epoch_unpinned(log, [&] {
@@ -314,39 +310,15 @@ class log_structured {
     return gained;
   }
 
-  void clean_in_background(cleaner<Media>& c) {
-    for (;;) {
-      wake_requested_.store(false);
-      if (stopping_.load()) return wake();  // another cleaner may wait for the request just cleared
-      std::uint64_t gained = 0;
-      {
-        std::unique_lock first(inline_cleaning_, std::defer_lock);
-        if (&c == &cleaners_.front()) first.lock();
-        gained = clean_once(c, space().chunk_count());
-      }
-      const bool more_work =
-          needs_cleaning() && (is_low_on_chunks() ? gained != 0 : gained >= space().chunk_words());
-      if (!more_work) wake_requested_.wait(false);
-    }
+  void clean_in_background(unsigned number) {
+    std::unique_lock first(inline_cleaning_, std::defer_lock);
+    if (number == 0) first.lock();
+    gained_[number] = clean_once(cleaners_[number], space().chunk_count());
   }
-  void wake() noexcept {
-    if (wake_requested_.load(std::memory_order_relaxed)) return;
-    wake_requested_.store(true);
-    wake_requested_.notify_all();
+  bool is_worth_more_cleaning(std::uint64_t gained) const noexcept {
+    return needs_cleaning() && (is_low_on_chunks() ? gained != 0 : gained >= space().chunk_words());
   }
-  void stop_cleaners() noexcept {
-    stopping_.store(true);
-    // Stored even if it is set: a thread that clears it then sees stopping_
-    wake_requested_.store(true);
-    wake_requested_.notify_all();
-    for (auto& t : threads_) {
-      if (opening_pid_ == ::getpid())
-        t.join();
-      else
-        t.detach();  // a child of fork does not have this thread
-    }
-    threads_.clear();
-  }
+  bool has_several_cleaners() const noexcept { return threads_.size() > 1 && threads_[1].runs(); }
 
   pool_medium<Media>& medium_;
   pool_state& state_;
@@ -359,10 +331,9 @@ class log_structured {
   std::deque<cleaner<Media>> cleaners_;
   cleaning_totals cleaned_;
   std::atomic<std::uint32_t> chunks_begun_{0};
-  std::mutex inline_cleaning_;  // guards cleaners_.front()
-  std::atomic<bool> wake_requested_{false}, stopping_{false};
-  std::vector<std::thread> threads_;
-  const pid_t opening_pid_ = ::getpid();
+  std::mutex inline_cleaning_;             // guards cleaners_.front()
+  std::vector<std::uint64_t> gained_;      // words, by each cleaner thread's last step
+  std::deque<background_thread> threads_;  // last: they end before what they use
 };
 
 }  // namespace stele::detail
