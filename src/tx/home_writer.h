@@ -21,20 +21,15 @@ class home_writer {
   [[gnu::always_inline]] void store(Media& media, std::span<const written_line> lines) const {
     for (const written_line& line : lines) store(media, line);
   }
+
   // Stores t's lines and flushes them; durable after the medium's next fence. If commits keep the
   // block checksums, adds the deltas (S7 of docs/protocol/sums.md).
   void store_flushed(Media& media, const transaction& t, home_checksums<Media>& sums,
                      base::mutant skips_last) const {
-    const auto lines = t.lines();
-    typename home_checksums<Media>::commit_sum sum(sums, media, t);
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      const bool last = i + 1 == lines.size();
-      sum.before_store(lines[i]);
-      store(media, lines[i]);
-      sum.after_store(lines[i], last ? nullptr : &lines[i + 1]);
-      if (last && base::planted<Media>(skips_last)) break;
-      media.flush(file_.at(lines[i].offset), line_size);
-    }
+    for_each_line(media, t, sums, [&](const written_line& line, bool last) {
+      store(media, line);
+      if (!last || !base::planted<Media>(skips_last)) media.flush(file_.at(line.offset), line_size);
+    });
   }
 
   // Stores the bytes of the line's mask.
@@ -72,6 +67,22 @@ class home_writer {
     };
   }
 
+ protected:
+  // Calls store(line, it is the last one) for each of t's lines.
+  template <class Store>
+  [[gnu::always_inline]] static void for_each_line(Media& media, const transaction& t,
+                                                   home_checksums<Media>& sums, Store&& store) {
+    const auto lines = t.lines();
+    typename home_checksums<Media>::commit_sum sum(sums, media, t);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const bool last = i + 1 == lines.size();
+      sum.before_store(lines[i]);
+      store(lines[i], last);
+      sum.after_store(lines[i], last ? nullptr : &lines[i + 1]);
+    }
+  }
+  const storage::pool_file& file_;
+
  private:
   [[gnu::noinline]] static void store_parts(Media& media, std::byte* home,
                                             const written_line& line) {
@@ -90,8 +101,6 @@ class home_writer {
       left &= left + (1u << begin);
     }
   }
-
-  const storage::pool_file& file_;
 };
 
 }  // namespace stele::detail

@@ -11,31 +11,24 @@ namespace stele::detail {
 template <class Media>
 class streamed_home : public home_writer<Media> {
  public:
-  explicit streamed_home(const storage::pool_file& file) : home_writer<Media>(file), file_(file) {}
+  using home_writer<Media>::home_writer;
 
   // Durable after the medium's next fence; visible to other threads then, too. A line that is
   // stored in part is not streamed: its other bytes may change meanwhile, because a line lock does
   // not cover the states of blocks.
   void store_flushed(Media& media, const transaction& t, home_checksums<Media>& sums,
                      base::mutant skips_last) const {
-    typename home_checksums<Media>::commit_sum sum(sums, media, t);
-    for (const written_line& line : t.lines()) {
-      std::byte* const at = file_.at(line.offset);
-      const bool last = &line == &t.lines().back();
-      sum.before_store(line);
-      if (line.mask == ~std::uint64_t{0}) {
-        if (!last || !base::planted<Media>(skips_last))
-          media.stream(at, line.words.data(), line_size);
-      } else {
-        this->store(media, line);
-        if (!last || !base::planted<Media>(skips_last)) media.flush(at, line_size);
-      }
-      sum.after_store(line, last ? nullptr : &line + 1);
-    }
+    this->for_each_line(media, t, sums, [&](const written_line& line, bool last) {
+      std::byte* const at = this->file_.at(line.offset);
+      const bool kept = !last || !base::planted<Media>(skips_last);
+      if (line.mask != ~std::uint64_t{0}) this->store(media, line);
+      if (!kept) return;
+      if (line.mask == ~std::uint64_t{0})
+        media.stream(at, line.words.data(), line_size);
+      else
+        media.flush(at, line_size);
+    });
   }
-
- private:
-  const storage::pool_file& file_;
 };
 
 template <class Media>
