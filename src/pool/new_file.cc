@@ -3,9 +3,12 @@
 #include <base/mutant.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <media/os.h>
 #include <pool/new_file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -60,8 +63,22 @@ static result<> check_size_limit(std::size_t size, const std::string& path) {
                           size, path, limit.rlim_cur));
 }
 
+// tmpfs looks at every page of a file again when space is reserved that is there, for 120 ms a GiB.
+// Its count of blocks is exact; other file systems may count blocks of their own.
+static bool has_all_pages_on_tmpfs(int fd, std::size_t size) {
+  constexpr std::uint64_t page = 4096, block = 512;
+  struct statfs where = {};
+  struct stat file = {};
+  if (::fstatfs(fd, &where) != 0 || where.f_type != TMPFS_MAGIC || os::fstat(fd, file) != 0)
+    return false;
+  const auto bytes = static_cast<std::uint64_t>(file.st_size);
+  return bytes >= size &&
+         static_cast<std::uint64_t>(file.st_blocks) * block == (bytes + page - 1) / page * page;
+}
+
 result<> allocate_space(int fd, std::size_t size, const std::string& path) {
   if (auto allowed = check_size_limit(size, path); !allowed) return allowed;
+  if (has_all_pages_on_tmpfs(fd, size)) return {};
   int failed = EINTR;
   while (failed == EINTR) failed = os::fallocate(fd, 0, size);
   if (failed == 0) return {};

@@ -5,6 +5,9 @@
 // _exit or SIGKILL. A pair of words in different lines is equal after every commit, so half a
 // transaction is noticed.
 #include <base/mutant.h>
+#include <fcntl.h>
+#include <media/os.h>
+#include <sys/stat.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 #include <tx/inspect.h>
@@ -249,6 +252,43 @@ TEST_P(crash_with_spilled_records, keeps_acknowledged_commits) {
 
 INSTANTIATE_TEST_SUITE_P(all, crash_with_spilled_records, ::testing::ValuesIn(durable_mechanisms()),
                          plain_name);
+
+// Opening reserves the file's space again only where some is missing: in memory the system looks at
+// each page of the file for that.
+class counts_reservations final : public media::os::syscall_hook {
+ public:
+  counts_reservations() { media::os::install_hook(this); }
+  ~counts_reservations() override { media::os::install_hook(nullptr); }
+  void after(const media::os::request& r) noexcept override {
+    if (r.what == media::os::call::fallocate) ++count;
+  }
+  unsigned count = 0;
+};
+
+TEST(space_of_a_pool, is_reserved_again_only_where_it_is_missing) {
+  scratch_directory dir;
+  const std::string path = dir.file("pool");
+  if (!path.starts_with("/dev/shm")) GTEST_SKIP() << "needs a memory file system";
+  const auto opened_with_reservations = [&] {
+    const counts_reservations seen;
+    auto p = open_pool<state>(path, {.create_size = 1u << 20});
+    EXPECT_TRUE(succeeds(commit_number(p, number_of(p) + 1)));
+    return seen.count;
+  };
+  EXPECT_EQ(opened_with_reservations(), 1u) << "a new file";
+  EXPECT_EQ(opened_with_reservations(), 0u);
+  {
+    const int fd = ::open(path.c_str(), O_RDWR);
+    struct stat status = {};
+    ASSERT_EQ(::fstat(fd, &status), 0);
+    ASSERT_EQ(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                          status.st_size / 4096 * 4096 - 8192, 8192),
+              0);
+    ::close(fd);
+  }
+  EXPECT_EQ(opened_with_reservations(), 1u) << "a file with a hole";
+  EXPECT_EQ(opened_with_reservations(), 0u);
+}
 
 }  // namespace
 }  // namespace stele::testing
