@@ -9,9 +9,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 namespace stele::cli {
 namespace {
@@ -82,14 +86,56 @@ std::string title(const options& o) {
                            c.seconds);
 }
 
+// A line on the terminal that names the present step and counts its seconds.
+class progress_line {
+ public:
+  progress_line() {
+    if (watched_)
+      ticker_ = std::jthread([this](const std::stop_token& stop) {
+        std::unique_lock hold(mutex_);
+        while (!changed_.wait_for(hold, stop, std::chrono::seconds(1), [] { return false; }) &&
+               !stop.stop_requested())
+          print();
+      });
+  }
+  ~progress_line() {
+    if (!watched_) return;
+    ticker_ = {};
+    fmt::print(stderr, "\r\033[K");
+  }
+  progress_line(const progress_line&) = delete;
+  progress_line& operator=(const progress_line&) = delete;
+
+  void show(const std::string& what) {
+    if (!watched_) return;
+    const std::lock_guard hold(mutex_);
+    what_ = what;
+    since_ = std::chrono::steady_clock::now();
+    print();
+  }
+
+ private:
+  void print() const {
+    const auto age = std::chrono::steady_clock::now() - since_;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
+    fmt::print(stderr, "\r\033[K{}{}", what_, seconds > 1 ? fmt::format(", {} s", seconds) : "");
+  }
+
+  const bool watched_ = isatty(STDERR_FILENO) != 0;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::string what_;
+  std::chrono::steady_clock::time_point since_;
+  std::jthread ticker_;
+};
+
 void run(options& o) {
   check(o);
-  const bool watched = isatty(STDERR_FILENO) != 0;
-  if (watched)
-    o.comparison.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{}", what); };
+  auto line = std::make_unique<progress_line>();
+  o.comparison.progress = [&line](const std::string& what) { line->show(what); };
   o.comparison.cancelled = interrupted;
   const auto report = bench::compare(o.comparison);
-  if (watched) fmt::print(stderr, "\r\033[K");
+  line.reset();
   if (!report) fail(report.error());
   const std::string table = title(o) + bench::table_of(*report, o.baseline);
   fmt::print(o.json == "-" ? stderr : stdout, "{}", table);

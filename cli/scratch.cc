@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 namespace stele::cli {
 namespace {
@@ -40,6 +41,22 @@ void forward_signal(int number) {
   ::_exit(128 + WTERMSIG(status));
 }
 
+// Removes the folders of commands that were killed before they could: their names have the process
+// that made them, and no process has that number now.
+void remove_leftovers(const std::string& dir) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::directory_iterator(dir, ignored)) {
+    int pid = 0, length = 0;
+    const std::string name = entry.path().filename();
+    if (std::sscanf(name.c_str(), "stele-%d-%*6s%n", &pid, &length) == 1 && pid > 0 &&
+        static_cast<std::size_t>(length) == name.size() && ::kill(pid, 0) != 0 && errno == ESRCH)
+      left.push_back(entry.path());
+  }
+  for (const fs::path& folder : left) fs::remove_all(folder, ignored);
+}
+
 }  // namespace
 
 std::string folder_in_memory() {
@@ -48,7 +65,8 @@ std::string folder_in_memory() {
 
 std::string enter_scratch(const std::string& dir) {
   if (!std::filesystem::is_directory(dir)) fail(fmt::format("--dir {} is not a directory", dir));
-  std::string folder = dir + "/stele-XXXXXX";
+  remove_leftovers(dir);
+  std::string folder = fmt::format("{}/stele-{}-XXXXXX", dir, ::getpid());
   if (::mkdtemp(folder.data()) == nullptr)
     fail(fmt::format("cannot make a folder in {}: {}", dir, std::strerror(errno)));
   std::fflush(nullptr);

@@ -170,13 +170,15 @@ result<report> compare(std::vector<std::unique_ptr<contender>> contenders, const
   if (!all_runs) return std::unexpected(std::move(all_runs.error()));
   hardware_runs hardware;
   unsigned completed = 0;
+  std::string last;  // the newest measurement
   for (; completed < c.runs && !c.cancelled(); ++completed) {
     if (c.limits)
       if (const auto done = sample_hardware(c.what, hardware); !done)
         return std::unexpected(done.error());
     for (contender_runs& e : *all_runs) {
-      c.progress(fmt::format("run {} of {}: {}", completed + 1, c.runs, e.system->name()));
+      c.progress(fmt::format("run {} of {}: {}{}", completed + 1, c.runs, e.system->name(), last));
       if (const auto done = run_once(e, c.seconds); !done) return std::unexpected(done.error());
+      last = fmt::format("; {} did {:.0f} tx/s", e.system->name(), e.tx_per_s.back());
     }
   }
   if (completed == 0)

@@ -34,7 +34,10 @@ class leveldb_engine final : public store_engine {
     return e;
   }
 
-  result<> apply(std::span<const operation> ops) override {
+  result<> apply(std::span<const operation> ops) override { return write(ops, write_); }
+  result<> fill(std::span<const operation> puts) override { return write(puts, {}); }
+  result<> filled() override { return write({}, write_); }  // a synced batch syncs the log
+  result<> write(std::span<const operation> ops, const leveldb::WriteOptions& how) {
     static thread_local std::string value;
     static thread_local leveldb::WriteBatch batch;
     batch.Clear();
@@ -45,7 +48,7 @@ class leveldb_engine final : public store_engine {
       else
         batch.Delete(slice(key));
     }
-    const auto status = db_->Write(write_, &batch);
+    const auto status = db_->Write(how, &batch);
     return status.ok() ? result<>{} : engine_failed(name, "writing", status.ToString());
   }
   result<bool> get(std::uint64_t number, std::string& into) override {

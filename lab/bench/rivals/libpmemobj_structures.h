@@ -17,6 +17,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 namespace stele::bench::pmdk {
 
@@ -128,10 +130,19 @@ class map_of_nodes : public structure_base<Changes> {
     const auto made = pool_.allocation_class(node_size());
     if (!made) return std::unexpected(made.error());
     class_ = *made;
-    const auto put = [this](std::uint64_t key, std::uint64_t seed) {
-      return changes_.run([&] { return change({kind::put, key, seed}); });
+    std::vector<operation> some;
+    const auto put_some = [&] {
+      const auto puts = std::exchange(some, {});
+      return changes_.run([&] {
+        return std::ranges::all_of(puts, [&](const operation& op) { return change(op); });
+      });
     };
-    return is_store_ ? workloads::store::fill(p, put) : fill_half(p, put);
+    const auto put = [&](std::uint64_t key, std::uint64_t seed) -> result<> {
+      some.push_back({kind::put, key, seed});
+      return some.size() < filled_at_once ? result<>{} : put_some();
+    };
+    const auto filled = is_store_ ? workloads::store::fill(p, put) : fill_half(p, put);
+    return filled ? put_some() : filled;
   }
   bool is_valid() final {
     std::size_t nodes = 0;
@@ -152,6 +163,8 @@ class map_of_nodes : public structure_base<Changes> {
   virtual bool links_valid() { return true; }
 
  private:
+  static constexpr std::size_t filled_at_once = 64;  // puts in each transaction that fills
+
   bool change(const operation& op) final {
     begin_change();
     Node* found = find(op.a);

@@ -52,7 +52,13 @@ class rocksdb_engine final : public store_engine {
     return std::unique_ptr<rocksdb_engine>(new rocksdb_engine(s, db));
   }
 
-  result<> apply(std::span<const operation> ops) override {
+  result<> apply(std::span<const operation> ops) override { return write(ops, write_); }
+  result<> fill(std::span<const operation> puts) override { return write(puts, {}); }
+  result<> filled() override {
+    const auto status = write_.sync ? db_->SyncWAL() : rocksdb::Status();
+    return status.ok() ? result<>{} : engine_failed(name, "syncing", status.ToString());
+  }
+  result<> write(std::span<const operation> ops, const rocksdb::WriteOptions& how) {
     static thread_local std::string value;
     static thread_local rocksdb::WriteBatch batch;
     batch.Clear();
@@ -65,17 +71,17 @@ class rocksdb_engine final : public store_engine {
               : batch.Delete(slice(key));
       if (!status.ok()) return engine_failed(name, "gathering", status.ToString());
     }
-    status = db_->Write(write_, &batch);
+    status = db_->Write(how, &batch);
     return status.ok() ? result<>{} : engine_failed(name, "writing", status.ToString());
   }
   result<bool> get(std::uint64_t number, std::string& into) override {
     static thread_local rocksdb::PinnableSlice found;
-    found.Reset();
     const auto status =
         db_->Get(read_, db_->DefaultColumnFamily(), slice(workloads::store::key(number)), &found);
     if (!status.ok() && !status.IsNotFound())
       return engine_failed(name, "reading", status.ToString());
     if (status.ok()) into.assign(found.data(), found.size());
+    found.Reset();  // it would hold a block of the cache, which this thread may outlive
     return status.ok();
   }
   std::optional<std::uint64_t> space_bytes() override { return bytes_below(path_); }

@@ -53,6 +53,11 @@ class tokyocabinet_engine final : public store_engine {
     }
     return tchdbtrancommit(db_) ? result<>{} : failed("committing");
   }
+  // Outside transactions, which sync each page that they change.
+  result<> fill(std::span<const operation> puts) override { return change(puts); }
+  result<> filled() override {
+    return !atomic_ || tchdbsync(db_) ? result<>{} : failed("syncing what fills it");
+  }
   result<bool> get(std::uint64_t number, std::string& into) override {
     const workloads::store::key key(number);
     const std::string_view k = key;
