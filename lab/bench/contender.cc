@@ -1,6 +1,7 @@
 // Shared by contenders: paths and sizes, and the rivals that this build has.
 #include <bench/contender.h>
 #include <bench/drive.h>
+#include <bench/rivals/checkouts.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <pool/pool_file.h>
@@ -9,6 +10,7 @@
 #include <workloads/tpcc.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace stele::bench {
 
@@ -33,12 +35,12 @@ namespace {
 
 struct rival {
   std::string_view name;
-  contender_result (*make)(const task& t);
+  std::function<contender_result(const task& t)> make;
   std::vector<std::string_view> workloads;
 };
 
 std::vector<rival> rivals() {
-  return {
+  std::vector<rival> all = {
 #ifdef STELE_HAVE_LIBPMEMOBJ
       {"libpmemobj", make_libpmemobj, {"sps", "hash", "rbtree", "store"}},
       {"libpmemobj-actions", make_libpmemobj_actions, {"sps", "hash", "rbtree", "store"}},
@@ -56,6 +58,12 @@ std::vector<rival> rivals() {
       {"tokyocabinet", make_tokyocabinet, {"store"}},
 #endif
   };
+  if (has_viper()) all.push_back({"viper", make_viper, {"store"}});
+  for (const std::string_view name : durabletx_rivals())
+    all.push_back({name,
+                   [name](const task& t) { return make_durabletx(t, name); },
+                   {"sps", "hash", "rbtree"}});
+  return all;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <base/rng.h>
 #include <stele/pool.h>
+#include <workloads/operation.h>
 
 #include <cstdint>
 #include <memory>
@@ -32,28 +33,6 @@ struct parameters {
   // Structures in coalescing_memory (coalescing.h); only in pools, and not for every workload.
   bool coalesce = false;
 };
-
-struct operation {
-  enum class kind : std::uint8_t {
-    read,
-    swap,
-    toggle,
-    put,
-    append,
-    erase,
-    insert,
-    read_modify,
-    scan
-  };
-  kind what = kind::read;
-  std::uint64_t a = 0;  // a key or index
-  // sps: the other index; else the seed of the value written, or as the workload defines it.
-  std::uint64_t b = 0;
-};
-
-constexpr bool only_reads(const operation& op) {
-  return op.what == operation::kind::read || op.what == operation::kind::scan;
-}
 
 // The state after a workload's operations, kept in ordinary memory by simple code.
 class model {

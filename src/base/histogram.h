@@ -16,6 +16,16 @@ namespace stele::base {
 class histogram {
  public:
   void record(std::uint64_t value) noexcept { ++counts_[bucket_of(value)]; }
+  void record(std::uint64_t value, std::uint64_t times) noexcept {
+    counts_[bucket_of(value)] += times;
+  }
+
+  // Calls visit(value, times) for each size class that has values; `value` is its largest.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t i = 0; i < bucket_count; ++i)
+      if (counts_[i] != 0) visit(bucket_max(i), counts_[i]);
+  }
 
   void merge(const histogram& other) noexcept {
     for (std::size_t i = 0; i < bucket_count; ++i) counts_[i] += other.counts_[i];
