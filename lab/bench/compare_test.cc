@@ -52,7 +52,7 @@ TEST_P(every_workload, runs_and_counts_on_mechanism_and_limits) {
   }
   EXPECT_GE(r->rows[2].fences_per_tx.value(), 1);
   EXPECT_GE(r->rows[2].space_bytes.value(), r->rows[2].live_bytes);
-  EXPECT_LE(r->rows[1].fences_per_tx.value(), 1);
+  EXPECT_LE(r->rows[1].fences_per_tx.value(), 1.001);  // and two for each lap of its ring
 }
 
 TEST_P(every_workload, leaves_sound_structures_with_two_threads) {
