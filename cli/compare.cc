@@ -23,7 +23,8 @@ namespace {
 struct options {
   bench::comparison comparison;
   double zipf = -1;
-  std::string policy = "stm", dir, json, baseline;
+  std::vector<std::string> policies = {"stm"};
+  std::string dir, json, baseline, durability = "durable";
   bool no_limits = false;
 };
 
@@ -51,6 +52,11 @@ std::string check_media(const std::string& media) {
   return parsed ? std::string() : parsed.error().message;
 }
 
+std::string check_durability(const std::string& name) {
+  return name == "durable" || name == "ordered" ? std::string()
+                                                : "choose durable or ordered, not '" + name + "'";
+}
+
 std::string check_policy(const std::string& name) {
   if (policies.contains(name)) return {};
   return fmt::format("there is no policy '{}'; choose stm, single_writer or external", name);
@@ -58,8 +64,10 @@ std::string check_policy(const std::string& name) {
 
 void check(options& o) {
   bench::comparison& c = o.comparison;
-  c.what.policy = policies.at(o.policy);
-  if (c.what.policy == concurrency::external && c.what.threads > 1)
+  for (const std::string& name : o.policies) c.policies.push_back(policies.at(name));
+  c.what.policy = c.policies.front();
+  if (o.durability == "ordered") c.what.commits = durability::ordered;
+  if (std::ranges::count(c.policies, concurrency::external) != 0 && c.what.threads > 1)
     fail(
         "--policy external leaves locking to the caller, and this caller has none: use --threads "
         "1");
@@ -82,8 +90,8 @@ std::string title(const options& o) {
     out += fmt::format(", {:.0f} % reads", t.parameters.read_share * 100);
   if (t.parameters.coalesce) out += ", in coalescing memory";
   return out + fmt::format(", {}, policy {}, media {}, {} of {} s in turn\n",
-                           counted(t.threads, "thread"), o.policy, t.media, counted(c.runs, "run"),
-                           c.seconds);
+                           counted(t.threads, "thread"), fmt::join(o.policies, " and "), t.media,
+                           counted(c.runs, "run"), c.seconds);
 }
 
 // A line on the terminal that names the present step and counts its seconds.
@@ -173,8 +181,10 @@ void add_task_options(CLI::App& command, options& o) {
       .add_option("--zipf", o.zipf, "draw keys by Zipf's law with this theta instead of uniformly")
       ->check(CLI::Range(0.0, 0.9999));
   command
-      .add_option("--policy", o.policy,
-                  "how transactions are kept apart: stm, single_writer or external")
+      .add_option("--policy", o.policies,
+                  "how transactions are kept apart: stm, single_writer or external; several, by "
+                  "commas, make a row of Stele for each")
+      ->delimiter(',')
       ->capture_default_str()
       ->check(check_policy);
   command
@@ -186,6 +196,12 @@ void add_task_options(CLI::App& command, options& o) {
   command.add_option("--threads", t.threads, "threads that run transactions")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--durability", o.durability,
+                  "of Stele's commits: durable, or ordered, which a sync at the end of each run "
+                  "makes durable")
+      ->capture_default_str()
+      ->check(check_durability);
   command.add_option("--seed", t.seed, "of content and operations")->capture_default_str();
   command.add_option(
       "--dir", o.dir,

@@ -17,7 +17,7 @@ struct contender_runs {
 };
 
 struct hardware_runs {
-  std::vector<double> streamed, flushed, empty, synced;
+  std::vector<double> streamed, flushed, empty, synced, driver;
 };
 
 constexpr double warm_up_share = 0.2;  // share of a run's seconds, run once before the first run
@@ -25,6 +25,30 @@ constexpr double warm_up_share = 0.2;  // share of a run's seconds, run once bef
 error naming(const contender& system, error e) {
   e.message = fmt::format("{}: {}", system.name(), e.message);
   return e;
+}
+
+std::string_view name_of(concurrency policy) {
+  switch (policy) {
+    case concurrency::stm:
+      return "stm";
+    case concurrency::single_writer:
+      return "single_writer";
+    case concurrency::external:
+      break;
+  }
+  return "external";
+}
+
+// The tasks of Stele's rows of one mechanism.
+std::vector<task> tasks_of_stele(const comparison& c) {
+  std::vector<task> tasks;
+  for (const concurrency policy : c.policies.empty() ? std::vector{c.what.policy} : c.policies) {
+    task& t = tasks.emplace_back(c.what);
+    t.policy = policy;
+    if (c.policies.size() > 1) t.note += fmt::format(", {}", name_of(policy));
+    if (t.commits == durability::ordered) t.note += ", ordered";
+  }
+  return tasks;
 }
 
 // Creates the limit models that fit the task, then all contenders requested by name.
@@ -44,11 +68,16 @@ result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison
     take(make_volatile(c.what), true);
     take(make_one_fence_log(c.what), true);
   }
-  for (const std::string& mechanism : c.mechanisms) take(make_stele(c.what, mechanism), false);
+  for (const std::string& mechanism : c.mechanisms)
+    for (const task& t : tasks_of_stele(c)) take(make_stele(t, mechanism), false);
   for (const std::string& rival : c.rivals) take(make_rival(c.what, rival), false);
   if (made.empty() && !failure)
     failure = {errc::invalid_argument, "nothing to compare: name a mechanism or a rival"};
   if (failure) return std::unexpected(std::move(*failure));
+  if (c.what.commits == durability::ordered)
+    notes.push_back(
+        "rows named ordered become durable with the sync at the end of each run, whose time is "
+        "counted; in other rows each commit is durable when it returns");
   return made;
 }
 
@@ -106,11 +135,17 @@ result<> sample_hardware(const task& t, hardware_runs& into) {
   return {};
 }
 
+result<> sample_limits(const task& t, const workloads::workload& draws, hardware_runs& into) {
+  into.driver.push_back(measure_driver(t, draws));
+  return sample_hardware(t, into);
+}
+
 limits limits_of(const hardware_runs& h) {
   const auto sum_up = [](const std::vector<double>& v) {
     return v.empty() ? std::nullopt : std::optional(spread_of(v));
   };
-  return {sum_up(h.streamed), sum_up(h.flushed), sum_up(h.empty), sum_up(h.synced)};
+  return {sum_up(h.streamed), sum_up(h.flushed), sum_up(h.empty), sum_up(h.synced),
+          sum_up(h.driver)};
 }
 
 row row_of(contender_runs& e, const task& t) {
@@ -169,11 +204,13 @@ result<report> compare(std::vector<std::unique_ptr<contender>> contenders, const
   auto all_runs = set_up(std::move(contenders), c);
   if (!all_runs) return std::unexpected(std::move(all_runs.error()));
   hardware_runs hardware;
+  const auto draws = workloads::make_workload(c.what.workload, c.what.parameters);
+  if (!draws) return std::unexpected(draws.error());
   unsigned completed = 0;
   std::string last;  // the newest measurement
   for (; completed < c.runs && !c.cancelled(); ++completed) {
     if (c.limits)
-      if (const auto done = sample_hardware(c.what, hardware); !done)
+      if (const auto done = sample_limits(c.what, **draws, hardware); !done)
         return std::unexpected(done.error());
     for (contender_runs& e : *all_runs) {
       c.progress(fmt::format("run {} of {}: {}{}", completed + 1, c.runs, e.system->name(), last));

@@ -21,6 +21,7 @@ namespace stele::bench {
 struct comparison {
   task what;
   std::vector<std::string> mechanisms;  // of Stele
+  std::vector<concurrency> policies;    // a row of Stele for each; empty: the task's policy
   std::vector<std::string> rivals;
   bool limits = true;  // also run the limit models and measure the hardware
   unsigned runs = 5;
@@ -50,16 +51,18 @@ struct row {
   std::uint64_t log_bytes = 0;  // part of space_bytes
 };
 
-// Nanoseconds for operations of the hardware: of the memory, or on media "file" of the device.
+// Nanoseconds for operations of the hardware, of the memory, or on media "file" of the device; and
+// for the loop that drives the contenders.
 struct limits {
   std::optional<spread> streamed_line_fence_ns, flushed_line_fence_ns, empty_fence_ns,
       synced_block_ns;
+  std::optional<spread> driver_ns;  // of every row's transactions; see measure_driver
 };
 
 struct report {
   limits hardware;
   std::vector<row> rows;
-  std::vector<std::string> notes;  // limit models that do not fit the task; interruptions
+  std::vector<std::string> notes;  // what does not fit the task; interruptions
 };
 
 // Errors: those of the contenders that were requested by name; cancelled, when no run was

@@ -193,6 +193,37 @@ TEST(compare, runs_contenders_that_are_made_already_and_idle_ones_slower) {
   EXPECT_LT(r->rows[1].tx_per_s.median, 0.5 * r->rows[0].tx_per_s.median);
 }
 
+TEST(compare, each_policy_of_stele_has_a_row) {
+  comparison c = small("sps");
+  c.limits = false;
+  c.mechanisms = {"redo"};
+  c.policies = {concurrency::single_writer, concurrency::stm};
+  const auto r = compare(c);
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_THAT(systems_of(*r), testing::ElementsAre("redo, single_writer", "redo, stm"));
+}
+
+TEST(compare, ordered_commits_are_named_and_explained) {
+  comparison c = small("sps");
+  c.mechanisms = {"default"};
+  c.limits = false;
+  c.what.commits = durability::ordered;
+  const auto r = compare(c);
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_THAT(systems_of(*r), testing::ElementsAre("default, ordered"));
+  EXPECT_LT(r->rows.front().fences_per_tx.value(), 0.1);
+  EXPECT_THAT(r->notes, testing::Contains(HasSubstr("sync at the end of each run")));
+}
+
+TEST(compare, tells_what_the_driver_itself_takes) {
+  comparison c = small("hash");
+  const auto r = compare(c);
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_GT(r->hardware.driver_ns.value().min, 0);
+  EXPECT_THAT(table_of(*r, ""), HasSubstr("\ndriver: "));
+  EXPECT_TRUE(json_of(*r)["limits"].contains("driver_ns"));
+}
+
 report of_two_rows() {
   report r;
   row a;

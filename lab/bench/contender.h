@@ -44,6 +44,7 @@ struct task {
   durability commits = durability::durable;
   std::size_t pool_size_bytes = 0;  // of Stele's pools; 0: by workload
   std::string label;                // distinguishes contenders of one mechanism
+  std::string note;                 // follows the mechanism in the name of Stele's row
   double idle_share = 0;            // share of each thread's time spent asleep; below 1
 };
 

@@ -1,5 +1,6 @@
 // Measures short loops over the medium's operations.
 #include <base/rng.h>
+#include <bench/drive.h>
 #include <bench/limits.h>
 #include <bench/mapped_file.h>
 #include <fcntl.h>
@@ -73,6 +74,21 @@ result<double> measure_synced_block(const std::string& dir) {
     return std::unexpected(
         error{errc::io, fmt::format("writing and syncing {}: {}", path, std::strerror(why))});
   return ns;
+}
+
+double measure_driver(const task& t, const workloads::workload& draws) {
+  base::rng random(t.seed);
+  std::atomic<bool> stop{false};
+  std::uint64_t left = (1u << 20) / t.ops_per_tx + 1;
+  auto step = draw_and_apply(draws, t.ops_per_tx, [&](std::span<const workloads::operation> ops) {
+    asm volatile("" : : "r"(ops.data()) : "memory");
+    if (--left == 0) stop = true;
+    return result<>{};
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  const thread_outcome done = repeat(step, random, 0, stop);
+  const std::chrono::duration<double, std::nano> ns = std::chrono::steady_clock::now() - begin;
+  return ns.count() / static_cast<double>(done.transactions);
 }
 
 }  // namespace stele::bench

@@ -2,6 +2,7 @@
 // faster than these limits.
 #pragma once
 
+#include <bench/contender.h>
 #include <stele/error.h>
 
 #include <string>
@@ -21,5 +22,10 @@ struct memory_costs {
 // Nanoseconds to overwrite a 4 KiB block of a preallocated file in `dir` and fdatasync it. Takes 32
 // syncs. Errors: io.
 [[nodiscard]] result<double> measure_synced_block(const std::string& dir);
+
+// Nanoseconds that the driver of every contender takes for a transaction that does nothing: drawing
+// the task's operations, counting, timing a sample. One thread; takes 10 ms. `draws` is the task's
+// workload.
+double measure_driver(const task& t, const workloads::workload& draws);
 
 }  // namespace stele::bench

@@ -120,6 +120,10 @@ std::string table_of(const report& r, const std::string& baseline) {
     out += '\n';
   }
   out += hardware_line(r.hardware);
+  if (r.hardware.driver_ns)
+    out +=
+        fmt::format("driver: {:.0f} ns of each transaction, to draw its operations and count it\n",
+                    r.hardware.driver_ns->median);
   for (const std::string& note : r.notes) out += fmt::format("note: {}\n", note);
   return out;
 }
@@ -128,6 +132,7 @@ nlohmann::json json_of(const report& r) {
   nlohmann::json limits = nlohmann::json::object();
   for (const auto& [key, words, ns] : named(r.hardware))
     if (ns) limits[key] = json_of(*ns);
+  if (r.hardware.driver_ns) limits["driver_ns"] = json_of(*r.hardware.driver_ns);
   nlohmann::json rows = nlohmann::json::array();
   for (const row& x : r.rows) {
     rows.push_back(json_of(x));

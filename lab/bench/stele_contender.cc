@@ -39,7 +39,8 @@ class stele_contender final : public contender {
   stele_contender(const task& t, std::string mechanism, std::unique_ptr<workloads::workload> w)
       : task_(t),
         mechanism_(std::move(mechanism)),
-        path_(pool_path(t, fmt::format("{}{}-{}", mechanism_, t.label, t.log_size_bytes))),
+        path_(pool_path(t, fmt::format("{}{}-{}-{}", mechanism_, t.label, t.log_size_bytes,
+                                       static_cast<int>(t.policy)))),
         workload_(std::move(w)),
         generators_(make_generators(t)) {}
 
@@ -49,7 +50,7 @@ class stele_contender final : public contender {
     std::filesystem::remove(path_, ignored);
   }
 
-  std::string name() const override { return mechanism_; }
+  std::string name() const override { return mechanism_ + task_.note; }
   std::string media() const override { return task_.media; }
   std::string durability() const override { return detail::durability_of(workload_->core()); }
 
