@@ -70,7 +70,7 @@ std::size_t largest_block_of(const task& t, const memory_kind& kind) {
 // provided for, and for each thread of TL2 a slab.
 std::size_t region_bytes_of(const task& t, const memory_kind& kind) {
   const auto& p = t.parameters;
-  const std::size_t node_words = (t.workload == "hash" ? 2 : 5) + p.value_size / 8 + 2;
+  const std::size_t node_words = (t.workload == "hash" ? 2 : 4) + p.value_size / 8 + 2;
   const std::size_t nodes = t.workload == "sps" ? 0 : p.keys * 5 / 8 + 4096;
   const std::size_t node_bytes = std::bit_ceil(node_words * word_bytes(kind));
   const std::size_t spare = (std::size_t{24} + (kind.isolation == "TL2" ? 8 * t.threads : 0)) << 20;
@@ -105,10 +105,9 @@ result<> fits(const task& t, const memory_kind& kind) {
   return {};
 }
 
-std::string name_of(const task& t, const memory_kind& kind) {
+std::string name_of(const memory_kind& kind) {
   std::string name(kind.rival);
   if (!kind.isolation.empty()) name += fmt::format(", {}", kind.isolation);
-  if (t.workload == "rbtree" && t.parameters.read_share > 0) name += ", reads copy no value";
   return name;
 }
 
@@ -127,7 +126,7 @@ bool has_viper() {
 contender_result make_durabletx(const task& t, std::string_view rival) {
   const auto kind = std::ranges::find(memory_kinds, rival, &memory_kind::rival);
   if (const auto done = fits(t, *kind); !done) return std::unexpected(done.error());
-  return make_contender_process(t, {name_of(t, *kind), t.media, durability_of(t, t.dir)},
+  return make_contender_process(t, {name_of(*kind), t.media, durability_of(t, t.dir)},
                                 {fmt::format("{}{}", durabletx_programs, kind->program),
                                  {std::string(rival)},
                                  {fmt::format("STELE_REGION_BYTES={}", region_bytes_of(t, *kind)),

@@ -7,13 +7,13 @@
 // that name the files are replaced while the header is read: the files get no names, so that
 // nothing is left when a process dies.
 //
-// Settings: the maps are those of the checkout, TMHashMap and TMRedBlackTree. The hash map starts
-// with as many buckets as keys, so that it never grows; its hash of a number is the number, so that
-// no two keys collide. Without a volatile replica a value is one word; with it, a value has any
-// size. An insertion searches twice, and a removal from the tree. A read of the tree finds the key
-// and copies no value, because its interface has no other; a change of the tree stores to every
-// node of its path. All pages are present before use.
+// Settings: the hash map is that of the checkout, TMHashMap. It starts with as many buckets as
+// keys, so that it never grows; its hash of a number is the number, so that no two keys collide; an
+// insertion searches twice. The ordered map is ours, because TMRedBlackTree of the checkout stores
+// to every node of a path: it takes up to four times as long. Without a volatile replica a value
+// is one word; with it, a value has any size. All pages are present before use.
 #include <bench/rivals/durabletx.h>
+#include <bench/rivals/red_black_tree.h>
 #include <fcntl.h>
 #include <linux/mman.h>
 #include <sched.h>
@@ -81,7 +81,6 @@ struct OpData;
 #undef open
 #undef stat
 #include <pdatastructures/TMHashMap.hpp>
-#include <pdatastructures/TMRedBlackTree.hpp>
 
 namespace stele::bench::durabletx {
 namespace {
@@ -277,38 +276,77 @@ class hash_map final : public structure_of<hash_map<Value>> {
 };
 
 template <class Value>
-class red_black_tree final : public structure_of<red_black_tree<Value>> {
-  using map_type = TMRedBlackTree<std::uint64_t, Value, memory, ptm::persist>;
+struct tree_node {
+  field<std::uint64_t> key;
+  field<Value> value;
+  field<std::uint64_t> up;  // the parent's address; lowest bit set when this node is red
+  field<tree_node*> child[2];
+
+  tree_node(std::uint64_t k, const Value& v, const tree_node* parent) : key(k), value(v) {
+    up = reinterpret_cast<std::uint64_t>(parent) | 1;
+    child[0] = nullptr;
+    child[1] = nullptr;
+  }
+};
+
+template <class Value>
+class ordered_map final : public structure_of<ordered_map<Value>>,
+                          red_black_tree<ordered_map<Value>, tree_node<Value>> {
+  using node = tree_node<Value>;
+  using tree = red_black_tree<ordered_map<Value>, node>;
+  friend tree;
 
  public:
-  using structure_of<red_black_tree>::structure_of;
-  using structure_of<red_black_tree>::keys_;
+  using structure_of<ordered_map>::structure_of;
+  using structure_of<ordered_map>::keys_;
 
-  void make() { map_ = memory::template tmNew<map_type>(); }
-  bool made() const { return map_ != nullptr; }
+  void make() {
+    root_ = static_cast<field<node*>*>(memory::tmMalloc(sizeof(field<node*>)));
+    if (root_ != nullptr) *root_ = nullptr;
+  }
+  bool made() const { return root_ != nullptr; }
   void change(const operation& op) {
-    if (op.what == kind::toggle && find(op.a))
-      map_->innerRemove(op.a);
-    else
-      map_->innerPut(op.a, value_of<Value>(op.b));
+    const auto at = tree::position_of(op.a);
+    if (at.found == nullptr) {
+      const Value v = value_of<Value>(op.b);
+      tree::insert(memory::template tmNew<node>(op.a, v, at.parent), at.parent);
+    } else if (op.what == kind::toggle) {
+      tree::erase(at.found);
+      memory::tmDelete(at.found);
+    }
   }
   void read(const operation& op) {
-    const bool there = find(op.a);
-    asm volatile("" : : "r"(there));
+    const auto at = tree::position_of(op.a);
+    if (at.found == nullptr) return;
+    const Value v = at.found->value;
+    use(v);
   }
   bool all_valid() {
-    std::uint64_t there = 0;
-    for (std::uint64_t key = 0; key < keys_; ++key) there += find(key);
-    return there == static_cast<std::uint64_t>(map_->size()) && map_->isSizeConsistent() &&
-           map_->is23();
+    for (std::uint64_t key = 0; key < keys_; ++key) {
+      const auto at = tree::position_of(key);
+      if (at.found == nullptr) continue;
+      const Value v = at.found->value;
+      if (!repeats_a_word(v)) return false;
+    }
+    return tree::is_valid();
   }
 
  private:
-  bool find(std::uint64_t key) {
-    Value unused;
-    return map_->innerGet(key, unused, false);
+  static std::uint64_t key(const node* n) { return n->key; }
+  static node* child(const node* n, bool side) { return n->child[side]; }
+  static node* parent(const node* n) {
+    return reinterpret_cast<node*>(std::uint64_t{n->up} & ~std::uint64_t{1});
   }
-  map_type* map_ = nullptr;  // in the pool
+  static bool red(const node* n) { return (n->up & 1) != 0; }
+  node* top() const { return *root_; }
+  static void set_child(node* n, bool side, node* c) { n->child[side] = c; }
+  static void set_parent(node* n, node* p) {
+    n->up = reinterpret_cast<std::uint64_t>(p) | (n->up & 1);
+  }
+  static void set_red(node* n, bool) { n->up = n->up ^ 1; }
+  void set_top(node* n) { *root_ = n; }
+
+  field<node*>* root_ = nullptr;  // in the pool
 };
 
 template <std::size_t N>
@@ -319,7 +357,7 @@ std::unique_ptr<structure> make_sized(const std::string& workload, std::uint64_t
     if (value_size != N) return make_sized<2 * N>(workload, keys, value_size, sequential);
   if (workload == "sps") return std::make_unique<array_of_elements<value>>(keys, sequential);
   if (workload == "hash") return std::make_unique<hash_map<value>>(keys, sequential);
-  return std::make_unique<red_black_tree<value>>(keys, sequential);
+  return std::make_unique<ordered_map<value>>(keys, sequential);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bench/rivals/libpmemobj_changes.h>
+#include <bench/rivals/red_black_tree.h>
 #include <bench/value.h>
 #include <stele/element.h>
 #include <workloads/store.h>
@@ -248,12 +249,14 @@ struct tree_node {
   std::array<std::uint64_t, 2> child;
 };
 
-// A red-black tree after Cormen et al. with null leaves. A node's links are snapshotted together,
-// once per transaction.
+// A node's links are snapshotted together, once per transaction.
 template <class Changes>
-class red_black_map final : public map_of_nodes<Changes, tree_node> {
+class red_black_map final : public map_of_nodes<Changes, tree_node>,
+                            red_black_tree<red_black_map<Changes>, tree_node> {
   using base = map_of_nodes<Changes, tree_node>;
+  using tree = red_black_tree<red_black_map<Changes>, tree_node>;
   using base::changes_, base::pool_;
+  friend tree;
 
  public:
   using base::base;
@@ -270,9 +273,10 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
 
   std::uint64_t get(const std::uint64_t& word) const noexcept { return changes_.get(word); }
   node* at(std::uint64_t offset) const noexcept { return pool_.template at<node>(offset); }
+  std::uint64_t key(const node* n) const noexcept { return n->key; }
   node* child(const node* n, bool side) const noexcept { return at(get(n->child[side])); }
   node* parent(const node* n) const noexcept { return at(get(n->up) & ~std::uint64_t{1}); }
-  bool red(const node* n) const noexcept { return n != nullptr && (get(n->up) & 1) != 0; }
+  bool red(const node* n) const noexcept { return (get(n->up) & 1) != 0; }
   node* top() const noexcept { return at(get(*root_)); }
 
   // Every change of links passes here: the first change of a node takes the snapshot.
@@ -287,155 +291,32 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
     store(n, n->child[side], pool_.offset_of(c));
   }
   void set_parent(node* n, const node* p) {
-    if (n != nullptr && parent(n) != p) store(n, n->up, pool_.offset_of(p) | (get(n->up) & 1));
+    store(n, n->up, pool_.offset_of(p) | (get(n->up) & 1));
   }
-  void set_red(node* n, bool is_red) {
-    if (red(n) != is_red) store(n, n->up, get(n->up) ^ 1);
-  }
-  void set_root(const node* n) { ok_ = ok_ && changes_.set(*root_, pool_.offset_of(n)); }
+  void set_red(node* n, bool) { store(n, n->up, get(n->up) ^ 1); }
+  void set_top(const node* n) { ok_ = ok_ && changes_.set(*root_, pool_.offset_of(n)); }
 
   void begin_change() override { touched_.clear(); }
+  bool links_valid() override { return tree::is_valid(); }
 
-  node* find(std::uint64_t key) override {
-    node* n = top();
-    insert_parent_ = nullptr;
-    while (n != nullptr && n->key != key) {
-      insert_parent_ = n;
-      n = child(n, n->key < key);
-    }
-    return n;
+  node* find(std::uint64_t wanted) override {
+    const auto where = tree::position_of(wanted);
+    insert_parent_ = where.parent;
+    return where.found;
   }
-
-  bool links_valid() override { return black_height(top()) >= 0; }
-  // The black height of n's subtree, n included; -1 when a rule is broken there.
-  int black_height(const node* n) const {
-    if (n == nullptr) return 0;
-    const node *left = child(n, false), *right = child(n, true);
-    for (const node* c : {left, right})
-      if (c != nullptr &&
-          (parent(c) != n || (red(n) && red(c)) || (c->key < n->key) != (c == left)))
-        return -1;
-    const int height = black_height(left);
-    return height < 0 || height != black_height(right) ? -1 : height + !red(n);
-  }
-
-  void transplant(node* p, node* old, node* n) {
-    if (p == nullptr)
-      set_root(n);
-    else
-      set_child(p, child(p, true) == old, n);
-    set_parent(n, p);
-  }
-
-  void rotate(node* n, bool side) {  // n goes down to `side`
-    node* up = child(n, !side);
-    node* inner = child(up, side);
-    set_child(n, !side, inner);
-    set_parent(inner, n);
-    transplant(parent(n), n, up);
-    set_child(up, side, n);
-    set_parent(n, up);
-  }
-
   bool link(node* fresh) override {
-    node* p = insert_parent_;
     touched_.push_back(fresh);  // new in this transaction: needs no snapshot
-    fresh->up = pool_.offset_of(p) | 1;
+    fresh->up = pool_.offset_of(insert_parent_) | 1;
     fresh->child = {0, 0};
     changes_.finish(fresh, this->node_size());
     ok_ = true;
-    if (p == nullptr)
-      set_root(fresh);
-    else
-      set_child(p, p->key < fresh->key, fresh);
-    balance_inserted(fresh);
+    tree::insert(fresh, insert_parent_);
     return ok_;
   }
-
-  void balance_inserted(node* n) {
-    for (node* p = parent(n); red(p); p = parent(n)) {
-      node* above = parent(p);
-      const bool side = child(above, true) == p;
-      node* uncle = child(above, !side);
-      if (red(uncle)) {
-        set_red(p, false);
-        set_red(uncle, false);
-        set_red(above, true);
-        n = above;
-        continue;
-      }
-      if (child(p, !side) == n) {
-        rotate(p, side);
-        p = n;
-      }
-      set_red(p, false);
-      set_red(above, true);
-      rotate(above, !side);
-      break;
-    }
-    set_red(top(), false);
-  }
-
   bool unlink(node* found) override {
     ok_ = true;
-    const bool inner = child(found, false) != nullptr && child(found, true) != nullptr;
-    // the node whose place in the tree is removed
-    node* gone = inner ? leftmost(child(found, true)) : found;
-    node* filler = child(gone, child(gone, false) == nullptr);
-    node* above = parent(gone);
-    const bool lost_black = !red(gone);
-    transplant(above, gone, filler);
-    if (inner) {
-      if (above == found) above = gone;
-      replace_node(gone, found);
-    }
-    if (lost_black) balance_erased(filler, above);
+    tree::erase(found);
     return ok_;
-  }
-
-  node* leftmost(node* n) const noexcept {
-    while (node* c = child(n, false)) n = c;
-    return n;
-  }
-
-  void replace_node(node* n, node* found) {
-    transplant(parent(found), found, n);
-    for (const bool side : {false, true}) {
-      set_child(n, side, child(found, side));
-      set_parent(child(found, side), n);
-    }
-    set_red(n, red(found));
-  }
-
-  void balance_erased(node* n, node* p) {  // the subtree of n under p lacks a black node
-    while (p != nullptr && !red(n)) {
-      const bool side = child(p, false) != n;
-      node* sibling = child(p, !side);
-      if (red(sibling)) {
-        set_red(sibling, false);
-        set_red(p, true);
-        rotate(p, side);
-        sibling = child(p, !side);
-      }
-      if (!red(child(sibling, false)) && !red(child(sibling, true))) {
-        set_red(sibling, true);
-        n = p;
-        p = parent(n);
-        continue;
-      }
-      if (!red(child(sibling, !side))) {
-        set_red(child(sibling, side), false);
-        set_red(sibling, true);
-        rotate(sibling, !side);
-        sibling = child(p, !side);
-      }
-      set_red(sibling, red(p));
-      set_red(p, false);
-      set_red(child(sibling, !side), false);
-      rotate(p, side);
-      return;
-    }
-    if (n != nullptr) set_red(n, false);
   }
 
   std::uint64_t* root_ = nullptr;
