@@ -28,8 +28,8 @@ struct workload_entry {
 [[nodiscard]] result<const workload_entry*> find_native_workload(std::string_view name,
                                                                  const parameters& p);
 
-extern const workload_entry sps_entry, hash_entry, rbtree_entry, bptree_entry, kv_entry, sdg_entry,
-    ssca2_entry, tpcc_entry, linkbench_entry, store_entry;
+extern const workload_entry sps_entry, hash_entry, word_hash_entry, rbtree_entry, bptree_entry,
+    kv_entry, sdg_entry, ssca2_entry, tpcc_entry, linkbench_entry, store_entry;
 extern const workload_entry ycsb_entries[6];
 
 }  // namespace stele::workloads

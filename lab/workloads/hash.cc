@@ -1,6 +1,7 @@
 // hash: keys toggled in a hash map with as many buckets as keys, so chains stay short and never
-// move.
+// move. word_hash: the same in a word_map if values have 8 bytes.
 #include <stele/hash_map.h>
+#include <stele/word_map.h>
 #include <workloads/entries.h>
 #include <workloads/native.h>
 #include <workloads/toggle.h>
@@ -28,10 +29,49 @@ struct maps {
 template <std::size_t N>
 using hash = toggle<maps, N>;
 
+struct word_maps : maps {
+  static constexpr std::string_view name = "word_hash";
+  template <class V, class Memory>
+  struct map_for {
+    using type = basic_hash_map<std::uint64_t, V, Memory>;
+  };
+  template <class V, class Memory>
+    requires(sizeof(V) == 8)
+  struct map_for<V, Memory> {
+    using type = basic_word_map<std::uint64_t, V, Memory>;
+  };
+  template <class V, class Memory>
+  using map = typename map_for<V, Memory>::type;
+
+  template <class V, class Memory>
+  static void prepare(basic_word_map<std::uint64_t, V, Memory>& map, std::uint64_t keys) {
+    map.reserve(keys / 2);  // half of the keys are there
+  }
+  template <class Map>
+  static void prepare(Map& map, std::uint64_t keys) {
+    maps::prepare(map, keys);
+  }
+  template <class V, class Memory>
+  static auto find(const basic_word_map<std::uint64_t, V, Memory>& map, std::uint64_t key) {
+    return map.find(key);
+  }
+  template <class Map>
+  static auto find(const Map& map, std::uint64_t key) {
+    return maps::find(map, key);
+  }
+};
+
+template <std::size_t N>
+using word_hash = toggle<word_maps, N>;
+
 }  // namespace
 
 constinit const workload_entry hash_entry = {
     "hash", make_sized<workload, pool_run, hash>, make_sized<volatile_run, plain_run, hash>,
     make_native_sized<hash>, make_sized<workload, coalescing_run, hash>};
+
+constinit const workload_entry word_hash_entry = {
+    "word_hash", make_sized<workload, pool_run, word_hash>,
+    make_sized<volatile_run, plain_run, word_hash>, nullptr};
 
 }  // namespace stele::workloads

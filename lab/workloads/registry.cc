@@ -10,10 +10,10 @@ namespace stele::workloads {
 namespace {
 
 constexpr std::array entries = {
-    &sps_entry,       &hash_entry,      &rbtree_entry,    &bptree_entry,
-    &kv_entry,        &sdg_entry,       &ssca2_entry,     &ycsb_entries[0],
-    &ycsb_entries[1], &ycsb_entries[2], &ycsb_entries[3], &ycsb_entries[4],
-    &ycsb_entries[5], &tpcc_entry,      &linkbench_entry, &store_entry};
+    &sps_entry,       &hash_entry,      &word_hash_entry, &rbtree_entry,    &bptree_entry,
+    &kv_entry,        &sdg_entry,       &ssca2_entry,     &ycsb_entries[0], &ycsb_entries[1],
+    &ycsb_entries[2], &ycsb_entries[3], &ycsb_entries[4], &ycsb_entries[5], &tpcc_entry,
+    &linkbench_entry, &store_entry};
 
 std::unexpected<error> invalid(std::string message) {
   return std::unexpected(error{errc::invalid_argument, std::move(message)});

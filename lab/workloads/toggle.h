@@ -58,7 +58,7 @@ struct toggle {
   }
   template <class Map>
   static void read(const Map& map, const operation& op) {
-    if (const auto* stored = Maps::find(map, op.a)) do_not_optimize(stored_value(*stored));
+    if (const auto stored = Maps::find(map, op.a)) do_not_optimize(stored_value(*stored));
   }
   template <class Map>
   static std::uint64_t digest(const Map& map) {

@@ -41,6 +41,10 @@ blob<N> stored_value(const field<blob<N>>& stored) {
   return element<blob<N>, pool_memory>::get(stored);
 }
 template <std::size_t N>
+blob<N> stored_value(const blob<N>& loaded) {
+  return loaded;
+}
+template <std::size_t N>
 blob<N> stored_value(const plain_field<blob<N>>& stored) {
   return element<blob<N>, plain_memory>::get(stored);
 }

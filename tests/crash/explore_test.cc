@@ -51,8 +51,8 @@ TEST_P(Explore, every_crash_state_recovers) {
 
 INSTANTIATE_TEST_SUITE_P(All, Explore,
                          testing::Combine(testing::ValuesIn(durable_mechanisms()),
-                                          testing::Values("sps", "hash", "rbtree", "bptree", "kv",
-                                                          "churn"),
+                                          testing::Values("sps", "hash", "word_hash", "rbtree",
+                                                          "bptree", "kv", "churn"),
                                           testing::Values(1u, 2u)),
                          [](const auto& one) {
                            return fmt::format("{}_{}_{}", test_name(std::get<0>(one.param)),
