@@ -137,7 +137,7 @@ class basic_word_map {
   std::size_t erase(K key);
   // Erases every item and frees every block. O(buckets).
   void clear();
-  // An empty map gets one block of buckets for `count` items. O(count).
+  // An empty map gets buckets for `count` items, 2 to 2.7 for each. O(count).
   void reserve(std::size_t count);
 
   // Calls f(key, value) on each item, in no order. O(buckets).

@@ -266,7 +266,12 @@ void basic_word_map<K, V, Memory>::grow() {
 STELE_WORD_MAP
 void basic_word_map<K, V, Memory>::reserve(std::size_t count) {
   if (sizes_.load() != 0) return;
-  make_first_segment(std::max(min_buckets, std::bit_ceil(count / 3 + 1)));
+  const std::size_t wanted = std::max(min_buckets, count / 8 * 3 + count % 8);
+  make_first_segment(std::bit_floor(wanted));
+  for (std::size_t before = 0; before != bucket_count() && bucket_count() < wanted;) {
+    before = bucket_count();
+    grow();
+  }
 }
 
 STELE_WORD_MAP

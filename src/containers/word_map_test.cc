@@ -93,6 +93,25 @@ TYPED_TEST(word_map_on, grows_with_its_items_and_moves_none_at_once) {
   b.read([](const words<TypeParam>& m) { EXPECT_TRUE(blocks_of(m).empty()); });
 }
 
+TYPED_TEST(word_map_on, reserves_buckets_for_its_items) {
+  for (const std::size_t count : {1u, 40u, 64u, 100u, 3000u, 4096u}) {
+    bed<words<TypeParam>, TypeParam> b;
+    b.update([&](words<TypeParam>& m) { m.reserve(count); });
+    b.read([&](const words<TypeParam>& m) {
+      EXPECT_GE(8 * m.bucket_count(), 3 * count);
+      EXPECT_LE(m.bucket_count(), std::max<std::size_t>(16, count));
+      EXPECT_TRUE(m.empty() && m.check());
+    });
+    b.update([&](words<TypeParam>& m) {
+      for (std::uint64_t k = 0; k < count; ++k) m.insert(k, k + 1);
+    });
+    b.read([&](const words<TypeParam>& m) {
+      EXPECT_TRUE(m.check());
+      for (std::uint64_t k = 0; k < count; ++k) ASSERT_EQ(m.find(k), k + 1);
+    });
+  }
+}
+
 TEST(half_step_sizes, number_every_bucket_once) {
   for (std::size_t first : {16u, 64u}) {
     auto s = detail::half_step_sizes::with_first(first);
