@@ -137,7 +137,7 @@ class basic_word_map {
   std::size_t erase(K key);
   // Erases every item and frees every block. O(buckets).
   void clear();
-  // An empty map gets buckets for `count` items, 2 to 2.7 for each. O(count).
+  // An empty map gets buckets for `count` items, 2.7 for each bucket at most. O(count).
   void reserve(std::size_t count);
 
   // Calls f(key, value) on each item, in no order. O(buckets).
@@ -229,6 +229,20 @@ class basic_word_map {
     return number < s.first() || l.split();
   }
 
+  // The bucket that has an item's key now: its number and words. Buckets not yet split off leave
+  // theirs to their parents.
+  std::pair<std::size_t, line> bucket_of(sizes s, std::uint64_t mixed) const {
+    std::size_t number = number_of(s, mixed);
+    for (;; number = parent_of(number))
+      if (const line l = load(bucket_at(s, number)); is_split(s, number, l)) return {number, l};
+  }
+  // The value of a key that its bucket does not have but may count.
+  std::optional<std::uint64_t> find_outside(const line& l, std::uint64_t key) const {
+    if (l.count() == 0) [[likely]]
+      return std::nullopt;
+    const auto found = outside_.find(key);
+    return found == outside_.end() ? std::nullopt : std::optional(found->second.load());
+  }
   std::optional<V> find_in(sizes s, std::uint64_t mixed, K key) const;
   bucket* split(sizes s, std::size_t number, line& now);
   static void store_count(bucket* at, const line& l, unsigned count);

@@ -30,10 +30,9 @@ class basic_word_map<K, V, Memory>::entry {
     exists_ = slot_ != items_in_bucket;
     if (exists_) {
       value_ = line_.value(slot_);
-    } else if (line_.count() != 0) [[unlikely]] {
-      const auto found = map.outside_.find(key_);
-      exists_ = found != map.outside_.end();
-      if (exists_) value_ = found->second.load();
+    } else if (const auto outside = map.find_outside(line_, key_)) {
+      exists_ = true;
+      value_ = *outside;
     }
   }
   void find_bucket(sizes s) {
@@ -95,16 +94,10 @@ void basic_word_map<K, V, Memory>::entry::erase() {
 
 STELE_WORD_MAP
 std::optional<V> basic_word_map<K, V, Memory>::find_in(sizes s, std::uint64_t mixed, K key) const {
-  for (std::size_t number = number_of(s, mixed);; number = parent_of(number)) {
-    const line l = load(bucket_at(s, number));
-    if (const std::size_t i = l.slot_of(mixed); i != items_in_bucket) return of_word<V>(l.value(i));
-    if (!is_split(s, number, l)) continue;
-    if (l.count() == 0) [[likely]]
-      return std::nullopt;
-    const auto found = outside_.find(word_of(key));
-    if (found == outside_.end()) return std::nullopt;
-    return of_word<V>(found->second.load());
-  }
+  const line l = bucket_of(s, mixed).second;
+  if (const std::size_t i = l.slot_of(mixed); i != items_in_bucket) return of_word<V>(l.value(i));
+  const auto outside = find_outside(l, word_of(key));
+  return outside ? std::optional(of_word<V>(*outside)) : std::nullopt;
 }
 
 STELE_WORD_MAP
@@ -212,10 +205,11 @@ void basic_word_map<K, V, Memory>::store_count(bucket* at, const line& l, unsign
 // stays: how many there are is not known any more.
 STELE_WORD_MAP
 void basic_word_map<K, V, Memory>::change_count(bucket* at, const line& l, int by) {
-  items_outside_ = items_outside_.load() + static_cast<std::uint64_t>(by);
+  const std::uint64_t outside = items_outside_.load() + static_cast<std::uint64_t>(by);
+  items_outside_ = outside;
   if (const unsigned count = l.count(); count != max_count)
     store_count(at, l, count + static_cast<unsigned>(by));
-  if (by > 0 && items_outside_.load() * buckets_for_each_outside > bucket_count()) grow();
+  if (by > 0 && outside * buckets_for_each_outside > bucket_count()) grow();
 }
 
 // Moves the items of bucket `number` out of its parent, whose count becomes that of both: an upper
@@ -314,12 +308,11 @@ result<> basic_word_map<K, V, Memory>::check() const {
   });
   outside_.for_each([&](const auto& key, const auto&) {
     if (!outcome) return;
-    std::size_t number = number_of(s, detail::mix_word(key.load()));
-    line l = load(bucket_at(s, number));
-    while (!is_split(s, number, l)) l = load(bucket_at(s, number = parent_of(number)));
+    const std::uint64_t mixed = detail::mix_word(key.load());
+    const line l = bucket_of(s, mixed).second;
     if (l.count() == 0)
       outcome = detail::corrupt_error("word map: a bucket does not count its item outside");
-    else if (l.slot_of(detail::mix_word(key.load())) != items_in_bucket)
+    else if (l.slot_of(mixed) != items_in_bucket)
       outcome = detail::corrupt_error("word map: a key occurs twice");
   });
   return outcome;
@@ -333,9 +326,7 @@ result<> basic_word_map<K, V, Memory>::check_bucket(sizes s, std::size_t number,
     if (!is_split(s, number, l))
       return detail::corrupt_error("word map: items in a bucket not yet split off");
     const std::uint64_t mixed = mixed_key(l, i, number);
-    std::size_t home = number_of(s, mixed);
-    while (home != number && !is_split(s, home, load(bucket_at(s, home)))) home = parent_of(home);
-    if (home != number)
+    if (bucket_of(s, mixed).first != number)
       return detail::corrupt_error("word map: an item is not in its key's bucket");
     if (l.slot_of(mixed) != i) return detail::corrupt_error("word map: a key occurs twice");
   }
