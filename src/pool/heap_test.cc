@@ -2,8 +2,8 @@
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <pool/heap.h>
+#include <pool/memory_pool.h>
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 
@@ -38,17 +38,8 @@ class plain_writer final : public heap::writer {
 
 class heap_test : public ::testing::Test {
  protected:
-  explicit heap_test(std::size_t size = 512 << 10) {
-    auto header =
-        pool_file::make_header({.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
-    EXPECT_TRUE(header) << header.error().message;
-    image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, size)));
-    std::memset(image_.get(), 0, size);
-    std::memcpy(image_.get(), &*header, sizeof *header);
-    auto file = pool_file::adopt(image_.get(), size);
-    EXPECT_TRUE(file) << file.error().message;
-    file_ = std::make_unique<pool_file>(std::move(*file));
-    writer_ = std::make_unique<plain_writer>(*file_);
+  explicit heap_test(std::size_t size = 512 << 10)
+      : pool_({.size = size, .log_size = 4096, .log_count = 1, .layout = ""}) {
     reload();
   }
   // As at the start of a new session.
@@ -78,12 +69,9 @@ class heap_test : public ::testing::Test {
   }
   std::size_t chunk_size() const { return std::size_t{1} << file_->header().chunk_shift; }
 
-  struct freeing {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  std::unique_ptr<std::byte, freeing> image_;
-  std::unique_ptr<pool_file> file_;
-  std::unique_ptr<plain_writer> writer_;
+  testing::memory_pool pool_;
+  pool_file* const file_ = &pool_.file();
+  const std::unique_ptr<plain_writer> writer_ = std::make_unique<plain_writer>(*file_);
   std::unique_ptr<heap> heap_;
   heap::thread_cache cache_;
   heap::changes changes_;

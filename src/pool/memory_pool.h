@@ -1,4 +1,4 @@
-// A pool in memory with a chosen id, as the examples of docs/format have it.
+// A pool in ordinary memory, for tests of what works on a pool file.
 #pragma once
 
 #include <pool/pool_file.h>
@@ -12,13 +12,17 @@
 
 namespace stele::testing {
 
-class page_pool {
+class memory_pool {
  public:
-  page_pool(const storage::pool_geometry& geometry, std::uint64_t id) {
+  // Zeroes behind a header with this id, or a random one.
+  explicit memory_pool(const storage::pool_geometry& geometry,
+                       std::optional<std::uint64_t> id = {}) {
     auto header = storage::pool_file::make_header(geometry);
     if (!header) throw std::runtime_error(header.error().message);
-    header->id = id;
-    header->checksum = format::header_checksum(*header);
+    if (id) {
+      header->id = *id;
+      header->checksum = format::header_checksum(*header);
+    }
     image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, header->size)));
     std::memset(image_.get(), 0, header->size);
     storage::pool_file::write_header(image_.get(), *header);
@@ -27,6 +31,7 @@ class page_pool {
     file_.emplace(std::move(*file));
   }
 
+  storage::pool_file& file() noexcept { return *file_; }
   const storage::pool_file& file() const noexcept { return *file_; }
 
  private:

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <format/heap_layout.h>
 #include <gtest/gtest.h>
+#include <pool/memory_pool.h>
 #include <stele/pool.h>
 #include <tests/conformance/pools.h>
 #include <tests/format/page.h>
-#include <tests/format/page_pool.h>
 #include <tx/parity/parity_area.h>
 
 namespace stele::testing {
@@ -110,7 +110,7 @@ TEST(format_docs_parity, blocks_lie_where_the_page_has_them) {
   EXPECT_EQ(p.example().at(0), "parity_offset + (2 m + k) x parity_block_size,  k = 0, 1");
   EXPECT_EQ(p.between("There are ", " matrices"), "`ceil((size - home_offset) / 3136)`");
   for (const std::uint32_t size : {format::plain_block_size, format::halves_block_size}) {
-    const page_pool pool({.size = 1 << 20, .layout = "", .parity_block_size = size}, 1);
+    const memory_pool pool({.size = 1 << 20, .layout = "", .parity_block_size = size}, 1);
     const format::pool_header& h = pool.file().header();
     const detail::parity_area area(pool.file());
     EXPECT_EQ(area.matrices(), (h.size - h.home_offset + 3135) / 3136);

@@ -3,8 +3,8 @@
 #include <format/log_chunk.h>
 #include <gtest/gtest.h>
 #include <media/adr.h>
+#include <pool/memory_pool.h>
 #include <tests/format/page.h>
-#include <tests/format/page_pool.h>
 #include <tx/log_structured/chunk_log.h>
 
 namespace stele::testing {
@@ -62,12 +62,12 @@ TEST(format_docs_log_structured, the_bits_of_a_block_and_of_an_entry) {
 
 TEST(format_docs_log_structured, the_example_is_what_a_log_writes) {
   constexpr std::uint64_t chunk = 0x1C00, stored = 7;
-  page_pool pool({.size = 64 << 10,
-                  .log_size = 1024,
-                  .log_count = 1,
-                  .layout = "",
-                  .home = format::home_kind::log},
-                 1);
+  memory_pool pool({.size = 64 << 10,
+                    .log_size = 1024,
+                    .log_count = 1,
+                    .layout = "",
+                    .home = format::home_kind::log},
+                   1);
   storage::log_space space(pool.file(), {}, 1);
   while (space.offset_of(*space.allocate_chunk(0)) + pool.file().header().log_size < chunk) {
   }

@@ -7,8 +7,8 @@
 #include <format/slot_log.h>
 #include <gtest/gtest.h>
 #include <media/adr.h>
+#include <pool/memory_pool.h>
 #include <tests/format/page.h>
-#include <tests/format/page_pool.h>
 #include <tx/log/block_log.h>
 
 namespace stele::testing {
@@ -75,7 +75,7 @@ TEST(format_docs_log, the_table_of_a_slot_s_commit_line_is_the_struct) {
 }
 
 TEST(format_docs_log, the_example_of_a_record_is_what_a_ring_writes) {
-  page_pool pool({.size = 512 << 10, .log_size = 4096, .log_count = 1, .layout = ""}, 1);
+  memory_pool pool({.size = 512 << 10, .log_size = 4096, .log_count = 1, .layout = ""}, 1);
   media::adr::shared shared;
   media::adr medium(shared, 0);
   detail::ring<media::adr> ring(medium, pool.file(), 0);
@@ -153,7 +153,7 @@ TEST(format_docs_blocks, the_flags_of_each_record) {
 }
 
 TEST(format_docs_blocks, the_example_is_what_a_block_log_writes) {
-  page_pool pool({.size = 512 << 10, .log_size = 4096, .log_count = 1, .layout = ""}, 1);
+  memory_pool pool({.size = 512 << 10, .log_size = 4096, .log_count = 1, .layout = ""}, 1);
   media::adr::shared shared;
   media::adr medium(shared, 0);
   detail::ring<media::adr> ring(medium, pool.file(), 0);

@@ -8,9 +8,9 @@
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <media/adr.h>
+#include <pool/memory_pool.h>
 #include <tx/log/block_log.h>
 
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -28,18 +28,7 @@ class block_log_test : public ::testing::Test {
  protected:
   static constexpr std::size_t size = 512 << 10;
 
-  block_log_test() {
-    auto header = storage::pool_file::make_header(
-        {.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
-    EXPECT_TRUE(header) << header.error().message;
-    image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, size)));
-    std::memset(image_.get(), 0, size);
-    storage::pool_file::write_header(image_.get(), *header);
-    auto file = storage::pool_file::adopt(image_.get(), size);
-    EXPECT_TRUE(file) << file.error().message;
-    file_ = std::make_unique<storage::pool_file>(std::move(*file));
-    fresh(0);
-  }
+  block_log_test() { fresh(0); }
 
   // A zeroed log whose first record goes to this line.
   void fresh(std::uint64_t head) {
@@ -166,11 +155,8 @@ class block_log_test : public ::testing::Test {
     return ring_->tail();
   }
 
-  struct freeing {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  std::unique_ptr<std::byte, freeing> image_;
-  std::unique_ptr<storage::pool_file> file_;
+  testing::memory_pool pool_{{.size = size, .log_size = 4096, .log_count = 1, .layout = ""}};
+  storage::pool_file* const file_ = &pool_.file();
   media::adr::shared shared_;
   media::adr media_{shared_, 0};
   std::unique_ptr<ring<media::adr>> ring_;

@@ -1,9 +1,9 @@
 // Block states that follow from the log: home says what the log holds, the running session says
 // what it has taken and freed.
 #include <gtest/gtest.h>
+#include <pool/memory_pool.h>
 #include <tx/log_structured/logged_block_states.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -25,19 +25,6 @@ class claims final : public heap_writer {
 class logged_block_states_test : public ::testing::Test {
  protected:
   logged_block_states_test() {
-    constexpr std::size_t size = 256 << 10;
-    const auto header = pool_file::make_header({.size = size,
-                                                .log_size = 1024,
-                                                .log_count = 1,
-                                                .layout = "",
-                                                .home = format::home_kind::log});
-    EXPECT_TRUE(header) << header.error().message;
-    image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, size)));
-    std::memset(image_.get(), 0, size);
-    std::memcpy(image_.get(), &*header, sizeof *header);
-    auto file = pool_file::adopt(image_.get(), size);
-    EXPECT_TRUE(file) << file.error().message;
-    file_ = std::make_unique<pool_file>(std::move(*file));
     space_ = std::make_unique<log_space>(*file_, log_structured_options{}, 1);
     states_ = std::make_unique<logged_block_states>(*space_);
     const std::size_t chunk = std::size_t{1} << file_->header().chunk_shift;
@@ -53,11 +40,12 @@ class logged_block_states_test : public ::testing::Test {
     space_->map.map(map_writer_, {space_->home_of(offset), 1, at});
   }
 
-  struct free_image {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  std::unique_ptr<std::byte, free_image> image_;
-  std::unique_ptr<pool_file> file_;
+  testing::memory_pool pool_{{.size = 256 << 10,
+                              .log_size = 1024,
+                              .log_count = 1,
+                              .layout = "",
+                              .home = format::home_kind::log}};
+  pool_file* const file_ = &pool_.file();
   std::unique_ptr<log_space> space_;
   std::unique_ptr<logged_block_states> states_;
   home_map::writer map_writer_;

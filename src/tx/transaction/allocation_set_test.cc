@@ -1,10 +1,9 @@
 // The allocations of a transaction on a heap in memory: a block is given out again when the
 // transaction that freed it has committed, or the one that took it has rolled back.
 #include <gtest/gtest.h>
-#include <pool/pool_file.h>
+#include <pool/memory_pool.h>
 #include <tx/transaction/allocation_set.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -32,16 +31,6 @@ class direct_writer final : public storage::heap::writer {
 class allocation_set_test : public ::testing::Test {
  protected:
   allocation_set_test() {
-    constexpr std::size_t size = 512 << 10;
-    const auto header = storage::pool_file::make_header(
-        {.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
-    EXPECT_TRUE(header) << header.error().message;
-    image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, size)));
-    std::memset(image_.get(), 0, size);
-    std::memcpy(image_.get(), &*header, sizeof *header);
-    auto file = storage::pool_file::adopt(image_.get(), size);
-    EXPECT_TRUE(file) << file.error().message;
-    file_ = std::make_unique<storage::pool_file>(std::move(*file));
     heap_ = std::make_unique<storage::heap>(*file_);
     EXPECT_TRUE(heap_->load());
     writer_ = std::make_unique<direct_writer>(*file_);
@@ -53,11 +42,8 @@ class allocation_set_test : public ::testing::Test {
     return block.value_or(0);
   }
 
-  struct free_image {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  std::unique_ptr<std::byte, free_image> image_;
-  std::unique_ptr<storage::pool_file> file_;
+  testing::memory_pool pool_{{.size = 512 << 10, .log_size = 4096, .log_count = 1, .layout = ""}};
+  storage::pool_file* const file_ = &pool_.file();
   std::unique_ptr<storage::heap> heap_;
   std::unique_ptr<direct_writer> writer_;
   std::unique_ptr<allocation_set> set_;
