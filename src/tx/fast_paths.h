@@ -51,17 +51,10 @@ inline std::uint64_t transaction::load_from(Home& home, std::uint64_t offset) {
 // stm: 44 in a reader, 50 in an update; 65 for a word that the transaction has stored. Policies
 // without locks come here only if the line's filter bit is set.
 inline std::uint64_t transaction::load_word(std::uint64_t offset) {
-  const std::uint64_t line = line_of(offset);
-  const unsigned word = static_cast<unsigned>(offset - line) / 8;
   if (access_buffer_ != nullptr) [[unlikely]]
     access_buffer_->append(offset);
-  if (filter_ != 0 && (filter_ & filter_bit(this_access.pool_base + line)) != 0) {
-    const written_line* own = writes_.find(line);
-    if (own != nullptr && own->word_mask(word) == 0xFF) return value(*own, word);
-    if (own != nullptr && own->word_mask(word) != 0) return merged_word(own, offset);
-    if (!overlay_.empty() && overlay_.find(line) != nullptr) [[unlikely]]
-      return merged_word(nullptr, offset);
-  }
+  if (filter_ != 0 && (filter_ & filter_bit(this_access.pool_base + offset)) != 0)
+    return load_filtered_word(offset);
   return with_home(home_, [&](auto& home) { return load_from(home, offset); });
 }
 
@@ -117,7 +110,7 @@ inline void transaction::store_word(std::uint64_t offset, std::uint64_t bits) {
       return store_word_slow(offset, bits);
     filter_ |= bit;
     this_access.filter |= bit;
-    writes_.add(line_offset);
+    return writes_.add_word(line_offset, in_line / 8, bits);
   }
   written_line& line = writes_.last();
   line.words[in_line / 8] = bits;

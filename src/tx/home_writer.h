@@ -8,6 +8,7 @@
 #include <tx/write_set.h>
 
 #include <bit>
+#include <memory>
 #include <span>
 
 namespace stele::detail {
@@ -34,10 +35,10 @@ class home_writer {
 
   // Stores the bytes of the line's mask.
   void store(Media& media, const written_line& line) const {
-    std::byte* const home = file_.at(line.offset);
+    std::byte* const home = std::assume_aligned<line_size>(file_.at(line.offset));
     if (const unsigned w = single_whole_word(line.mask); w != 8) [[likely]]
       return media.store(home + 8 * w, &line.words[w], 8);
-    if (std::has_single_bit(line.mask)) {  // the state byte of a block
+    if ((line.mask & (line.mask - 1)) == 0) {  // the state byte of a block
       const auto byte = static_cast<unsigned>(std::countr_zero(line.mask));
       return media.store(home + byte, reinterpret_cast<const std::byte*>(line.words.data()) + byte,
                          1);

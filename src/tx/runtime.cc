@@ -146,6 +146,8 @@ result<thread_context*> runtime::enter_slow() {
       known = this_thread_registrations.all.end() - 1;
     }
     last_registration = *known;
+    // A transaction of the pool before may have had the address that one of this pool has.
+    this_access.running = nullptr;
   }
   thread_context& v = *last_registration.context;
   for (;;) {

@@ -155,12 +155,15 @@ class alignas(64) transaction final : public storage::heap::writer {
   void copy_from(Home& home, std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
   std::uint64_t home_word(std::uint64_t offset) noexcept;
   std::uint64_t merged_word(const written_line* own, std::uint64_t offset) noexcept;
+  std::uint64_t load_filtered_word(std::uint64_t offset);
   std::uint64_t load_word_slow(std::uint64_t offset);
   void load_part_slow(std::uint64_t offset, std::byte* to, std::size_t size);
   void load_own_part(const written_line& own, std::size_t skip, std::byte* to, std::size_t size);
   void copy_through_overlay(std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
   void store_part_slow(std::uint64_t offset, const std::byte* from, std::size_t size);
   written_line& line_for_store(std::uint64_t line);
+  void take_over(access& a) noexcept;
+  void begin_plain_update(thread_context& v) noexcept;
   bool assign_txid_announced(std::uint64_t& txid);
   bool assign_txid_in_order(std::uint64_t& txid);
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
@@ -188,6 +191,7 @@ class alignas(64) transaction final : public storage::heap::writer {
     home,  // mechanism none; in_place_ holds the old words
   };
   store_target store_target_ = store_target::read_only;
+  const bool is_plain_;  // see begin_plain_update
   bool ordered_ = false, ordered_requested_ = false;
   bool blocks_readers_ = false;
   const home_of_log home_;

@@ -82,7 +82,17 @@ inline bool transaction::assign_txid_announced(std::uint64_t& txid) {
   return false;
 }
 
+// Where this log's transactions find their pool. Of an access record that has it, only sizes and
+// filter change from one transaction to the next.
+inline void transaction::take_over(access& a) noexcept {
+  a.pool_base = reinterpret_cast<std::uintptr_t>(runtime_.base());
+  a.heap_base = a.pool_base + runtime_.heap_begin();
+  a.running = this;
+}
+
 inline void transaction::begin(thread_context& v, bool writes, bool ordered) {
+  if (is_plain_ && writes && !ordered && overlay_.empty()) [[likely]]
+    return begin_plain_update(v);
   context_ = &v;
   ordered_requested_ = ordered;
   ordered_ = ordered && runtime_.defers_ordered();
@@ -91,12 +101,10 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered) {
   const bool stm = snapshot_.in_force();
   const bool routed = writes || stm || !overlay_.empty() || runtime_.home_is_remapped();
   access& a = this_access;
-  a.pool_base = reinterpret_cast<std::uintptr_t>(runtime_.base());
+  take_over(a);
   a.size = runtime_.size();
-  a.heap_base = a.pool_base + runtime_.heap_begin();
-  a.load_size = routed ? runtime_.size() : 0;
+  a.load_size = routed ? a.size : 0;
   a.filter = stm || runtime_.home_is_remapped() ? ~std::uint64_t{0} : overlay_.filter();
-  a.running = this;
   filter_ = overlay_.filter();
   store_target_ = writes ? store_target::write_set : store_target::read_only;
   if (stm)
@@ -111,6 +119,30 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered) {
     store_target_ = store_target::log;
   with_home(home_, [](auto& home) { home.pin(); });
   if (stm) snapshot_.take();
+}
+
+// What begin() does for an update of most mechanisms: stores go to the write set, home is in place,
+// and nothing is deferred. Stores only what differs: each store here delays those after the last
+// commit's fence.
+inline void transaction::begin_plain_update(thread_context& v) noexcept {
+  access& a = this_access;
+  if (a.running != this) [[unlikely]]
+    take_over(a);
+  a.size = a.load_size = runtime_.size();
+  if (context_ != &v) [[unlikely]]
+    context_ = &v;
+  if (ordered_requested_) [[unlikely]]
+    ordered_ = ordered_requested_ = false;
+  if (store_target_ != store_target::write_set) [[unlikely]]
+    store_target_ = store_target::write_set;
+  filter_ = 0;
+  if (!snapshot_.in_force()) {
+    a.filter = 0;
+    return;
+  }
+  a.filter = ~std::uint64_t{0};
+  snapshot_.begin(true, false);
+  snapshot_.take();
 }
 
 inline void transaction::clear() noexcept {

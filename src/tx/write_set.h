@@ -16,16 +16,15 @@
 #include <new>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace stele::detail {
 
 struct written_line {
   // The words stay uninitialized: most are never read.
-  explicit written_line(std::uint64_t line) : offset(line) {}
+  written_line(std::uint64_t line, std::uint64_t bytes) : offset(line), mask(bytes) {}
 
   std::uint64_t offset;                // of the line in the pool
-  std::uint64_t mask = 0;              // bit i: byte i has been stored
+  std::uint64_t mask;                  // bit i: byte i has been stored
   std::array<std::uint64_t, 8> words;  // bytes outside the mask are unspecified
 
   std::uint8_t word_mask(unsigned word) const noexcept {
@@ -60,10 +59,11 @@ class write_set {
     return const_cast<written_line*>(std::as_const(*this).find(line));
   }
   const written_line* find(std::uint64_t line) const noexcept {
-    for (std::size_t at = slot_of(line);; at = (at + 1) & (slots_.size() - 1)) {
-      const slot s = slots_[at];
-      if (s.generation != generation_) return nullptr;
-      if (lines_.get()[s.index].offset == line) return &lines_.get()[s.index];
+    for (std::size_t at = slot_of(line);; at = (at + 1) & slot_mask_) {
+      const std::uint64_t slot = slots_.get()[at];
+      if (slot >> 32 != generation_) return nullptr;
+      const written_line& found = lines_.get()[static_cast<std::uint32_t>(slot)];
+      if (found.offset == line) return &found;
     }
   }
 
@@ -75,24 +75,25 @@ class write_set {
   written_line& add(std::uint64_t line) {
     if (full()) [[unlikely]]
       grow();
-    written_line* const added = std::construct_at(&lines_.get()[count_], line);
-    insert(line, static_cast<std::uint32_t>(count_++));
+    written_line* const added = std::construct_at(&lines_.get()[count_], line, 0);
+    insert(line, count_++);
     return *added;
+  }
+  // The same for a line whose word `word` is stored whole. Precondition: not full().
+  void add_word(std::uint64_t line, std::uint64_t word, std::uint64_t bits) noexcept {
+    std::construct_at(&lines_.get()[count_], line, std::uint64_t{0xFF} << (8 * word))->words[word] =
+        bits;
+    insert(line, count_++);
   }
 
   void clear() noexcept {
     count_ = 0;
-    if (++generation_ == 0) [[unlikely]] {
-      std::fill(slots_.begin(), slots_.end(), slot{});
-      generation_ = 1;
-    }
+    if (++generation_ == last_generation) [[unlikely]]
+      empty_slots();
   }
 
  private:
-  struct slot {
-    std::uint32_t generation = 0;
-    std::uint32_t index = 0;
-  };
+  static constexpr std::uint64_t last_generation = std::uint64_t{1} << 32;
   struct line_deleter {
     void operator()(written_line* lines) const noexcept { ::operator delete(lines); }
   };
@@ -103,27 +104,36 @@ class write_set {
   }
 
   std::size_t slot_of(std::uint64_t line) const noexcept {
-    return (line / line_size * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1);
+    return (line / line_size * 0x9E3779B97F4A7C15u >> 32) & slot_mask_;
   }
-  void insert(std::uint64_t line, std::uint32_t index) noexcept {
+  void insert(std::uint64_t line, std::uint64_t index) noexcept {
+    std::uint64_t* const slots = slots_.get();
     std::size_t at = slot_of(line);
-    while (slots_[at].generation == generation_) at = (at + 1) & (slots_.size() - 1);
-    slots_[at] = {generation_, index};
+    while (slots[at] >> 32 == generation_) at = (at + 1) & slot_mask_;
+    slots[at] = generation_ << 32 | index;
   }
   [[gnu::noinline]] void grow() {
     auto more = allocate_lines(capacity_ * 2);
+    auto more_slots = std::make_unique<std::uint64_t[]>(capacity_ * 4);
     std::uninitialized_copy_n(lines_.get(), count_, more.get());
-    slots_.assign(capacity_ * 4, slot{});
     lines_ = std::move(more);
+    slots_ = std::move(more_slots);
     capacity_ *= 2;
+    slot_mask_ = 2 * capacity_ - 1;
     generation_ = 1;
-    for (std::uint32_t i = 0; i < count_; ++i) insert(lines_.get()[i].offset, i);
+    for (std::size_t i = 0; i < count_; ++i) insert(lines_.get()[i].offset, i);
+  }
+  [[gnu::noinline]] void empty_slots() noexcept {
+    std::fill_n(slots_.get(), slot_mask_ + 1, 0);
+    generation_ = 1;
   }
 
   std::unique_ptr<written_line, line_deleter> lines_ = allocate_lines(initial_capacity);
   std::size_t count_ = 0, capacity_ = initial_capacity;
-  std::vector<slot> slots_ = std::vector<slot>(2 * initial_capacity);
-  std::uint32_t generation_ = 1;
+  // A generation and a line's index. A slot of an earlier generation is free.
+  std::unique_ptr<std::uint64_t[]> slots_ = std::make_unique<std::uint64_t[]>(2 * initial_capacity);
+  std::size_t slot_mask_ = 2 * initial_capacity - 1;
+  std::uint64_t generation_ = 1;
 };
 
 // For the most common line: the index of its word if one word has been stored, and whole. Else 8.

@@ -38,7 +38,8 @@ class log_lanes {
     std::uint64_t from, to;
   };
 
-  struct alignas(64) lane {
+  // So aligned that its size is a power of two: a commit computes the address five times.
+  struct alignas(512) lane {
     lane(typename Media::shared& shared, unsigned n, const storage::pool_file& file)
         : number(n),
           media(shared, n),
@@ -118,6 +119,10 @@ class log_lanes {
               const transaction& t, WordOf&& word_of, std::uint64_t prefix = 0) {
     if (own.reserved_bytes != 0) [[unlikely]]
       return append_spilled<mode>(own, l, kind, txid, t, word_of, prefix);
+    if constexpr (mode == store_mode::non_temporal)
+      if (!format::has_prefix_word(kind) && !sums_.logged() &&
+          l.log.append_few(kind, txid, t.lines(), word_of)) [[likely]]
+        return;
     l.log.template append<mode>(kind, txid, [&](auto& out) {
       if (format::has_prefix_word(kind)) out.append_word(prefix);
       encode_runs(t.lines(), out, word_of);

@@ -121,10 +121,40 @@ class word_buffer {
   std::uint64_t* end_ = words_;
 };
 
+// How a line of a log of `lines` lines is sealed and written.
+enum class store_mode : bool { non_temporal, cached };
+template <class Media, store_mode mode>
+struct line_seal {
+  // Of the words of a line in this lap.
+  [[gnu::always_inline]] static std::uint64_t torn_bit_at(std::uint64_t position,
+                                                          std::uint64_t lines) {
+    return (position / lines & 1) != 0 && !base::planted<Media>(base::mutant::log_torn_sense)
+               ? 0
+               : format::torn_bit;
+  }
+  // Writes payload words with their header, which lacks their top bits.
+  [[gnu::always_inline]] static void write(Media& media, std::byte* to, std::uint64_t header,
+                                           const std::uint64_t* payload, std::uint64_t torn) {
+    format::log_line line;
+    std::uint64_t top_bits = 0;
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < format::payload_words; ++i) {
+      top_bits |= payload[i] >> 63 << i;
+      line.words[i + 1] = (payload[i] & ~format::torn_bit) | torn;
+    }
+    if (base::planted<Media>(base::mutant::log_top_bits)) top_bits = 0;
+    line.words[0] = header | top_bits | torn;
+    if (mode == store_mode::cached || (base::planted<Media>(base::mutant::log_first_stored) &&
+                                       format::line_header::unpack(header).first))
+      media.store(to, &line, line_size);
+    else
+      media.stream(to, &line, line_size);
+  }
+};
+
 // Writes payload words as sealed lines. Words are buffered first and sealed many at a time, from
 // registers to the ring: no line is stored and read again in between (docs/decisions/7-tried.md:
 // every store counts).
-enum class store_mode : bool { non_temporal, cached };
 template <class Media, store_mode mode = store_mode::non_temporal>
 class line_writer {
  public:
@@ -137,7 +167,7 @@ class line_writer {
         checksum_(pool_id ^ position),
         index_(position % lines),
         header_(format::line_header{0, true, false, 0, kind, spilled_kind}.pack()),
-        torn_(torn_bit_at(position)) {}
+        torn_(seal::torn_bit_at(position, lines)) {}
 
   void append_word(std::uint64_t value) { *(buffer_end_ = reserve(buffer_end_, 1))++ = value; }
 
@@ -172,11 +202,7 @@ class line_writer {
   }
 
  private:
-  [[gnu::always_inline]] std::uint64_t torn_bit_at(std::uint64_t position) const {
-    return (position / lines_ & 1) != 0 && !base::planted<Media>(base::mutant::log_torn_sense)
-               ? 0
-               : format::torn_bit;
-  }
+  using seal = line_seal<Media, mode>;
   [[gnu::noinline]] std::uint64_t* drain(std::uint64_t* end) {
     return std::copy(write_full_lines(end), end, buffer_);
   }
@@ -191,30 +217,20 @@ class line_writer {
       header_ &= ~first_line_flag;
       ++position_;
       if (++index_ == lines_) [[unlikely]]
-        index_ = 0, torn_ = torn_bit_at(position_);
+        index_ = 0, torn_ = seal::torn_bit_at(position_, lines_);
     }
     checksum_ = sum;
     return from;
   }
   [[gnu::always_inline]] void write(const std::uint64_t* from, unsigned count,
                                     std::uint64_t end) const {
-    format::log_line line;
-    std::uint64_t top_bits = 0;
+    std::uint64_t payload[format::payload_words];
 #pragma GCC unroll 8
-    for (unsigned i = 0; i < format::payload_words; ++i) {
+    for (unsigned i = 0; i < format::payload_words; ++i)
       // Loaded as a single word, as it was stored: see media/cpu.h, stream_line.
-      const std::uint64_t word = __atomic_load_n(from + i, __ATOMIC_RELAXED);
-      top_bits |= word >> 63 << i;
-      line.words[i + 1] = (word & ~format::torn_bit) | torn_;
-    }
-    if (base::planted<Media>(base::mutant::log_top_bits)) top_bits = 0;
-    line.words[0] = header_ | end | std::uint64_t{count} << 7 | top_bits | torn_;
-    std::byte* const to = ring_ + index_ * line_size;
-    if (mode == store_mode::cached ||
-        (base::planted<Media>(base::mutant::log_first_stored) && (header_ & first_line_flag) != 0))
-      media_.store(to, &line, line_size);
-    else
-      media_.stream(to, &line, line_size);
+      payload[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+    seal::write(media_, ring_ + index_ * line_size, header_ | end | std::uint64_t{count} << 7,
+                payload, torn_);
   }
   static constexpr std::uint64_t first_line_flag = format::line_header{0, true, false, 0}.pack();
 
@@ -267,6 +283,23 @@ class ring {
     fill(out);
     appended_end_ = out.finish();
   }
+  // The same for the record of a small commit: one to three whole words, each a run of its own.
+  // The line is sealed in registers: the buffer of line_writer would take as many stores again as
+  // the line. False: `lines` are no such record, and nothing is written.
+  template <class WordOf>
+  [[gnu::always_inline]] bool append_few(format::record_kind kind, std::uint64_t txid,
+                                         std::span<const written_line> lines, WordOf&& word_of) {
+    switch (lines.size()) {
+      case 1:
+        return append_words<1>(kind, txid, lines.data(), word_of);
+      case 2:
+        return append_words<2>(kind, txid, lines.data(), word_of);
+      case 3:
+        return append_words<3>(kind, txid, lines.data(), word_of);
+      default:
+        return false;
+    }
+  }
   // The tail, once the record that was appended last is published.
   std::uint64_t appended_end() const noexcept { return appended_end_; }
   void publish() noexcept { tail_.store(appended_end_, std::memory_order_release); }
@@ -302,6 +335,34 @@ class ring {
   std::byte* bytes() const noexcept { return file_.base() + offset_ + format::log_control_size; }
 
  private:
+  template <unsigned count, class WordOf>
+  [[gnu::always_inline]] bool append_words(format::record_kind kind, std::uint64_t txid,
+                                           const written_line* lines, WordOf&& word_of) {
+    std::uint64_t payload[format::payload_words] = {txid};
+    std::uint64_t goes_on = 0;
+#pragma GCC unroll 3
+    for (unsigned i = 0; i < count; ++i) {
+      const unsigned w = single_whole_word(lines[i].mask);
+      const std::uint64_t offset = lines[i].offset + 8 * w;
+      if (w == 8 || (i != 0 && offset == goes_on)) return false;
+      goes_on = offset + 8;
+      payload[1 + 2 * i] = format::run_header{offset, 0xFF, 1}.pack();
+      payload[2 + 2 * i] = word_of(offset, lines[i].words[w]);
+    }
+    constexpr unsigned words = 1 + 2 * count;
+    const std::uint64_t position = tail_.load(std::memory_order_relaxed);
+    base::checksum sum(file_.header().id ^ position);
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < words; ++i) sum.add(payload[i]);
+    using seal = line_seal<Media, store_mode::non_temporal>;
+    if (!base::planted<Media>(base::mutant::log_last_line))
+      seal::write(media_, bytes() + position % lines_ * line_size,
+                  format::line_header{words, true, true, sum.value32(), kind}.pack(), payload,
+                  seal::torn_bit_at(position, lines_));
+    appended_end_ = position + 1;
+    return true;
+  }
+
   Media& media_;
   const storage::pool_file& file_;
   std::uint64_t offset_;

@@ -1,7 +1,9 @@
 // Compares encoded records with a byte array: the runs hold what was stored last, for any order and
-// overlap of the stores.
+// overlap of the stores. And records that are sealed in registers with those that are buffered.
 #include <base/rng.h>
 #include <gtest/gtest.h>
+#include <media/adr.h>
+#include <pool/memory_pool.h>
 #include <tx/log/ring.h>
 
 #include <cstring>
@@ -110,6 +112,69 @@ TEST(record_encoder, runs_replayed_give_the_bytes_that_were_stored) {
     ASSERT_EQ(words, encoded(set).size());
     ASSERT_LE(words, 16 * set.lines().size()) << "more than the bound that logs reckon with";
   }
+}
+
+// Two logs of one pool, so that checksums agree where positions do.
+class short_records : public ::testing::Test {
+ protected:
+  using log = ring<media::adr>;
+  static constexpr auto new_word = [](std::uint64_t, std::uint64_t value) { return value; };
+  static constexpr auto kind = format::record_kind::redo;
+
+  short_records() { buffered_.reset(0), sealed_.reset(0); }
+
+  static void append_buffered(log& to, std::uint64_t txid, const write_set& set) {
+    to.append(kind, txid, [&](auto& out) { encode_runs(set.lines(), out, new_word); });
+  }
+  // Whether append_few() takes the record; then it is the same as a buffered one.
+  bool takes(std::uint64_t txid, const write_set& set) {
+    const bool taken = sealed_.append_few(kind, txid, set.lines(), new_word);
+    if (!taken) append_buffered(sealed_, txid, set);
+    append_buffered(buffered_, txid, set);
+    EXPECT_EQ(sealed_.appended_end(), buffered_.appended_end());
+    for (log* l : {&sealed_, &buffered_}) {
+      l->publish();
+      l->truncate(l->tail());
+    }
+    return taken;
+  }
+  bool logs_are_equal() const {
+    return std::memcmp(buffered_.bytes(), sealed_.bytes(),
+                       buffered_.capacity_lines() * line_size) == 0;
+  }
+
+  testing::memory_pool pool_{{.size = 1 << 20, .log_size = 8192, .log_count = 2, .layout = ""}};
+  media::adr::shared shared_;
+  media::adr media_{shared_, 0};
+  log buffered_{media_, pool_.file(), 0}, sealed_{media_, pool_.file(), 1};
+};
+
+TEST_F(short_records, are_those_that_the_buffer_writes) {
+  base::rng random(7);
+  for (std::uint64_t txid = 1; txid <= 1000; ++txid) {  // seven laps
+    write_set set;
+    const unsigned lines = 1 + static_cast<unsigned>(random.below(3));
+    for (unsigned i = 0; i < lines; ++i)
+      set.add_word((10 * i + random.below(10)) * line_size, random.below(8), random());
+    bool runs_on = false;
+    for (unsigned i = 1; i < lines; ++i)
+      runs_on = runs_on || (set.lines()[i - 1].mask >> 56 != 0 && set.lines()[i].mask == 0xFF &&
+                            set.lines()[i].offset == set.lines()[i - 1].offset + line_size);
+    ASSERT_EQ(takes(txid, set), !runs_on);
+    ASSERT_TRUE(logs_are_equal()) << txid;
+  }
+}
+
+TEST_F(short_records, are_not_taken_when_they_have_more_than_three_words_or_parts_of_words) {
+  write_set many, part, two, joined;
+  for (std::uint64_t i = 0; i < 4; ++i) many.add_word(2 * i * line_size, 0, i);
+  part.add(0).mask = 0x0F;
+  two.add(0).mask = 0xFFFF;
+  joined.add_word(0, 7, 1), joined.add_word(line_size, 0, 2);
+  for (const write_set* set : {&many, &part, &two, &joined})
+    EXPECT_FALSE(sealed_.append_few(kind, 1, set->lines(), new_word));
+  EXPECT_EQ(std::count(sealed_.bytes(), sealed_.bytes() + line_size, std::byte{0}), line_size)
+      << "nothing is written then";
 }
 
 }  // namespace

@@ -41,6 +41,18 @@ void transaction::store_in_log(written_line& line, std::uint64_t offset, std::ui
   return load_from<mapped_home>(home, offset);
 }
 
+// Of a line that the filter has, which may be stored by this transaction or in its overlay.
+std::uint64_t transaction::load_filtered_word(std::uint64_t offset) {
+  const std::uint64_t line = line_of(offset);
+  const unsigned word = static_cast<unsigned>(offset - line) / 8;
+  const written_line* own = writes_.find(line);
+  if (own != nullptr && own->word_mask(word) == 0xFF) return value(*own, word);
+  if (own != nullptr && own->word_mask(word) != 0) return merged_word(own, offset);
+  if (!overlay_.empty() && overlay_.find(line) != nullptr) [[unlikely]]
+    return merged_word(nullptr, offset);
+  return with_home(home_, [&](auto& home) { return load_from(home, offset); });
+}
+
 std::uint64_t transaction::load_word_slow(std::uint64_t offset) {
   std::uint64_t value = 0;
   snapshot_.read_consistently(offset, [&] { value = home_word(offset); });
