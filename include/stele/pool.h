@@ -228,7 +228,11 @@ enum class commit_status : std::uint8_t {
   retry,
   failed,  // and rolled back; last_error() says why
 };
-begin_status begin_transaction(runtime& r, bool writes, durability d);
+// Between a transaction's begin and its commit: a body that waits for no other thread, or code that
+// may (of another language, which has its own locks).
+enum class code_between : std::uint8_t { body, may_wait };
+begin_status begin_transaction(runtime& r, bool writes, durability d,
+                               code_between code = code_between::body);
 commit_status commit_transaction();
 error last_error();                     // of this thread; reading it clears it
 void roll_back_transaction() noexcept;  // the caller passes the error or exception on
@@ -332,7 +336,8 @@ class pool {
   }
 
   // Runs body(Root&) as one atomic transaction and commits it. After a conflict the body runs
-  // again, so it must have no side effects of its own. Returns the body's value; the change is then
+  // again, so it must have no side effects of its own; and it must not wait for another thread,
+  // which may be waiting for this transaction. Returns the body's value; the change is then
   // durable (with durability::ordered: ordered). If the body returns an error or throws, everything
   // is rolled back: a failure becomes the returned error, other exceptions reach the caller. When
   // an error is returned, nothing has changed. Inside another update of the same pool the body

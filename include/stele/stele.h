@@ -137,11 +137,12 @@ typedef int (*stele_read_body)(stele_tx* tx, const void* root, void* arg);
  * STELE_ORDERED: ordered); on any other code nothing has changed.
  *
  * After a conflict the body runs again. So it must release what it acquires outside the pool before
- * it returns, and it must set results, not add to them. If a call inside returns another code than
- * STELE_OK, the attempt has ended: all further calls return the same code, and the body must return
- * soon, with any value. The library then runs the body again, or rolls back and returns the error.
- * If the body returns a value of its own other than 0 (a positive one, for example), the
- * transaction is rolled back and that value is returned.
+ * it returns, and it must set results, not add to them. It must not wait for another thread, which
+ * may be waiting for this transaction. If a call inside returns another code than STELE_OK, the
+ * attempt has ended: all further calls return the same code, and the body must return soon, with
+ * any value. The library then runs the body again, or rolls back and returns the error. If the body
+ * returns a value of its own other than 0 (a positive one, for example), the transaction is rolled
+ * back and that value is returned.
  *
  * Inside a body of the same pool the call joins that transaction: the inner body runs on the outer
  * tx, and the outer body handles its value. Inside a body of another pool: STELE_NESTED. */

@@ -203,6 +203,9 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::heap_claimless, "heap_claimless", "overlap:default,redo"},
     {mutant::backup_stores_first, "backup_stores_first", "overlap:default,redo,undo"},
     {mutant::backup_moves_on, "backup_moves_on", "overlap:default,redo"},
+    {mutant::bias_unawaited, "bias_unawaited", "overlap:default,redo,undo,xil,log_structured"},
+    {mutant::bias_beside_others, "bias_beside_others", "overlap:default,redo,undo"},
+    {mutant::bias_over_overlay, "bias_over_overlay", "overlap:default"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

@@ -16,6 +16,8 @@ line_fields fields_of(schedule_line& l) {
                   {"background", &l.concurrent.background, "the mechanism has threads of its own"},
                   {"mixed", &l.concurrent.mixed,
                    "of ordered commits: those of every other thread are durable"},
+                  {"last-durable", &l.concurrent.last_durable,
+                   "of ordered commits: each thread's last is durable"},
                   {"points",
                    &l.concurrent.points,
                    "where another thread may go on",

@@ -204,6 +204,9 @@ enum class mutant : std::uint16_t {
   heap_claimless,  // a spilled record takes chunks that other threads may be reading
   backup_stores_first,  // a commit stores home before the backup has copied the pages
   backup_moves_on,      // a backup resumes transactions before it knows its pages
+  bias_unawaited,       // the bias is revoked while its thread is in a transaction without locks
+  bias_beside_others,   // a thread gets the bias while others are in transactions
+  bias_over_overlay,    // a transaction without locks beside locks of deferred commits
 };
 
 inline constinit std::atomic<mutant> planted_mutant{mutant::none};

@@ -57,6 +57,7 @@ void end_transaction() noexcept {
   }
   if (v.reading.load(std::memory_order_relaxed)) v.reading.store(false, std::memory_order_release);
   if (v.holds_writer) this_runtime->unlock_writer(v);
+  this_runtime->consider_bias(v);
   this_runtime->leave(v);
   this_runtime = nullptr;
 }
@@ -94,11 +95,17 @@ void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
                                   static_cast<std::uint8_t>(((1u << size) - 1) << shift));
 }
 
+// Not inline: it would make store_whole_word save registers.
+[[gnu::noinline]] static void store_volatile_word(std::uintptr_t address, std::uint64_t bits) {
+  check_volatile(address);
+  std::memcpy(reinterpret_cast<void*>(address), &bits, sizeof bits);
+}
+
 STELE_FLATTEN void store_whole_word(std::uintptr_t address, std::uint64_t bits) {
   const access& a = this_access;
   if (address - a.pool_base < a.size) [[likely]]  // a pool's size is a multiple of 8
     return a.running->store_word(address - a.pool_base, bits);
-  store_word(address, bits, 8);
+  store_volatile_word(address, bits);
 }
 
 void grow_undo_buffer() {
@@ -179,8 +186,8 @@ begin_status refused(error why) {
 
 // begin() may throw std::bad_alloc, when the mechanism has work to do first. Then the thread is in
 // no transaction.
-inline void begin_or_roll_back(thread_context& v, bool writes, durability d) try {
-  v.tx->begin(v, writes, d == durability::ordered);
+inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durability d) try {
+  v.tx->begin(v, writes, d == durability::ordered, r.is_alone(v));
 } catch (...) {
   v.tx->rollback();
   end_transaction();
@@ -201,12 +208,12 @@ inline void begin_or_roll_back(thread_context& v, bool writes, durability d) try
                              " cannot be used any more: an earlier write failed, or part of "
                              "the file is gone (truncated, or unreadable); reopen it"});
   }
-  begin_or_roll_back(*this_context, writes, d);
+  begin_or_roll_back(r, *this_context, writes, d);
   return begin_status::started;
 }
 
-[[gnu::noinline]] thread_context* enter_slow(runtime& r) {
-  auto entered = r.enter_slow();
+[[gnu::noinline]] thread_context* enter_slow(runtime& r, code_between code) {
+  auto entered = code == code_between::may_wait ? r.enter_without_bias() : r.enter_slow();
   if (entered) return *entered;
   (void)fail_attempt(std::move(entered.error()));
   return nullptr;
@@ -222,12 +229,15 @@ error last_error() {
   return std::move(last_attempt_error);
 }
 
-STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability d) {
-  if (this_runtime != nullptr) [[unlikely]]
-    return begin_nested(r, writes, d);
-  thread_context* v = r.enter();
-  if (v == nullptr) [[unlikely]]
-    if (v = enter_slow(r); v == nullptr) return begin_status::refused;
+namespace {
+
+// begin_transaction without its shortcut. v: the thread has entered; null: it has not.
+[[gnu::noinline]] STELE_FLATTEN begin_status begin_at_length(runtime& r, thread_context* v,
+                                                             bool writes, durability d,
+                                                             code_between code) {
+  if (v == nullptr) v = r.enter();
+  if (v == nullptr || (code == code_between::may_wait && r.is_alone(*v))) [[unlikely]]
+    if (v = enter_slow(r, code); v == nullptr) return begin_status::refused;
   this_context = v;
   this_runtime = &r;
   if (writes) {
@@ -237,7 +247,24 @@ STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability
     r.flush_deferred_of_others(*v, false);
     r.begin_read(*v);
   }
-  begin_or_roll_back(*v, writes, d);
+  begin_or_roll_back(r, *v, writes, d);
+  return begin_status::started;
+}
+
+}  // namespace
+
+// The shortcut calls nothing, so it saves no registers.
+STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability d,
+                                             code_between code) {
+  if (this_runtime != nullptr) [[unlikely]]
+    return begin_nested(r, writes, d);
+  if (!writes || d != durability::durable || code != code_between::body || !r.has_plain_updates())
+    return begin_at_length(r, nullptr, writes, d, code);
+  thread_context* const v = r.enter();
+  if (v == nullptr || !r.may_update_at_once(*v) || !v->tx->try_begin_update(*v, r.is_alone(*v)))
+    return begin_at_length(r, v, writes, d, code);
+  this_context = v;
+  this_runtime = &r;
   return begin_status::started;
 }
 
@@ -267,7 +294,7 @@ void reclaim(transaction& tx) noexcept {
   tx.exceeds_log = true;  // no execution in log: reclaim() counts on a record in an empty log
   for (std::size_t chunks = 1; chunks != 0;) {
     try {
-      tx.begin(*this_context, true, false);
+      tx.begin(*this_context, true, false, false);
       chunks = tx.reclaim();
       const commit_status done = tx.commit();
       if (done == commit_status::committed) continue;

@@ -29,10 +29,6 @@ std::map<std::uint64_t, runtime*>& open_runtimes() {
 }
 std::atomic<std::uint64_t> next_id{1};
 
-// Consecutive updates by one thread before it gets the bias. The grant and the revocation cost a
-// system call each.
-constexpr unsigned bias_threshold = 512;
-
 // The thread contexts of this thread; releases them and their logs when the thread ends.
 struct thread_registrations {
   std::vector<thread_registration> all;
@@ -90,6 +86,7 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
                 !home_is_remapped()),
       may_execute_in_log_(engine_->what().executes_in_log),
       defers_ordered_(engine_->what().defers_ordered),
+      has_plain_updates_(!home_is_remapped_ && !in_place_ && !may_execute_in_log_),
       log_slots_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)) {
   state_->notify_durable = [this] { notify_durable(engine_->durable_through(), {}); };
@@ -173,13 +170,26 @@ void runtime::revoke_bias(const thread_context& v) {
   const thread_context* const other = biased_.peek();
   if (other == nullptr || other == &v) return;
   biased_.close(&bias_being_revoked_);
-  other->in_transaction.await_withdrawal(::sched_yield);
+  lone_commits_before_bias_.store(std::min(2 * lone_commits_before_bias_, max_bias_threshold));
+  if (!base::planted_in_schedule_explorer(base::mutant::bias_unawaited))
+    other->in_transaction.await_withdrawal(::sched_yield);
   biased_.open();
 }
 
+result<thread_context*> runtime::enter_without_bias() {
+  for (;;) {
+    auto v = enter_slow();
+    if (!v || policy() != concurrency::stm || !is_alone(**v)) return v;
+    leave(**v);  // a thread that revokes the bias holds the mutex until then
+    const std::lock_guard hold(bias_mutex_);
+    if (is_alone(**v)) biased_.open();
+  }
+}
+
 // Gives the bias to a thread that has been the only writer for long: it takes no lock until another
-// thread comes. The caller holds the writer lock.
+// thread comes. single_writer: the caller holds the writer lock.
 void runtime::grant_bias(thread_context& v) noexcept {
+  v.lone_commits = 0;
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
   if (!hold.owns_lock()) return;
   // A thread that begins from here on sees the bias; one already in a transaction is seen below.
@@ -188,7 +198,8 @@ void runtime::grant_bias(thread_context& v) noexcept {
   const bool others = std::any_of(threads_.begin(), threads_.end(), [&](const auto& o) {
     return o.get() != &v && o->in_transaction.seen();
   });
-  if (others) biased_.set(nullptr);
+  if (others && !base::planted_in_schedule_explorer(base::mutant::bias_beside_others))
+    biased_.set(nullptr);
 }
 
 // Finds a log for a thread: a free one, else one whose owner is between transactions. Waits for

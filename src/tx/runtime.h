@@ -11,6 +11,7 @@
 #pragma once
 
 #include <base/asymmetric_gate.h>
+#include <base/mutant.h>
 #include <stele/pool.h>
 #include <tx/engine.h>
 #include <tx/page_snapshot.h>
@@ -33,6 +34,11 @@ struct alignas(64) thread_context {
   bool retrying = false;      // between two attempts of one body
   bool holds_writer = false;  // single_writer: the writer lock
   bool holds_fallback_lock = false;
+  unsigned lone_commits = 0;  // commits in a row without another thread's between them; stm
+
+  void count_lone_commit(bool follows_own) noexcept {
+    lone_commits = follows_own ? lone_commits + 1 : 0;
+  }
 };
 
 struct thread_registration {
@@ -57,6 +63,8 @@ class runtime {
   bool in_place() const noexcept { return in_place_; }
   bool may_execute_in_log() const noexcept { return may_execute_in_log_; }
   bool defers_ordered() const noexcept { return defers_ordered_; }
+  // Stores of updates go to a write set, and home is in place.
+  bool has_plain_updates() const noexcept { return has_plain_updates_; }
   std::byte* base() const noexcept { return state_->file.address(); }
   std::size_t size() const noexcept { return state_->file.header().offset_end(); }
   std::uint64_t heap_begin() const noexcept { return state_->file.header().chunks_offset; }
@@ -70,13 +78,30 @@ class runtime {
   // Errors: poisoned; invalid_argument, when the pool has been closed.
   [[nodiscard]] result<thread_context*> enter_slow();
   thread_context* enter() noexcept;  // the fast path; null: call enter_slow()
+  // The same for a transaction that others must not have to wait for (stm): on return the thread
+  // does not have the bias.
+  [[nodiscard]] result<thread_context*> enter_without_bias();
   void leave(thread_context& v) noexcept { v.in_transaction.withdraw(); }
+  // stm, in a transaction of v: no other transaction runs before it ends.
+  bool is_alone(const thread_context& v) const noexcept { return biased_.peek() == &v; }
+  // stm, at the end of a transaction of v.
+  void consider_bias(thread_context& v) noexcept {
+    if (v.lone_commits >= bias_threshold) [[unlikely]]
+      if (v.lone_commits >= lone_commits_before_bias_.load(std::memory_order_relaxed))
+        grant_bias(v);
+  }
   void unregister_thread(thread_context& v) noexcept;  // when its thread ends
 
   void lock_writer(thread_context& v) {
     if (policy() == concurrency::single_writer && biased_.peek() != &v) lock_writer_slow(v);
   }
   void unlock_writer(thread_context& v) noexcept;  // precondition: v.holds_writer
+  // Neither lock_writer() nor flush_deferred_of_others() has anything to do for an update of v.
+  bool may_update_at_once(const thread_context& v) const noexcept {
+    return policy() == concurrency::stm ||
+           ((policy() == concurrency::external || biased_.peek() == &v) &&
+            state_->deferred_logs.load(std::memory_order_acquire) == 0);
+  }
   void begin_read(thread_context& v);
   void block_readers();
   void unblock_readers() noexcept;
@@ -139,6 +164,11 @@ class runtime {
   std::uint64_t newest_commit() const noexcept;  // TxID of the newest commit that has returned
 
  private:
+  // Consecutive commits of one thread before it gets the bias. The grant and the revocation cost a
+  // system call each.
+  static constexpr unsigned bias_threshold = base::schedule_explorer_build ? 2 : 512;
+  static constexpr unsigned max_bias_threshold = base::schedule_explorer_build ? 2 : 1u << 20;
+
   struct alignas(64) log_slot {
     std::unique_ptr<transaction> tx;
     base::asymmetric_gate<thread_context*> owner;
@@ -168,6 +198,7 @@ class runtime {
   bool in_place_;
   bool may_execute_in_log_;
   bool defers_ordered_;
+  bool has_plain_updates_;
   std::unique_ptr<line_lock[]> locks_;
   std::uint64_t lock_mask_ = 0;
   std::vector<log_slot> log_slots_;
@@ -179,10 +210,13 @@ class runtime {
   // after registry_.
   std::mutex threads_mutex_;
   std::vector<std::unique_ptr<thread_context>> threads_;
-  // single_writer: the thread that takes no writer lock, because no other thread runs transactions.
-  // Another thread revokes the bias when it begins.
+  // single_writer, stm: the thread that takes no locks, because no other thread runs transactions.
+  // Another thread revokes the bias when it begins, and waits until that one's transaction has
+  // ended.
   base::asymmetric_gate<thread_context*> biased_;
   std::mutex bias_mutex_;
+  // stm. Doubles with each revocation: where threads take turns, a bias is not worth its calls.
+  std::atomic<unsigned> lone_commits_before_bias_{bias_threshold};
   thread_context bias_being_revoked_;
   const thread_context* last_writer_ = nullptr;  // under writer_
   unsigned writer_streak_ = 0;                   // under writer_

@@ -9,7 +9,6 @@ namespace stele::detail {
 transaction::transaction(runtime& r, unsigned log, statistics& counts)
     : runtime_(r),
       log_(log),
-      is_plain_(!r.home_is_remapped() && !r.in_place() && !r.may_execute_in_log()),
       home_(r.base() + r.state().file.home_delta(), r.mechanism().home(), log),
       access_buffer_(r.mechanism().access_buffer_of(log)),
       snapshot_(r.locks(), r.lock_mask(), log, r.state().clock),

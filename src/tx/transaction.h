@@ -62,7 +62,10 @@ class alignas(64) transaction final : public storage::heap::writer {
                     : line.words[word];
   }
 
-  void begin(thread_context& v, bool writes, bool ordered);
+  // A short begin for a durable update, if runtime::has_plain_updates(). False: begin() must do it.
+  bool try_begin_update(thread_context& v, bool alone) noexcept;
+  // alone: no other transaction runs on the pool before this one ends.
+  void begin(thread_context& v, bool writes, bool ordered, bool alone);
   commit_status commit();
   // The commit of a transaction whose stores are not home yet. The engine calls it with its
   // mechanism.
@@ -163,7 +166,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void store_part_slow(std::uint64_t offset, const std::byte* from, std::size_t size);
   written_line& line_for_store(std::uint64_t line);
   void take_over(access& a) noexcept;
-  void begin_plain_update(thread_context& v) noexcept;
+  bool needs_locks(bool alone) const noexcept;
   bool assign_txid_announced(std::uint64_t& txid);
   bool assign_txid_in_order(std::uint64_t& txid);
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
@@ -191,7 +194,6 @@ class alignas(64) transaction final : public storage::heap::writer {
     home,  // mechanism none; in_place_ holds the old words
   };
   store_target store_target_ = store_target::read_only;
-  const bool is_plain_;  // see begin_plain_update
   bool ordered_ = false, ordered_requested_ = false;
   bool blocks_readers_ = false;
   const home_of_log home_;

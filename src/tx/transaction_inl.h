@@ -90,41 +90,18 @@ inline void transaction::take_over(access& a) noexcept {
   a.running = this;
 }
 
-inline void transaction::begin(thread_context& v, bool writes, bool ordered) {
-  if (is_plain_ && writes && !ordered && overlay_.empty()) [[likely]]
-    return begin_plain_update(v);
-  context_ = &v;
-  ordered_requested_ = ordered;
-  ordered_ = ordered && runtime_.defers_ordered();
-  if (!overlay_.empty() && overlay_.is_stored()) [[unlikely]]
-    release_overlay();
-  const bool stm = snapshot_.in_force();
-  const bool routed = writes || stm || !overlay_.empty() || runtime_.home_is_remapped();
-  access& a = this_access;
-  take_over(a);
-  a.size = runtime_.size();
-  a.load_size = routed ? a.size : 0;
-  a.filter = stm || runtime_.home_is_remapped() ? ~std::uint64_t{0} : overlay_.filter();
-  filter_ = overlay_.filter();
-  store_target_ = writes ? store_target::write_set : store_target::read_only;
-  if (stm)
-    snapshot_.begin(writes || attempts > 2, filter_ == 0 && home_.is_in_place() &&
-                                                access_buffer_ == nullptr && !sanitizes_threads);
-  if (writes && runtime_.in_place()) {
-    store_target_ = store_target::home;
-    in_place_.begin(a, runtime_.size());
-    begin_home_stores();
-  }
-  if (writes && runtime_.may_execute_in_log() && runtime_.mechanism().begin_in_log(*this))
-    store_target_ = store_target::log;
-  with_home(home_, [](auto& home) { home.pin(); });
-  if (stm) snapshot_.take();
+// Of stm. A transaction that runs alone needs none, unless the overlay of some thread holds locks.
+inline bool transaction::needs_locks(bool alone) const noexcept {
+  return snapshot_.has_locks() &&
+         (!alone || (runtime_.state().overlays.load(std::memory_order_relaxed) != 0 &&
+                     !base::planted_in_schedule_explorer(base::mutant::bias_over_overlay)));
 }
 
-// What begin() does for an update of most mechanisms: stores go to the write set, home is in place,
-// and nothing is deferred. Stores only what differs: each store here delays those after the last
-// commit's fence.
-inline void transaction::begin_plain_update(thread_context& v) noexcept {
+// What begin() does for most updates: stores go to the write set, home is in place, and nothing is
+// deferred. Stores only what differs: each store here delays those after the last commit's fence.
+inline bool transaction::try_begin_update(thread_context& v, bool alone) noexcept {
+  if (!overlay_.empty()) [[unlikely]]
+    return false;
   access& a = this_access;
   if (a.running != this) [[unlikely]]
     take_over(a);
@@ -136,13 +113,43 @@ inline void transaction::begin_plain_update(thread_context& v) noexcept {
   if (store_target_ != store_target::write_set) [[unlikely]]
     store_target_ = store_target::write_set;
   filter_ = 0;
-  if (!snapshot_.in_force()) {
-    a.filter = 0;
-    return;
+  const bool locks = needs_locks(alone);
+  a.filter = locks ? ~std::uint64_t{0} : 0;
+  locks ? snapshot_.begin(true, false), snapshot_.take() : snapshot_.begin_alone();
+  return true;
+}
+
+inline void transaction::begin(thread_context& v, bool writes, bool ordered, bool alone) {
+  if (writes && !ordered && runtime_.has_plain_updates() && try_begin_update(v, alone)) return;
+  context_ = &v;
+  ordered_requested_ = ordered;
+  ordered_ = ordered && runtime_.defers_ordered();
+  if (!overlay_.empty() && overlay_.is_stored()) [[unlikely]]
+    release_overlay();
+  // An ordered commit keeps its locks until it is home.
+  const bool stm = needs_locks(alone && !ordered_);
+  const bool routed = writes || stm || !overlay_.empty() || runtime_.home_is_remapped();
+  access& a = this_access;
+  take_over(a);
+  a.size = runtime_.size();
+  a.load_size = routed ? a.size : 0;
+  a.filter = stm || runtime_.home_is_remapped() ? ~std::uint64_t{0} : overlay_.filter();
+  filter_ = overlay_.filter();
+  store_target_ = writes ? store_target::write_set : store_target::read_only;
+  if (stm)
+    snapshot_.begin(writes || attempts > 2, filter_ == 0 && home_.is_in_place() &&
+                                                access_buffer_ == nullptr && !sanitizes_threads);
+  else
+    snapshot_.begin_alone();
+  if (writes && runtime_.in_place()) {
+    store_target_ = store_target::home;
+    in_place_.begin(a, runtime_.size());
+    begin_home_stores();
   }
-  a.filter = ~std::uint64_t{0};
-  snapshot_.begin(true, false);
-  snapshot_.take();
+  if (writes && runtime_.may_execute_in_log() && runtime_.mechanism().begin_in_log(*this))
+    store_target_ = store_target::log;
+  with_home(home_, [](auto& home) { home.pin(); });
+  if (stm) snapshot_.take();
 }
 
 inline void transaction::clear() noexcept {
@@ -205,6 +212,7 @@ commit_status transaction::commit_by(Mechanism& m) {
   clear();
   if (!kept) [[unlikely]]
     return fail_in_doubt();
+  if (snapshot_.in_force()) context_->count_lone_commit(txid == counts_.newest() + 1);
   counts_.count_commit(txid);
   return commit_status::committed;
 }

@@ -81,9 +81,10 @@ class write_set {
   }
   // The same for a line whose word `word` is stored whole. Precondition: not full().
   void add_word(std::uint64_t line, std::uint64_t word, std::uint64_t bits) noexcept {
-    std::construct_at(&lines_.get()[count_], line, std::uint64_t{0xFF} << (8 * word))->words[word] =
+    const std::size_t index = count_++;
+    std::construct_at(&lines_.get()[index], line, std::uint64_t{0xFF} << (8 * word))->words[word] =
         bits;
-    insert(line, count_++);
+    insert(line, index);
   }
 
   void clear() noexcept {
@@ -138,8 +139,8 @@ class write_set {
 
 // For the most common line: the index of its word if one word has been stored, and whole. Else 8.
 constexpr unsigned single_whole_word(std::uint64_t mask) noexcept {
-  const auto first = static_cast<unsigned>(std::countr_zero(mask | std::uint64_t{1} << 63));
-  return mask >> first == 0xFF && first % 8 == 0 ? first / 8 : 8;
+  const unsigned first = static_cast<unsigned>(std::countr_zero(mask)) & 56;
+  return mask == std::uint64_t{0xFF} << first ? first / 8 : 8;
 }
 static_assert(single_whole_word(0xFF) == 0 && single_whole_word(0xFF00'0000'0000'0000u) == 7 &&
               single_whole_word(0xFF0) == 8 && single_whole_word(0xFFFF) == 8 &&

@@ -103,6 +103,28 @@ TEST_P(threads, readers_see_whole_states_while_a_writer_runs) {
   });
 }
 
+// Under stm and single_writer a thread that has been alone for long takes no locks.
+TEST_P(threads, others_come_to_a_thread_that_was_alone_for_long) {
+  under_each_policy([](const setting& s) {
+    scratch_directory dir;
+    auto p = open_pool<shared_state>(dir.file("pool"), s.options());
+    const auto increment = [&] {
+      EXPECT_TRUE(succeeds(p.update([](shared_state& x) { x.count += 1, x.twin += 1; })));
+    };
+    const unsigned alone = s.media == "file" ? 520 : 1100, together = s.media == "file" ? 50 : 500;
+    for (unsigned round = 0; round < 2; ++round) {
+      for (unsigned i = 0; i < alone; ++i) increment();
+      in_threads(s, 3, [&](unsigned) {
+        for (unsigned i = 0; i < together; ++i) increment();
+      });
+    }
+    auto right = p.read([&](const shared_state& x) {
+      return x.count == 2 * (alone + 3 * together) && x.twin == x.count;
+    });
+    EXPECT_TRUE(right.value_or(false));
+  });
+}
+
 TEST_P(threads, a_pool_closed_by_another_thread_than_opened_it_is_clean) {
   under_each_policy([](const setting& s) {
     scratch_directory dir;

@@ -52,6 +52,8 @@ result<> concurrent_runner::run(concurrent_run& made, progress& p) {
   for (const auto& op : sequential_)
     if (auto done = w.apply({&op, 1}); !done && done.error().code != errc::full) return done;
   w.set_commit_durability(p.ordered ? durability::ordered : durability::durable);
+  // This thread was alone: else the first of the others would spend its choices on taking its bias.
+  if (const auto entered = w.core().enter_without_bias()) w.core().leave(**entered);
   w.core().mechanism().note(0, tape_mark::tx_begin, 0);
   {
     const plan& of = subject_.run_plan();
@@ -83,8 +85,8 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
     const std::uint32_t ended = made.before[n] = p.ended;
     auto& op = made.operations[n];
     // Safe: the transaction reads it when it begins, and one thread runs at a time.
-    subject_.workload().set_commit_durability(ordered(thread, p) ? durability::ordered
-                                                                 : durability::durable);
+    subject_.workload().set_commit_durability(ordered(thread, n, p) ? durability::ordered
+                                                                    : durability::durable);
     const auto done = subject_.workload().apply({&op, 1});
     if (!done && done.error().code != errc::full) {
       made.problem =
@@ -93,7 +95,7 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
     }
     if (!done) op.what = workloads::operation::kind::read;
     p.ended |= 1u << n;
-    if (ordered(thread, p))
+    if (ordered(thread, n, p))
       engine.note(lane, tape_mark::tx_commit, n);
     else
       acknowledge(p.ordered ? ended | 1u << n : 1u << n, p);  // and the ordered ones before it
@@ -112,8 +114,10 @@ result<> concurrent_runner::sync(progress& p) {
   return {};
 }
 
-bool concurrent_runner::ordered(unsigned thread, const progress& p) const noexcept {
-  return p.ordered && !(concurrency_.mixed && thread % 2 != 0);
+bool concurrent_runner::ordered(unsigned thread, unsigned operation,
+                                const progress& p) const noexcept {
+  return p.ordered && !(concurrency_.mixed && thread % 2 != 0) &&
+         !(concurrency_.last_durable && (operation + 1) % concurrency_.each == 0);
 }
 
 void concurrent_runner::acknowledge(std::uint32_t which, progress& p) {

@@ -38,6 +38,17 @@ bool has(std::initializer_list<std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Threads that take a log, or the bias, from another. A thread that commits alone gets the bias and
+// takes no locks, until another one comes.
+void add_comers(scenario_list& w) {
+  auto& threads = w.add("more threads than logs", "sps", 3, 1, 4, 8);
+  threads.run_plan.threads = 3;
+  auto& s = w.add("alone, then not", "sps", 2, 5, 2, 8);
+  s.random_share = 0.7;
+  auto& stores = w.add("alone, each store a point", "sps", 1, 4, 3, 8);
+  stores.concurrent.points = granularity::stores, stores.preemptions = 1;
+}
+
 // Commits that find their ring full. How many operations fill it depends on the seed.
 void add_truncations(scenario_list& w) {
   auto& one = w.add("truncation", "sps", 2 + w.seed % 4, 2, 16, 512);
@@ -84,6 +95,10 @@ void add_ordered(scenario_list& w) {
   loads.preemptions = 1, loads.random_share = 0.9;
   auto& synced_meanwhile = w.add("ordered and synced beside backup", "sps", 2, 2, 16, 512);
   synced_meanwhile.run_plan.sync_every = 2, synced_meanwhile.concurrent.beside = "backup";
+  // With this seed a thread that is alone loads what another one has deferred.
+  auto& alone = w.add("ordered, alone, then durable", "sps", 3, 4, 8, 64);
+  alone.run_plan.sync_every = 8, alone.concurrent.last_durable = true, alone.run_plan.seed = 2,
+  alone.random_share = 0.2, alone.weight = 3;
   auto& mixed = w.add("ordered and durable", "sps", 3, 3, 3, 8);
   mixed.run_plan.sync_every = 8, mixed.concurrent.mixed = true;
   auto& mixed_filled = w.add("ordered and durable, truncated", "sps", 2 + w.seed % 4, 3, 16, 512);
@@ -114,10 +129,9 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   auto& loads = w.add("each load a point", "sps", 2, 2, 2, 8);
   loads.concurrent.points = granularity::loads, loads.random_share = 0.8;
   auto& seen = w.add("beside readers, each load a point", "sps", 2, 1, 24, 8);
-  seen.concurrent.points = granularity::loads, seen.weight = 2,
+  seen.concurrent.points = granularity::loads, seen.weight = 4,
   seen.concurrent.beside = "read+read", seen.preemptions = 1, seen.random_share = 0.8;
-  auto& threads = w.add("more threads than logs", "sps", 3, 1, 4, 8);
-  threads.run_plan.threads = 3;
+  add_comers(w);
   add_truncations(w);
   auto& heap = w.add("heap", "churn", 10 + seed % 10, 2, 24, 8);
   heap.concurrent.points = granularity::stores, heap.random_share = 0.8, heap.bound = 8;

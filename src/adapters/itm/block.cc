@@ -55,8 +55,9 @@ block::~block() {
 inline void block::begin_attempt() {
   for (;;) {
     if (!thread_.active.made()) the_serial_lock.enter(thread_);
-    if (detail::begin_transaction(current_domain(), true, durability::durable) ==
-        detail::begin_status::refused) [[unlikely]] {
+    if (detail::begin_transaction(current_domain(), true, durability::durable,
+                                  detail::code_between::may_wait) == detail::begin_status::refused)
+        [[unlikely]] {
       leave_serial_lock();
       call_failure_handler(detail::last_error());
       continue;

@@ -50,7 +50,8 @@ void transactions::begin(durability how) {
     const nb::gil_scoped_release gil_released;
     std::unique_lock hold(writer_);
     flush_deferred_commits();
-    if (detail::begin_transaction(core(), true, how) == detail::begin_status::refused)
+    if (detail::begin_transaction(core(), true, how, detail::code_between::may_wait) ==
+        detail::begin_status::refused)
       throw library_error(detail::last_error());
     hold.release();
   }
@@ -76,8 +77,8 @@ std::optional<error> transactions::commit() {
 void transactions::roll_back() {
   if (detail::this_access.running->wants_reclaim) {
     detail::retry_transaction();
-    if (detail::begin_transaction(core(), true, durability::durable) ==
-        detail::begin_status::refused)
+    if (detail::begin_transaction(core(), true, durability::durable,
+                                  detail::code_between::may_wait) == detail::begin_status::refused)
       return;
   }
   detail::roll_back_transaction();

@@ -16,18 +16,25 @@ class allocation_set {
   // As the functions of heap.
   [[nodiscard]] result<std::uint64_t> allocate(storage::heap::writer& w, std::size_t size,
                                                std::size_t alignment) {
+    used_ = true;
     return heap_.allocate(cache_, changes_, w, size, alignment);
   }
   [[nodiscard]] result<> deallocate(storage::heap::writer& w, std::uint64_t offset) {
+    used_ = true;
     return heap_.deallocate(cache_, changes_, w, offset);
   }
   std::size_t reclaim(storage::heap::writer& w, std::size_t max_slabs) {
+    used_ = true;
     return heap_.reclaim(cache_, changes_, w, max_slabs);
   }
 
   // Since the transaction began; commit() and rollback() empty it.
   const storage::heap::changes& changes() const noexcept { return changes_; }
-  void commit() noexcept { heap_.commit(cache_, changes_); }
+  void commit() noexcept {
+    if (!used_) return;
+    used_ = false;
+    heap_.commit(cache_, changes_);
+  }
   void rollback() noexcept { heap_.rollback(cache_, changes_); }
   // Moves the changes to `later`, which has room for them. They stay reserved until
   // commit(later).
@@ -41,6 +48,7 @@ class allocation_set {
   storage::heap& heap_;
   storage::heap::changes changes_;
   storage::heap::thread_cache cache_;
+  bool used_ = false;  // changes_ may have something; else commit() need not look
 };
 
 }  // namespace stele::detail

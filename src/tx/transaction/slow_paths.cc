@@ -122,6 +122,7 @@ std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
 }
 
 void transaction::load_volatile(std::uintptr_t address, void* to, std::size_t size) {
+  if (!snapshot_.in_force()) return copy_racing(to, address, size);
   for (std::size_t done = 0; done < size;) {
     const std::uintptr_t at = address + done;
     const std::size_t part = std::min<std::size_t>(line_size - at % line_size, size - done);
@@ -133,6 +134,7 @@ void transaction::load_volatile(std::uintptr_t address, void* to, std::size_t si
 
 void transaction::lock_volatile(std::uintptr_t address, std::size_t size) {
   volatile_undo_.locked = true;
+  if (!snapshot_.in_force()) return;
   for (std::uintptr_t line = address & ~std::uintptr_t{line_size - 1}; line < address + size;
        line += line_size)
     snapshot_.acquire(line - this_access.pool_base);

@@ -10,8 +10,8 @@
 // read to time(). A lock is acquired only if its version is at most time(), so an own lock needs no
 // validation. A transaction with unrecorded reads cannot extend its snapshot.
 //
-// Used by one thread, except for the locks and the clock. In other policies in_force() is false and
-// nothing else is called but release and clear.
+// Used by one thread, except for the locks and the clock. In other policies, and in a transaction
+// of stm that runs alone, in_force() is false and nothing else is called but release and clear.
 #pragma once
 
 #include <base/mutant.h>
@@ -42,17 +42,29 @@ class snapshot {
   // `locks`: the pool's lock table, mask + 1 locks; null: the policy is not stm.
   snapshot(line_lock* locks, std::uint64_t mask, unsigned log,
            const std::atomic<std::uint64_t>& clock) noexcept
-      : all_locks_(locks), mask_(mask), own_lock_(std::uint64_t{log} << 1 | 1), clock_(clock) {}
+      : all_locks_(locks),
+        mask_(mask),
+        own_lock_(std::uint64_t{log} << 1 | 1),
+        clock_(clock),
+        in_force_(locks != nullptr) {}
 
-  bool in_force() const noexcept { return all_locks_ != nullptr; }
+  bool has_locks() const noexcept { return all_locks_ != nullptr; }
+  // Loads and stores of the running attempt take locks.
+  bool in_force() const noexcept { return in_force_; }
   std::uint64_t time() const noexcept { return time_; }
 
   // A new attempt. Without `records`, loads leave no entries: a reader then restarts instead of
   // extending. `fast`: try_copy may be used; the caller stores nothing and has no overlay.
   void begin(bool records, bool fast) noexcept {
+    in_force_ = true;
     has_unrecorded_reads_ = false;
     records_ = records;
     fast_ = fast && !records;
+  }
+  // A new attempt beside which no other transaction runs: it needs no locks.
+  void begin_alone() noexcept {
+    if (!in_force_) return;
+    in_force_ = has_unrecorded_reads_ = false;
   }
   void take() noexcept { time_ = clock_.load(std::memory_order_acquire); }
 
@@ -70,6 +82,8 @@ class snapshot {
 
   // Locks a line until release. Throws restart.
   void acquire(std::uint64_t line);
+  // Tries once, which mostly suffices. False: acquire() must do it.
+  bool try_acquire(std::uint64_t line) noexcept;
   // Moves the snapshot to now. Throws restart if a value that was read has changed, or if reads
   // were not recorded.
   void extend();
@@ -111,6 +125,7 @@ class snapshot {
   line_lock* const all_locks_;  // a line's number modulo the table's size is its lock's index
   const std::uint64_t mask_, own_lock_;
   const std::atomic<std::uint64_t>& clock_;
+  bool in_force_;
   std::uint64_t time_ = 0;
   bool records_ = false, fast_ = false, has_unrecorded_reads_ = false;
   std::vector<entry> reads_, locks_;

@@ -47,6 +47,40 @@ TEST_F(snapshot_test, is_in_force_only_with_a_lock_table) {
   EXPECT_FALSE(snapshot(nullptr, 0, 3, clock_).in_force());
 }
 
+TEST_F(snapshot_test, is_not_in_force_for_an_attempt_that_runs_alone) {
+  tx_.begin_alone();
+  EXPECT_TRUE(tx_.has_locks());
+  EXPECT_FALSE(tx_.in_force());
+  begin();
+  EXPECT_TRUE(tx_.in_force());
+}
+
+TEST_F(snapshot_test, extends_alone_whatever_the_attempt_before_has_read) {
+  begin(false);
+  ASSERT_TRUE(reads(a));
+  tx_.clear();
+  tx_.begin_alone();
+  commit(a);
+  EXPECT_FALSE(throws([&] { tx_.extend(); }));
+}
+
+TEST_F(snapshot_test, one_try_acquires_a_free_lock_and_no_other) {
+  begin();
+  EXPECT_FALSE(tx_.try_acquire(a)) << "no room for the entry: acquire() makes it";
+  tx_.acquire(a);
+  tx_.release_unchanged();
+  tx_.clear();
+  begin();
+  lock_of(b) = held_by_other;
+  EXPECT_FALSE(tx_.try_acquire(b));
+  commit(b);
+  EXPECT_FALSE(tx_.try_acquire(b)) << "newer than the snapshot";
+  EXPECT_FALSE(tx_.holds_locks());
+  EXPECT_TRUE(tx_.try_acquire(a));
+  EXPECT_EQ(lock_of(a), 3u << 1 | 1);
+  EXPECT_EQ(tx_.held_locks(), 1u);
+}
+
 TEST_F(snapshot_test, one_try_fails_on_a_line_that_is_locked_or_too_new) {
   begin(false);
   EXPECT_TRUE(try_read(a));
