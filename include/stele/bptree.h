@@ -29,6 +29,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 
 namespace stele {
 
@@ -86,6 +87,11 @@ class basic_bptree {
     return const_cast<basic_bptree*>(this)->find(key);
   }
   [[nodiscard]] bool contains(key_view key) const { return find(key) != nullptr; }
+  // Looks up many keys, so that their cache misses overlap: calls each(i, const mapped_stored*)
+  // for wanted[i], in order; null: the key is not there. `each` must not change the tree. What
+  // `each` throws ends the call. O(log n) for each key.
+  template <class Each>
+  void find_many(std::span<const K> wanted, Each&& each) const;
 
   // The position of a key, searched once, to test, insert or erase there.
   entry find_entry(key_view key) { return entry(*this, key); }
@@ -167,11 +173,14 @@ class basic_bptree {
   }
   static fingerprints load_fingerprints(const leaf* l);
   static std::uint64_t slots_matching(std::uint64_t word, std::uint64_t fingerprint);
+  template <class Wanted>
+  static std::size_t find_matching(const fingerprints& m, std::uint64_t fingerprint,
+                                   Wanted&& wanted);
   static std::size_t count_of(const fingerprints& m);
   static std::size_t find_free_slot(const fingerprints& m);
   static void set_fingerprint(fingerprints& m, std::size_t slot, std::uint64_t fingerprint);
   static void store_fingerprints(leaf* l, const fingerprints& before, const fingerprints& now);
-  static void find_in_leaf(key_view key, position& p);
+  static std::size_t find_slot(const leaf* l, const fingerprints& m, key_view key);
   static void sort(const leaf* l, const fingerprints& m, sorted_pairs& o);
   static void move_pairs(leaf* from, fingerprints& from_fingerprints, leaf* to,
                          fingerprints& to_fingerprints, const keyed_slot* first, std::size_t count);
@@ -181,6 +190,10 @@ class basic_bptree {
   // The path from the root, and changes that propagate upwards.
   static std::size_t child_for(const inner* n, key_view key);
   void find_position(key_view key, position& p) const;
+  static constexpr std::size_t keys_in_group = 16;  // keys that find_many looks up together
+  static void prefetch_node(const void* node, bool is_leaf);
+  using group_results = std::array<mapped_stored*, keys_in_group>;
+  void find_group(std::span<const K> wanted, group_results& results) const;
   leaf* first_leaf() const;
   template <class Iterator>
   Iterator bound(key_view key) const;

@@ -111,20 +111,27 @@ void basic_bptree<K, V, Memory, Pairs>::set_fingerprint(fingerprints& m, std::si
   m[slot / 8] = (m[slot / 8] & ~(std::uint64_t{255} << shift)) | fingerprint << shift;
 }
 
+// The first slot with a fingerprint for which wanted(slot) is true, or Pairs.
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::find_in_leaf(key_view key, position& p) {
-  p.slot = Pairs;
-  p.leaf_fingerprints = load_fingerprints(p.at);
-  const std::uint64_t fingerprint = fingerprint_of(key);
+template <class Wanted>
+std::size_t basic_bptree<K, V, Memory, Pairs>::find_matching(const fingerprints& m,
+                                                             std::uint64_t fingerprint,
+                                                             Wanted&& wanted) {
   for (std::size_t i = 0; i < fingerprint_words; ++i) {
-    for (std::uint64_t bits = slots_matching(p.leaf_fingerprints[i], fingerprint); bits != 0;
-         bits &= bits - 1) {
+    for (std::uint64_t bits = slots_matching(m[i], fingerprint); bits != 0; bits &= bits - 1) {
       const std::size_t slot = i * 8 + static_cast<std::size_t>(std::countr_zero(bits)) / 8;
-      if (!keys::equal(p.at->key[slot], key)) continue;
-      p.slot = slot;
-      return;
+      if (wanted(slot)) return slot;
     }
   }
+  return Pairs;
+}
+
+// The slot of a key, or Pairs.
+template <class K, class V, class Memory, std::size_t Pairs>
+std::size_t basic_bptree<K, V, Memory, Pairs>::find_slot(const leaf* l, const fingerprints& m,
+                                                         key_view key) {
+  return find_matching(m, fingerprint_of(key),
+                       [&](std::size_t slot) { return keys::equal(l->key[slot], key); });
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
@@ -207,7 +214,10 @@ void basic_bptree<K, V, Memory, Pairs>::find_position(key_view key, position& p)
     node = n->child[p.steps[i].child];
   }
   p.at = static_cast<leaf*>(node);
-  if (p.at != nullptr) find_in_leaf(key, p);
+  p.slot = Pairs;
+  if (p.at == nullptr) return;
+  p.leaf_fingerprints = load_fingerprints(p.at);
+  p.slot = find_slot(p.at, p.leaf_fingerprints, key);
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
@@ -233,6 +243,66 @@ auto basic_bptree<K, V, Memory, Pairs>::find(key_view key) -> mapped_stored* {
   position p;
   find_position(key, p);
   return p.slot == Pairs ? nullptr : &value_in(p.at, p.slot);
+}
+
+// Starts loading what a lookup reads first: all fingerprints of a leaf; of an inner node the count,
+// and the keys that its binary search compares first.
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::prefetch_node(const void* node, bool is_leaf) {
+  const char* const at = static_cast<const char*>(node);
+  if (is_leaf) {
+    for (std::size_t i = 0; i < sizeof(fingerprints) + 8; i += detail::line_size)
+      __builtin_prefetch(at + i);
+  } else {
+    __builtin_prefetch(at);
+    for (const std::size_t eighth : {4u, 2u, 6u, 1u, 3u, 5u, 7u})
+      __builtin_prefetch(&static_cast<const inner*>(node)->key[Pairs * eighth / 8]);
+  }
+}
+
+// Looks up at most keys_in_group keys: level by level, then the leaves' fingerprints, then a pair
+// of each leaf, each prefetched for all keys before the first of them is loaded.
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::find_group(std::span<const K> wanted,
+                                                   group_results& results) const {
+  std::array<void*, keys_in_group> nodes;
+  std::array<fingerprints, keys_in_group> matching;
+  nodes.fill(root_);
+  for (std::size_t level = height_; level != 0; --level) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      inner* const n = static_cast<inner*>(nodes[i]);
+      nodes[i] = n->child[child_for(n, wanted[i])];
+      prefetch_node(nodes[i], level == 1);
+    }
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const leaf* const l = static_cast<leaf*>(nodes[i]);
+    matching[i] = load_fingerprints(l);
+    find_matching(matching[i], fingerprint_of(wanted[i]), [&](std::size_t slot) {
+      __builtin_prefetch(&l->key[slot]);
+      __builtin_prefetch(&l->value[slot]);
+      return false;
+    });
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    leaf* const l = static_cast<leaf*>(nodes[i]);
+    const std::size_t slot = find_slot(l, matching[i], wanted[i]);
+    results[i] = slot == Pairs ? nullptr : &value_in(l, slot);
+    if constexpr (boxed) __builtin_prefetch(results[i]);
+  }
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+template <class Each>
+void basic_bptree<K, V, Memory, Pairs>::find_many(std::span<const K> wanted, Each&& each) const {
+  group_results results{};  // null in an empty tree
+  const bool is_empty = root_.load() == nullptr;
+  for (std::size_t from = 0; from < wanted.size(); from += keys_in_group) {
+    const std::size_t count = std::min(keys_in_group, wanted.size() - from);
+    if (!is_empty) find_group(wanted.subspan(from, count), results);
+    for (std::size_t i = 0; i < count; ++i)
+      each(from + i, static_cast<const mapped_stored*>(results[i]));
+  }
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>

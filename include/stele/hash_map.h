@@ -24,10 +24,12 @@
 
 #include <stele/bounded_memory.h>
 #include <stele/element.h>
+#include <stele/pipeline.h>
 #include <stele/segment_sizes.h>
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 namespace stele {
 
@@ -71,6 +73,11 @@ class basic_hash_map {
   const_iterator find(key_view key) const { return search(key); }
   [[nodiscard]] bool contains(key_view key) const { return find_node(key) != nullptr; }
   [[nodiscard]] std::size_t count(key_view key) const { return contains(key); }
+  // Looks up many keys, so that their cache misses overlap: calls each(i, const mapped_stored*)
+  // for wanted[i], in order; null: the key is not there. `each` must not change the map. What
+  // `each` throws ends the call. O(1) for each key.
+  template <class Each>
+  void find_many(std::span<const std::remove_cvref_t<key_view>> wanted, Each&& each) const;
   // The value of a key. Throws failure(errc::not_found) if the key is not there.
   mapped_stored& at(key_view key) { return node_at(key)->item.second; }
   const mapped_stored& at(key_view key) const { return node_at(key)->item.second; }
@@ -145,6 +152,7 @@ class basic_hash_map {
 
   chain find_chain(std::uint64_t hash) const;
   std::size_t bucket_of(const node* n) const;
+  static node* find_in_chain(node* first, key_view key);
   node* find_node(key_view key) const;
   node* node_at(key_view key) const;
   const_iterator search(key_view key) const { return const_iterator(*this, find_node(key)); }

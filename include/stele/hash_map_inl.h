@@ -97,11 +97,43 @@ auto basic_hash_map<K, V, Memory>::find_chain(std::uint64_t hash) const -> chain
 }
 
 template <class K, class V, class Memory>
-auto basic_hash_map<K, V, Memory>::find_node(key_view key) const -> node* {
-  for (node* n = find_chain(keys::hash_of(key)).first; n != nullptr; n = n->next) {
+auto basic_hash_map<K, V, Memory>::find_in_chain(node* first, key_view key) -> node* {
+  for (node* n = first; n != nullptr; n = n->next) {
     if (keys::equal(n->item.first, key)) return n;
   }
   return nullptr;
+}
+
+template <class K, class V, class Memory>
+auto basic_hash_map<K, V, Memory>::find_node(key_view key) const -> node* {
+  return find_in_chain(find_chain(keys::hash_of(key)).first, key);
+}
+
+template <class K, class V, class Memory>
+template <class Each>
+void basic_hash_map<K, V, Memory>::find_many(std::span<const std::remove_cvref_t<key_view>> wanted,
+                                             Each&& each) const {
+  struct lookup {
+    std::uint64_t hash;
+    node* first;
+  };
+  const sizes s{sizes_.load()};
+  detail::pipeline_items<lookup, 3> lookups;
+  detail::run_pipeline(
+      wanted.size(),
+      [&](std::size_t i) {
+        const std::uint64_t hash = keys::hash_of(wanted[i]);
+        lookups[i] = {hash, nullptr};
+        if (!s.empty()) __builtin_prefetch(bucket_at(s, hash & (s.slots() - 1)));
+      },
+      [&](std::size_t i) {
+        lookups[i].first = find_chain(lookups[i].hash).first;
+        __builtin_prefetch(lookups[i].first);
+      },
+      [&](std::size_t i) {
+        const node* const n = find_in_chain(lookups[i].first, wanted[i]);
+        each(i, n == nullptr ? nullptr : &n->item.second);
+      });
 }
 
 template <class K, class V, class Memory>

@@ -110,23 +110,17 @@ std::optional<V> basic_word_map<K, V, Memory>::find(K key) const {
 STELE_WORD_MAP
 template <class Each>
 void basic_word_map<K, V, Memory>::find_many(std::span<const K> keys, Each&& each) const {
-  constexpr std::size_t ahead = 16;
   const sizes s{sizes_.load()};
-  std::array<std::uint64_t, ahead> mixed;
-  const auto prefetch = [&](std::size_t i) {
-    mixed[i % ahead] = detail::mix_word(word_of(keys[i]));
-    __builtin_prefetch(bucket_at(s, number_of(s, mixed[i % ahead])));
-  };
-  if (s.empty()) {
-    for (std::size_t i = 0; i < keys.size(); ++i) each(i, std::optional<V>());
-    return;
-  }
-  for (std::size_t i = 0; i < std::min(ahead, keys.size()); ++i) prefetch(i);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::uint64_t now = mixed[i % ahead];
-    if (i + ahead < keys.size()) prefetch(i + ahead);
-    each(i, find_in(s, now, keys[i]));
-  }
+  detail::pipeline_items<std::uint64_t, 2> mixed;
+  detail::run_pipeline(
+      keys.size(),
+      [&](std::size_t i) {
+        mixed[i] = detail::mix_word(word_of(keys[i]));
+        if (!s.empty()) __builtin_prefetch(bucket_at(s, number_of(s, mixed[i])));
+      },
+      [&](std::size_t i) {
+        each(i, s.empty() ? std::optional<V>() : find_in(s, mixed[i], keys[i]));
+      });
 }
 
 STELE_WORD_MAP

@@ -1,14 +1,17 @@
-// Random operations on a map, compared with std::map: the property test that the three maps share.
+// Random operations on a map, compared with std::map: the property test that the maps share.
 //
 // A map under test has insert, insert_or_assign, erase, find_entry, contains, size, for_each and
-// check. Keys come from a small range, so that operations often use the same key. Phases favour
-// inserts or erases, so that the map grows and shrinks.
+// check; find_many is tested if it has that. Keys come from a small range, so that operations often
+// use the same key. Phases favour inserts or erases, so that the map grows and shrinks.
 #pragma once
 
 #include <base/rng.h>
 #include <containers/test_bed.h>
 
 #include <map>
+#include <span>
+#include <string_view>
+#include <vector>
 
 namespace stele::testing {
 
@@ -65,6 +68,36 @@ auto value_in(const Stored& s) {
   }
 }
 
+// What find_many of a map passes on, as an ordinary type.
+template <class Found>
+auto found_value(const Found& found) {
+  if constexpr (std::is_pointer_v<Found>)
+    return found == nullptr ? std::nullopt : std::optional(value_in(*found));
+  else
+    return found;
+}
+
+// Looks up the keys of these numbers with find_many. Expects one call for each, in order.
+template <class Map>
+auto find_numbers(const Map& map, std::span<const std::uint64_t> numbers) {
+  using key = decltype(sample<typename Map::key_type>::of(0));
+  using view = std::conditional_t<std::is_same_v<key, std::string>, std::string_view,
+                                  typename Map::key_type>;
+  std::vector<key> keys;
+  for (const std::uint64_t n : numbers) keys.push_back(sample<typename Map::key_type>::of(n));
+  const std::vector<view> views(keys.begin(), keys.end());
+  std::vector<std::optional<std::uint64_t>> values;
+  map.find_many(std::span(views), [&](std::size_t i, const auto& found) {
+    EXPECT_EQ(i, values.size());
+    const auto value = found_value(found);
+    values.emplace_back();
+    if (value)
+      values.back() = static_cast<std::uint64_t>(sample<typename Map::mapped_type>::loaded(*value));
+  });
+  EXPECT_EQ(values.size(), numbers.size());
+  return values;
+}
+
 template <class Map>
 class map_property_test {
   using K = sample<typename Map::key_type>;
@@ -93,6 +126,8 @@ class map_property_test {
     std::map<std::uint64_t, std::uint64_t> content;
     map.for_each([&](const auto& k, const auto& v) { content[loaded<K>(k)] = loaded<V>(v); });
     ASSERT_EQ(content, model_) << "seed " << plan_.seed;
+    if constexpr (requires { &Map::template find_many<void (&)(std::size_t, int)>; })
+      compare_many(map);
   }
   const std::map<std::uint64_t, std::uint64_t>& model() const { return model_; }
 
@@ -100,6 +135,19 @@ class map_property_test {
   template <class S, class Stored>
   static std::uint64_t loaded(const Stored& s) {
     return static_cast<std::uint64_t>(S::loaded(value_in(s)));
+  }
+
+  // None, a few, or several groups of keys; some of them twice, some of them not there.
+  void compare_many(const Map& map) const {
+    base::rng random(plan_.seed + model_.size());
+    std::vector<std::uint64_t> numbers(random.below(2) * random.below(70));
+    std::vector<std::optional<std::uint64_t>> expected;
+    for (std::uint64_t& n : numbers) {
+      n = random.below(plan_.keys);
+      const auto found = model_.find(n);
+      expected.push_back(found == model_.end() ? std::nullopt : std::optional(found->second));
+    }
+    ASSERT_EQ(find_numbers(map, numbers), expected) << "seed " << plan_.seed;
   }
 
   void step(Map& map, std::size_t number) {

@@ -4,6 +4,7 @@
 #include <stele/hash_map.h>
 #include <stele/map.h>
 #include <stele/string.h>
+#include <stele/word_map.h>
 
 #include <containers/map_model.h>
 
@@ -141,6 +142,87 @@ TYPED_TEST(map_in_pool, threads_change_it_at_once) {
       for (const std::uint64_t key : set) EXPECT_TRUE(m.contains(key_of<TypeParam>(key)));
     }
   });
+}
+
+template <class Map>
+class map_with_find_many : public ::testing::Test {};
+using maps_with_find_many =
+    ::testing::Types<hash_map<std::uint64_t, blob<64>>, hash_map<string, string>,
+                     coalescing_hash_map<coalescing_string, coalescing_string>,
+                     word_map<std::uint64_t, std::uint64_t>,
+                     basic_bptree<std::uint64_t, std::uint64_t, pool_memory, 8>,
+                     bptree<std::uint64_t, std::uint64_t>, bptree<std::uint64_t, blob<64>>>;
+TYPED_TEST_SUITE(map_with_find_many, maps_with_find_many);
+
+constexpr std::uint64_t round_keys = 50;
+
+// Gives all keys one value, or erases all of them.
+template <class Map>
+void store_round(Map& m, std::uint64_t round) {
+  for (std::uint64_t k = 0; k < round_keys; ++k) {
+    if (round % 3 == 2)
+      m.erase(key_of<Map>(k));
+    else
+      m.insert_or_assign(key_of<Map>(k), value_of<Map>(round % 200));
+  }
+}
+
+TYPED_TEST(map_with_find_many, finds_one_state_beside_a_writer) {
+  bed<TypeParam, pool_memory> b;
+  b.update([](TypeParam& m) { store_round(m, 0); });
+  std::vector<std::uint64_t> numbers(round_keys);
+  for (std::uint64_t k = 0; k < round_keys; ++k) numbers[k] = k * 7 % round_keys;
+  constexpr std::uint64_t rounds = 200;
+  std::atomic<std::uint64_t> reads = 0;
+  std::jthread writer([&] {  // at most two rounds ahead, so that it does not starve the reader
+    for (std::uint64_t round = 1; round < rounds; ++round) {
+      while (reads + 2 < round) std::this_thread::yield();
+      b.update([&](TypeParam& m) { store_round(m, round); });
+    }
+  });
+  for (; reads < rounds; ++reads) {
+    const auto values =
+        b.read([&](const TypeParam& m) { return find_numbers(m, std::span(numbers)); });
+    for (const auto& value : values) EXPECT_EQ(value, values.front());
+  }
+}
+
+TYPED_TEST(map_with_find_many, finds_what_its_transaction_has_stored) {
+  bed<TypeParam, pool_memory> b;
+  b.update([](TypeParam& m) { store_round(m, 0); });
+  b.update([](TypeParam& m) {
+    for (std::uint64_t k = 0; k < round_keys; k += 2)
+      m.insert_or_assign(key_of<TypeParam>(k), value_of<TypeParam>(7));
+    for (std::uint64_t k = 0; k < round_keys; k += 3) m.erase(key_of<TypeParam>(k));
+    std::vector<std::uint64_t> numbers(round_keys);
+    std::vector<std::optional<std::uint64_t>> expected(round_keys);
+    for (std::uint64_t k = 0; k < round_keys; ++k) {
+      numbers[k] = k;
+      if (k % 3 != 0) expected[k] = k % 2 == 0 ? 7 : 0;
+    }
+    EXPECT_EQ(find_numbers(m, numbers), expected);
+  });
+}
+
+// The exception leaves the call and rolls the transaction back.
+TYPED_TEST(map_with_find_many, passes_on_what_the_callback_throws) {
+  bed<TypeParam, pool_memory> b;
+  b.update([](TypeParam& m) { store_round(m, 0); });
+  std::size_t calls = 0;
+  const result<> undone = b.pool().update([&](TypeParam& m) {
+    store_round(m, 2);
+    using key = decltype(key_of<TypeParam>(0));
+    using view = std::conditional_t<std::is_same_v<key, std::string>, std::string_view, key>;
+    const std::vector<key> keys = {key_of<TypeParam>(1), key_of<TypeParam>(2)};
+    const std::vector<view> views(keys.begin(), keys.end());
+    m.find_many(std::span(views), [&](std::size_t, const auto&) {
+      ++calls;
+      cancel("on purpose");
+    });
+  });
+  EXPECT_EQ(undone.error().code, errc::cancelled);
+  EXPECT_EQ(calls, 1u);
+  b.read([](const TypeParam& m) { EXPECT_TRUE(m.contains(key_of<TypeParam>(1))); });
 }
 
 struct shelves {
