@@ -1,4 +1,5 @@
-// An embedded key-value store: put, batch, read-modify-write, and a range in key order.
+// An embedded key-value store: put, batch, read-modify-write, many keys at once, and a
+// range in key order.
 #include <stele/kv.h>
 
 #include <cstdio>
@@ -24,6 +25,14 @@ int main(int argc, char** argv) {
   cities.put("city/geneva", "203856");
   cities.erase("city/atlantis");
   if (auto written = store->write(cities); !written) return complain(written.error());
+
+  const stele::kv_pair areas[] = {{"area/bern", "51.6"}, {"area/basel", "23.9"}};
+  if (auto put = store->put_many(areas); !put) return complain(put.error());  // all of them or none
+  const std::string_view wanted[] = {"area/bern", "area/atlantis", "area/basel"};
+  auto got = store->get_many(wanted, [&](std::size_t i, std::optional<std::string_view> area) {
+    if (area) std::printf("%s: %s km2\n", wanted[i].data(), std::string(*area).c_str());
+  });
+  if (!got) return complain(got.error());
 
   auto visits =
       store->update([](stele::kv::changes& c) {  // reads, then writes; may run more than once

@@ -58,6 +58,8 @@ void store_range(void* to, const void* from, std::size_t size);
 void fill_zero(void* to, std::size_t size);
 // Makes room for more old words.
 void grow_undo_buffer();
+// Starts loading the lock of the line that holds a routed address, if the policy has locks.
+void prefetch_lock(std::uintptr_t address) noexcept;
 
 // Called in a handler: the running transaction, if there is one, can only roll back. Its commit
 // throws the exception that is being handled, or acts on it.
@@ -103,6 +105,13 @@ template <class T>
     std::memcpy(to, from, size);
   else
     load_routed_range(address, to, size);
+}
+
+// Starts loading the line that holds `at`, and what a load of it checks. Any address is allowed.
+[[gnu::always_inline]] inline void prefetch(const void* at) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  __builtin_prefetch(at);
+  if (address - this_access.pool_base < this_access.load_size) prefetch_lock(address);
 }
 
 template <class T>

@@ -252,11 +252,11 @@ void basic_bptree<K, V, Memory, Pairs>::prefetch_node(const void* node, bool is_
   const char* const at = static_cast<const char*>(node);
   if (is_leaf) {
     for (std::size_t i = 0; i < sizeof(fingerprints) + 8; i += detail::line_size)
-      __builtin_prefetch(at + i);
+      Memory::prefetch(at + i);
   } else {
-    __builtin_prefetch(at);
+    Memory::prefetch(at);
     for (const std::size_t eighth : {4u, 2u, 6u, 1u, 3u, 5u, 7u})
-      __builtin_prefetch(&static_cast<const inner*>(node)->key[Pairs * eighth / 8]);
+      Memory::prefetch(&static_cast<const inner*>(node)->key[Pairs * eighth / 8]);
   }
 }
 
@@ -279,8 +279,8 @@ void basic_bptree<K, V, Memory, Pairs>::find_group(std::span<const K> wanted,
     const leaf* const l = static_cast<leaf*>(nodes[i]);
     matching[i] = load_fingerprints(l);
     find_matching(matching[i], fingerprint_of(wanted[i]), [&](std::size_t slot) {
-      __builtin_prefetch(&l->key[slot]);
-      __builtin_prefetch(&l->value[slot]);
+      Memory::prefetch(&l->key[slot]);
+      Memory::prefetch(&l->value[slot]);
       return false;
     });
   }
@@ -288,7 +288,7 @@ void basic_bptree<K, V, Memory, Pairs>::find_group(std::span<const K> wanted,
     leaf* const l = static_cast<leaf*>(nodes[i]);
     const std::size_t slot = find_slot(l, matching[i], wanted[i]);
     results[i] = slot == Pairs ? nullptr : &value_in(l, slot);
-    if constexpr (boxed) __builtin_prefetch(results[i]);
+    if constexpr (boxed) Memory::prefetch(results[i]);
   }
 }
 

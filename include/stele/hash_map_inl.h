@@ -124,11 +124,11 @@ void basic_hash_map<K, V, Memory>::find_many(std::span<const std::remove_cvref_t
       [&](std::size_t i) {
         const std::uint64_t hash = keys::hash_of(wanted[i]);
         lookups[i] = {hash, nullptr};
-        if (!s.empty()) __builtin_prefetch(bucket_at(s, hash & (s.slots() - 1)));
+        if (!s.empty()) Memory::prefetch(bucket_at(s, hash & (s.slots() - 1)));
       },
       [&](std::size_t i) {
         lookups[i].first = find_chain(lookups[i].hash).first;
-        __builtin_prefetch(lookups[i].first);
+        Memory::prefetch(lookups[i].first);
       },
       [&](std::size_t i) {
         const node* const n = find_in_chain(lookups[i].first, wanted[i]);

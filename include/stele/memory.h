@@ -72,6 +72,8 @@ struct pool_memory {
     stele::store_bytes(to, from, size_bytes);
   }
   static void fill_zero(void* to, std::size_t size_bytes) { detail::fill_zero(to, size_bytes); }
+  // Starts loading the line that holds `at`; any address is allowed.
+  static void prefetch(const void* at) noexcept { detail::prefetch(at); }
   // Throws failure(errc::corrupt) if the range is not in the heap.
   [[gnu::always_inline]] static void verify_in_heap(const void* from, std::size_t size_bytes) {
     detail::verify_in_running_heap(from, size_bytes);
@@ -191,6 +193,7 @@ struct plain_memory {
     std::memcpy(to, from, size_bytes);
   }
   static void fill_zero(void* to, std::size_t size_bytes) { std::memset(to, 0, size_bytes); }
+  static void prefetch(const void* at) noexcept { __builtin_prefetch(at); }
 };
 
 }  // namespace stele

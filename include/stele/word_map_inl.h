@@ -116,7 +116,7 @@ void basic_word_map<K, V, Memory>::find_many(std::span<const K> keys, Each&& eac
       keys.size(),
       [&](std::size_t i) {
         mixed[i] = detail::mix_word(word_of(keys[i]));
-        if (!s.empty()) __builtin_prefetch(bucket_at(s, number_of(s, mixed[i])));
+        if (!s.empty()) Memory::prefetch(bucket_at(s, number_of(s, mixed[i])));
       },
       [&](std::size_t i) {
         each(i, s.empty() ? std::optional<V>() : find_in(s, mixed[i], keys[i]));

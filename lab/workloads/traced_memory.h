@@ -154,6 +154,7 @@ struct traced_memory {
   static void fill_zero(void* to, std::size_t size_bytes) {
     native_space::current().fill_zero(to, size_bytes);
   }
+  static void prefetch(const void*) noexcept {}  // simulated processors do not prefetch
 };
 
 template <std::size_t N>

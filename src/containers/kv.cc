@@ -8,13 +8,14 @@ namespace {
 
 using store = detail::kv_store<pool_memory>;
 static_assert(pool_object<store>);
+static_assert(kv::max_key_bytes == format::kv_max_key_size);
 
 std::unexpected<error> invalid(std::string message) {
   return std::unexpected(error{errc::invalid_argument, std::move(message)});
 }
 
 result<> check_key(std::string_view key) {
-  if (!key.empty() && key.size() <= kv::max_key_bytes) return {};
+  if (store::is_key(key)) return {};
   return invalid("a key of " + std::to_string(key.size()) + " bytes: give one of 1 to " +
                  std::to_string(kv::max_key_bytes));
 }
@@ -23,12 +24,17 @@ result<> check_value(std::string_view value) {
   return invalid("a value of " + std::to_string(value.size()) + " bytes: give at most " +
                  std::to_string(kv::max_value_bytes) + ", or parts under keys of their own");
 }
+result<> check_pair(std::string_view key, std::string_view value) {
+  auto status = check_key(key);
+  return status ? check_value(value) : status;
+}
+result<> check_pairs(std::span<const kv_pair> pairs) {
+  for (const kv_pair& p : pairs)
+    if (auto status = check_pair(p.key, p.value); !status) return status;
+  return {};
+}
 void throw_on_error(const result<>& status) {
   if (!status) throw failure(status.error());
-}
-
-bool is_valid_key(std::string_view key) {
-  return !key.empty() && key.size() <= kv::max_key_bytes;
 }
 
 }  // namespace
@@ -84,13 +90,12 @@ result<kv> kv::from_handle(detail::pool_handle handle) {
 }
 
 result<> kv::put(std::string_view key, std::string_view value, durability d) {
-  if (auto status = check_key(key); !status) return status;
-  if (auto status = check_value(value); !status) return status;
+  if (auto status = check_pair(key, value); !status) return status;
   return state_->update([&] { state_->root->put(key, value); }, d);
 }
 
 result<bool> kv::erase(std::string_view key, durability d) {
-  if (!is_valid_key(key)) return false;
+  if (!store::is_key(key)) return false;
   return state_->update([&] { return state_->root->erase(key); }, d);
 }
 
@@ -102,30 +107,47 @@ result<std::optional<std::string>> kv::get(std::string_view key) const {
 }
 
 result<bool> kv::get(std::string_view key, std::string& into) const {
-  if (!is_valid_key(key)) return false;
+  if (!store::is_key(key)) return false;
   return state_->read([&] { return state_->root->get(key, into); });
 }
 
+result<> kv::get_many(std::span<const std::string_view> keys, const each_value& each) const {
+  return state_->read([&] { state_->root->get_many(keys, each); });
+}
+
+result<> kv::put_many(std::span<const kv_pair> pairs, durability d) {
+  if (auto status = check_pairs(pairs); !status) return status;
+  return state_->update([&] { state_->root->put_many(pairs); }, d);
+}
+
 result<bool> kv::contains(std::string_view key) const {
-  if (!is_valid_key(key)) return false;
+  if (!store::is_key(key)) return false;
   return state_->read([&] { return state_->root->contains(key); });
 }
 
 result<> kv::write(const batch& b, durability d) {
   std::string_view rest = b.bytes_;
   for (const batch::entry& e : b.entries_) {
-    if (auto status = check_key(rest.substr(0, e.key_bytes)); !status) return status;
-    if (auto status = check_value(rest.substr(e.key_bytes, e.value_bytes)); !status) return status;
+    if (auto status =
+            check_pair(rest.substr(0, e.key_bytes), rest.substr(e.key_bytes, e.value_bytes));
+        !status)
+      return status;
     rest.remove_prefix(e.key_bytes + e.value_bytes);
   }
   return state_->update(
       [&] {
-        const char* at = b.bytes_.data();
-        for (const batch::entry& e : b.entries_) {
+        const char *ahead = b.bytes_.data(), *at = ahead;
+        const auto key_ahead = [&](std::size_t i) {
+          const batch::entry& e = b.entries_[i];
+          return std::string_view(std::exchange(ahead, ahead + e.key_bytes + e.value_bytes),
+                                  e.key_bytes);
+        };
+        state_->root->change_many(b.entries_.size(), key_ahead, [&](std::size_t i) {
+          const batch::entry& e = b.entries_[i];
           const std::string_view key(at, e.key_bytes), value(at + e.key_bytes, e.value_bytes);
           e.erases ? void(state_->root->erase(key)) : state_->root->put(key, value);
           at += e.key_bytes + e.value_bytes;
-        }
+        });
       },
       d);
 }
@@ -203,10 +225,13 @@ std::optional<std::string> kv::view::get(std::string_view key) const {
   return get(key, value) ? std::optional(std::move(value)) : std::nullopt;
 }
 bool kv::view::get(std::string_view key, std::string& into) const {
-  return is_valid_key(key) && state_.root->get(key, into);
+  return store::is_key(key) && state_.root->get(key, into);
 }
 bool kv::view::contains(std::string_view key) const {
-  return is_valid_key(key) && state_.root->contains(key);
+  return store::is_key(key) && state_.root->contains(key);
+}
+void kv::view::get_many(std::span<const std::string_view> keys, const each_value& each) const {
+  state_.root->get_many(keys, each);
 }
 void kv::view::for_each(std::string_view from, std::string_view to, const visit& f) const {
   state_.root->for_each(from, to, f);
@@ -229,12 +254,15 @@ std::size_t kv::view::size() const {
 }
 
 void kv::changes::put(std::string_view key, std::string_view value) {
-  throw_on_error(check_key(key));
-  throw_on_error(check_value(value));
+  throw_on_error(check_pair(key, value));
   state_.root->put(key, value);
 }
+void kv::changes::put_many(std::span<const kv_pair> pairs) {
+  throw_on_error(check_pairs(pairs));
+  state_.root->put_many(pairs);
+}
 bool kv::changes::erase(std::string_view key) {
-  return is_valid_key(key) && state_.root->erase(key);
+  return store::is_key(key) && state_.root->erase(key);
 }
 
 // Outside of transactions.

@@ -41,14 +41,59 @@ class kv_hash {
   };
   static std::uint64_t hash_of(std::string_view key) { return hash_bytes(key.data(), key.size()); }
 
+  // The first bucket of the chain for a hash: its number, then also its words.
+  struct chain_start {
+    std::size_t number = 0;
+    bucket* at = nullptr;  // null: the index is empty
+    line words;
+  };
+
   [[gnu::always_inline]] lookup_result find(std::string_view key, std::uint64_t hash) const {
+    chain_start c;
+    start(c, hash);
+    load(c);
+    return find_in_chain(c, key, hash);
+  }
+  // The steps of find(), for lookups that overlap: start, prefetch_bucket, load, prefetch_records,
+  // find_in_chain. Changes of the store end a lookup.
+  [[gnu::always_inline]] void start(chain_start& c, std::uint64_t hash) const {
     const std::size_t count = count_.load();
-    if (count == 0) return {};
-    line l;
-    for (std::size_t i = bucket_index(count, hash);; i = parent_of(i)) {
-      bucket* const b = bucket_at(i);
-      l = load(b);
-      if (is_split(i, l)) return find_in_chain(b, l, key, hash);
+    c.number = count == 0 ? 0 : bucket_index(count, hash);
+    c.at = count == 0 ? nullptr : bucket_at(c.number);
+  }
+  static void prefetch_bucket(const chain_start& c) { Memory::prefetch(c.at); }
+  [[gnu::always_inline]] void load(chain_start& c) const {
+    if (c.at == nullptr) return;
+    while (c.words = load(c.at), !is_split(c.number, c.words)) {
+      c.number = parent_of(c.number);
+      c.at = bucket_at(c.number);
+    }
+  }
+  // Prefetches the records that have the tag of the hash, or else the next bucket.
+  void prefetch_records(const chain_start& c, std::uint64_t hash) const {
+    if (c.at == nullptr) return;
+    const unsigned matching = matches(c.words, hash);
+    for (unsigned left = matching; left != 0; left &= left - 1)
+      record(resolve(c.words[static_cast<unsigned>(std::countr_zero(left))])).prefetch();
+    if (matching == 0) Memory::prefetch(next_of(c.words));
+  }
+  [[gnu::always_inline]] lookup_result find_in_chain(chain_start& c, std::string_view key,
+                                                     std::uint64_t hash) const {
+    if (c.at == nullptr) return {};
+    bucket* b = c.at;
+    line& l = c.words;
+    for (cycle_detector guard;; l = load(b)) {
+      for (unsigned left = matches(l, hash); left != 0; left &= left - 1) {
+        const auto s = static_cast<unsigned>(std::countr_zero(left));
+        if (l[s] == 0) continue;
+        const record r(resolve(l[s]));
+        r.prefetch_rest();
+        format::kv_record_header lengths;
+        if (r.has_key(key, lengths)) return {r.block(), lengths, b, s};
+      }
+      b = next_of(l);
+      if (b == nullptr) return {};
+      guard.step(b);
     }
   }
   // Inserts a key that find() did not find in this transaction.
@@ -190,22 +235,6 @@ class kv_hash {
     for (unsigned s = 0; s < slots; ++s)
       matching |= static_cast<unsigned>((l[s] ^ wanted) <= format::kv_reference_mask) << s;
     return matching;
-  }
-  [[gnu::always_inline]] lookup_result find_in_chain(bucket* b, line& l, std::string_view key,
-                                                     std::uint64_t hash) const {
-    for (cycle_detector guard;; l = load(b)) {
-      for (unsigned left = matches(l, hash); left != 0; left &= left - 1) {
-        const auto s = static_cast<unsigned>(std::countr_zero(left));
-        if (l[s] == 0) continue;
-        const record r(resolve(l[s]));
-        r.prefetch();
-        format::kv_record_header lengths;
-        if (r.has_key(key, lengths)) return {r.block(), lengths, b, s};
-      }
-      b = next_of(l);
-      if (b == nullptr) return {};
-      guard.step(b);
-    }
   }
   template <class F>
   void for_each_slot(F&& f) const {

@@ -136,9 +136,12 @@ class kv_record {
     return true;
   }
 
-  // Starts loading the lines that a lookup needs.
+  // Starts loading the lines that a lookup needs; prefetch_rest: those after the first.
   void prefetch() const {
-    __builtin_prefetch(block_);
+    Memory::prefetch(block_);
+    prefetch_rest();
+  }
+  void prefetch_rest() const {
     __builtin_prefetch(block_ + line_size);
     __builtin_prefetch(block_ + 2 * line_size);
   }

@@ -3,11 +3,16 @@
 //
 // Each record is in both indexes exactly once. A lookup and an overwrite in place use only the hash
 // index. Zeroed memory is an empty store. Call members in a transaction, changing members in an
-// update; they may throw failure(errc::full). The caller checks sizes.
+// update; they may throw failure(errc::full). The caller checks sizes, except for get_many.
 #pragma once
 
 #include <containers/kv_hash.h>
 #include <containers/kv_radix.h>
+#include <stele/kv.h>
+#include <stele/pipeline.h>
+
+#include <optional>
+#include <span>
 
 namespace stele::detail {
 
@@ -30,6 +35,11 @@ class kv_store {
   kv_store(const kv_store&) = delete;
   kv_store& operator=(const kv_store&) = delete;
 
+  // Whether a store may have this key.
+  static bool is_key(std::string_view key) {
+    return !key.empty() && key.size() <= format::kv_max_key_size;
+  }
+
   // 0 in a new store; see set_version().
   std::uint64_t version() const { return version_.load(); }
   void set_version() { version_ = format::kv_version; }
@@ -39,6 +49,21 @@ class kv_store {
     if (f.block == nullptr) return false;
     record(f.block).load_value(f.lengths, into);
     return true;
+  }
+  // Calls each(i, value) for keys[i], in order; no value: the key is not there. `each` must not
+  // change the store.
+  template <class Each>
+  void get_many(std::span<const std::string_view> keys, Each&& each) const {
+    std::string value;
+    find_many(
+        keys.size(), [&](std::size_t i) { return is_key(keys[i]) ? keys[i] : std::string_view(); },
+        [&](std::size_t i, lookup& l) {
+          if (!is_key(keys[i])) return each(i, std::optional<std::string_view>());
+          const auto f = hash_.find_in_chain(l.chain, keys[i], l.hash);
+          if (f.block == nullptr) return each(i, std::optional<std::string_view>());
+          record(f.block).load_value(f.lengths, value);
+          each(i, std::optional(std::string_view(value)));
+        });
   }
   bool contains(std::string_view key) const {
     return hash_.find(key, kv_hash<Memory>::hash_of(key)).block != nullptr;
@@ -57,6 +82,17 @@ class kv_store {
       radix_.replace(key, f.block, fresh.block());
       record(f.block).destroy();
     }
+  }
+  void put_many(std::span<const kv_pair> pairs) {
+    change_many(
+        pairs.size(), [&](std::size_t i) { return pairs[i].key; },
+        [&](std::size_t i) { put(pairs[i].key, pairs[i].value); });
+  }
+  // Calls change(i) for the keys key_of(0) to key_of(count - 1), in order, each called once.
+  // `change` changes the store; what a lookup of its key loads was prefetched.
+  template <class KeyOf, class Change>
+  void change_many(std::size_t count, KeyOf&& key_of, Change&& change) {
+    find_many(count, key_of, [&](std::size_t i, lookup&) { change(i); });
   }
   bool erase(std::string_view key) {
     const std::uint64_t hash = kv_hash<Memory>::hash_of(key);
@@ -105,6 +141,28 @@ class kv_store {
   }
 
  private:
+  struct lookup {
+    std::uint64_t hash;
+    typename kv_hash<Memory>::chain_start chain;
+  };
+  // Calls found(i, lookup) for each key, in order; its lines were prefetched.
+  template <class KeyOf, class Found>
+  void find_many(std::size_t count, KeyOf&& key_of, Found&& found) const {
+    pipeline_items<lookup, 3> lookups;
+    run_pipeline(
+        count,
+        [&](std::size_t i) {
+          lookups[i].hash = kv_hash<Memory>::hash_of(key_of(i));
+          hash_.start(lookups[i].chain, lookups[i].hash);
+          hash_.prefetch_bucket(lookups[i].chain);
+        },
+        [&](std::size_t i) {
+          hash_.load(lookups[i].chain);
+          hash_.prefetch_records(lookups[i].chain, lookups[i].hash);
+        },
+        [&](std::size_t i) { found(i, lookups[i]); });
+  }
+
   static void load_item(char* block, std::string& key, std::string& value) {
     const record r(block);
     const auto lengths = r.lengths();

@@ -45,6 +45,31 @@ void expect_equal(const kv& s, const model& m) {
   ASSERT_EQ(content_of(s), m);
 }
 
+// The values of keys by get_many of a store or view. Expects one call for each key, in order.
+template <class Store>
+std::vector<std::optional<std::string>> get_all(const Store& s,
+                                                const std::vector<std::string>& keys) {
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  std::vector<std::optional<std::string>> values;
+  const kv::each_value each = [&](std::size_t i, std::optional<std::string_view> value) {
+    if (i == 0) values.clear();  // begins again after a conflict
+    EXPECT_EQ(i, values.size());
+    values.emplace_back(value);
+  };
+  if constexpr (std::is_same_v<Store, kv>)
+    value_of(s.get_many(views, each));
+  else
+    s.get_many(views, each);
+  EXPECT_EQ(values.size(), keys.size());
+  return values;
+}
+
+std::vector<kv_pair> pairs_of(const std::vector<kv_item>& items) {
+  std::vector<kv_pair> pairs;
+  for (const kv_item& item : items) pairs.push_back({item.key, item.value});
+  return pairs;
+}
+
 // Keys that are similar in one way.
 struct manner {
   const char* name;
@@ -116,6 +141,26 @@ class kv_with_keys : public kv_in_pool, public ::testing::WithParamInterface<man
          it != m.end() && (to.empty() || it->first < to) && expected.size() < 20; ++it)
       expected.push_back({it->first, it->second});
     ASSERT_EQ(value_of(s.range(from, to, 20)), expected);
+    // No key, a few, or more than are looked up at a time; some are not there, some come twice.
+    std::vector<std::string> keys(r.below(2) * r.below(GetParam().key == long_keys ? 9 : 90));
+    std::vector<std::optional<std::string>> values;
+    for (std::string& key : keys) {
+      key = GetParam().key(r);
+      const auto there = m.find(key);
+      values.push_back(there == m.end() ? std::nullopt : std::optional(there->second));
+    }
+    ASSERT_EQ(get_all(s, keys), values);
+  }
+  // Puts a random number of items in one transaction; later values of a key win.
+  void put_many(kv& s, model& m, base::rng& r) {
+    std::vector<kv_item> items(r.below(2) * r.below(GetParam().key == long_keys ? 5 : 90));
+    for (kv_item& item : items) {
+      item = {GetParam().key(r), random_value(r)};
+      m[item.key] = item.value;
+    }
+    const auto before = s.counters().commits;
+    ASSERT_TRUE(s.put_many(pairs_of(items)));
+    ASSERT_LE(s.counters().commits, before + 1);
   }
 };
 INSTANTIATE_TEST_SUITE_P(keys, kv_with_keys, ::testing::ValuesIn(manners),
@@ -131,6 +176,21 @@ TEST_P(kv_with_keys, agrees_with_an_ordered_map) {
     if (i % 16 == 0) look(*s, m, random);
     if (i % (operations / 8) == 0) expect_equal(*s, m);
     if (i == operations / 4) s.reset(), s.emplace(open());
+    if (HasFailure()) return;
+  }
+  expect_equal(*s, m);
+}
+
+TEST_P(kv_with_keys, many_at_once_agree_with_an_ordered_map) {
+  auto s = std::optional(open());
+  model m;
+  base::rng random(11);
+  for (int i = 0; i < 60; ++i) {
+    put_many(*s, m, random);
+    for (int n = 0; n < 10; ++n) change(*s, m, random, i % 3 == 0);
+    look(*s, m, random);
+    if (i % 20 == 0) expect_equal(*s, m);
+    if (i == 30) s.reset(), s.emplace(open());
     if (HasFailure()) return;
   }
   expect_equal(*s, m);
@@ -216,7 +276,20 @@ TEST_F(kv_in_pool, absurd_sizes_are_refused) {
             errc::invalid_argument);
   EXPECT_FALSE(value_of(s.get("")));
   EXPECT_FALSE(value_of(s.erase("")));
+  for (const kv_pair bad : {kv_pair{"", "2"}, kv_pair{"key", endless}}) {
+    const kv_pair pairs[] = {{"good", "1"}, bad};
+    EXPECT_EQ(s.put_many(pairs).error().code, errc::invalid_argument);
+    EXPECT_EQ(s.update([&](kv::changes& c) { c.put_many(pairs); }).error().code,
+              errc::invalid_argument);
+  }
   expect_equal(s, {});
+  ASSERT_TRUE(s.put("good", "1"));
+  const std::string_view keys[] = {"", endless, "good"};
+  std::vector<bool> there;
+  ASSERT_TRUE(s.get_many(keys, [&](std::size_t, std::optional<std::string_view> value) {
+    there.push_back(value.has_value());
+  }));
+  EXPECT_EQ(there, (std::vector<bool>{false, false, true}));
 }
 
 TEST_F(kv_in_pool, a_get_of_a_key_that_is_not_there_leaves_the_string_alone) {
@@ -242,6 +315,49 @@ TEST_F(kv_in_pool, a_batch_is_all_or_nothing_and_its_later_changes_win) {
   b.put("a", "lost"), b.erase("c"), b.put("large", std::string(std::size_t{60} << 20, 'x'));
   EXPECT_EQ(s.write(b).error().code, errc::full);
   expect_equal(s, {{"a", "3"}, {"c", ""}});
+}
+
+TEST_F(kv_in_pool, put_many_is_all_or_nothing) {
+  auto s = open();
+  const kv_pair pairs[] = {{"a", "1"}, {"b", "2"}, {"a", "3"}};
+  ASSERT_TRUE(s.put_many(pairs));
+  expect_equal(s, {{"a", "3"}, {"b", "2"}});
+  const std::string large(std::size_t{60} << 20, 'x');
+  const kv_pair too_large[] = {{"a", "lost"}, {"c", "lost"}, {"large", large}};
+  EXPECT_EQ(s.put_many(too_large).error().code, errc::full);
+  EXPECT_EQ(s.update([&](kv::changes& c) { c.put_many(too_large); }).error().code, errc::full);
+  expect_equal(s, {{"a", "3"}, {"b", "2"}});
+  ASSERT_TRUE(s.put_many({}));
+  ASSERT_TRUE(s.put_many(pairs, durability::ordered));
+  ASSERT_TRUE(s.sync());
+  expect_equal(s, {{"a", "3"}, {"b", "2"}});
+}
+
+TEST_F(kv_in_pool, an_update_gets_many_that_it_has_put) {
+  auto s = open();
+  const kv_pair before[] = {{"a", "1"}, {"b", "2"}};
+  const kv_pair after[] = {{"b", "3"}, {"c", "4"}};
+  const std::vector<std::string> keys = {"a", "b", "c", "d"};
+  using values = std::vector<std::optional<std::string>>;
+  ASSERT_TRUE(s.put_many(before));
+  const auto undone = s.update([&](kv::changes& c) {
+    c.put_many(after);
+    EXPECT_TRUE(c.erase("a"));
+    EXPECT_EQ(get_all(c, keys), (values{std::nullopt, "3", "4", std::nullopt}));
+    EXPECT_TRUE(s.put_many(before));  // joins the transaction
+    EXPECT_EQ(get_all(s, keys), (values{"1", "2", "4", std::nullopt}));
+    cancel("on purpose");
+  });
+  EXPECT_EQ(undone.error().code, errc::cancelled);
+  EXPECT_EQ(get_all(s, keys), (values{"1", "2", std::nullopt, std::nullopt}));
+  std::size_t calls = 0;
+  const std::string_view wanted[] = {"a", "b"};
+  const auto ended = s.get_many(wanted, [&](std::size_t, std::optional<std::string_view>) {
+    ++calls;
+    cancel("on purpose");
+  });
+  EXPECT_EQ(ended.error().code, errc::cancelled);
+  EXPECT_EQ(calls, 1u);
 }
 
 TEST_F(kv_in_pool, an_update_reads_what_it_has_written_and_nests) {
@@ -428,6 +544,32 @@ TEST_F(kv_in_pool, a_read_is_of_one_state) {
       EXPECT_EQ(items, 1u);
     }));
   stop = true;
+}
+
+// A writer gives all keys one value with put_many, or erases them; get_many of the reader finds
+// them alike.
+TEST_F(kv_in_pool, many_gets_are_of_one_state) {
+  constexpr std::uint64_t rounds = 300;
+  auto s = open();
+  std::vector<std::string> keys;
+  for (std::uint64_t i = 0; i < 50; ++i) keys.push_back(binary(base::mix(i)));
+  const auto change = [&](std::uint64_t round) {
+    const std::string value = std::to_string(round);
+    std::vector<kv_pair> pairs;
+    kv::batch erased;
+    for (const std::string& key : keys) pairs.push_back({key, value}), erased.erase(key);
+    value_of(round % 3 == 2 ? s.write(erased) : s.put_many(pairs));
+  };
+  std::atomic<std::uint64_t> reads = 0;
+  std::jthread writer([&] {  // at most two rounds ahead, so that it does not starve the reader
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      while (reads + 2 < round) std::this_thread::yield();
+      change(round);
+    }
+  });
+  for (; reads < rounds; ++reads)
+    for (const auto values = get_all(s, keys); const auto& value : values)
+      EXPECT_EQ(value, values.front());
 }
 
 // An item that exists the whole time is visited exactly once, in order, while its neighbours are

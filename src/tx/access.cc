@@ -112,6 +112,10 @@ void grow_undo_buffer() {
   this_access.running->grow_undo_buffer();
 }
 
+void prefetch_lock(std::uintptr_t address) noexcept {
+  this_access.running->prefetch_lock(address - this_access.pool_base);
+}
+
 void throw_bad_pointer() {
   throw failure({errc::corrupt,
                  "the content is damaged: a link or a length leads out of the heap; check the "

@@ -107,6 +107,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   // on later commits may draw their TxIDs.
   void release_txid_lock() noexcept { order_.release(); }
 
+  void prefetch_lock(std::uint64_t offset) const noexcept { snapshot_.prefetch_lock(offset); }
   std::uint64_t load_word(std::uint64_t offset);
   void store_word(std::uint64_t offset, std::uint64_t bits);
   void store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);  // within one word

@@ -80,6 +80,9 @@ class snapshot {
   bool try_copy(const std::byte* home, std::uint64_t offset, std::byte* to,
                 std::size_t size) noexcept;
 
+  void prefetch_lock(std::uint64_t offset) const noexcept {
+    if (in_force()) __builtin_prefetch(&lock_of(offset));
+  }
   // Locks a line until release. Throws restart.
   void acquire(std::uint64_t line);
   // Tries once, which mostly suffices. False: acquire() must do it.
