@@ -107,11 +107,10 @@ class basic_hash_map {
   const_iterator begin() const { return first_item<const_iterator>(); }
   iterator end() { return iterator(*this, nullptr); }
   const_iterator end() const { return const_iterator(*this, nullptr); }
-  // Calls f(const stored key&, const stored value&) on each item, in no order. O(n + buckets).
+  // Calls f(const stored key&, const stored value&) on each item, in no order; faster than a loop,
+  // since the misses of items overlap. `f` must not change the map. O(n + buckets).
   template <class F>
-  void for_each(F&& f) const {
-    for (const auto& item : *this) f(item.first, item.second);
-  }
+  void for_each(F&& f) const;
 
   // Calls visit(const void*) for every allocated block of the map.
   template <class Visit>

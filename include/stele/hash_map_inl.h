@@ -160,6 +160,23 @@ void basic_hash_map<K, V, Memory>::for_each_chain(F&& f) const {
 }
 
 template <class K, class V, class Memory>
+template <class F>
+void basic_hash_map<K, V, Memory>::for_each(F&& f) const {
+  const sizes s{sizes_.load()};
+  detail::pipeline_items<const node*, 2> first;
+  detail::run_pipeline(
+      s.slots(),
+      [&](std::size_t bucket) {
+        first[bucket] = bucket_at(s, bucket)->load().first;
+        Memory::prefetch(first[bucket]);
+      },
+      [&](std::size_t bucket) {
+        for (const node* n = first[bucket]; n != nullptr; n = n->next)
+          f(n->item.first, n->item.second);
+      });
+}
+
+template <class K, class V, class Memory>
 std::size_t basic_hash_map<K, V, Memory>::size() const {
   std::size_t sum = 0;
   for_each_chain([&](sizes, std::size_t, const chain& c) { sum += c.length; });
