@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 namespace stele::cli {
@@ -25,8 +26,11 @@ struct options {
   double zipf = -1;
   std::vector<std::string> policies = {"stm"};
   std::string dir, json, baseline, durability = "durable";
+  std::optional<std::size_t> batch;
   bool no_limits = false;
 };
+
+constexpr std::size_t default_batch = 16;
 
 const std::map<std::string, concurrency> policies = {{"stm", concurrency::stm},
                                                      {"single_writer", concurrency::single_writer},
@@ -77,6 +81,7 @@ void check(options& o) {
   }
   c.what.dir = enter_scratch(o.dir.empty() ? default_dir(c.what.media) : o.dir);
   c.limits = !o.no_limits;
+  c.batch = o.batch.value_or(c.what.workload == "store" ? default_batch : 0);
 }
 
 std::string title(const options& o) {
@@ -166,6 +171,14 @@ void add_task_options(CLI::App& command, options& o) {
   command.add_option("--ops-per-tx", t.ops_per_tx, "operations in each transaction")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
+  command
+      .add_option(
+          "--batch", o.batch,
+          fmt::format(
+              "also rows of Stele with so many items in each get_many, put_many or find_many, "
+              "of store, hash, word_hash and bptree; 0: none; default: {} of store, else 0",
+              default_batch))
+      ->check(CLI::Range(0, 1 << 16));
   command.add_option("--keys", t.parameters.keys, "size of the key space; elements of sps")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

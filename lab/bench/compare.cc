@@ -47,13 +47,51 @@ std::vector<task> tasks_of_stele(const comparison& c) {
     t.policy = policy;
     if (c.policies.size() > 1) t.note += fmt::format(", {}", name_of(policy));
     if (t.commits == durability::ordered) t.note += ", ordered";
+    if (c.batch == 0) continue;
+    task many = t;
+    many.batch = c.batch;
+    many.note += fmt::format(", {} a call", c.batch);
+    many.label += "-many";
+    tasks.push_back(std::move(many));
   }
   return tasks;
+}
+
+// The task of a rival; see comparison::rivals.
+task task_of_rival(const comparison& c) {
+  task t = c.what;
+  if (t.workload == "word_hash") t.workload = "hash";
+  return t;
+}
+
+void explain_rows(const comparison& c, std::vector<std::string>& notes) {
+  if (c.what.commits == durability::ordered)
+    notes.push_back(
+        "rows named ordered become durable with the sync at the end of each run, whose time is "
+        "counted; in other rows each commit is durable when it returns");
+  if (c.batch != 0)
+    notes.push_back(
+        fmt::format("rows named {} a call read so many items by one get_many or find_many, and "
+                    "change as many in one transaction; they count an item as a transaction, their "
+                    "latencies are of calls",
+                    c.batch));
+  if (!c.rivals.empty() && task_of_rival(c).workload != c.what.workload)
+    notes.push_back(fmt::format("rivals have no structure for {} and run {}, with the same keys",
+                                c.what.workload, task_of_rival(c).workload));
 }
 
 // Creates the limit models that fit the task, then all contenders requested by name.
 result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison& c,
                                                                 std::vector<std::string>& notes) {
+  if (c.batch != 0) {
+    const auto w = workloads::make_workload(c.what.workload, c.what.parameters);
+    if (!w) return std::unexpected(w.error());
+    if (!(*w)->has_calls_for_many())
+      return std::unexpected(
+          error{errc::invalid_argument,
+                fmt::format("the workload '{}' has no calls for many items, so it takes no batch",
+                            c.what.workload)});
+  }
   std::vector<std::unique_ptr<contender>> made;
   std::optional<error> failure;
   const auto take = [&](contender_result one, bool is_limit) {
@@ -70,14 +108,11 @@ result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison
   }
   for (const std::string& mechanism : c.mechanisms)
     for (const task& t : tasks_of_stele(c)) take(make_stele(t, mechanism), false);
-  for (const std::string& rival : c.rivals) take(make_rival(c.what, rival), false);
+  for (const std::string& rival : c.rivals) take(make_rival(task_of_rival(c), rival), false);
   if (made.empty() && !failure)
     failure = {errc::invalid_argument, "nothing to compare: name a mechanism or a rival"};
   if (failure) return std::unexpected(std::move(*failure));
-  if (c.what.commits == durability::ordered)
-    notes.push_back(
-        "rows named ordered become durable with the sync at the end of each run, whose time is "
-        "counted; in other rows each commit is durable when it returns");
+  explain_rows(c, notes);
   return made;
 }
 

@@ -22,6 +22,10 @@ struct comparison {
   task what;
   std::vector<std::string> mechanisms;  // of Stele
   std::vector<concurrency> policies;    // a row of Stele for each; empty: the task's policy
+  // Beside each row of Stele, one that runs so many operations at a time by the structure's calls
+  // for many items, which it must have (get_many, find_many); 0: none.
+  std::size_t batch = 0;
+  // A rival without the structure of word_hash runs hash instead.
   std::vector<std::string> rivals;
   bool limits = true;  // also run the limit models and measure the hardware
   unsigned runs = 5;

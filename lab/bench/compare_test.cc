@@ -82,6 +82,40 @@ std::vector<std::string> workloads_by_structure() {
 INSTANTIATE_TEST_SUITE_P(all, every_workload, testing::ValuesIn(workloads_by_structure()),
                          [](const auto& which) { return test_name(which.param); });
 
+TEST(compare, rows_of_many_items_a_call_count_items) {
+  for (const double read_share : {0.0, 0.5, 1.0}) {
+    comparison c = small("store");
+    c.mechanisms = {"redo"};
+    c.limits = false;
+    c.what.ops_per_tx = 1;
+    c.what.parameters.read_share = read_share;
+    c.batch = 8;
+    const auto r = compare(c);
+    ASSERT_TRUE(r) << r.error().message;
+    EXPECT_THAT(systems_of(*r), testing::ElementsAre("redo", "redo, 8 a call"));
+    EXPECT_THAT(r->notes, testing::ElementsAre(HasSubstr("rows named 8 a call")));
+    EXPECT_EQ(r->rows[1].transactions % 8, 0u);
+    EXPECT_LE(r->rows[1].fences_per_tx.value(), (r->rows[0].fences_per_tx.value() + 0.1) / 4);
+  }
+  comparison c = small("rbtree");
+  c.mechanisms = {"redo"};
+  c.batch = 8;
+  EXPECT_THAT(compare(c).error().message, HasSubstr("no calls for many items"));
+}
+
+TEST(compare, rivals_run_hash_for_word_hash) {
+  const auto rivals = rivals_for("hash");
+  if (rivals.empty()) GTEST_SKIP() << "no rival with a hash map";
+  comparison c = small("word_hash");
+  c.mechanisms = {"redo"};
+  c.rivals = {rivals.front()};
+  c.limits = false;
+  const auto r = compare(c);
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_EQ(r->rows.size(), 2u);
+  EXPECT_THAT(r->notes, testing::ElementsAre(HasSubstr("and run hash")));
+}
+
 class every_rival : public testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(every_rival);
 

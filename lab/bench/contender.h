@@ -30,6 +30,9 @@ struct task {
   std::string workload = "sps";
   workloads::parameters parameters;
   std::size_t ops_per_tx = 1;
+  // Items of each call of Stele's row; 0: transactions of ops_per_tx operations. The row counts
+  // items.
+  std::size_t batch = 0;
   unsigned threads = 1;
   std::uint64_t seed = 1;     // of the operations
   std::string media = "adr";  // as in pool_options

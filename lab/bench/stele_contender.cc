@@ -66,11 +66,13 @@ class stele_contender final : public contender {
 
   result<measurement> run(double seconds) override {
     const pool_counters before = detail::counters_of(workload_->core());
-    auto m = drive(generators_, seconds, task_.idle_share, [this](unsigned) {
-      return draw_and_apply(*workload_, task_.ops_per_tx, [this](std::span<const operation> ops) {
-        return workload_->apply(ops);
+    const std::size_t operations = task_.batch == 0 ? task_.ops_per_tx : task_.batch;
+    auto m = drive(generators_, seconds, task_.idle_share, [&](unsigned) {
+      return draw_and_apply(*workload_, operations, [this](std::span<const operation> ops) {
+        return task_.batch == 0 ? workload_->apply(ops) : workload_->apply_many(ops);
       });
     });
+    if (m && task_.batch != 0) m->transactions *= task_.batch;
     if (m && task_.commits == durability::ordered)
       if (auto done = sync_within(*m); !done) return std::unexpected(std::move(done.error()));
     if (m) m->events = counts_between(before, detail::counters_of(workload_->core()));

@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace stele::workloads {
 
@@ -71,6 +73,22 @@ class run_in final : public workload_on<typename Kind::template root<Memory>> {
         commit_durability());
   }
 
+  bool has_calls_for_many() const override { return has_read_many; }
+  [[nodiscard]] result<> apply_many(std::span<const operation> operations) override {
+    if constexpr (has_read_many) {
+      static thread_local std::vector<operation> changes;
+      changes.assign(operations.begin(), operations.end());
+      std::erase_if(changes, [](const operation& op) { return only_reads(op); });
+      if (changes.size() != operations.size()) {
+        auto done = pool_->read([&](const root& r) { Kind::read_many(r, operations); });
+        if (!done) return done;
+      }
+      return changes.empty() ? result<>{} : apply(changes);
+    } else {
+      return apply(operations);
+    }
+  }
+
   [[nodiscard]] result<std::uint64_t> digest() override {
     return pool_->read([](const root& r) -> result<std::uint64_t> {
       if (auto ok = r.check(); !ok) return std::unexpected(std::move(ok.error()));
@@ -86,6 +104,8 @@ class run_in final : public workload_on<typename Kind::template root<Memory>> {
   std::unique_ptr<model> make_model() const override { return kind_.make_model(keys_); }
 
  private:
+  static constexpr bool has_read_many = requires(
+      const root& r, std::span<const operation> operations) { Kind::read_many(r, operations); };
   // Bytes of values that one transaction of set_up writes.
   static constexpr std::size_t batch_bytes = 16384;
 

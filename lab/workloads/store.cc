@@ -55,6 +55,29 @@ class store_model final : public model {
   std::unordered_map<std::uint64_t, std::uint64_t> words_;
 };
 
+// Operations as the arguments of the store's calls for many items. Memory is reused.
+struct many_items {
+  std::vector<std::string_view> gets, erases;
+  std::vector<kv_pair> puts;
+
+  void take(std::span<const operation> operations, std::size_t value_size) {
+    gets.clear(), erases.clear(), puts.clear(), keys_.clear();
+    keys_.reserve(operations.size());
+    if (values_.size() < operations.size()) values_.resize(operations.size());
+    for (const operation& op : operations) {
+      const std::string_view key = keys_.emplace_back(op.a);
+      if (op.what == kind_of::read) gets.push_back(key);
+      if (op.what == kind_of::erase) erases.push_back(key);
+      if (op.what == kind_of::put)
+        puts.push_back({key, store::value(op.b, value_size, values_[puts.size()])});
+    }
+  }
+
+ private:
+  std::vector<store::key> keys_;
+  std::vector<std::string> values_;
+};
+
 class store_run final : public workload {
  public:
   explicit store_run(const parameters& p) : keys_(p) {}
@@ -100,6 +123,27 @@ class store_run final : public workload {
     return kv_->update(
         [&](kv::changes& c) {
           for (const operation& op : operations) apply_to(c, value_size(), op);
+        },
+        commit_durability());
+  }
+
+  bool has_calls_for_many() const override { return true; }
+  result<> apply_many(std::span<const operation> operations) override {
+    static thread_local many_items items;
+    items.take(operations, value_size());
+    if (!items.gets.empty()) {
+      const auto got =
+          kv_->get_many(items.gets, [](std::size_t, std::optional<std::string_view> value) {
+            if (value) do_not_optimize(value->data());
+          });
+      if (!got) return got;
+    }
+    if (items.erases.empty())
+      return items.puts.empty() ? result<>{} : kv_->put_many(items.puts, commit_durability());
+    return kv_->update(
+        [&](kv::changes& c) {
+          c.put_many(items.puts);
+          for (const std::string_view key : items.erases) c.erase(key);
         },
         commit_durability());
   }

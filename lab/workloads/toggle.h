@@ -7,6 +7,8 @@
 #include <workloads/run.h>
 
 #include <map>
+#include <span>
+#include <vector>
 
 namespace stele::workloads {
 
@@ -29,6 +31,11 @@ class toggle_model final : public model {
  private:
   std::size_t value_size_;
   std::map<std::uint64_t, std::uint64_t> words_;
+};
+
+template <class Map>
+concept has_find_many = requires(const Map& map, std::span<const std::uint64_t> keys) {
+  map.find_many(keys, [](std::size_t, const auto&) {});
 };
 
 template <class Maps, std::size_t N>
@@ -59,6 +66,18 @@ struct toggle {
   template <class Map>
   static void read(const Map& map, const operation& op) {
     if (const auto stored = Maps::find(map, op.a)) do_not_optimize(stored_value(*stored));
+  }
+  // The reads among the operations, by one call of a map that has one for many keys.
+  template <class Map>
+    requires has_find_many<Map>
+  static void read_many(const Map& map, std::span<const operation> operations) {
+    static thread_local std::vector<std::uint64_t> keys;
+    keys.clear();
+    for (const operation& op : operations)
+      if (only_reads(op)) keys.push_back(op.a);
+    map.find_many(std::span<const std::uint64_t>(keys), [](std::size_t, const auto& found) {
+      if (found) do_not_optimize(stored_value(*found));
+    });
   }
   template <class Map>
   static std::uint64_t digest(const Map& map) {

@@ -64,6 +64,13 @@ class workload {
   // Runs the operations as one transaction; a read transaction if all of them only read.
   // Thread-safe.
   [[nodiscard]] virtual result<> apply(std::span<const operation> operations) = 0;
+  // Whether the structure has calls for many items. If so, apply_many runs the operations by them,
+  // in any order: the reads as one transaction, the changes as another. Else it is apply.
+  // Thread-safe.
+  virtual bool has_calls_for_many() const { return false; }
+  [[nodiscard]] virtual result<> apply_many(std::span<const operation> operations) {
+    return apply(operations);
+  }
   // The durability of later commits of apply when it returns; initially durable. Not while another
   // thread is in apply.
   void set_commit_durability(durability d) noexcept { commit_durability_ = d; }

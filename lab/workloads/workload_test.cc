@@ -186,6 +186,24 @@ TEST(workloads, values_of_the_store_have_any_size) {
   }
 }
 
+TEST_P(each_workload, many_operations_of_different_keys_have_no_order) {
+  attached_workload w(GetParam(), {.keys = 500, .read_share = 0.3, .seed = 6},
+                      std::size_t{16} << 20);
+  const auto m = w->make_model();
+  ASSERT_TRUE(w->set_up());
+  base::rng random(6);
+  for (std::size_t count = 1; count < 80; count += 6) {
+    auto operations = draw_some(*w, random, count);
+    if (GetParam() == "store") {
+      std::set<std::uint64_t> keys;
+      std::erase_if(operations, [&](const operation& op) { return !keys.insert(op.a).second; });
+    }
+    ASSERT_TRUE(w->apply_many(operations));
+    for (const operation& op : operations) m->apply(op);
+    expect_digest(*w, *m, "after many operations");
+  }
+}
+
 TEST(workloads, unknown_names_and_bad_parameters_are_refused) {
   EXPECT_EQ(make_workload("spss", {}).error().code, errc::not_found);
   EXPECT_EQ(make_volatile("", {}).error().code, errc::not_found);
