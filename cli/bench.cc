@@ -1,5 +1,5 @@
-// stele bench media|all|store|lsnvmm|sim: measures the limits of the machine, and the project's
-// performance targets.
+// stele bench media|all|peers|store|lsnvmm|sim: measures the limits of the machine, and the
+// project's performance targets.
 #include <bench/machine.h>
 #include <bench/targets.h>
 #include <cli/command.h>
@@ -145,6 +145,12 @@ void add_bench(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(0.01, 3600.0));
   lsnvmm->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_lsnvmm_targets); });
+  CLI::App* peers =
+      add(*group, "peers", "default beside the best published peers, those built in", o);
+  peers->add_option("--seconds", o->seconds, "of each system in each run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 3600.0));
+  peers->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_peer_targets); });
   CLI::App* store =
       add(*group, "store",
           "the key-value store beside other embedded stores, commits on a file, care of a pool", o);

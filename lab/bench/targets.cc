@@ -1,5 +1,6 @@
 // Measures the targets: each is one interleaved comparison, or a short measurement of its own.
 #include <bench/compare.h>
+#include <bench/contender.h>
 #include <bench/targets_parts.h>
 #include <explore/explorer.h>
 #include <fmt/format.h>
@@ -255,10 +256,22 @@ result<std::vector<performance_target>> measure_parts(const target_options& o,
 
 }  // namespace
 
+std::vector<std::string> those_built(std::vector<std::string> wanted) {
+  const auto built = rival_names();
+  std::erase_if(wanted, [&](const std::string& name) {
+    return std::ranges::find(built, name) == built.end();
+  });
+  return wanted;
+}
+
 result<std::vector<performance_target>> measure_targets(const target_options& o) {
   std::vector<target_group> parts = default_targets();
   parts.insert(parts.end(), {beside_volatile, field_reads, tape_cost, opening_time, explorer_rate});
   return measure_parts(o, parts);
+}
+
+result<std::vector<performance_target>> measure_peer_targets(const target_options& o) {
+  return measure_parts(o, peer_targets());
 }
 
 result<std::vector<performance_target>> measure_lsnvmm_targets(const target_options& o) {

@@ -38,6 +38,9 @@ struct target_options {
 // Memory" (2017): `stele bench lsnvmm`.
 [[nodiscard]] result<std::vector<performance_target>> measure_lsnvmm_targets(
     const target_options& o);
+// The default mechanism beside the best published peers, those that are built in: `stele bench
+// peers`.
+[[nodiscard]] result<std::vector<performance_target>> measure_peer_targets(const target_options& o);
 // The key-value store beside other embedded stores, commits on a file, checking and copying a pool:
 // `stele bench store`. A target over a rival that is not built in counts as not met.
 [[nodiscard]] result<std::vector<performance_target>> measure_store_targets(

@@ -13,9 +13,14 @@ using target_group = result<> (*)(const target_options& o,
 // its name. 0 when the build has no such rival; then no target is met.
 double over_rival(const report& r, std::string_view rival);
 
+// Those of these rivals that the build has.
+std::vector<std::string> those_built(std::vector<std::string> wanted);
+
 // Targets of the default mechanism, and of those after "Blurred Persistence" (2016).
 const std::vector<target_group>& default_targets();
 // Targets of the mechanism log_structured.
 const std::vector<target_group>& lsnvmm_targets();
+// Targets of the default mechanism over the best published peers.
+const std::vector<target_group>& peer_targets();
 
 }  // namespace stele::bench

@@ -43,14 +43,6 @@ comparison puts_on_file(const target_options& o) {
   return c;
 }
 
-std::vector<std::string> those_built(std::vector<std::string> wanted) {
-  const auto built = rival_names();
-  std::erase_if(wanted, [&](const std::string& name) {
-    return std::ranges::find(built, name) == built.end();
-  });
-  return wanted;
-}
-
 result<> on_file(const target_options& o, std::vector<performance_target>& targets) {
   o.progress("puts of 1 KB on a file");
   comparison c = puts_on_file(o);
