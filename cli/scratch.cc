@@ -11,7 +11,9 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace stele::cli {
@@ -23,13 +25,26 @@ void forward_signal(int number) {
   ::kill(worker, number);
 }
 
+// While one exists, SIGTERM and SIGINT wait: they would leave the folder behind.
+class signals_held {
+ public:
+  signals_held() noexcept {
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGTERM);
+    sigaddset(&held, SIGINT);
+    ::sigprocmask(SIG_BLOCK, &held, &before_);
+  }
+  ~signals_held() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  signals_held(const signals_held&) = delete;
+  signals_held& operator=(const signals_held&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 // Waits for the worker, removes the folder, and ends with the worker's status or signal.
 [[noreturn]] void outlive_worker(const std::string& folder) {
-  struct sigaction action{};
-  action.sa_handler = forward_signal;
-  sigaction(SIGTERM, &action, nullptr);
-  action.sa_handler = SIG_IGN;  // a terminal sends SIGINT to both processes
-  sigaction(SIGINT, &action, nullptr);
   int status = 0;
   while (::waitpid(worker, &status, 0) < 0 && errno == EINTR) {
   }
@@ -39,6 +54,14 @@ void forward_signal(int number) {
   ::signal(WTERMSIG(status), SIG_DFL);
   ::raise(WTERMSIG(status));
   ::_exit(128 + WTERMSIG(status));
+}
+
+void forward_signals() noexcept {
+  struct sigaction action{};
+  action.sa_handler = forward_signal;
+  sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = SIG_IGN;  // a terminal sends SIGINT to both processes
+  sigaction(SIGINT, &action, nullptr);
 }
 
 // Removes the folders of commands that were killed before they could: their names have the process
@@ -67,6 +90,7 @@ std::string enter_scratch(const std::string& dir) {
   if (!std::filesystem::is_directory(dir)) fail(fmt::format("--dir {} is not a directory", dir));
   remove_leftovers(dir);
   std::string folder = fmt::format("{}/stele-{}-XXXXXX", dir, ::getpid());
+  std::optional<signals_held> held(std::in_place);
   if (::mkdtemp(folder.data()) == nullptr)
     fail(fmt::format("cannot make a folder in {}: {}", dir, std::strerror(errno)));
   std::fflush(nullptr);
@@ -77,7 +101,12 @@ std::string enter_scratch(const std::string& dir) {
     ::rmdir(folder.c_str());
     fail(fmt::format("cannot start a process: {}", why));
   }
-  if (worker > 0) outlive_worker(folder);
+  if (worker > 0) {
+    forward_signals();
+    held.reset();
+    outlive_worker(folder);
+  }
+  held.reset();
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
   return folder;
