@@ -124,6 +124,16 @@ CLI::App* add(CLI::App& group, const char* name, const char* what,
   return command;
 }
 
+// A command whose systems run for --seconds each.
+CLI::App* add_timed(CLI::App& group, const char* name, const char* what,
+                    const std::shared_ptr<options>& o) {
+  CLI::App* command = add(group, name, what, o);
+  command->add_option("--seconds", o->seconds, "of each system in each run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 3600.0));
+  return command;
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app) {
@@ -134,30 +144,16 @@ void add_bench(CLI::App& app) {
   add(*group, "media", "the costs of lines, fences and syncs here", o)->callback([o] {
     use_scratch(*o), media(*o);
   });
-  CLI::App* marks = add(*group, "all", "every figure that the project has set itself, measured", o);
-  marks->add_option("--seconds", o->seconds, "of each system in each run")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 3600.0));
-  marks->callback([o] { use_scratch(*o), all(*o); });
-  CLI::App* lsnvmm =
-      add(*group, "lsnvmm", "the figures of the mechanism log_structured, some ten minutes", o);
-  lsnvmm->add_option("--seconds", o->seconds, "of each system in each run")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 3600.0));
-  lsnvmm->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_lsnvmm_targets); });
-  CLI::App* peers =
-      add(*group, "peers", "default beside the best published peers, those built in", o);
-  peers->add_option("--seconds", o->seconds, "of each system in each run")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 3600.0));
-  peers->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_peer_targets); });
-  CLI::App* store =
-      add(*group, "store",
-          "the key-value store beside other embedded stores, commits on a file, care of a pool", o);
-  store->add_option("--seconds", o->seconds, "of each system in each run")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 3600.0));
-  store->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_store_targets); });
+  add_timed(*group, "all", "every figure that the project has set itself, measured", o)
+      ->callback([o] { use_scratch(*o), all(*o); });
+  add_timed(*group, "lsnvmm", "the figures of the mechanism log_structured, some ten minutes", o)
+      ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_lsnvmm_targets); });
+  add_timed(*group, "peers", "default beside the best published peers, those built in", o)
+      ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_peer_targets); });
+  add_timed(*group, "store",
+            "the key-value store beside other embedded stores, commits on a file, care of a pool",
+            o)
+      ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_store_targets); });
   add(*group, "sim", "the simulator's speeds and the memory of a run", o)->callback([o] {
     use_scratch(*o), run_targets(*o, bench::measure_sim_targets);
   });

@@ -22,25 +22,6 @@ constexpr against_rival rival_targets[] = {{"sps", 8, 1, 3.6, 2.3},  {"sps", 8, 
                                            {"rbtree", 64, 1, 2.8, 0}};
 constexpr const char* five_workloads[] = {"sps", "hash", "rbtree", "bptree", "kv"};
 
-double rate(const report& r, std::string_view system) {
-  const row* found = find_row(r, system);
-  return found == nullptr ? 0 : found->tx_per_s.median;
-}
-
-comparison of(const target_options& o, const char* workload, std::size_t value_size,
-              std::size_t operations) {
-  comparison c;
-  c.what.workload = workload;
-  c.what.parameters.value_size = value_size;
-  c.what.ops_per_tx = operations;
-  c.what.dir = o.dir;
-  c.mechanisms = {"default"};
-  c.runs = o.runs;
-  c.seconds = o.seconds;
-  c.cancelled = o.cancelled;
-  return c;
-}
-
 std::string name_of(const against_rival& m) {
   return fmt::format("{} {} B x {}", m.workload, m.value_size, m.operations);
 }
@@ -156,6 +137,25 @@ result<> blurred_over_base(const target_options& o, std::vector<performance_targ
 }
 
 }  // namespace
+
+double rate(const report& r, std::string_view system) {
+  const row* found = find_row(r, system);
+  return found == nullptr ? 0 : found->tx_per_s.median;
+}
+
+comparison of(const target_options& o, const char* workload, std::size_t value_size,
+              std::size_t operations) {
+  comparison c;
+  c.what.workload = workload;
+  c.what.parameters.value_size = value_size;
+  c.what.ops_per_tx = operations;
+  c.what.dir = o.dir;
+  c.mechanisms = {"default"};
+  c.runs = o.runs;
+  c.seconds = o.seconds;
+  c.cancelled = o.cancelled;
+  return c;
+}
 
 double over_rival(const report& r, std::string_view rival) {
   const auto found =

@@ -9,6 +9,11 @@ namespace stele::bench {
 using target_group = result<> (*)(const target_options& o,
                                   std::vector<performance_target>& targets);
 
+// The mechanism default on a workload, with the runs and folders of `o`.
+comparison of(const target_options& o, const char* workload, std::size_t value_size,
+              std::size_t operations);
+// Median throughput of a system; 0: it has no row.
+double rate(const report& r, std::string_view system);
 // Throughput of the mechanism default over that of a rival. The rival's row may have a remark after
 // its name. 0 when the build has no such rival; then no target is met.
 double over_rival(const report& r, std::string_view rival);

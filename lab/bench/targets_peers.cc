@@ -26,17 +26,9 @@ constexpr figure figures[] = {{"sps", 8, 1, 0, 1, 1.4},        {"sps", 8, 8, 0, 
                               {"word_hash", 8, 1, 0.9, 1, 1.3}};
 
 comparison of(const target_options& o, const figure& f) {
-  comparison c;
-  c.what.workload = f.workload;
-  c.what.parameters.value_size = f.value_size;
+  comparison c = of(o, f.workload, f.value_size, f.operations);
   c.what.parameters.read_share = f.read_share;
   if (f.value_size > 256) c.what.parameters.keys = std::size_t{1} << 17;
-  c.what.ops_per_tx = f.operations;
-  c.what.dir = o.dir;
-  c.mechanisms = {"default"};
-  c.runs = o.runs;
-  c.seconds = o.seconds;
-  c.cancelled = o.cancelled;
   return c;
 }
 std::string name_of(const figure& f) {
@@ -51,10 +43,6 @@ std::vector<std::string> peers_of(const figure& f, std::vector<std::string> name
   return those_built(std::move(names));
 }
 
-double rate(const report& r, std::string_view system) {
-  const row* found = find_row(r, system);
-  return found == nullptr ? 0 : found->tx_per_s.median;
-}
 const row* best_peer(const report& r) {
   const row* best = nullptr;
   for (const row& w : r.rows) {

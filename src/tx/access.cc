@@ -46,6 +46,12 @@ void check_volatile(std::uintptr_t address) {
                                                     "another pool; a transaction changes one pool");
 }
 
+// Not inline: it would make store_whole_word save registers.
+[[gnu::noinline]] void store_volatile(std::uintptr_t address, std::uint64_t bits, unsigned size) {
+  check_volatile(address);
+  std::memcpy(reinterpret_cast<void*>(address), &bits, size);
+}
+
 void end_transaction() noexcept {
   thread_context& v = *this_context;
   if (v.tx->attempts != 0) [[unlikely]] {
@@ -84,28 +90,19 @@ std::uint64_t load_word(std::uintptr_t address) {
 }
 
 void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
-  if (!in_transaction(address, size)) [[unlikely]] {
-    check_volatile(address);
-    std::memcpy(reinterpret_cast<void*>(address), &bits, size);
-    return;
-  }
+  if (!in_transaction(address, size)) [[unlikely]]
+    return store_volatile(address, bits, size);
   const unsigned shift = address & 7;
   this_access.running->store_bits((address & ~std::uintptr_t{7}) - this_access.pool_base,
                                   bits << (8 * shift),
                                   static_cast<std::uint8_t>(((1u << size) - 1) << shift));
 }
 
-// Not inline: it would make store_whole_word save registers.
-[[gnu::noinline]] static void store_volatile_word(std::uintptr_t address, std::uint64_t bits) {
-  check_volatile(address);
-  std::memcpy(reinterpret_cast<void*>(address), &bits, sizeof bits);
-}
-
 STELE_FLATTEN void store_whole_word(std::uintptr_t address, std::uint64_t bits) {
   const access& a = this_access;
   if (address - a.pool_base < a.size) [[likely]]  // a pool's size is a multiple of 8
     return a.running->store_word(address - a.pool_base, bits);
-  store_volatile_word(address, bits);
+  store_volatile(address, bits, 8);
 }
 
 void grow_undo_buffer() {

@@ -38,7 +38,8 @@ class home_writer {
     std::byte* const home = std::assume_aligned<line_size>(file_.at(line.offset));
     if (const unsigned w = single_whole_word(line.mask); w != 8) [[likely]]
       return media.store(home + 8 * w, &line.words[w], 8);
-    if ((line.mask & (line.mask - 1)) == 0) {  // the state byte of a block
+    // One byte, the state of a block. Not std::has_single_bit, which is a call on some processors.
+    if (line.mask != 0 && (line.mask & (line.mask - 1)) == 0) {
       const auto byte = static_cast<unsigned>(std::countr_zero(line.mask));
       return media.store(home + byte, reinterpret_cast<const std::byte*>(line.words.data()) + byte,
                          1);

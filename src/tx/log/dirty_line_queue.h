@@ -41,16 +41,17 @@ class dirty_line_queue {
     std::uint64_t at = write_at_;
     // The reader's cache has held this line since the last lap.
     media::cpu::prefetch_for_write(&words_[at + prefetch_distance]);
+    const auto put_all = [&](auto&& put_word) {
+      put_word(txid);
+      put_word(next << count_bits | lines.size());
+      for (const Written& w : lines) put_word(w.offset);
+    };
     if (size_ - at <= 2 + lines.size()) [[unlikely]] {
-      put(at, txid);
-      put(at, next << count_bits | lines.size());
-      for (const Written& w : lines) put(at, w.offset);
+      put_all([&](std::uint64_t word) { put(at, word); });
       write_at_ = at;
     } else {
       std::uint64_t* to = &words_[at];
-      *to++ = txid;
-      *to++ = next << count_bits | lines.size();
-      for (const Written& w : lines) *to++ = w.offset;
+      put_all([&](std::uint64_t word) { *to++ = word; });
       write_at_ = at + 2 + lines.size();
     }
     written_.store(written_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
