@@ -44,11 +44,15 @@ enum class mutant : std::uint16_t {
   bulk_last_home_line,     // bulk persistence leaves out the last home line
   // bulk persistence flushes one log's lines, and raises the watermark for all logs
   bulk_first_log_only,
-  bulk_mark_ahead,     // the watermark is one commit too high
-  sums_not_renewed,    // truncation and recovery do not update block checksums
-  sums_last_block,     // the checksum of the last block is not updated
-  sums_after_mark,     // block checksums are updated after the watermark has moved
-  sums_not_recovered,  // recovery does not update the checksums of the blocks that it replays
+  bulk_mark_ahead,       // the watermark is one commit too high
+  bulk_own_flushed,      // the owner's write-back takes the running commit's lines
+  bulk_flushed_early,    // lines count as written back before the owner's fence
+  bulk_owner_last_line,  // the owner's write-back leaves out its last line
+  bulk_spill_flushed,    // a spilled record before `flushed` counts as written back
+  sums_not_renewed,      // truncation and recovery do not update block checksums
+  sums_last_block,       // the checksum of the last block is not updated
+  sums_after_mark,       // block checksums are updated after the watermark has moved
+  sums_not_recovered,    // recovery does not update the checksums of the blocks that it replays
   // a truncation changes block checksums without setting the state word to `updating`
   sums_move_unsaid,
   sums_move_unfenced,  // a block checksum changes before the state `updating` is durable

@@ -46,6 +46,14 @@ class bulk_write_back {
       for (lane& l : of) l.dirty_lines.resize_for_log(l.log.capacity_lines());
   }
 
+  // B1 and B2, for the owner of a log that no other thread writes: flushes home lines of its
+  // earlier commits, if there are many that nobody has flushed. They are durable with the next
+  // fence of its medium; the call after that says so. All its earlier commits have stored home.
+  [[gnu::always_inline]] void write_back_earlier(lane& l) {
+    if (l.dirty_lines.has_untaken(owner_batch_words)) [[unlikely]]
+      flush_batch(l);
+  }
+
   // Truncates every log through one TxID and returns that TxID.
   std::uint64_t truncate() {
     const auto hold = truncation_.lock();
@@ -77,8 +85,20 @@ class bulk_write_back {
   }
 
  private:
+  // Some 100 to 250 commits of a few lines; the flushes of a batch take some microseconds.
+  static constexpr std::uint64_t owner_batch_words = Media::under_exploration ? 6 : 512;
   static constexpr auto checksums_valid = format::block_checksum_state::valid;
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
+
+  [[gnu::noinline]] void flush_batch(lane& l) {
+    if (!planted(mutant::bulk_flushed_early)) l.dirty_lines.set_flushed();  // B1
+    std::uint64_t last = 0;
+    l.dirty_lines.take(owner_batch_words, [&](std::uint64_t line) {  // B2
+      if (planted(mutant::bulk_owner_last_line)) std::swap(last, line);
+      if (line != 0) l.media.flush(file_.at(line), line_size);
+    });
+    if (planted(mutant::bulk_flushed_early)) l.dirty_lines.set_flushed();
+  }
 
   // T2: the home lines, the checksum deltas and the ends of the records up to `through`.
   void collect(std::uint64_t through) {
@@ -119,11 +139,13 @@ class bulk_write_back {
     std::uint64_t position = l.log.head();
     const bool wanted = needs_lines_of(l);
     for (dirty_line_queue::entry n; l.dirty_lines.peek(n) && n.txid <= through;) {
-      if (sums_.logged() || (n.lines == 0 && wanted))
-        add_logged_record(l, position, n.lines == 0 && wanted);
+      const bool flushed = l.dirty_lines.is_flushed(),
+                 unnamed =
+                     n.lines == 0 && !(flushed && planted(mutant::bulk_spill_flushed)) && wanted;
+      if (sums_.logged() || unnamed) add_logged_record(l, position, unnamed);
       position = n.next;
       l.dirty_lines.pop(n, [&](std::uint64_t line) {
-        if (wanted) add_line(line);
+        if (wanted && !flushed) add_line(line);
       });
     }
     if (sums_.logged()) add_overtaken_deltas(l, position, through);

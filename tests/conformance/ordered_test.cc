@@ -481,6 +481,7 @@ TEST_P(cost_of, a_durable_commit_is_one_fence_and_its_lines) {
     auto p = open_pool<content>(dir.file("pool"), o);
     for (const bool after_ordered : {false, true}) {
       SCOPED_TRACE(after_ordered);
+      for (std::uint64_t i = 0; i < 300; ++i) swap(p, i, durable);  // flush what there was
       if (after_ordered) swap(p, 1, ordered);
       ASSERT_TRUE(succeeds(p.sync()));
       const auto before = p.counters();
@@ -495,7 +496,9 @@ TEST_P(cost_of, a_durable_commit_is_one_fence_and_its_lines) {
       EXPECT_GE(on_file ? flushed : streamed, 500u);
       // Checksum deltas take a second line, unless all words lie in one block.
       EXPECT_LE(on_file ? flushed : streamed, on_file ? 1000u : 500u);
-      EXPECT_EQ(on_file ? streamed : flushed, 0u);
+      // Home lines of earlier swaps, two each, are flushed in batches of some 256, before fences
+      // that there are anyway.
+      EXPECT_LE(on_file ? streamed : flushed, on_file ? 0u : 2 * 500u + 256);
     }
   });
 }

@@ -128,7 +128,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   w.add("short", "sps", 4 + seed % 8, 2, 24, 8).weight = 2;
   auto& loads = w.add("each load a point", "sps", 2, 2, 2, 8);
   loads.concurrent.points = granularity::loads, loads.random_share = 0.8;
-  auto& seen = w.add("beside readers, each load a point", "sps", 2, 1, 24, 8);
+  auto& seen = w.add("beside readers, each load a point", "sps", 2, 1, 4, 8);
   seen.concurrent.points = granularity::loads, seen.weight = 4,
   seen.concurrent.beside = "read+read", seen.preemptions = 1, seen.random_share = 0.8;
   add_comers(w);

@@ -5,11 +5,15 @@
 // costs a third more (measured: docs/decisions/8-notes-beside-the-log.md). One writer, the log's
 // owner; one reader, the truncation. It is sized after the ring and never full while the ring has
 // room: a log line names at most four lines of home.
+//
+// The owner may write home lines back itself, in batches: it takes lines, flushes them, and says so
+// after its fence (docs/protocol/bulk.md, B1 and B2).
 #pragma once
 
 #include <media/cpu.h>
 #include <stele/access.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -54,16 +58,46 @@ class dirty_line_queue {
       put_all([&](std::uint64_t word) { *to++ = word; });
       write_at_ = at + 2 + lines.size();
     }
-    written_.store(written_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    written_.store(written_.load(std::memory_order_relaxed) + 2 + lines.size(),
+                   std::memory_order_release);
+  }
+
+  // For the owner: whether it has left so many words of entries.
+  bool has_untaken(std::uint64_t words) const noexcept {
+    return written_.load(std::memory_order_relaxed) - taken_ >= words;
+  }
+  // For the owner: takes the oldest entries that are left, of about so many words, and calls
+  // line(offset) for each of their lines.
+  template <class Line>
+  void take(std::uint64_t words, Line&& line) {
+    // The words of entries that the reader has removed may be overwritten.
+    taken_ = std::max(taken_, read_.load(std::memory_order_acquire));
+    const std::uint64_t end = std::min(taken_ + words, written_.load(std::memory_order_relaxed));
+    for (std::uint64_t at = taken_ % size_; taken_ < end;) {
+      (void)get(at);
+      const std::uint64_t lines = get(at) & max_lines;
+      for (std::uint64_t left = lines; left != 0; --left) line(get(at));
+      taken_ += 2 + lines;
+    }
+  }
+  // For the owner: all lines that it took are durable in home.
+  void set_flushed() noexcept { flushed_.store(taken_, std::memory_order_release); }
+
+  // For the reader: whether the owner has flushed the lines of the next entry.
+  bool is_flushed() noexcept {
+    const std::uint64_t read = read_.load(std::memory_order_relaxed);
+    if (read >= last_seen_flushed_) last_seen_flushed_ = flushed_.load(std::memory_order_acquire);
+    return read < last_seen_flushed_;
   }
 
   // For the reader: peek() gives the next entry, if there is one; pop() passes on each of its lines
   // and removes it.
   bool peek(entry& n) noexcept {
-    if (read_ == last_seen_written_)
+    const std::uint64_t read = read_.load(std::memory_order_relaxed);
+    if (read == last_seen_written_)
       // Not loaded at each call: the owner stores to it at each commit.
       last_seen_written_ = written_.load(std::memory_order_acquire);
-    if (read_ == last_seen_written_) return false;
+    if (read == last_seen_written_) return false;
     std::uint64_t at = read_at_;
     n.txid = get(at);
     const std::uint64_t packed = get(at);
@@ -75,7 +109,7 @@ class dirty_line_queue {
   void pop(const entry& n, Line&& line) {
     (void)get(read_at_), (void)get(read_at_);
     for (std::uint64_t left = n.lines; left != 0; --left) line(get(read_at_));
-    ++read_;
+    read_.store(read_.load(std::memory_order_relaxed) + 2 + n.lines, std::memory_order_release);
   }
 
  private:
@@ -95,8 +129,12 @@ class dirty_line_queue {
 
   std::vector<std::uint64_t> words_;
   std::uint64_t size_ = 0, write_at_ = 0;
+  // Words since the queue was created: pushed; taken by the owner; of these, flushed.
   std::atomic<std::uint64_t> written_{0};
-  alignas(64) std::uint64_t read_ = 0, read_at_ = 0, last_seen_written_ = 0;
+  std::uint64_t taken_ = 0;
+  std::atomic<std::uint64_t> flushed_{0};
+  alignas(64) std::atomic<std::uint64_t> read_{0};  // words that the reader has removed
+  std::uint64_t read_at_ = 0, last_seen_written_ = 0, last_seen_flushed_ = 0;
 };
 
 }  // namespace stele::detail

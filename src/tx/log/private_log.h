@@ -18,6 +18,7 @@ class private_log {
   using mutant = base::mutant;
   using lane = typename log_lanes<Media>::lane;
   using new_word = typename home_writer<Media>::new_word;
+  static constexpr bool has_one_writer = true;  // of each log
 
   private_log(pool_medium<Media>& medium, log_lanes<Media>& lanes,
               log_truncation<Media>& truncation)

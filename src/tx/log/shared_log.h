@@ -22,6 +22,7 @@ class shared_log {
  public:
   using mutant = base::mutant;
   using lane = typename log_lanes<Media>::lane;
+  static constexpr bool has_one_writer = false;  // of each log
 
   shared_log(pool_medium<Media>& medium, log_lanes<Media>& lanes, log_truncation<Media>& truncation)
       : medium_(medium), lanes_(lanes), truncation_(truncation) {

@@ -75,12 +75,14 @@ class volatile_checkpoint {
       return t.ordered() && !log_.is_spilled(t)
                  ? deferred_.commit(t, txid, predecessor_of(t))  // O1 to O3
                  : commit_after_ordered(t, txid);
-    log_.append(t, format::record_kind::redo, txid);  // 1; the shared log has done it
+    if constexpr (owner_writes_back) write_back.write_back_earlier(logs.of(t));  // 1
+    log_.append(t, format::record_kind::redo, txid);  // 2; the shared log has done it
+    if (planted(mutant::bulk_own_flushed)) write_back.write_back_earlier(logs.of(t));
     if (planted(mutant::bulk_home_first)) home.store(log_.medium_of(t), t.lines());
     if (!planted(mutant::bulk_no_log_fence) && !log_.harden(t))
-      return false;  // 2: the record is durable before home changes
+      return false;  // 3: the record is durable before home changes
     t.begin_home_stores();
-    home.store(log_.medium_of(t), t.lines());  // 3: not flushed
+    home.store(log_.medium_of(t), t.lines());  // 4: not flushed
     log_.publish(t);
     return true;
   }
@@ -121,6 +123,8 @@ class volatile_checkpoint {
  private:
   using mutant = base::mutant;
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
+  static constexpr bool owner_writes_back =
+      Log::has_one_writer && variant.where == dirty_lines::in_queue;
 
   // The TxID of the ordered commit that t's record names.
   static std::uint64_t predecessor_of(const transaction& t) noexcept {
