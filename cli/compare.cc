@@ -57,8 +57,9 @@ std::string check_media(const std::string& media) {
 }
 
 std::string check_durability(const std::string& name) {
-  return name == "durable" || name == "ordered" ? std::string()
-                                                : "choose durable or ordered, not '" + name + "'";
+  return name == "durable" || name == "ordered" || name == "deferred"
+             ? std::string()
+             : "choose durable, ordered or deferred, not '" + name + "'";
 }
 
 std::string check_policy(const std::string& name) {
@@ -70,7 +71,8 @@ void check(options& o) {
   bench::comparison& c = o.comparison;
   for (const std::string& name : o.policies) c.policies.push_back(policies.at(name));
   c.what.policy = c.policies.front();
-  if (o.durability == "ordered") c.what.commits = durability::ordered;
+  if (o.durability != "durable") c.what.commits = durability::ordered;
+  if (o.durability == "deferred") c.what.defer_ordered = deferral::always;
   if (std::ranges::count(c.policies, concurrency::external) != 0 && c.what.threads > 1)
     fail(
         "--policy external leaves locking to the caller, and this caller has none: use --threads "
@@ -211,8 +213,8 @@ void add_task_options(CLI::App& command, options& o) {
       ->check(CLI::Range(1, 1024));
   command
       .add_option("--durability", o.durability,
-                  "of Stele's commits: durable, or ordered, which a sync at the end of each run "
-                  "makes durable")
+                  "of Stele's commits: durable; ordered, which a sync at the end of each run makes "
+                  "durable at the latest; or deferred: ordered and never durable at once")
       ->capture_default_str()
       ->check(check_durability);
   command.add_option("--seed", t.seed, "of content and operations")->capture_default_str();

@@ -49,11 +49,18 @@ enum class concurrency : std::uint8_t {
 enum class durability : std::uint8_t {
   durable,  // the change survives any crash that the pool's durability covers
   // Atomic and ordered: the commit survives a crash only together with all commits before it. It is
-  // durable at the latest with the next sync(), wait() or durable commit of any thread. `default`
-  // needs no fence for it, archapt-undo one (its paper's logical commit); all other mechanisms
-  // make it durable at once. With `default` other threads do not see it until it is durable, and
-  // under stm they may wait for its lines. With archapt-undo they see it at once.
+  // durable at the latest with the next sync(), wait() or durable commit of any thread. On a file
+  // `default` defers it: it waits for no device, other threads do not see it until it is durable,
+  // and under stm they may wait for its lines. archapt-undo needs one fence for it (its paper's
+  // logical commit), and other threads see it at once. Else it is durable when update() returns;
+  // on memory that is faster (pool_options::defer_ordered).
   ordered,
+};
+
+// Which ordered commits of `default` return before they are durable.
+enum class deferral : std::uint8_t {
+  automatic,  // by medium: those on a file. On memory a durable commit is the faster one
+  always,     // also on memory
 };
 
 // How mechanisms with a volatile checkpoint make home durable.
@@ -132,6 +139,7 @@ struct pool_options {
   // Tape file that records every access to the pool's memory. Empty: none.
   std::string tape = "";
   bulk_persistence bulk = bulk_persistence::automatic;
+  deferral defer_ordered = deferral::automatic;
   mechanism_options tuning = {};  // options of single mechanisms
   // Mechanisms may use a background thread. false: commits do its work.
   bool background = true;

@@ -46,7 +46,8 @@ std::vector<task> tasks_of_stele(const comparison& c) {
     task& t = tasks.emplace_back(c.what);
     t.policy = policy;
     if (c.policies.size() > 1) t.note += fmt::format(", {}", name_of(policy));
-    if (t.commits == durability::ordered) t.note += ", ordered";
+    if (t.commits == durability::ordered)
+      t.note += t.defer_ordered == deferral::always ? ", deferred" : ", ordered";
     if (c.batch == 0) continue;
     task many = t;
     many.batch = c.batch;
@@ -67,7 +68,8 @@ task task_of_rival(const comparison& c) {
 void explain_rows(const comparison& c, std::vector<std::string>& notes) {
   if (c.what.commits == durability::ordered)
     notes.push_back(
-        "rows named ordered become durable with the sync at the end of each run, whose time is "
+        "rows named ordered or deferred are durable at the latest with the sync at the end of each "
+        "run, whose time is "
         "counted; in other rows each commit is durable when it returns");
   if (c.batch != 0)
     notes.push_back(

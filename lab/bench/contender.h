@@ -45,6 +45,7 @@ struct task {
   archapt_options archapt = {};                // likewise
   // of Stele's transactions; a run with ordered commits ends with a sync, whose time is counted
   durability commits = durability::durable;
+  deferral defer_ordered = deferral::automatic;
   std::size_t pool_size_bytes = 0;  // of Stele's pools; 0: by workload
   std::string label;                // distinguishes contenders of one mechanism
   std::string note;                 // follows the mechanism in the name of Stele's row

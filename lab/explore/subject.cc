@@ -114,6 +114,7 @@ result<> subject::open(result<storage::pool_file> file, const detail::media_choi
   pool_options options;
   options.mechanism = mechanism.name;
   options.background = false;
+  options.defer_ordered = deferral::always;
   options.verify = verification::always;
   auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media,
                                 mechanism, options);

@@ -57,6 +57,8 @@ class engine {
     bool executes_in_log = false;  // begin_in_log() may return true
     // Ordered commits return before they are durable.
     bool defers_ordered = false;
+    // Ordered commits are otherwise different from durable ones.
+    bool tells_ordered = false;
     // Transactions may store home as they run, when no other thread reads. Such a mechanism cannot
     // recover from a crash.
     bool stores_in_place = false;

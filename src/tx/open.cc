@@ -239,11 +239,13 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
         fmt::format("{} holds the layout '{}', not '{}'; open it with the program that made it",
                     path, layout, options.layout));
   auto state = std::make_unique<pool_state>(std::move(*file));
-  if (options.tape.empty()) return open_on(std::move(state), *media, **mechanism, options);
+  auto chosen = options;
+  if (media->what == kind::file) chosen.defer_ordered = deferral::always;
+  if (options.tape.empty()) return open_on(std::move(state), *media, **mechanism, chosen);
   auto recorded =
       registered_lab_media()->record(options.tape, *state, (*mechanism)->logs, media->tuning);
   if (!recorded) return std::unexpected(recorded.error());
-  auto opened = open_on(std::move(state), recorded->medium, **mechanism, options);
+  auto opened = open_on(std::move(state), recorded->medium, **mechanism, chosen);
   if (opened) (*opened)->set_tape(std::move(recorded->tape));
   return opened;
 }

@@ -63,6 +63,8 @@ class runtime {
   bool in_place() const noexcept { return in_place_; }
   bool may_execute_in_log() const noexcept { return may_execute_in_log_; }
   bool defers_ordered() const noexcept { return defers_ordered_; }
+  // Whether an ordered commit differs from a durable one.
+  bool tells_ordered() const noexcept { return tells_ordered_; }
   // Stores of updates go to a write set, and home is in place.
   bool has_plain_updates() const noexcept { return has_plain_updates_; }
   std::byte* base() const noexcept { return state_->file.address(); }
@@ -197,7 +199,7 @@ class runtime {
   bool home_is_remapped_;
   bool in_place_;
   bool may_execute_in_log_;
-  bool defers_ordered_;
+  bool defers_ordered_, tells_ordered_;
   bool has_plain_updates_;
   std::unique_ptr<line_lock[]> locks_;
   std::uint64_t lock_mask_ = 0;

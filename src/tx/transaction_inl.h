@@ -120,6 +120,7 @@ inline bool transaction::try_begin_update(thread_context& v, bool alone) noexcep
 }
 
 inline void transaction::begin(thread_context& v, bool writes, bool ordered, bool alone) {
+  ordered = ordered && runtime_.tells_ordered();
   if (writes && !ordered && runtime_.has_plain_updates() && try_begin_update(v, alone)) return;
   context_ = &v;
   ordered_requested_ = ordered;

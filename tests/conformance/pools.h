@@ -35,6 +35,7 @@ struct setting {
     o.mechanism = mechanism;
     o.media = media;
     o.policy = policy;
+    o.defer_ordered = deferral::always;
     return o;
   }
 };

@@ -75,6 +75,7 @@ pool_options options_of(const specimen& s) {
   o.media = "process";
   o.tuning = archapt_options{.checkpoint_commits = s.checkpoint_commits};
   o.background = false;
+  o.defer_ordered = deferral::always;
   return o;
 }
 

@@ -31,6 +31,7 @@ class archapt {
   using medium = Media;
   static constexpr log_kind kind = undo ? log_kind::archapt_undo : log_kind::archapt_redo;
   static constexpr auto upkeep = checksum_upkeep::none;  // it skips lines
+  static constexpr engine::traits what{.tells_ordered = undo};
 
   // Room for the parity blocks and the checkpoint copy.
   static void add_geometry(storage::pool_geometry& g, const mechanism_options& o) {
