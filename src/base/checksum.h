@@ -12,6 +12,7 @@ namespace stele::base {
 
 class checksum {
  public:
+  checksum() noexcept = default;  // an unspecified value
   explicit constexpr checksum(std::uint64_t seed) noexcept : sum_(seed ^ 0x6A09E667F3BCC909u) {}
 
   constexpr void add(std::uint64_t word) noexcept {

@@ -119,7 +119,8 @@ line_header random_header(base::rng& random) {
           random.below(2) == 0,
           static_cast<std::uint32_t>(random()),
           static_cast<record_kind>(random.below(4)),
-          static_cast<record_kind>(random.below(4))};
+          static_cast<record_kind>(random.below(4)),
+          random.below(2) == 0};
 }
 
 TEST(log_line, payload_and_header_come_back_in_both_senses) {

@@ -7,6 +7,8 @@
 // The top bits of the payload words move to the header word.
 #pragma once
 
+#include <base/checksum.h>
+
 #include <array>
 #include <cstdint>
 
@@ -38,11 +40,12 @@ struct line_header {
   std::uint32_t checksum = 0;
   record_kind kind = record_kind::none;
   record_kind spilled_kind = record_kind::none;  // the kind of a spilled record's payload
+  bool in_columns = false;  // of a full line: its words are summed by columns (column_sums)
 
   constexpr std::uint64_t pack() const noexcept {
     return std::uint64_t{words} << 7 | std::uint64_t{first} << 10 | std::uint64_t{last} << 11 |
            std::uint64_t{checksum} << 12 | static_cast<std::uint64_t>(kind) << 44 |
-           static_cast<std::uint64_t>(spilled_kind) << 47;
+           static_cast<std::uint64_t>(spilled_kind) << 47 | std::uint64_t{in_columns} << 50;
   }
   static constexpr line_header unpack(std::uint64_t w) noexcept {
     return {static_cast<std::uint8_t>(w >> 7 & 7),
@@ -50,8 +53,32 @@ struct line_header {
             (w >> 11 & 1) != 0,
             static_cast<std::uint32_t>(w >> 12),
             static_cast<record_kind>(w >> 44 & 7),
-            static_cast<record_kind>(w >> 47 & 7)};
+            static_cast<record_kind>(w >> 47 & 7),
+            (w >> 50 & 1) != 0};
   }
+};
+
+inline constexpr std::uint64_t unused_header_bits = ((std::uint64_t{1} << 12) - 1) << 51;
+
+// The checksums of the first, second, ... payload words of a record's lines in columns. Seven short
+// chains, because the steps of one long chain would wait for each other.
+class column_sums {
+ public:
+  column_sums() noexcept = default;  // unspecified sums
+  // start: of the record, before its first word.
+  explicit constexpr column_sums(const base::checksum& start) noexcept { sums_.fill(start); }
+
+  // The payload words of one line.
+  constexpr void add(const std::uint64_t* words) noexcept {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i].add(words[i]);
+  }
+  constexpr void add_to(base::checksum& sum) const noexcept {
+    for (const base::checksum& column : sums_) sum.add(column.value());
+  }
+
+ private:
+  std::array<base::checksum, payload_words> sums_;
 };
 
 struct alignas(64) log_line {

@@ -95,6 +95,12 @@ enum class tape_mark : std::uint8_t { tx_begin, tx_commit, tx_abort, invoked, re
   std::memcpy(&word, from, 8);
   __atomic_store_n(static_cast<std::uint64_t*>(to), word, __ATOMIC_RELAXED);
 }
+inline void store_line(void* to, const void* from) noexcept {
+#pragma GCC unroll 8
+  for (std::size_t at = 0; at < line_size; at += 8)
+    store_word(static_cast<unsigned char*>(to) + at, static_cast<const unsigned char*>(from) + at);
+}
+
 inline void store_untorn_range(void* to, const void* from, std::size_t size) noexcept {
   auto* target = static_cast<unsigned char*>(to);
   const auto* source = static_cast<const unsigned char*>(from);
@@ -116,6 +122,8 @@ inline void store_untorn_range(void* to, const void* from, std::size_t size) noe
   else if (size == 1)
     __atomic_store_n(static_cast<unsigned char*>(to), *static_cast<const unsigned char*>(from),
                      __ATOMIC_RELAXED);
+  else if (size == line_size && reinterpret_cast<std::uintptr_t>(to) % line_size == 0)
+    store_line(to, from);
   else
     store_untorn_range(to, from, size);
 }

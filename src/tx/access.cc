@@ -36,6 +36,26 @@ void for_each_part(std::uintptr_t address, std::size_t size, Part&& part) {
   }
 }
 
+// Stores a range of the running transaction's pool; from: null for zeroes.
+[[gnu::always_inline]] inline void store_to_pool(std::uintptr_t address, const std::byte* from,
+                                                 std::size_t size) {
+  transaction& tx = *this_access.running;
+  const std::uint64_t offset = address - this_access.pool_base;
+  for (std::size_t done = 0; done < size;) {
+    const std::uint64_t at = offset + done;
+    const std::byte* const bytes = from != nullptr ? from + done : nullptr;
+    const std::size_t left = size - done, whole = left / line_size * line_size;
+    if (at % line_size == 0 && whole != 0) {
+      tx.store_lines(at, bytes, whole);
+      done += whole;
+    } else {
+      const std::size_t here = std::min<std::size_t>(line_size - at % line_size, left);
+      tx.store_part(at, bytes, here);
+      done += here;
+    }
+  }
+}
+
 // A store outside the running transaction's pool must be to volatile memory. Ends the program if it
 // is to an open pool.
 void check_volatile(std::uintptr_t address) {
@@ -52,7 +72,8 @@ void check_volatile(std::uintptr_t address) {
   std::memcpy(reinterpret_cast<void*>(address), &bits, size);
 }
 
-void end_transaction() noexcept {
+// Of a transaction that did not begin as a read.
+void end_update() noexcept {
   thread_context& v = *this_context;
   if (v.tx->attempts != 0) [[unlikely]] {
     v.tx->attempts = 0;
@@ -61,11 +82,19 @@ void end_transaction() noexcept {
     if (v.holds_fallback_lock) this_runtime->fallback_lock().unlock();
     v.holds_fallback_lock = false;
   }
-  if (v.reading.load(std::memory_order_relaxed)) v.reading.store(false, std::memory_order_release);
   if (v.holds_writer) this_runtime->unlock_writer(v);
   this_runtime->consider_bias(v);
   this_runtime->leave(v);
   this_runtime = nullptr;
+}
+
+void leave_readers(thread_context& v) noexcept {
+  if (v.reading.load(std::memory_order_relaxed)) v.reading.store(false, std::memory_order_release);
+}
+
+void end_transaction() noexcept {
+  leave_readers(*this_context);
+  end_update();
 }
 
 // Waits for a random time that grows with the lost attempts, so that two losers do not conflict
@@ -124,6 +153,10 @@ void load_routed_range(std::uintptr_t address, void* to, std::size_t size) {
   if (a.load_size - (address - a.pool_base) < size)
     throw failure({errc::corrupt,
                    "a load reaches past the end of its pool: a length in its content is damaged"});
+  if (a.filter == 0) {  // nothing here is routed
+    std::memcpy(to, reinterpret_cast<const void*>(address), size);
+    return;
+  }
   if (a.running->try_fast_read(address - a.pool_base, static_cast<std::byte*>(to), size)) [[likely]]
     return;
   for_each_part(address, size, [&](std::uintptr_t at, std::size_t done, std::size_t part) {
@@ -142,19 +175,14 @@ void store_range(void* to, const void* from, std::size_t size) {
     std::memcpy(to, from, size);
     return;
   }
-  for_each_part(address, size, [&](std::uintptr_t at, std::size_t done, std::size_t part) {
-    this_access.running->store_part(at - this_access.pool_base,
-                                    static_cast<const std::byte*>(from) + done, part);
-  });
+  store_to_pool(address, static_cast<const std::byte*>(from), size);
 }
 
 void fill_zero(void* to, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
   base::check(in_transaction(address, size),
               "make<T>() outside a transaction; put it inside pool::update");
-  for_each_part(address, size, [&](std::uintptr_t at, std::size_t, std::size_t part) {
-    this_access.running->store_part(at - this_access.pool_base, nullptr, part);
-  });
+  store_to_pool(address, nullptr, size);
 }
 
 void* allocate(std::size_t size, std::size_t alignment) {
@@ -252,17 +280,46 @@ namespace {
   return begin_status::started;
 }
 
+// The shortcuts call nothing, so they save no registers. They are two functions, so that neither
+// costs the other.
+[[gnu::noinline]] STELE_FLATTEN begin_status begin_read(runtime& r, durability d,
+                                                        code_between code) {
+  if (code != code_between::body || !r.has_plain_reads())
+    return begin_at_length(r, nullptr, false, d, code);
+  thread_context* const v = r.enter();
+  if (v == nullptr || !r.may_begin_at_once(*v) || !v->tx->try_begin_read(*v, r.is_alone(*v)))
+    return begin_at_length(r, v, false, d, code);
+  this_context = v;
+  this_runtime = &r;
+  return begin_status::started;
+}
+
+[[gnu::noinline]] STELE_FLATTEN commit_status commit_at_length() {
+  const commit_status done = this_context->tx->commit();
+  if (done != commit_status::retry) end_transaction();
+  return done;
+}
+
+[[gnu::noinline]] STELE_FLATTEN commit_status commit_read() {
+  thread_context& v = *this_context;
+  if (!v.tx->try_commit_read()) return commit_at_length();
+  leave_readers(v);
+  this_runtime->leave(v);
+  this_runtime = nullptr;
+  return commit_status::committed;
+}
+
 }  // namespace
 
-// The shortcut calls nothing, so it saves no registers.
 STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability d,
                                              code_between code) {
   if (this_runtime != nullptr) [[unlikely]]
     return begin_nested(r, writes, d);
-  if (!writes || d != durability::durable || code != code_between::body || !r.has_plain_updates())
+  if (!writes) return begin_read(r, d, code);
+  if (d != durability::durable || code != code_between::body || !r.has_plain_updates())
     return begin_at_length(r, nullptr, writes, d, code);
   thread_context* const v = r.enter();
-  if (v == nullptr || !r.may_update_at_once(*v) || !v->tx->try_begin_update(*v, r.is_alone(*v)))
+  if (v == nullptr || !r.may_begin_at_once(*v) || !v->tx->try_begin_update(*v, r.is_alone(*v)))
     return begin_at_length(r, v, writes, d, code);
   this_context = v;
   this_runtime = &r;
@@ -270,8 +327,9 @@ STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability
 }
 
 STELE_FLATTEN commit_status commit_transaction() {
+  if (this_context->tx->only_reads()) return commit_read();
   const commit_status done = this_context->tx->commit();
-  if (done != commit_status::retry) end_transaction();
+  if (done != commit_status::retry) end_update();
   return done;
 }
 

@@ -38,6 +38,7 @@ class home_writer {
     std::byte* const home = std::assume_aligned<line_size>(file_.at(line.offset));
     if (const unsigned w = single_whole_word(line.mask); w != 8) [[likely]]
       return media.store(home + 8 * w, &line.words[w], 8);
+    if (line.mask == ~std::uint64_t{0}) return media.store(home, line.words.data(), line_size);
     // One byte, the state of a block. Not std::has_single_bit, which is a call on some processors.
     if (line.mask != 0 && (line.mask & (line.mask - 1)) == 0) {
       const auto byte = static_cast<unsigned>(std::countr_zero(line.mask));
@@ -47,7 +48,6 @@ class home_writer {
     unsigned left = 0;
     if (!all_words_whole(line.mask, left)) [[unlikely]]
       return store_parts(media, home, line);
-    if (left == 0xFF) return media.store(home, line.words.data(), line_size);
     for (; left != 0; left &= left - 1) {
       const auto w = static_cast<unsigned>(std::countr_zero(left));
       media.store(home + 8 * w, &line.words[w], 8);

@@ -67,6 +67,8 @@ class runtime {
   bool tells_ordered() const noexcept { return tells_ordered_; }
   // Stores of updates go to a write set, and home is in place.
   bool has_plain_updates() const noexcept { return has_plain_updates_; }
+  // Home is in place.
+  bool has_plain_reads() const noexcept { return !home_is_remapped_; }
   std::byte* base() const noexcept { return state_->file.address(); }
   std::size_t size() const noexcept { return state_->file.header().offset_end(); }
   std::uint64_t heap_begin() const noexcept { return state_->file.header().chunks_offset; }
@@ -98,8 +100,8 @@ class runtime {
     if (policy() == concurrency::single_writer && biased_.peek() != &v) lock_writer_slow(v);
   }
   void unlock_writer(thread_context& v) noexcept;  // precondition: v.holds_writer
-  // Neither lock_writer() nor flush_deferred_of_others() has anything to do for an update of v.
-  bool may_update_at_once(const thread_context& v) const noexcept {
+  // Neither lock_writer(), begin_read() nor flush_deferred_of_others() has anything to do for v.
+  bool may_begin_at_once(const thread_context& v) const noexcept {
     return policy() == concurrency::stm ||
            ((policy() == concurrency::external || biased_.peek() == &v) &&
             state_->deferred_logs.load(std::memory_order_acquire) == 0);

@@ -64,9 +64,14 @@ class alignas(64) transaction final : public storage::heap::writer {
 
   // A short begin for a durable update, if runtime::has_plain_updates(). False: begin() must do it.
   bool try_begin_update(thread_context& v, bool alone) noexcept;
+  // The same for the first attempt of a read, if runtime::has_plain_reads().
+  bool try_begin_read(thread_context& v, bool alone) noexcept;
   // alone: no other transaction runs on the pool before this one ends.
   void begin(thread_context& v, bool writes, bool ordered, bool alone);
   commit_status commit();
+  bool only_reads() const noexcept { return store_target_ == store_target::read_only; }
+  // A short commit, if only_reads(). False: commit() must do it.
+  bool try_commit_read() noexcept;
   // The commit of a transaction whose stores are not home yet. The engine calls it with its
   // mechanism.
   template <class Mechanism>
@@ -116,6 +121,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   // Within one line.
   void load_part(std::uint64_t offset, std::byte* to, std::size_t size);
   void store_part(std::uint64_t offset, const std::byte* from, std::size_t size);
+  // Whole lines. from: null for zeroes, as for store_part.
+  void store_lines(std::uint64_t offset, const std::byte* from, std::size_t size);
   void write_private(std::uint64_t offset, std::uint64_t value, unsigned size) override;
   std::uint64_t read_private(std::uint64_t offset, unsigned size) override;
   void claim(std::uint64_t offset, std::size_t size) override;

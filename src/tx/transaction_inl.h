@@ -51,6 +51,22 @@ inline void transaction::store_part(std::uint64_t offset, const std::byte* from,
   line.mask |= byte_range(offset - line_offset, size);
 }
 
+inline void transaction::store_lines(std::uint64_t offset, const std::byte* from,
+                                     std::size_t size) {
+  if (store_target_ != store_target::write_set) [[unlikely]]
+    return store_part_slow(offset, from, size);
+  for (const std::uint64_t end = offset + size; offset != end; offset += line_size) {
+    written_line& line = line_for_store(offset);
+    line.mask = ~std::uint64_t{0};
+    if (from != nullptr) {
+      std::memcpy(line.words.data(), from, line_size);
+      from += line_size;
+    } else {
+      std::memset(line.words.data(), 0, line_size);
+    }
+  }
+}
+
 // Draws the TxID, and with stm validates the read set. False: the attempt must be retried.
 inline bool transaction::assign_txid(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
@@ -119,6 +135,24 @@ inline bool transaction::try_begin_update(thread_context& v, bool alone) noexcep
   return true;
 }
 
+inline bool transaction::try_begin_read(thread_context& v, bool alone) noexcept {
+  if (!overlay_.empty()) [[unlikely]]
+    return false;
+  access& a = this_access;
+  if (a.running != this) [[unlikely]]
+    take_over(a);
+  const bool locks = needs_locks(alone);
+  a.size = runtime_.size();
+  a.load_size = locks ? a.size : 0;
+  a.filter = locks ? ~std::uint64_t{0} : 0;
+  filter_ = 0;
+  context_ = &v;
+  store_target_ = store_target::read_only;
+  locks                ? snapshot_.begin(false, access_buffer_ == nullptr && !sanitizes_threads),
+      snapshot_.take() : snapshot_.begin_alone();
+  return true;
+}
+
 inline void transaction::begin(thread_context& v, bool writes, bool ordered, bool alone) {
   ordered = ordered && runtime_.tells_ordered();
   if (writes && !ordered && runtime_.has_plain_updates() && try_begin_update(v, alone)) return;
@@ -166,6 +200,16 @@ inline void transaction::clear() noexcept {
     runtime_.unblock_readers();
     blocks_readers_ = false;
   }
+}
+
+inline bool transaction::try_commit_read() noexcept {
+  if (attempts != 0 || doomed_by_ != nullptr || !volatile_undo_.empty() || !home_.is_in_place() ||
+      runtime_.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]]
+    return false;
+  counts_.count_read();
+  access& a = this_access;
+  a.size = a.load_size = 0;
+  return true;
 }
 
 inline commit_status transaction::commit() {

@@ -41,6 +41,7 @@ TEST(format_docs_log, the_bits_of_a_line_s_header) {
                      {"checksum", line_header{.checksum = ~std::uint32_t{0}}.pack()},
                      {"kind", line_header{.kind = record_kind{7}}.pack()},
                      {"spilled_kind", line_header{.spilled_kind = record_kind{7}}.pack()},
+                     {"columns", line_header{.in_columns = true}.pack()},
                      {"torn", format::torn_bit}});
   for (const auto& row : rows)
     if (row[1] == "kind") {

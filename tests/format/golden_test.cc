@@ -62,7 +62,8 @@ TEST_P(golden, is_refused_by_name_when_it_is_newer) {
 INSTANTIATE_TEST_SUITE_P(every, golden, ::testing::ValuesIn(golden_pools(folder)),
                          [](const auto& of) { return plain(of.param.file); });
 
-// Pools of this version from before homes were marked and records had checksum deltas.
+// Pools of this version from before homes were marked, records had checksum deltas, and long
+// records were summed by columns.
 std::vector<golden_pool> earlier_pools() {
   std::vector<golden_pool> all = golden_pools(folder + "/../earlier");
   for (golden_pool& g : all) g.file = "../earlier/" + g.file;

@@ -51,6 +51,8 @@ void repair_spill(image pool, std::uint64_t line, unsigned words, const std::uin
 
 void repair_lines(image pool, const ring& r, std::uint64_t head, std::uint64_t id) {
   base::checksum sum(id ^ head);
+  format::column_sums columns(sum);
+  bool has_columns = false;
   for (std::uint64_t at = head, first = head; at < head + r.lines; ++at) {
     const std::uint64_t offset = r.at(at);
     if (!format::is_untorn(line_at(pool, offset), r.sense(at))) return;
@@ -63,12 +65,20 @@ void repair_lines(image pool, const ring& r, std::uint64_t head, std::uint64_t i
       repair_spill(pool, offset, words, payload, id);
     }
     const auto line = line_at(pool, offset);
-    for (unsigned i = 1; i <= words; ++i) sum.add(format::payload(line, i));
+    std::uint64_t payload[format::payload_words] = {};
+    for (unsigned i = 0; i < words; ++i) payload[i] = format::payload(line, i + 1);
+    if (h.in_columns)
+      columns.add(payload), has_columns = true;
+    else
+      for (unsigned i = 0; i < words; ++i) sum.add(payload[i]);
     if (!h.last) continue;
+    if (has_columns) columns.add_to(sum);
     const std::uint64_t mask = std::uint64_t{0xFFFF'FFFF} << 12;
     pool.put(offset, (pool.word(offset) & ~mask) | std::uint64_t{sum.value32()} << 12);
     first = at + 1;
     sum = base::checksum(id ^ first);
+    columns = format::column_sums(sum);
+    has_columns = false;
   }
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <base/check.h>
+#include <base/flatten.h>
 #include <base/mutant.h>
 #include <base/relaxed_counter.h>
 #include <fmt/format.h>
@@ -123,17 +124,24 @@ class log_lanes {
       if (!format::has_prefix_word(kind) && !sums_.logged() &&
           l.log.append_few(kind, txid, t.lines(), word_of)) [[likely]]
         return;
+    append_runs<mode>(l, kind, txid, t, word_of, prefix);
+  }
+  template <class WordOf>
+  void append(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t,
+              WordOf&& word_of, std::uint64_t prefix = 0) {
+    append(l, l, kind, txid, t, word_of, prefix);
+  }
+  // Not inline: small commits would save registers for it.
+  template <store_mode mode, class WordOf>
+  [[gnu::noinline]] STELE_FLATTEN void append_runs(lane& l, format::record_kind kind,
+                                                   std::uint64_t txid, const transaction& t,
+                                                   WordOf&& word_of, std::uint64_t prefix) {
     l.log.template append<mode>(kind, txid, [&](auto& out) {
       if (format::has_prefix_word(kind)) out.append_word(prefix);
       encode_runs(t.lines(), out, word_of);
       if (sums_.logged()) [[unlikely]]
         sums_.write_deltas(t, out);
     });
-  }
-  template <class WordOf>
-  void append(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t,
-              WordOf&& word_of, std::uint64_t prefix = 0) {
-    append(l, l, kind, txid, t, word_of, prefix);
   }
   // Queues the dirty lines of the record that was appended last, for truncation. A spilled record
   // queues no lines: truncation reads them from the log.

@@ -23,7 +23,7 @@ std::unexpected<error> damaged(const storage::pool_file& file, const ring_view& 
 bool valid_header(const format::line_header& h, bool first) {
   return h.words >= 1 && h.words <= format::payload_words && h.first == first &&
          h.kind != format::record_kind::none && h.kind <= format::last_record_kind &&
-         (h.last || (h.words == format::payload_words && h.checksum == 0));
+         (h.last ? !h.in_columns : h.words == format::payload_words && h.checksum == 0);
 }
 
 // Reads the payload of a record that did not fit its ring. It was streamed and fenced before the
@@ -56,6 +56,8 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
   record.position = position;
   record.spill_offset = record.spill_bytes = record.front = 0;
   base::checksum sum(file.header().id ^ position);
+  format::column_sums columns(sum);
+  bool has_columns = false;
   for (std::uint64_t at = position; at < position + ring.lines; ++at) {
     format::log_line line;
     std::memcpy(&line, ring.bytes + at % ring.lines * line_size, line_size);
@@ -67,17 +69,19 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
     const auto header = format::line_header::unpack(line.words[0]);
     if (header.kind == format::record_kind::none && header.words == 0)
       return false;  // zeroes: never written
-    if (!valid_header(header, at == position))
+    if (!valid_header(header, at == position) || (line.words[0] & format::unused_header_bits) != 0)
       return damaged(file, ring, at, "its header makes no sense");
-    for (unsigned i = 1; i <= header.words; ++i) {
-      const std::uint64_t word = format::payload(line, i);
-      sum.add(word);
-      if (at == position && i == 1)
-        record.txid = word;
-      else
-        record.payload.push_back(word);
-    }
+    std::uint64_t words[format::payload_words];
+    for (unsigned i = 0; i < header.words; ++i) words[i] = format::payload(line, i + 1);
+    if (header.in_columns)
+      columns.add(words), has_columns = true;
+    else
+      for (unsigned i = 0; i < header.words; ++i) sum.add(words[i]);
+    if (at == position) record.txid = words[0];
+    record.payload.insert(record.payload.end(), words + (at == position ? 1 : 0),
+                          words + header.words);
     if (!header.last) continue;
+    if (has_columns) columns.add_to(sum);
     if (header.checksum != sum.value32())
       return damaged(file, ring, at, "its record fails the checksum");
     record.kind = header.kind == format::record_kind::spilled ? header.spilled_kind : header.kind;

@@ -51,6 +51,17 @@ template <class Writer, class WordOf>
       goes_on = line.offset + 8 * w + 8;
       continue;
     }
+    if (line.mask == ~std::uint64_t{0}) {
+      if (run != nullptr)
+        *run += format::run_header{0, 0, 8}.pack();
+      else
+        *(run = to++) = format::run_header{line.offset, 0xFF, 8}.pack();
+#pragma GCC unroll 8
+      for (unsigned k = 0; k < 8; ++k) to[k] = word_of(line.offset + 8 * k, line.words[k]);
+      to += 8;
+      goes_on = line.offset + line_size;
+      continue;
+    }
     unsigned whole = 0, left = 0;
     if (all_words_whole(line.mask, whole)) [[likely]]
       left = whole;
@@ -190,11 +201,16 @@ class line_writer {
   // Writes the last lines. Returns the position after the record.
   [[gnu::always_inline]] std::uint64_t finish() {
     std::uint64_t* last = buffer_;
-    if (buffer_end_ - last > format::payload_words) [[unlikely]]
-      last = write_full_lines(buffer_end_);
+    const auto words = static_cast<std::uint64_t>(buffer_end_ - last);
+    bool columns = has_columns();
+    if (words > format::payload_words) [[unlikely]] {
+      columns = columns || words > words_for_columns;
+      last = columns ? write_columns(buffer_end_) : write_full_lines(buffer_end_);
+    }
     const auto count = static_cast<unsigned>(buffer_end_ - last);
     base::checksum sum = checksum_;
     for (unsigned i = 0; i < count; ++i) sum.add(last[i]);
+    if (columns) columns_.add_to(sum);
     for (unsigned i = count; i < format::payload_words; ++i) last[i] = 0;
     if (!base::planted<Media>(base::mutant::log_last_line))
       write(last, count, format::line_header{0, false, true, sum.value32()}.pack());
@@ -203,9 +219,8 @@ class line_writer {
 
  private:
   using seal = line_seal<Media, mode>;
-  [[gnu::noinline]] std::uint64_t* drain(std::uint64_t* end) {
-    return std::copy(write_full_lines(end), end, buffer_);
-  }
+  static constexpr std::uint64_t words_for_columns = 6 * format::payload_words;
+  std::uint64_t* drain(std::uint64_t* end) { return std::copy(write_columns(end), end, buffer_); }
   // Writes full lines. Returns where the remaining words begin. At least one word remains, because
   // the last line is not known yet.
   [[gnu::always_inline]] std::uint64_t* write_full_lines(std::uint64_t* end) {
@@ -213,14 +228,30 @@ class line_writer {
     base::checksum sum = checksum_;
     for (; end - from > format::payload_words; from += format::payload_words) {
       for (unsigned i = 0; i < format::payload_words; ++i) sum.add(from[i]);
-      write(from, format::payload_words, 0);
-      header_ &= ~first_line_flag;
-      ++position_;
-      if (++index_ == lines_) [[unlikely]]
-        index_ = 0, torn_ = seal::torn_bit_at(position_, lines_);
+      write_full_line(from, 0);
     }
     checksum_ = sum;
     return from;
+  }
+  // The same, summed by columns, which pays for many lines.
+  [[gnu::noinline]] std::uint64_t* write_columns(std::uint64_t* end) {
+    std::uint64_t* from = buffer_;
+    format::column_sums columns = has_columns() ? columns_ : format::column_sums(checksum_);
+    for (; end - from > format::payload_words; from += format::payload_words) {
+      columns.add(from);
+      write_full_line(from, format::line_header{.in_columns = true}.pack());
+    }
+    columns_ = columns;
+    return from;
+  }
+  // Whether a full line has been written, which before finish() is one in columns.
+  bool has_columns() const noexcept { return (header_ & first_line_flag) == 0; }
+  [[gnu::always_inline]] void write_full_line(const std::uint64_t* from, std::uint64_t flags) {
+    write(from, format::payload_words, flags);
+    header_ &= ~first_line_flag;
+    ++position_;
+    if (++index_ == lines_) [[unlikely]]
+      index_ = 0, torn_ = seal::torn_bit_at(position_, lines_);
   }
   [[gnu::always_inline]] void write(const std::uint64_t* from, unsigned count,
                                     std::uint64_t end) const {
@@ -239,6 +270,7 @@ class line_writer {
   const std::uint64_t lines_;
   std::uint64_t position_;
   base::checksum checksum_;
+  format::column_sums columns_;  // if has_columns()
   // Index of position_ in the ring. Declared apart from it: otherwise the compiler adds to both as
   // a pair, with a wide load.
   std::uint64_t index_;
