@@ -1,4 +1,4 @@
-// stele bench media|all|peers|store|lsnvmm|sim: measures the limits of the machine, and the
+// stele bench media|all|peers|reads|store|lsnvmm|sim: measures the limits of the machine, and the
 // project's performance targets.
 #include <bench/machine.h>
 #include <bench/targets.h>
@@ -150,6 +150,8 @@ void add_bench(CLI::App& app) {
       ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_lsnvmm_targets); });
   add_timed(*group, "peers", "default beside the best published peers, those built in", o)
       ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_peer_targets); });
+  add_timed(*group, "reads", "reads of everything beside writers that never rest", o)
+      ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_read_targets); });
   add_timed(*group, "store",
             "the key-value store beside other embedded stores, commits on a file, care of a pool",
             o)

@@ -357,7 +357,9 @@ class pool {
   }
 
   // Runs body(const Root&) on one consistent state. Writes no log and no data; the body must not
-  // store. Thread-safe.
+  // store. Under stm a body that meets other threads' commits runs again, but not for ever: after a
+  // millisecond or a dozen times it sees one moment that they do not break (not with the mechanism
+  // log_structured); they then keep in memory what they change meanwhile. Thread-safe.
   template <class Body>
   [[nodiscard]] auto read(Body&& body) const {
     return detail::run_transaction(

@@ -27,5 +27,7 @@ const std::vector<target_group>& default_targets();
 const std::vector<target_group>& lsnvmm_targets();
 // Targets of the default mechanism over the best published peers.
 const std::vector<target_group>& peer_targets();
+// Targets of long reads beside writers.
+const std::vector<target_group>& read_targets();
 
 }  // namespace stele::bench

@@ -210,6 +210,8 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::bias_unawaited, "bias_unawaited", "overlap:default,redo,undo,xil,log_structured"},
     {mutant::bias_beside_others, "bias_beside_others", "overlap:default,redo,undo"},
     {mutant::bias_over_overlay, "bias_over_overlay", "overlap:default"},
+    {mutant::long_read_one_look, "long_read_one_look", "overlap:default,redo,undo"},
+    {mutant::long_read_moves_on, "long_read_moves_on", "overlap:default,redo,undo"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

@@ -211,6 +211,8 @@ enum class mutant : std::uint16_t {
   bias_unawaited,       // the bias is revoked while its thread is in a transaction without locks
   bias_beside_others,   // a thread gets the bias while others are in transactions
   bias_over_overlay,    // a transaction without locks beside locks of deferred commits
+  long_read_one_look,   // a long read does not look again whether a page is kept
+  long_read_moves_on,   // a long read begins while transactions run
 };
 
 inline constinit std::atomic<mutant> planted_mutant{mutant::none};

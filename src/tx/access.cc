@@ -72,15 +72,28 @@ void check_volatile(std::uintptr_t address) {
   std::memcpy(reinterpret_cast<void*>(address), &bits, size);
 }
 
+[[gnu::noinline]] void end_attempts(thread_context& v) noexcept {
+  v.tx->attempts = 0;
+  v.tx->reclaim_tried = false;
+  v.tx->exceeds_log = false;
+  if (v.holds_fallback_lock) this_runtime->fallback_lock().unlock();
+  v.holds_fallback_lock = false;
+}
+
+[[gnu::noinline]] void end_long_read(thread_context& v) noexcept {
+  runtime& r = *this_runtime;
+  r.leave(v);
+  this_runtime = nullptr;
+  this_access.running = nullptr;  // a later transaction may have its address
+  r.end_long_read(v);
+}
+
 // Of a transaction that did not begin as a read.
 void end_update() noexcept {
   thread_context& v = *this_context;
   if (v.tx->attempts != 0) [[unlikely]] {
-    v.tx->attempts = 0;
-    v.tx->reclaim_tried = false;
-    v.tx->exceeds_log = false;
-    if (v.holds_fallback_lock) this_runtime->fallback_lock().unlock();
-    v.holds_fallback_lock = false;
+    end_attempts(v);
+    if (v.long_read != nullptr) return end_long_read(v);
   }
   if (v.holds_writer) this_runtime->unlock_writer(v);
   this_runtime->consider_bias(v);
@@ -224,7 +237,8 @@ inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durab
 }
 
 // begin_transaction while a transaction of this thread runs, or is between two attempts.
-[[gnu::noinline]] begin_status begin_nested(runtime& r, bool writes, durability d) {
+[[gnu::noinline]] begin_status begin_nested(runtime& r, bool writes, durability d,
+                                            code_between code) {
   if (this_runtime != &r)
     return refused(
         {errc::nested, "a transaction on another pool is running in this thread; end it first"});
@@ -237,6 +251,8 @@ inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durab
                              " cannot be used any more: an earlier write failed, or part of "
                              "the file is gone (truncated, or unreadable); reopen it"});
   }
+  if (!writes && code == code_between::body && r.needs_long_read(*this_context))
+    r.begin_long_read(*this_context);
   begin_or_roll_back(r, *this_context, writes, d);
   return begin_status::started;
 }
@@ -314,7 +330,7 @@ namespace {
 STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability d,
                                              code_between code) {
   if (this_runtime != nullptr) [[unlikely]]
-    return begin_nested(r, writes, d);
+    return begin_nested(r, writes, d, code);
   if (!writes) return begin_read(r, d, code);
   if (d != durability::durable || code != code_between::body || !r.has_plain_updates())
     return begin_at_length(r, nullptr, writes, d, code);
@@ -372,6 +388,7 @@ void retry_transaction() noexcept {
   transaction& tx = *this_context->tx;
   tx.rollback();
   const unsigned attempts = ++tx.attempts;
+  if (attempts == 1) this_context->retried_since = std::chrono::steady_clock::now();
   // The conflicting lock may belong to the overlay of an idle thread.
   if (attempts >= 2 && this_runtime->state().overlays.load(std::memory_order_relaxed) != 0)
     this_runtime->release_idle_overlays(*this_context);

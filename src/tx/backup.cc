@@ -44,9 +44,9 @@ class backup_copy final : private page_snapshot {
                              : 0),
         page_queue_(std::min<std::uint64_t>(max_queued_pages, h_.size / page)) {}
   ~backup_copy() override {
-    if (runtime_.backup_snapshot() == nullptr) return;
+    if (!is_added_) return;
     if (!pause_) pause_.emplace(runtime_);
-    runtime_.set_backup_snapshot(nullptr);
+    runtime_.remove_page_snapshot(*this);
   }
 
   result<> run() {
@@ -79,7 +79,8 @@ class backup_copy final : private page_snapshot {
     copy_table();
     header_area_.resize(format::header_area_size);
     lay_out(header_area_.data());
-    runtime_.set_backup_snapshot(this);
+    runtime_.add_page_snapshot(*this);
+    is_added_ = true;
     return {};
   }
 
@@ -214,6 +215,7 @@ class backup_copy final : private page_snapshot {
   storage::new_file file_;
   const progress& on_progress_;
   std::optional<runtime::pause> pause_;
+  bool is_added_ = false;  // to the snapshots that keep pages
   const std::uint64_t id_;
   std::uint64_t copied_bytes_ = 0, total_bytes_ = 0, next_report_ = 0, table_from_ = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> used_;

@@ -36,6 +36,7 @@ class page_snapshot {
   // On return the page of this pool offset may be stored to.
   void before_store(std::uint64_t offset) noexcept {
     const std::uint64_t page = offset / page_size;
+    if (page >= pages_) return;  // the pool has grown since
     if (state_[page].load(std::memory_order_acquire) == state::copied) return;
     if (claim(page)) {
       copy_before_store(page * page_size);

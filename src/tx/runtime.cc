@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <media/cpu.h>
 #include <pthread.h>
+#include <tx/long_read.h>
 #include <tx/runtime.h>
 #include <unistd.h>
 
@@ -71,6 +72,9 @@ void poison_in_child() noexcept {
 [[maybe_unused]] const int at_fork = ::pthread_atfork(nullptr, nullptr, poison_in_child);
 
 }  // namespace
+
+thread_context::thread_context() = default;
+thread_context::~thread_context() = default;
 
 constinit thread_local thread_registration last_registration{0, nullptr};
 
@@ -350,6 +354,21 @@ runtime::pause::~pause() {
   runtime_.log_released_.notify_all();
 }
 
+void runtime::add_page_snapshot(page_snapshot& s) noexcept {
+  *std::ranges::find(page_snapshots_, nullptr) = &s;
+  page_snapshot_count_.fetch_add(1, std::memory_order_release);
+}
+
+void runtime::remove_page_snapshot(page_snapshot& s) noexcept {
+  *std::ranges::find(page_snapshots_, &s) = nullptr;
+  page_snapshot_count_.fetch_sub(1, std::memory_order_release);
+}
+
+void runtime::keep_page(std::uint64_t offset) noexcept {
+  for (page_snapshot* const s : page_snapshots_)
+    if (s != nullptr) s->before_store(offset);
+}
+
 void runtime::reclaim_idle_caches(const thread_context& v) noexcept {
   const std::lock_guard hold(registry_);
   for (log_slot& p : log_slots_) {
@@ -443,7 +462,7 @@ result<> runtime::close() {
     const std::lock_guard hold(registry_);
     if (closed_) return {};
     for (const auto& v : threads_)
-      if (v->in_transaction.seen())
+      if (v->in_transaction.seen() || long_reads_.load() != 0)
         return fail(errc::in_use, fmt::format("{} cannot be closed while a transaction runs",
                                               state_->file.path()));
     closed_ = true;
@@ -495,6 +514,7 @@ result<> runtime::close_engine() {
 pool_counters runtime::counters() const noexcept {
   pool_counters c;
   for (const log_slot& p : log_slots_) p.counts.add_to(c);
+  long_read_counts_.add_to(c);
   const engine_totals t = engine_->totals();
   c.fences = t.media.fences;
   c.flushed_lines = t.media.flushed_lines;

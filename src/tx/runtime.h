@@ -17,6 +17,8 @@
 #include <tx/page_snapshot.h>
 #include <tx/transaction.h>
 
+#include <array>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -25,6 +27,9 @@ namespace stele::detail {
 
 // What a pool keeps for one thread. Its thread stores to it in each transaction.
 struct alignas(64) thread_context {
+  thread_context();
+  ~thread_context();
+
   base::announcement<> in_transaction;  // between begin and end of a transaction
   // single_writer: a reader that home stores must wait for. Not an announcement: readers are
   // blocked by each update, for which the heavy fence would cost too much, so both sides pay a full
@@ -35,6 +40,8 @@ struct alignas(64) thread_context {
   bool holds_writer = false;  // single_writer: the writer lock
   bool holds_fallback_lock = false;
   unsigned lone_commits = 0;  // commits in a row without another thread's between them; stm
+  std::unique_ptr<detail::long_read> long_read;         // of the running transaction
+  std::chrono::steady_clock::time_point retried_since;  // its first retry
 
   void count_lone_commit(bool follows_own) noexcept {
     lone_commits = follows_own ? lone_commits + 1 : 0;
@@ -137,17 +144,25 @@ class runtime {
     void wait() noexcept;
     bool is_in_transaction(const thread_context* v) const noexcept;
     runtime& runtime_;
+    const std::lock_guard<std::mutex> one_{runtime_.pause_mutex_};
   };
 
   // Held by long work on the whole pool: backup, growth, check.
   std::mutex& maintenance() noexcept { return maintenance_mutex_; }
-  // The snapshot of the running backup; null: no backup runs. Set while no transaction runs.
-  void set_backup_snapshot(page_snapshot* snapshot) noexcept {
-    backup_snapshot_.store(snapshot, std::memory_order_release);
+  // The snapshots of a running backup and of long reads, which keep a page before it is stored to.
+  // Added and removed while no transaction runs.
+  void add_page_snapshot(page_snapshot& s) noexcept;
+  void remove_page_snapshot(page_snapshot& s) noexcept;
+  bool has_page_snapshots() const noexcept {
+    return page_snapshot_count_.load(std::memory_order_relaxed) != 0;
   }
-  page_snapshot* backup_snapshot() const noexcept {
-    return backup_snapshot_.load(std::memory_order_relaxed);
-  }
+  void keep_page(std::uint64_t offset) noexcept;
+
+  // A read that has lost attempts goes on as a long read (tx/long_read.h), which writers do not
+  // break. By its thread, between two attempts.
+  bool needs_long_read(const thread_context& v) const noexcept;
+  void begin_long_read(thread_context& v) noexcept;
+  void end_long_read(thread_context& v) noexcept;
 
   // Returns the thread caches of idle threads to the heap. These threads lose their logs and
   // acquire one again at their next begin.
@@ -229,8 +244,13 @@ class runtime {
   std::atomic<bool> readers_blocked_{false};
   std::mutex fallback_mutex_;
   std::mutex maintenance_mutex_;
-  bool paused_ = false;  // under registry_
-  std::atomic<page_snapshot*> backup_snapshot_{nullptr};
+  std::mutex pause_mutex_;  // there is one pause at a time; taken before registry_
+  bool paused_ = false;     // under registry_
+  static constexpr unsigned max_long_reads = 15;
+  std::array<page_snapshot*, 1 + max_long_reads> page_snapshots_{};  // null: a free place
+  std::atomic<unsigned> page_snapshot_count_{0};
+  std::atomic<unsigned> long_reads_{0};
+  statistics long_read_counts_;  // of those that have ended; under registry_
   bool closed_ = false;
   std::mutex durable_callbacks_mutex_;
   std::multimap<std::uint64_t, std::function<void(result<>)>> durable_callbacks_;  // by TxID

@@ -104,16 +104,17 @@ void transaction::release_overlay() noexcept {
   overlay_.release([this](storage::heap::changes& deferred) { allocations_.commit(deferred); });
 }
 
-void transaction::snapshot_pages(page_snapshot& pages, const write_set& stored) noexcept {
-  for (const written_line& line : stored.lines()) pages.before_store(line.offset);
+void transaction::keep_pages() const noexcept {
+  for (const written_line& line : writes_.lines()) runtime_.keep_page(line.offset);
+  std::atomic_thread_fence(std::memory_order_release);  // before the stores: long_read::at_moment
 }
 
 void transaction::before_store(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-  page_snapshot* const pages = runtime_.backup_snapshot();
-  if (pages == nullptr || base::planted(base::mutant::backup_spill_unkept)) return;
+  if (!runtime_.has_page_snapshots() || base::planted(base::mutant::backup_spill_unkept)) return;
   for (std::uint64_t at = offset / page_snapshot::page_size * page_snapshot::page_size;
        at < offset + bytes; at += page_snapshot::page_size)
-    pages->before_store(at);
+    runtime_.keep_page(at);
+  std::atomic_thread_fence(std::memory_order_release);
 }
 
 commit_status transaction::commit_empty() noexcept {

@@ -37,6 +37,7 @@ namespace stele::detail {
 
 class access_buffer;
 class page_snapshot;
+class long_read;
 class runtime;
 struct thread_context;
 
@@ -49,6 +50,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   transaction& operator=(const transaction&) = delete;
 
   unsigned log() const noexcept { return log_; }
+  // This transaction only reads, and sees what the long read sees (tx/long_read.h).
+  void set_long_read(const long_read* r) noexcept { long_read_ = r; }
   write_set& writes() noexcept { return writes_; }
   std::span<const written_line> lines() const noexcept { return writes_.lines(); }
   bool ordered() const noexcept { return ordered_; }
@@ -182,7 +185,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void store_word_slow(std::uint64_t offset, std::uint64_t bits);
   void store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_in_place(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
-  static void snapshot_pages(page_snapshot& pages, const write_set& stored) noexcept;
+  void keep_pages() const noexcept;
   commit_status commit_empty() noexcept;
   commit_status commit_volatile() noexcept;
   void roll_back_volatile() noexcept;
@@ -205,6 +208,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   bool ordered_ = false, ordered_requested_ = false;
   bool blocks_readers_ = false;
   const home_of_log home_;
+  const long_read* long_read_ = nullptr;
   access_buffer* const access_buffer_;  // null: the mechanism does not ask for loads
   thread_context* context_ = nullptr;
   std::uint64_t filter_ = 0;  // has the bit of every line in the write set and the overlay

@@ -162,14 +162,15 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   if (!overlay_.empty() && overlay_.is_stored()) [[unlikely]]
     release_overlay();
   // An ordered commit keeps its locks until it is home.
-  const bool stm = needs_locks(alone && !ordered_);
-  const bool routed = writes || stm || !overlay_.empty() || runtime_.home_is_remapped();
+  const bool stm = needs_locks(alone && !ordered_) && long_read_ == nullptr;
+  const bool all_routed = stm || runtime_.home_is_remapped() || long_read_ != nullptr;
+  const bool routed = writes || all_routed || !overlay_.empty();
   access& a = this_access;
   take_over(a);
   a.size = runtime_.size();
   a.load_size = routed ? a.size : 0;
-  a.filter = stm || runtime_.home_is_remapped() ? ~std::uint64_t{0} : overlay_.filter();
-  filter_ = overlay_.filter();
+  a.filter = all_routed ? ~std::uint64_t{0} : overlay_.filter();
+  filter_ = long_read_ != nullptr ? ~std::uint64_t{0} : overlay_.filter();
   store_target_ = writes ? store_target::write_set : store_target::read_only;
   if (stm)
     snapshot_.begin(writes || attempts > 2, filter_ == 0 && home_.is_in_place() &&
@@ -236,14 +237,14 @@ commit_status transaction::commit_by(Mechanism& m) {
     drawn = assign_txid(txid);
   if (!drawn) [[unlikely]]
     return commit_status::retry;
-  page_snapshot* const backup = runtime_.backup_snapshot();
-  if (backup != nullptr && !base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
+  const bool keeps_pages = runtime_.has_page_snapshots();
+  if (keeps_pages && !base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
       [[unlikely]]
-    snapshot_pages(*backup, writes_);
+    keep_pages();
   if (base::planted_in_schedule_explorer(base::mutant::stm_unlock_first)) snapshot_.release(txid);
   const bool kept = m.commit(*this, txid);
-  if (backup != nullptr && base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
-    snapshot_pages(*backup, writes_);
+  if (keeps_pages && base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
+    keep_pages();
   // The transaction may have stored to lines whose locks the overlay holds: their version must not
   // be older than this commit.
   if (has_overlay()) [[unlikely]]

@@ -2,6 +2,7 @@
 //
 // Not inline: load_routed_range mostly copies lines of which nothing is routed, and would save
 // registers for these (decision 7).
+#include <tx/long_read.h>
 #include <tx/transaction_inl.h>
 
 namespace stele::detail {
@@ -69,9 +70,12 @@ void transaction::load_part(std::uint64_t offset, std::byte* to, std::size_t siz
   const std::uint64_t line = line_of(offset);
   if (access_buffer_ != nullptr) [[unlikely]]
     access_buffer_->append(offset);
-  if ((filter_ & filter_bit(this_access.pool_base + line)) != 0)
+  if ((filter_ & filter_bit(this_access.pool_base + line)) != 0) {
     if (const written_line* own = writes_.find(line))
       return load_own_part(*own, offset - line, to, size);
+    if (long_read_ != nullptr) [[unlikely]]
+      return long_read_->copy(offset, to, size);
+  }
   with_home(home_, [&](auto& home) { load_part_from(home, offset, to, size); });
 }
 

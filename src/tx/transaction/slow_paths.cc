@@ -1,5 +1,6 @@
 // The slow paths of a transaction's loads and stores: everything that tx/fast_paths.h calls, stores
 // that do not go to the write set, and volatile memory.
+#include <tx/long_read.h>
 #include <tx/transaction_inl.h>
 
 #include <algorithm>
@@ -48,6 +49,8 @@ std::uint64_t transaction::load_filtered_word(std::uint64_t offset) {
   const written_line* own = writes_.find(line);
   if (own != nullptr && own->word_mask(word) == 0xFF) return value(*own, word);
   if (own != nullptr && own->word_mask(word) != 0) return merged_word(own, offset);
+  if (long_read_ != nullptr) [[unlikely]]
+    return long_read_->word(offset);
   if (!overlay_.empty() && overlay_.find(line) != nullptr) [[unlikely]]
     return merged_word(nullptr, offset);
   return with_home(home_, [&](auto& home) { return load_from(home, offset); });

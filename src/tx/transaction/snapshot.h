@@ -64,7 +64,7 @@ class snapshot {
   // A new attempt beside which no other transaction runs: it needs no locks.
   void begin_alone() noexcept {
     if (!in_force_) return;
-    in_force_ = has_unrecorded_reads_ = false;
+    in_force_ = has_unrecorded_reads_ = fast_ = false;
   }
   void take() noexcept { time_ = clock_.load(std::memory_order_acquire); }
 

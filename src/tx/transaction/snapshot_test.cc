@@ -55,6 +55,16 @@ TEST_F(snapshot_test, is_not_in_force_for_an_attempt_that_runs_alone) {
   EXPECT_TRUE(tx_.in_force());
 }
 
+// Else it would load its own stores from home.
+TEST_F(snapshot_test, copies_nothing_alone_whatever_the_attempt_before_was) {
+  alignas(16) std::array<std::byte, line_size> home{}, to{};
+  begin(false, true);
+  ASSERT_TRUE(tx_.try_copy(home.data(), 0, to.data(), to.size()));
+  tx_.clear();
+  tx_.begin_alone();
+  EXPECT_FALSE(tx_.try_copy(home.data(), 0, to.data(), to.size()));
+}
+
 TEST_F(snapshot_test, extends_alone_whatever_the_attempt_before_has_read) {
   begin(false);
   ASSERT_TRUE(reads(a));

@@ -23,6 +23,13 @@ class statistics {
   void count_abort() noexcept { add(aborts_, 1); }
   void count_stored_in_place(std::uint64_t bytes) noexcept { add(stored_in_place_, bytes); }
 
+  // What another counted; the caller excludes other calls.
+  void add(const statistics& other) noexcept {
+    add(commits_, other.commits_.load(std::memory_order_relaxed));
+    add(aborts_, other.aborts_.load(std::memory_order_relaxed));
+    add(reads_, other.reads_.load(std::memory_order_relaxed));
+  }
+
   // TxID of the newest commit that has returned; 0: none has.
   std::uint64_t newest() const noexcept { return newest_.load(std::memory_order_acquire); }
   void add_to(pool_counters& c) const noexcept {

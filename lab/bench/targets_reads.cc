@@ -1,0 +1,169 @@
+// Long reads beside writers: how long a read of everything takes while other threads commit, and
+// what that costs them. `stele bench reads`.
+//
+// The writers move amounts between accounts, so each read checks that it saw one state: the sum of
+// all is constant.
+#include <bench/targets_parts.h>
+#include <fmt/format.h>
+#include <stele/hash_map.h>
+#include <stele/pool.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+namespace stele::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using accounts = hash_map<std::uint64_t, std::uint64_t>;
+
+constexpr std::uint64_t accounts_read = 100'000, amount_each = 1000;
+
+struct bank {
+  std::optional<pool<accounts>> of;
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> transfers{0};
+  std::atomic<bool> failed{false};
+};
+
+result<> fill(bank& b) {
+  for (std::uint64_t from = 0; from < accounts_read; from += 1000) {
+    auto made = b.of->update([&](accounts& all) {
+      if (from == 0) all.reserve(accounts_read);
+      for (std::uint64_t i = from; i < from + 1000; ++i) all.insert(i, amount_each);
+    });
+    if (!made) return made;
+  }
+  return {};
+}
+
+// Milliseconds of a read of all accounts, one lookup after the other.
+result<double> read_all(bank& b) {
+  const auto begin = clock::now();
+  const auto sum = b.of->read([](const accounts& all) {
+    std::uint64_t total = 0;
+    for (std::uint64_t i = 0; i < accounts_read; ++i)
+      total += all.find(i * 7919 % accounts_read)->second.load();
+    return total;
+  });
+  const double ms = std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+  if (!sum) return std::unexpected(sum.error());
+  if (*sum != accounts_read * amount_each)
+    return std::unexpected(error{errc::corrupt, "a read saw accounts of different moments"});
+  return ms;
+}
+
+void write(bank& b, std::uint64_t seed, double a_second) {
+  std::uint64_t random = seed;
+  const auto begin = clock::now();
+  for (std::uint64_t n = 0; !b.stop.load(std::memory_order_relaxed); ++n) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    const std::uint64_t from = (random >> 20) % accounts_read,
+                        to = (from + 1 + (random >> 50)) % accounts_read;
+    const auto moved = b.of->update([&](accounts& all) {
+      auto& payer = all.find(from)->second;
+      if (payer.load() == 0) return;
+      payer = payer.load() - 1;
+      auto& payee = all.find(to)->second;
+      payee = payee.load() + 1;
+    });
+    if (!moved) b.failed = true;
+    b.transfers.fetch_add(1, std::memory_order_relaxed);
+    if (a_second != 0)
+      std::this_thread::sleep_until(
+          begin + std::chrono::duration<double>(static_cast<double>(n + 1) / a_second));
+  }
+}
+
+struct outcome {
+  double read_ms = 0;  // the median read; 0: there was none
+  double transfers_a_second = 0;
+};
+
+// Writers run for at least o.seconds; with reads, until o.runs reads have ended.
+result<outcome> run(const target_options& o, bank& b, unsigned writers, double a_second,
+                    bool reads) {
+  b.stop = false;
+  b.transfers = 0;
+  outcome out;
+  result<> how;
+  std::vector<double> times;
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned i = 0; i < writers; ++i)
+      threads.emplace_back([&, i] { write(b, i + 1, a_second); });
+    if (writers != 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const auto begin = clock::now();
+    const std::uint64_t before = b.transfers.load();
+    while (reads && times.size() < o.runs && !o.cancelled()) {
+      const auto ms = read_all(b);
+      if (!ms) {
+        how = std::unexpected(ms.error());
+        break;
+      }
+      times.push_back(*ms);
+    }
+    if (!reads) std::this_thread::sleep_for(std::chrono::duration<double>(o.seconds));
+    out.transfers_a_second = static_cast<double>(b.transfers.load() - before) /
+                             std::chrono::duration<double>(clock::now() - begin).count();
+    b.stop = true;
+  }
+  if (!how) return std::unexpected(how.error());
+  if (b.failed) return std::unexpected(error{errc::io, "a transfer failed"});
+  if (!times.empty()) {
+    std::ranges::sort(times);
+    out.read_ms = times[times.size() / 2];
+  }
+  return out;
+}
+
+result<> reads_beside_writers(const target_options& o, std::vector<performance_target>& targets) {
+  const std::string path = fmt::format("{}/long-reads-{}.stele", o.dir, getpid());
+  bank b;
+  auto opened = pool<accounts>::open(path, {.create_size = std::size_t{64} << 20, .media = "adr"});
+  std::filesystem::remove(path);
+  if (!opened) return std::unexpected(opened.error());
+  b.of.emplace(std::move(*opened));
+  if (auto filled = fill(b); !filled) return filled;
+
+  o.progress("a read of 100,000 items alone");
+  const auto alone = run(o, b, 0, 0, true);
+  if (!alone) return std::unexpected(alone.error());
+  o.progress("beside 1,000 updates a second");
+  const auto slow = run(o, b, 1, 1000, true);
+  if (!slow) return std::unexpected(slow.error());
+  o.progress("beside two writers that never rest");
+  const auto free = run(o, b, 2, 0, false);
+  if (!free) return std::unexpected(free.error());
+  const auto busy = run(o, b, 2, 0, true);
+  if (!busy) return std::unexpected(busy.error());
+
+  const auto cores = std::thread::hardware_concurrency();
+  const auto detail = [&](const outcome& r) {
+    return fmt::format("{:.1f} and {:.1f} ms; stm, {} cores", r.read_ms, alone->read_ms, cores);
+  };
+  targets.push_back({"a read of 100,000 items beside 1,000 updates a second, over alone", "x", 3,
+                     slow->read_ms / alone->read_ms, true, detail(*slow)});
+  targets.push_back({"the same beside two writers that never rest, over alone", "x", 10,
+                     busy->read_ms / alone->read_ms, true, detail(*busy)});
+  targets.push_back(
+      {"these writers beside such reads, over without", "x", 0.7,
+       busy->transfers_a_second / free->transfers_a_second, false,
+       fmt::format("{:.2f} and {:.2f} M updates/s; {} threads on {} cores",
+                   busy->transfers_a_second / 1e6, free->transfers_a_second / 1e6, 3, cores)});
+  return {};
+}
+
+}  // namespace
+
+const std::vector<target_group>& read_targets() {
+  static const std::vector<target_group> parts = {reads_beside_writers};
+  return parts;
+}
+
+}  // namespace stele::bench
