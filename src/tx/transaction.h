@@ -82,7 +82,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void rollback() noexcept;
 
   // Called by the mechanism before it stores to a heap range that is not in the write set, so that
-  // a running backup copies the range first.
+  // a backup and long reads keep the range first.
   void before_store(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
   // Called by the mechanism when the log is durable, before the first store to home. single_writer:

@@ -143,7 +143,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   // One of these operations reuses the block that another has freed.
   auto& again = w.add("a block taken again, beside check", "rbtree", 6, 2, 4, 2048);
   again.run_plan.seed = 1, again.concurrent.beside = "check+check", again.random_share = 0.9,
-  again.bound = 4, again.run_plan.pool_size = 131072;
+  again.bound = 4, again.weight = 4, again.run_plan.pool_size = 131072;
   auto& edges = w.add("edges", "edges", 4 + seed % 8, 2, 8, 8);
   edges.random_share = 0.9, edges.bound = 4, edges.run_plan.pool_size = 262144;
   if (!log_home) {
