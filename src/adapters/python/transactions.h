@@ -2,11 +2,14 @@
 //
 // Python's transactions cannot run twice, because the body of a `with` is the caller's code. So
 // updates run one at a time: the thread that runs one holds `writer_`. Reads of other threads run
-// concurrently on a snapshot and are retried if necessary. Rules against deadlock: a thread that
-// holds the GIL never waits for `writer_`, a commit or a log. A thread in a transaction never waits
-// for the GIL, except the one thread in a `with`. That thread holds `writer_` and one log, and a
-// pool has two logs or its reads take `writer_` too. No Python code runs inside the transaction of
-// a single operation.
+// concurrently on a snapshot; a read that loses its first attempt lets the GIL go and takes
+// `writer_` too. It must not try again with the GIL: a long read pauses transactions, and the
+// `with` that it then waits for may wait for the GIL (docs/protocol/long-reads.md).
+//
+// Rules against deadlock: a thread that holds the GIL never waits for `writer_`, a commit or a log.
+// A thread in a transaction never waits for the GIL, except the one thread in a `with`. That thread
+// holds `writer_` and one log, and a pool has two logs or its reads take `writer_` too. No Python
+// code runs inside the transaction of a single operation.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace stele::python {
 
@@ -80,8 +84,6 @@ class transactions {
   void leave() noexcept;  // rolls back this thread's open transaction
 
  private:
-  static constexpr int max_read_attempts = 12;  // more attempts of a read block the writers
-
   template <class Body>
   auto run_in_open(Body& body);
   void flush_deferred_commits();
@@ -134,12 +136,12 @@ auto transactions::read(Body&& body) {
   if (in_transaction()) return run_in_open(body);
   check_usable();
   if (!reads_take_writer_lock_) {
-    int attempts = 0;
+    bool tried = false;
     using found = std::optional<decltype(body())>;
-    const auto few = [&]() -> found {
-      return ++attempts <= max_read_attempts ? found(body()) : found();
+    const auto once = [&]() -> found {
+      return std::exchange(tried, true) ? found() : found(body());
     };
-    if (auto r = unwrap(detail::run_transaction(core(), false, durability::durable, few)))
+    if (auto r = unwrap(detail::run_transaction(core(), false, durability::durable, once)))
       return std::move(*r);
   }
   const nb::gil_scoped_release gil_released;
