@@ -98,6 +98,12 @@ class basic_bptree {
 
   // Inserts if the key is not there: {stored value, inserted?}.
   std::pair<mapped_stored*, bool> insert(key_view key, mapped_view value);
+  std::pair<mapped_stored*, bool> emplace(key_view key, mapped_view value) {
+    return insert(key, value);
+  }
+  std::pair<mapped_stored*, bool> try_emplace(key_view key, mapped_view value) {
+    return insert(key, value);
+  }
   std::pair<mapped_stored*, bool> insert_or_assign(key_view key, mapped_view value);
   std::size_t erase(key_view key);  // the number of pairs erased, 0 or 1
   void clear();                     // O(n); frees every block

@@ -82,6 +82,7 @@ struct coalescing_memory : pool_memory {
   static T* make(Arguments&&... arguments) {
     static_assert(pool_object<T>,
                   "an object in a pool is a standard-layout struct of fields and stele containers");
+    require_members<T>();
     static_assert(alignof(T) <= detail::line_size,
                   "coalescing memory places by lines: use pool_memory for a larger alignment");
     static_assert(sizeof...(Arguments) == 0 || !std::is_aggregate_v<T>,
@@ -123,6 +124,7 @@ struct coalescing_memory : pool_memory {
   static T* make_array(std::size_t count) {
     static_assert(pool_object<T>,
                   "an array in a pool holds plain structs of fields, or stele containers");
+    require_members<T>();
     if (count > max_bytes / sizeof(T))
       throw failure(
           {errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});

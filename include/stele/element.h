@@ -94,6 +94,10 @@ struct hash {
 
 template <class T, class Memory>
 struct element {
+  static_assert(storable_value<T> || std::is_pointer_v<T>,
+                "a container holds storable values (numbers, trivially copyable structs), strings "
+                "and containers of stele; a struct of fields and containers says "
+                "`using pool_resident = void;`");
   // Copied as bytes: a field's by-value calls would copy it twice.
   static constexpr bool large = sizeof(T) > 64;
   using stored = typename Memory::template field<T>;
@@ -159,6 +163,7 @@ struct map_item {
     mapped_element::create(&second, value);
   }
   explicit map_item(typename key_element::view key) : first(key) {
+    Memory::template require_members<typename mapped_element::stored>();
     if constexpr (!std::is_empty_v<typename mapped_element::stored>)
       Memory::fill_zero(&second, sizeof second);
   }

@@ -4,7 +4,7 @@
 //   auto* n = stele::make<node>();  // in an update: all fields are zero or null
 //   n->key = n->key + 1;            // as with an ordinary member
 //   n->next = n;                    // a pointer field takes and gives ordinary pointers
-//   n->next->key += 1;
+//   n->next->key += 1;             // all operators of an ordinary number, ++ too
 //
 // Invariants: a field has the size and alignment of its T (a pointer field: 8 bytes) and holds no
 // address. Copying a field loads one and stores the other; the compiler never copies its bytes. A
@@ -59,29 +59,6 @@ class field {
   void store(T value) { detail::store(&value_, value); }
   operator T() const { return load(); }
 
-  field& operator+=(T by)
-    requires requires(T a) { a + a; }
-  {
-    store(static_cast<T>(load() + by));
-    return *this;
-  }
-  field& operator-=(T by)
-    requires requires(T a) { a - a; }
-  {
-    store(static_cast<T>(load() - by));
-    return *this;
-  }
-  field& operator++()
-    requires std::integral<T>
-  {
-    return *this += T{1};
-  }
-  field& operator--()
-    requires std::integral<T>
-  {
-    return *this -= T{1};
-  }
-
  private:
   T value_;
 };
@@ -132,6 +109,100 @@ class field<T*> {
   static constexpr std::int64_t self_distance = 1;
   std::int64_t distance_;
 };
+
+namespace detail {
+
+// A field of a value that is no pointer, in a pool or in ordinary memory.
+template <class F>
+inline constexpr bool is_value_field = false;
+template <class T>
+inline constexpr bool is_value_field<field<T>> = !std::is_pointer_v<T>;
+template <class F>
+concept value_field = is_value_field<F>;
+
+template <class F, class Operation>
+F& change(F& f, Operation&& operation) {
+  f.store(static_cast<typename F::value_type>(operation(f.load())));
+  return f;
+}
+
+}  // namespace detail
+
+// The operators that change a value: one load and one store.
+template <detail::value_field F>
+  requires requires(typename F::value_type a) { a + a; }
+F& operator+=(F& f, typename F::value_type by) {
+  return detail::change(f, [&](auto v) { return v + by; });
+}
+template <detail::value_field F>
+  requires requires(typename F::value_type a) { a - a; }
+F& operator-=(F& f, typename F::value_type by) {
+  return detail::change(f, [&](auto v) { return v - by; });
+}
+template <detail::value_field F>
+  requires requires(typename F::value_type a) { a* a; }
+F& operator*=(F& f, typename F::value_type by) {
+  return detail::change(f, [&](auto v) { return v * by; });
+}
+template <detail::value_field F>
+  requires requires(typename F::value_type a) { a / a; }
+F& operator/=(F& f, typename F::value_type by) {
+  return detail::change(f, [&](auto v) { return v / by; });
+}
+template <detail::value_field F>
+  requires requires(typename F::value_type a) { a % a; }
+F& operator%=(F& f, typename F::value_type by) {
+  return detail::change(f, [&](auto v) { return v % by; });
+}
+template <detail::value_field F>
+  requires requires(typename F::value_type a) { a & a; }
+F& operator&=(F& f, typename F::value_type by) {
+  return detail::change(f, [&](auto v) { return v & by; });
+}
+template <detail::value_field F>
+  requires requires(typename F::value_type a) { a | a; }
+F& operator|=(F& f, typename F::value_type by) {
+  return detail::change(f, [&](auto v) { return v | by; });
+}
+template <detail::value_field F>
+  requires requires(typename F::value_type a) { a ^ a; }
+F& operator^=(F& f, typename F::value_type by) {
+  return detail::change(f, [&](auto v) { return v ^ by; });
+}
+template <detail::value_field F>
+  requires std::integral<typename F::value_type>
+F& operator<<=(F& f, unsigned bits) {
+  return detail::change(f, [&](auto v) { return v << bits; });
+}
+template <detail::value_field F>
+  requires std::integral<typename F::value_type>
+F& operator>>=(F& f, unsigned bits) {
+  return detail::change(f, [&](auto v) { return v >> bits; });
+}
+template <detail::value_field F>
+  requires std::integral<typename F::value_type>
+F& operator++(F& f) {
+  return detail::change(f, [](auto v) { return v + 1; });
+}
+template <detail::value_field F>
+  requires std::integral<typename F::value_type>
+typename F::value_type operator++(F& f, int) {
+  const auto before = f.load();
+  ++f;
+  return before;
+}
+template <detail::value_field F>
+  requires std::integral<typename F::value_type>
+F& operator--(F& f) {
+  return detail::change(f, [](auto v) { return v - 1; });
+}
+template <detail::value_field F>
+  requires std::integral<typename F::value_type>
+typename F::value_type operator--(F& f, int) {
+  const auto before = f.load();
+  --f;
+  return before;
+}
 
 // Copy `size` bytes between pool and ordinary memory through the running transaction, for byte
 // ranges that no single field describes. The same rules as for a field's load and store.

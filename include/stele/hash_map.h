@@ -92,6 +92,10 @@ class basic_hash_map {
   // O(buckets) of memory.
   std::pair<iterator, bool> insert(key_view key, mapped_view value);
   std::pair<iterator, bool> insert_or_assign(key_view key, mapped_view value);
+  std::pair<iterator, bool> emplace(key_view key, mapped_view value) { return insert(key, value); }
+  std::pair<iterator, bool> try_emplace(key_view key, mapped_view value) {
+    return insert(key, value);
+  }
   std::pair<iterator, bool> try_emplace(key_view key);  // a zero value or empty container
   // The number of items erased, 0 or 1. O(1).
   std::size_t erase(key_view key);

@@ -95,6 +95,10 @@ class basic_map {
   // Inserts if the key is not there: {item, inserted?}.
   std::pair<iterator, bool> insert(key_view key, mapped_view value);
   std::pair<iterator, bool> insert_or_assign(key_view key, mapped_view value);
+  std::pair<iterator, bool> emplace(key_view key, mapped_view value) { return insert(key, value); }
+  std::pair<iterator, bool> try_emplace(key_view key, mapped_view value) {
+    return insert(key, value);
+  }
   std::pair<iterator, bool> try_emplace(key_view key);  // a zero value or empty container
   std::size_t erase(key_view key);                      // the number of items erased, 0 or 1
   iterator erase(const_iterator at);                    // returns the next item

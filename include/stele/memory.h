@@ -43,6 +43,7 @@ struct pool_memory {
   static T* make_array(std::size_t count) {
     static_assert(pool_object<T>,
                   "an array in a pool holds plain structs of fields, or stele containers");
+    require_members<T>();
     if (count > max_bytes / sizeof(T))
       throw failure(
           {errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
@@ -72,6 +73,11 @@ struct pool_memory {
     stele::store_bytes(to, from, size_bytes);
   }
   static void fill_zero(void* to, std::size_t size_bytes) { detail::fill_zero(to, size_bytes); }
+  // Does not compile if a T has members that a transaction would not see.
+  template <class T>
+  static constexpr void require_members() {
+    detail::require_pool_members<T>();
+  }
   // Starts loading the line that holds `at`; any address is allowed.
   static void prefetch(const void* at) noexcept { detail::prefetch(at); }
   // Throws failure(errc::corrupt) if the range is not in the heap.
@@ -136,32 +142,12 @@ class plain_field {
     return value_;
   }
 
-  plain_field& operator+=(T by)
-    requires requires(T a) { a + a; }
-  {
-    value_ = static_cast<T>(value_ + by);
-    return *this;
-  }
-  plain_field& operator-=(T by)
-    requires requires(T a) { a - a; }
-  {
-    value_ = static_cast<T>(value_ - by);
-    return *this;
-  }
-  plain_field& operator++()
-    requires std::integral<T>
-  {
-    return *this += T{1};
-  }
-  plain_field& operator--()
-    requires std::integral<T>
-  {
-    return *this -= T{1};
-  }
-
  private:
   T value_;
 };
+
+template <class T>
+inline constexpr bool detail::is_value_field<plain_field<T>> = !std::is_pointer_v<T>;
 
 struct plain_memory {
   template <class T>
@@ -193,6 +179,8 @@ struct plain_memory {
     std::memcpy(to, from, size_bytes);
   }
   static void fill_zero(void* to, std::size_t size_bytes) { std::memset(to, 0, size_bytes); }
+  template <class T>
+  static constexpr void require_members() {}
   static void prefetch(const void* at) noexcept { __builtin_prefetch(at); }
 };
 

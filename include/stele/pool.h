@@ -23,6 +23,7 @@
 #include <stele/error.h>
 #include <stele/field.h>
 #include <stele/mechanism_options.h>
+#include <stele/members.h>
 #include <stele/progress.h>
 
 #include <array>
@@ -316,7 +317,7 @@ template <class Body>
 
 // A type that may live in a pool: no virtual functions, no references, no ownership of memory
 // outside the pool. A struct with containers declares a member type `pool_resident`; any other type
-// needs a trivial destructor.
+// needs a trivial destructor. members.h says which members it may have.
 template <class T>
 concept pool_object =
     !std::is_polymorphic_v<T> && std::is_standard_layout_v<T> &&
@@ -329,6 +330,7 @@ class pool {
                 "virtual functions, no references, "
                 "no std::string or other owner of ordinary memory; a struct with containers in it "
                 "says `using pool_resident = void;`");
+  static_assert((detail::require_pool_members<Root>(), true));
 
  public:
   // Opens the pool at `path`. If the file does not exist and options.create_size is set, creates it
@@ -432,6 +434,7 @@ T* make(Arguments&&... arguments) {
                 "no virtual functions, no references, no "
                 "std::string or other owner of ordinary memory; a struct with containers in it "
                 "says `using pool_resident = void;`");
+  detail::require_pool_members<T>();
   static_assert(sizeof...(Arguments) == 0 || !std::is_aggregate_v<T>,
                 "give the type a constructor to make it from arguments: an aggregate's missing "
                 "members would be zeroed behind the "
@@ -455,6 +458,7 @@ template <class T>
 T* make_array(std::size_t count) {
   static_assert(pool_object<T> && std::is_trivially_default_constructible_v<T>,
                 "arrays in a pool hold plain structs of fields");
+  detail::require_pool_members<T>();
   if (count > (std::size_t{1} << 46) / sizeof(T))
     throw failure(
         {errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});

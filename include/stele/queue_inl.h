@@ -25,6 +25,7 @@ auto basic_queue<T, Memory>::newest() const -> stored* {
 
 template <class T, class Memory>
 auto basic_queue<T, Memory>::make_segment() -> segment* {
+  Memory::template require_members<stored>();
   auto* const s = static_cast<segment*>(Memory::allocate(sizeof(segment), alignof(segment)));
   s->next = nullptr;
   return s;

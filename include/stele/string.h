@@ -57,6 +57,7 @@ class basic_string {
   [[nodiscard]] std::size_t size() const { return size_in(head_.load()); }
   [[nodiscard]] bool empty() const { return head_.load() == 0; }
   [[nodiscard]] std::string str() const;
+  operator std::string() const { return str(); }
   [[nodiscard]] std::size_t capacity() const {
     return is_long(head_.load()) ? capacity_.load() & ~colocated_bit : inline_capacity;
   }

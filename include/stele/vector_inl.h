@@ -140,6 +140,7 @@ void basic_vector<T, Memory>::swap_elements(std::size_t i, std::size_t j)
 
 template <class T, class Memory>
 void basic_vector<T, Memory>::make_first_segment(std::size_t slots) {
+  Memory::template require_members<stored>();
   first_ = static_cast<stored*>(Memory::allocate(slots * sizeof(stored), alignof(stored)));
   sizes_ = sizes::with_first_segment(slots).word;
 }

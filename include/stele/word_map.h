@@ -132,6 +132,8 @@ class basic_word_map {
   // {the value that is there now, inserted?}. O(1); when buckets are added, also zeroes O(buckets)
   // of memory.
   std::pair<V, bool> insert(K key, V value);
+  std::pair<V, bool> emplace(K key, V value) { return insert(key, value); }
+  std::pair<V, bool> try_emplace(K key, V value) { return insert(key, value); }
   std::pair<V, bool> insert_or_assign(K key, V value);
   // The number of items erased, 0 or 1. O(1).
   std::size_t erase(K key);

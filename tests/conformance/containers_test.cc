@@ -7,6 +7,7 @@
 #include <containers/map_model.h>
 #include <stele/queue.h>
 #include <stele/vector.h>
+#include <stele/word_map.h>
 #include <tests/conformance/pools.h>
 
 #include <deque>
@@ -359,6 +360,41 @@ TEST_P(containers, a_full_pool_refuses_and_nothing_has_changed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, containers, ::testing::ValuesIn(all_mechanisms()), plain_name);
+
+template <class Map>
+void emplace_twice() {
+  scratch_directory dir;
+  auto p = open_pool<Map>(dir.file("pool"), {.create_size = 1 << 20});
+  ASSERT_TRUE(succeeds(p.update([](Map& map) {
+    EXPECT_TRUE(map.emplace(1, 10).second);
+    EXPECT_FALSE(map.emplace(1, 11).second);
+    EXPECT_TRUE(map.try_emplace(2, 20).second);
+    EXPECT_FALSE(map.try_emplace(2, 21).second);
+    number sum = 0;
+    map.for_each([&](const auto&, const auto& value) { sum += value; });
+    EXPECT_EQ(sum, 30u);
+  })));
+}
+
+TEST(maps, emplace_only_what_is_not_there) {
+  emplace_twice<map<number, number>>();
+  emplace_twice<hash_map<number, number>>();
+  emplace_twice<bptree<number, number>>();
+  emplace_twice<word_map<number, number>>();
+}
+
+TEST(strings, become_standard_ones) {
+  scratch_directory dir;
+  auto p = open_pool<string>(dir.file("pool"), {.create_size = 1 << 20});
+  ASSERT_TRUE(succeeds(p.update([](string& text) {
+    text = "a text that is longer than what fits inline";
+    const std::string copy = text;
+    EXPECT_TRUE(copy == text && text == copy);
+    std::string assigned;
+    assigned = text;
+    EXPECT_EQ(assigned, copy);
+  })));
+}
 
 }  // namespace
 }  // namespace stele::testing

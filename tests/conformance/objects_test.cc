@@ -182,5 +182,65 @@ TEST(objects, a_store_to_a_pool_outside_its_transaction_ends_the_program) {
   EXPECT_EQ(ordinary.sum, 5u) << "a field in ordinary memory is an ordinary variable";
 }
 
+template <template <class> class Field>
+struct numbers {
+  Field<std::uint32_t> whole;
+  Field<double> real;
+  Field<std::uint8_t> small;
+};
+
+// Does each operator to a field and to an ordinary variable.
+template <class Numbers>
+void calculate(Numbers& n) {
+  std::uint32_t whole = 40;
+  double real = 2.5;
+  std::uint8_t small = 255;
+  n.whole = whole, n.real = real, n.small = small;
+  EXPECT_EQ(n.whole++, whole++);
+  EXPECT_EQ(++n.whole, ++whole);
+  EXPECT_EQ(n.whole--, whole--);
+  EXPECT_EQ(--n.whole, --whole);
+  EXPECT_EQ(++n.small, ++small);  // wraps
+  EXPECT_EQ(--n.small, --small);
+  EXPECT_EQ(n.whole += 7, whole += 7);
+  EXPECT_EQ(n.whole -= 2, whole -= 2);
+  EXPECT_EQ(n.whole *= 6, whole *= 6);
+  EXPECT_EQ(n.whole /= 4, whole /= 4);
+  EXPECT_EQ(n.whole %= 48, whole %= 48);
+  EXPECT_EQ(n.whole <<= 5, whole <<= 5);
+  EXPECT_EQ(n.whole |= 9, whole |= 9);
+  EXPECT_EQ(n.whole ^= 1023, whole ^= 1023);
+  EXPECT_EQ(n.whole &= 0xFFF0, whole &= 0xFFF0);
+  EXPECT_EQ(n.whole >>= 2, whole >>= 2);
+  EXPECT_EQ(n.real += 1, real += 1);
+  EXPECT_EQ(n.real *= 3, real *= 3);
+  EXPECT_EQ(n.real -= 0.25, real -= 0.25);
+  EXPECT_EQ(n.real /= 2, real /= 2);
+}
+
+TEST(fields, have_the_operators_of_their_values) {
+  scratch_directory dir;
+  auto p = open_pool<numbers<field>>(dir.file("pool"), {.create_size = 1 << 20});
+  ASSERT_TRUE(succeeds(p.update([](numbers<field>& n) { calculate(n); })));
+  numbers<plain_field> n{};
+  calculate(n);
+}
+
+TEST(plain_members, are_no_part_of_a_transaction) {
+  struct counted {
+    field<int> n;
+    plain<int> tries;
+  };
+  scratch_directory dir;
+  auto p = open_pool<counted>(dir.file("pool"),
+                              {.create_size = 1 << 20, .block_checksums = checksums::off});
+  EXPECT_FALSE(p.update([](counted& c) {
+    c.n = 1, c.tries = c.tries + 1;
+    cancel("only tries");
+  }));
+  EXPECT_EQ(p.read([](const counted& c) { return c.n.load() * 10 + c.tries; }).value(), 1);
+  EXPECT_TRUE(succeeds(p.check()));
+}
+
 }  // namespace
 }  // namespace stele::testing
