@@ -35,6 +35,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 namespace stele {
@@ -117,7 +118,15 @@ class migration {
 struct pool_options {
   // Bytes. 0: the pool must exist. Otherwise open() creates the pool if no file has this path.
   std::size_t create_size = 0;
-  std::string layout = "";  // name of the data's layout; if not empty, must match the pool's
+  // Bytes. A full pool grows up to this size by itself: the transaction that finds no room is
+  // rolled back, the pool grows by half, at once durably, and the body runs again. 0: it keeps its
+  // size, as pools of log_structured and archapt must. Not inside a transaction that cannot run
+  // again: a `with` of Python, an atomic block.
+  std::size_t max_size = 0;
+  // Name of the data's layout, up to 63 bytes; if not empty, must match the pool's. Empty: a new
+  // pool gets "type " and the name of its root's type, and a pool with another type's is refused,
+  // unless layout_version or migrate is set.
+  std::string layout = "";
   // Version of the layout that this program knows. A pool with a later one is refused.
   std::uint64_t layout_version = 0;
   // Called in an update while a pool with an older layout version is opened. If it returns an
@@ -210,8 +219,10 @@ class pool_handle {
   pool_handle& operator=(pool_handle&&) noexcept;
   ~pool_handle();
 
+  // `root_type`: the name of std::type_info; null: unknown.
   [[nodiscard]] static result<pool_handle> open(const std::string& path,
-                                                const pool_options& options, std::size_t root_size);
+                                                const pool_options& options, std::size_t root_size,
+                                                const char* root_type = nullptr);
   // Takes over an existing runtime; finds or creates the root.
   [[nodiscard]] static result<pool_handle> from_runtime(std::unique_ptr<runtime> r,
                                                         std::size_t root_size);
@@ -246,6 +257,10 @@ commit_status commit_transaction();
 error last_error();                     // of this thread; reading it clears it
 void roll_back_transaction() noexcept;  // the caller passes the error or exception on
 void retry_transaction() noexcept;      // rolls back and waits before the next attempt
+
+// After a transaction that has ended with `why`, for want of room: true if the pool has grown
+// since, so that it may be run again. Else the pool cannot grow, and `why` says so.
+bool grow_for(runtime& r, error& why);
 
 struct restart {};  // thrown by loads and stores on a conflict; caught by run_transaction
 
@@ -298,19 +313,35 @@ template <class Body>
       const commit_status done = commit_transaction();
       if (done == commit_status::committed) [[likely]]
         return outcome;
-      if (done == commit_status::failed) return std::unexpected(last_error());
+      if (done == commit_status::failed) {
+        error why = last_error();
+        if (why.code == errc::full && grow_for(r, why)) continue;
+        return std::unexpected(std::move(why));
+      }
     } catch (const restart&) {
       if (nested) throw;
     } catch (const failure& f) {
       if (nested) throw;
       roll_back_transaction();
-      return std::unexpected(f.why());
+      error why = f.why();
+      if (why.code == errc::full && grow_for(r, why)) continue;
+      return std::unexpected(std::move(why));
     } catch (...) {
       if (!nested) roll_back_transaction();
       throw;
     }
     retry_transaction();
   }
+}
+
+// Null in a program without type information.
+template <class T>
+const char* type_name() noexcept {
+#ifdef __GXX_RTTI
+  return typeid(T).name();
+#else
+  return nullptr;
+#endif
 }
 
 }  // namespace detail
@@ -340,7 +371,7 @@ class pool {
   // io, unsupported, invalid_argument; the file is left unchanged.
   [[nodiscard]] static result<pool> open(const std::string& path,
                                          const pool_options& options = {}) {
-    auto handle = detail::pool_handle::open(path, options, sizeof(Root));
+    auto handle = detail::pool_handle::open(path, options, sizeof(Root), detail::type_name<Root>());
     if (!handle) return std::unexpected(std::move(handle.error()));
     return pool(std::move(*handle));
   }
@@ -393,9 +424,8 @@ class pool {
 
   // Lengthens the pool to `size_bytes`; does nothing if it is that long. Transactions wait
   // meanwhile. After a crash the pool has the old size or the new one. Errors: full, io; nested,
-  // inside a transaction; unsupported, by mechanisms without bulk persistence and by pools with a
-  // checkpoint copy or checksums of home (open them with `default`, or use `stele pool resize`).
-  // Thread-safe.
+  // inside a transaction; unsupported, by pools of log_structured and archapt, and where the
+  // addresses after the pool are taken (set max_size). Thread-safe.
   [[nodiscard]] result<> grow(std::size_t size_bytes);
 
   // Verifies the whole pool: heap, block checksums, then the root by its own check(), if it has

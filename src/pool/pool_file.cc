@@ -446,7 +446,8 @@ result<pool_header> pool_file::peek(const std::string& path) {
   return read_header(file.fd, path);
 }
 
-result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::uintptr_t address) {
+result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::uintptr_t address,
+                                  std::size_t max_size) {
   descriptor file(os::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) {
     if (errno == ELOOP)
@@ -483,7 +484,8 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
   // Last: a descriptor that is locked must not be lost if copying the path throws.
   opened.mapping_.fd = file.release();
-  if (auto mapped = opened.map(kind, address); !mapped) return std::unexpected(mapped.error());
+  if (auto mapped = opened.map(kind, address, max_size); !mapped)
+    return std::unexpected(mapped.error());
   if (auto owner_written = opened.write_owner(); !owner_written)
     return std::unexpected(owner_written.error());
   return opened;
@@ -624,11 +626,11 @@ void pool_file::apply_growth(const format::growth& g) noexcept {
   mapping_.size = header_.size;
 }
 
-result<> pool_file::map(map_kind kind, std::uintptr_t address) {
+result<> pool_file::map(map_kind kind, std::uintptr_t address, std::size_t max_size) {
   const bool in_place = header_.home == format::home_kind::in_place;
-  std::size_t room = in_place && kind != map_kind::relocated_home && address == 0
-                         ? growth_reservation(mapping_.size)
-                         : mapping_.size;
+  std::size_t room = mapping_.size;
+  if (in_place && kind != map_kind::relocated_home)
+    room = std::max(address == 0 ? growth_reservation(room) : room, max_size);
   auto whole = map_memory(in_place ? address : 0, room, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!whole && room != mapping_.size)

@@ -54,10 +54,11 @@ class pool_file {
   // Errors: exists, not_found, permission, full, io, invalid_argument.
   [[nodiscard]] static result<> create(const std::string& path, const pool_geometry& s);
 
-  // Locks, checks and maps the file, at `address` if it is not 0. Errors: not_found, permission,
-  // in_use, not_a_pool, version, corrupt, io; unsupported if the address is not available.
+  // Locks, checks and maps the file, at `address` if it is not 0, with addresses for a pool of
+  // `max_size` bytes if there are so many. Errors: not_found, permission, in_use, not_a_pool,
+  // version, corrupt, io; unsupported if the address is not available.
   [[nodiscard]] static result<pool_file> open(const std::string& path, map_kind kind,
-                                              std::uintptr_t address = 0);
+                                              std::uintptr_t address = 0, std::size_t max_size = 0);
 
   // A private copy in memory; changes to it never reach the file. Takes no lock. Errors: as open.
   [[nodiscard]] static result<pool_file> open_copy(const std::string& path);
@@ -112,7 +113,7 @@ class pool_file {
 
  private:
   pool_file() = default;
-  [[nodiscard]] result<> map(map_kind kind, std::uintptr_t address);
+  [[nodiscard]] result<> map(map_kind kind, std::uintptr_t address, std::size_t max_size);
   [[nodiscard]] result<std::byte*> map_memory(std::uintptr_t address, std::size_t size,
                                               int protection, int flags, int fd) const;
   [[nodiscard]] result<> reserve_home_addresses(std::uintptr_t address = 0);

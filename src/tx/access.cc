@@ -12,6 +12,7 @@
 namespace stele::detail {
 
 runtime* runtime_at(std::uintptr_t address);
+constinit thread_local wanted_room this_wanted_room;
 
 namespace {
 
@@ -267,6 +268,8 @@ inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durab
 }  // namespace
 
 commit_status fail_attempt(error why) {
+  if (why.code == errc::full && this_runtime != nullptr)
+    this_wanted_room = {1, this_runtime->state().file.header().size};
   last_attempt_error = std::move(why);
   return commit_status::failed;
 }

@@ -105,8 +105,8 @@ class engine {
   // On return home is durable, the logs are empty and the pool is marked closed on media.
   [[nodiscard]] virtual result<> close() = 0;
 
-  // If no transaction runs: on return home is durable and no log record counts any more. Errors:
-  // io; unsupported.
+  // If no transaction runs: on return home is durable and no log record counts any more. Not for a
+  // home in the log. Errors: io.
   [[nodiscard]] virtual result<> checkpoint() = 0;
   // If the mechanism maintains block checksums and no transaction runs: on return they are those of
   // home. Errors: io.

@@ -4,6 +4,9 @@
 #include <pool/block_checksums.h>
 #include <tx/open.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace stele::detail {
 
 using base::fail;
@@ -29,22 +32,16 @@ format::growth growth_to(const format::pool_header& h, std::uint64_t size) {
   return {count, h.chunk_count};
 }
 
-}  // namespace
-
-result<> grow(runtime& r, std::size_t size_bytes) {
-  if (auto begun = begin_maintenance(r, "grown"); !begun) return begun;
+// The caller holds the maintenance mutex.
+result<> grow_now(runtime& r, std::size_t size_bytes) {
   pool_state& state = r.state();
-  const std::lock_guard one(r.maintenance());
   const auto& h = state.file.header();
   if (size_bytes <= h.size) return {};
   if (size_bytes > storage::max_pool_size)
     return fail(errc::invalid_argument,
                 fmt::format("{} cannot have {} bytes; {} (64 TiB) are the most", state.file.path(),
                             size_bytes, storage::max_pool_size));
-  if (h.home == format::home_kind::log || h.parity_block_size != 0)
-    return fail(errc::unsupported, fmt::format("{} cannot grow: pools of log_structured and "
-                                               "archapt have the size they were created with",
-                                               state.file.path()));
+  if (!can_grow(h)) return std::unexpected(fixed_size_error(state.file.path()));
   const format::growth to = growth_to(h, size_bytes);
   const auto after = storage::grown_header(h, to, state.file.path());
   if (!after) return std::unexpected(after.error());
@@ -56,6 +53,52 @@ result<> grow(runtime& r, std::size_t size_bytes) {
   if (auto grown = r.mechanism().grow(to); !grown) return grown;
   if (auto checked = r.check_usable(); !checked) return checked;
   return state.heap.apply_growth();
+}
+
+// By half, seldom, since each growth writes a new chunk table; where the device has no room for
+// that, by what was wanted. The caller holds the maintenance mutex.
+result<> grow_by(runtime& r, std::uint64_t wanted) {
+  const auto& h = r.state().file.header();
+  const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift;
+  const std::uint64_t least = h.size + wanted + chunk;
+  const std::uint64_t most = h.size + (r.max_size() - h.size) / chunk * chunk;
+  if (r.max_size() < h.size + 2 * chunk || least > most ||
+      h.chunks_offset + (growth_to(h, most).chunk_count << h.chunk_shift) > r.max_size())
+    return fail(errc::full, fmt::format("it has {} bytes and may not have more than {} "
+                                        "(pool_options::max_size)",
+                                        h.size, r.max_size()));
+  auto grown = grow_now(r, std::clamp(h.size + h.size / 2, least, most));
+  if (!grown && grown.error().code == errc::full) grown = grow_now(r, least);
+  return grown;
+}
+
+}  // namespace
+
+bool can_grow(const format::pool_header& h) noexcept {
+  return h.home == format::home_kind::in_place && h.parity_block_size == 0;
+}
+error fixed_size_error(const std::string& path) {
+  return {errc::unsupported,
+          path +
+              " cannot grow: pools of log_structured and archapt have the size they were created "
+              "with. Open it without max_size, or copy it into a larger one"};
+}
+
+result<> grow(runtime& r, std::size_t size_bytes) {
+  if (auto begun = begin_maintenance(r, "grown"); !begun) return begun;
+  const std::lock_guard one(r.maintenance());
+  return grow_now(r, size_bytes);
+}
+
+bool grow_for(runtime& r, error& why) {
+  const wanted_room wanted = std::exchange(this_wanted_room, {});
+  if (wanted.bytes == 0 || r.max_size() == 0 || !begin_maintenance(r, "grown")) return false;
+  const std::lock_guard one(r.maintenance());
+  // Another thread may have grown it.
+  if (r.state().file.header().size > wanted.pool_size) return true;
+  const auto grown = grow_by(r, wanted.bytes);
+  if (!grown) why.message += "; it cannot grow: " + grown.error().message;
+  return grown.has_value();
 }
 
 result<> check_storage(runtime& r) {

@@ -10,7 +10,11 @@
 #include <unistd.h>
 
 #include <base/check.h>
+#include <base/checksum.h>
+#include <cxxabi.h>
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 namespace stele::detail {
 
@@ -192,19 +196,67 @@ std::string durability_of_path(const std::string& path) {
   return storage::is_volatile(path) ? "process" : "power";
 }
 
-result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_options& options) {
+// Layout names that the library gives begin so.
+constexpr std::string_view type_prefix = "type ";
+
+// The layout name of a pool whose root has this type: the type's name, of a long one its begin and
+// a hash of all.
+std::string layout_of_type(const char* root_type) {
+  if (root_type == nullptr) return "";
+  int failed = 0;
+  char* const readable = abi::__cxa_demangle(root_type, nullptr, nullptr, &failed);
+  std::string name = std::string(type_prefix) + (failed == 0 ? readable : root_type);
+  std::free(readable);
+  constexpr std::size_t most = format::layout_name_size - 1;
+  if (name.size() > most) {
+    base::checksum sum(0);
+    for (const char c : name) sum.add(static_cast<unsigned char>(c));
+    const auto hash = fmt::format("#{:016x}", sum.value());
+    name.resize(most - hash.size());
+    name += hash;
+  }
+  return name;
+}
+
+// Refuses a pool of another layout than the program's.
+result<> check_layout(const pool_options& options, const std::string& layout_of_root,
+                      const std::string& held, const std::string& path) {
+  if (!options.layout.empty() && held != options.layout)
+    return fail(
+        errc::layout,
+        fmt::format("{} holds the layout '{}', not '{}'; open it with the program that made it",
+                    path, held, options.layout));
+  const bool compares = options.layout.empty() && options.layout_version == 0 && !options.migrate &&
+                        !layout_of_root.empty() && held.starts_with(type_prefix);
+  if (compares && held != layout_of_root)
+    return fail(
+        errc::layout,
+        fmt::format("the root of {} has the type '{}', this program's is '{}': open it with "
+                    "the program that made it; if the type only has a new name, open it "
+                    "with pool_options::layout = \"{}\"",
+                    path, held.substr(type_prefix.size()),
+                    layout_of_root.substr(type_prefix.size()), held));
+  return {};
+}
+
+result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_options& options,
+                                           const std::string& layout_of_root) {
   auto mechanism = find_mechanism(options.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
   const auto valid = choose_media(options, path);  // refuses bad options before a file is created
   if (!valid) return std::unexpected(valid.error());
   if (auto known = check_required_word(options.require); !known)
     return std::unexpected(known.error());
+  if (options.max_size > storage::max_pool_size)
+    return fail(errc::invalid_argument,
+                fmt::format("max_size is {} bytes; a pool has at most {} (64 TiB)",
+                            options.max_size, storage::max_pool_size));
   bool fresh = false;
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
     auto shape = (*mechanism)
-                     ->geometry_for(
-                         {options.create_size, options.log_size, options.log_count, options.layout},
-                         options.tuning);
+                     ->geometry_for({options.create_size, options.log_size, options.log_count,
+                                     options.layout.empty() ? layout_of_root : options.layout},
+                                    options.tuning);
     const auto sums = wants_block_checksums(options, *valid, **mechanism);
     if (!sums) return std::unexpected(sums.error());
     shape.sums = *sums;
@@ -222,22 +274,23 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   if (auto possible = check_bulk(options, *media); !possible)
     return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::private_log : (*mechanism)->map;
-  auto file = storage::pool_file::open(path, map, options.map_at);
+  auto file = storage::pool_file::open(path, map, options.map_at, options.max_size);
   if (!file) return std::unexpected(file.error());
   if (options.mechanism.empty() && file->header().home == format::home_kind::log)
     mechanism = find_mechanism("log_structured");
+  if (options.max_size > file->header().size && !can_grow(file->header())) {
+    if (fresh) ::unlink(path.c_str());
+    return std::unexpected(fixed_size_error(path));
+  }
   if (auto enough = check_required(options, durability_of(*media, **mechanism, *file), path);
       !enough) {
     if (fresh) ::unlink(path.c_str());
     return std::unexpected(enough.error());
   }
   const auto& name = file->header().layout;
-  const std::string layout(name.begin(), std::find(name.begin(), name.end(), '\0'));
-  if (!options.layout.empty() && layout != options.layout)
-    return fail(
-        errc::layout,
-        fmt::format("{} holds the layout '{}', not '{}'; open it with the program that made it",
-                    path, layout, options.layout));
+  const std::string held(name.begin(), std::find(name.begin(), name.end(), '\0'));
+  if (auto same = check_layout(options, layout_of_root, held, path); !same)
+    return std::unexpected(same.error());
   auto state = std::make_unique<pool_state>(std::move(*file));
   auto chosen = options;
   if (media->what == kind::file) chosen.defer_ordered = deferral::always;
@@ -251,8 +304,8 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
 }
 
 result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options,
-                                      std::size_t root_size) {
-  auto opened = open_path(path, options);
+                                      std::size_t root_size, const char* root_type) {
+  auto opened = open_path(path, options, layout_of_type(root_type));
   if (!opened) return std::unexpected(opened.error());
   return from_runtime(std::move(*opened), root_size);
 }

@@ -16,12 +16,18 @@ namespace stele::detail {
 // when the file is shorter than the pool.
 [[nodiscard]] result<> begin_maintenance(runtime& r, const char* what);
 
+// Whether a pool may become longer; if not, the error of one that should.
+bool can_grow(const format::pool_header& h) noexcept;
+error fixed_size_error(const std::string& path);
+
 // What commits survive in a pool at this path with media "auto": "process" or "power".
 std::string durability_of_path(const std::string& path);
 
-// Opens a pool by its path, as pool<Root>::open does, without its root.
+// Opens a pool by its path, as pool<Root>::open does, without its root. layout_of_root: the layout
+// name of its type, if that is known.
 [[nodiscard]] result<std::unique_ptr<runtime>> open_path(const std::string& path,
-                                                         const pool_options& options);
+                                                         const pool_options& options,
+                                                         const std::string& layout_of_root = "");
 
 // Opens a pool whose file is mapped: recovery, heap, verification, engine; without its root.
 [[nodiscard]] result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,

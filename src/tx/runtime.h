@@ -178,6 +178,8 @@ class runtime {
   std::uint64_t root_offset() const noexcept;  // read from home; while no transaction runs
   // The runtime owns the tape, which ends when the runtime is destroyed.
   void set_tape(std::shared_ptr<void> tape);
+  // Bytes that the pool may grow to by itself; 0: none.
+  std::uint64_t max_size() const noexcept { return options_.max_size; }
   pool_counters counters() const noexcept;
   pool_space space() const;
   std::uint64_t newest_commit() const noexcept;  // TxID of the newest commit that has returned

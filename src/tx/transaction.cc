@@ -49,6 +49,8 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
     wants_reclaim = true;
     throw restart{};
   }
+  if (block.error().code == errc::full)
+    this_wanted_room = {size + alignment, runtime_.state().file.header().size};
   throw failure(std::move(block.error()));
 }
 

@@ -41,6 +41,13 @@ class long_read;
 class runtime;
 struct thread_context;
 
+// What this thread's last transaction found no room for, and the pool's size then.
+struct wanted_room {
+  std::uint64_t bytes = 0;  // 0: nothing
+  std::uint64_t pool_size = 0;
+};
+extern constinit thread_local wanted_room this_wanted_room;
+
 commit_status fail_attempt(error why);  // saves it for last_error(); returns commit_status::failed
 
 class alignas(64) transaction final : public storage::heap::writer {
