@@ -6,6 +6,7 @@
 #include <tx/open.h>
 #include <unistd.h>
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +17,7 @@ struct options {
   std::string path, to, json, size = "64M", layout, log_size = "0";
   std::size_t log_count = 0;
   bool no_sums = false, repair = false;
+  bool leaks = false;
 };
 
 // Shows progress on a terminal while the work is long. An interrupt stops the work.
@@ -147,23 +149,68 @@ std::vector<std::string> repair(const options& o) {
   return *done;
 }
 
-// Checks the storage first, then the content if the layout is known.
-result<detail::check_report> check_all(const options& o) {
+// Checks the storage first, then the content if the layout is known, whose leaked blocks it lists.
+result<detail::check_report> check_all(const options& o, std::vector<pool_block>& leaked) {
   auto r = detail::check_pool(o.path, progress_on_stderr("checking"));
   const std::string layout = r ? r->info.header.layout.data() : "";
   if (!is_known_layout(layout)) return r;
   // its checksums have just been verified
   auto copy = detail::open_copy_of(o.path, verification::never);
   if (!copy) return std::unexpected(copy.error());
-  if (auto sound = check_content(std::move(*copy), layout); !sound)
-    return std::unexpected(sound.error());
+  auto sound = check_content(std::move(*copy), layout);
+  if (!sound) return std::unexpected(sound.error());
+  leaked = std::move(*sound);
   return r;
+}
+
+nlohmann::json json_of(const detail::check_report& r, const std::vector<std::string>& repaired,
+                       const std::vector<pool_block>& leaked) {
+  nlohmann::json j{{"sound", true},
+                   {"info", json_of(r.info)},
+                   {"recovered", r.recovered},
+                   {"lost", r.fallback_reason},
+                   {"newest_commit", r.newest_commit}};
+  j["repaired"] = repaired;
+  j["judged_bytes"] = r.verified_bytes;
+  j["root"] = {{"offset", r.root_offset}, {"size_bytes", r.root_size}};
+  j["heap"] = {{"used_blocks", r.heap.used_blocks},
+               {"used_bytes", r.heap.used_bytes},
+               {"free_chunks", r.heap.free_chunks},
+               {"free_block_bytes", r.heap.free_blocks_bytes},
+               {"longest_free_run_chunks", r.heap.longest_free_run}};
+  for (const auto& l : r.logs) j["logs"].push_back({{"records", l.records}, {"bytes", l.bytes}});
+  for (const pool_block& b : leaked)
+    j["leaked"].push_back({{"offset", b.offset}, {"size_bytes", b.size_bytes}});
+  return j;
+}
+
+// Fails if there are any.
+void print_leaks(const options& o, const detail::check_report& r,
+                 const std::vector<pool_block>& leaked) {
+  const std::string layout = r.info.header.layout.data();
+  if (!is_known_layout(layout))
+    fail(
+        fmt::format("{} has the layout '{}', whose types only its program knows: look for leaks "
+                    "there, by stele::find_leaks (stele/leaks.h)",
+                    o.path, layout));
+  std::map<std::uint64_t, std::uint64_t> counts;
+  for (const pool_block& b : leaked) ++counts[b.size_bytes];
+  if (o.json != "-")
+    for (const auto& [size, count] : counts)
+      fmt::print("  leaked     {} blocks of {} bytes\n", count, size);
+  if (!leaked.empty())
+    fail(
+        fmt::format("{} has {} blocks in use that its content does not reach: they are lost until "
+                    "the content is copied into a new pool",
+                    o.path, leaked.size()));
+  if (o.json != "-") fmt::print("  leaked     nothing\n");
 }
 
 void check(const options& o) {
   std::vector<std::string> repaired;
+  std::vector<pool_block> leaked;
   if (o.repair) repaired = repair(o);
-  const auto r = check_all(o);
+  const auto r = check_all(o, leaked);
   if (!r) {
     if (!o.json.empty())
       write_json(
@@ -172,24 +219,9 @@ void check(const options& o) {
     fail(r.error());
   }
   if (o.json != "-") print_check(*r, o.path);
-  if (o.json.empty()) return;
-  nlohmann::json j{{"sound", true},
-                   {"info", json_of(r->info)},
-                   {"recovered", r->recovered},
-                   {"lost", r->fallback_reason},
-                   {"newest_commit", r->newest_commit}};
-  j["repaired"] = repaired;
-  j["judged_bytes"] = r->verified_bytes;
-  j["root"] = {{"offset", r->root_offset}, {"size_bytes", r->root_size}};
-  j["heap"] = {{"used_blocks", r->heap.used_blocks},
-               {"used_bytes", r->heap.used_bytes},
-               {"free_chunks", r->heap.free_chunks},
-               {"free_block_bytes", r->heap.free_blocks_bytes},
-               {"longest_free_run_chunks", r->heap.longest_free_run}};
-  for (const auto& l : r->logs) j["logs"].push_back({{"records", l.records}, {"bytes", l.bytes}});
-  write_json(o.json, j);
+  if (!o.json.empty()) write_json(o.json, json_of(*r, repaired, leaked));
+  if (o.leaks) print_leaks(o, *r, leaked);
 }
-
 std::unique_ptr<detail::runtime> opened(const options& o) {
   auto r = detail::open_path(o.path, {});
   if (!r) fail(r.error());
@@ -278,6 +310,9 @@ void add_pool(CLI::App& app) {
   checked->add_flag(
       "--repair", o->repair,
       "first repair what is provably safe: a header from its copy, a pool that was not closed");
+  checked->add_flag("--leaks", o->leaks,
+                    "fail if blocks are in use that a store's or a document's content does not "
+                    "reach, and say how many of which size");
   checked->callback([o] { check(*o); });
   add(*group, "dump",
       "header and content, as JSON: of a key-value store its items, of a document its values, else "

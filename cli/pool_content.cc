@@ -86,42 +86,45 @@ result<json> items_of(const kv& store) {
   });
 }
 
-struct block {
-  std::uint64_t offset, size;
-};
-
 // Runs check(). Then each block that check() reached, and the root, must be a block that the heap
-// has in use, with at least the size claimed.
+// has in use, with at least the size claimed. Returns the blocks in use that it did not reach.
 template <class Check>
-result<> check_with_heap(const detail::runtime& r, std::uint64_t root_size, Check&& check) {
+result<std::vector<pool_block>> check_with_heap(const detail::runtime& r, std::uint64_t root_size,
+                                                Check&& check) {
   const auto& file = r.state().file;
-  std::vector<block> reached, used;
+  std::vector<pool_block> reached, used;
   {
     const detail::claim_observer listening(
         [&](std::uint64_t offset, std::size_t size) { reached.push_back({offset, size}); });
-    if (auto sound = check(); !sound) return sound;
+    if (auto sound = check(); !sound) return std::unexpected(sound.error());
   }
   reached.push_back({r.root_offset(), root_size});
   if (auto walked = r.state().heap.audit(
           [&](std::uint64_t offset, std::size_t size) { used.push_back({offset, size}); });
       !walked)
     return std::unexpected(walked.error());
-  std::ranges::sort(used, {}, &block::offset);
-  const auto strays = std::ranges::count_if(reached, [&](const block& b) {
-    const auto at = std::ranges::lower_bound(used, b.offset, {}, &block::offset);
-    return at == used.end() || at->offset != b.offset || at->size < b.size;
+  std::ranges::sort(used, {}, &pool_block::offset);
+  std::ranges::sort(reached, {}, &pool_block::offset);
+  const auto strays = std::ranges::count_if(reached, [&](const pool_block& b) {
+    const auto at = std::ranges::lower_bound(used, b.offset, {}, &pool_block::offset);
+    return at == used.end() || at->offset != b.offset || at->size_bytes < b.size_bytes;
   });
-  if (strays == 0) return {};
+  if (strays == 0) {
+    std::erase_if(used, [&](const pool_block& b) {
+      return std::ranges::binary_search(reached, b.offset, {}, &pool_block::offset);
+    });
+    return used;
+  }
   return std::unexpected(error{
       errc::corrupt, fmt::format("{}: the content leads to {} blocks that the heap does not have "
                                  "in use, or has as smaller ones; restore the pool from a copy",
                                  file.path(), strays)});
 }
 
-result<> check_store(const kv& store) {
+result<std::vector<pool_block>> check_store(const kv& store) {
   return check_with_heap(store.core(), kv::root_size(), [&] { return store.check(); });
 }
-result<> check_document(const pool<document_dict>& p) {
+result<std::vector<pool_block>> check_document(const pool<document_dict>& p) {
   return check_with_heap(p.core(), sizeof(document_dict),
                          [&] { return p.read([](const document_dict& d) { return d.check(); }); });
 }
@@ -143,10 +146,12 @@ bool is_known_layout(const std::string& layout) {
   return layout == kv::layout || layout == document_layout;
 }
 
-result<> check_content(std::unique_ptr<detail::runtime> r, const std::string& layout) {
+result<std::vector<pool_block>> check_content(std::unique_ptr<detail::runtime> r,
+                                              const std::string& layout) {
   if (layout == kv::layout) {
     const auto store = as_store(std::move(r));
-    return store ? check_store(*store) : std::unexpected(store.error());
+    if (!store) return std::unexpected(store.error());
+    return check_store(*store);
   }
   const auto document = as_document(std::move(r));
   if (!document) return std::unexpected(document.error());

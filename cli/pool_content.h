@@ -3,11 +3,13 @@
 #pragma once
 
 #include <stele/error.h>
+#include <stele/leaks.h>
 #include <tx/runtime.h>
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 namespace stele::cli {
 
@@ -15,9 +17,9 @@ namespace stele::cli {
 bool is_known_layout(const std::string& layout);
 
 // Both take a running pool; they check the root themselves. Errors: corrupt, when an invariant of
-// the structure does not hold; errors of reading.
-[[nodiscard]] result<> check_content(std::unique_ptr<detail::runtime> pool,
-                                     const std::string& layout);
+// the structure does not hold; errors of reading. check_content returns the blocks that are leaked.
+[[nodiscard]] result<std::vector<pool_block>> check_content(std::unique_ptr<detail::runtime> pool,
+                                                            const std::string& layout);
 [[nodiscard]] result<nlohmann::json> content_of(std::unique_ptr<detail::runtime> pool,
                                                 const std::string& layout);
 

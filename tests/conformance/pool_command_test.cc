@@ -41,6 +41,32 @@ class pool_command : public ::testing::Test {
   scratch_directory dir_;
 };
 
+TEST_F(pool_command, leaks_of_a_store_are_counted_and_fail_the_check) {
+  const std::string path = make_store();
+  const auto clean = run_command("pool check --leaks " + path);
+  EXPECT_EQ(clean.status, 0) << clean.said;
+  EXPECT_THAT(clean.said, HasSubstr("leaked     nothing"));
+  {
+    auto p = open_pool<string>(at("forgets"), {.create_size = 1 << 20});
+    ASSERT_TRUE(succeeds(p.close()));
+    const auto other = run_command("pool check --leaks " + at("forgets"));
+    EXPECT_EQ(other.status, 1);
+    EXPECT_THAT(other.said, HasSubstr("stele::find_leaks"));
+  }
+  {
+    auto store = kv::open(path);
+    ASSERT_TRUE(succeeds(store));
+    ASSERT_TRUE(succeeds(detail::run_transaction(store->core(), true, durability::durable, [] {
+      for (int i = 0; i < 3; ++i) (void)detail::allocate(64, 8);
+    })));
+  }
+  EXPECT_EQ(run_command("pool check " + path).status, 0);
+  const auto leaks = run_command("pool check --leaks --json " + at("report") + " " + path);
+  EXPECT_EQ(leaks.status, 1);
+  EXPECT_THAT(leaks.said, HasSubstr("3 blocks of 64 bytes"));
+  EXPECT_EQ(json("report")["leaked"].size(), 3u);
+}
+
 TEST_F(pool_command, a_damaged_header_is_repaired_from_its_copy) {
   const std::string path = make_store();
   EXPECT_EQ(run_command("pool check " + path).status, 0);

@@ -1,0 +1,69 @@
+// What is in use and what is reached; see stele/leaks.h.
+#include <base/check.h>
+#include <fmt/format.h>
+#include <stele/leaks.h>
+#include <tx/open.h>
+
+#include <algorithm>
+
+namespace stele::detail {
+
+namespace {
+
+constexpr unsigned most_attempts = 16;
+
+// The blocks in use, by offset, and the clock of that moment.
+result<std::uint64_t> list_used(runtime& r, std::vector<pool_block>& used) {
+  const std::lock_guard one(r.maintenance());
+  const runtime::pause paused(r);
+  used.clear();
+  const auto audit = r.state().heap.audit(
+      [&](std::uint64_t offset, std::size_t size) { used.push_back({offset, size}); });
+  if (!audit) return std::unexpected(audit.error());
+  std::ranges::sort(used, {}, &pool_block::offset);
+  return r.state().clock.load();
+}
+
+leak_report compare(const std::vector<pool_block>& used, std::vector<std::uint64_t>& reached) {
+  std::ranges::sort(reached);
+  reached.erase(std::ranges::unique(reached).begin(), reached.end());
+  leak_report report;
+  auto next = reached.begin();
+  for (const pool_block& b : used) {
+    for (; next != reached.end() && *next < b.offset; ++next) report.dangling.push_back({*next, 0});
+    if (next != reached.end() && *next == b.offset)
+      ++next, ++report.reached_blocks;
+    else
+      report.leaked.push_back(b);
+  }
+  for (; next != reached.end(); ++next) report.dangling.push_back({*next, 0});
+  return report;
+}
+
+}  // namespace
+
+result<leak_report> find_leaks(runtime& r, const void* root,
+                               const std::function<void(const visit_block&)>& walk) {
+  if (auto begun = begin_maintenance(r, "searched"); !begun) return std::unexpected(begun.error());
+  std::vector<pool_block> used;
+  std::vector<std::uint64_t> reached;
+  const auto offset_of = [&](const void* at) {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - r.base());
+  };
+  for (unsigned attempt = 0; attempt < most_attempts; ++attempt) {
+    const auto then = list_used(r, used);
+    if (!then) return std::unexpected(then.error());
+    const auto walked = run_transaction(r, false, durability::durable, [&] {
+      reached.assign(1, offset_of(root));
+      walk([&](const void* block) { reached.push_back(offset_of(block)); });
+    });
+    if (!walked) return std::unexpected(walked.error());
+    if (r.state().clock.load() == *then) return compare(used, reached);
+  }
+  return base::fail(errc::in_use,
+                    fmt::format("{} changes all the time while its blocks are looked for; stop the "
+                                "threads that commit, then look again",
+                                r.state().file.path()));
+}
+
+}  // namespace stele::detail
