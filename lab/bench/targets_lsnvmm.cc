@@ -205,7 +205,7 @@ result<> ordinary_memory(const target_options& o, std::vector<performance_target
 
 struct element {
   field<std::uint64_t> word;
-  blob<56> rest;
+  field<blob<56>> rest;
 };
 struct nothing {
   field<std::uint64_t> word;
