@@ -3,8 +3,7 @@
 //   struct book {
 //     using pool_resident = void;
 //     stele::map<stele::string, stele::string> numbers;
-//     template <class Visit>
-//     void visit_blocks(Visit&& visit) const { numbers.visit_blocks(visit); }
+//     void visit_blocks(const stele::block_visitor& visit) const { numbers.visit_blocks(visit); }
 //   };
 //   auto pool = stele::pool<book>::open("book.stele", {.create_size = 16 << 20});
 //   auto found = stele::find_leaks(*pool);
@@ -35,26 +34,25 @@ struct leak_report {
   std::uint64_t reached_blocks = 0;  // visited and in use; the root is one
 };
 
+using block_visitor = std::function<void(const void*)>;
+
 namespace detail {
 
-using visit_block = std::function<void(const void*)>;
 [[nodiscard]] result<leak_report> find_leaks(runtime& r, const void* root,
-                                             const std::function<void(const visit_block&)>& walk);
+                                             const std::function<void(const block_visitor&)>& walk);
 
 }  // namespace detail
 
 // Other threads may commit meanwhile; if they do so all the time, it ends with `in_use`. Errors:
 // corrupt, if the heap is; nested, inside a transaction; in_use. Changes nothing. Thread-safe.
 template <class Root>
-  requires requires(const Root& root, const detail::visit_block& visit) {
-    root.visit_blocks(visit);
-  }
+  requires requires(const Root& root, const block_visitor& visit) { root.visit_blocks(visit); }
 [[nodiscard]] result<leak_report> find_leaks(pool<Root>& p) {
   const Root* root = nullptr;
   if (auto found = p.read([&](const Root& r) { root = &r; }); !found)
     return std::unexpected(found.error());
   return detail::find_leaks(p.core(), root,
-                            [&](const detail::visit_block& visit) { root->visit_blocks(visit); });
+                            [&](const block_visitor& visit) { root->visit_blocks(visit); });
 }
 
 }  // namespace stele

@@ -43,7 +43,7 @@ leak_report compare(const std::vector<pool_block>& used, std::vector<std::uint64
 }  // namespace
 
 result<leak_report> find_leaks(runtime& r, const void* root,
-                               const std::function<void(const visit_block&)>& walk) {
+                               const std::function<void(const block_visitor&)>& walk) {
   if (auto begun = begin_maintenance(r, "searched"); !begun) return std::unexpected(begun.error());
   std::vector<pool_block> used;
   std::vector<std::uint64_t> reached;
