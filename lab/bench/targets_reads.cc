@@ -1,5 +1,5 @@
 // Long reads beside writers: how long a read of everything takes while other threads commit, and
-// what that costs them. `stele bench reads`.
+// what that costs them; the same of an update that reads everything. `stele bench reads`.
 //
 // The writers move amounts between accounts, so each read checks that it saw one state: the sum of
 // all is constant.
@@ -42,13 +42,21 @@ result<> fill(bank& b) {
   return {};
 }
 
-// Milliseconds of a read of all accounts, one lookup after the other.
-result<double> read_all(bank& b) {
-  const auto begin = clock::now();
-  const auto sum = b.of->read([](const accounts& all) {
+enum class work : std::uint8_t { none, reads, updates };
+
+// Milliseconds of a read of all accounts, one lookup after the other; or of an update that reads
+// them and stores one item.
+result<double> read_all(bank& b, work what) {
+  const auto sum_of = [](const accounts& all) {
     std::uint64_t total = 0;
     for (std::uint64_t i = 0; i < accounts_read; ++i)
       total += all.find(i * 7919 % accounts_read)->second.load();
+    return total;
+  };
+  const auto begin = clock::now();
+  const auto sum = what == work::reads ? b.of->read(sum_of) : b.of->update([&](accounts& all) {
+    const std::uint64_t total = sum_of(all);
+    all.insert_or_assign(accounts_read, total);
     return total;
   });
   const double ms = std::chrono::duration<double, std::milli>(clock::now() - begin).count();
@@ -81,13 +89,13 @@ void write(bank& b, std::uint64_t seed, double a_second) {
 }
 
 struct outcome {
-  double read_ms = 0;  // the median read; 0: there was none
+  double read_ms = 0;  // the median; 0: there was none
   double transfers_a_second = 0;
 };
 
-// Writers run for at least o.seconds; with reads, until o.runs reads have ended.
+// Writers run for at least o.seconds; with other work, until o.runs of it have ended.
 result<outcome> run(const target_options& o, bank& b, unsigned writers, double a_second,
-                    bool reads) {
+                    work what) {
   b.stop = false;
   b.transfers = 0;
   outcome out;
@@ -100,15 +108,15 @@ result<outcome> run(const target_options& o, bank& b, unsigned writers, double a
     if (writers != 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const auto begin = clock::now();
     const std::uint64_t before = b.transfers.load();
-    while (reads && times.size() < o.runs && !o.cancelled()) {
-      const auto ms = read_all(b);
+    while (what != work::none && times.size() < o.runs && !o.cancelled()) {
+      const auto ms = read_all(b, what);
       if (!ms) {
         how = std::unexpected(ms.error());
         break;
       }
       times.push_back(*ms);
     }
-    if (!reads) std::this_thread::sleep_for(std::chrono::duration<double>(o.seconds));
+    if (what == work::none) std::this_thread::sleep_for(std::chrono::duration<double>(o.seconds));
     out.transfers_a_second = static_cast<double>(b.transfers.load() - before) /
                              std::chrono::duration<double>(clock::now() - begin).count();
     b.stop = true;
@@ -132,16 +140,21 @@ result<> reads_beside_writers(const target_options& o, std::vector<performance_t
   if (auto filled = fill(b); !filled) return filled;
 
   o.progress("a read of 100,000 items alone");
-  const auto alone = run(o, b, 0, 0, true);
+  const auto alone = run(o, b, 0, 0, work::reads);
   if (!alone) return std::unexpected(alone.error());
   o.progress("beside 1,000 updates a second");
-  const auto slow = run(o, b, 1, 1000, true);
+  const auto slow = run(o, b, 1, 1000, work::reads);
   if (!slow) return std::unexpected(slow.error());
   o.progress("beside two writers that never rest");
-  const auto free = run(o, b, 2, 0, false);
+  const auto free = run(o, b, 2, 0, work::none);
   if (!free) return std::unexpected(free.error());
-  const auto busy = run(o, b, 2, 0, true);
+  const auto busy = run(o, b, 2, 0, work::reads);
   if (!busy) return std::unexpected(busy.error());
+  o.progress("updates that read as much");
+  const auto alone_update = run(o, b, 0, 0, work::updates);
+  if (!alone_update) return std::unexpected(alone_update.error());
+  const auto busy_update = run(o, b, 2, 0, work::updates);
+  if (!busy_update) return std::unexpected(busy_update.error());
 
   const auto cores = std::thread::hardware_concurrency();
   const auto detail = [&](const outcome& r) {
@@ -156,6 +169,12 @@ result<> reads_beside_writers(const target_options& o, std::vector<performance_t
        busy->transfers_a_second / free->transfers_a_second, false,
        fmt::format("{:.2f} and {:.2f} M updates/s; {} threads on {} cores",
                    busy->transfers_a_second / 1e6, free->transfers_a_second / 1e6, 3, cores)});
+  targets.push_back(
+      {"an update that reads as much beside such writers, over alone", "x", 10,
+       busy_update->read_ms / alone_update->read_ms, true,
+       fmt::format("{:.1f} and {:.1f} ms; the writers make {:.2f} M updates/s meanwhile",
+                   busy_update->read_ms, alone_update->read_ms,
+                   busy_update->transfers_a_second / 1e6)});
   return {};
 }
 

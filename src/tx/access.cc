@@ -77,8 +77,7 @@ void check_volatile(std::uintptr_t address) {
   v.tx->attempts = 0;
   v.tx->reclaim_tried = false;
   v.tx->exceeds_log = false;
-  if (v.holds_fallback_lock) this_runtime->fallback_lock().unlock();
-  v.holds_fallback_lock = false;
+  if (v.runs_alone) this_runtime->end_running_alone(v);
 }
 
 [[gnu::noinline]] void end_long_read(thread_context& v) noexcept {
@@ -109,6 +108,14 @@ void leave_readers(thread_context& v) noexcept {
 void end_transaction() noexcept {
   leave_readers(*this_context);
   end_update();
+}
+
+// Short transactions that conflict often need no more than to wait for each other: to run alone
+// costs the others their logs.
+bool needs_to_run_alone(const thread_context& v) noexcept {
+  if (base::schedule_explorer_build) return v.tx->attempts >= 3;
+  return v.tx->attempts >= 16 &&
+         std::chrono::steady_clock::now() - v.retried_since >= std::chrono::milliseconds(5);
 }
 
 // Waits for a random time that grows with the lost attempts, so that two losers do not conflict
@@ -399,11 +406,9 @@ void retry_transaction() noexcept {
     tx.wants_reclaim = false;
     tx.reclaim_tried = true;
     reclaim(tx);
-  } else if (attempts == 16 && !this_context->holds_fallback_lock) {
-    this_runtime->fallback_lock().lock();
-    this_context->holds_fallback_lock = true;
   } else {
     back_off(attempts);
+    if (needs_to_run_alone(*this_context)) this_runtime->run_alone(*this_context);
   }
   this_context->retrying = true;
 }

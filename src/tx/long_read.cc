@@ -90,7 +90,8 @@ void long_read::copy(std::uint64_t offset, std::byte* to, std::size_t size) cons
 }
 
 bool runtime::needs_long_read(const thread_context& v) const noexcept {
-  if (policy() != concurrency::stm || home_is_remapped() || v.long_read != nullptr) return false;
+  if (policy() != concurrency::stm || home_is_remapped() || v.long_read != nullptr || v.runs_alone)
+    return false;
   if (base::schedule_explorer_build || v.tx->attempts >= lost_before_any_long_read) return true;
   return v.tx->attempts >= lost_before_long_read &&
          std::chrono::steady_clock::now() - v.retried_since >= long_read_after;
@@ -108,7 +109,6 @@ void runtime::begin_long_read(thread_context& v) noexcept {
     return;
   }
   v.long_read->reader().attempts = std::exchange(v.tx->attempts, 0);
-  if (std::exchange(v.holds_fallback_lock, false)) fallback_mutex_.unlock();
   leave(v);  // a pause waits for the owner of each log; the pool stays open: long_reads_
   {
     std::optional<pause> paused;

@@ -317,14 +317,17 @@ const thread_context* runtime::user_of(const log_slot& p) const noexcept {
 }
 
 // Takes every log from its owner, as acquire_log does. A thread that begins waits in acquire_log.
-runtime::pause::pause(runtime& r) noexcept : runtime_(r) {
+runtime::pause::pause(runtime& r) noexcept : pause(r, std::unique_lock(r.pause_mutex_), nullptr) {}
+runtime::pause::pause(runtime& r, std::unique_lock<std::mutex> one,
+                      const thread_context* except) noexcept
+    : runtime_(r), one_(std::move(one)), except_(except) {
   stop();
   base::asymmetric_fence_heavy();  // once for all logs
   wait();
   r.engine_->flush_deferred();
   const std::lock_guard hold(r.registry_);
   for (log_slot& p : r.log_slots_) {
-    if (!p.tx) continue;
+    if (!p.tx || p.owner.peek() != nullptr) continue;
     if (p.tx->has_overlay() && !r.state_->poisoned.load()) p.tx->release_overlay();
     p.tx->return_cached_blocks();
   }
@@ -333,7 +336,10 @@ runtime::pause::pause(runtime& r) noexcept : runtime_(r) {
 void runtime::pause::stop() noexcept {
   const std::lock_guard hold(runtime_.registry_);
   runtime_.paused_ = true;
-  for (log_slot& p : runtime_.log_slots_) p.paused_owner = p.owner.exchange(nullptr);
+  for (log_slot& p : runtime_.log_slots_) {
+    const bool takes = except_ == nullptr || p.owner.peek() != except_;
+    p.paused_owner = takes ? p.owner.exchange(nullptr) : nullptr;
+  }
 }
 
 void runtime::pause::wait() noexcept {
@@ -352,6 +358,23 @@ runtime::pause::~pause() {
   const std::lock_guard hold(runtime_.registry_);
   runtime_.paused_ = false;
   runtime_.log_released_.notify_all();
+}
+
+void runtime::run_alone(thread_context& v) noexcept {
+  if (policy() != concurrency::stm || v.runs_alone || !alone_mutex_.try_lock()) return;
+  // A pause that waits holds this mutex until our transaction has ended.
+  if (std::unique_lock one(pause_mutex_, std::try_to_lock); one.owns_lock()) {
+    alone_.emplace(*this, std::move(one), &v);
+    v.runs_alone = true;
+  } else {
+    alone_mutex_.unlock();
+  }
+}
+
+void runtime::end_running_alone(thread_context& v) noexcept {
+  v.runs_alone = false;
+  alone_.reset();
+  alone_mutex_.unlock();
 }
 
 void runtime::add_page_snapshot(page_snapshot& s) noexcept {

@@ -22,6 +22,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace stele::detail {
 
@@ -38,7 +39,7 @@ struct alignas(64) thread_context {
   transaction* tx = nullptr;  // of the log that this thread owned last
   bool retrying = false;      // between two attempts of one body
   bool holds_writer = false;  // single_writer: the writer lock
-  bool holds_fallback_lock = false;
+  bool runs_alone = false;    // runtime::run_alone
   unsigned lone_commits = 0;  // commits in a row without another thread's between them; stm
   std::unique_ptr<detail::long_read> long_read;         // of the running transaction
   std::chrono::steady_clock::time_point retried_since;  // its first retry
@@ -129,12 +130,14 @@ class runtime {
   // Makes deferred commits durable and releases the line locks of idle threads' overlays. A running
   // thread releases its own at its next begin.
   void release_idle_overlays(const thread_context& v) noexcept;
-  // While a pause exists, no transaction runs or begins, and every commit is stored home. The
-  // constructor waits for running transactions; the calling thread must not be in one. Allocates no
-  // memory.
+  // While a pause exists, no transaction runs or begins, except one thread's if that is named, and
+  // every other commit is stored home. The constructor waits for running transactions; the calling
+  // thread must not be in one, unless it is named. Allocates no memory.
   class pause {
    public:
     explicit pause(runtime& r) noexcept;
+    // `one`: holds the pause mutex.
+    pause(runtime& r, std::unique_lock<std::mutex> one, const thread_context* except) noexcept;
     ~pause();
     pause(const pause&) = delete;
     pause& operator=(const pause&) = delete;
@@ -144,7 +147,8 @@ class runtime {
     void wait() noexcept;
     bool is_in_transaction(const thread_context* v) const noexcept;
     runtime& runtime_;
-    const std::lock_guard<std::mutex> one_{runtime_.pause_mutex_};
+    const std::unique_lock<std::mutex> one_;
+    const thread_context* const except_;
   };
 
   // Held by long work on the whole pool: backup, growth, check.
@@ -167,8 +171,11 @@ class runtime {
   // Returns the thread caches of idle threads to the heap. These threads lose their logs and
   // acquire one again at their next begin.
   void reclaim_idle_caches(const thread_context& v) noexcept;
-  // Serializes transactions that have lost many attempts.
-  std::mutex& fallback_lock() noexcept { return fallback_mutex_; }
+  // A transaction that has lost many attempts goes on while no other runs: its next attempt meets
+  // no conflict. Called by its thread, between two attempts. Does nothing while another thread runs
+  // alone, or waits for a pause and so for this one.
+  void run_alone(thread_context& v) noexcept;
+  void end_running_alone(thread_context& v) noexcept;
 
   // Errors: poisoned; corrupt, when the file is shorter than the pool, which poisons it.
   [[nodiscard]] result<> check_usable();
@@ -244,10 +251,11 @@ class runtime {
   std::mutex writer_;
   std::atomic<bool> writer_locked_{false};
   std::atomic<bool> readers_blocked_{false};
-  std::mutex fallback_mutex_;
   std::mutex maintenance_mutex_;
-  std::mutex pause_mutex_;  // there is one pause at a time; taken before registry_
-  bool paused_ = false;     // under registry_
+  std::mutex pause_mutex_;      // there is one pause at a time; taken before registry_
+  bool paused_ = false;         // under registry_
+  std::mutex alone_mutex_;      // held by the thread that runs alone
+  std::optional<pause> alone_;  // under alone_mutex_
   static constexpr unsigned max_long_reads = 15;
   std::array<page_snapshot*, 1 + max_long_reads> page_snapshots_{};  // null: a free place
   std::atomic<unsigned> page_snapshot_count_{0};
