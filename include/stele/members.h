@@ -6,7 +6,7 @@
 //     stele::field<account*> next;            // a pointer into the pool
 //     stele::plain<std::uint32_t> last_seen;  // no part of any transaction
 //   };
-//   struct bank { stele::field<account*> first; stele::array<account> others; };
+//   struct bank { stele::field<account*> first; account others[8]; };
 //
 // An ordinary member (`int n;`, `account* next;`, `std::string name;`) would compile and be wrong:
 // a cancelled update would leave it changed, a crash would tear it. So every member of an aggregate
