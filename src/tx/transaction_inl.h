@@ -221,7 +221,9 @@ inline commit_status transaction::commit() {
     return commit_doomed();
   if (store_target_ == store_target::home && !in_place_.empty(this_access))
     return commit_in_place();
-  if (writes_.empty()) return volatile_undo_.locked ? commit_volatile() : commit_empty();
+  // Where states of blocks follow from the log (log_structured), a free alone stores nothing.
+  if (writes_.empty() && !allocations_.has_freed())
+    return volatile_undo_.locked ? commit_volatile() : commit_empty();
   return runtime_.mechanism().commit(*this);
 }
 

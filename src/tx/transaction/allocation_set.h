@@ -30,6 +30,7 @@ class allocation_set {
 
   // Since the transaction began; commit() and rollback() empty it.
   const storage::heap::changes& changes() const noexcept { return changes_; }
+  bool has_freed() const noexcept { return used_ && !changes_.freed.empty(); }
   void commit() noexcept {
     if (!used_) return;
     used_ = false;
