@@ -75,6 +75,8 @@ typedef struct stele_pool stele_pool;
 
 enum { STELE_STM = 0, STELE_SINGLE_WRITER = 1, STELE_EXTERNAL = 2 }; /* stele::concurrency */
 enum { STELE_DURABLE = 0, STELE_ORDERED = 1 };                       /* stele::durability */
+/* Whether opening verifies home by its block checksums: up to 256 MiB, always, never. */
+enum { STELE_VERIFY_AUTOMATIC = 0, STELE_VERIFY_ALWAYS = 1, STELE_VERIFY_NEVER = 2 };
 
 /* Initialize with STELE_OPTIONS_INIT; later versions of the library add members at the end. A null
  * string means the default. */
@@ -88,8 +90,13 @@ typedef struct stele_options {
   int no_background;     /* not 0: the library starts no thread */
   size_t log_size;       /* bytes of each thread's log; 0: by pool size. Only at creation */
   size_t log_count;      /* how many threads can commit at once; 0: by pool size. At creation */
+  size_t max_size;       /* bytes that a full pool may grow to by itself; 0: it keeps its size */
+  const char* require; /* "power" or "process": what commits must survive, else it is not opened */
+  uint64_t layout_version; /* of the layout that this program knows; another one is refused */
+  int verify;              /* STELE_VERIFY_AUTOMATIC, ... */
 } stele_options;
-#define STELE_OPTIONS_INIT {sizeof(stele_options), 0, NULL, NULL, NULL, 0, 0, 0, 0}
+#define STELE_OPTIONS_INIT \
+  {sizeof(stele_options), 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, STELE_VERIFY_AUTOMATIC}
 
 /* Opens the pool at `path` into *pool. If the file does not exist and create_size is set, creates
  * it first. A null `options` means STELE_OPTIONS_INIT. root_size: bytes of the root object, as at
@@ -103,6 +110,19 @@ STELE_CHECKED int stele_pool_open(const char* path, const stele_options* options
 STELE_CHECKED int stele_pool_close(stele_pool* pool);
 /* On STELE_OK every commit that had returned before the call is durable. */
 STELE_CHECKED int stele_pool_sync(stele_pool* pool);
+/* Verifies the heap and the block checksums; transactions wait meanwhile. STELE_CORRUPT: the
+ * message says what is wrong and where. */
+STELE_CHECKED int stele_pool_check(stele_pool* pool);
+/* Lengthens the pool to size_bytes; does nothing if it is that long. Transactions wait meanwhile.
+ * After a crash the pool has the old size or the new one. STELE_FULL: the device has no room. */
+STELE_CHECKED int stele_pool_grow(stele_pool* pool, size_t size_bytes);
+/* Called from time to time in the calling thread, with bytes done and bytes in all. Another value
+ * than 0 ends the backup with STELE_CANCELLED. */
+typedef int (*stele_progress)(uint64_t done, uint64_t all, void* arg);
+/* Writes a copy of the pool, as it is at the start, to `path`, where nothing may be. Transactions
+ * go on. Durable on return; after a crash or an error there is no file. `report` may be null. */
+STELE_CHECKED int stele_pool_backup(stele_pool* pool, const char* path, stele_progress report,
+                                    void* arg);
 /* "power", "power, cache included", "process" or "none": the strongest event that a commit
  * survives. The string is valid as long as the handle. */
 STELE_CHECKED int stele_pool_durability(const stele_pool* pool, const char** to);

@@ -47,6 +47,26 @@ int stele_pool_sync(stele_pool* pool) {
   return capi::call([&] { return detail::sync_pool(capi::required(pool, "pool")->handle.core()); });
 }
 
+int stele_pool_check(stele_pool* pool) {
+  return capi::call(
+      [&] { return detail::check_storage(capi::required(pool, "pool")->handle.core()); });
+}
+
+int stele_pool_grow(stele_pool* pool, size_t size_bytes) {
+  return capi::call(
+      [&] { return detail::grow(capi::required(pool, "pool")->handle.core(), size_bytes); });
+}
+
+int stele_pool_backup(stele_pool* pool, const char* path, stele_progress report, void* arg) {
+  return capi::call([&] {
+    progress reported;
+    if (report != nullptr)
+      reported = [&](std::uint64_t done, std::uint64_t all) { return report(done, all, arg) == 0; };
+    return detail::back_up(capi::required(pool, "pool")->handle.core(),
+                           capi::required(path, "path"), reported);
+  });
+}
+
 int stele_pool_durability(const stele_pool* pool, const char** to) {
   return capi::call([&]() -> result<> {
     *capi::required(to, "to") = capi::required(pool, "pool")->durability.c_str();

@@ -86,6 +86,9 @@ pool_options options_of(const stele_options* options) {
   if (o.policy < STELE_STM || o.policy > STELE_EXTERNAL)
     throw_invalid_argument("the policy " + std::to_string(o.policy) +
                            " is none of STELE_STM, STELE_SINGLE_WRITER, STELE_EXTERNAL");
+  if (o.verify < STELE_VERIFY_AUTOMATIC || o.verify > STELE_VERIFY_NEVER)
+    throw_invalid_argument("verify is " + std::to_string(o.verify) +
+                           ", none of STELE_VERIFY_AUTOMATIC, _ALWAYS, _NEVER");
   pool_options to;
   to.create_size = o.create_size;
   to.layout = text_or_nothing(o.layout);
@@ -95,6 +98,10 @@ pool_options options_of(const stele_options* options) {
   to.background = o.no_background == 0;
   to.log_size = o.log_size;
   to.log_count = o.log_count;
+  to.max_size = o.max_size;
+  to.require = text_or_nothing(o.require);
+  to.layout_version = o.layout_version;
+  to.verify = static_cast<verification>(o.verify);
   return to;
 }
 

@@ -99,6 +99,59 @@ static void changes_survive_closing(void) {
   CHECK(stele_pool_close(pool) == STELE_OK);
 }
 
+static int stop_at_once(uint64_t done, uint64_t all, void* arg) {
+  ++*(int*)arg;
+  return done <= all;
+}
+
+static void a_pool_is_checked_copied_and_grown(void) {
+  char copy[300];
+  (void)snprintf(copy, sizeof copy, "%s.copy", path);
+  stele_pool *pool = open_at(path), *second = NULL;
+  const uint64_t before = sum_of(pool);
+  CHECK(stele_pool_check(pool) == STELE_OK);
+  int calls = 0;
+  CHECK(stele_pool_backup(pool, copy, stop_at_once, &calls) == STELE_CANCELLED && calls == 1);
+  CHECK(stele_pool_open(copy, NULL, sizeof(root), &second) == STELE_NOT_FOUND);
+  CHECK(stele_pool_backup(pool, copy, NULL, NULL) == STELE_OK);
+  CHECK(stele_pool_backup(pool, copy, NULL, NULL) == STELE_EXISTS);
+  CHECK(stele_pool_open(copy, NULL, sizeof(root), &second) == STELE_OK);
+  stele_space space;
+  CHECK(stele_pool_grow(second, 12 << 20) == STELE_OK && stele_pool_grow(second, 1) == STELE_OK);
+  CHECK(stele_pool_space(second, &space, sizeof space) == STELE_OK);
+  CHECK(space.size_bytes >= 12 << 20 && sum_of(second) == before);
+  CHECK(stele_pool_grow(second, SIZE_MAX) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_pool_close(second) == STELE_OK);
+  CHECK(stele_pool_check(NULL) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_pool_grow(NULL, 1) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_pool_backup(pool, NULL, NULL, NULL) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_pool_close(pool) == STELE_OK);
+  CHECK(remove(copy) == 0);
+}
+
+static void options_say_what_a_pool_must_be(void) {
+  char other[300];
+  (void)snprintf(other, sizeof other, "%s.other", path);
+  stele_options options = STELE_OPTIONS_INIT;
+  stele_pool* pool = NULL;
+  options.create_size = 1 << 20;
+  options.verify = 3;
+  CHECK(stele_pool_open(other, &options, sizeof(root), &pool) == STELE_INVALID_ARGUMENT);
+  options.verify = STELE_VERIFY_ALWAYS;
+  options.require = "miracles";
+  CHECK(stele_pool_open(other, &options, sizeof(root), &pool) == STELE_INVALID_ARGUMENT);
+  options.require = "process";
+  options.layout_version = 2;
+  options.max_size = 4 << 20;
+  CHECK(stele_pool_open(other, &options, sizeof(root), &pool) == STELE_OK);
+  for (uint64_t key = 1; key <= 30000; ++key) /* more than fit at first */
+    CHECK(stele_update(pool, push, &key, STELE_DURABLE) == STELE_OK);
+  CHECK(stele_pool_close(pool) == STELE_OK);
+  options.layout_version = 1;
+  CHECK(stele_pool_open(other, &options, sizeof(root), &pool) == STELE_LAYOUT);
+  CHECK(remove(other) == 0);
+}
+
 static void opening_tells_what_is_wrong(void) {
   stele_pool *pool = open_at(path), *second = (stele_pool*)&failures;
   CHECK(stele_pool_open("/nowhere/at/all", NULL, sizeof(root), &second) == STELE_NOT_FOUND);
@@ -406,6 +459,8 @@ int main(void) {
   snprintf(path, sizeof path, "%s/pool", directory);
   snprintf(path_of_other, sizeof path_of_other, "%s/other", directory);
   changes_survive_closing();
+  a_pool_is_checked_copied_and_grown();
+  options_say_what_a_pool_must_be();
   opening_tells_what_is_wrong();
   options_may_be_of_an_older_header();
   a_pool_says_what_it_is();

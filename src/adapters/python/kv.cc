@@ -125,11 +125,10 @@ nb::list page(const kv_handle& h, nb::handle start, nb::handle stop, std::size_t
 
 std::shared_ptr<open_store> open(const std::string& path, std::size_t size,
                                  const std::string& mechanism, const std::string& media,
-                                 bool ordered) {
-  pool_options options;
-  options.create_size = size;
-  options.mechanism = mechanism;
-  options.media = media;
+                                 bool ordered, std::size_t max_size, const std::string& require,
+                                 const std::string& verify) {
+  refuse_null_byte(path);
+  const pool_options options = options_of(size, mechanism, media, max_size, require, verify);
   auto store = [&] {
     const nb::gil_scoped_release gil_released;
     return kv::open(path, options);
@@ -139,6 +138,7 @@ std::shared_ptr<open_store> open(const std::string& path, std::size_t size,
 }
 
 void check(open_store& s) {
+  s.check_storage();
   s.read([&] {
     unwrap(s.store().check());
     return true;
@@ -152,8 +152,11 @@ void bind_kv(nb::module_& m) {
   nb::class_<kv_handle>(m, "KVBase", nb::type_slots(slots))
       .def("__init__",
            [](kv_handle* at, const std::string& path, std::size_t size,
-              const std::string& mechanism, const std::string& media,
-              bool ordered) { new (at) kv_handle{open(path, size, mechanism, media, ordered)}; })
+              const std::string& mechanism, const std::string& media, bool ordered,
+              std::size_t max_size, const std::string& require, const std::string& verify) {
+             new (at)
+                 kv_handle{open(path, size, mechanism, media, ordered, max_size, require, verify)};
+           })
       .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none())
       .def("_page", &page)
       .def_prop_ro("_core", [](const kv_handle& h) { return h.in; });

@@ -16,12 +16,11 @@ void set_stele_error(const error& why) {
 
 std::shared_ptr<open_pool> open(const std::string& path, std::size_t size,
                                 const std::string& mechanism, const std::string& media,
-                                bool ordered) {
-  pool_options options;
-  options.create_size = size;
+                                bool ordered, std::size_t max_size, const std::string& require,
+                                const std::string& verify) {
+  refuse_null_byte(path);
+  pool_options options = options_of(size, mechanism, media, max_size, require, verify);
   options.layout = document_layout;
-  options.mechanism = mechanism;
-  options.media = media;
   auto handle = [&] {
     const nb::gil_scoped_release gil_released;
     return detail::pool_handle::open(path, options, sizeof(document_dict));
@@ -53,6 +52,7 @@ nb::dict space(const transactions& p) {
 }
 
 void check(open_pool& p) {
+  p.check_storage();
   const result<> status = p.read([&] { return std::optional(p.root().check()); }).value();
   if (!status) throw library_error(status.error());
 }
@@ -109,6 +109,8 @@ void bind_pool(nb::module_& m) {
       .def("end", &transactions::end)
       .def("sync", &transactions::sync)
       .def("close", &transactions::close)
+      .def("grow", &transactions::grow)
+      .def("backup", &transactions::backup, nb::arg("path"), nb::arg("progress").none())
       .def("closed", &transactions::closed)
       .def("path", &transactions::path)
       .def("durability", with_check([](detail::runtime& r) { return detail::durability_of(r); }))

@@ -7,6 +7,29 @@ void throw_library_error(errc code, std::string message) {
   throw library_error({code, std::move(message)});
 }
 
+void refuse_null_byte(const std::string& path) {
+  if (path.find('\0') != std::string::npos) throw nb::value_error("embedded null byte in the path");
+}
+
+pool_options options_of(std::size_t size, const std::string& mechanism, const std::string& media,
+                        std::size_t max_size, const std::string& require,
+                        const std::string& verify) {
+  pool_options options;
+  options.create_size = size;
+  options.mechanism = mechanism;
+  options.media = media;
+  options.max_size = max_size;
+  options.require = require;
+  if (verify == "always")
+    options.verify = verification::always;
+  else if (verify == "never")
+    options.verify = verification::never;
+  else if (verify != "auto")
+    throw_library_error(errc::invalid_argument,
+                        "verify is '" + verify + "'; it is 'auto', 'always' or 'never'");
+  return options;
+}
+
 transactions::transactions(std::string path, detail::runtime& core, durability how)
     : path_(std::move(path)),
       core_(core),
@@ -84,6 +107,14 @@ void transactions::roll_back() {
   detail::roll_back_transaction();
 }
 
+// After a transaction that found no room: the next one finds it, if the pool may grow. The caller
+// holds writer_.
+void transactions::make_room() {
+  detail::this_wanted_room = {1, core().state().file.header().size};
+  error unused{errc::full, ""};
+  (void)detail::grow_for(core(), unused);
+}
+
 void transactions::end(bool failed) {
   if (!in_transaction())
     throw_library_error(errc::invalid_argument,
@@ -107,6 +138,7 @@ void transactions::end(bool failed) {
         thrown = std::current_exception();
       }
     }
+    if (const auto& full = lost ? lost : why; full && full->code == errc::full) make_room();
     owner_ = std::thread::id();
     writer_.unlock();
   }
@@ -118,6 +150,45 @@ void transactions::sync() {
   check_usable();
   const nb::gil_scoped_release gil_released;
   unwrap(detail::sync_pool(core()));
+}
+
+void transactions::grow(std::size_t size_bytes) {
+  check_usable();
+  const nb::gil_scoped_release gil_released;
+  unwrap(detail::grow(core(), size_bytes));
+}
+
+void transactions::backup(const std::string& path, const nb::object& report) {
+  refuse_null_byte(path);
+  check_usable();
+  std::exception_ptr thrown;  // by Python code
+  const progress reported = [&](std::uint64_t done, std::uint64_t all) {
+    const nb::gil_scoped_acquire gil;
+    try {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      return report.is_none() || nb::cast<bool>(nb::bool_(report(done, all)));
+    } catch (...) {
+      thrown = std::current_exception();
+      return false;
+    }
+  };
+  result<> made;
+  {
+    const nb::gil_scoped_release gil_released;
+    made = detail::back_up(core(), path, reported);
+  }
+  if (thrown) std::rethrow_exception(thrown);
+  unwrap(std::move(made));
+}
+
+void transactions::check_storage() {
+  check_usable();
+  if (in_transaction())
+    throw_library_error(errc::nested, path_ +
+                                          " cannot be checked inside a transaction; do it "
+                                          "when that has ended");
+  const nb::gil_scoped_release gil_released;
+  unwrap(detail::check_storage(core()));
 }
 
 void transactions::close() {

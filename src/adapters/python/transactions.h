@@ -46,6 +46,12 @@ auto unwrap(Result&& r) {
     return std::move(*r);
 }
 
+void refuse_null_byte(const std::string& path);  // throws ValueError
+// verify: "auto", "always", "never". Throws library_error for another word.
+pool_options options_of(std::size_t size, const std::string& mechanism, const std::string& media,
+                        std::size_t max_size, const std::string& require,
+                        const std::string& verify);
+
 class transactions {
  public:
   // The derived object owns the runtime and must call leave() before it ends.
@@ -77,6 +83,11 @@ class transactions {
 
   void sync();
   void close();
+  void grow(std::size_t size_bytes);
+  // `report`: None, or called with bytes done and bytes in all; false ends the backup. A signal's
+  // handler that raises ends it too.
+  void backup(const std::string& path, const nb::object& report);
+  void check_storage();       // heap and block checksums
   void check_usable() const;  // throws if closed, or if a transaction on another pool runs
 
  protected:
@@ -88,6 +99,7 @@ class transactions {
   auto run_in_open(Body& body);
   void flush_deferred_commits();
   void doom(error why) { doomed_by_ = std::move(why); }
+  void make_room();
   std::optional<error> commit();  // what the commit failed with; it is rolled back then
   void roll_back();
 

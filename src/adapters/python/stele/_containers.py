@@ -7,6 +7,7 @@ between two steps of a loop, and changes during the loop are not seen.
 from collections import abc
 
 from ._transaction import Transaction
+from .errors import Error
 
 
 class _Keys(abc.KeysView):
@@ -92,9 +93,43 @@ def _reverse(self):
         self[:] = self.copy()[::-1]
 
 
+def _sort(self, *, key=None, reverse=False):
+    """Orders the items as list.sort does, in one transaction. If comparing raises, nothing has changed."""
+    with Transaction(self._pool(), False):
+        self[:] = sorted(self.copy(), key=key, reverse=reverse)
+
+
 def _add_in_place(self, values):
     self.extend(values)
     return self
+
+
+def _add(self, other):
+    return self.copy() + _plain(other) if isinstance(other, (list, type(self))) else NotImplemented
+
+
+def _add_to(self, other):
+    return other + self.copy() if isinstance(other, list) else NotImplemented
+
+
+def _unite(self, other):
+    return self.copy() | _plain(other) if isinstance(other, (dict, type(self))) else NotImplemented
+
+
+def _unite_to(self, other):
+    return other | self.copy() if isinstance(other, dict) else NotImplemented
+
+
+def _unite_in_place(self, other):
+    self.update(other)
+    return self
+
+
+def _repr(name, self):
+    try:
+        return f"stele.{name}({self.copy()!r})"
+    except Error as e:  # the pool is closed, or what it was of is gone
+        return f"<stele.{name}: {e}>"
 
 
 def complete(dict_class, list_class):
@@ -111,7 +146,10 @@ def complete(dict_class, list_class):
     dict_class.items = _items
     dict_class.values = _values
     dict_class.update = _update
-    dict_class.__repr__ = lambda self: f"stele.Dict({self.copy()!r})"
+    dict_class.__or__ = _unite
+    dict_class.__ror__ = _unite_to
+    dict_class.__ior__ = _unite_in_place
+    dict_class.__repr__ = lambda self: _repr("Dict", self)
     list_class.__iter__ = lambda self: iter(self[:])
     list_class.__reversed__ = lambda self: reversed(self[:])
     list_class.__contains__ = lambda self, value: _plain(value) in self.copy()
@@ -119,7 +157,10 @@ def complete(dict_class, list_class):
     list_class.count = _count
     list_class.remove = _remove
     list_class.reverse = _reverse
+    list_class.sort = _sort
+    list_class.__add__ = _add
+    list_class.__radd__ = _add_to
     list_class.__iadd__ = _add_in_place
-    list_class.__repr__ = lambda self: f"stele.List({self.copy()!r})"
+    list_class.__repr__ = lambda self: _repr("List", self)
     abc.MutableMapping.register(dict_class)
     abc.MutableSequence.register(list_class)

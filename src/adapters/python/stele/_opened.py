@@ -3,6 +3,7 @@
 import atexit
 import re
 import weakref
+from os import fspath as _fspath
 
 from ._transaction import Transaction
 from .errors import Error
@@ -12,6 +13,8 @@ _units = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def bytes_of(size):
+    if size is None:
+        return 0
     if isinstance(size, int):
         return size
     found = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", size.strip(), re.IGNORECASE)
@@ -44,8 +47,20 @@ class Opened:
         self._core.close()
 
     def check(self):
-        """Goes through all values, and raises CorruptError when they contradict each other. Time goes with their number."""
+        """Verifies the whole pool: its heap, its checksums, and all values. Raises CorruptError. Time goes with the pool's size."""
         self._core.check()
+
+    def grow(self, size):
+        """Lengthens the pool to `size`, bytes or a text such as "1G". Others wait meanwhile. A pool with max_size does so by itself."""
+        self._core.grow(bytes_of(size))
+
+    def backup(self, path, progress=None):
+        """Writes a copy of the pool, of one state, to `path`, where nothing may be. Others go on meanwhile.
+
+        progress: called with bytes done and bytes in all; if it returns something false, the backup ends with CancelledError. Durable when
+        it returns; after an error, or ^C, there is no file.
+        """
+        self._core.backup(_fspath(path), progress)
 
     @property
     def closed(self):
