@@ -229,13 +229,13 @@ class backup_copy final : private page_snapshot {
 
 result<> back_up(runtime& r, const std::string& path, const progress& on_progress) {
   const auto& h = r.state().file.header();
-  if (auto begun = begin_maintenance(r, "backed up"); !begun) return begun;
+  const auto begun = begin_maintenance(r, "backed up");
+  if (!begun) return std::unexpected(begun.error());
   if (h.home == format::home_kind::log)
     return fail(errc::unsupported,
                 fmt::format("{} cannot be backed up while it is open: a pool of log_structured "
                             "cannot yet; close it and copy the file",
                             r.state().file.path()));
-  const std::lock_guard one(r.maintenance());
   auto file = storage::new_file::make(path, h.size);
   if (!file) return std::unexpected(file.error());
   const auto id = storage::generate_pool_id();

@@ -14,7 +14,8 @@ constexpr unsigned most_attempts = 16;
 
 // The blocks in use, by offset, and the clock of that moment.
 result<std::uint64_t> list_used(runtime& r, std::vector<pool_block>& used) {
-  const std::lock_guard one(r.maintenance());
+  const auto begun = begin_maintenance(r, "searched");
+  if (!begun) return std::unexpected(begun.error());
   const runtime::pause paused(r);
   used.clear();
   const auto audit = r.state().heap.audit(
@@ -44,7 +45,6 @@ leak_report compare(const std::vector<pool_block>& used, std::vector<std::uint64
 
 result<leak_report> find_leaks(runtime& r, const void* root,
                                const std::function<void(const block_visitor&)>& walk) {
-  if (auto begun = begin_maintenance(r, "searched"); !begun) return std::unexpected(begun.error());
   std::vector<pool_block> used;
   std::vector<std::uint64_t> reached;
   const auto offset_of = [&](const void* at) {

@@ -11,12 +11,15 @@ namespace stele::detail {
 
 using base::fail;
 
-result<> begin_maintenance(runtime& r, const char* what) {
+result<std::unique_lock<std::mutex>> begin_maintenance(runtime& r, const char* what) {
   if (this_access.size != 0)
     return fail(errc::nested,
                 fmt::format("{} cannot be {} inside a transaction; do it when that has ended",
                             r.state().file.path(), what));
-  return r.check_usable();
+  std::unique_lock one(r.maintenance());
+  // Under the lock: a growth changes the size that the file is expected to have.
+  if (auto usable = r.check_usable(); !usable) return std::unexpected(usable.error());
+  return one;
 }
 
 namespace {
@@ -85,15 +88,15 @@ error fixed_size_error(const std::string& path) {
 }
 
 result<> grow(runtime& r, std::size_t size_bytes) {
-  if (auto begun = begin_maintenance(r, "grown"); !begun) return begun;
-  const std::lock_guard one(r.maintenance());
-  return grow_now(r, size_bytes);
+  const auto begun = begin_maintenance(r, "grown");
+  return begun ? grow_now(r, size_bytes) : std::unexpected(begun.error());
 }
 
 bool grow_for(runtime& r, error& why) {
   const wanted_room wanted = std::exchange(this_wanted_room, {});
-  if (wanted.bytes == 0 || r.max_size() == 0 || !begin_maintenance(r, "grown")) return false;
-  const std::lock_guard one(r.maintenance());
+  if (wanted.bytes == 0 || r.max_size() == 0) return false;
+  const auto begun = begin_maintenance(r, "grown");
+  if (!begun) return false;
   // Another thread may have grown it.
   if (r.state().file.header().size > wanted.pool_size) return true;
   const auto grown = grow_by(r, wanted.bytes);
@@ -102,9 +105,9 @@ bool grow_for(runtime& r, error& why) {
 }
 
 result<> check_storage(runtime& r) {
-  if (auto begun = begin_maintenance(r, "checked"); !begun) return begun;
+  const auto begun = begin_maintenance(r, "checked");
+  if (!begun) return std::unexpected(begun.error());
   pool_state& state = r.state();
-  const std::lock_guard one(r.maintenance());
   const runtime::pause paused(r);
   const storage::block_checksums sums(state.file);
   const auto kept = sums.valid();

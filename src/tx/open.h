@@ -11,10 +11,10 @@ namespace stele::detail {
 [[nodiscard]] result<std::unique_ptr<engine>> recover_if_open(pool_state& state,
                                                               const media_choice& media);
 
-// Called before long work on the whole pool; `what` names the work in messages. Errors: nested,
-// when the calling thread runs a transaction, which the work would wait for; poisoned; corrupt,
-// when the file is shorter than the pool.
-[[nodiscard]] result<> begin_maintenance(runtime& r, const char* what);
+// Called before long work on the whole pool, which holds the returned lock; `what` names the work
+// in messages. Errors: nested, when the calling thread runs a transaction, which the work would
+// wait for; poisoned; corrupt, when the file is shorter than the pool.
+[[nodiscard]] result<std::unique_lock<std::mutex>> begin_maintenance(runtime& r, const char* what);
 
 // Whether a pool may become longer; if not, the error of one that should.
 bool can_grow(const format::pool_header& h) noexcept;

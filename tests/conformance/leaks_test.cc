@@ -75,7 +75,11 @@ TEST_P(leaks, are_the_objects_that_nothing_points_to_any_more) {
 }
 
 TEST_P(leaks, do_not_hide_what_was_destroyed_and_is_still_pointed_to) {
-  ASSERT_TRUE(succeeds(p_.update([](root& r) { destroy(r.first.load()); })));
+  ASSERT_TRUE(succeeds(p_.update([](root& r) {
+    node* last = r.first;
+    while (last->next != nullptr) last = last->next;
+    destroy(last);
+  })));
   const auto now = found();
   EXPECT_TRUE(now.leaked.empty());
   ASSERT_EQ(now.dangling.size(), 1u);

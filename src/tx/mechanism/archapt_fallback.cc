@@ -12,8 +12,8 @@ std::optional<archapt_fallback> fallback_of(runtime& r) {
 }
 
 result<> acknowledge_fallback(runtime& r) {
-  if (auto begun = begin_maintenance(r, "marked as acknowledged"); !begun) return begun;
-  const std::lock_guard one(r.maintenance());
+  const auto begun = begin_maintenance(r, "marked as acknowledged");
+  if (!begun) return std::unexpected(begun.error());
   if (!fallback_of(r)) return {};
   const runtime::pause paused(r);
   return r.mechanism().write_control_word(format::fallback_state_offset,
