@@ -69,6 +69,11 @@ class kv {
   // if the store has another version.
   [[nodiscard]] static result<kv> open(const std::string& path, const pool_options& options = {});
 
+  // Opens the store for reading, in any number of processes beside one that has
+  // it open for writing. Contract and errors: pool<Root>::open_read_only;
+  // not_found, if it has no version yet.
+  [[nodiscard]] static result<kv> open_read_only(const std::string& path);
+
   kv(kv&&) noexcept;
   kv& operator=(kv&&) noexcept;
   ~kv();  // close(); drops the error

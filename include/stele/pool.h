@@ -153,6 +153,9 @@ struct pool_options {
   mechanism_options tuning = {};  // options of single mechanisms
   // Mechanisms may use a background thread. false: commits do its work.
   bool background = true;
+  // Other processes may read the pool while it is open (open_read_only). A
+  // thread serves them; it sleeps while there are none.
+  bool readers = true;
 };
 
 // Counters that a mechanism has besides those of all; the header of its options lists them.
@@ -223,6 +226,10 @@ class pool_handle {
   [[nodiscard]] static result<pool_handle> open(const std::string& path,
                                                 const pool_options& options, std::size_t root_size,
                                                 const char* root_type = nullptr);
+  [[nodiscard]] static result<pool_handle> open_read_only(const std::string& path,
+                                                          const pool_options& options,
+                                                          std::size_t root_size,
+                                                          const char* root_type = nullptr);
   // Takes over an existing runtime; finds or creates the root.
   [[nodiscard]] static result<pool_handle> from_runtime(std::unique_ptr<runtime> r,
                                                         std::size_t root_size);
@@ -376,13 +383,33 @@ class pool {
     return pool(std::move(*handle));
   }
 
+  // Opens the pool for reading; any number of processes may, beside one that has it open for
+  // writing, and no right to write the file is needed. Each read() sees one state, which contains
+  // every commit whose update() has returned in any process before the read began. Readers hold up
+  // no update; a killed reader or writer harms nobody (docs/protocol/readers.md). update(), grow()
+  // and check() return the error read_only; backup() works while another process has the pool open.
+  // Of the options only layout and layout_version count. A pool that no process has open is read as
+  // it is; if it was not closed, a recovered copy in memory is read. A read() returns the errors
+  // below when another process has opened the pool meanwhile and they come up then. A pool that
+  // grows to more than 64 times the size that it had here at opening, and 1 GiB, must be opened
+  // again. Errors: not_found, also of a pool without a root yet; in_use, when the process that has
+  // it open does not answer for two seconds; not_a_pool, version, corrupt, layout, permission, io;
+  // unsupported, by log_structured and by the mechanism none without stm.
+  [[nodiscard]] static result<pool> open_read_only(const std::string& path,
+                                                   const pool_options& options = {}) {
+    auto handle =
+        detail::pool_handle::open_read_only(path, options, sizeof(Root), detail::type_name<Root>());
+    if (!handle) return std::unexpected(std::move(handle.error()));
+    return pool(std::move(*handle));
+  }
+
   // Runs body(Root&) as one atomic transaction and commits it. After a conflict the body runs
   // again, so it must have no side effects of its own; and it must not wait for another thread,
-  // which may be waiting for this transaction. Returns the body's value; the change is then
-  // durable (with durability::ordered: ordered). If the body returns an error or throws, everything
-  // is rolled back: a failure becomes the returned error, other exceptions reach the caller. When
-  // an error is returned, nothing has changed. Inside another update of the same pool the body
-  // joins that transaction. Thread-safe.
+  // which may be waiting for this transaction. Returns the body's value; the change is then durable
+  // (with durability::ordered: ordered). If the body returns an error or throws, everything is
+  // rolled back: a failure becomes the returned error, other exceptions reach the caller. When an
+  // error is returned, nothing has changed. Inside another update of the same pool the body joins
+  // that transaction. Thread-safe.
   template <class Body>
   [[nodiscard]] auto update(Body&& body, durability d = durability::durable) {
     return detail::run_transaction(handle_.core(), true, d,

@@ -74,6 +74,16 @@ result<kv> kv::open(const std::string& path, const pool_options& options) {
   return opened;
 }
 
+result<kv> kv::open_read_only(const std::string& path) {
+  pool_options options;
+  options.layout = layout;
+  auto handle = detail::pool_handle::open_read_only(path, options, sizeof(store));
+  if (!handle) return std::unexpected(std::move(handle.error()));
+  auto opened = from_handle(std::move(*handle));
+  if (!opened) opened.error().message = path + ": " + opened.error().message;
+  return opened;
+}
+
 result<kv> kv::from_handle(detail::pool_handle handle) {
   auto s = std::make_unique<state>(std::move(handle));
   const auto version = s->read([&] { return s->root->version(); });

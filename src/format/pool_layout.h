@@ -107,6 +107,10 @@ inline constexpr std::uint64_t block_checksum_state_offset = 1152;
 inline constexpr std::uint64_t magic_state_offset = 1216;
 // pid of the process that has the pool open; a hint, not checked.
 inline constexpr std::uint64_t owner_offset = 640;
+// Each process that opens the pool for writing raises it, before it changes
+// anything else: readers in other processes see by it that the file may change.
+// Not checked; needs no durability.
+inline constexpr std::uint64_t generation_offset = 648;
 
 // A guarded control word of the pool that begins at `pool`; nullopt if it is damaged.
 inline std::optional<std::uint64_t> read_control_word(const std::byte* pool, std::uint64_t id,

@@ -97,6 +97,10 @@ result<> allocate_space(int fd, std::size_t size, const std::string& path) {
 descriptor::~descriptor() {
   if (fd >= 0) ::close(fd);
 }
+descriptor& descriptor::operator=(descriptor&& other) noexcept {
+  std::swap(fd, other.fd);
+  return *this;
+}
 int descriptor::release() noexcept {
   return std::exchange(fd, -1);
 }
@@ -152,6 +156,7 @@ result<> new_file::write(std::span<const std::byte> bytes, std::uint64_t offset)
 result<> new_file::publish() {
   if (!base::planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0)
     return path_error("sync", path_);
+  if (name_.empty()) return {};
   // Allocated first: no allocation after the file has its name.
   const std::string in = directory_of(path_);
   if (os::link(name_.c_str(), path_.c_str()) != 0) return path_error("create", path_);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace stele::storage {
 
@@ -24,7 +25,7 @@ errc errc_from_errno(int number) noexcept;
 struct descriptor {
   explicit descriptor(int n) noexcept : fd(n) {}
   descriptor(descriptor&& other) noexcept : fd(other.release()) {}
-  descriptor& operator=(descriptor&&) = delete;
+  descriptor& operator=(descriptor&& other) noexcept;
   ~descriptor();
   int release() noexcept;
   int fd;
@@ -35,6 +36,11 @@ class new_file {
   // An empty file; at most `max_bytes` will be written. Errors: exists, not_found, permission, full
   // (the process's limit), io.
   [[nodiscard]] static result<new_file> make(const std::string& path, std::size_t max_bytes);
+  // A file that somebody else has made and names; publish() only makes it
+  // durable. `path`: for messages.
+  static new_file of(descriptor file, const std::string& path) {
+    return new_file(std::move(file), path);
+  }
   new_file(new_file&&) noexcept = default;
   ~new_file();
 
@@ -44,11 +50,15 @@ class new_file {
   // On return the file is durable and has its name; before, the name does not exist. Errors:
   // exists, io.
   [[nodiscard]] result<> publish();
+  int fd() const noexcept { return file_.fd; }
 
  private:
   explicit new_file(const std::string& path);
+  new_file(descriptor file, const std::string& path) : path_(path), file_(std::move(file)) {}
 
-  std::string path_, name_;  // name_: the name it is linked from, or its temporary name
+  std::string path_;
+  std::string name_;  // the name it is linked from, or its temporary name;
+                      // empty: not ours to name
   descriptor file_;
   bool named_ = false;
 };

@@ -94,6 +94,12 @@ std::size_t chunk_shift_for(std::size_t size) {
   return size >= (64u << 20) ? 16 : size >= (4u << 20) ? 14 : 12;
 }
 
+// Addresses for a pool that may grow; they cost nothing until they are mapped.
+constexpr std::size_t growth_reservation(std::size_t size) {
+  return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30,
+                                 std::max<std::size_t>(std::size_t{1} << 40, size * 2));
+}
+
 // Writes everything but the name: header, session word, zeroes. Logs that commits write
 // synchronously are written once now: the first write to space that is only reserved changes the
 // file's metadata.
@@ -491,16 +497,36 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   return opened;
 }
 
-// The file names its owner while it is open. Header and logs may be private memory, so the word is
+// The file names its owner while it is open, and its generation tells readers of a new owner.
+// Header and logs may be private memory, so the words are
 // written there and to the file.
 result<> pool_file::write_owner() {
-  const auto pid = static_cast<std::uint64_t>(::getpid());
-  std::memcpy(&previous_owner_, mapping_.base + format::owner_offset, sizeof previous_owner_);
-  if (!os::write_all(mapping_.fd, &pid, sizeof pid, format::owner_offset))
+  static_assert(format::generation_offset == format::owner_offset + 8);
+  std::array<std::uint64_t, 2> words;  // owner, generation
+  std::memcpy(words.data(), mapping_.base + format::owner_offset, sizeof words);
+  previous_owner_ = words[0];
+  words = {static_cast<std::uint64_t>(::getpid()), words[1] + 1};
+  if (!os::write_all(mapping_.fd, words.data(), sizeof words, format::owner_offset))
     return path_error("write", mapping_.path);
-  std::memcpy(mapping_.base + format::owner_offset, &pid, sizeof pid);
-  owner_ = pid;
+  std::memcpy(mapping_.base + format::owner_offset, words.data(), sizeof words);
+  owner_ = words[0];
   return {};
+}
+
+result<pool_file> pool_file::map_for_reading(int fd, const std::string& path) {
+  auto header = read_header(fd, path);
+  if (!header) return std::unexpected(header.error());
+  pool_file opened;
+  opened.header_ = *header;
+  opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
+  if (header->home == format::home_kind::log) return opened;
+  const std::size_t room = growth_reservation(header->size);
+  void* const at = os::map(nullptr, room, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd);
+  if (at == MAP_FAILED) return path_error("map", path);
+  opened.mapping_.base = static_cast<std::byte*>(at);
+  opened.mapping_.size = opened.header_.size = opened.reserved_ = room;
+  opened.mapped_ = true;
+  return opened;
 }
 
 void pool_file::populate(std::uint64_t offset, std::size_t bytes) const noexcept {
@@ -598,12 +624,6 @@ result<> pool_file::reserve_home_addresses(std::uintptr_t address) {
   if (!addresses) return std::unexpected(addresses.error());
   home_reservation_ = *addresses;
   return {};
-}
-
-// Addresses for a pool that may grow; they cost nothing until they are mapped.
-static constexpr std::size_t growth_reservation(std::size_t size) {
-  return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30,
-                                 std::max<std::size_t>(std::size_t{1} << 40, size * 2));
 }
 
 result<> pool_file::extend(std::uint64_t size) {

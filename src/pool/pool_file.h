@@ -63,6 +63,11 @@ class pool_file {
   // A private copy in memory; changes to it never reach the file. Takes no lock. Errors: as open.
   [[nodiscard]] static result<pool_file> open_copy(const std::string& path);
 
+  // For reading beside a process that has the pool open. Maps the file read-only, with addresses
+  // for its growth: header().size is the end of these. Of home_kind::log only the header. Takes no
+  // lock; `fd` stays the caller's. Errors: not_a_pool, version, corrupt, io.
+  [[nodiscard]] static result<pool_file> map_for_reading(int fd, const std::string& path);
+
   // Uses memory that holds a pool image. Locks nothing; the caller keeps ownership of the memory.
   [[nodiscard]] static result<pool_file> adopt(std::byte* image, std::size_t size);
 

@@ -3,6 +3,7 @@
 #include <base/check.h>
 #include <base/flatten.h>
 #include <base/rng.h>
+#include <tx/readers/reader_session.h>
 #include <tx/transaction_inl.h>
 
 #include <algorithm>
@@ -78,6 +79,7 @@ void check_volatile(std::uintptr_t address) {
   v.tx->reclaim_tried = false;
   v.tx->exceeds_log = false;
   if (v.runs_alone) this_runtime->end_running_alone(v);
+  if (v.foreign_moment != nullptr) this_runtime->reading()->end_moment(v);
 }
 
 [[gnu::noinline]] void end_long_read(thread_context& v) noexcept {
@@ -259,6 +261,12 @@ inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durab
                              " cannot be used any more: an earlier write failed, or part of "
                              "the file is gone (truncated, or unreadable); reopen it"});
   }
+  if (r.reading() != nullptr)
+    if (auto ready = r.reading()->before_retry(r, *this_context); !ready) {
+      this_runtime = nullptr;
+      this_access.running = nullptr;
+      return refused(std::move(ready.error()));
+    }
   if (!writes && code == code_between::body && r.needs_long_read(*this_context))
     r.begin_long_read(*this_context);
   begin_or_roll_back(r, *this_context, writes, d);
@@ -290,6 +298,10 @@ namespace {
 [[gnu::noinline]] STELE_FLATTEN begin_status begin_at_length(runtime& r, thread_context* v,
                                                              bool writes, durability d,
                                                              code_between code) {
+  if (writes && r.reading() != nullptr) [[unlikely]]
+    return refused({errc::read_only, r.state().file.path() + " is open for reading only: only the "
+                                                             "process that has it open for writing "
+                                                             "changes it (pool<Root>::open)"});
   if (v == nullptr) v = r.enter();
   if (v == nullptr || (code == code_between::may_wait && r.is_alone(*v))) [[unlikely]]
     if (v = enter_slow(r, code); v == nullptr) return begin_status::refused;

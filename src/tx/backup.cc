@@ -9,9 +9,10 @@
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
-#include <pool/new_file.h>
+#include <tx/backup.h>
 #include <tx/open.h>
 #include <tx/page_queue.h>
+#include <tx/readers/reader_session.h>
 
 #include <algorithm>
 #include <optional>
@@ -227,20 +228,40 @@ class backup_copy final : private page_snapshot {
 
 }  // namespace
 
-result<> back_up(runtime& r, const std::string& path, const progress& on_progress) {
-  const auto& h = r.state().file.header();
-  const auto begun = begin_maintenance(r, "backed up");
-  if (!begun) return std::unexpected(begun.error());
-  if (h.home == format::home_kind::log)
+namespace {
+
+// The maintenance lock. Errors: those of begin_maintenance; unsupported.
+result<std::unique_lock<std::mutex>> begin_backup(runtime& r) {
+  if (r.state().file.header().home == format::home_kind::log)
     return fail(errc::unsupported,
                 fmt::format("{} cannot be backed up while it is open: a pool of log_structured "
                             "cannot yet; close it and copy the file",
                             r.state().file.path()));
-  auto file = storage::new_file::make(path, h.size);
-  if (!file) return std::unexpected(file.error());
+  return begin_maintenance(r, "backed up");
+}
+
+result<> back_up_now(runtime& r, storage::new_file file, const progress& on_progress) {
   const auto id = storage::generate_pool_id();
   if (!id) return std::unexpected(id.error());
-  return backup_copy(r, std::move(*file), *id, on_progress).run();
+  return backup_copy(r, std::move(file), *id, on_progress).run();
+}
+
+}  // namespace
+
+result<> back_up(runtime& r, const std::string& path, const progress& on_progress) {
+  if (r.reading() != nullptr && r.reading()->is_attached())
+    return r.reading()->back_up(path, on_progress);
+  const auto begun = begin_backup(r);
+  if (!begun) return std::unexpected(begun.error());
+  auto file = storage::new_file::make(path, r.state().file.header().size);
+  if (!file) return std::unexpected(file.error());
+  return back_up_now(r, std::move(*file), on_progress);
+}
+
+result<> back_up_to(runtime& r, storage::new_file file, const progress& on_progress) {
+  const auto begun = begin_backup(r);
+  if (!begun) return std::unexpected(begun.error());
+  return back_up_now(r, std::move(file), on_progress);
 }
 
 }  // namespace stele::detail

@@ -17,6 +17,7 @@ struct log_block;
 namespace stele::detail {
 
 class access_buffer;
+class reader_session;
 class transaction;
 class virtual_home;
 
@@ -91,6 +92,8 @@ class engine {
   // The home that this engine has in place of one at the pool's addresses; from recovery on. Null:
   // home is in place.
   virtual virtual_home* home() noexcept { return nullptr; }
+  // Of a pool that is open for reading. Null: this process may write.
+  virtual reader_session* reading() noexcept { return nullptr; }
 
   // The whole commit of a transaction whose stores are not home yet: t.commit_by(mechanism).
   virtual commit_status commit(transaction& t) = 0;

@@ -1,5 +1,6 @@
-// Where a transaction's loads find home. Two kinds: in_place_home, at the pool's addresses, and
-// mapped_home, which looks each word up. A pool has one kind, for as long as it is open.
+// Where a transaction's loads find home. Three kinds: in_place_home, at the pool's addresses;
+// foreign_home, likewise, but another process stores to it; and mapped_home, which looks each word
+// up. A pool has one kind, for as long as it is open.
 //
 // Code that loads is a template over the kind. with_home() is the one place that asks which it is:
 // a comparison, no call through a pointer.
@@ -9,6 +10,7 @@
 #include <stele/pool.h>
 #include <tx/log_structured/mapped_home.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -50,6 +52,30 @@ class in_place_home {
   const std::byte* at_;
 };
 
+// Home of a pool that is open for reading (tx/readers/). What was loaded counts
+// only if check() passes afterwards: until then no process has opened the pool
+// for writing since it was looked at.
+class foreign_home : public in_place_home {
+ public:
+  // `generation`: a word of the file, mapped.
+  foreign_home(const std::byte* at, const std::atomic<std::uint64_t>* generation) noexcept
+      : in_place_home(at), generation_(generation), expected_(generation->load()) {}
+
+  static constexpr bool is_in_place = false;
+  std::uint64_t expected() const noexcept { return expected_; }
+  // No transaction runs.
+  void expect(std::uint64_t generation) noexcept { expected_ = generation; }
+  std::uint64_t generation() const noexcept { return generation_->load(std::memory_order_acquire); }
+  // Throws restart.
+  void check() const {
+    if (generation() != expected_) throw restart{};
+  }
+
+ private:
+  const std::atomic<std::uint64_t>* generation_;
+  std::uint64_t expected_;
+};
+
 // What an engine has in place of a home at the pool's addresses.
 class virtual_home {
  public:
@@ -68,21 +94,29 @@ class virtual_home {
 class home_of_log {
  public:
   home_of_log(const std::byte* at, virtual_home* instead, unsigned log)
-      : at_(at), mapped_(instead != nullptr ? instead->of_log(log) : nullptr) {}
+      : at_(at),
+        mapped_(instead != nullptr ? instead->of_log(log) : nullptr),
+        is_in_place_(mapped_ == nullptr) {}
+  explicit home_of_log(foreign_home& home) : at_(home.at()), foreign_(&home), is_in_place_(false) {}
 
-  bool is_in_place() const noexcept { return mapped_ == nullptr; }
+  bool is_in_place() const noexcept { return is_in_place_; }
+  foreign_home* foreign() const noexcept { return foreign_; }
   const std::byte* at() const noexcept { return at_; }  // + offset: the address of an offset
   mapped_home* mapped() const noexcept { return mapped_; }
 
  private:
   const std::byte* const at_;
-  mapped_home* const mapped_;
+  mapped_home* const mapped_ = nullptr;
+  foreign_home* const foreign_ = nullptr;
+  const bool is_in_place_;
 };
 
 template <class Work>
 [[gnu::always_inline]] inline decltype(auto) with_home(const home_of_log& home, Work&& work) {
-  if (!home.is_in_place()) [[unlikely]]
+  if (!home.is_in_place()) [[unlikely]] {
+    if (home.foreign() != nullptr) return work(*home.foreign());
     return work(*home.mapped());
+  }
   in_place_home in_place(home.at());
   return work(in_place);
 }

@@ -29,7 +29,7 @@ long_read::long_read(runtime& r)
           std::calloc(pages_of(r), sizeof(std::atomic<kept_page*>)))),
       reader_(r, 0, counts_) {
   if (kept_ == nullptr) throw std::bad_alloc();
-  reader_.set_long_read(this);
+  reader_.set_moment(this);
   const std::uint64_t home = r.state().file.header().home_offset;
   include_pages(home, bytes_ - home);
 }
@@ -89,12 +89,16 @@ void long_read::copy(std::uint64_t offset, std::byte* to, std::size_t size) cons
             [&](const std::byte* from) { in_place_home(from - offset).copy(offset, to, size); });
 }
 
-bool runtime::needs_long_read(const thread_context& v) const noexcept {
-  if (policy() != concurrency::stm || home_is_remapped() || v.long_read != nullptr || v.runs_alone)
-    return false;
+bool lost_enough_for_long_read(const thread_context& v) noexcept {
   if (base::schedule_explorer_build || v.tx->attempts >= lost_before_any_long_read) return true;
   return v.tx->attempts >= lost_before_long_read &&
          std::chrono::steady_clock::now() - v.retried_since >= long_read_after;
+}
+
+bool runtime::needs_long_read(const thread_context& v) const noexcept {
+  if (policy() != concurrency::stm || home_is_remapped() || v.long_read != nullptr || v.runs_alone)
+    return false;
+  return lost_enough_for_long_read(v);
 }
 
 // L1 and L2. The thread is between two attempts of a read. Without memory for a long read, or
@@ -131,6 +135,24 @@ void runtime::end_long_read(thread_context& v) noexcept {
   {
     const std::lock_guard hold(registry_);
     long_read_counts_.add(read->counts());
+  }
+  long_reads_.fetch_sub(1);
+}
+
+bool runtime::begin_keeping_pages(page_snapshot& s) noexcept {
+  if (long_reads_.fetch_add(1) >= max_long_reads) {
+    long_reads_.fetch_sub(1);
+    return false;
+  }
+  const pause paused(*this);
+  add_page_snapshot(s);
+  return true;
+}
+
+void runtime::end_keeping_pages(page_snapshot& s) noexcept {
+  {
+    const pause paused(*this);
+    remove_page_snapshot(s);
   }
   long_reads_.fetch_sub(1);
 }

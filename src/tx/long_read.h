@@ -5,6 +5,7 @@
 // (page_snapshot.h); the reader takes a kept page, else home, and then looks again.
 #pragma once
 
+#include <tx/moment.h>
 #include <tx/page_snapshot.h>
 #include <tx/transaction.h>
 #include <tx/transaction/statistics.h>
@@ -17,7 +18,11 @@
 
 namespace stele::detail {
 
-class long_read final : public page_snapshot {
+// Whether a read, between two attempts, has lost enough to go on as a long
+// read.
+bool lost_enough_for_long_read(const thread_context& v) noexcept;
+
+class long_read final : public page_snapshot, public moment {
  public:
   // Throws std::bad_alloc.
   explicit long_read(runtime& r);
@@ -27,10 +32,8 @@ class long_read final : public page_snapshot {
   transaction& reader() noexcept { return reader_; }
   const statistics& counts() const noexcept { return counts_; }
 
-  // The word, or bytes of one line, as they were at the moment. Called by the reader's thread.
-  // Throw std::bad_alloc if there was no memory to keep the page.
-  std::uint64_t word(std::uint64_t offset) const;
-  void copy(std::uint64_t offset, std::byte* to, std::size_t size) const;
+  std::uint64_t word(std::uint64_t offset) const override;
+  void copy(std::uint64_t offset, std::byte* to, std::size_t size) const override;
 
  private:
   struct kept_page {

@@ -6,6 +6,7 @@
 #include <stele/pool.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/open.h>
+#include <tx/readers/reader_session.h>
 #include <tx/runtime.h>
 #include <unistd.h>
 
@@ -239,6 +240,13 @@ result<> check_layout(const pool_options& options, const std::string& layout_of_
   return {};
 }
 
+// Null: other processes cannot read the pool.
+static std::shared_ptr<const shared_memory> clock_for_readers(const pool_options& options) {
+  if (!options.readers) return nullptr;
+  auto memory = shared_memory::make(sizeof(std::uint64_t), true);
+  return memory ? std::make_shared<const shared_memory>(std::move(*memory)) : nullptr;
+}
+
 result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_options& options,
                                            const std::string& layout_of_root) {
   auto mechanism = find_mechanism(options.mechanism);
@@ -291,7 +299,7 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   const std::string held(name.begin(), std::find(name.begin(), name.end(), '\0'));
   if (auto same = check_layout(options, layout_of_root, held, path); !same)
     return std::unexpected(same.error());
-  auto state = std::make_unique<pool_state>(std::move(*file));
+  auto state = std::make_unique<pool_state>(std::move(*file), clock_for_readers(options));
   auto chosen = options;
   if (media->what == kind::file) chosen.defer_ordered = deferral::always;
   if (options.tape.empty()) return open_on(std::move(state), *media, **mechanism, chosen);
@@ -307,7 +315,25 @@ result<pool_handle> pool_handle::open(const std::string& path, const pool_option
                                       std::size_t root_size, const char* root_type) {
   auto opened = open_path(path, options, layout_of_type(root_type));
   if (!opened) return std::unexpected(opened.error());
-  return from_runtime(std::move(*opened), root_size);
+  auto handle = from_runtime(std::move(*opened), root_size);
+  if (handle) handle->core().serve_readers();  // not before: a migration may move the root
+  return handle;
+}
+
+result<pool_handle> pool_handle::open_read_only(const std::string& path,
+                                                const pool_options& options, std::size_t root_size,
+                                                const char* root_type) {
+  auto opened = reader_session::open(path);
+  if (!opened) return std::unexpected(opened.error());
+  const auto& name = (*opened)->state().file.header().layout;
+  const std::string held(name.begin(), std::find(name.begin(), name.end(), '\0'));
+  if (auto same = check_layout(options, layout_of_type(root_type), held, path); !same)
+    return std::unexpected(same.error());
+  pool_handle handle(std::move(*opened));
+  auto root = handle.runtime_->find_root(root_size, options.layout_version);
+  if (!root) return std::unexpected(root.error());
+  handle.root_ = *root;
+  return handle;
 }
 
 result<pool_handle> pool_handle::from_runtime(std::unique_ptr<runtime> r, std::size_t root_size) {
@@ -357,24 +383,52 @@ result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_ve
   return m.new_root();
 }
 
+namespace {
+
+// The root object that the words of the home header name. held: its size in the
+// pool.
+result<void*> root_at(runtime& r, std::uint64_t offset, std::uint64_t held, std::size_t size) {
+  const std::string& path = r.state().file.path();
+  if (offset < r.heap_begin() || offset % 8 != 0 || held > r.size() || offset > r.size() - held)
+    return fail(errc::corrupt,
+                fmt::format("{}: the root offset {} is outside the heap", path, offset));
+  if (held == size) return r.base() + offset;
+  return fail(errc::layout,
+              fmt::format("the root of {} is {} bytes, this program's is {}: another layout; "
+                          "open it with the program that made it",
+                          path, held, size));
+}
+
+}  // namespace
+
+result<void*> runtime::find_root(std::size_t size, std::uint64_t known_version) {
+  const std::string& path = state_->file.path();
+  const auto* const header =
+      reinterpret_cast<const std::uint64_t*>(base() + state_->file.header().home_offset);
+  return run_transaction(*this, false, durability::durable, [&]() -> result<void*> {
+    const std::uint64_t offset = load(header), held = load(header + 1), version = load(header + 2);
+    if (offset == 0)
+      return fail(errc::not_found,
+                  fmt::format("{} is empty: no program has opened it for writing yet", path));
+    if (version != known_version)
+      return fail(errc::layout, fmt::format("{} holds version {} of its layout, this program's "
+                                            "is {}: only a "
+                                            "program that opens it for writing can migrate it",
+                                            path, version, known_version));
+    return root_at(*this, offset, held, size);
+  });
+}
+
 // Returns the root object. The first open allocates it, zeroed.
 result<void*> runtime::root(std::size_t size) {
-  const std::string& path = state_->file.path();
   auto* const header = reinterpret_cast<std::uint64_t*>(base() + state_->file.header().home_offset);
   return run_transaction(*this, true, durability::durable, [&]() -> result<void*> {
     const std::uint64_t offset = load(header), held = load(header + 1), version = load(header + 2);
     if (offset != 0) {
-      if (offset < state_->file.header().chunks_offset || offset % 8 != 0 || held > this->size() ||
-          offset > this->size() - held)
-        return fail(errc::corrupt,
-                    fmt::format("{}: the root offset {} is outside the heap", path, offset));
-      if (version != options_.layout_version) return migrate_root(header, version, size);
-      if (held != size)
-        return fail(errc::layout,
-                    fmt::format("the root of {} is {} bytes, this program's is {}: another layout; "
-                                "open it with the program that made it",
-                                path, held, size));
-      return base() + offset;
+      auto found = root_at(*this, offset, held, size);
+      if (version == options_.layout_version || (!found && found.error().code == errc::corrupt))
+        return found;
+      return migrate_root(header, version, size);
     }
     auto* const root = static_cast<std::byte*>(allocate(size, line_size));
     fill_zero(root, size);

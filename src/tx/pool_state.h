@@ -7,10 +7,12 @@
 #include <media/sigbus_guard.h>
 #include <pool/heap.h>
 #include <pool/pool_file.h>
+#include <tx/readers/shared_memory.h>
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -20,8 +22,11 @@ namespace stele::detail {
 struct pool_state {
   storage::pool_file file;
   storage::heap heap;
+  // Of a pool that other processes may read: its first word is the clock. Else null.
+  std::shared_ptr<const shared_memory> clock_memory;
   // TxID of the newest commit. Each commit increments it, so it has a cache line of its own.
-  alignas(64) std::atomic<std::uint64_t> clock{0};
+  alignas(64) std::atomic<std::uint64_t> own_clock{0};
+  std::atomic<std::uint64_t>& clock;
   // Set by an I/O error at commit, by a lost page of the file, and in a child of fork(). No commit
   // is acknowledged afterwards.
   alignas(64) std::atomic<bool> poisoned{false};
@@ -83,9 +88,13 @@ struct pool_state {
 
   media::sigbus_guard lost_pages_guard;  // a lost page of the mapping poisons the pool
 
-  explicit pool_state(storage::pool_file f)
+  explicit pool_state(storage::pool_file f, std::shared_ptr<const shared_memory> memory = nullptr)
       : file(std::move(f)),
         heap(file),
+        clock_memory(std::move(memory)),
+        clock(clock_memory != nullptr
+                  ? *reinterpret_cast<std::atomic<std::uint64_t>*>(clock_memory->at())
+                  : own_clock),
         committing(file.header().log_count),
         deferred_from(file.header().log_count) {
     if (file.mapping().fd >= 0)

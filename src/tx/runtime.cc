@@ -8,10 +8,11 @@
 #include <media/cpu.h>
 #include <pthread.h>
 #include <tx/long_read.h>
+#include <tx/readers/reader_server.h>
+#include <tx/readers/reader_session.h>
 #include <tx/runtime.h>
 #include <unistd.h>
 
-#include <bit>
 #include <chrono>
 #include <map>
 
@@ -67,7 +68,7 @@ result<> copy_result(const result<>& how) noexcept {
 // A child of fork() shares the mapped file, but the file lock does not exclude it, and it has none
 // of the parent's threads. So every open pool is poisoned there.
 void poison_in_child() noexcept {
-  for (auto& [id, r] : open_runtimes()) r->state().poisoned.store(true, std::memory_order_relaxed);
+  for (auto& [id, r] : open_runtimes()) r->poison_in_child();
 }
 [[maybe_unused]] const int at_fork = ::pthread_atfork(nullptr, nullptr, poison_in_child);
 
@@ -85,7 +86,8 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
       options_(options),
       mechanism_name_(std::move(mechanism)),
       durability_(std::move(durability)),
-      home_is_remapped_(state_->file.home_delta() != 0 || engine_->home() != nullptr),
+      home_is_remapped_(state_->file.home_delta() != 0 || engine_->home() != nullptr ||
+                        engine_->reading() != nullptr),
       in_place_(options.policy != concurrency::stm && engine_->what().stores_in_place &&
                 !home_is_remapped()),
       may_execute_in_log_(engine_->what().executes_in_log),
@@ -93,14 +95,14 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
       tells_ordered_(defers_ordered_ || engine_->what().tells_ordered),
       has_plain_updates_(!home_is_remapped_ && !in_place_ && !may_execute_in_log_),
       log_slots_(state_->file.header().log_count),
-      id_(next_id.fetch_add(1)) {
+      id_(next_id.fetch_add(1)),
+      reading_(engine_->reading()) {
   state_->notify_durable = [this] { notify_durable(engine_->durable_through(), {}); };
   if (options_.policy == concurrency::stm) {
-    const std::uint64_t count =
-        std::clamp<std::uint64_t>(std::bit_ceil(size() / line_size), 64, 1u << 20);
-    locks_ = std::make_unique<line_lock[]>(count);
-    lock_mask_ = count - 1;
+    own_lock_count_ = line_lock_count(size());
+    own_locks_ = std::make_unique<line_lock[]>(own_lock_count_);
   }
+  locks_ = own_locks();
   const std::lock_guard hold(open_mutex);
   open_runtimes()[id_] = this;
 }
@@ -114,6 +116,7 @@ runtime::~runtime() {
                      return state_->file.path() + " was not closed; opening it recovers it";
                    })));
   }
+  readers_.reset();
   {
     const std::lock_guard hold(open_mutex);
     open_runtimes().erase(id_);
@@ -121,6 +124,22 @@ runtime::~runtime() {
   // If close() failed, the engine's background thread still runs and uses the transactions of
   // log_slots_: it must end first.
   engine_.reset();
+}
+
+void runtime::poison_in_child() noexcept {
+  state_->poisoned.store(true, std::memory_order_relaxed);
+  if (readers_ != nullptr) readers_->abandon();
+  if (reading_ != nullptr) reading_->abandon();
+}
+
+void runtime::serve_readers() {
+  if (state_->clock_memory == nullptr) return;
+  if (auto serving = reader_server::start(*this)) readers_ = std::move(*serving);
+}
+
+home_of_log runtime::home(unsigned log) const {
+  if (reading_ != nullptr) return home_of_log(reading_->home_read());
+  return home_of_log(base() + state_->file.home_delta(), engine_->home(), log);
 }
 
 void runtime::set_tape(std::shared_ptr<void> tape) {
@@ -196,7 +215,7 @@ result<thread_context*> runtime::enter_without_bias() {
 void runtime::grant_bias(thread_context& v) noexcept {
   v.lone_commits = 0;
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
-  if (!hold.owns_lock()) return;
+  if (!hold.owns_lock() || locks_shared_) return;
   // A thread that begins from here on sees the bias; one already in a transaction is seen below.
   biased_.close(&v);
   const std::lock_guard hold_threads(threads_mutex_);
@@ -240,8 +259,24 @@ transaction* runtime::assign_log(thread_context& v, log_slot& p) {
   p.owner.set(&v);
   v.tx = p.tx.get();
   v.in_transaction.announce(true);
-  if (policy() == concurrency::single_writer && threads_.size() == 1) biased_.set(&v);
+  if (policy() == concurrency::single_writer && threads_.size() == 1 && !locks_shared_)
+    biased_.set(&v);
   return v.tx;
+}
+
+lock_table runtime::own_locks() const noexcept {
+  return {.locks = own_locks_.get(),
+          .mask = own_lock_count_ - (own_lock_count_ != 0),
+          .clock = &state_->clock};
+}
+
+void runtime::use_locks(const lock_table& t, bool shared) noexcept {
+  const std::scoped_lock hold(bias_mutex_, registry_);
+  locks_ = t;
+  locks_shared_ = shared;
+  biased_.set(nullptr);
+  for (log_slot& p : log_slots_)
+    if (p.tx) p.tx->use_locks(t);
 }
 
 void runtime::unregister_thread(thread_context& v) noexcept {
@@ -479,15 +514,28 @@ void runtime::notify_durable(std::uint64_t through, const result<>& how) noexcep
   for (const auto& [txid, callback] : now) callback(copy_result(how));
 }
 
+// Under registry_.
+bool runtime::runs_transaction() const noexcept {
+  return std::ranges::any_of(threads_, [](const auto& v) { return v->in_transaction.seen(); });
+}
+std::unexpected<error> runtime::running_error() const {
+  return fail(errc::in_use,
+              fmt::format("{} cannot be closed while a transaction runs", state_->file.path()));
+}
+
 // If it throws std::bad_alloc, the pool stays open and usable.
 result<> runtime::close() {
+  if (readers_ != nullptr) {
+    {
+      const std::lock_guard hold(registry_);
+      if (runs_transaction()) return running_error();
+    }
+    readers_.reset();  // pauses, for which it needs the registry
+  }
   {
     const std::lock_guard hold(registry_);
     if (closed_) return {};
-    for (const auto& v : threads_)
-      if (v->in_transaction.seen() || long_reads_.load() != 0)
-        return fail(errc::in_use, fmt::format("{} cannot be closed while a transaction runs",
-                                              state_->file.path()));
+    if (runs_transaction() || long_reads_.load() != 0) return running_error();
     closed_ = true;
     for (log_slot& p : log_slots_) p.owner.set(nullptr);
   }
@@ -551,6 +599,7 @@ pool_counters runtime::counters() const noexcept {
 }
 
 pool_space runtime::space() const {
+  if (reading_ != nullptr) return reading_->space();
   engine_->flush_deferred();  // the audit reads home
   const auto& h = state_->file.header();
   pool_space s;

@@ -26,6 +26,9 @@
 
 namespace stele::detail {
 
+class reader_server;
+class reader_session;
+
 // What a pool keeps for one thread. Its thread stores to it in each transaction.
 struct alignas(64) thread_context {
   thread_context();
@@ -42,6 +45,7 @@ struct alignas(64) thread_context {
   bool runs_alone = false;    // runtime::run_alone
   unsigned lone_commits = 0;  // commits in a row without another thread's between them; stm
   std::unique_ptr<detail::long_read> long_read;         // of the running transaction
+  std::unique_ptr<moment> foreign_moment;               // likewise; kept by another process
   std::chrono::steady_clock::time_point retried_since;  // its first retry
 
   void count_lone_commit(bool follows_own) noexcept {
@@ -82,8 +86,18 @@ class runtime {
   std::uint64_t heap_begin() const noexcept { return state_->file.header().chunks_offset; }
   // Home is not at the addresses that the user sees, so every load goes through the transaction.
   bool home_is_remapped() const noexcept { return home_is_remapped_; }
-  line_lock* locks() const noexcept { return locks_.get(); }
-  std::uint64_t lock_mask() const noexcept { return lock_mask_; }
+  // Where the transactions of a log find home.
+  home_of_log home(unsigned log) const;
+  const lock_table& locks() const noexcept { return locks_; }
+  // Transactions use this table from now on; shared: it is in memory that other
+  // processes read, so all updates take its locks, and no thread has the bias.
+  // Precondition: a pause.
+  void use_locks(const lock_table& t, bool shared) noexcept;
+  // What the locks of a log's transactions name as their owner. A reader's own
+  // locks are nobody's: the numbers of its logs are those of the writer's too.
+  unsigned lock_owner(unsigned log) const noexcept { return reading_ == nullptr ? log : ~0u; }
+  // The table of the policy: stm's own, or none.
+  lock_table own_locks() const noexcept;
   const std::string& durability_in_force() const noexcept { return durability_; }
 
   // Returns the calling thread's thread_context, which is now in a transaction and owns a log.
@@ -168,6 +182,16 @@ class runtime {
   void begin_long_read(thread_context& v) noexcept;
   void end_long_read(thread_context& v) noexcept;
 
+  // For a reader in another process: transactions keep pages for it from the moment of the return
+  // on, in which none runs. False: there are too many long reads.
+  [[nodiscard]] bool begin_keeping_pages(page_snapshot& s) noexcept;
+  void end_keeping_pages(page_snapshot& s) noexcept;
+  void poison_in_child() noexcept;  // this is a child of fork()
+  // Lets other processes read the pool beside this one; as far as the system has what that needs.
+  void serve_readers();
+  // The pool is open for reading, and another process may have it open; null: this process has it.
+  reader_session* reading() const noexcept { return reading_; }
+
   // Returns the thread caches of idle threads to the heap. These threads lose their logs and
   // acquire one again at their next begin.
   void reclaim_idle_caches(const thread_context& v) noexcept;
@@ -182,6 +206,9 @@ class runtime {
   [[nodiscard]] result<> close();
   void notify_when_durable(std::uint64_t txid, std::function<void(result<>)> callback);
   [[nodiscard]] result<void*> root(std::size_t size);
+  // Of a pool that is open for reading. Errors: layout, corrupt; not_found, if
+  // it has none yet.
+  [[nodiscard]] result<void*> find_root(std::size_t size, std::uint64_t known_version);
   std::uint64_t root_offset() const noexcept;  // read from home; while no transaction runs
   // The runtime owns the tape, which ends when the runtime is destroyed.
   void set_tape(std::shared_ptr<void> tape);
@@ -208,6 +235,8 @@ class runtime {
                                            std::size_t size);
   void notify_durable(std::uint64_t through, const result<>& how) noexcept;
   [[nodiscard]] result<> close_engine();
+  bool runs_transaction() const noexcept;
+  std::unexpected<error> running_error() const;
   void lock_writer_slow(thread_context& v);
   void flush_deferred_of_others_slow(const thread_context& v, bool writes);
   [[nodiscard]] result<transaction*> acquire_log(thread_context& v);
@@ -227,8 +256,10 @@ class runtime {
   bool may_execute_in_log_;
   bool defers_ordered_, tells_ordered_;
   bool has_plain_updates_;
-  std::unique_ptr<line_lock[]> locks_;
-  std::uint64_t lock_mask_ = 0;
+  std::unique_ptr<line_lock[]> own_locks_;  // of the policy stm
+  std::uint64_t own_lock_count_ = 0;
+  lock_table locks_;           // in use
+  bool locks_shared_ = false;  // changes during a pause
   std::vector<log_slot> log_slots_;
   std::uint64_t id_;  // of this runtime; never reused
 
@@ -256,12 +287,14 @@ class runtime {
   bool paused_ = false;         // under registry_
   std::mutex alone_mutex_;      // held by the thread that runs alone
   std::optional<pause> alone_;  // under alone_mutex_
-  static constexpr unsigned max_long_reads = 15;
+  static constexpr unsigned max_long_reads = 15;  // with those of other processes
   std::array<page_snapshot*, 1 + max_long_reads> page_snapshots_{};  // null: a free place
   std::atomic<unsigned> page_snapshot_count_{0};
   std::atomic<unsigned> long_reads_{0};
   statistics long_read_counts_;  // of those that have ended; under registry_
   bool closed_ = false;
+  std::unique_ptr<reader_server> readers_;
+  reader_session* reading_;  // in engine_
   std::mutex durable_callbacks_mutex_;
   std::multimap<std::uint64_t, std::function<void(result<>)>> durable_callbacks_;  // by TxID
 };

@@ -9,9 +9,9 @@ namespace stele::detail {
 transaction::transaction(runtime& r, unsigned log, statistics& counts)
     : runtime_(r),
       log_(log),
-      home_(r.base() + r.state().file.home_delta(), r.mechanism().home(), log),
+      home_(r.home(log)),
       access_buffer_(r.mechanism().access_buffer_of(log)),
-      snapshot_(r.locks(), r.lock_mask(), log, r.state().clock),
+      snapshot_(r.locks(), r.lock_owner(log)),
       allocations_(r.state().heap),
       overlay_(r.state().overlays),
       counts_(counts) {}

@@ -37,6 +37,7 @@ namespace stele::detail {
 
 class access_buffer;
 class page_snapshot;
+class moment;
 class long_read;
 class runtime;
 struct thread_context;
@@ -57,8 +58,9 @@ class alignas(64) transaction final : public storage::heap::writer {
   transaction& operator=(const transaction&) = delete;
 
   unsigned log() const noexcept { return log_; }
-  // This transaction only reads, and sees what the long read sees (tx/long_read.h).
-  void set_long_read(const long_read* r) noexcept { long_read_ = r; }
+  void use_locks(const lock_table& t) noexcept { snapshot_.use(t); }  // between transactions
+  // This transaction only reads, and sees the pool as of a moment; null: as of now.
+  void set_moment(const moment* m) noexcept { moment_ = m; }
   write_set& writes() noexcept { return writes_; }
   std::span<const written_line> lines() const noexcept { return writes_.lines(); }
   bool ordered() const noexcept { return ordered_; }
@@ -169,9 +171,11 @@ class alignas(64) transaction final : public storage::heap::writer {
   std::uint64_t load_from(Home& home, std::uint64_t offset);
   // Not inline, so that a load in place saves no registers for them.
   std::uint64_t load_from(mapped_home& home, std::uint64_t offset);
+  std::uint64_t load_from(foreign_home& home, std::uint64_t offset);
   template <class Home>
   void load_part_from(Home& home, std::uint64_t offset, std::byte* to, std::size_t size);
   void load_part_from(mapped_home& home, std::uint64_t offset, std::byte* to, std::size_t size);
+  void load_part_from(foreign_home& home, std::uint64_t offset, std::byte* to, std::size_t size);
   template <class Home>
   void copy_from(Home& home, std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
   std::uint64_t home_word(std::uint64_t offset) noexcept;
@@ -185,6 +189,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   written_line& line_for_store(std::uint64_t line);
   void take_over(access& a) noexcept;
   bool needs_locks(bool alone) const noexcept;
+  bool reads_need_locks(bool alone) const noexcept;
   bool assign_txid_announced(std::uint64_t& txid);
   bool assign_txid_in_order(std::uint64_t& txid);
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
@@ -215,7 +220,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   bool ordered_ = false, ordered_requested_ = false;
   bool blocks_readers_ = false;
   const home_of_log home_;
-  const long_read* long_read_ = nullptr;
+  const moment* moment_ = nullptr;
   access_buffer* const access_buffer_;  // null: the mechanism does not ask for loads
   thread_context* context_ = nullptr;
   std::uint64_t filter_ = 0;  // has the bit of every line in the write set and the overlay

@@ -113,6 +113,10 @@ inline bool transaction::needs_locks(bool alone) const noexcept {
                      !base::planted_in_schedule_explorer(base::mutant::bias_over_overlay)));
 }
 
+inline bool transaction::reads_need_locks(bool alone) const noexcept {
+  return snapshot_.guards_reads() && needs_locks(alone);
+}
+
 // What begin() does for most updates: stores go to the write set, home is in place, and nothing is
 // deferred. Stores only what differs: each store here delays those after the last commit's fence.
 inline bool transaction::try_begin_update(thread_context& v, bool alone) noexcept {
@@ -141,7 +145,7 @@ inline bool transaction::try_begin_read(thread_context& v, bool alone) noexcept 
   access& a = this_access;
   if (a.running != this) [[unlikely]]
     take_over(a);
-  const bool locks = needs_locks(alone);
+  const bool locks = reads_need_locks(alone);
   a.size = runtime_.size();
   a.load_size = locks ? a.size : 0;
   a.filter = locks ? ~std::uint64_t{0} : 0;
@@ -162,15 +166,16 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   if (!overlay_.empty() && overlay_.is_stored()) [[unlikely]]
     release_overlay();
   // An ordered commit keeps its locks until it is home.
-  const bool stm = needs_locks(alone && !ordered_) && long_read_ == nullptr;
-  const bool all_routed = stm || runtime_.home_is_remapped() || long_read_ != nullptr;
+  const bool stm =
+      (writes || snapshot_.guards_reads()) && needs_locks(alone && !ordered_) && moment_ == nullptr;
+  const bool all_routed = stm || runtime_.home_is_remapped() || moment_ != nullptr;
   const bool routed = writes || all_routed || !overlay_.empty();
   access& a = this_access;
   take_over(a);
   a.size = runtime_.size();
   a.load_size = routed ? a.size : 0;
   a.filter = all_routed ? ~std::uint64_t{0} : overlay_.filter();
-  filter_ = long_read_ != nullptr ? ~std::uint64_t{0} : overlay_.filter();
+  filter_ = moment_ != nullptr ? ~std::uint64_t{0} : overlay_.filter();
   store_target_ = writes ? store_target::write_set : store_target::read_only;
   if (stm)
     snapshot_.begin(writes || attempts > 2, filter_ == 0 && home_.is_in_place() &&

@@ -105,6 +105,7 @@ TEST(format_docs, the_parts_of_a_pool_are_where_the_page_has_them) {
       {session_offset, "session word"},
       {watermark_offset, "watermark"},
       {owner_offset, "pid of the opener"},
+      {generation_offset, "generation"},
       {saved_map_offset, "first chunk of the saved home map"},
       {parity_epoch_offset, "parity epoch"},
       {checkpoint_offset, "checkpoint"},

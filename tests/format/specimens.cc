@@ -199,6 +199,7 @@ std::vector<std::byte> make(const specimen& s, const std::string& dir) {
   std::vector<std::byte> bytes = make_raw(s, path);
   std::filesystem::remove(path);
   fuzz::image(bytes).put(format::owner_offset, 0);
+  fuzz::image(bytes).put(format::generation_offset, 0);
   return bytes;
 }
 

@@ -2,7 +2,7 @@
 //
 // Not inline: load_routed_range mostly copies lines of which nothing is routed, and would save
 // registers for these (decision 7).
-#include <tx/long_read.h>
+#include <tx/moment.h>
 #include <tx/transaction_inl.h>
 
 namespace stele::detail {
@@ -46,6 +46,12 @@ template <class Home>
   load_part_from<mapped_home>(home, offset, to, size);
 }
 
+[[gnu::noinline]] void transaction::load_part_from(foreign_home& home, std::uint64_t offset,
+                                                   std::byte* to, std::size_t size) {
+  load_part_from<foreign_home>(home, offset, to, size);
+  home.check();
+}
+
 // Bytes of a line in the write set: those stored, over those of home.
 [[gnu::noinline]] void transaction::load_own_part(const written_line& own, std::size_t skip,
                                                   std::byte* to, std::size_t size) {
@@ -73,8 +79,8 @@ void transaction::load_part(std::uint64_t offset, std::byte* to, std::size_t siz
   if ((filter_ & filter_bit(this_access.pool_base + line)) != 0) {
     if (const written_line* own = writes_.find(line))
       return load_own_part(*own, offset - line, to, size);
-    if (long_read_ != nullptr) [[unlikely]]
-      return long_read_->copy(offset, to, size);
+    if (moment_ != nullptr) [[unlikely]]
+      return moment_->copy(offset, to, size);
   }
   with_home(home_, [&](auto& home) { load_part_from(home, offset, to, size); });
 }

@@ -1,6 +1,6 @@
 // The slow paths of a transaction's loads and stores: everything that tx/fast_paths.h calls, stores
 // that do not go to the write set, and volatile memory.
-#include <tx/long_read.h>
+#include <tx/moment.h>
 #include <tx/transaction_inl.h>
 
 #include <algorithm>
@@ -42,6 +42,12 @@ void transaction::store_in_log(written_line& line, std::uint64_t offset, std::ui
   return load_from<mapped_home>(home, offset);
 }
 
+[[gnu::noinline]] std::uint64_t transaction::load_from(foreign_home& home, std::uint64_t offset) {
+  const std::uint64_t word = load_from<foreign_home>(home, offset);
+  home.check();
+  return word;
+}
+
 // Of a line that the filter has, which may be stored by this transaction or in its overlay.
 std::uint64_t transaction::load_filtered_word(std::uint64_t offset) {
   const std::uint64_t line = line_of(offset);
@@ -49,8 +55,8 @@ std::uint64_t transaction::load_filtered_word(std::uint64_t offset) {
   const written_line* own = writes_.find(line);
   if (own != nullptr && own->word_mask(word) == 0xFF) return value(*own, word);
   if (own != nullptr && own->word_mask(word) != 0) return merged_word(own, offset);
-  if (long_read_ != nullptr) [[unlikely]]
-    return long_read_->word(offset);
+  if (moment_ != nullptr) [[unlikely]]
+    return moment_->word(offset);
   if (!overlay_.empty() && overlay_.find(line) != nullptr) [[unlikely]]
     return merged_word(nullptr, offset);
   return with_home(home_, [&](auto& home) { return load_from(home, offset); });

@@ -22,7 +22,7 @@ void snapshot::acquire(std::uint64_t line) {
 }
 
 void snapshot::extend() {
-  const std::uint64_t now = clock_.load(std::memory_order_acquire);
+  const std::uint64_t now = clock_->load(std::memory_order_acquire);
   if ((has_unrecorded_reads_ || !valid()) &&
       !base::planted_in_schedule_explorer(base::mutant::stm_extend_unchecked))
     conflict();

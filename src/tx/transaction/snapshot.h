@@ -19,7 +19,9 @@
 #include <stele/access.h>
 #include <stele/pool.h>
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -31,6 +33,19 @@ inline constexpr unsigned spin_limit = 128;  // loads of a held lock before the 
 // A line lock of the stm. Free: version << 1. Held: owner << 1 | 1, with the owner's log index.
 using line_lock = std::atomic<std::uint64_t>;
 
+// How many a pool of this size has.
+constexpr std::uint64_t line_lock_count(std::uint64_t pool_bytes) noexcept {
+  return std::clamp<std::uint64_t>(std::bit_ceil(pool_bytes / line_size), 64, 1u << 20);
+}
+
+// What the snapshots of a pool share.
+struct lock_table {
+  line_lock* locks = nullptr;  // mask + 1 of them; null: transactions take no locks
+  std::uint64_t mask = 0;
+  const std::atomic<std::uint64_t>* clock = nullptr;
+  bool guards_reads = true;  // transactions that only read look at the locks too
+};
+
 class snapshot {
  public:
   // A lock as it was when its line was read, or before it was acquired.
@@ -39,16 +54,21 @@ class snapshot {
     std::uint64_t version;
   };
 
-  // `locks`: the pool's lock table, mask + 1 locks; null: the policy is not stm.
-  snapshot(line_lock* locks, std::uint64_t mask, unsigned log,
-           const std::atomic<std::uint64_t>& clock) noexcept
-      : all_locks_(locks),
-        mask_(mask),
-        own_lock_(std::uint64_t{log} << 1 | 1),
-        clock_(clock),
-        in_force_(locks != nullptr) {}
+  snapshot(const lock_table& t, unsigned log) noexcept
+      : own_lock_(std::uint64_t{log} << 1 | 1), in_force_(t.locks != nullptr) {
+    use(t);
+  }
 
   bool has_locks() const noexcept { return all_locks_ != nullptr; }
+  // lock_table::guards_reads
+  bool guards_reads() const noexcept { return guards_reads_; }
+  // From the next attempt on.
+  void use(const lock_table& t) noexcept {
+    all_locks_ = t.locks;
+    mask_ = t.mask;
+    clock_ = t.clock;
+    guards_reads_ = t.guards_reads;
+  }
   // Loads and stores of the running attempt take locks.
   bool in_force() const noexcept { return in_force_; }
   std::uint64_t time() const noexcept { return time_; }
@@ -66,7 +86,7 @@ class snapshot {
     if (!in_force_) return;
     in_force_ = has_unrecorded_reads_ = fast_ = false;
   }
-  void take() noexcept { time_ = clock_.load(std::memory_order_acquire); }
+  void take() noexcept { time_ = clock_->load(std::memory_order_acquire); }
 
   // Runs `read`, which loads bytes of the line of `offset`. Once, which mostly suffices: false if
   // what it read may not belong to the snapshot; then read_consistently() runs it until it does, or
@@ -125,10 +145,11 @@ class snapshot {
     return all_locks_[(line / line_size) & mask_];
   }
 
-  line_lock* const all_locks_;  // a line's number modulo the table's size is its lock's index
-  const std::uint64_t mask_, own_lock_;
-  const std::atomic<std::uint64_t>& clock_;
-  bool in_force_;
+  line_lock* all_locks_;  // a line's number modulo the table's size is its lock's index
+  std::uint64_t mask_;
+  const std::uint64_t own_lock_;
+  const std::atomic<std::uint64_t>* clock_;
+  bool in_force_, guards_reads_;
   std::uint64_t time_ = 0;
   bool records_ = false, fast_ = false, has_unrecorded_reads_ = false;
   std::vector<entry> reads_, locks_;

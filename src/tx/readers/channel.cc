@@ -1,0 +1,178 @@
+// Sockets, names and descriptors behind a channel. See channel.h.
+#include <base/check.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <tx/readers/channel.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace stele::detail {
+
+using base::fail;
+using base::fail_errno;
+
+namespace {
+
+struct socket_name {
+  sockaddr_un address{};
+  socklen_t length = 0;
+};
+
+socket_name name_for(const struct stat& file) {
+  const std::string name = fmt::format("stele/{:x}/{:x}", file.st_dev, file.st_ino);
+  socket_name n;
+  n.address.sun_family = AF_UNIX;
+  std::memcpy(n.address.sun_path + 1, name.data(),
+              name.size());  // first byte 0: abstract
+  n.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return n;
+}
+
+// Anybody may take an abstract name; only the file's owner, root and we are
+// believed.
+bool is_trusted(int socket, const struct stat& file) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == 0 || peer.uid == file.st_uid || peer.uid == ::geteuid();
+}
+
+void set_time_limit(int socket, int ms) {
+  const timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+  (void)::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+  (void)::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+}
+
+// Room for two descriptors.
+union control_buffer {
+  cmsghdr align;
+  char bytes[CMSG_SPACE(2 * sizeof(int))];
+};
+
+void take_descriptors(msghdr& header, received_message& into) {
+  std::size_t taken = 0;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      storage::descriptor owned(fd);
+      if (taken < into.fds.size()) into.fds[taken++] = std::move(owned);
+    }
+  }
+}
+
+}  // namespace
+
+std::string reader_message::sentence() const {
+  return {text.begin(), std::find(text.begin(), text.end(), '\0')};
+}
+
+reader_message reply_of(const error& why) noexcept {
+  reader_message m;
+  m.what = static_cast<std::uint32_t>(why.code) + 1;
+  why.message.copy(m.text.data(), m.text.size() - 1);
+  return m;
+}
+
+result<channel> channel::connect(int pool_fd, int limit_ms) {
+  struct stat file = {};
+  if (::fstat(pool_fd, &file) != 0) return fail_errno(errc::io, "cannot examine the pool");
+  storage::descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (socket.fd < 0) return fail_errno(errc::io, "cannot make a socket");
+  set_time_limit(socket.fd, limit_ms);
+  const socket_name name = name_for(file);
+  const auto* const address = reinterpret_cast<const sockaddr*>(&name.address);
+  if (::connect(socket.fd, address, name.length) != 0)
+    return fail_errno(errno == ECONNREFUSED ? errc::not_found : errc::io,
+                      "cannot reach the process that has the pool open");
+  if (!is_trusted(socket.fd, file))
+    return fail(errc::permission,
+                "a process of another user, who does not own "
+                "the pool, claims to have it open");
+  return channel(std::move(socket));
+}
+
+result<storage::descriptor> channel::listen(int pool_fd) {
+  struct stat file = {};
+  if (::fstat(pool_fd, &file) != 0) return fail_errno(errc::io, "cannot examine the pool");
+  storage::descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.fd < 0) return fail_errno(errc::unsupported, "cannot make a socket");
+  const socket_name name = name_for(file);
+  const auto* const address = reinterpret_cast<const sockaddr*>(&name.address);
+  if (::bind(socket.fd, address, name.length) != 0 || ::listen(socket.fd, 64) != 0)
+    return fail_errno(errno == EADDRINUSE ? errc::in_use : errc::unsupported,
+                      "cannot listen for readers");
+  return socket;
+}
+
+result<channel> channel::accept(int listening) {
+  storage::descriptor socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
+  if (socket.fd < 0) return fail_errno(errc::io, "cannot accept a reader");
+  set_time_limit(socket.fd, 1000);
+  return channel(std::move(socket));
+}
+
+result<> channel::send(const reader_message& m, const std::array<int, 2>& fds) {
+  iovec data = {.iov_base = const_cast<reader_message*>(&m), .iov_len = sizeof m};
+  msghdr header = {};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  control_buffer control = {};
+  const auto count = static_cast<std::size_t>(
+      std::count_if(fds.begin(), fds.end(), [](int fd) { return fd >= 0; }));
+  if (count != 0) {
+    header.msg_control = control.bytes;
+    header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* const c = CMSG_FIRSTHDR(&header);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(count * sizeof(int));
+    std::memcpy(CMSG_DATA(c), fds.data(), count * sizeof(int));
+  }
+  ssize_t sent;
+  do sent = ::sendmsg(socket_.fd, &header, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  if (sent != ssize_t{sizeof m})
+    return fail_errno(errc::io, "cannot send to the other process of the pool");
+  return {};
+}
+
+result<received_message> channel::receive() {
+  received_message got;
+  iovec data = {.iov_base = &got.message, .iov_len = sizeof got.message};
+  msghdr header = {};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  control_buffer control = {};
+  header.msg_control = control.bytes;
+  header.msg_controllen = sizeof control.bytes;
+  ssize_t size;
+  do size = ::recvmsg(socket_.fd, &header, MSG_CMSG_CLOEXEC);
+  while (size < 0 && errno == EINTR);
+  if (size < 0) return fail_errno(errc::io, "no answer from the other process of the pool");
+  take_descriptors(header, got);
+  if (size == 0) return fail(errc::io, "the other process of the pool has ended");
+  const reader_message known;
+  if (size != ssize_t{sizeof got.message} || got.message.magic != known.magic ||
+      got.message.protocol != known.protocol)
+    return fail(errc::version,
+                "the other process of the pool has another version of Stele, which "
+                "shares pools in another way");
+  return got;
+}
+
+bool channel::has_ended() const noexcept {
+  pollfd p = {.fd = socket_.fd, .events = POLLIN | POLLRDHUP, .revents = 0};
+  return ::poll(&p, 1, 0) > 0 && p.revents != 0;
+}
+
+}  // namespace stele::detail

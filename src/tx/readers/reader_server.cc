@@ -1,0 +1,302 @@
+// See reader_server.h.
+#include <base/check.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <tx/backup.h>
+#include <tx/readers/reader_server.h>
+#include <tx/runtime.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+#include <vector>
+
+namespace stele::detail {
+
+using base::fail;
+using base::fail_errno;
+
+// The pages of home that were stored to since the moment, as they were then.
+class reader_server::kept_pages final : public page_snapshot {
+ public:
+  kept_pages(const storage::pool_file& file, std::uint64_t its_number, shared_memory memory)
+      : page_snapshot(file.header().size),
+        number(its_number),
+        home_(file.base()),
+        pool_bytes_(file.header().size),
+        layout_(layout_of(file)),
+        memory_(std::move(memory)) {
+    include_pages(file.header().home_offset, pool_bytes_ - file.header().home_offset);
+  }
+  static kept_layout layout_of(const storage::pool_file& file) noexcept {
+    return {(file.header().size + page_size - 1) / page_size};
+  }
+  const kept_layout& layout() const noexcept { return layout_; }
+  int fd() const noexcept { return memory_.fd(); }
+
+  const std::uint64_t number;
+
+ private:
+  // L3: the copy before its mark, that before the store to home.
+  void copy_before_store(std::uint64_t offset) noexcept override {
+    const std::uint64_t at = layout_.pages_offset() + offset;
+    const bool has_room = memory_.reserve(at, page_size);
+    const std::uint64_t bytes = std::min<std::uint64_t>(page_size, pool_bytes_ - offset);
+    for (std::uint64_t i = 0; has_room && i < bytes; i += 8) {
+      const std::uint64_t word = __atomic_load_n(
+          reinterpret_cast<const std::uint64_t*>(home_ + offset + i), __ATOMIC_RELAXED);
+      std::memcpy(memory_.at() + at + i, &word, 8);
+    }
+    std::atomic_ref(reinterpret_cast<std::uint8_t&>(memory_.at()[offset / page_size]))
+        .store(has_room ? kept_layout::kept : kept_layout::lost, std::memory_order_release);
+  }
+
+  const std::byte* const home_;
+  const std::uint64_t pool_bytes_;
+  const kept_layout layout_;
+  const shared_memory memory_;
+};
+
+struct reader_server::reader {
+  explicit reader(channel c) noexcept : link(std::move(c)) {}
+
+  channel link;
+  bool attached = false;
+  std::list<std::unique_ptr<kept_pages>> moments;
+  std::thread backup;
+  std::atomic<bool> ended{false};  // the backup stops
+};
+
+reader_server::reader_server(runtime& r, storage::descriptor listening,
+                             storage::descriptor wake) noexcept
+    : runtime_(r),
+      listening_(std::move(listening)),
+      wake_(std::move(wake)),
+      opening_pid_(::getpid()) {}
+
+result<std::unique_ptr<reader_server>> reader_server::start(runtime& r) {
+  auto listening = channel::listen(r.state().file.mapping().fd);
+  if (!listening) return std::unexpected(listening.error());
+  storage::descriptor wake(::eventfd(0, EFD_CLOEXEC));
+  if (wake.fd < 0) return fail_errno(errc::unsupported, "cannot make an event");
+  std::unique_ptr<reader_server> server(
+      new reader_server(r, std::move(*listening), std::move(wake)));
+  // The program's signal handlers run in its own threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  result<> started{};
+  try {
+    server->thread_ = std::thread([s = server.get()] { s->run(); });
+  } catch (const std::system_error&) {
+    started = fail(errc::unsupported, "cannot start a thread for readers");
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!started) return std::unexpected(started.error());
+  return server;
+}
+
+reader_server::~reader_server() {
+  if (!thread_.joinable()) return;
+  if (opening_pid_ != ::getpid()) {
+    thread_.detach();
+    return;
+  }
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.fd, &one, sizeof one);
+  thread_.join();
+}
+
+void reader_server::abandon() noexcept {
+  listening_ = storage::descriptor(-1);
+  wake_ = storage::descriptor(-1);
+  for (reader& r : readers_) r.link = channel();
+}
+
+void reader_server::run() noexcept {
+  for (;;) {
+    std::vector<pollfd> watched;
+    try {
+      watched.push_back({.fd = wake_.fd, .events = POLLIN, .revents = 0});
+      watched.push_back({.fd = listening_.fd, .events = POLLIN, .revents = 0});
+      for (const reader& r : readers_)
+        watched.push_back({.fd = r.link.fd(), .events = POLLIN | POLLRDHUP, .revents = 0});
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      continue;
+    }
+    if (::poll(watched.data(), watched.size(), -1) < 0) continue;
+    if (watched[0].revents != 0) break;
+    auto at = readers_.begin();
+    for (std::size_t i = 2; i < watched.size(); ++i) {
+      const auto next = std::next(at);
+      if (watched[i].revents != 0) serve(*at);
+      if (!at->link) readers_.erase(at);
+      at = next;
+    }
+    if (watched[1].revents != 0)
+      if (auto link = channel::accept(listening_.fd)) try {
+          readers_.emplace_back(std::move(*link));
+        } catch (const std::bad_alloc&) {
+        }
+  }
+  for (reader& r : readers_) end(r);
+  readers_.clear();
+}
+
+// Ends the connection when the reader has gone, or asks what none asks.
+void reader_server::serve(reader& from) {
+  try {
+    auto request = from.link.receive();
+    if (!request) return end(from);
+    auto answered = answer(from, *request);
+    if (!answered) answered = from.link.send(reply_of(answered.error()));
+    if (!answered) end(from);
+  } catch (const std::bad_alloc&) {
+    end(from);
+  }
+}
+
+// An error is sent to the reader.
+result<> reader_server::answer(reader& from, received_message& request) {
+  if (runtime_.state().poisoned.load())
+    return fail(errc::poisoned, fmt::format("{} is open in a process in which a write to it "
+                                            "failed; close it there",
+                                            runtime_.state().file.path()));
+  switch (static_cast<reader_request>(request.message.what)) {
+    case reader_request::attach:
+      return attach(from, request);
+    case reader_request::settle: {
+      static const thread_context nobody;
+      runtime_.release_idle_overlays(nobody);
+      return from.link.send({});
+    }
+    case reader_request::begin_moment:
+      return begin_moment(from);
+    case reader_request::end_moment:
+      for (auto m = from.moments.begin(); m != from.moments.end(); ++m)
+        if ((*m)->number == request.message.argument[0]) {
+          runtime_.end_keeping_pages(**m);
+          from.moments.erase(m);
+          break;
+        }
+      return from.link.send({});
+    case reader_request::back_up:
+      return back_up(from, request);
+  }
+  return fail(errc::unsupported, "the process that has the pool open does not know this request");
+}
+
+// The reader's descriptor must be one of this pool's file, open for reading.
+result<> reader_server::check_may_read(int fd) const {
+  struct stat theirs = {}, ours = {};
+  if (::fstat(fd, &theirs) == 0 && ::fstat(runtime_.state().file.mapping().fd, &ours) == 0 &&
+      theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino &&
+      (::fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY)
+    return {};
+  return fail(errc::permission, "a reader of a pool has to have its file open");
+}
+
+// A2, A3.
+result<> reader_server::attach(reader& from, received_message& request) {
+  if (auto may = check_may_read(request.fds[0].fd); !may) return may;
+  if (runtime_.in_place())
+    return fail(errc::unsupported,
+                fmt::format("{} is open with the mechanism 'none' under a policy without "
+                            "locks: it "
+                            "stores in place, and no other process can read it meanwhile",
+                            runtime_.state().file.path()));
+  if (!from.attached) {
+    if (auto shared = share_locks(); !shared) return shared;
+    from.attached = true;
+    ++attached_;
+  }
+  reader_message reply;
+  reply.argument[0] = locks_.size();
+  return from.link.send(reply, {runtime_.state().clock_memory->fd(), locks_.fd()});
+}
+
+result<> reader_server::share_locks() {
+  if (attached_ != 0) return {};
+  if (locks_.at() == nullptr) {
+    auto memory = shared_memory::make(line_lock_count(runtime_.size()) * sizeof(line_lock), true);
+    if (!memory) return std::unexpected(memory.error());
+    locks_ = std::move(*memory);
+  }
+  const runtime::pause paused(runtime_);
+  runtime_.use_locks({.locks = reinterpret_cast<line_lock*>(locks_.at()),
+                      .mask = locks_.size() / sizeof(line_lock) - 1,
+                      .clock = &runtime_.state().clock,
+                      .guards_reads = runtime_.policy() == concurrency::stm},
+                     true);
+  return {};
+}
+
+void reader_server::stop_sharing() noexcept {
+  const runtime::pause paused(runtime_);
+  runtime_.use_locks(runtime_.own_locks(), false);
+}
+
+result<> reader_server::begin_moment(reader& from) {
+  const storage::pool_file& file = runtime_.state().file;
+  const kept_layout layout = kept_pages::layout_of(file);
+  auto memory = shared_memory::make(layout.bytes(), false);
+  if (!memory) return std::unexpected(memory.error());
+  if (!memory->reserve(0, layout.pages_offset()))
+    return fail(errc::full, "no memory is left to keep pages for another process");
+  auto pages = std::make_unique<kept_pages>(file, ++next_moment_, std::move(*memory));
+  from.moments.push_back(nullptr);
+  if (!runtime_.begin_keeping_pages(*pages)) {
+    from.moments.pop_back();
+    return fail(errc::in_use,
+                fmt::format("{} has too many long reads; try again later", file.path()));
+  }
+  from.moments.back() = std::move(pages);
+  const kept_pages& begun = *from.moments.back();
+  reader_message reply;
+  reply.argument[0] = begun.number;
+  reply.argument[1] = layout.pages;
+  return from.link.send(reply, {begun.fd(), -1});
+}
+
+// A thread of its own: it may take long, and other readers go on.
+result<> reader_server::back_up(reader& from, received_message& request) {
+  if (from.backup.joinable()) return fail(errc::in_use, "one backup at a time");
+  if (auto may = check_may_read(request.fds[1].fd); !may) return may;
+  auto copy = [this, &from, file = std::move(request.fds[0])]() mutable noexcept {
+    const auto report = [&](std::uint64_t done, std::uint64_t total) {
+      reader_message m;
+      m.more = 1;
+      m.argument = {done, total};
+      return !from.ended.load() && from.link.send(m).has_value();
+    };
+    try {
+      auto done = back_up_to(runtime_, storage::new_file::of(std::move(file), "the copy"), report);
+      (void)from.link.send(done ? reader_message{} : reply_of(done.error()));
+    } catch (const std::bad_alloc&) {
+      (void)from.link.send(reply_of({errc::full, "out of memory"}));
+    }
+  };
+  try {
+    from.backup = std::thread(std::move(copy));
+  } catch (const std::system_error&) {
+    return fail(errc::unsupported, "cannot start a thread for the backup");
+  }
+  return {};
+}
+
+void reader_server::end(reader& r) noexcept {
+  r.ended.store(true);
+  if (r.backup.joinable()) r.backup.join();
+  for (const auto& m : r.moments) runtime_.end_keeping_pages(*m);
+  r.moments.clear();
+  r.link = channel();
+  if (std::exchange(r.attached, false) && --attached_ == 0) stop_sharing();
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,364 @@
+// See reader_session.h.
+#include <base/check.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <media/os.h>
+#include <sys/mman.h>
+#include <tx/long_read.h>
+#include <tx/open.h>
+#include <tx/readers/reader_server.h>
+#include <tx/readers/reader_session.h>
+#include <unistd.h>
+
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace stele::detail {
+
+using base::fail;
+namespace os = media::os;
+
+namespace {
+
+constexpr std::size_t page = page_snapshot::page_size;
+// A process that opens a pool answers when it has recovered it; one that
+// attaches a reader waits for its running transactions.
+constexpr std::chrono::milliseconds answer_limit{2000};
+
+// pid of the process that has the pool's lock, 0 if it is not known; nullopt:
+// none.
+std::optional<std::uint64_t> lock_holder(int fd) {
+  struct flock probe = {};
+  probe.l_type = F_RDLCK;
+  probe.l_whence = SEEK_SET;
+  if (os::lock(fd, F_OFD_GETLK, probe) != 0 || probe.l_type == F_UNLCK) return std::nullopt;
+  std::uint64_t pid = 0;
+  if (!os::read_all(fd, &pid, sizeof pid, format::owner_offset)) pid = 0;
+  return pid;
+}
+
+}  // namespace
+
+// A moment whose pages the process that has the pool open keeps.
+class reader_session::foreign_moment final : public moment {
+ public:
+  foreign_moment(const foreign_home& home, shared_memory memory, std::uint64_t pages,
+                 std::uint64_t its_number, std::uint64_t of_attachment)
+      : number(its_number),
+        attachment(of_attachment),
+        home_(home),
+        layout_{pages},
+        memory_(std::move(memory)) {}
+
+  std::uint64_t word(std::uint64_t offset) const override {
+    std::uint64_t value = 0;
+    at_moment(offset, [&](const std::byte* from) {
+      value = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(from), __ATOMIC_ACQUIRE);
+    });
+    return value;
+  }
+  void copy(std::uint64_t offset, std::byte* to, std::size_t size) const override {
+    at_moment(offset,
+              [&](const std::byte* from) { in_place_home(from - offset).copy(offset, to, size); });
+  }
+
+  const std::uint64_t number, attachment;
+
+ private:
+  // L4, with R4 after the load of home.
+  template <class Take>
+  void at_moment(std::uint64_t offset, Take&& take) const {
+    if (mark_of(offset) == kept_layout::in_home) {
+      take(home_.at() + offset);
+      std::atomic_thread_fence(std::memory_order_acquire);  // home before the second look
+      home_.check();
+      if (mark_of(offset) == kept_layout::in_home) return;
+    }
+    if (mark_of(offset) == kept_layout::lost) throw std::bad_alloc();
+    take(memory_.at() + layout_.pages_offset() + offset);
+  }
+  // Nothing of the moment is in pages that the pool has got since.
+  std::uint8_t mark_of(std::uint64_t offset) const noexcept {
+    if (offset / page >= layout_.pages) return kept_layout::in_home;
+    return std::atomic_ref(reinterpret_cast<std::uint8_t&>(memory_.at()[offset / page]))
+        .load(std::memory_order_acquire);
+  }
+
+  const foreign_home& home_;
+  const kept_layout layout_;
+  const shared_memory memory_;
+};
+
+reader_session::~reader_session() {
+  if (first_page_ != nullptr) ::munmap(first_page_, page);
+}
+
+std::unexpected<error> reader_session::refuse() const {
+  return fail(errc::read_only, fmt::format("{} is open for reading only", path_));
+}
+
+pool_space reader_session::space() const {
+  struct stat file = {};
+  (void)os::fstat(file_.fd, file);
+  pool_space s;
+  s.size_bytes = static_cast<std::size_t>(file.st_size);
+  s.log_bytes = header_.home_offset;
+  return s;
+}
+
+result<storage::pool_file> reader_session::map_file() {
+  auto mapped = storage::pool_file::map_for_reading(file_.fd, path_);
+  if (!mapped) return mapped;
+  header_ = mapped->header();
+  if (header_.home == format::home_kind::log)
+    return fail(errc::unsupported, fmt::format("{} is a pool of log_structured, whose home only "
+                                               "the process that has "
+                                               "it open knows; open it there, or use a mechanism "
+                                               "with a home in place",
+                                               path_));
+  base_ = mapped->base();
+  room_ = mapped->reserved_bytes();
+  void* const first = os::map(nullptr, page, PROT_READ, MAP_SHARED, file_.fd);
+  if (first == MAP_FAILED) return storage::path_error("map", path_);
+  first_page_ = static_cast<std::byte*>(first);
+  home_ = std::make_unique<foreign_home>(base_, reinterpret_cast<const std::atomic<std::uint64_t>*>(
+                                                    first_page_ + format::generation_offset));
+  return mapped;
+}
+
+result<std::unique_ptr<runtime>> reader_session::open(const std::string& path) {
+  storage::descriptor file(os::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (file.fd < 0) return storage::path_error("open", path);
+  std::unique_ptr<reader_session> session(new reader_session(std::move(file), path));
+  auto mapped = session->map_file();
+  if (!mapped) return std::unexpected(mapped.error());
+  if (auto attached = session->attach(); !attached) return std::unexpected(attached.error());
+  auto state = std::make_unique<pool_state>(std::move(*mapped));
+  state->lost_pages_guard =
+      media::sigbus_guard(state->file.base(), state->file.reserved_bytes(), state->poisoned);
+  const lock_table locks = session->locks_;
+  auto r = std::make_unique<runtime>(std::move(state), std::move(session),
+                                     pool_options{.policy = concurrency::external}, "(read-only)",
+                                     "none");
+  const runtime::pause paused(*r);
+  r->use_locks(locks, false);
+  return r;
+}
+
+// A1 to A4.
+result<> reader_session::attach() {
+  const auto give_up = std::chrono::steady_clock::now() + answer_limit;
+  for (;;) {
+    const auto attached = try_attach();
+    if (!attached) return std::unexpected(attached.error());
+    if (*attached) break;
+    if (std::chrono::steady_clock::now() > give_up)
+      return fail(errc::in_use,
+                  fmt::format("{} is open in process {}, which does not answer: it is "
+                              "opening the "
+                              "pool, or in a long transaction, in another network "
+                              "namespace, or of "
+                              "an earlier version; try again, or close it there",
+                              path_, lock_holder(file_.fd).value_or(0)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ++attachments_;
+  return check_same_pool();
+}
+
+result<bool> reader_session::try_attach() {
+  mode_ = mode::none;
+  const std::uint64_t generation = home_->generation();  // A1: before it is known who has it open
+  auto link = channel::connect(file_.fd, static_cast<int>(answer_limit.count()));
+  result<> done{};
+  if (link) {
+    done = attach_to(std::move(*link));
+    if (!done && done.error().code == errc::io) return false;  // it has ended meanwhile
+  } else if (link.error().code != errc::not_found) {
+    return std::unexpected(link.error());
+  } else if (lock_holder(file_.fd)) {
+    return false;
+  } else {
+    done = read_unopened();
+    if (home_->generation() != generation) return false;
+  }
+  if (!done) return std::unexpected(done.error());
+  home_->expect(generation);
+  return true;
+}
+
+result<> reader_session::attach_to(channel link) {
+  reader_message m;
+  m.what = static_cast<std::uint32_t>(reader_request::attach);
+  if (auto sent = link.send(m, {file_.fd, -1}); !sent) return sent;
+  auto reply = link.receive();
+  if (!reply) return std::unexpected(reply.error());
+  if (reply->message.what != 0)
+    return fail(static_cast<errc>(reply->message.what - 1), reply->message.sentence());
+  const std::uint64_t lock_bytes = reply->message.argument[0];
+  const std::uint64_t count = lock_bytes / sizeof(line_lock);
+  if (!std::has_single_bit(count) || lock_bytes % sizeof(line_lock) != 0)
+    return fail(errc::corrupt,
+                "the process that has the pool open shares locks that make no sense");
+  auto clock = shared_memory::map(reply->fds[0].release(), sizeof(std::uint64_t));
+  if (!clock) return std::unexpected(clock.error());
+  auto locks = shared_memory::map(reply->fds[1].release(), lock_bytes);
+  if (!locks) return std::unexpected(locks.error());
+  if (auto mapped = map_home(false); !mapped) return mapped;
+  clock_ = std::move(*clock);
+  shared_locks_ = std::move(*locks);
+  locks_ = {.locks = reinterpret_cast<line_lock*>(shared_locks_.at()),
+            .mask = count - 1,
+            .clock = reinterpret_cast<const std::atomic<std::uint64_t>*>(clock_.at())};
+  const std::lock_guard hold(link_mutex_);
+  link_ = std::move(link);
+  mode_ = mode::attached;
+  return {};
+}
+
+result<> reader_session::read_unopened() {
+  const auto word = format::read_control_word(first_page_, header_.id, format::session_offset);
+  if (!word)
+    return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); "
+                                           "restore the pool from a copy",
+                                           path_));
+  const bool closed = !format::session::unpack(*word).open;
+  if (auto ready = closed ? map_home(false) : recover_copy(); !ready) return ready;
+  locks_ = {.locks = idle_locks_.data(), .mask = idle_locks_.size() - 1, .clock = &idle_clock_};
+  mode_ = closed ? mode::closed : mode::copied;
+  return {};
+}
+
+// What recovery stores stays in private pages. The other pages are the file's:
+// of a process that opens the pool meanwhile the generation tells.
+result<> reader_session::recover_copy() {
+  if (auto mapped = map_home(true); !mapped) return mapped;
+  auto file = storage::pool_file::adopt(base_, room_);
+  if (!file) return std::unexpected(file.error());
+  pool_state state(std::move(*file));
+  state.lost_pages_guard = media::sigbus_guard(base_, room_, state.poisoned);
+  auto recovered = recover_if_open(state, {.what = media_choice::kind::process});
+  if (!recovered) return std::unexpected(recovered.error());
+  if (state.poisoned.load())
+    return fail(errc::io, fmt::format("{}: part of the file could not be read (a bad page, or it "
+                                      "has been truncated); restore the pool from a copy",
+                                      path_));
+  return {};
+}
+
+result<> reader_session::map_home(bool private_copy) {
+  if (!private_copy && !is_private_) return {};
+  const int protection = PROT_READ | (private_copy ? PROT_WRITE : 0);
+  if (os::map(base_, room_, protection,
+              (private_copy ? MAP_PRIVATE : MAP_SHARED) | MAP_FIXED | MAP_NORESERVE,
+              file_.fd) == MAP_FAILED)
+    return storage::path_error("map", path_);
+  is_private_ = private_copy;
+  return {};
+}
+
+// A program that migrates a pool may move its root, and a file may be written
+// over.
+result<> reader_session::check_same_pool() {
+  std::uint64_t id = 0;
+  std::memcpy(&id, first_page_ + offsetof(format::pool_header, id), sizeof id);
+  const std::uint64_t root =
+      in_place_home(base_).word(header_.home_offset + offsetof(format::home_header, root_offset));
+  if (attachments_ == 1) root_offset_ = root;
+  if (id == header_.id && root == root_offset_) return {};
+  mode_ = mode::none;
+  return fail(errc::layout, fmt::format("{} was migrated, or replaced, since "
+                                        "it was opened for reading; open it "
+                                        "again",
+                                        path_));
+}
+
+result<received_message> reader_session::ask(reader_request what, std::uint64_t argument) {
+  const std::lock_guard hold(link_mutex_);
+  reader_message m;
+  m.what = static_cast<std::uint32_t>(what);
+  m.argument[0] = argument;
+  if (auto sent = link_.send(m); !sent) return std::unexpected(sent.error());
+  auto reply = link_.receive();
+  if (reply && reply->message.what != 0)
+    return fail(static_cast<errc>(reply->message.what - 1), reply->message.sentence());
+  return reply;
+}
+
+result<thread_context*> reader_session::before_retry(runtime& r, thread_context& v) {
+  const unsigned attempts = v.tx->attempts;
+  bool changed = mode_ == mode::none || home_->generation() != home_->expected();
+  if (!changed && mode_ == mode::attached && attempts >= 3) {
+    const std::lock_guard hold(link_mutex_);
+    changed = link_.has_ended();
+  }
+  if (changed) return attach_again(r, v);
+  if (mode_ != mode::attached) return &v;
+  if (attempts % 16 == 3) (void)ask(reader_request::settle);
+  if (v.foreign_moment == nullptr && lost_enough_for_long_read(v)) begin_moment(v);
+  return &v;
+}
+
+result<thread_context*> reader_session::attach_again(runtime& r, thread_context& v) {
+  end_moment(v);
+  v.tx->attempts = 0;
+  const std::uint64_t seen = attachments_;
+  r.leave(v);  // a pause waits for the owner of each log
+  {
+    const std::lock_guard hold(attaching_);
+    if (attachments_ == seen || mode_ == mode::none) {
+      const runtime::pause paused(r);
+      if (auto attached = attach(); !attached) return std::unexpected(attached.error());
+      r.use_locks(locks_, false);
+    }
+  }
+  return r.enter_slow();
+}
+
+// Without one the read goes on as it was.
+void reader_session::begin_moment(thread_context& v) {
+  auto reply = ask(reader_request::begin_moment);
+  if (!reply) return;
+  const auto [number, pages, _, __] = reply->message.argument;
+  auto memory = shared_memory::map(reply->fds[0].release(), kept_layout{pages}.bytes());
+  if (!memory) return (void)ask(reader_request::end_moment, number);
+  v.foreign_moment =
+      std::make_unique<foreign_moment>(*home_, std::move(*memory), pages, number, attachments_);
+  v.tx->set_moment(v.foreign_moment.get());
+}
+
+void reader_session::end_moment(thread_context& v) noexcept {
+  if (v.foreign_moment == nullptr) return;
+  v.tx->set_moment(nullptr);
+  const auto& m = static_cast<const foreign_moment&>(*v.foreign_moment);
+  if (mode_ == mode::attached && m.attachment == attachments_)
+    (void)ask(reader_request::end_moment, m.number);
+  v.foreign_moment.reset();
+}
+
+result<> reader_session::back_up(const std::string& path, const progress& report) {
+  struct stat pool = {};
+  if (os::fstat(file_.fd, pool) != 0) return storage::path_error("examine", path_);
+  auto file = storage::new_file::make(path, static_cast<std::size_t>(pool.st_size));
+  if (!file) return std::unexpected(file.error());
+  // A connection of its own: other threads go on.
+  auto link = channel::connect(file_.fd, 0);
+  if (!link) return std::unexpected(link.error());
+  reader_message m;
+  m.what = static_cast<std::uint32_t>(reader_request::back_up);
+  if (auto sent = link->send(m, {file->fd(), file_.fd}); !sent) return sent;
+  for (;;) {
+    auto reply = link->receive();
+    if (!reply) return std::unexpected(reply.error());
+    const reader_message& got = reply->message;
+    if (got.what != 0) return fail(static_cast<errc>(got.what - 1), got.sentence());
+    if (got.more == 0) return file->publish();
+    if (report && !report(got.argument[0], got.argument[1]))
+      return fail(errc::cancelled,
+                  fmt::format("the backup of {} was stopped; nothing is left of it", path_));
+  }
+}
+
+}  // namespace stele::detail

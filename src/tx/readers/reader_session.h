@@ -1,0 +1,114 @@
+// A pool that is open for reading: the reader's side of
+// docs/protocol/readers.md. The steps A1, A4 and what a read does between two
+// attempts.
+//
+// The session is the engine of the reader's runtime. It is attached to the
+// process that has the pool open, or reads a closed pool, or a recovered
+// private copy of one that was not closed. The pool's addresses stay the same.
+// Thread-safe.
+#pragma once
+
+#include <pool/new_file.h>
+#include <tx/engine.h>
+#include <tx/home.h>
+#include <tx/readers/channel.h>
+#include <tx/readers/shared_memory.h>
+#include <tx/transaction/snapshot.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+namespace stele::detail {
+
+class runtime;
+struct thread_context;
+
+class reader_session final : public engine {
+ public:
+  // Opens a pool for reading. Errors: those of pool<Root>::open_read_only.
+  [[nodiscard]] static result<std::unique_ptr<runtime>> open(const std::string& path);
+
+  ~reader_session() override;
+
+  foreign_home& home_read() noexcept { return *home_; }
+  pool_space space() const;  // sizes of file and logs; the rest is 0
+  bool is_attached() const noexcept { return mode_ == mode::attached; }
+  // Asks the process that has the pool open for a copy of it in `path`. As
+  // pool<Root>::backup. Errors: also not_found, when no process has it open.
+  [[nodiscard]] result<> back_up(const std::string& path, const progress& report);
+  reader_session* reading() noexcept override { return this; }
+
+  // Between two attempts of a read of v's thread, in its transaction: removes
+  // what may be the cause of the lost attempt. Returns the context to go on
+  // with. After an error the thread is in no transaction. Errors: those of
+  // attach(); bad memory as std::bad_alloc.
+  [[nodiscard]] result<thread_context*> before_retry(runtime& r, thread_context& v);
+  void end_moment(thread_context& v) noexcept;
+  // In a child of fork().
+  void abandon() noexcept { link_ = channel(); }
+
+  traits what() const noexcept override { return {}; }
+  result<> recover() override { return {}; }
+  result<> start(std::uint8_t) override { return {}; }
+  commit_status commit(transaction&) override { return commit_status::failed; }
+  result<> sync() override { return {}; }
+  result<> close() override { return {}; }
+  result<> checkpoint() override { return refuse(); }
+  result<> refresh_block_checksums() override { return refuse(); }
+  result<> grow(const format::growth&) override { return refuse(); }
+  result<> write_control_word(std::uint64_t, std::uint64_t) override { return refuse(); }
+  engine_totals totals() const noexcept override { return {}; }
+  void note(unsigned, media::tape_mark, std::uint64_t) override {}
+
+ private:
+  class foreign_moment;
+  enum class mode : std::uint8_t {
+    none,
+    attached,  // to the process that has the pool open
+    closed,    // no process has it open
+    copied,    // likewise; it was not closed, and is recovered in private memory
+  };
+
+  reader_session(storage::descriptor file, const std::string& path) noexcept
+      : file_(std::move(file)), path_(path) {}
+  std::unexpected<error> refuse() const;
+  [[nodiscard]] result<storage::pool_file> map_file();
+  // Finds out who has the pool open, and reads as that needs. No transaction
+  // runs. Errors: in_use, when a process has the pool open and does not answer;
+  // corrupt, unsupported, version.
+  [[nodiscard]] result<> attach();
+  [[nodiscard]] result<bool> try_attach();  // false: who has it open is changing
+  [[nodiscard]] result<> attach_to(channel link);
+  [[nodiscard]] result<> read_unopened();
+  [[nodiscard]] result<> recover_copy();
+  [[nodiscard]] result<> map_home(bool private_copy);
+  [[nodiscard]] result<> check_same_pool();
+  [[nodiscard]] result<thread_context*> attach_again(runtime& r, thread_context& v);
+  [[nodiscard]] result<received_message> ask(reader_request what, std::uint64_t argument = 0);
+  void begin_moment(thread_context& v);
+
+  const storage::descriptor file_;
+  const std::string path_;
+  format::pool_header header_{};  // as it was when the pool was opened
+  std::byte* base_ = nullptr;     // of the pool's addresses, `room_` bytes
+  std::size_t room_ = 0;
+  bool is_private_ = false;          // home is mapped privately
+  std::byte* first_page_ = nullptr;  // of the file, mapped shared
+  std::unique_ptr<foreign_home> home_;
+  // The following change while no transaction runs.
+  mode mode_ = mode::none;
+  std::uint64_t attachments_ = 0;  // number of attach()es that have succeeded
+  shared_memory clock_, shared_locks_;
+  lock_table locks_;
+  std::uint64_t root_offset_ = 0;
+  std::atomic<std::uint64_t> idle_clock_{0};  // of mode closed and copied, as are these
+  std::array<line_lock, 64> idle_locks_{};
+  std::mutex attaching_;   // held by the thread that attaches, which is in no
+                           // transaction
+  std::mutex link_mutex_;  // a request and its reply
+  channel link_;
+};
+
+}  // namespace stele::detail
