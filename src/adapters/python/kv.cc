@@ -15,15 +15,12 @@ namespace {
 
 class open_store final : public transactions {
  public:
-  open_store(std::string path, kv store, durability how)
-      : transactions(std::move(path), store.core(), how), store_(std::move(store)) {}
+  open_store(std::string path, kv store, durability how, wait_limit limit)
+      : transactions(std::move(path), store.core(), how, limit), store_(std::move(store)) {}
   // Called with the GIL held.
   ~open_store() {
     const nb::gil_scoped_release gil_released;
-    leave();
-    {
-      const kv last = std::move(store_);
-    }
+    const kv last = std::move(store_);
   }
   kv& store() noexcept { return store_; }
 
@@ -126,15 +123,16 @@ nb::list page(const kv_handle& h, nb::handle start, nb::handle stop, std::size_t
 std::shared_ptr<open_store> open(const std::string& path, std::size_t size,
                                  const std::string& mechanism, const std::string& media,
                                  bool ordered, std::size_t max_size, const std::string& require,
-                                 const std::string& verify) {
+                                 const std::string& verify, nb::handle timeout) {
   refuse_null_byte(path);
+  const wait_limit limit = wait_limit_of(timeout);
   const pool_options options = options_of(size, mechanism, media, max_size, require, verify);
   auto store = [&] {
     const nb::gil_scoped_release gil_released;
     return kv::open(path, options);
   }();
   return std::make_shared<open_store>(path, unwrap(std::move(store)),
-                                      ordered ? durability::ordered : durability::durable);
+                                      ordered ? durability::ordered : durability::durable, limit);
 }
 
 void check(open_store& s) {
@@ -150,13 +148,17 @@ void check(open_store& s) {
 void bind_kv(nb::module_& m) {
   nb::class_<open_store, transactions>(m, "OpenStore").def("check", &check);
   nb::class_<kv_handle>(m, "KVBase", nb::type_slots(slots))
-      .def("__init__",
-           [](kv_handle* at, const std::string& path, std::size_t size,
-              const std::string& mechanism, const std::string& media, bool ordered,
-              std::size_t max_size, const std::string& require, const std::string& verify) {
-             new (at)
-                 kv_handle{open(path, size, mechanism, media, ordered, max_size, require, verify)};
-           })
+      .def(
+          "__init__",
+          [](kv_handle* at, const std::string& path, std::size_t size, const std::string& mechanism,
+             const std::string& media, bool ordered, std::size_t max_size,
+             const std::string& require, const std::string& verify, nb::handle timeout) {
+            new (at) kv_handle{
+                open(path, size, mechanism, media, ordered, max_size, require, verify, timeout)};
+          },
+          nb::arg("path"), nb::arg("size"), nb::arg("mechanism"), nb::arg("media"),
+          nb::arg("ordered"), nb::arg("max_size"), nb::arg("require"), nb::arg("verify"),
+          nb::arg("timeout").none())
       .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none())
       .def("_page", &page)
       .def_prop_ro("_core", [](const kv_handle& h) { return h.in; });

@@ -17,8 +17,9 @@ void set_stele_error(const error& why) {
 std::shared_ptr<open_pool> open(const std::string& path, std::size_t size,
                                 const std::string& mechanism, const std::string& media,
                                 bool ordered, std::size_t max_size, const std::string& require,
-                                const std::string& verify) {
+                                const std::string& verify, nb::handle timeout) {
   refuse_null_byte(path);
+  const wait_limit limit = wait_limit_of(timeout);
   pool_options options = options_of(size, mechanism, media, max_size, require, verify);
   options.layout = document_layout;
   auto handle = [&] {
@@ -26,7 +27,7 @@ std::shared_ptr<open_pool> open(const std::string& path, std::size_t size,
     return detail::pool_handle::open(path, options, sizeof(document_dict));
   }();
   return std::make_shared<open_pool>(path, unwrap(std::move(handle)),
-                                     ordered ? durability::ordered : durability::durable);
+                                     ordered ? durability::ordered : durability::durable, limit);
 }
 
 nb::dict counters(const transactions& p) {
@@ -55,6 +56,11 @@ void check(open_pool& p) {
   p.check_storage();
   const result<> status = p.read([&] { return std::optional(p.root().check()); }).value();
   if (!status) throw library_error(status.error());
+}
+
+void begin(nb::handle self, bool ordered, wait_limit limit) {
+  nb::cast<transactions&>(self).begin(self, ordered ? durability::ordered : durability::durable,
+                                      limit);
 }
 
 template <class F>
@@ -103,12 +109,21 @@ void raise_key_error(nb::handle key) {
 void bind_pool(nb::module_& m) {
   nb::class_<transactions>(m, "Transactions")
       .def("begin",
-           [](transactions& p, bool ordered) {
-             p.begin(ordered ? durability::ordered : durability::durable);
+           [](nb::handle self, bool ordered) {
+             begin(self, ordered, nb::cast<transactions&>(self).limit());
            })
+      .def(
+          "begin",
+          [](nb::handle self, bool ordered, nb::handle timeout) {
+            begin(self, ordered, wait_limit_of(timeout));
+          },
+          nb::arg(), nb::arg().none())
       .def("end", &transactions::end)
       .def("sync", &transactions::sync)
-      .def("close", &transactions::close)
+      .def("close", [](transactions& p) { p.close(p.limit()); })
+      .def(
+          "close", [](transactions& p, nb::handle timeout) { p.close(wait_limit_of(timeout)); },
+          nb::arg().none())
       .def("grow", &transactions::grow)
       .def("backup", &transactions::backup, nb::arg("path"), nb::arg("progress").none())
       .def("closed", &transactions::closed)
@@ -121,10 +136,13 @@ void bind_pool(nb::module_& m) {
       .def("root",
            [](const std::shared_ptr<open_pool>& p) { return dict_proxy{{p, &p->root(), 0}}; })
       .def("check", &check);
-  m.def("open", &open);
+  m.def("open", &open, nb::arg("path"), nb::arg("size"), nb::arg("mechanism"), nb::arg("media"),
+        nb::arg("ordered"), nb::arg("max_size"), nb::arg("require"), nb::arg("verify"),
+        nb::arg("timeout").none());
 }
 
 NB_MODULE(_stele, m) {
+  nb::set_leak_warnings(false);  // a daemon thread keeps its pool to the end
   register_errors(m);
   bind_pool(m);
   bind_dict(m);

@@ -9,15 +9,12 @@ namespace stele::python {
 
 class open_pool final : public transactions {
  public:
-  open_pool(std::string path, detail::pool_handle handle, durability how)
-      : transactions(std::move(path), handle.core(), how), handle_(std::move(handle)) {}
+  open_pool(std::string path, detail::pool_handle handle, durability how, wait_limit limit)
+      : transactions(std::move(path), handle.core(), how, limit), handle_(std::move(handle)) {}
   // Called with the GIL held.
   ~open_pool() {
     const nb::gil_scoped_release gil_released;
-    leave();
-    {
-      const detail::pool_handle last = std::move(handle_);
-    }
+    const detail::pool_handle last = std::move(handle_);
   }
 
   document_dict& root() const noexcept { return *static_cast<document_dict*>(handle_.root()); }

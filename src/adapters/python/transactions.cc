@@ -1,5 +1,9 @@
-// Begin and end of transactions that Python holds open, and closing a pool.
+// Begin and end of transactions that Python holds open, waiting, and closing a pool.
 #include "transactions.h"
+
+#include "thread_end.h"
+
+#include <cmath>
 
 namespace stele::python {
 
@@ -30,18 +34,99 @@ pool_options options_of(std::size_t size, const std::string& mechanism, const st
   return options;
 }
 
-transactions::transactions(std::string path, detail::runtime& core, durability how)
+wait_limit wait_limit_of(nb::handle seconds) {
+  if (seconds.is_none()) return wait_limit::max();
+  const double limit = PyFloat_AsDouble(seconds.ptr());
+  if (limit == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (!(limit >= 0))
+    throw nb::value_error("timeout is in seconds, 0 or more; None waits for as long as it takes");
+  return wait_limit(limit);
+}
+
+transactions::transactions(std::string path, detail::runtime& core, durability how,
+                           wait_limit limit)
     : path_(std::move(path)),
       core_(core),
       default_durability_(how),
+      limit_(limit),
       reads_take_writer_lock_(core.state().file.header().log_count < 2) {}
 
-void transactions::leave() noexcept {
-  if (!in_transaction()) return;
-  roll_back();
+void transactions::release_writer() noexcept {
   owner_ = std::thread::id();
   writer_.unlock();
 }
+
+bool transactions::abandon() noexcept {
+  if (!is_open_here()) return false;
+  flow_ = flow();
+  doomed_by_.reset();
+  const nb::gil_scoped_release gil_released;
+  roll_back();
+  release_writer();
+  return true;
+}
+
+void transactions::throw_other_flow() const {
+  throw_library_error(
+      errc::nested,
+      path_ +
+          ": another asyncio task (or greenlet, or callback) of this thread is inside a `with` "
+          "on this pool, and what is done here would become a part of its transaction. Do not "
+          "await inside a `with`, or use the pool in a thread (asyncio.to_thread)");
+}
+
+namespace {
+
+// How often a thread that waits looks whether a signal has come.
+constexpr wait_limit signal_check_interval{0.05};
+
+// The threading module's name for a thread, in quotes; empty if it has none.
+std::string name_of_thread(unsigned long ident) {
+  for (const nb::handle thread : nb::module_::import_("threading").attr("enumerate")())
+    if (nb::object(thread.attr("ident")).equal(nb::int_(ident)))
+      return std::string(" '") + nb::str(thread.attr("name")).c_str() + "'";
+  return "";
+}
+
+}  // namespace
+
+void transactions::throw_timed_out(wait_limit limit) const {
+  const std::string who = owner_.load() == std::thread::id()
+                              ? "other threads were changing it"
+                              : "the thread" + name_of_thread(owner_ident_) + " is inside a `with`";
+  const nb::str after(nb::float_(limit.count()));
+  const std::string sentence = path_ + ": waited for " + after.c_str() + " s (timeout), but " +
+                               who + "; try again later, or wait longer";
+  const nb::object type = nb::module_::import_("stele.errors").attr("TimeoutError");
+  PyErr_SetObject(type.ptr(), nb::str(sentence.c_str()).ptr());
+  throw nb::python_error();
+}
+
+transactions::writer_hold transactions::lock_writer(wait_limit limit) {
+  writer_hold hold(writer_, std::try_to_lock);
+  const auto begun = std::chrono::steady_clock::now();
+  while (!hold) {
+    const wait_limit left = limit - (std::chrono::steady_clock::now() - begun);
+    if (left.count() > 0 && hold.try_lock_for(std::min(left, signal_check_interval))) break;
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (left.count() <= 0) throw_timed_out(limit);
+  }
+  return hold;
+}
+
+// Announces work that pauses transactions. Reads with the GIL must not wait for the pause, because
+// it may wait for a `with` that needs the GIL.
+class transactions::pausing {
+ public:
+  explicit pausing(transactions& in) : in_(in) { ++in_.pausing_; }
+  ~pausing() { --in_.pausing_; }
+  pausing(const pausing&) = delete;
+  pausing& operator=(const pausing&) = delete;
+
+ private:
+  transactions& in_;
+};
 
 void transactions::check_usable() const {
   if (closed_)
@@ -49,8 +134,8 @@ void transactions::check_usable() const {
   if (detail::this_access.size != 0)
     throw_library_error(errc::nested, path_ +
                                           ": a transaction on another pool is running in this "
-                                          "thread; a transaction changes one pool, so "
-                                          "end that one first");
+                                          "thread (perhaps of another asyncio task); a transaction "
+                                          "changes one pool, so end that one first");
 }
 
 // Releases the line locks of other threads' ordered commits: a `with` cannot retry to let them go
@@ -62,23 +147,30 @@ void transactions::flush_deferred_commits() {
   core().release_idle_overlays(*v);
 }
 
-void transactions::begin(durability how) {
-  if (in_transaction()) {
+void transactions::begin(nb::handle self, durability how, wait_limit limit) {
+  if (joins()) {
     if (doomed_by_) throw library_error(*doomed_by_);
     ++depth_;
     return;
   }
   check_usable();
-  {
+  flow now = flow::current();
+  keep_until_thread_ends(self, *this);
+  try {
     const nb::gil_scoped_release gil_released;
-    std::unique_lock hold(writer_);
+    writer_hold hold = lock_writer(limit);
     flush_deferred_commits();
     if (detail::begin_transaction(core(), true, how, detail::code_between::may_wait) ==
         detail::begin_status::refused)
       throw library_error(detail::last_error());
     hold.release();
+  } catch (...) {
+    keep_no_longer();
+    throw;
   }
   owner_ = std::this_thread::get_id();
+  owner_ident_ = PyThread_get_thread_ident();
+  flow_ = std::move(now);
   depth_ = 1;
 }
 
@@ -115,11 +207,17 @@ void transactions::make_room() {
   (void)detail::grow_for(core(), unused);
 }
 
+// An abandoned generator or coroutine is ended by whoever collects it, in any flow.
 void transactions::end(bool failed) {
-  if (!in_transaction())
+  if (failed && owner_.load() == std::thread::id()) return;  // its thread has ended
+  if (!is_open_here())
     throw_library_error(errc::invalid_argument,
                         path_ + ": a transaction ends in the thread that began it");
-  if (failed && !doomed_by_)
+  const bool strays = !failed && !flow_.is_current();
+  if (strays)
+    doom({errc::nested, path_ + ": the `with` of a transaction ended in another asyncio task (or "
+                                "greenlet) than it began in, so nothing of it is kept"});
+  else if (failed && !doomed_by_)
     doom({errc::cancelled,
           path_ + ": an exception ended a transaction inside this one, so nothing of it is kept"});
   if (--depth_ != 0) return;
@@ -139,11 +237,19 @@ void transactions::end(bool failed) {
       }
     }
     if (const auto& full = lost ? lost : why; full && full->code == errc::full) make_room();
-    owner_ = std::thread::id();
-    writer_.unlock();
+    release_writer();
   }
+  flow_ = flow();
+  keep_no_longer();
   if (thrown) std::rethrow_exception(thrown);
   if (why) throw library_error(std::move(*why));
+}
+
+void transactions::refuse_inside(const char* done) const {
+  if (is_open_here())
+    throw_library_error(errc::nested, path_ + " cannot be " + done +
+                                          " inside a transaction; do it when that has ended");
+  check_usable();
 }
 
 void transactions::sync() {
@@ -153,16 +259,21 @@ void transactions::sync() {
 }
 
 void transactions::grow(std::size_t size_bytes) {
-  check_usable();
+  refuse_inside("grown");
+  const pausing announced(*this);
   const nb::gil_scoped_release gil_released;
+  const writer_hold hold = lock_writer(limit_);
   unwrap(detail::grow(core(), size_bytes));
 }
 
 void transactions::backup(const std::string& path, const nb::object& report) {
   refuse_null_byte(path);
-  check_usable();
+  refuse_inside("backed up");
+  const pausing announced(*this);
   std::exception_ptr thrown;  // by Python code
+  writer_hold hold;           // until the state that is copied is fixed
   const progress reported = [&](std::uint64_t done, std::uint64_t all) {
+    if (hold) hold.unlock();
     const nb::gil_scoped_acquire gil;
     try {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -175,6 +286,7 @@ void transactions::backup(const std::string& path, const nb::object& report) {
   result<> made;
   {
     const nb::gil_scoped_release gil_released;
+    hold = lock_writer(limit_);
     made = detail::back_up(core(), path, reported);
   }
   if (thrown) std::rethrow_exception(thrown);
@@ -182,21 +294,20 @@ void transactions::backup(const std::string& path, const nb::object& report) {
 }
 
 void transactions::check_storage() {
-  check_usable();
-  if (in_transaction())
-    throw_library_error(errc::nested, path_ +
-                                          " cannot be checked inside a transaction; do it "
-                                          "when that has ended");
+  refuse_inside("checked");
+  const pausing announced(*this);
   const nb::gil_scoped_release gil_released;
+  const writer_hold hold = lock_writer(limit_);
   unwrap(detail::check_storage(core()));
 }
 
-void transactions::close() {
+void transactions::close(wait_limit limit) {
   if (closed_) return;
-  if (in_transaction())
+  if (is_open_here())
     throw_library_error(errc::in_use, path_ + " cannot be closed inside a transaction on it");
   const nb::gil_scoped_release gil_released;
-  const std::lock_guard hold(writer_);
+  const writer_hold hold = lock_writer(limit);
+  if (closed_) return;  // by another thread
   unwrap(detail::close_pool(core()));
   closed_ = true;
 }

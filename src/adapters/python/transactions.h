@@ -6,16 +6,24 @@
 // `writer_` too. It must not try again with the GIL: a long read pauses transactions, and the
 // `with` that it then waits for may wait for the GIL (docs/protocol/long-reads.md).
 //
+// The work that pauses transactions (growth, check, the start of a backup) takes `writer_` first,
+// so it waits for no `with`. The end of a backup does not: meanwhile reads let the GIL go at once.
+//
+// Waiting for `writer_` ends with the time limit, or when a signal's handler raises (^C).
+//
 // Rules against deadlock: a thread that holds the GIL never waits for `writer_`, a commit or a log.
 // A thread in a transaction never waits for the GIL, except the one thread in a `with`. That thread
 // holds `writer_` and one log, and a pool has two logs or its reads take `writer_` too. No Python
 // code runs inside the transaction of a single operation.
 #pragma once
 
+#include "flow.h"
+
 #include <nanobind/nanobind.h>
 #include <stele/pool.h>
 #include <tx/runtime.h>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,6 +54,10 @@ auto unwrap(Result&& r) {
     return std::move(*r);
 }
 
+// How long a thread waits for the transactions of others: seconds, perhaps infinite.
+using wait_limit = std::chrono::duration<double>;
+wait_limit wait_limit_of(nb::handle seconds);  // None: infinite. Throws TypeError, ValueError
+
 void refuse_null_byte(const std::string& path);  // throws ValueError
 // verify: "auto", "always", "never". Throws library_error for another word.
 pool_options options_of(std::size_t size, const std::string& mechanism, const std::string& media,
@@ -54,8 +66,8 @@ pool_options options_of(std::size_t size, const std::string& mechanism, const st
 
 class transactions {
  public:
-  // The derived object owns the runtime and must call leave() before it ends.
-  transactions(std::string path, detail::runtime& core, durability how);
+  // The derived object owns the runtime.
+  transactions(std::string path, detail::runtime& core, durability how, wait_limit limit);
   transactions(const transactions&) = delete;
   transactions& operator=(const transactions&) = delete;
 
@@ -63,7 +75,8 @@ class transactions {
   detail::runtime& core() const noexcept { return core_; }
   bool closed() const noexcept { return closed_; }
 
-  // The functions below are called with the GIL held and throw library_error.
+  // The functions below are called with the GIL held and throw library_error, or Python's
+  // exceptions: what ends waiting, TimeoutError among them.
 
   // Runs body() as its own update, or in the thread's open transaction. body() must not touch
   // Python objects and may run twice.
@@ -74,15 +87,17 @@ class transactions {
   auto read(Body&& body);
 
   // Begins the transaction of a `with`. Inside another `with` it becomes a part of that
-  // transaction.
-  void begin(durability how);
+  // transaction. `self`: this object in Python, kept until the transaction ends.
+  void begin(nb::handle self, durability how, wait_limit limit);
+  wait_limit limit() const noexcept { return limit_; }
   // Commits, or rolls back if `failed`. A failed inner `with` makes the outer transaction roll back
   // too.
   void end(bool failed);
-  bool in_transaction() const noexcept { return owner_ == std::this_thread::get_id(); }
+  // Rolls back this thread's open transaction, because the thread ends. False if it has none.
+  bool abandon() noexcept;
 
   void sync();
-  void close();
+  void close(wait_limit limit);
   void grow(std::size_t size_bytes);
   // `report`: None, or called with bytes done and bytes in all; false ends the backup. A signal's
   // handler that raises ends it too.
@@ -91,10 +106,24 @@ class transactions {
   void check_usable() const;  // throws if closed, or if a transaction on another pool runs
 
  protected:
-  ~transactions() = default;
-  void leave() noexcept;  // rolls back this thread's open transaction
+  ~transactions() = default;  // no `with` is open: it would keep the object
 
  private:
+  using writer_hold = std::unique_lock<std::timed_mutex>;
+  class pausing;
+
+  // Whether a `with` is open in this thread. joins(): what is done now is a part of it; throws if
+  // another task of the thread has opened it.
+  bool is_open_here() const noexcept { return owner_ == std::this_thread::get_id(); }
+  bool joins() const {
+    if (!is_open_here()) return false;
+    if (!flow_.is_current()) throw_other_flow();
+    return true;
+  }
+  [[noreturn]] void throw_other_flow() const;
+  void refuse_inside(const char* done) const;
+  writer_hold lock_writer(wait_limit limit);  // called without the GIL
+  [[noreturn]] void throw_timed_out(wait_limit limit) const;
   template <class Body>
   auto run_in_open(Body& body);
   void flush_deferred_commits();
@@ -102,15 +131,20 @@ class transactions {
   void make_room();
   std::optional<error> commit();  // what the commit failed with; it is rolled back then
   void roll_back();
+  void release_writer() noexcept;  // after the transaction of a `with`
 
   std::string path_;
   detail::runtime& core_;
   const durability default_durability_;
+  const wait_limit limit_;
   // With one log only, a reader could wait for the log that a `with` holds.
   const bool reads_take_writer_lock_;
   std::atomic<bool> closed_{false};
-  std::mutex writer_;
+  unsigned pausing_ = 0;  // threads that may pause transactions; under the GIL
+  std::timed_mutex writer_;
   std::atomic<std::thread::id> owner_{};  // of the open `with`, which holds writer_
+  unsigned long owner_ident_ = 0;         // Python's name for that thread; under the GIL
+  flow flow_;                             // of the open `with`; used by its thread
   unsigned depth_ = 0;
   std::optional<error> doomed_by_;  // why the open transaction can no longer commit
 };
@@ -136,16 +170,16 @@ auto transactions::run_in_open(Body& body) {
 
 template <class Body>
 auto transactions::update(Body&& body) {
-  if (in_transaction()) return run_in_open(body);
+  if (joins()) return run_in_open(body);
   check_usable();
   const nb::gil_scoped_release gil_released;
-  const std::lock_guard hold(writer_);
+  const writer_hold hold = lock_writer(limit_);
   return unwrap(detail::run_transaction(core(), true, default_durability_, body));
 }
 
 template <class Body>
 auto transactions::read(Body&& body) {
-  if (in_transaction()) return run_in_open(body);
+  if (joins()) return run_in_open(body);
   check_usable();
   if (!reads_take_writer_lock_) {
     bool tried = false;
@@ -153,11 +187,13 @@ auto transactions::read(Body&& body) {
     const auto once = [&]() -> found {
       return std::exchange(tried, true) ? found() : found(body());
     };
+    std::optional<nb::gil_scoped_release> gil_released;
+    if (pausing_ != 0) gil_released.emplace();
     if (auto r = unwrap(detail::run_transaction(core(), false, durability::durable, once)))
       return std::move(*r);
   }
   const nb::gil_scoped_release gil_released;
-  const std::lock_guard hold(writer_);
+  const writer_hold hold = lock_writer(limit_);
   return unwrap(detail::run_transaction(core(), false, durability::durable, body));
 }
 

@@ -26,16 +26,17 @@ __version__ = "0.1.0"
 __all__ = ["open", "Pool", "Dict", "List", "KV", "Error", "errors"]
 
 
-def open(path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto"):
+def open(path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto", timeout=None):
     """Opens the pool at `path`; with `size` creates it first when the path is free.
 
     size: bytes, or a text such as "64M"; of an existing pool it is not looked at. mechanism, media: as in C++, the defaults
     are right. ordered: changes are atomic and in order, and durable with the next sync() or close(). max_size: a full pool grows by itself
     up to so many bytes. require: "power" or "process", what changes must survive, else the pool is not opened. verify: "always" or "never",
     whether opening verifies the values by their checksums; "auto" does in pools of up to 256 MiB.
+    timeout: seconds that a change or a read waits for other threads' transactions, then stele.errors.TimeoutError; None: as long as they take.
     Raises a subclass of stele.Error.
     """
-    return Pool(_stele.open(_fspath(path), _bytes_of(size), mechanism, media, ordered, _bytes_of(max_size), require, verify))
+    return Pool(_stele.open(_fspath(path), _bytes_of(size), mechanism, media, ordered, _bytes_of(max_size), require, verify, timeout))
 
 
 class Pool(_Opened):

@@ -83,19 +83,19 @@ def _index(self, value, start=0, stop=None):
 
 def _remove(self, value):
     """Deletes the first item that equals value. Raises ValueError."""
-    with Transaction(self._pool(), False):
+    with Transaction(self._pool()):
         del self[self.index(value)]
 
 
 def _reverse(self):
     """Turns the order of the items round, in one transaction."""
-    with Transaction(self._pool(), False):
+    with Transaction(self._pool()):
         self[:] = self.copy()[::-1]
 
 
 def _sort(self, *, key=None, reverse=False):
     """Orders the items as list.sort does, in one transaction. If comparing raises, nothing has changed."""
-    with Transaction(self._pool(), False):
+    with Transaction(self._pool()):
         self[:] = sorted(self.copy(), key=key, reverse=reverse)
 
 

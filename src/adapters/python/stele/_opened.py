@@ -9,6 +9,7 @@ from ._transaction import Transaction
 from .errors import Error
 
 _open = weakref.WeakSet()
+_seconds_at_exit = 2  # that a transaction of a daemon thread has to end in
 _units = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -30,20 +31,23 @@ class Opened:
         self._core = core
         _open.add(self)
 
-    def transaction(self, *, ordered=False):
+    def transaction(self, *, ordered=False, timeout=...):
         """A context manager: what happens to it inside is one transaction, durable when it has ended.
 
         An exception rolls all of it back, and goes on. One in another is a part of it. Other threads' changes wait until it has ended, as
-        do their reads of what it has changed. It begins and ends in one thread, and must not be kept open over an `await` or a `yield`.
+        do their reads of what it has changed. It belongs to the thread and the asyncio task that began it: for others of the thread, the
+        pool raises NestedError until it has ended. A thread that ends inside rolls it back.
+
+        timeout: seconds to wait until it can begin, then stele.errors.TimeoutError; None: for as long as it takes. Else that of open().
         """
-        return Transaction(self._core, ordered)
+        return Transaction(self._core, ordered, timeout)
 
     def sync(self):
         """Everything that has been changed before is durable when this returns."""
         self._core.sync()
 
     def close(self):
-        """Everything is durable and the file is free for others. Once closed, a pool stays closed."""
+        """Everything is durable and the file is free for others. Once closed, a pool stays closed. Waits for other threads' transactions."""
         self._core.close()
 
     def check(self):
@@ -106,6 +110,6 @@ class Opened:
 def _close_all():
     for one in list(_open):
         try:
-            one.close()
+            one._core.close(_seconds_at_exit)
         except Error:
             pass  # it stays as a crash would leave it, and the next open recovers it

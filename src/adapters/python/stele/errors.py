@@ -8,6 +8,8 @@
 not_found
 """
 
+import builtins
+
 
 class Error(Exception):
     """An error of the library. `code` is its short name, the message says what, where and what to do."""
@@ -100,7 +102,7 @@ class UnsupportedError(Error):
 
 
 class NestedError(Error):
-    """A transaction on another pool is running in this thread."""
+    """A transaction on another pool, or of another asyncio task, is running in this thread."""
 
     code = "nested"
 
@@ -109,6 +111,12 @@ class CancelledError(Error):
     """The transaction was rolled back before its end."""
 
     code = "cancelled"
+
+
+class TimeoutError(Error, builtins.TimeoutError):
+    """Other threads' transactions lasted longer than this one was to wait for them."""
+
+    code = "timeout"
 
 
 class PoisonedError(Error):

@@ -1,0 +1,25 @@
+// Which flow of control runs. A thread's id does not tell whose an open `with` is, because asyncio
+// tasks, callbacks of an event loop and greenlets take turns on one thread.
+//
+// Inside asyncio tasks a flow is the task. Elsewhere it is the contextvars context that is entered,
+// by its identity: a greenlet, a callback and a task of another library each have one of their own.
+// The values of a context variable would not do: a new task copies those of the task that makes it.
+// A generator has no context, so it counts as the flow that runs it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace stele::python {
+
+// Used with the GIL held, also when it is destroyed.
+class flow {
+ public:
+  flow() = default;  // none
+  static flow current();
+  bool is_current() const;
+
+ private:
+  nanobind::object task_, context_;  // kept, so that no other one gets their addresses
+};
+
+}  // namespace stele::python

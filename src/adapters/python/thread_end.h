@@ -1,0 +1,18 @@
+// The pool whose `with` a thread has open: kept alive until the `with` ends, or the thread.
+//
+// A thread may end inside a `with`: with an open transaction object, or with a generator that was
+// left half-way. The interpreter then drops what it keeps for the thread, in that thread and with
+// the GIL held; the transaction is rolled back there.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace stele::python {
+
+class transactions;
+
+// Called with the GIL held. A thread has one `with` open at a time.
+void keep_until_thread_ends(nanobind::handle object, transactions& in);
+void keep_no_longer() noexcept;
+
+}  // namespace stele::python
