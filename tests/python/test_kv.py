@@ -35,6 +35,18 @@ class KV(PoolCase):
         kv.close()
         self.assertEqual(list(self.open_kv().items()), sorted(model.items()))
 
+    def test_many_keys_are_got_at_once(self):
+        kv = self.open_kv()
+        kv.update({str(i): b"v" * i for i in range(100)})
+        self.assertEqual(kv.get_many(["3", b"none", "0", "3"]), [b"vvv", None, b"", b"vvv"])
+        self.assertEqual(kv.get_many(str(i) for i in range(100)), [b"v" * i for i in range(100)])
+        self.assertEqual(kv.get_many([]), [])
+        with kv.transaction():
+            kv["3"] = "new"
+            self.assertEqual(kv.get_many(["3"]), [b"new"])
+        for wrong in (5, [5], [None]):
+            self.assertRaises(TypeError, kv.get_many, wrong)
+
     def test_long_walks_hold_nothing(self):
         kv = self.open_kv()
         kv.update({f"{i:04}": str(i) for i in range(1000)})

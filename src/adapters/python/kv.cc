@@ -120,6 +120,23 @@ nb::list page(const kv_handle& h, nb::handle start, nb::handle stop, std::size_t
   return items;
 }
 
+// The values of all keys, of one state, in their order; None for a key that is not there.
+nb::list get_many(const kv_handle& h, nb::handle keys) {
+  const auto all = nb::steal(PySequence_Tuple(keys.ptr()));  // keeps the characters alive
+  if (!all.is_valid()) throw nb::python_error();
+  std::vector<std::string_view> wanted;
+  for (const nb::handle key : nb::borrow<nb::tuple>(all)) wanted.push_back(characters_of(key));
+  const auto found = h.in->read([&] {
+    std::vector<std::optional<std::string>> values(wanted.size());
+    unwrap(h.in->store().get_many(
+        wanted, [&](std::size_t i, std::optional<std::string_view> value) { values[i] = value; }));
+    return values;
+  });
+  nb::list to;
+  for (const auto& value : found) to.append(value ? nb::object(to_bytes(*value)) : nb::none());
+  return to;
+}
+
 std::shared_ptr<open_store> open(const std::string& path, std::size_t size,
                                  const std::string& mechanism, const std::string& media,
                                  bool ordered, std::size_t max_size, const std::string& require,
@@ -160,6 +177,7 @@ void bind_kv(nb::module_& m) {
           nb::arg("ordered"), nb::arg("max_size"), nb::arg("require"), nb::arg("verify"),
           nb::arg("timeout").none())
       .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none())
+      .def("get_many", &get_many, nb::arg("keys"))
       .def("_page", &page)
       .def_prop_ro("_core", [](const kv_handle& h) { return h.in; });
 }

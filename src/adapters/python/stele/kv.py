@@ -70,6 +70,10 @@ class KV(_Opened):
     def __iter__(self):
         return self.keys()
 
+    def get_many(self, keys):
+        """The values of all keys, of one state, in a list; None for a key that is not there. Faster than one by one."""
+        return self._kv.get_many(keys)
+
     def pop(self, key, *default):
         """Takes the item out and gives its value."""
         with self.transaction():
