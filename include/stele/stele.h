@@ -219,6 +219,24 @@ STELE_CHECKED int stele_kv_erase(stele_kv* kv, const void* key, size_t key_size,
 STELE_CHECKED int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to,
                                size_t room, size_t* size);
 
+typedef struct stele_kv_item {
+  const char* key;
+  size_t key_size;
+  const char* value;
+  size_t value_size;
+} stele_kv_item;
+/* Puts all items in one transaction, in order, or none: of equal keys the last wins. */
+STELE_CHECKED int stele_kv_put_many(stele_kv* kv, const stele_kv_item* items, size_t count,
+                                    int durability);
+/* Called with the number of an item and its value; null: the key is not there. The value is valid
+ * during the call. The function must not change the store. */
+typedef void (*stele_kv_each_value)(size_t i, const char* value, size_t value_size, void* arg);
+/* Gets the keys of all items (their values are not looked at), all of one state, faster than one by
+ * one: calls `each` for every item, in order. After a conflict it begins again with the first item,
+ * so the last call for an item counts. */
+STELE_CHECKED int stele_kv_get_many(const stele_kv* kv, const stele_kv_item* items, size_t count,
+                                    stele_kv_each_value each, void* arg);
+
 /* As stele_update and stele_read: all calls on `kv` in the body are one transaction. */
 typedef int (*stele_kv_body)(stele_tx* tx, stele_kv* kv, void* arg);
 STELE_CHECKED int stele_kv_update(stele_kv* kv, stele_kv_body body, void* arg, int durability);
@@ -228,12 +246,6 @@ STELE_CHECKED int stele_kv_read(stele_kv* kv, stele_kv_body body, void* arg);
  * pages, each of one state. The store may change between pages and must outlive the cursor. One
  * thread at a time may use a cursor. */
 typedef struct stele_kv_cursor stele_kv_cursor;
-typedef struct stele_kv_item {
-  const char* key;
-  size_t key_size;
-  const char* value;
-  size_t value_size;
-} stele_kv_item;
 STELE_CHECKED int stele_kv_walk(const stele_kv* kv, const void* from, size_t from_size,
                                 const void* to, size_t to_size, stele_kv_cursor** cursor);
 /* The next item, valid until the next call with this cursor. STELE_NOT_FOUND after the last. */

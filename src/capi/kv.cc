@@ -25,6 +25,11 @@ std::string_view bytes_of(const void* from, std::size_t size, const char* name) 
   return {static_cast<const char*>(capi::required(from, name)), size};
 }
 
+std::span<const stele_kv_item> items_of(const stele_kv_item* from, std::size_t count) {
+  if (count == 0) return {};
+  return {capi::required(from, "items"), count};
+}
+
 result<> open_store(const char* path, const stele_options* options, stele_kv** to) {
   *capi::required(to, "kv") = nullptr;
   auto opened = kv::open(capi::required(path, "path"), capi::options_of(options));
@@ -132,6 +137,30 @@ int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to,
   if (room != 0) std::memcpy(to, value.data(), std::min(room, value.size()));
   if (value.capacity() > max_cached_bytes) std::string().swap(value);
   return STELE_OK;
+}
+
+int stele_kv_put_many(stele_kv* kv, const stele_kv_item* items, size_t count, int durability) {
+  return capi::call([&] {
+    std::vector<kv_pair> pairs;
+    for (const stele_kv_item& i : items_of(items, count))
+      pairs.push_back(
+          {bytes_of(i.key, i.key_size, "key"), bytes_of(i.value, i.value_size, "value")});
+    return capi::required(kv, "kv")->store.put_many(pairs, capi::durability_of(durability));
+  });
+}
+
+int stele_kv_get_many(const stele_kv* kv, const stele_kv_item* items, size_t count,
+                      stele_kv_each_value each, void* arg) {
+  return capi::call([&] {
+    capi::required(each, "each");
+    std::vector<std::string_view> keys;
+    for (const stele_kv_item& i : items_of(items, count))
+      keys.push_back(bytes_of(i.key, i.key_size, "key"));
+    return capi::required(kv, "kv")->store.get_many(
+        keys, [&](std::size_t i, std::optional<std::string_view> value) {
+          value ? each(i, value->data(), value->size(), arg) : each(i, nullptr, 0, arg);
+        });
+  });
 }
 
 int stele_kv_update(stele_kv* kv, stele_kv_body body, void* arg, int durability) {

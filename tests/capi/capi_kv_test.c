@@ -120,6 +120,29 @@ static void bodies_are_transactions(void) {
   CHECK(stele_kv_close(kv) == STELE_OK && stele_kv_close(other) == STELE_OK);
 }
 
+static void note_value(size_t i, const char* value, size_t size, void* arg) {
+  snprintf(((char(*)[8])arg)[i], 8, "%.*s", value ? (int)size : 4, value ? value : "none");
+}
+
+static void many_items_are_one_call(void) {
+  stele_kv* kv = open_at(path);
+  const stele_kv_item items[] = {{"m1", 2, "a", 1}, {"m2", 2, NULL, 0}, {"m1", 2, "b", 1}};
+  const stele_kv_item keys[] = {{"m1", 2, NULL, 0}, {"m9", 2, NULL, 0}, {"m2", 2, NULL, 0}};
+  const stele_kv_item wrong[] = {{"m3", 2, "c", 1}, {"", 0, "c", 1}, {NULL, 2, "c", 1}};
+  char seen[3][8] = {"", "", "x"};
+  CHECK(stele_kv_put_many(kv, items, 3, STELE_DURABLE) == STELE_OK);
+  CHECK(stele_kv_get_many(kv, keys, 3, note_value, seen) == STELE_OK);
+  CHECK(!strcmp(seen[0], "b") && !strcmp(seen[1], "none") && !strcmp(seen[2], ""));
+  CHECK(stele_kv_put_many(kv, wrong, 2, STELE_DURABLE) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_kv_put_many(kv, wrong + 2, 1, STELE_DURABLE) == STELE_INVALID_ARGUMENT);
+  CHECK(has(kv, "m3", NULL));
+  CHECK(stele_kv_put_many(kv, NULL, 0, STELE_DURABLE) == STELE_OK);
+  CHECK(stele_kv_put_many(kv, NULL, 1, STELE_DURABLE) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_kv_get_many(kv, keys, 1, NULL, NULL) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_kv_get_many(NULL, keys, 1, note_value, seen) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_kv_close(kv) == STELE_OK);
+}
+
 static void what_is_wrong_is_refused(void) {
   stele_kv *kv = NULL, *second = NULL;
   stele_kv_cursor* cursor = NULL;
@@ -155,6 +178,7 @@ int main(void) {
   items_come_and_go();
   a_walk_goes_in_order();
   bodies_are_transactions();
+  many_items_are_one_call();
   what_is_wrong_is_refused();
   unlink(path);
   unlink(path_of_other);
