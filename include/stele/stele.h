@@ -78,6 +78,14 @@ enum { STELE_DURABLE = 0, STELE_ORDERED = 1 };                       /* stele::d
 /* Whether opening verifies home by its block checksums: up to 256 MiB, always, never. */
 enum { STELE_VERIFY_AUTOMATIC = 0, STELE_VERIFY_ALWAYS = 1, STELE_VERIFY_NEVER = 2 };
 
+typedef struct stele_tx stele_tx;
+/* Called while a pool with an older layout version is opened: changes its data from `version` to
+ * stele_options.layout_version. The rules of an update's body hold; all changes are one transaction
+ * with the opening. *root and *root_size are the pool's root; for one of another size, allocate it,
+ * free the former one, and set both. Another value than 0: the pool is unchanged and not opened. */
+typedef int (*stele_migrate)(stele_tx* tx, uint64_t version, void** root, size_t* root_size,
+                             void* arg);
+
 /* Initialize with STELE_OPTIONS_INIT; later versions of the library add members at the end. A null
  * string means the default. */
 typedef struct stele_options {
@@ -94,9 +102,12 @@ typedef struct stele_options {
   const char* require; /* "power" or "process": what commits must survive, else it is not opened */
   uint64_t layout_version; /* of the layout that this program knows; another one is refused */
   int verify;              /* STELE_VERIFY_AUTOMATIC, ... */
+  stele_migrate migrate;   /* null: a pool with an older layout version is refused */
+  void* migrate_arg;
 } stele_options;
-#define STELE_OPTIONS_INIT \
-  {sizeof(stele_options), 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, STELE_VERIFY_AUTOMATIC}
+#define STELE_OPTIONS_INIT                                                 \
+  {sizeof(stele_options),  0,    NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, \
+   STELE_VERIFY_AUTOMATIC, NULL, NULL}
 
 /* Opens the pool at `path` into *pool. If the file does not exist and create_size is set, creates
  * it first. A null `options` means STELE_OPTIONS_INIT. root_size: bytes of the root object, as at
@@ -147,8 +158,7 @@ STELE_CHECKED int stele_pool_counters(const stele_pool* pool, stele_counters* to
 
 /* ---- Transactions ---- */
 
-/* The running transaction: valid until the body ends, and only in the body's thread. */
-typedef struct stele_tx stele_tx;
+/* stele_tx is the running transaction: valid until the body ends, and only in the body's thread. */
 
 typedef int (*stele_update_body)(stele_tx* tx, void* root, void* arg);
 typedef int (*stele_read_body)(stele_tx* tx, const void* root, void* arg);

@@ -43,6 +43,30 @@ std::string text_or_nothing(const char* text) {
 
 }  // namespace
 
+namespace {
+
+// One attempt of opening: the exception that the function's calls have met goes on to open().
+result<> migrate(migration& m, stele_migrate body, void* arg) {
+  stele_tx tx{nullptr};
+  void* root = &m.root<std::byte>();
+  std::size_t size = m.root_size();
+  int own = 0;
+  {
+    const body_scope here(tx);
+    own = body(&tx, m.version(), &root, &size, arg);
+  }
+  if (tx.thrown) std::rethrow_exception(tx.thrown);
+  if (own != 0)
+    return std::unexpected(error{errc::cancelled, "the migration from version " +
+                                                      std::to_string(m.version()) + " ended with " +
+                                                      std::to_string(own) +
+                                                      "; the pool is unchanged and not open"});
+  m = migration(m.version(), root, size);
+  return {};
+}
+
+}  // namespace
+
 int set_last_error(int code, const char* message) noexcept {
   try {
     last_error.kept = message;
@@ -102,6 +126,10 @@ pool_options options_of(const stele_options* options) {
   to.require = text_or_nothing(o.require);
   to.layout_version = o.layout_version;
   to.verify = static_cast<verification>(o.verify);
+  if (o.migrate != nullptr)
+    to.migrate = [body = o.migrate, arg = o.migrate_arg](migration& m) {
+      return migrate(m, body, arg);
+    };
   return to;
 }
 

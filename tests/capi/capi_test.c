@@ -452,6 +452,60 @@ static void no_addition_of_two_threads_is_lost(void) {
   CHECK(stele_pool_close(pool) == STELE_OK);
 }
 
+typedef struct wide_root {
+  uint64_t twice, added;
+} wide_root;
+
+static int widen(stele_tx* tx, uint64_t version, void** at, size_t* size, void* arg) {
+  uint64_t old = 0;
+  wide_root* wide = NULL;
+  CHECK(version == 1 && *size == sizeof(uint64_t));
+  int code = stele_load_u64(tx, &old, *at);
+  if (code == STELE_OK) code = stele_alloc(tx, sizeof *wide, (void**)&wide);
+  if (code == STELE_OK) code = stele_store_u64(tx, &wide->twice, 2 * old);
+  if (code == STELE_OK) code = stele_free(tx, *at);
+  if (code != STELE_OK) return code;
+  *at = wide, *size = *(int*)arg == 2 ? sizeof(uint64_t) : sizeof *wide;
+  return *(int*)arg == 1 ? stele_store_u64(tx, (uint64_t*)arg, 1) : *(int*)arg == 3 ? 3 : STELE_OK;
+}
+
+static int set_word(stele_tx* tx, void* at, void* arg) {
+  return stele_store_u64(tx, at, *(uint64_t*)arg);
+}
+static int get_word(stele_tx* tx, const void* at, void* arg) {
+  return stele_load_u64(tx, arg, at);
+}
+
+static void an_older_layout_is_migrated(void) {
+  char place[200];
+  stele_pool* pool = NULL;
+  stele_options o = STELE_OPTIONS_INIT;
+  uint64_t word = 21;
+  int what = 1;
+  snprintf(place, sizeof place, "%s/layout", directory);
+  o.create_size = 1 << 20, o.layout = "words", o.layout_version = 1;
+  CHECK(stele_pool_open(place, &o, sizeof(uint64_t), &pool) == STELE_OK);
+  CHECK(stele_update(pool, set_word, &word, STELE_DURABLE) == STELE_OK);
+  CHECK(stele_pool_close(pool) == STELE_OK);
+  o.layout_version = 2;
+  CHECK(stele_pool_open(place, &o, sizeof(wide_root), &pool) == STELE_LAYOUT);
+  o.migrate = widen, o.migrate_arg = &what;
+  CHECK(stele_pool_open(place, &o, sizeof(wide_root), &pool) == STELE_INVALID_ARGUMENT);
+  what = 2; /* a root of another size than this program's */
+  CHECK(stele_pool_open(place, &o, sizeof(wide_root), &pool) == STELE_LAYOUT);
+  what = 3;
+  CHECK(stele_pool_open(place, &o, sizeof(wide_root), &pool) == STELE_CANCELLED && pool == NULL);
+  CHECK(strstr(stele_error_message(), "ended with 3") != NULL);
+  what = 0;
+  CHECK(stele_pool_open(place, &o, sizeof(wide_root), &pool) == STELE_OK);
+  CHECK(stele_read(pool, get_word, &word) == STELE_OK && word == 42);
+  CHECK(stele_pool_close(pool) == STELE_OK);
+  o.migrate = NULL;
+  CHECK(stele_pool_open(place, &o, sizeof(wide_root), &pool) == STELE_OK);
+  CHECK(stele_pool_close(pool) == STELE_OK);
+  unlink(place);
+}
+
 int main(void) {
   snprintf(directory, sizeof directory, "%s/stele-capi-XXXXXX",
            access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
@@ -470,6 +524,7 @@ int main(void) {
   inner_transactions_join_the_outer();
   a_conflict_runs_the_body_again();
   no_addition_of_two_threads_is_lost();
+  an_older_layout_is_migrated();
   unlink(path);
   unlink(path_of_other);
   rmdir(directory);
