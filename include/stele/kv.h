@@ -1,5 +1,6 @@
-// kv: an embedded key-value store in a pool file: byte strings in key order, changed by ACID
-// transactions. Start with open(), put() and get().
+// kv: embedded key-value stores in a pool file: byte strings in key order, changed by ACID
+// transactions. Start with open(), put() and get(). For a store beside your own containers see
+// kv_store.h, for keys made of numbers and tuples key.h.
 //
 //   auto store = stele::kv::open("store.stele", {.create_size = 64 << 20});
 //   if (!store) return std::fprintf(stderr, "%s\n", store.error().message.c_str()), 1;
@@ -9,9 +10,18 @@
 //
 // Keys have 1 to 65,536 bytes, values 0 to 2^30 bytes if the pool has room; both may contain any
 // bytes. Keys are ordered as unsigned bytes; a prefix comes before the longer key. Each call below
-// is a transaction of its own. Called inside update() or read() of the same store, it is part of
-// that transaction. An acknowledged change survives what the pool's durability in force covers. A
-// call that returns an error has changed nothing.
+// is a transaction of its own. Called inside update() or read() of a store of the same pool, it is
+// part of that transaction. An acknowledged change survives what the pool's durability in force
+// covers. A call that returns an error has changed nothing.
+//
+// A pool has one store without a name, which open() returns, and any number of named ones. One
+// update() may change several:
+//
+//   auto users = store->open_store("users"), orders = store->open_store("orders");
+//   auto moved = store->update([&](stele::kv_store&) -> stele::result<> {
+//     if (auto put = users->put("7", "ann"); !put) return put;
+//     return orders->put("1", "7");
+//   });
 //
 // The layout on media is in docs/format/kv.md. There is no item counter, because all puts would
 // conflict on it; size() counts.
@@ -21,46 +31,29 @@
 // retried inside the call.
 #pragma once
 
-#include <stele/pool.h>
+#include <stele/kv_store.h>
 
-#include <cstddef>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace stele {
 
-struct kv_item {
-  std::string key, value;
-  friend bool operator==(const kv_item&, const kv_item&) = default;
-};
-
-// An item in the caller's memory.
-struct kv_pair {
-  std::string_view key, value;
-};
-
 class kv {
   struct state;
 
  public:
-  static constexpr std::size_t max_key_bytes = std::size_t{1} << 16;
-  static constexpr std::size_t max_value_bytes = std::size_t{1} << 30;
+  static constexpr std::size_t max_key_bytes = kv_store::max_key_bytes;
+  static constexpr std::size_t max_value_bytes = kv_store::max_value_bytes;
   static constexpr std::string_view layout = "stele.kv";
 
-  // Called on items in key order; returning false ends the walk. Key and value are copies, valid
-  // during the call.
-  using visit = std::function<bool(std::string_view key, std::string_view value)>;
-  // Called with the number of a key and a copy of its value, valid during the call; no value: the
-  // key is not there.
-  using each_value = std::function<void(std::size_t i, std::optional<std::string_view> value)>;
-  class view;
-  class changes;
+  using visit = kv_store::visit;
+  using each_value = kv_store::each_value;
+  using change = kv_store::change;
+  // A store inside a transaction: kv::read calls its body with a const view&, kv::update with a
+  // changes&, which includes the changes so far. Valid until the body ends.
+  using view = kv_store;
+  using changes = kv_store;
   class batch;
   class cursor;
 
@@ -81,8 +74,21 @@ class kv {
   // Inserts or overwrites. Errors: invalid_argument for sizes beyond the limits above; full.
   [[nodiscard]] result<> put(std::string_view key, std::string_view value,
                              durability d = durability::durable);
+  // As kv_store's. Errors: invalid_argument, also for a lifetime below 1 ms; full.
+  [[nodiscard]] result<> put_until(std::string_view key, std::string_view value, kv_time when,
+                                   durability d = durability::durable);
+  [[nodiscard]] result<> put_for(std::string_view key, std::string_view value,
+                                 std::chrono::milliseconds lifetime,
+                                 durability d = durability::durable);
   // Returns whether the key was there. Works in a full pool.
   [[nodiscard]] result<bool> erase(std::string_view key, durability d = durability::durable);
+  // Atomic; as kv_store's. The function may be called several times, and may use no other store.
+  [[nodiscard]] result<bool> put_if(std::string_view key, std::optional<std::string_view> expected,
+                                    std::string_view value, durability d = durability::durable);
+  [[nodiscard]] result<> modify(std::string_view key, const change& f,
+                                durability d = durability::durable);
+  [[nodiscard]] result<std::int64_t> add(std::string_view key, std::int64_t n,
+                                         durability d = durability::durable);
   // A key of an invalid size is not found. The second form reuses the memory of `into` and leaves
   // `into` unchanged if the key is not found.
   [[nodiscard]] result<std::optional<std::string>> get(std::string_view key) const;
@@ -104,8 +110,8 @@ class kv {
   // times; if it returns an error or throws a failure, everything is rolled back.
   template <class Body>
   [[nodiscard]] auto update(Body&& body, durability d = durability::durable);
-  // Runs body(const view&) on one state of the store; concurrent changes are not visible. The body
-  // may run several times.
+  // Runs body(const view&) on one state of the pool's stores; concurrent changes are not visible.
+  // The body may run several times.
   template <class Body>
   [[nodiscard]] auto read(Body&& body) const;
 
@@ -113,13 +119,37 @@ class kv {
   // means no bound.
   [[nodiscard]] result<std::vector<kv_item>> range(std::string_view from, std::string_view to,
                                                    std::size_t limit) const;
-  // Visits the items with from <= key < to outside of any transaction; see cursor.
+  // Visits the items with from <= key < to, or those whose key begins with `prefix`, in either
+  // direction, outside of any transaction; see cursor.
   cursor walk(std::string_view from = {}, std::string_view to = {}) const;
+  cursor walk_prefix(std::string_view prefix) const;
 
   // Counts the items of one state. O(items).
   [[nodiscard]] result<std::size_t> size() const;
-  // Errors: corrupt, if the indexes and items of the store are inconsistent. O(size of the store).
+  [[nodiscard]] result<kv_statistics> statistics() const;  // likewise
+  // Errors: corrupt, if the indexes and items of the store are inconsistent; of the store without a
+  // name, also those of all others. O(size of the store).
   [[nodiscard]] result<> check() const;
+
+  // Removes up to `limit` items whose time has passed; returns how many. Rarely needed: while a
+  // store has such items, each change of it through kv removes a few more in a transaction of its
+  // own, and a change that finds the pool full removes all of them first.
+  [[nodiscard]] result<std::size_t> remove_expired(std::size_t limit);
+
+  // The store of a name, of 1 to 255 bytes without a zero byte. It shares the pool with this store;
+  // the pool closes when the last of its stores is destroyed, or by close() of any of them. Durable
+  // when it returns. Errors: invalid_argument; not_found, with if_missing::refuse; full; nested,
+  // inside a transaction. Programs that know no named stores refuse a pool that has had one.
+  enum class if_missing : std::uint8_t { create, refuse };
+  [[nodiscard]] result<kv> open_store(std::string_view name, if_missing how = if_missing::create);
+  // The names in their order, as bytes.
+  [[nodiscard]] result<std::vector<std::string>> stores() const;
+  // Drops a store with all its items: at once for those who look, its space in steps. A crash on
+  // the way leaves the rest to the next drop_store() or kv::open(). Errors: not_found; in_use,
+  // while a kv of that store exists; nested, inside a transaction.
+  [[nodiscard]] result<> drop_store(std::string_view name);
+  // Empty for the store without a name.
+  const std::string& name() const noexcept;
 
   // As in pool<Root>.
   [[nodiscard]] result<> backup(const std::string& path, const progress& report = {});
@@ -141,46 +171,15 @@ class kv {
 
  private:
   explicit kv(std::unique_ptr<state> s);
+  [[nodiscard]] static result<kv> store_in(result<detail::pool_handle> handle,
+                                           const std::string& path);
+  kv_store& root() const noexcept;
+  template <class Body>
+  auto change_by(Body&& body, durability d);
+  bool make_room() noexcept;            // removes expired items; whether there were any
+  void remove_some_expired() noexcept;  // called after a change
+
   std::unique_ptr<state> state_;
-};
-
-// The store inside a transaction: in kv::read, and in kv::update, where it includes the changes so
-// far. Members may throw failure; do not swallow unknown exceptions (field.h). Valid until the body
-// ends.
-class kv::view {
- public:
-  [[nodiscard]] std::optional<std::string> get(std::string_view key) const;
-  bool get(std::string_view key, std::string& into) const;  // as kv::get
-  [[nodiscard]] bool contains(std::string_view key) const;
-  void get_many(std::span<const std::string_view> keys, const each_value& each) const;  // likewise
-  // Calls f on the items with from <= key < to in key order until f returns false. An empty `to`
-  // means no bound. f must not change the store.
-  void for_each(std::string_view from, std::string_view to, const visit& f) const;
-  // first: the first item with a key not less than `from`. last: the last item of the store. Empty
-  // if there is none.
-  [[nodiscard]] std::optional<kv_item> first(std::string_view from = {}) const;
-  [[nodiscard]] std::optional<kv_item> last() const;
-  [[nodiscard]] std::size_t size() const;  // O(items)
-
- protected:
-  friend class kv;
-  explicit view(state& s) : state_(s) {}
-  state& state_;
-};
-
-// The store inside kv::update. Members throw failure: invalid_argument for sizes beyond kv's
-// limits, full.
-class kv::changes : public kv::view {
- public:
-  void put(std::string_view key, std::string_view value);
-  // As kv::put_many, in this transaction. Checks all sizes first; after `full` the transaction must
-  // be rolled back, as after a put.
-  void put_many(std::span<const kv_pair> pairs);
-  bool erase(std::string_view key);  // whether it was there
-
- private:
-  friend class kv;
-  using view::view;
 };
 
 // Changes collected in ordinary memory, for kv::write. For one key the last change wins. Not
@@ -203,47 +202,27 @@ class kv::batch {
   std::string bytes_;  // keys and values in order
 };
 
-// Reads items in key order, one page at a time, each page in its own read transaction. The items of
-// a page are of one state; the next page may be of a later state. An item that exists the whole
-// time is visited exactly once. No key is visited twice. A change at a key already passed is not
-// seen. The cursor holds no lock and no part of the pool between calls. Not thread-safe; the store
-// must outlive it.
-class kv::cursor {
- public:
-  // Moves to the next item; the first call moves to the first item. Returns false at the end, and
-  // on every later call. Errors: those of kv::read.
-  [[nodiscard]] result<bool> next();
-  // The current item.
-  const std::string& key() const { return page_[at_].key; }
-  const std::string& value() const { return page_[at_].value; }
-
- private:
-  friend class kv;
-  cursor(const state& s, std::string_view from, std::string_view to)
-      : state_(&s), from_(from), to_(to) {}
-  [[nodiscard]] result<> load_page();
-
-  // A page ends at the first of these limits that it reaches.
-  static constexpr std::size_t page_items = 256, page_bytes = std::size_t{1} << 18;
-  const state* state_;
-  std::string from_, to_;  // start of the next page; end of the walk
-  std::vector<kv_item> page_;
-  std::size_t at_ = 0, count_ = 0;  // current item; number of items of page_ in use
-  bool begun_ = false, ended_ = false;
-};
-
 template <class Body>
 auto kv::update(Body&& body, durability d) {
-  changes c(*state_);
-  return detail::run_transaction(core(), true, d,
-                                 [&]() -> decltype(auto) { return std::invoke(body, c); });
+  return change_by([&]() -> decltype(auto) { return std::invoke(body, root()); }, d);
+}
+
+template <class Body>
+auto kv::change_by(Body&& body, durability d) {
+  auto outcome = detail::run_transaction(core(), true, d, body);
+  while (!outcome && outcome.error().code == errc::full && make_room())
+    outcome = detail::run_transaction(core(), true, d, body);
+  remove_some_expired();
+  return outcome;
 }
 
 template <class Body>
 auto kv::read(Body&& body) const {
-  const view v(*state_);
-  return detail::run_transaction(core(), false, durability::durable,
-                                 [&]() -> decltype(auto) { return std::invoke(body, v); });
+  return detail::run_transaction(core(), false, durability::durable, [&]() -> decltype(auto) {
+    return std::invoke(body, std::as_const(root()));
+  });
 }
 
 }  // namespace stele
+
+#include <stele/kv_cursor.h>

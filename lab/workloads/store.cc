@@ -221,7 +221,7 @@ class plain_store_run final : public volatile_run {
   }
 
  private:
-  using twin = detail::kv_store<plain_memory>;
+  using twin = detail::basic_kv_store<plain_memory>;
   key_space keys_;
   std::unique_ptr<twin> store_ = std::make_unique<twin>();
 };

@@ -130,6 +130,23 @@ class kv_hash {
     for_each_slot([&](std::size_t, std::uint64_t) { ++sum; });
     return sum;
   }
+  // Number of buckets, and of bytes in segments and overflow buckets.
+  struct space {
+    std::uint64_t buckets = 0, bytes = 0;
+  };
+  space used_space() const {
+    const std::size_t count = count_.load();
+    space used{count, 0};
+    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s)
+      used.bytes += std::max(first_buckets, start_of(s)) * sizeof(bucket);
+    for (std::size_t i = 0; i < count; ++i) {
+      cycle_detector guard;
+      for (bucket* b = next_of(load(bucket_at(i))); b != nullptr;
+           guard.step(b), b = next_of(load(b)))
+        ++used.buckets, used.bytes += sizeof(bucket);
+    }
+    return used;
+  }
   template <class Visit>
   void visit_blocks(Visit& visit) const {
     const std::size_t count = count_.load();

@@ -42,7 +42,10 @@ class kv_radix {
   };
 
  public:
-  class walk;
+  template <bool backward>
+  class basic_walk;
+  using walk = basic_walk<false>;
+  using backward_walk = basic_walk<true>;
 
   // Inserts a key that is not there.
   void insert(std::string_view key, char* block) {
@@ -87,23 +90,17 @@ class kv_radix {
     }
   }
 
-  // The record with the greatest key, or null.
-  char* last() const {
-    std::uint64_t ref = root_.load();
-    for (cycle_detector guard; ref != 0 && !is_record(ref);) {
-      const node* n = node_at(ref);
-      guard.step(n);
-      const node_copy m = load(n);
-      std::uint64_t greatest = m.own_record();  // every node has a child
-      int byte = -1;
-      for_each_child(n, m, [&](unsigned b, std::uint64_t child) {
-        if (static_cast<int>(b) > byte) byte = static_cast<int>(b), greatest = child;
-      });
-      ref = greatest;
-    }
-    return ref == 0 ? nullptr : block_at(ref);
+  // Number of nodes and of bytes in them.
+  struct space {
+    std::uint64_t nodes = 0, bytes = 0;
+  };
+  space used_space() const {
+    space used;
+    for_each_node([&](const node*, const node_copy& m) {
+      ++used.nodes, used.bytes += kinds[m.h.kind].bytes();
+    });
+    return used;
   }
-
   template <class Visit>
   void visit_blocks(Visit& visit) const {
     for_each_node([&](const node* n, const node_copy&) { visit(static_cast<const void*>(n)); });

@@ -1,4 +1,4 @@
-// One item of a key-value store: lengths, key and value together in one block.
+// One item of a key-value store: lengths, key, value and expiry time together in one block.
 //
 // Call all functions in a transaction, changing functions in an update. A Memory is a policy of
 // stele/memory.h.
@@ -49,10 +49,12 @@ class kv_record {
   explicit kv_record(char* block) : block_(block) {}
   char* block() const { return block_; }
 
-  static kv_record create(std::string_view key, std::string_view value) {
-    const head h{static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())};
+  // expires: milliseconds since 1970; 0: never.
+  static kv_record create(std::string_view key, std::string_view value, std::uint64_t expires) {
+    const head h{static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size()),
+                 expires != 0};
     const kv_record r(static_cast<char*>(Memory::allocate(h.allocated_size(), 8)));
-    r.fill(h, key, value);
+    r.fill(h, key, value, expires);
     return r;
   }
   void destroy() const { Memory::deallocate(block_); }
@@ -87,6 +89,9 @@ class kv_record {
     if (!into.empty()) Memory::load_bytes(into.data(), block_ + h.value_offset(), into.size());
     into.resize(h.value_bytes);
   }
+
+  // Requires h.expires.
+  std::uint64_t expiry(const head& h) const { return word_at(h.expiry_offset()).load(); }
 
   // Whether the record has this key. If so, `h` has its lengths.
   bool has_key(std::string_view key, head& h) const {
@@ -126,13 +131,14 @@ class kv_record {
     return hash_bytes(key.data(), key.size());
   }
 
-  // Overwrites the value in place. Returns false, with nothing changed, if it needs a block of
-  // another size.
-  bool assign(const head& h, std::string_view value) const {
-    const head now{h.key_bytes, static_cast<std::uint32_t>(value.size())};
+  // Overwrites the value and the expiry time in place. Returns false, with nothing changed, if they
+  // need a block of another size.
+  bool assign(const head& h, std::string_view value, std::uint64_t expires) const {
+    const head now{h.key_bytes, static_cast<std::uint32_t>(value.size()), expires != 0};
     if (now.allocated_size() != h.allocated_size()) return false;
-    if (now.value_bytes != h.value_bytes) word_at(0) = now.pack();
+    if (now.pack() != h.pack()) word_at(0) = now.pack();
     store_padded(h.value_offset(), value);
+    if (now.expires) word_at(now.expiry_offset()) = expires;
     return true;
   }
 
@@ -162,19 +168,23 @@ class kv_record {
     if (whole != bytes.size())
       word_at(at + whole) = word_of(bytes.data() + whole, bytes.size() - whole);
   }
-  void fill(const head& h, std::string_view key, std::string_view value) const {
+  void fill(const head& h, std::string_view key, std::string_view value,
+            std::uint64_t expires) const {
     alignas(8) char image[1024];
     if (h.bytes() > sizeof image) {
       word_at(0) = h.pack();
       store_padded(8, key);
-      return store_padded(h.value_offset(), value);
+      store_padded(h.value_offset(), value);
+      if (h.expires) word_at(h.expiry_offset()) = expires;
+      return;
     }
     std::memset(image + h.value_offset() - 8, 0, 8);
-    std::memset(image + h.bytes() - 8, 0, 8);
+    std::memset(image + h.expiry_offset() - 8, 0, 8);
     const std::uint64_t lengths = h.pack();
     std::memcpy(image, &lengths, 8);
     std::memcpy(image + 8, key.data(), key.size());
     if (!value.empty()) std::memcpy(image + h.value_offset(), value.data(), value.size());
+    if (h.expires) std::memcpy(image + h.expiry_offset(), &expires, 8);
     Memory::store_bytes(block_, image, h.bytes());
   }
 

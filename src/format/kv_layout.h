@@ -13,7 +13,9 @@
 
 namespace stele::format {
 
-inline constexpr std::uint64_t kv_version = 1;
+// The newest version that this program knows. A store is of version 1 until it gets its first item
+// with an expiry time or its first named store beside it.
+inline constexpr std::uint64_t kv_version = 2, kv_first_version = 1;
 
 inline constexpr unsigned kv_reference_bits = 44;
 inline constexpr std::uint64_t kv_reference_mask = (std::uint64_t{1} << kv_reference_bits) - 1;
@@ -29,19 +31,25 @@ inline char* kv_decode_reference(const void* base, std::uint64_t word) noexcept 
   return reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(base) + distance);
 }
 
-// A record: this header, the key padded to 8 bytes, the value padded likewise. The padding is zero.
+// A record: this header, the key padded to 8 bytes, the value padded likewise, and the expiry time,
+// if it has one. The padding is zero.
 inline constexpr std::uint32_t kv_max_key_size = 1u << 16, kv_max_value_size = 1u << 30;
 
 struct kv_record_header {
   std::uint32_t key_bytes = 0, value_bytes = 0;
+  bool expires = false;  // the record ends with an expiry time
 
-  std::uint64_t pack() const noexcept { return key_bytes | std::uint64_t{value_bytes} << 32; }
+  std::uint64_t pack() const noexcept {
+    return key_bytes | std::uint64_t{expires} << 31 | std::uint64_t{value_bytes} << 32;
+  }
   static kv_record_header unpack(std::uint64_t word) noexcept {
-    return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
+    return {static_cast<std::uint32_t>(word) & ~(1u << 31), static_cast<std::uint32_t>(word >> 32),
+            (word >> 31 & 1) != 0};
   }
   static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
   std::size_t value_offset() const noexcept { return 8 + padded(key_bytes); }
-  std::size_t bytes() const noexcept { return value_offset() + padded(value_bytes); }
+  std::size_t expiry_offset() const noexcept { return value_offset() + padded(value_bytes); }
+  std::size_t bytes() const noexcept { return expiry_offset() + std::size_t{8} * expires; }
   // Size of the record's block: rounded as the heap would round it, and beyond 32 KiB to whole
   // pages. A record whose lengths change within this size stays where it is.
   std::size_t allocated_size() const noexcept {
@@ -57,7 +65,13 @@ inline constexpr std::size_t kv_bucket_bytes = 64;
 // In the link word. The reference of the link is to the next bucket of the chain.
 inline constexpr std::uint64_t kv_bucket_split_bit = std::uint64_t{1} << 63;
 inline constexpr std::size_t kv_first_buckets = 8;
-inline constexpr std::size_t kv_segments = 40;
+inline constexpr std::size_t kv_segments = 38;  // one more would be larger than any pool
+
+// A key of the expiry index: the expiry time, then the record's reference, both big-endian.
+inline constexpr std::size_t kv_expiry_key_bytes = 16;
+// The names of a pool's stores are keys of 1 to 255 bytes. A name that begins with a zero byte is
+// that of a dropped store.
+inline constexpr std::size_t kv_max_name_size = 255;
 
 // A radix node: header, the first 8 bytes of its path, and the record whose key ends here. Then a
 // byte for each child, 8 in a word, and the children; or 256 children indexed by byte. A reference

@@ -40,28 +40,34 @@ TEST(format_docs_kv, the_table_of_the_root_is_the_store) {
                 {{"version", {0, 8}},
                  {"buckets", {8, 8}},
                  {"segments", segments},
-                 {"tree", {8 + sizeof(index), sizeof(tree)}}},
+                 {"expiry", {8 + sizeof(index), 8}},
+                 {"stores", {16 + sizeof(index), 8}},
+                 {"tree", {24 + sizeof(index), sizeof(tree)}}},
                 kv::root_size());
   EXPECT_EQ(segments.size + 8, sizeof(index));
-  EXPECT_EQ(page("kv.md").between("layout `stele.kv`", "Its root"), ". ");
+  EXPECT_EQ(page("kv.md").between("A pool of the layout `stele.kv`", " Its root"),
+            " has key-value stores.");
 }
 
 TEST(format_docs_kv, the_table_of_a_record_is_its_header) {
   using header = format::kv_record_header;
   auto rows = page("kv.md").section("## Record").table("| offset | size | field |");
-  ASSERT_EQ(rows.size(), 4u);
+  ASSERT_EQ(rows.size(), 5u);
   EXPECT_EQ(rows[2], (std::vector<std::string>{"8", "pad(k)", "key", rows[2].at(3)}));
   EXPECT_EQ(rows[3], (std::vector<std::string>{"8 + pad(k)", "pad(v)", "value", rows[3].at(3)}));
   rows.resize(2);
   expect_places(rows,
-                {{"key_bytes", bytes_of(header{~std::uint32_t{0}, 0}.pack())},
+                {{"key_bytes", bytes_of(header{~std::uint32_t{0}, 0, true}.pack())},
                  {"value_bytes", bytes_of(header{0, ~std::uint32_t{0}}.pack())}},
                 8);
   for (const std::uint32_t k : {1u, 8u, 9u}) {
     const std::uint64_t padded = (k + 7) / 8 * 8;
     EXPECT_EQ((header{k, 3}.value_offset()), 8 + padded);
     EXPECT_EQ((header{k, 3}.bytes()), 8 + padded + 8);
+    EXPECT_EQ((header{k, 3, true}.bytes()), 8 + padded + 8 + 8);
   }
+  EXPECT_EQ(bits_named_in(rows[0][3]),
+            (std::vector{~std::uint64_t{0} >> 33, header{0, 0, true}.pack()}));
   EXPECT_NE(rows[0][3].find("1 to 65,536"), std::string::npos);
   EXPECT_NE(rows[1][3].find("0 to 2^30"), std::string::npos);
   EXPECT_EQ(format::kv_max_key_size, 65'536u);
