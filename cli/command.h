@@ -18,6 +18,7 @@ void add_compare(CLI::App& app);
 void add_crash(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_figure(CLI::App& app);
+void add_kv(CLI::App& app);
 void add_manual(CLI::App& app, const std::string& version);
 void add_pool(CLI::App& app);
 void add_sim(CLI::App& app);

@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   stele::cli::add_demo(app);
   stele::cli::add_compare(app);
   stele::cli::add_pool(app);
+  stele::cli::add_kv(app);
   stele::cli::add_crash(app);
   stele::cli::add_tape(app);
   stele::cli::add_sim(app);

@@ -1,0 +1,357 @@
+// stele kv get|put|del|scan|import|export|stats|stores|drop: works on key-value stores from the
+// shell.
+//
+// Keys and values are text; with --hex hexadecimal digits. Import and export are JSON lines:
+// {"key": K, "value": V}, each a string or, where it is not UTF-8, {"hex": DIGITS}.
+#include <cli/command.h>
+#include <fmt/format.h>
+#include <stele/kv.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace stele::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t items_of_an_import = 1000, bytes_of_an_import = std::size_t{1} << 20;
+
+struct options {
+  std::string path, store, key, value, from, to, prefix, file = "-", json;
+  std::size_t limit = 0;
+  double ttl_seconds = 0;
+  bool hex = false, reverse = false, create = false, keys_only = false;
+};
+
+template <class T>
+T sure(result<T> outcome) {
+  if (!outcome) fail(outcome.error());
+  if constexpr (!std::is_void_v<T>) return std::move(*outcome);
+}
+
+std::string to_hex(std::string_view bytes) {
+  std::string hex;
+  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return hex;
+}
+// Empty: not an even number of hexadecimal digits.
+std::optional<std::string> from_hex(std::string_view hex) {
+  const auto digit = [](char c) {
+    const auto at = std::string_view("0123456789abcdef")
+                        .find(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+    return at == std::string_view::npos ? -1 : static_cast<int>(at);
+  };
+  std::string bytes;
+  if (hex.size() % 2 != 0) return std::nullopt;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    if (digit(hex[i]) < 0 || digit(hex[i + 1]) < 0) return std::nullopt;
+    bytes += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+  }
+  return bytes;
+}
+std::string argument(const options& o, const std::string& text) {
+  if (!o.hex) return text;
+  if (auto bytes = from_hex(text)) return *bytes;
+  fail(fmt::format("'{}' is not hexadecimal: write two digits 0-9, a-f for each byte", text));
+}
+std::string shown(const options& o, std::string_view bytes) {
+  return o.hex ? to_hex(bytes) : std::string(bytes);
+}
+
+bool is_utf8(std::string_view bytes) {
+  try {
+    (void)json(bytes).dump();
+    return true;
+  } catch (const json::exception&) {
+    return false;
+  }
+}
+json json_of(std::string_view bytes) {
+  return is_utf8(bytes) ? json(bytes) : json{{"hex", to_hex(bytes)}};
+}
+std::optional<std::string> bytes_of(const json& line, const char* name) {
+  const auto member = line.find(name);
+  if (member == line.end()) return std::nullopt;
+  if (member->is_string()) return member->get<std::string>();
+  if (!member->is_object() || member->size() != 1 || !member->contains("hex") ||
+      !(*member)["hex"].is_string())
+    return std::nullopt;
+  return from_hex((*member)["hex"].get<std::string>());
+}
+
+// The pool, and the store that --store names.
+struct opened {
+  kv pool;
+  std::optional<kv> named;
+  kv& store() { return named ? *named : pool; }
+};
+opened open(const options& o) {
+  opened s{sure(kv::open(o.path)), std::nullopt};
+  if (!o.store.empty()) {
+    auto named =
+        s.pool.open_store(o.store, o.create ? kv::if_missing::create : kv::if_missing::refuse);
+    if (!named && named.error().code == errc::not_found)
+      fail(
+          fmt::format("{} has no store '{}'; `stele kv stores {}` lists them, and put and import "
+                      "make one with --create",
+                      o.path, o.store, o.path));
+    s.named.emplace(sure(std::move(named)));
+  }
+  return s;
+}
+void close(opened& s) {
+  s.named.reset();
+  sure(s.pool.close());
+}
+
+void get(const options& o) {
+  auto s = open(o);
+  const auto value = sure(s.store().get(argument(o, o.key)));
+  close(s);
+  if (!value) fail(fmt::format("{}: there is no key '{}'", o.path, o.key));
+  if (!o.json.empty())
+    return write_json(o.json, {{"key", json_of(argument(o, o.key))}, {"value", json_of(*value)}});
+  fmt::print("{}\n", shown(o, *value));
+}
+
+void put(const options& o) {
+  if (!(o.ttl_seconds <= 1e11)) fail("--ttl is a number of seconds, up to 100,000,000,000");
+  auto s = open(o);
+  const std::string key = argument(o, o.key), value = argument(o, o.value);
+  if (o.ttl_seconds != 0)
+    sure(s.store().put_for(
+        key, value, std::chrono::milliseconds(static_cast<std::int64_t>(o.ttl_seconds * 1000))));
+  else
+    sure(s.store().put(key, value));
+  close(s);
+}
+
+void del(const options& o) {
+  auto s = open(o);
+  const bool there = sure(s.store().erase(argument(o, o.key)));
+  close(s);
+  if (!there) fail(fmt::format("{}: there is no key '{}'", o.path, o.key));
+}
+
+// Calls f(key, value) on the items that the options choose, in their order. An interrupt ends it.
+template <class F>
+void for_each(const options& o, kv& store, F&& f) {
+  if (!o.prefix.empty() && (!o.from.empty() || !o.to.empty()))
+    fail("give --prefix, or --from and --to");
+  auto c = o.prefix.empty() ? store.walk(argument(o, o.from), argument(o, o.to))
+                            : store.walk_prefix(argument(o, o.prefix));
+  for (std::size_t n = 0; o.limit == 0 || n < o.limit; ++n) {
+    if (interrupted() || !sure(o.reverse ? c.prev() : c.next())) return;
+    f(c.key(), c.value());
+  }
+}
+
+void scan(const options& o) {
+  auto s = open(o);
+  json items = json::array();
+  for_each(o, s.store(), [&](const std::string& key, const std::string& value) {
+    if (!o.json.empty())
+      items.push_back({{"key", json_of(key)}, {"value", json_of(value)}});
+    else if (o.keys_only)
+      fmt::print("{}\n", shown(o, key));
+    else
+      fmt::print("{}\t{}\n", shown(o, key), shown(o, value));
+  });
+  close(s);
+  if (!o.json.empty()) write_json(o.json, items);
+}
+
+void export_lines(const options& o) {
+  auto s = open(o);
+  std::ofstream file;
+  if (o.file != "-") file.open(o.file);
+  std::ostream& out = o.file == "-" ? std::cout : file;
+  std::size_t items = 0;
+  for_each(o, s.store(), [&](const std::string& key, const std::string& value) {
+    out << json{{"key", json_of(key)}, {"value", json_of(value)}}.dump() << '\n';
+    ++items;
+  });
+  out.flush();
+  close(s);
+  if (!out) fail(fmt::format("cannot write {}", o.file));
+  if (interrupted()) fail(fmt::format("interrupted after {} items", items));
+  if (o.file != "-") fmt::print(stderr, "{} items\n", items);
+}
+
+// Puts the lines in transactions of up to items_of_an_import items. An error or an interrupt leaves
+// those before it.
+void import_lines(const options& o) {
+  auto s = open(o);
+  std::ifstream file;
+  if (o.file != "-") file.open(o.file);
+  std::istream& in = o.file == "-" ? std::cin : file;
+  if (!in) fail(fmt::format("cannot read {}", o.file));
+  kv::batch batch;
+  std::size_t number = 0, bytes = 0, done = 0;
+  const bool watched = isatty(STDERR_FILENO) != 0;
+  const auto write = [&] {
+    if (auto written = s.store().write(batch, durability::ordered); !written)
+      fail(fmt::format("{}; the items of the first {} lines are in the store",
+                       written.error().message, done));
+    done = number, bytes = 0;
+    batch.clear();
+    if (watched) fmt::print(stderr, "\r\033[Kimported {} lines", done);
+  };
+  const auto refuse = [&](const std::string& why) {
+    fail(fmt::format("{}, line {}: {}; the items of the first {} lines are in the store", o.file,
+                     number, why, done));
+  };
+  for (std::string line; !interrupted() && std::getline(in, line);) {
+    ++number;
+    if (line.empty()) continue;
+    const json item = json::parse(line, nullptr, false);
+    if (!item.is_object()) refuse(R"(not a JSON object such as {"key": "a", "value": "b"})");
+    const auto key = bytes_of(item, "key"), value = bytes_of(item, "value");
+    if (!key || !value)
+      refuse(R"(its "key" and "value" have to be strings, or {"hex": DIGITS} each)");
+    if (key->empty() || key->size() > kv::max_key_bytes)
+      refuse(fmt::format("a key of {} bytes: it may have 1 to {}", key->size(), kv::max_key_bytes));
+    batch.put(*key, *value);
+    bytes += key->size() + value->size();
+    if (batch.size() >= items_of_an_import || bytes >= bytes_of_an_import) write();
+  }
+  write();
+  sure(s.pool.sync());
+  close(s);
+  if (watched) fmt::print(stderr, "\n");
+  if (interrupted())
+    fail(fmt::format("interrupted: the items of the first {} lines are in the store", done));
+}
+
+json json_of(const kv_statistics& s) {
+  return {{"items", s.items},
+          {"key_bytes", s.key_bytes},
+          {"value_bytes", s.value_bytes},
+          {"item_space", s.item_space},
+          {"hash_buckets", s.hash_buckets},
+          {"hash_space", s.hash_space},
+          {"tree_nodes", s.tree_nodes},
+          {"tree_space", s.tree_space},
+          {"expiring_items", s.expiring_items},
+          {"expired_items", s.expired_items},
+          {"clock_behind_ms", s.clock_behind.count()}};
+}
+
+// The unnamed store has the name "" here, as in JSON.
+void stats(const options& o) {
+  auto s = open(o);
+  std::vector<std::pair<std::string, kv_statistics>> all;
+  if (s.named || o.store.empty()) all.emplace_back(o.store, sure(s.store().statistics()));
+  if (o.store.empty())
+    for (const std::string& name : sure(s.pool.stores()))
+      all.emplace_back(name, sure(sure(s.pool.open_store(name)).statistics()));
+  close(s);
+  json stores = json::array();
+  for (const auto& [name, of] : all) {
+    stores.push_back(json_of(of));
+    stores.back()["store"] = name;
+  }
+  if (!o.json.empty()) return write_json(o.json, {{"stores", stores}});
+  for (const auto& [name, of] : all) {
+    fmt::print("{}\n", name.empty() ? "the store without a name" : "store " + name);
+    fmt::print("  items      {} ({} expire, {} have expired)\n", of.items, of.expiring_items,
+               of.expired_items);
+    fmt::print("  bytes      {} of keys, {} of values, in {}\n", of.key_bytes, of.value_bytes,
+               of.item_space);
+    fmt::print("  indexes    {} buckets in {} bytes, {} nodes in {} bytes\n", of.hash_buckets,
+               of.hash_space, of.tree_nodes, of.tree_space);
+    if (of.clock_behind.count() != 0)
+      fmt::print("  clock      {} ms behind the time that items expire by\n",
+                 of.clock_behind.count());
+  }
+}
+
+void stores(const options& o) {
+  auto s = open(o);
+  const auto names = sure(s.pool.stores());
+  close(s);
+  if (!o.json.empty()) {
+    json all = json::array();
+    for (const std::string& name : names) all.push_back(json_of(name));
+    return write_json(o.json, all);
+  }
+  for (const std::string& name : names) fmt::print("{}\n", name);
+}
+
+void drop(const options& o) {
+  auto s = open(o);
+  sure(s.pool.drop_store(o.key));
+  close(s);
+}
+
+CLI::App* add(CLI::App& group, const char* name, const char* what,
+              const std::shared_ptr<options>& o) {
+  CLI::App* command = group.add_subcommand(name, what);
+  command->add_option("path", o->path, "the pool file")->required();
+  return command;
+}
+void add_store(CLI::App* command, const std::shared_ptr<options>& o) {
+  command->add_option("--store", o->store, "the named store; else the one without a name");
+  command->add_flag("--hex", o->hex, "keys and values are hexadecimal digits");
+}
+void add_json(CLI::App* command, const std::shared_ptr<options>& o) {
+  command->add_option("--json", o->json, "write JSON to FILE; - is standard output");
+}
+void add_range(CLI::App* command, const std::shared_ptr<options>& o) {
+  command->add_option("--from", o->from, "the least key");
+  command->add_option("--to", o->to, "the key before which to end");
+  command->add_option("--prefix", o->prefix, "only keys that begin so");
+  command->add_option("--limit", o->limit, "the most items; 0: all");
+  command->add_flag("--reverse", o->reverse, "from the greatest key to the least");
+}
+
+}  // namespace
+
+void add_kv(CLI::App& app) {
+  const auto o = std::make_shared<options>();
+  CLI::App* group = app.add_subcommand("kv", "read and change key-value stores");
+  group->require_subcommand(1);
+  const auto with_key = [&](CLI::App* command) {
+    add_store(command, o);
+    command->add_option("key", o->key, "the key")->required();
+    return command;
+  };
+  CLI::App* got = with_key(add(*group, "get", "prints the value of a key", o));
+  add_json(got, o);
+  got->callback([o] { get(*o); });
+  CLI::App* made = with_key(add(*group, "put", "inserts or overwrites an item", o));
+  made->add_option("value", o->value, "its value")->required();
+  made->add_option("--ttl", o->ttl_seconds, "seconds after which the item expires");
+  made->add_flag("--create", o->create, "make the named store if it is not there");
+  made->callback([o] { put(*o); });
+  with_key(add(*group, "del", "erases an item", o))->callback([o] { del(*o); });
+  CLI::App* scanned =
+      add(*group, "scan", "prints items in key order, a tab between key and value", o);
+  add_store(scanned, o), add_range(scanned, o), add_json(scanned, o);
+  scanned->add_flag("--keys", o->keys_only, "only the keys");
+  scanned->callback([o] { scan(*o); });
+  CLI::App* written = add(*group, "export", "writes items as JSON lines", o);
+  add_store(written, o), add_range(written, o);
+  written->add_option("file", o->file, "the file to write; - is standard output");
+  written->callback([o] { export_lines(*o); });
+  CLI::App* read = add(*group, "import", "puts the items of JSON lines", o);
+  add_store(read, o);
+  read->add_option("file", o->file, "the file to read; - is standard input");
+  read->add_flag("--create", o->create, "make the named store if it is not there");
+  read->callback([o] { import_lines(*o); });
+  CLI::App* counted = add(*group, "stats", "items, bytes and space of each store", o);
+  add_store(counted, o), add_json(counted, o);
+  counted->callback([o] { stats(*o); });
+  CLI::App* listed = add(*group, "stores", "lists the named stores", o);
+  add_json(listed, o);
+  listed->callback([o] { stores(*o); });
+  CLI::App* dropped = add(*group, "drop", "drops a named store with all its items", o);
+  dropped->add_option("name", o->key, "the store")->required();
+  dropped->callback([o] { drop(*o); });
+}
+
+}  // namespace stele::cli

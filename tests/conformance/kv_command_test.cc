@@ -1,0 +1,99 @@
+// `stele kv` as a user runs it: items, ranges, named stores, import and export, and what it says of
+// bad input.
+#include <gmock/gmock.h>
+#include <stele/kv.h>
+#include <tests/conformance/command.h>
+#include <tests/conformance/pools.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace stele::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class kv_command : public ::testing::Test {
+ protected:
+  kv_command() {
+    auto store = kv::open(path_, {.create_size = 1 << 20});
+    EXPECT_TRUE(succeeds(store));
+    for (const char* key : {"a", "ab", "b"})
+      EXPECT_TRUE(succeeds(store->put(key, "of " + std::string(key))));
+    EXPECT_TRUE(succeeds(store->close()));
+  }
+  std::string said(const std::string& arguments) const {
+    const auto run = run_command("kv " + arguments);
+    EXPECT_EQ(run.status, 0) << run.said;
+    return run.said;
+  }
+  std::string refusal(const std::string& arguments) const {
+    const auto run = run_command("kv " + arguments);
+    EXPECT_EQ(run.status, 1) << run.said;
+    return run.said;
+  }
+  std::string file_of(const std::string& text) const {
+    std::ofstream(dir_.file("lines")) << text;
+    return dir_.file("lines");
+  }
+  scratch_directory dir_;
+  const std::string path_ = dir_.file("p");
+};
+
+TEST_F(kv_command, puts_gets_and_erases) {
+  said("put " + path_ + " c 'of c'");
+  EXPECT_EQ(said("get " + path_ + " c"), "of c\n");
+  said("put --hex " + path_ + " 00ff 0A");
+  EXPECT_EQ(said("get --hex " + path_ + " 00FF"), "0a\n");
+  said("del " + path_ + " c");
+  EXPECT_THAT(refusal("get " + path_ + " c"), HasSubstr("there is no key 'c'"));
+  EXPECT_THAT(refusal("del " + path_ + " c"), HasSubstr("there is no key 'c'"));
+}
+
+TEST_F(kv_command, scans_ranges_and_prefixes_both_ways) {
+  EXPECT_EQ(said("scan --prefix a " + path_), "a\tof a\nab\tof ab\n");
+  EXPECT_EQ(said("scan --reverse --keys --limit 2 " + path_), "b\nab\n");
+  EXPECT_EQ(said("scan --from ab --to b --keys " + path_), "ab\n");
+  EXPECT_EQ(nlohmann::json::parse(said("scan --json - --from b " + path_)).at(0).at("value"),
+            "of b");
+}
+
+TEST_F(kv_command, named_stores_and_their_statistics) {
+  EXPECT_THAT(refusal("get --store more " + path_ + " k"), HasSubstr("has no store 'more'"));
+  said("put --store more --create " + path_ + " k v");
+  EXPECT_EQ(said("stores " + path_), "more\n");
+  EXPECT_EQ(said("get --store more " + path_ + " k"), "v\n");
+  const auto all = nlohmann::json::parse(said("stats --json - " + path_)).at("stores");
+  EXPECT_EQ(all.at(0).at("items"), 3);
+  EXPECT_EQ(all.at(1).at("store"), "more");
+  EXPECT_THAT(said("stats " + path_), HasSubstr("store more\n  items      1 "));
+  said("drop " + path_ + " more");
+  EXPECT_EQ(said("stores " + path_), "");
+}
+
+TEST_F(kv_command, imports_what_it_exports) {
+  said("put --hex " + path_ + " ff00 fe");
+  said("export " + path_ + " " + dir_.file("lines"));
+  said("import --store copy --create " + path_ + " " + dir_.file("lines"));
+  EXPECT_EQ(said("scan --hex " + path_), said("scan --hex --store copy " + path_));
+}
+
+TEST_F(kv_command, bad_input_is_told_and_changes_nothing) {
+  const std::string good = "{\"key\": \"x\", \"value\": \"y\"}\n", before = said("scan " + path_);
+  for (const char* bad :
+       {"text", "[]", "{\"key\": \"x\"}", "{\"key\": 1, \"value\": \"y\"}",
+        "{\"key\": {\"hex\": \"0\"}, \"value\": \"y\"}", "{\"key\": \"\", \"value\": \"y\"}"})
+    EXPECT_THAT(refusal("import " + path_ + " " + file_of(good + bad + '\n')),
+                HasSubstr("line 2: "));
+  EXPECT_EQ(said("scan " + path_), before);
+  EXPECT_THAT(refusal("import " + path_ + " " + dir_.file("none")), HasSubstr("cannot read"));
+  EXPECT_THAT(refusal("get --hex " + path_ + " f"), HasSubstr("not hexadecimal"));
+  EXPECT_THAT(refusal("put " + path_ + " '' v"), HasSubstr("1 to 65536"));
+  EXPECT_THAT(refusal("put --ttl 1e30 " + path_ + " k v"), HasSubstr("seconds"));
+  EXPECT_THAT(refusal("scan --prefix a --to b " + path_), HasSubstr("--prefix, or"));
+  const auto held = kv::open(path_);
+  EXPECT_THAT(refusal("get " + path_ + " a"), HasSubstr(std::to_string(::getpid())));
+}
+
+}  // namespace
+}  // namespace stele::testing
