@@ -1,7 +1,8 @@
-// An embedded key-value store: put, batch, read-modify-write, many keys at once, and a
-// range in key order.
+// An embedded key-value store: put, batch, read-modify-write, many keys at once, a range in key
+// order, named stores, items that expire.
 #include <stele/kv.h>
 
+#include <chrono>
 #include <cstdio>
 #include <string>
 
@@ -10,6 +11,24 @@ namespace {
 int complain(const stele::error& e) {
   std::fprintf(stderr, "%s\n", e.message.c_str());
   return 1;
+}
+
+// Several stores in one transaction, a counter, an item that expires, a walk from the end.
+stele::result<> use_named_stores(stele::kv& store) {
+  auto users = store.open_store("users"), orders = store.open_store("orders");
+  if (!users || !orders) return std::unexpected(users ? orders.error() : users.error());
+  const auto both = store.update([&](stele::kv_store& unnamed) -> stele::result<> {
+    unnamed.add("orders", 1);
+    if (auto put = users->put("7", "ann"); !put) return put;  // an error rolls back all three
+    return orders->put("1", "7");
+  });
+  if (!both) return both;
+  if (auto put = users->put_for("session/7", "token", std::chrono::minutes(10)); !put) return put;
+  auto sessions = users->walk_prefix("session/");
+  const auto there = sessions.prev();  // the last one
+  if (!there) return std::unexpected(there.error());
+  if (*there) std::printf("%s: %s\n", sessions.key().c_str(), sessions.value().c_str());
+  return {};
 }
 
 }  // namespace
@@ -46,6 +65,7 @@ int main(int argc, char** argv) {
   auto found = store->range("city/", "city0", 10);  // '0' is the character after '/'
   if (!found) return complain(found.error());
   for (const auto& [key, value] : *found) std::printf("%s: %s\n", key.c_str(), value.c_str());
+  if (auto used = use_named_stores(*store); !used) return complain(used.error());
   std::printf("visit %s; survives: %s\n", visits->c_str(), store->durability_in_force().c_str());
   return found->size() == 3 ? 0 : 1;
 }
