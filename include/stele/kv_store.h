@@ -144,7 +144,7 @@ class kv_store {
   void visit_blocks(const std::function<void(const void*)>& f) const;
 
  private:
-  field<std::uint64_t> words_[43];  // docs/format/kv.md
+  [[maybe_unused]] field<std::uint64_t> words_[43];  // docs/format/kv.md
 };
 
 // The value of a counter; empty if these are not eight bytes.

@@ -67,8 +67,8 @@ class kv_record {
   }
   // Called before key or value is loaded; includes the padding to the next 16 bytes.
   [[gnu::always_inline]] void validate_lengths(const head& h) const {
-    if (h.key_bytes - 1 >= format::kv_max_key_size || h.value_bytes > format::kv_max_value_size)
-        [[unlikely]]
+    if (std::uint32_t{h.key_bytes} - 1 >= format::kv_max_key_size ||
+        h.value_bytes > format::kv_max_value_size) [[unlikely]]
       throw_corrupt_store("a record of impossible lengths");
     verify_in_heap<Memory>(block_, (h.bytes() + 15) / 16 * 16);
   }
@@ -134,7 +134,7 @@ class kv_record {
   // Overwrites the value and the expiry time in place. Returns false, with nothing changed, if they
   // need a block of another size.
   bool assign(const head& h, std::string_view value, std::uint64_t expires) const {
-    const head now{h.key_bytes, static_cast<std::uint32_t>(value.size()), expires != 0};
+    const head now(h.key_bytes, static_cast<std::uint32_t>(value.size()), expires != 0);
     if (now.allocated_size() != h.allocated_size()) return false;
     if (now.pack() != h.pack()) word_at(0) = now.pack();
     store_padded(h.value_offset(), value);

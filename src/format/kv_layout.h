@@ -35,16 +35,18 @@ inline char* kv_decode_reference(const void* base, std::uint64_t word) noexcept 
 // if it has one. The padding is zero.
 inline constexpr std::uint32_t kv_max_key_size = 1u << 16, kv_max_value_size = 1u << 30;
 
+// Eight bytes, so that lookups return it in a register.
 struct kv_record_header {
-  std::uint32_t key_bytes = 0, value_bytes = 0;
-  bool expires = false;  // the record ends with an expiry time
+  std::uint32_t key_bytes : 31 = 0;
+  std::uint32_t expires : 1 = 0;  // the record ends with an expiry time
+  std::uint32_t value_bytes = 0;
 
-  std::uint64_t pack() const noexcept {
-    return key_bytes | std::uint64_t{expires} << 31 | std::uint64_t{value_bytes} << 32;
-  }
+  constexpr kv_record_header() noexcept = default;
+  constexpr kv_record_header(std::uint32_t key, std::uint32_t value, bool timed = false) noexcept
+      : key_bytes(key & ~(1u << 31)), expires(timed), value_bytes(value) {}
+  std::uint64_t pack() const noexcept { return std::bit_cast<std::uint64_t>(*this); }
   static kv_record_header unpack(std::uint64_t word) noexcept {
-    return {static_cast<std::uint32_t>(word) & ~(1u << 31), static_cast<std::uint32_t>(word >> 32),
-            (word >> 31 & 1) != 0};
+    return std::bit_cast<kv_record_header>(word);
   }
   static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
   std::size_t value_offset() const noexcept { return 8 + padded(key_bytes); }
