@@ -1,6 +1,7 @@
-// stele pool create|info|check|dump|resize|backup: works on pool files from the shell.
+// stele pool create|info|check|dump|resize|backup|compact: works on pool files from the shell.
 #include <cli/command.h>
 #include <cli/pool_content.h>
+#include <cli/pool_copy.h>
 #include <fmt/format.h>
 #include <tx/inspect.h>
 #include <tx/open.h>
@@ -15,6 +16,8 @@ namespace {
 
 struct options {
   std::string path, to, json, size = "64M", layout, log_size = "0";
+  std::string salvage;  // the file for what is left; empty: none
+  std::string copy_size = "0";
   std::size_t log_count = 0;
   bool no_sums = false, repair = false;
   bool leaks = false;
@@ -140,13 +143,30 @@ void print_check(const detail::check_report& r, const std::string& path) {
         "content by\n");
 }
 
-// Returns a sentence for each repair; the report contains them.
-std::vector<std::string> repair(const options& o) {
-  const auto done = detail::repair_pool(o.path);
-  if (!done) fail(done.error());
-  for (const std::string& what : *done)
-    if (o.json != "-") fmt::print("repaired: {}\n", what);
-  return *done;
+using repair_steps = std::vector<storage::repair_step>;
+
+// Returns what was done, also before an error.
+result<> repair(const options& o, repair_steps& done) {
+  auto outcome = detail::repair_pool(o.path, done);
+  for (const auto& step : done) {
+    if (o.json == "-") continue;
+    fmt::print("repaired: {}\n", step.what);
+    if (!step.saved_page.empty())
+      fmt::print("  undo with: dd if={} of={} bs=4096 seek={} conv=notrunc\n", step.saved_page,
+                 o.path, step.offset / 4096);
+  }
+  return outcome;
+}
+
+nlohmann::json json_of(const repair_steps& steps) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& step : steps) {
+    nlohmann::json one{{"what", step.what}};
+    if (!step.saved_page.empty())
+      one["page_before"] = {{"file", step.saved_page}, {"offset", step.offset}};
+    all.push_back(one);
+  }
+  return all;
 }
 
 // Checks the storage first, then the content if the layout is known, whose leaked blocks it lists.
@@ -163,14 +183,14 @@ result<detail::check_report> check_all(const options& o, std::vector<pool_block>
   return r;
 }
 
-nlohmann::json json_of(const detail::check_report& r, const std::vector<std::string>& repaired,
+nlohmann::json json_of(const detail::check_report& r, const repair_steps& repaired,
                        const std::vector<pool_block>& leaked) {
   nlohmann::json j{{"sound", true},
                    {"info", json_of(r.info)},
                    {"recovered", r.recovered},
                    {"lost", r.fallback_reason},
                    {"newest_commit", r.newest_commit}};
-  j["repaired"] = repaired;
+  j["repaired"] = json_of(repaired);
   j["judged_bytes"] = r.verified_bytes;
   j["root"] = {{"offset", r.root_offset}, {"size_bytes", r.root_size}};
   j["heap"] = {{"used_blocks", r.heap.used_blocks},
@@ -206,16 +226,32 @@ void print_leaks(const options& o, const detail::check_report& r,
   if (o.json != "-") fmt::print("  leaked     nothing\n");
 }
 
+// Writes what is left of the pool, whether it is sound or not. Fails if something is lost.
+void salvage(const options& o, const repair_steps& repaired) {
+  const nlohmann::json saved =
+      salvage_pool({.from = o.path, .to = o.salvage, .options = {}, .prints = o.json != "-"},
+                   progress_on_stderr("saving"));
+  if (!o.json.empty()) write_json(o.json, {{"repaired", json_of(repaired)}, {"salvaged", saved}});
+  if (!saved["lost"].empty())
+    fail(fmt::format("{} has what is left of {}; {} parts of the content are lost", o.salvage,
+                     o.path, saved["lost"].size()));
+}
+
 void check(const options& o) {
-  std::vector<std::string> repaired;
+  repair_steps repaired;
   std::vector<pool_block> leaked;
-  if (o.repair) repaired = repair(o);
-  const auto r = check_all(o, leaked);
+  const result<> outcome = o.repair ? repair(o, repaired) : result<>{};
+  if (!o.salvage.empty()) {
+    if (!outcome && o.json != "-") fmt::print("not repaired: {}\n", outcome.error().message);
+    return salvage(o, repaired);
+  }
+  const auto r = outcome ? check_all(o, leaked) : std::unexpected(outcome.error());
   if (!r) {
     if (!o.json.empty())
-      write_json(
-          o.json,
-          {{"sound", false}, {"error", name_of(r.error().code)}, {"message", r.error().message}});
+      write_json(o.json, {{"sound", false},
+                          {"error", name_of(r.error().code)},
+                          {"message", r.error().message},
+                          {"repaired", json_of(repaired)}});
     fail(r.error());
   }
   if (o.json != "-") print_check(*r, o.path);
@@ -236,9 +272,9 @@ void resize(const options& o) {
   if (const auto now = pool->state().file.header().size; parse_size(o.size) < now) {
     close(*pool);
     fail(
-        fmt::format("{} has {} bytes, and a pool does not become smaller: make a new one of {} "
-                    "bytes and copy what is to stay",
-                    o.path, now, o.size));
+        fmt::format("{} has {} bytes, and a pool does not become smaller in place: `stele pool "
+                    "compact {} COPY` makes a smaller copy",
+                    o.path, now, o.path));
   }
   if (const auto grown = detail::grow(*pool, parse_size(o.size)); !grown) fail(grown.error());
   close(*pool);
@@ -252,6 +288,17 @@ void backup(options& o) {
   close(*pool);
   o.path = o.to;
   info(o);
+}
+
+void compact(const options& o) {
+  const nlohmann::json report = compact_pool({.from = o.path,
+                                              .to = o.to,
+                                              .options = {.size_bytes = parse_size(o.copy_size),
+                                                          .log_size = parse_size(o.log_size),
+                                                          .log_count = o.log_count},
+                                              .prints = o.json != "-"},
+                                             progress_on_stderr("copying"));
+  if (!o.json.empty()) write_json(o.json, report);
 }
 
 result<nlohmann::json> blocks_of(const detail::runtime& pool) {
@@ -288,8 +335,8 @@ CLI::App* add(CLI::App& group, const char* name, const char* what,
 
 void add_pool(CLI::App& app) {
   const auto o = std::make_shared<options>();
-  CLI::App* group =
-      app.add_subcommand("pool", "create, describe, check, dump, resize and back up pool files");
+  CLI::App* group = app.add_subcommand(
+      "pool", "create, describe, check, repair, dump, resize, back up and compact pool files");
   group->require_subcommand(1);
   CLI::App* made = add(*group, "create", "a new pool of real space", o);
   made->add_option("--size", o->size, "bytes; K, M, G, T are known")->capture_default_str();
@@ -309,7 +356,11 @@ void add_pool(CLI::App& app) {
                           o);
   checked->add_flag(
       "--repair", o->repair,
-      "first repair what is provably safe: a header from its copy, a pool that was not closed");
+      "first repair what is provably right: a header from its copy, logs of a closed pool, a pool "
+      "that was not closed; pages that are overwritten are kept beside the pool");
+  checked->add_option("--salvage", o->salvage,
+                      "write every item of a store or document that can be read into FILE, a new "
+                      "pool, and name what is lost");
   checked->add_flag("--leaks", o->leaks,
                     "fail if blocks are in use that a store's or a document's content does not "
                     "reach, and say how many of which size");
@@ -328,6 +379,20 @@ void add_pool(CLI::App& app) {
       add(*group, "backup", "a copy with an id of its own, of a pool that nobody has open", o);
   copied->add_option("to", o->to, "the copy; nothing may be there")->required();
   copied->callback([o] { backup(*o); });
+  CLI::App* compacted = add(*group, "compact",
+                            "a smaller copy: of a key-value store or a document one that its "
+                            "content fits, of another pool one without the free chunks at its end",
+                            o);
+  compacted->add_option("to", o->to, "the copy; nothing may be there")->required();
+  compacted
+      ->add_option("--size", o->copy_size,
+                   "bytes of the copy; 0: as its content needs, and room for a little more")
+      ->capture_default_str();
+  compacted->add_option("--log-size", o->log_size, "bytes of each log; 0: by pool size")
+      ->capture_default_str();
+  compacted->add_option("--log-count", o->log_count, "logs; 0: by pool size")
+      ->capture_default_str();
+  compacted->callback([o] { compact(*o); });
 }
 
 }  // namespace stele::cli

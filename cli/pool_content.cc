@@ -22,19 +22,6 @@ using nlohmann::json;
 // JSON recurses.
 constexpr unsigned max_json_depth = 1000;
 
-// Bytes that are not UTF-8 become {"hex": ...}.
-json text_or_hex(std::string_view bytes) {
-  const json text = bytes;
-  try {
-    (void)text.dump();
-    return text;
-  } catch (const json::exception&) {
-    std::string hex;
-    for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-    return {{"hex", hex}};
-  }
-}
-
 json json_of(const document_value& v, unsigned depth);
 
 json json_of(const document_dict& d, unsigned depth) {
@@ -141,6 +128,18 @@ result<kv> as_store(std::unique_ptr<detail::runtime> r) {
 }
 
 }  // namespace
+
+json text_or_hex(std::string_view bytes) {
+  const json text = bytes;
+  try {
+    (void)text.dump();
+    return text;
+  } catch (const json::exception&) {
+    std::string hex;
+    for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+    return {{"hex", hex}};
+  }
+}
 
 bool is_known_layout(const std::string& layout) {
   return layout == kv::layout || layout == document_layout;

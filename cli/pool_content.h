@@ -13,6 +13,9 @@
 
 namespace stele::cli {
 
+// Text as JSON; bytes that are not UTF-8 become {"hex": ...}.
+nlohmann::json text_or_hex(std::string_view bytes);
+
 // Whether check_content and content_of can read this layout.
 bool is_known_layout(const std::string& layout);
 

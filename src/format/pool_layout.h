@@ -1,9 +1,9 @@
 // Layout of a pool file. docs/format/pool.md is the page for readers. Everything is little-endian.
 //
 //   [0, 256)        header, written once at creation, checksummed
-//   [256, 512)      a copy of it, to repair it from
 //   [512, 1280)     control words, one to a line: session, watermark, owner, growth, magic, ...
-//   [4096, ...)     logs, each a control line and a ring of lines
+//   [4096, 4352)    a copy of the header, to repair it from
+//   [8192, ...)     logs, each a control line and a ring of lines
 //   [parity_offset, ...)     parity blocks over home, if the pool has any (parity_block.h)
 //   [home_copy_offset, ...)  the checkpoint copy of home, if the pool has one
 //   [home_offset, ...)       home: home header line, chunk table, block checksums if the pool has
@@ -26,7 +26,9 @@ static_assert(std::endian::native == std::endian::little, "pool files are little
 
 inline constexpr std::array<char, 8> pool_magic = {'S', 'T', 'E', 'L', 'E', 'P', '\r', '\n'};
 inline constexpr std::uint32_t pool_version = 1;
-inline constexpr std::size_t header_area_size = 4096;
+inline constexpr std::size_t header_area_size = 4096;  // header and control words
+// The pages before the logs: the header area, and the page with the header's copy.
+inline constexpr std::size_t front_size = 2 * header_area_size;
 inline constexpr std::size_t layout_name_size = 64;
 
 // Where home is kept.
@@ -87,7 +89,13 @@ inline std::uint64_t header_checksum(const pool_header& h) noexcept {
   return sum.value();
 }
 
-inline constexpr std::uint64_t header_copy_offset = 256;
+// The copy of the header lies in the page after it, so that no damage of one page hits both. In
+// pools of earlier programs, whose logs begin in that page, it lies right behind the header.
+inline constexpr std::uint64_t header_copy_offset = header_area_size,
+                               earlier_header_copy_offset = sizeof(pool_header);
+constexpr std::uint64_t header_copy_offset_of(const pool_header& h) noexcept {
+  return h.log_offset == front_size ? header_copy_offset : earlier_header_copy_offset;
+}
 
 // Offsets of the control words.
 inline constexpr std::uint64_t session_offset = 512;  // guarded session word

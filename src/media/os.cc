@@ -79,6 +79,11 @@ int fallocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
   return outcome == -1 ? errno : outcome;
 }
 
+int truncate(int fd, std::uint64_t size) noexcept {
+  return with_hook({.what = call::truncate, .fd = fd, .size = size}, -1,
+                   [&] { return ::ftruncate(fd, static_cast<off_t>(size)); });
+}
+
 ssize_t read(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept {
   return with_hook({.what = call::read, .fd = fd, .offset = offset, .size = size}, ssize_t{-1},
                    [&] { return ::pread(fd, to, size, static_cast<off_t>(offset)); });

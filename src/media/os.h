@@ -23,6 +23,7 @@ enum class call : std::uint8_t {
   fstat,
   lock,
   fallocate,
+  truncate,
   read,
   write,
   write_back,
@@ -60,6 +61,7 @@ int fstat(int fd, struct stat& status) noexcept;
 int lock(int fd, int command, struct flock& what) noexcept;
 // Allocates real space; returns 0 or an errno
 int fallocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept;
+int truncate(int fd, std::uint64_t size) noexcept;  // ftruncate
 ssize_t read(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept;
 ssize_t write(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept;
 // sync_file_range: writes the dirty pages of a range and waits for that. Success makes nothing

@@ -598,6 +598,20 @@ result<heap::usage> heap::audit(const block_visitor& used) const {
   return sum;
 }
 
+void heap::for_each_block_left(const block_left_visitor& each) const {
+  for (std::uint64_t chunk = 0; chunk < file_.header().chunk_count; ++chunk) {
+    const auto d = descriptor(chunk);
+    if (!d) continue;
+    if (d->kind == chunk_kind::extent)
+      each(chunk_offset(chunk), d->length * chunk_size(), descriptor_offset(chunk));
+    if (d->kind != chunk_kind::small) continue;
+    const slab blocks = slab_of(chunk, d->size_class);
+    for (std::uint32_t i = 0; i < blocks.layout.capacity; ++i)
+      if (states_->is_used(blocks, i))
+        each(blocks.block_offset(i), blocks.block_size, blocks.offset + i);
+  }
+}
+
 result<> heap::audit_slab(std::uint64_t chunk, unsigned size_class, usage& sum,
                           const block_visitor& used) const {
   const slab blocks = slab_of(chunk, size_class);

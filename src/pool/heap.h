@@ -140,6 +140,13 @@ class heap {
   // transaction may run. Errors: corrupt, naming the chunk.
   [[nodiscard]] result<usage> audit(const block_visitor& used = {}) const;
 
+  // For a pool that may be damaged, also before load(): calls each(offset, size, state) for the
+  // used blocks, as far as descriptors and states are sound. `state`: the offset of what says that
+  // the block is used.
+  using block_left_visitor =
+      std::function<void(std::uint64_t offset, std::size_t size, std::uint64_t state)>;
+  void for_each_block_left(const block_left_visitor& each) const;
+
   // The words of a chunk table for a pool that grows to `chunk_count` chunks. The new table's own
   // chunks begin at `table_chunk`; the chunks of the former table are free in it.
   [[nodiscard]] result<std::vector<std::uint64_t>> build_grown_table(

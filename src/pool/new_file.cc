@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <media/os.h>
 #include <pool/new_file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -150,6 +151,17 @@ result<> new_file::reserve(std::size_t size) {
 result<> new_file::write(std::span<const std::byte> bytes, std::uint64_t offset) {
   if (!os::write_all(file_.fd, bytes.data(), bytes.size(), offset))
     return path_error("write", path_);
+  return {};
+}
+
+result<std::byte*> new_file::map(std::size_t size) {
+  void* const at = os::map(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd);
+  if (at == MAP_FAILED) return path_error("map", path_);
+  return static_cast<std::byte*>(at);
+}
+
+result<> new_file::truncate(std::size_t size) {
+  if (os::truncate(file_.fd, size) != 0) return path_error("shorten", path_);
   return {};
 }
 

@@ -47,6 +47,11 @@ class new_file {
   // Allocates real space from 0 to `size`; it reads as zero until written. Errors: full, io.
   [[nodiscard]] result<> reserve(std::size_t size);
   [[nodiscard]] result<> write(std::span<const std::byte> bytes, std::uint64_t offset);
+  // Maps the first `size` bytes, which reserve() has allocated, for the file's lifetime at most;
+  // the caller unmaps them. Errors: io.
+  [[nodiscard]] result<std::byte*> map(std::size_t size);
+  // Cuts off what is behind `size`. Errors: io.
+  [[nodiscard]] result<> truncate(std::size_t size);
   // On return the file is durable and has its name; before, the name does not exist. Errors:
   // exists, io.
   [[nodiscard]] result<> publish();

@@ -14,6 +14,7 @@
 #include <format/heap_layout.h>
 #include <format/parity_block.h>
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,15 +45,6 @@ std::unexpected<error> locked_error(int fd, const std::string& path) {
           path, pid));
 }
 
-result<> lock(int fd, const std::string& path) {
-  struct flock whole = {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (os::lock(fd, F_OFD_SETLK, whole) == 0) return {};
-  if (errno == EAGAIN || errno == EACCES) return locked_error(fd, path);
-  return path_error("lock", path);
-}
-
 // Writes what earlier users of the file left unwritten. A write error of theirs that was never
 // reported is reported here, once, and all cached pages are dropped, since the device may lack
 // them. The pages of header and logs are always dropped: recovery then reads what a power failure
@@ -78,7 +70,7 @@ result<pool_header> read_header(int fd, const std::string& path) {
   if (!S_ISREG(status.st_mode))
     return fail(errc::not_a_pool,
                 fmt::format("{} is not an ordinary file, so it is no pool", path));
-  std::array<std::byte, format::header_area_size> front{};
+  std::array<std::byte, format::front_size> front{};
   const auto length = static_cast<std::size_t>(status.st_size);
   if (length < sizeof(pool_header))
     return fail(errc::not_a_pool,
@@ -106,14 +98,14 @@ constexpr std::size_t growth_reservation(std::size_t size) {
 result<> write_initial_content(new_file& file, const pool_header& h) {
   const std::size_t logs = h.home == format::home_kind::in_place ? h.log_count * h.log_size : 0;
   std::vector<std::byte> zeroes(
-      std::clamp<std::size_t>(logs, format::header_area_size, std::size_t{1} << 20));
+      std::clamp<std::size_t>(logs, format::front_size, std::size_t{1} << 20));
   for (std::size_t at = 0; at < logs; at += zeroes.size())
     if (auto written = file.write(std::span(zeroes).first(std::min(zeroes.size(), logs - at)),
                                   h.log_offset + at);
         !written)
       return written;
   pool_file::write_header(zeroes.data(), h);
-  return file.write(std::span(zeroes).first(format::header_area_size), 0);
+  return file.write(std::span(zeroes).first(h.log_offset), 0);
 }
 
 bool supports_map_sync(int fd) {
@@ -139,7 +131,7 @@ result<pool_header> plan_log_structured(const pool_geometry& s, pool_header h) {
   h.log_size = s.log_size != 0 ? s.log_size
                                : std::clamp<std::size_t>(std::bit_floor(s.size / 256), 1024, 32768);
   if (!std::has_single_bit(h.log_size) || h.log_size < 1024 || h.log_size > (256u << 10) ||
-      (s.size - format::header_area_size) / h.log_size < 8)
+      (s.size - h.log_offset) / h.log_size < 8)
     return fail(errc::invalid_argument,
                 fmt::format("chunks of {} bytes do not suit a log-structured pool of {} bytes: a "
                             "power of two from 1024 to 262144, and at least 8 of them",
@@ -235,6 +227,15 @@ bool valid_logs(const pool_header& h) {
 
 }  // namespace
 
+result<> lock_pool_file(int fd, const std::string& path) {
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (os::lock(fd, F_OFD_SETLK, whole) == 0) return {};
+  if (errno == EAGAIN || errno == EACCES) return locked_error(fd, path);
+  return path_error("lock", path);
+}
+
 result<std::uint64_t> generate_pool_id() {
   std::uint64_t id = 0;
   while (id == 0) {
@@ -273,7 +274,7 @@ result<pool_header> pool_file::make_header(const pool_geometry& s) {
   if (!id) return std::unexpected(id.error());
   h.id = *id;
   h.size = s.size / page * page;
-  h.log_offset = format::header_area_size;
+  h.log_offset = format::front_size;
   std::copy(s.layout.begin(), s.layout.end(), h.layout.begin());
   if (s.home == format::home_kind::log) {
     auto planned = plan_log_structured(s, h);
@@ -308,7 +309,7 @@ void pool_file::write_header(std::byte* zeroes, const pool_header& h) noexcept {
   const std::uint64_t word = format::guard(format::session{}.pack(), h.id, format::session_offset);
   std::memcpy(zeroes + format::session_offset, &word, sizeof word);
   std::memcpy(zeroes, &h, sizeof h);
-  std::memcpy(zeroes + format::header_copy_offset, &h, sizeof h);
+  std::memcpy(zeroes + format::header_copy_offset_of(h), &h, sizeof h);
 }
 
 namespace {
@@ -322,9 +323,22 @@ pool_header header_at(const std::byte* from) {
 bool has_valid_checksum(const pool_header& h) {
   return h.magic == format::pool_magic && h.checksum == format::header_checksum(h);
 }
-bool is_usable_copy(const pool_header& h) {
+
+}  // namespace
+
+bool is_whole(const pool_header& h) noexcept {
   return has_valid_checksum(h) && h.version == format::pool_version;
 }
+std::optional<pool_header> find_header_copy(const std::byte* front) noexcept {
+  for (const std::uint64_t offset :
+       {format::header_copy_offset, format::earlier_header_copy_offset}) {
+    const pool_header h = header_at(front + offset);
+    if (is_whole(h) && format::header_copy_offset_of(h) == offset) return h;
+  }
+  return std::nullopt;
+}
+
+namespace {
 
 // Checks the header as written at creation.
 result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t file_size,
@@ -356,12 +370,13 @@ result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t f
   const std::uint64_t chunk = h.chunk_shift < 32 ? std::uint64_t{1} << h.chunk_shift : 0;
   const bool sane =
       h.header_size == sizeof h && h.id != 0 && h.size <= max_pool_size &&
-      h.log_offset == format::header_area_size && h.log_count >= 1 && h.log_count <= 4096 &&
-      h.log_size != 0 && h.size > h.log_offset && valid_logs(h) && chunk >= page &&
-      chunk <= (1u << 20) && h.table_offset == h.home_offset + sizeof(format::home_header) &&
-      h.chunk_count >= 1 && h.chunk_count <= h.offset_end() / chunk &&
-      h.chunks_offset % page == 0 && h.chunks_offset <= h.offset_end() &&
-      valid_block_checksums(h) && h.chunks_offset + h.chunk_count * chunk <= h.offset_end();
+      (h.log_offset == format::front_size || h.log_offset == format::header_area_size) &&
+      h.log_count >= 1 && h.log_count <= 4096 && h.log_size != 0 && h.size > h.log_offset &&
+      valid_logs(h) && chunk >= page && chunk <= (1u << 20) &&
+      h.table_offset == h.home_offset + sizeof(format::home_header) && h.chunk_count >= 1 &&
+      h.chunk_count <= h.offset_end() / chunk && h.chunks_offset % page == 0 &&
+      h.chunks_offset <= h.offset_end() && valid_block_checksums(h) &&
+      h.chunks_offset + h.chunk_count * chunk <= h.offset_end();
   if (!sane)
     return fail(
         errc::corrupt,
@@ -374,9 +389,7 @@ result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t f
 result<pool_header> parse_header(const std::byte* front, std::uint64_t file_size,
                                  const std::string& path) {
   const pool_header h = header_at(front);
-  if (auto fine = check_header(h, is_usable_copy(header_at(front + format::header_copy_offset)),
-                               file_size, path);
-      !fine)
+  if (auto fine = check_header(h, find_header_copy(front).has_value(), file_size, path); !fine)
     return std::unexpected(fine.error());
   const auto g = format::read_growth(front, h.id);
   if (!g)
@@ -428,24 +441,6 @@ result<> pool_file::create(const std::string& path, const pool_geometry& s) {
   return file->publish();
 }
 
-result<bool> pool_file::repair_header(const std::string& path) {
-  descriptor file(os::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (file.fd < 0) return path_error("open", path);
-  std::array<std::byte, format::header_copy_offset + sizeof(pool_header)> front;
-  if (!os::read_all(file.fd, front.data(), front.size(), 0)) return path_error("read", path);
-  if (has_valid_checksum(header_at(front.data()))) return false;
-  const pool_header copy = header_at(front.data() + format::header_copy_offset);
-  if (!is_usable_copy(copy))
-    return fail(
-        errc::corrupt,
-        fmt::format("{}: neither the header nor its copy is whole; restore the pool from a copy",
-                    path));
-  if (auto locked = lock(file.fd, path); !locked) return std::unexpected(locked.error());
-  if (!os::write_all(file.fd, &copy, sizeof copy, 0) || os::sync_data(file.fd) != 0)
-    return path_error("write", path);
-  return true;
-}
-
 result<pool_header> pool_file::peek(const std::string& path) {
   descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) return path_error("open", path);
@@ -477,7 +472,7 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   }
   auto header = read_header(file.fd, path);
   if (!header) return std::unexpected(header.error());
-  if (auto locked = lock(file.fd, path); !locked) return std::unexpected(locked.error());
+  if (auto locked = lock_pool_file(file.fd, path); !locked) return std::unexpected(locked.error());
   if (kind == map_kind::private_log)
     if (auto synced = sync_previous_writes(file.fd, header->home_offset, path); !synced)
       return std::unexpected(synced.error());
@@ -583,10 +578,68 @@ result<pool_file> pool_file::open_copy(const std::string& path) {
   return opened;
 }
 
+// The growth of a pool whose words about it may be damaged: that of the slot in force, or, if it is
+// not known which that is, the longer one that fits the file.
+static format::growth find_growth(const std::byte* front, const pool_header& h, std::uint64_t bytes,
+                                  std::vector<std::string>& notes) {
+  const auto growth = format::read_growth(front, h.id);
+  if (growth && (growth->chunk_count == 0 || grown_header(h, *growth, ""))) return *growth;
+  notes.emplace_back("the words that say how it has grown are damaged");
+  format::growth longest;
+  for (const std::uint64_t slot : {1, 2}) {
+    const std::uint64_t at = format::growth_slot_offset(slot);
+    const auto count = format::read_control_word(front, h.id, at),
+               table = format::read_control_word(front, h.id, at + 8);
+    if (!count || !table || *count <= longest.chunk_count) continue;
+    const auto grown = grown_header(h, {*count, *table}, "");
+    if (grown && grown->size <= bytes) longest = {*count, *table};
+  }
+  return longest;
+}
+
+result<pool_file> pool_file::open_damaged_copy(const std::string& path,
+                                               std::vector<std::string>& notes) {
+  descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.fd < 0) return path_error("open", path);
+  struct stat status = {};
+  if (os::fstat(file.fd, status) != 0) return path_error("examine", path);
+  const auto bytes = static_cast<std::uint64_t>(status.st_size);
+  std::array<std::byte, format::front_size> front{};
+  if (!S_ISREG(status.st_mode) ||
+      !os::read_all(file.fd, front.data(), std::min<std::uint64_t>(bytes, front.size()), 0))
+    return path_error("read", path);
+  pool_header h = header_at(front.data());
+  const auto copy = find_header_copy(front.data());
+  if (!is_whole(h) && copy) {
+    notes.emplace_back("its header is damaged; the copy of it was used");
+    h = *copy;
+  }
+  if (auto sane = check_header(h, false, h.size, path); !sane) return std::unexpected(sane.error());
+  pool_file opened;
+  opened.header_ = h;
+  if (const auto growth = find_growth(front.data(), h, bytes, notes); growth.chunk_count != 0)
+    opened.header_ = *grown_header(h, growth, path);
+  const std::uint64_t size = opened.header_.size, there = std::min(size, bytes);
+  if (there < size)
+    notes.push_back(fmt::format("it has been truncated to {} of its {} bytes", bytes, size));
+  opened.mapping_ = {nullptr, size, h.home_offset, -1, path};
+  void* const memory = os::map(nullptr, size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (memory == MAP_FAILED) return path_error("map", path);
+  opened.mapping_.base = static_cast<std::byte*>(memory);
+  opened.reserved_ = size;
+  opened.mapped_ = true;
+  if (os::map(memory, there, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED,
+              file.fd) == MAP_FAILED)
+    return path_error("map", path);
+  if (auto reserved = opened.reserve_home_addresses(); !reserved)
+    return std::unexpected(reserved.error());
+  return opened;
+}
+
 result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
   pool_file opened;
-  if (size < format::header_area_size)
-    return fail(errc::not_a_pool, "the image is too short for a pool");
+  if (size < format::front_size) return fail(errc::not_a_pool, "the image is too short for a pool");
   const auto header = parse_header(image, size, "image");
   if (!header) return std::unexpected(header.error());
   opened.header_ = *header;

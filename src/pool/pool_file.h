@@ -13,7 +13,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace stele::storage {
 
@@ -47,8 +49,7 @@ class pool_file {
   // pool.
   [[nodiscard]] static result<format::pool_header> make_header(const pool_geometry& s);
 
-  // Makes zeroed memory of the header's size an empty pool. Writes the first header_area_size
-  // bytes.
+  // Makes zeroed memory of the header's size an empty pool. Writes the bytes before the logs.
   static void write_header(std::byte* zeroes, const format::pool_header& h) noexcept;
 
   // Errors: exists, not_found, permission, full, io, invalid_argument.
@@ -68,16 +69,18 @@ class pool_file {
   // lock; `fd` stays the caller's. Errors: not_a_pool, version, corrupt, io.
   [[nodiscard]] static result<pool_file> map_for_reading(int fd, const std::string& path);
 
+  // As open_copy, of a pool that may be damaged. A header that is not whole is taken from its copy.
+  // Words of growth that are damaged count as none. What the file lacks of its size reads as zero.
+  // `notes` gets a sentence for each of these. Errors: corrupt if no header is whole; as open.
+  [[nodiscard]] static result<pool_file> open_damaged_copy(const std::string& path,
+                                                           std::vector<std::string>& notes);
+
   // Uses memory that holds a pool image. Locks nothing; the caller keeps ownership of the memory.
   [[nodiscard]] static result<pool_file> adopt(std::byte* image, std::size_t size);
 
   // The header, including growth, of a pool that may be in use elsewhere. Only reads; takes no
   // lock.
   [[nodiscard]] static result<format::pool_header> peek(const std::string& path);
-
-  // Replaces a damaged header by its copy. Returns true if that was needed. Errors: corrupt if the
-  // copy is damaged too; in_use; io.
-  [[nodiscard]] static result<bool> repair_header(const std::string& path);
 
   // Makes room for a pool of `size` bytes, on the device and in memory; header() does not change.
   // Addresses stay valid. No transaction may run. Errors: full, io; unsupported if the addresses
@@ -136,14 +139,23 @@ class pool_file {
   std::uint64_t owner_ = 0, previous_owner_ = 0;
 };
 
+// Locks a pool file that is open for writing, until the descriptor is closed. Errors: in_use, io.
+[[nodiscard]] result<> lock_pool_file(int fd, const std::string& path);
+
+// Whether a header is of this format, and as it was written.
+bool is_whole(const format::pool_header& h) noexcept;
+// The header's copy in the first front_size bytes of a pool: where this program writes it, or where
+// an earlier one did. Null: it is whole in neither place.
+std::optional<format::pool_header> find_header_copy(const std::byte* front) noexcept;
+
 // A random id for a pool, not 0. Errors: io.
 [[nodiscard]] result<std::uint64_t> generate_pool_id();
 
 // Whether the path is on memory that keeps its content (DAX with MAP_SYNC).
 bool is_direct_access(const std::string& path);
 
-// The header in force. `front` is the first header_area_size bytes of the pool; `file_size` is the
-// size of what holds it. Errors: not_a_pool, version, corrupt.
+// The header in force. `front` is the first front_size bytes of the pool; `file_size` is the size
+// of what holds it. Errors: not_a_pool, version, corrupt.
 [[nodiscard]] result<format::pool_header> parse_header(const std::byte* front,
                                                        std::uint64_t file_size,
                                                        const std::string& path);

@@ -4,12 +4,14 @@
 // All chunks that were in use at that moment are copied while transactions go on. A thread that
 // stores to a page that is not copied yet copies it first (page_snapshot.h). The copy gets an id of
 // its own, and so new check bits in every guarded word and new block checksums. The file has no
-// name until it is complete. Contract: pool<Root>::backup.
+// name until it is complete. Contract: pool<Root>::backup. A copy of the used part ends behind the
+// last chunk in use.
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
 #include <tx/backup.h>
+#include <tx/new_pool.h>
 #include <tx/open.h>
 #include <tx/page_queue.h>
 #include <tx/readers/reader_session.h>
@@ -32,7 +34,9 @@ constexpr std::uint64_t max_pages_per_copy = base::schedule_explorer_build ? 1 :
 
 class backup_copy final : private page_snapshot {
  public:
-  backup_copy(runtime& r, storage::new_file file, std::uint64_t id, const progress& on_progress)
+  // `whole`: with the free chunks at the end.
+  backup_copy(runtime& r, storage::new_file file, std::uint64_t id, bool whole,
+              const progress& on_progress)
       : page_snapshot(r.state().file.header().size),
         runtime_(r),
         pool_(r.state().file),
@@ -40,9 +44,7 @@ class backup_copy final : private page_snapshot {
         file_(std::move(file)),
         on_progress_(on_progress),
         id_(id),
-        block_checksums_(h_.block_checksums_offset != 0
-                             ? format::block_checksum_count(h_.size - h_.home_offset)
-                             : 0),
+        whole_(whole),
         page_queue_(std::min<std::uint64_t>(max_queued_pages, h_.size / page)) {}
   ~backup_copy() override {
     if (!is_added_) return;
@@ -77,11 +79,35 @@ class backup_copy final : private page_snapshot {
       include_pages(offset, bytes);
     };
     if (auto walked = runtime_.state().heap.for_each_used_run(take); !walked) return walked;
+    if (!whole_)
+      if (auto shorter = leave_out_end(); !shorter) return shorter;
+    if (h_.block_checksums_offset != 0)
+      block_checksums_.resize(format::block_checksum_count(h_.size - h_.home_offset));
     copy_table();
-    header_area_.resize(format::header_area_size);
+    header_area_.resize(h_.log_offset);
     lay_out(header_area_.data());
     runtime_.add_page_snapshot(*this);
     is_added_ = true;
+    return {};
+  }
+
+  // Makes h_ the header of a pool that ends behind the last chunk in use. A grown pool has at least
+  // one chunk more than it was created with.
+  result<> leave_out_end() {
+    const std::uint64_t end =
+        used_.empty() ? h_.chunks_offset : used_.back().first + used_.back().second;
+    const std::uint64_t used = (end - h_.chunks_offset) >> h_.chunk_shift;
+    pool_header created;
+    std::memcpy(&created, pool_.base(), sizeof created);
+    const auto growth = format::read_growth(pool_.base(), created.id);
+    if (!growth || growth->chunk_count == 0) {
+      h_ = shortened(h_, std::max<std::uint64_t>(used, 1));
+      return {};
+    }
+    const auto shorter = storage::grown_header(
+        created, {std::max(used, created.chunk_count + 1), growth->table_chunk}, pool_.path());
+    if (!shorter) return std::unexpected(shorter.error());
+    h_ = *shorter;
     return {};
   }
 
@@ -189,6 +215,8 @@ class backup_copy final : private page_snapshot {
   void lay_out(std::byte* front) const {
     pool_header h;
     std::memcpy(&h, pool_.base(), sizeof h);
+    const auto growth = format::read_growth(pool_.base(), h.id);
+    if (growth && growth->chunk_count == 0) h.chunk_count = h_.chunk_count, h.size = h_.size;
     h.id = id_;
     h.checksum = format::header_checksum(h);
     storage::pool_file::write_header(front, h);
@@ -199,9 +227,8 @@ class backup_copy final : private page_snapshot {
     put_word(front, format::magic_state_offset,
              format::read_control_word(pool_.base(), pool_.header().id, format::magic_state_offset)
                  .value_or(0));
-    const auto growth = format::read_growth(pool_.base(), h_.id);
     if (!growth || growth->chunk_count == 0) return;
-    put_word(front, format::growth_slot_offset(1), growth->chunk_count);
+    put_word(front, format::growth_slot_offset(1), h_.chunk_count);
     put_word(front, format::growth_slot_offset(1) + 8, growth->table_chunk);
     put_word(front, format::growth_offset, 1);
   }
@@ -212,12 +239,13 @@ class backup_copy final : private page_snapshot {
 
   runtime& runtime_;
   const storage::pool_file& pool_;
-  const pool_header& h_;
+  pool_header h_;  // of the copy, but for its id
   storage::new_file file_;
   const progress& on_progress_;
   std::optional<runtime::pause> pause_;
   bool is_added_ = false;  // to the snapshots that keep pages
   const std::uint64_t id_;
+  const bool whole_;
   std::uint64_t copied_bytes_ = 0, total_bytes_ = 0, next_report_ = 0, table_from_ = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> used_;
   std::vector<std::byte> header_area_, home_header_, table_;
@@ -225,10 +253,6 @@ class backup_copy final : private page_snapshot {
   page_queue page_queue_;
   std::atomic<bool> failed_{false};  // a transaction could not write the page that it copied
 };
-
-}  // namespace
-
-namespace {
 
 // The maintenance lock. Errors: those of begin_maintenance; unsupported.
 result<std::unique_lock<std::mutex>> begin_backup(runtime& r) {
@@ -240,10 +264,20 @@ result<std::unique_lock<std::mutex>> begin_backup(runtime& r) {
   return begin_maintenance(r, "backed up");
 }
 
-result<> back_up_now(runtime& r, storage::new_file file, const progress& on_progress) {
+result<> back_up_now(runtime& r, storage::new_file file, bool whole,
+                     const progress& on_progress) {
   const auto id = storage::generate_pool_id();
   if (!id) return std::unexpected(id.error());
-  return backup_copy(r, std::move(file), *id, on_progress).run();
+  return backup_copy(r, std::move(file), *id, whole, on_progress).run();
+}
+
+result<> back_up_by_name(runtime& r, const std::string& path, bool whole,
+                         const progress& on_progress) {
+  const auto begun = begin_backup(r);
+  if (!begun) return std::unexpected(begun.error());
+  auto file = storage::new_file::make(path, r.state().file.header().size);
+  if (!file) return std::unexpected(file.error());
+  return back_up_now(r, std::move(*file), whole, on_progress);
 }
 
 }  // namespace
@@ -251,17 +285,17 @@ result<> back_up_now(runtime& r, storage::new_file file, const progress& on_prog
 result<> back_up(runtime& r, const std::string& path, const progress& on_progress) {
   if (r.reading() != nullptr && r.reading()->is_attached())
     return r.reading()->back_up(path, on_progress);
-  const auto begun = begin_backup(r);
-  if (!begun) return std::unexpected(begun.error());
-  auto file = storage::new_file::make(path, r.state().file.header().size);
-  if (!file) return std::unexpected(file.error());
-  return back_up_now(r, std::move(*file), on_progress);
+  return back_up_by_name(r, path, true, on_progress);
+}
+
+result<> back_up_used_part(runtime& r, const std::string& path, const progress& on_progress) {
+  return back_up_by_name(r, path, false, on_progress);
 }
 
 result<> back_up_to(runtime& r, storage::new_file file, const progress& on_progress) {
   const auto begun = begin_backup(r);
   if (!begun) return std::unexpected(begun.error());
-  return back_up_now(r, std::move(file), on_progress);
+  return back_up_now(r, std::move(file), true, on_progress);
 }
 
 }  // namespace stele::detail

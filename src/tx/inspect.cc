@@ -64,9 +64,12 @@ std::string name_of_logs(std::uint8_t kind) {
   return fmt::format("kind {}", kind);
 }
 
-// After a clean close, every line from a log's head on is of an earlier lap. A line with the torn
-// bits of the next lap is damage: recovery would read it as a record after the next crash.
-result<> check_closed(const pool_state& state, const ring_view& ring, std::uint64_t head) {
+}  // namespace
+
+// A line with the torn bits of the next lap is damage: recovery would read it as a record after the
+// next crash.
+result<> check_closed_ring(const storage::pool_file& file, const ring_view& ring,
+                           std::uint64_t head) {
   for (std::uint64_t at = head & format::log_position_mask;
        at < (head & format::log_position_mask) + ring.lines; ++at) {
     const std::byte* const from = ring.bytes + at % ring.lines * line_size;
@@ -83,28 +86,38 @@ result<> check_closed(const pool_state& state, const ring_view& ring, std::uint6
     if (written)
       return fail(errc::corrupt, fmt::format("{}: the log at offset {} was closed and has line {} "
                                              "of a lap to come; restore the pool from a copy",
-                                             state.file.path(), ring.log_offset, at % ring.lines));
+                                             file.path(), ring.log_offset, at % ring.lines));
   }
   return {};
 }
+
+ring_view ring_of_log(const storage::pool_file& file, std::uint32_t log) noexcept {
+  const auto& h = file.header();
+  const std::uint64_t offset = h.log_offset + log * h.log_size;
+  return {file.base() + offset + format::log_control_size,
+          (h.log_size - format::log_control_size) / line_size, offset};
+}
+
+bool has_log_heads(log_kind kind) noexcept {
+  return kind == log_kind::torn_bit || kind == log_kind::lines_or_blocks ||
+         kind == log_kind::archapt_redo || kind == log_kind::archapt_undo;
+}
+
+namespace {
 
 // Counts the records that recovery would read in each log. Errors: corrupt.
 result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind, bool closed) {
   const auto& h = state.file.header();
   std::vector<log_report> logs(h.log_count);
-  const bool rings = kind == log_kind::torn_bit || kind == log_kind::lines_or_blocks ||
-                     kind == log_kind::archapt_redo || kind == log_kind::archapt_undo;
-  if (!rings) return logs;
+  if (!has_log_heads(kind)) return logs;
   log_record record;
   for (std::uint32_t i = 0; i < h.log_count; ++i) {
-    const std::uint64_t offset = h.log_offset + i * h.log_size;
-    const ring_view ring{state.file.base() + offset + format::log_control_size,
-                         (h.log_size - format::log_control_size) / line_size, offset};
-    const auto head = read_log_head(state.file, offset);
+    const ring_view ring = ring_of_log(state.file, i);
+    const auto head = read_log_head(state.file, ring.log_offset);
     if (!head) return std::unexpected(head.error());
     if ((*head & format::log_void_bit) != 0) continue;
     if (closed) {
-      if (auto empty = check_closed(state, ring, *head); !empty)
+      if (auto empty = check_closed_ring(state.file, ring, *head); !empty)
         return std::unexpected(empty.error());
       continue;
     }
@@ -167,6 +180,15 @@ result<pool_info> info_of(const std::string& path) {
   info.left_open = session.open;
   info.logs_of = name_of_logs(session.log_kind);
   return info;
+}
+
+result<> check_unused(const std::string& path) {
+  const read_only_file file(path);
+  if (file.fd < 0) return {};
+  const auto holder = lock_holder_of(file.fd);
+  if (!holder) return {};
+  return fail(errc::in_use,
+              fmt::format("{} is open in process {}; close it there first", path, *holder));
 }
 
 namespace {
@@ -284,23 +306,6 @@ result<check_report> check_pool(const std::string& path, const progress& on_prog
   if (auto read = check_pages(*copy->state); !read) return std::unexpected(read.error());
   if (!verified) return std::unexpected(verified.error());
   return report;
-}
-
-result<std::vector<std::string>> repair_pool(const std::string& path) {
-  std::vector<std::string> done;
-  const auto restored = storage::pool_file::repair_header(path);
-  if (!restored) return std::unexpected(restored.error());
-  if (*restored) done.push_back("the header was damaged; it is what its copy says again");
-  const auto report = check_pool(path);
-  if (!report) return std::unexpected(report.error());
-  if (!report->info.left_open) return done;
-  auto opened = open_path(path, {});
-  if (!opened) return std::unexpected(opened.error());
-  if (auto closed = (*opened)->close(); !closed) return std::unexpected(closed.error());
-  done.push_back(
-      fmt::format("it had not been closed; it is recovered, with every commit up to {}, and closed",
-                  report->newest_commit));
-  return done;
 }
 
 result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verification how) {

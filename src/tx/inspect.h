@@ -1,5 +1,5 @@
 // Inspection of a pool file: what `stele pool info`, `check` and `dump` report, and the repairs
-// that are provably safe.
+// that are provably right.
 //
 // check_pool() works on a private copy-on-write mapping. It recovers that copy if the pool was not
 // closed, and walks it; the file is only read. A pool that is open in another process is refused,
@@ -8,7 +8,10 @@
 
 #include <format/pool_layout.h>
 #include <pool/heap.h>
+#include <pool/repair.h>
 #include <stele/pool.h>
+#include <tx/engine.h>
+#include <tx/log/record.h>
 
 #include <cstdint>
 #include <optional>
@@ -52,10 +55,26 @@ struct check_report {
 [[nodiscard]] result<check_report> check_pool(const std::string& path,
                                               const progress& on_progress = {});
 
-// Repairs a pool. Returns what was done, as sentences; empty: nothing was needed. It restores a
-// damaged header from its copy, and recovers and closes a pool that was not closed. What is not
-// known to be right is left alone. Errors: as check_pool; then nothing more is repaired.
-[[nodiscard]] result<std::vector<std::string>> repair_pool(const std::string& path);
+// Repairs a pool. Returns what was done; empty: nothing was needed. It restores a damaged header
+// from its copy and the copy from the header, marks logs of a closed pool as empty whose heads or
+// lines are damaged, and recovers and closes a pool that was not closed. What is not known to be
+// right is left alone (docs/protocol/repair.md). Errors: as check_pool; what was repaired before an
+// error is in `done`.
+[[nodiscard]] result<> repair_pool(const std::string& path,
+                                   std::vector<storage::repair_step>& done);
+
+// Fails if a process has the pool open: what is read of a pool while it changes proves nothing.
+// Errors: in_use.
+[[nodiscard]] result<> check_unused(const std::string& path);
+
+// After a close the ring is empty: all its lines are of an earlier lap than the head's. Errors:
+// corrupt.
+[[nodiscard]] result<> check_closed_ring(const storage::pool_file& file, const ring_view& ring,
+                                         std::uint64_t head);
+// The ring of a log of torn bits.
+ring_view ring_of_log(const storage::pool_file& file, std::uint32_t log) noexcept;
+// Whether logs of this kind are rings with a head word.
+bool has_log_heads(log_kind kind) noexcept;
 
 // Opens a private copy of the pool in memory. The copy ends with the runtime, and the file does not
 // change. The root is not checked. Errors: in_use, those of opening.

@@ -20,6 +20,10 @@ namespace stele::detail {
 bool can_grow(const format::pool_header& h) noexcept;
 error fixed_size_error(const std::string& path);
 
+// As pool<Root>::backup, without the free chunks at the end of the pool.
+[[nodiscard]] result<> back_up_used_part(runtime& r, const std::string& path,
+                                         const progress& on_progress);
+
 // What commits survive in a pool at this path with media "auto": "process" or "power".
 std::string durability_of_path(const std::string& path);
 

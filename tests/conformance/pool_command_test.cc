@@ -1,5 +1,6 @@
 // `stele pool` as a user runs it: its output for sound, damaged and unclosed pools; what it
 // repairs, copies and grows.
+#include <format/pool_layout.h>
 #include <gmock/gmock.h>
 #include <stele/document.h>
 #include <stele/kv.h>
@@ -9,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace stele::testing {
@@ -80,8 +82,9 @@ TEST_F(pool_command, a_damaged_header_is_repaired_from_its_copy) {
   EXPECT_EQ(json("report")["repaired"].size(), 1u);
   EXPECT_TRUE(json("report")["sound"]);
   EXPECT_EQ(kv::open(path)->get("pear").value(), "green");
+  EXPECT_TRUE(fs::exists(json("report")["repaired"][0]["page_before"]["file"].get<std::string>()));
   flip(path, 100);
-  flip(path, 356);  // the copy too
+  flip(path, format::header_copy_offset + 100);
   EXPECT_EQ(run_command("pool check --repair " + path).status, 1);
 }
 
@@ -115,6 +118,137 @@ TEST_F(pool_command, damage_to_content_is_found_and_left_alone) {
   const auto found = run_command("pool check --repair --json " + at("report") + " " + path);
   EXPECT_EQ(found.status, 1);
   EXPECT_THAT(found.said, HasSubstr("what their sums say"));
+}
+
+TEST_F(pool_command, what_is_left_of_a_damaged_store_is_saved_in_a_new_one) {
+  const std::string path = make_store();
+  {
+    auto store = kv::open(path);
+    ASSERT_TRUE(succeeds(store));
+    for (int i = 0; i < 100; ++i)
+      ASSERT_TRUE(succeeds(store->put("key " + std::to_string(i), std::string(600, 'v'))));
+  }
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  flip(path, bytes.rfind("key 50") + 300);
+  const auto saved = run_command("pool check --repair --salvage " + at("saved") + " --json " +
+                                 at("report") + " " + path);
+  EXPECT_EQ(saved.status, 1);
+  EXPECT_THAT(saved.said, HasSubstr("LOST"));
+  EXPECT_FALSE(json("report")["salvaged"]["lost"].empty());
+  const std::size_t lost = json("report")["salvaged"]["lost"].size();
+  EXPECT_LE(lost, 3u) << "those in one block";
+  const auto left = kv::open(at("saved"));
+  ASSERT_TRUE(succeeds(left));
+  EXPECT_TRUE(succeeds(left->check()));
+  EXPECT_EQ(*left->size(), 102 - lost);
+  EXPECT_EQ(left->get("pear").value(), "green");
+  // A file that is there is not overwritten, and a damaged pool is not compacted.
+  EXPECT_EQ(run_command("pool check --salvage " + at("report") + " " + path).status, 1);
+  const auto refused = run_command("pool compact " + path + " " + at("small"));
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.said, HasSubstr("--salvage"));
+  EXPECT_FALSE(fs::exists(at("small")));
+}
+
+TEST_F(pool_command, of_a_sound_store_salvage_loses_nothing) {
+  const std::string path = make_store();
+  const auto saved = run_command("pool check --salvage " + at("saved") + " " + path);
+  EXPECT_EQ(saved.status, 0) << saved.said;
+  EXPECT_EQ(*kv::open(at("saved"))->size(), 2u);
+}
+
+TEST_F(pool_command, a_compacted_store_has_the_items_and_little_else) {
+  std::uint64_t item_bytes = 0;
+  {
+    auto store = kv::open(at("store"), {.create_size = 48 << 20});
+    ASSERT_TRUE(succeeds(store));
+    for (int i = 0; i < 24000; ++i)
+      ASSERT_TRUE(succeeds(
+          store->put("key " + std::to_string(i), std::string(1000, 'a'), durability::ordered)));
+    for (int i = 0; i < 24000; ++i) {
+      if (i % 6 == 0)
+        item_bytes += 1000 + ("key " + std::to_string(i)).size();
+      else
+        ASSERT_TRUE(succeeds(store->erase("key " + std::to_string(i), durability::ordered)));
+    }
+  }
+  const auto done =
+      run_command("pool compact --json " + at("report") + " " + at("store") + " " + at("small"));
+  EXPECT_EQ(done.status, 0) << done.said;
+  const std::uint64_t size = json("report")["size_bytes"], logs = json("report")["log_bytes"];
+  EXPECT_EQ(size, fs::file_size(at("small")));
+  EXPECT_LT(static_cast<double>(size - logs), 1.3 * static_cast<double>(item_bytes));
+  EXPECT_EQ(run_command("pool check " + at("small")).status, 0);
+  {
+    auto one = kv::open(at("store")), two = kv::open(at("small"));
+    ASSERT_TRUE(succeeds(one));
+    ASSERT_TRUE(succeeds(two));
+    EXPECT_EQ(*one->range({}, {}, 100000), *two->range({}, {}, 100000));
+    EXPECT_TRUE(succeeds(two->put("one", "more")));
+    EXPECT_TRUE(succeeds(two->grow(8 << 20)));
+  }
+  EXPECT_EQ(run_command("pool check " + at("small")).status, 0);
+  const auto sized = run_command("pool compact --size 12M --log-size 16K --log-count 2 --json " +
+                                 at("report") + " " + at("small") + " " + at("sized"));
+  EXPECT_EQ(sized.status, 0) << sized.said;
+  EXPECT_EQ(json("report")["size_bytes"], 12u << 20);
+  const auto too_small = run_command("pool compact --size 512K " + at("small") + " " + at("no"));
+  EXPECT_EQ(too_small.status, 1);
+  EXPECT_THAT(too_small.said, HasSubstr("no room"));
+  EXPECT_FALSE(fs::exists(at("no")));
+}
+
+TEST_F(pool_command, another_pool_is_compacted_to_its_last_chunk_in_use) {
+  struct words {
+    field<std::uint64_t> sum;
+  };
+  for (const bool grown : {false, true}) {
+    {
+      auto p = open_pool<words>(at("words"), {.create_size = 2 << 20, .layout = "words"});
+      if (grown) {
+        ASSERT_TRUE(succeeds(p.grow(3 << 20)));
+        ASSERT_TRUE(succeeds(p.grow(16 << 20)));
+      }
+      ASSERT_TRUE(succeeds(p.update([](words& w) { w.sum = 42; })));
+    }
+    const auto done =
+        run_command("pool compact --json " + at("report") + " " + at("words") + " " + at("small"));
+    EXPECT_EQ(done.status, 0) << done.said;
+    EXPECT_THAT(done.said, HasSubstr("cannot be moved"));
+    EXPECT_LT(fs::file_size(at("small")), fs::file_size(at("words")) / 2);
+    EXPECT_EQ(run_command("pool check " + at("small")).status, 0);
+    {
+      auto p = open_pool<words>(at("small"), {.layout = "words", .verify = verification::always});
+      EXPECT_EQ(*p.read([](const words& w) { return w.sum.load(); }), 42u);
+      ASSERT_TRUE(succeeds(p.grow(4 << 20)));
+      ASSERT_TRUE(succeeds(p.update([](words& w) { w.sum = 43; })));
+      EXPECT_TRUE(succeeds(p.check()));
+    }
+    EXPECT_EQ(run_command("pool check " + at("small")).status, 0);
+    fs::remove(at("small"));
+    fs::remove(at("words"));
+  }
+}
+
+TEST_F(pool_command, a_compacted_document_is_the_same) {
+  {
+    auto p = open_pool<document_dict>(
+        at("document"), {.create_size = 4 << 20, .layout = std::string(document_layout)});
+    ASSERT_TRUE(succeeds(p.update([](document_dict& d) {
+      for (int i = 0; i < 100; ++i) d[i] = std::string(static_cast<std::size_t>(i), 't');
+      d["list"].make_list().append("one");
+      d["list"].list().append({}).make_dict()["deep"] = 1.5;
+    })));
+  }
+  const auto done = run_command("pool compact " + at("document") + " " + at("small"));
+  EXPECT_EQ(done.status, 0) << done.said;
+  EXPECT_LT(fs::file_size(at("small")), 256u << 10);
+  for (const char* name : {"document", "small"})
+    EXPECT_EQ(
+        run_command("pool dump --json " + at(std::string(name) + ".json") + " " + at(name)).status,
+        0);
+  EXPECT_EQ(json("document.json")["content"], json("small.json")["content"]);
 }
 
 TEST_F(pool_command, dumps_a_store_and_a_document) {

@@ -61,7 +61,7 @@ TEST(format_docs_log_structured, the_bits_of_a_block_and_of_an_entry) {
 }
 
 TEST(format_docs_log_structured, the_example_is_what_a_log_writes) {
-  constexpr std::uint64_t chunk = 0x1C00, stored = 7;
+  constexpr std::uint64_t chunk = 0x2C00, stored = 7;
   memory_pool pool({.size = 64 << 10,
                     .log_size = 1024,
                     .log_count = 1,

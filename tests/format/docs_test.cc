@@ -101,7 +101,7 @@ TEST(format_docs, the_parts_of_a_pool_are_where_the_page_has_them) {
   using namespace format;
   const std::map<std::uint64_t, std::string> parts = {
       {0, "header"},
-      {header_copy_offset, "the same again"},
+      {header_copy_offset, "the header again"},
       {session_offset, "session word"},
       {watermark_offset, "watermark"},
       {owner_offset, "pid of the opener"},
@@ -115,7 +115,7 @@ TEST(format_docs, the_parts_of_a_pool_are_where_the_page_has_them) {
       {growth_slot_offset(2), "growth slot 2"},
       {block_checksum_state_offset, "state of the block checksums"},
       {magic_state_offset, "whether home has magic words"},
-      {header_area_size, "logs"}};
+      {front_size, "logs"}};
   std::map<std::uint64_t, std::string> told;
   for (const std::string& line : page("pool.md").front().example()) {
     std::istringstream in(line);

@@ -7,12 +7,15 @@
 // docs/format/README.md says what to do then.
 #include <format/pool_layout.h>
 #include <gtest/gtest.h>
+#include <pool/repair.h>
 #include <stele/kv.h>
 #include <tests/format/golden.h>
 #include <tests/fuzz/repair.h>
 #include <tests/fuzz/target.h>
 #include <tx/inspect.h>
 #include <tx/open.h>
+
+#include <filesystem>
 
 namespace stele::testing {
 namespace {
@@ -62,8 +65,24 @@ TEST_P(golden, is_refused_by_name_when_it_is_newer) {
 INSTANTIATE_TEST_SUITE_P(every, golden, ::testing::ValuesIn(golden_pools(folder)),
                          [](const auto& of) { return plain(of.param.file); });
 
-// Pools of this version from before homes were marked, records had checksum deltas, and long
-// records were summed by columns.
+TEST_P(golden, gets_its_header_back_from_the_copy) {
+  const golden_pool g = GetParam();
+  auto bytes = unpack(folder + "/" + g.file);
+  ASSERT_TRUE(bytes);
+  const auto whole = *bytes;
+  std::fill_n(bytes->begin(), sizeof(format::pool_header), std::byte{0});
+  fuzz::write_file(path_, *bytes);
+  EXPECT_FALSE(detail::check_pool(path_));
+  auto file = storage::repair_file::open(path_);
+  ASSERT_TRUE(file) << file.error().message;
+  ASSERT_TRUE(storage::repair_header(*file));
+  ASSERT_EQ(file->steps().size(), 1u);
+  std::filesystem::remove(file->steps()[0].saved_page);
+  EXPECT_EQ(std::memcmp(file->front(), whole.data(), format::front_size), 0);
+}
+
+// Pools of this version from before homes were marked, records had checksum deltas, long records
+// were summed by columns, and the header's copy lay in a page of its own.
 std::vector<golden_pool> earlier_pools() {
   std::vector<golden_pool> all = golden_pools(folder + "/../earlier");
   for (golden_pool& g : all) g.file = "../earlier/" + g.file;

@@ -75,7 +75,7 @@ std::string change_all(kv& store) {
 }  // namespace
 
 std::string run_kv(std::span<const std::byte> input) {
-  if (input.size() < format::header_area_size) return "";
+  if (input.size() < format::front_size) return "";
   const std::string path = scratch() + "/kv";
   write_file(path, input);
   auto store =

@@ -205,10 +205,9 @@ void mutate_link(image pool, rng& random, std::uint64_t from, std::uint64_t byte
 }  // namespace
 
 void mutate_pool(std::vector<std::byte>& bytes, rng& random, std::size_t most) {
-  if (bytes.size() < format::header_area_size) return bytes.resize(format::header_area_size);
+  if (bytes.size() < format::front_size) return bytes.resize(format::front_size);
   if (random.below(64) == 0)
-    bytes.resize(
-        std::min<std::size_t>(most, format::header_area_size + random.below(2 * bytes.size())));
+    bytes.resize(std::min<std::size_t>(most, format::front_size + random.below(2 * bytes.size())));
   const image pool(bytes);
   const std::uint64_t times = 1 + random.below(random.below(4) == 0 ? 6 : 2);
   for (std::uint64_t i = 0; i < times; ++i) mutate_once(pool, random);

@@ -179,7 +179,7 @@ std::string use(const std::string& path, const judged& before, const std::string
 }  // namespace
 
 std::string run_pool(std::span<const std::byte> input) {
-  if (input.size() < format::header_area_size) return "";
+  if (input.size() < format::front_size) return "";
   const std::string path = scratch() + "/pool";
   write_file(path, input);
   const judged before = judge(path);

@@ -64,7 +64,7 @@ void repair_header(image pool) {
   h.magic = format::pool_magic;
   h.checksum = format::header_checksum(h);
   pool.put_header(0, h);
-  pool.put_header(format::header_copy_offset, h);
+  pool.put_header(format::header_copy_offset_of(h), h);
 }
 
 void repair_words(image pool) {
@@ -114,7 +114,7 @@ void repair_sums(image pool) {
 }
 
 void repair_pool(image pool) {
-  if (pool.size() < format::header_area_size) return;
+  if (pool.size() < format::front_size) return;
   repair_header(pool);
   repair_words(pool);
   if (pool.header().home == format::home_kind::log) return repair_chunks(pool);

@@ -1,0 +1,111 @@
+// Overwrites damaged bytes of a pool file. See repair.h.
+#include <base/check.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <media/os.h>
+#include <pool/repair.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <utility>
+
+namespace stele::storage {
+
+namespace {
+
+constexpr std::uint64_t saved_bytes = format::header_area_size;  // a page
+constexpr std::uint64_t sector_bytes = 512;
+using page_content = std::array<std::byte, saved_bytes>;
+
+bool holds(const std::string& path, const page_content& content) {
+  page_content found;
+  const descriptor file(media::os::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  return file.fd >= 0 && media::os::read_all(file.fd, found.data(), found.size(), 0) &&
+         found == content;
+}
+
+}  // namespace
+
+result<repair_file> repair_file::open(const std::string& path) {
+  repair_file opened(path, descriptor(media::os::open(
+                               path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)));
+  if (opened.file_.fd < 0) return path_error("open", path);
+  struct stat status = {};
+  if (media::os::fstat(opened.file_.fd, status) != 0) return path_error("examine", path);
+  if (!S_ISREG(status.st_mode) || status.st_size < off_t{format::front_size})
+    return base::fail(
+        errc::not_a_pool,
+        fmt::format(
+            "{} is no pool file: it is too short, or not an ordinary file; nothing was changed",
+            path));
+  if (auto locked = lock_pool_file(opened.file_.fd, path); !locked)
+    return std::unexpected(locked.error());
+  opened.size_ = static_cast<std::uint64_t>(status.st_size);
+  if (!media::os::read_all(opened.file_.fd, opened.front_.data(), opened.front_.size(), 0))
+    return path_error("read", path);
+  return opened;
+}
+
+// An earlier repair that was interrupted may have kept the same page already.
+result<std::string> repair_file::save_page(std::uint64_t offset) {
+  constexpr unsigned max_names = 1000;
+  page_content content;
+  if (!media::os::read_all(file_.fd, content.data(), content.size(), offset))
+    return path_error("read", path_);
+  for (unsigned i = 1; i <= max_names; ++i) {
+    std::string name =
+        fmt::format("{}.page-{}{}", path_, offset, i == 1 ? "" : fmt::format(".{}", i));
+    if (holds(name, content)) return name;
+    auto file = new_file::make(name, content.size());
+    if (!file && file.error().code == errc::exists) continue;
+    if (!file) return std::unexpected(file.error());
+    if (auto written = file->write(content, 0); !written) return std::unexpected(written.error());
+    if (auto named = file->publish(); !named) return std::unexpected(named.error());
+    return name;
+  }
+  return base::fail(
+      errc::exists,
+      fmt::format(
+          "{}.page-{} and {} more of such names exist; remove those that are not needed any more",
+          path_, offset, max_names - 1));
+}
+
+result<> repair_file::overwrite(std::uint64_t offset, std::span<const std::byte> bytes,
+                                std::string what) {
+  base::check(offset / sector_bytes == (offset + bytes.size() - 1) / sector_bytes,
+              "a repair overwrites more than a sector");
+  auto saved = save_page(offset / saved_bytes * saved_bytes);  // 1
+  if (!saved) return std::unexpected(saved.error());
+  if (!media::os::write_all(file_.fd, bytes.data(), bytes.size(),
+                            offset) ||      // 2
+      media::os::sync_data(file_.fd) != 0)  // 3
+    return path_error("write", path_);
+  if (offset < front_.size()) std::memcpy(front_.data() + offset, bytes.data(), bytes.size());
+  steps_.push_back({std::move(what), std::move(*saved), offset / saved_bytes * saved_bytes});
+  return {};
+}
+
+result<> repair_header(repair_file& file) {
+  format::pool_header h;
+  std::memcpy(&h, file.front(), sizeof h);
+  const auto copy = find_header_copy(file.front());
+  const auto bytes_of = [](const format::pool_header& from) {
+    return std::as_bytes(std::span(&from, 1));
+  };
+  if (!is_whole(h)) {
+    const auto parsed = parse_header(file.front(), file.size(), file.path());
+    if (!parsed && parsed.error().code == errc::version) return std::unexpected(parsed.error());
+    if (!copy)
+      return base::fail(
+          errc::corrupt,
+          fmt::format("{}: neither the header nor its copy is whole; restore the pool from a copy",
+                      file.path()));
+    return file.overwrite(0, bytes_of(*copy),
+                          "the header was damaged; it is what its copy says again");
+  }
+  if (copy && std::memcmp(&*copy, &h, sizeof h) == 0) return {};
+  return file.overwrite(format::header_copy_offset_of(h), bytes_of(h),
+                        "the copy of the header was damaged; it is what the header says again");
+}
+
+}  // namespace stele::storage

@@ -1,0 +1,91 @@
+// Repairs that are provably right. docs/protocol/repair.md has the steps and the reasons.
+#include <base/check.h>
+#include <fmt/format.h>
+#include <pool/repair.h>
+#include <tx/inspect.h>
+#include <tx/open.h>
+
+namespace stele::detail {
+
+using base::fail;
+using storage::repair_file;
+
+namespace {
+
+// Why the ring of a log of a closed pool is not the empty one that it has to be. Empty: it is.
+std::string damage_of(const storage::pool_file& file, std::uint32_t log, bool has_lines) {
+  const ring_view ring = ring_of_log(file, log);
+  const auto head = read_log_head(file, ring.log_offset);
+  if (!head) return "the head of the log was damaged";
+  if ((*head & format::log_void_bit) != 0 || !has_lines) return "";
+  return check_closed_ring(file, ring, *head) ? "" : "lines of the log were damaged";
+}
+
+// A closed pool has no record in a log. So a log that is damaged there may be marked as empty: the
+// next session zeroes it.
+result<> repair_logs(repair_file& pool) {
+  const auto copy = storage::pool_file::open_copy(pool.path());
+  if (!copy) return std::unexpected(copy.error());
+  const auto& h = copy->header();
+  if (h.home == format::home_kind::log) return {};
+  const auto word = format::read_control_word(copy->base(), h.id, format::session_offset);
+  if (!word || (*word & 0xFFFF) != (format::session{}.pack() & 0xFFFF))
+    return fail(errc::corrupt,
+                fmt::format("{}: the session word is damaged (check bits), so it is not known "
+                            "whether the pool was closed and its logs are empty; restore the pool "
+                            "from a copy, or save what is left of it (check --salvage)",
+                            pool.path()));
+  const auto session = format::session::unpack(*word);
+  const bool has_lines = has_log_heads(static_cast<log_kind>(session.log_kind));
+  for (std::uint32_t log = 0; log < h.log_count; ++log) {
+    const std::string damage = damage_of(*copy, log, has_lines);
+    // Of a pool that was not closed, recovery reads the lines.
+    if (damage.empty() ||
+        (session.open && read_log_head(*copy, ring_of_log(*copy, log).log_offset)))
+      continue;
+    const std::uint64_t at = h.log_offset + log * h.log_size;
+    if (session.open)
+      return fail(
+          errc::corrupt,
+          fmt::format("{}: the head of the log at offset {} is damaged, and the pool was not "
+                      "closed: it is not known which commits of that log home lacks; restore the "
+                      "pool from a copy, or save what is left of it (check --salvage)",
+                      pool.path(), at));
+    const std::uint64_t empty = format::guard(format::log_void_bit, h.id, at);
+    if (auto done = pool.overwrite(
+            at, std::as_bytes(std::span(&empty, 1)),
+            fmt::format(
+                "{} at offset {}; the pool was closed, so the log is empty, and is marked so again",
+                damage, at));
+        !done)
+      return done;
+  }
+  return {};
+}
+
+}  // namespace
+
+result<> repair_pool(const std::string& path, std::vector<storage::repair_step>& done) {
+  {
+    auto pool = repair_file::open(path);
+    if (!pool) return std::unexpected(pool.error());
+    auto repaired = storage::repair_header(*pool);
+    if (repaired) repaired = repair_logs(*pool);
+    done = std::move(pool->steps());
+    if (!repaired) return repaired;
+  }  // unlocked
+  const auto report = check_pool(path);
+  if (!report) return std::unexpected(report.error());
+  if (!report->info.left_open) return {};
+  auto opened = open_path(path, {});
+  if (!opened) return std::unexpected(opened.error());
+  if (auto closed = (*opened)->close(); !closed) return std::unexpected(closed.error());
+  done.push_back(
+      {fmt::format(
+           "it had not been closed; it is recovered, with every commit up to {}, and closed",
+           report->newest_commit),
+       "", 0});
+  return {};
+}
+
+}  // namespace stele::detail
