@@ -230,6 +230,18 @@ result<> refuse_damaged(const home_image& image, const content_left& left) {
           image.path(), damage.empty() ? "block checksums do not match" : damage, image.path()));
 }
 
+// The indexes of a later version may have another form. A damaged version is no reason to lose what
+// can be read.
+result<> check_version(const home_image& image, const copy_options& options) {
+  const auto root = image.root();
+  if (options.allow_losses || image.layout() != kv::layout || !root) return {};
+  const std::uint64_t version = image.word(*root).value_or(0);
+  if (version <= format::kv_version) return {};
+  return fail(errc::version, fmt::format("{}: its key-value store is of version {}, this program "
+                                         "knows {}; use the matching release",
+                                         image.path(), version, format::kv_version));
+}
+
 }  // namespace
 
 bool is_copied_layout(const std::string& layout) noexcept {
@@ -244,8 +256,10 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
   if (!image) return std::unexpected(image.error());
   if (!is_copied_layout(image->layout()))
     return fail(errc::unsupported,
-                fmt::format("{} has the layout '{}', whose types only its program knows", from,
-                            image->layout()));
+                fmt::format("{} has the layout '{}', whose types only its program knows: let that "
+                            "program copy what it can read (verify = never) into a new pool",
+                            from, image->layout()));
+  if (auto known = check_version(*image, options); !known) return std::unexpected(known.error());
   const need needed = need_of(*image);
   copied_content done;
   std::uint64_t size =

@@ -51,6 +51,8 @@ result<home_image> home_image::open(const std::string& path, std::vector<std::st
     if (!state) return std::unexpected(state.error());
     recovered = nullptr;
   }
+  if (const std::string& why = (*state)->fallback_reason; !why.empty())
+    notes.push_back("recovery went back to a checkpoint: " + why);
   home_image image(std::move(*state), std::move(*recovered));
   image.state_->poisoned.store(false);
   if (image.home_of_ != nullptr)  // without its blocks' states, the indexes of the content do

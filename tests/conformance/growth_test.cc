@@ -53,8 +53,8 @@ TEST_P(growth, of_a_full_pool_ends_at_its_largest_size) {
       EXPECT_LE(p.space().size_bytes, large);
       EXPECT_GT(p.space().size_bytes, large - large / 8);
       EXPECT_GT(p.space().used_bytes, large / 2);
-      EXPECT_TRUE(succeeds(p.check()));
       EXPECT_TRUE(fails_with(p.update([&](texts_root& r) { put_text(r, n); }), errc::full));
+      EXPECT_TRUE(succeeds(p.check()));  // it truncates logs, which may free chunks of long records
     }
     EXPECT_EQ(expect_whole(path, o, {.acknowledged = n, .tried = n}), n);
     auto fixed = o;

@@ -6,6 +6,7 @@
 #include <containers/values_left.h>
 #include <gmock/gmock.h>
 #include <stele/kv.h>
+#include <tests/conformance/call_failure.h>
 #include <tests/conformance/pools.h>
 
 #include <filesystem>
@@ -277,6 +278,65 @@ TEST_F(salvage, other_mechanisms_pools_are_read_too) {
     std::filesystem::remove(at("store"));
     std::filesystem::remove(at("copy"));
   }
+}
+
+// Nothing is left of a copy that was stopped, and nothing is lost of one that was not.
+TEST_F(salvage, a_copy_is_complete_or_not_there_whatever_call_fails) {
+  const model items = make_store(at("store"), checksums::on);
+  const auto before = bytes_of(at("store"));
+  for (const bool permanent : {false, true}) {
+    bool hit = true;
+    std::uint64_t k = 1;
+    for (; hit; ++k) {
+      SCOPED_TRACE("call " + std::to_string(k) + (permanent ? " and all later" : "") + " fails");
+      bool copied = false;
+      {
+        const call_failure failure(k, permanent, ENOSPC);
+        copied = detail::copy_content(at("store"), at("copy"), {}).has_value();
+        hit = failure.hit();
+      }
+      EXPECT_TRUE(copied || hit);
+      // Only the sync of the directory, after the link, may fail and leave the complete copy.
+      if (copied || std::filesystem::exists(at("copy"))) {
+        EXPECT_EQ(read_left(at("copy")).items, items);
+        std::filesystem::remove(at("copy"));
+      }
+      for (const auto& e : std::filesystem::directory_iterator(at("")))
+        EXPECT_EQ(e.path().filename(), "store");
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(k, 10u);
+  }
+  EXPECT_EQ(bytes_of(at("store")), before) << "the source is only read";
+}
+
+TEST_F(salvage, a_copy_that_is_cancelled_leaves_nothing) {
+  make_store(at("store"), checksums::on);
+  const auto stopped = detail::copy_content(at("store"), at("copy"), {},
+                                            [](std::uint64_t, std::uint64_t) { return false; });
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, errc::cancelled);
+  EXPECT_FALSE(std::filesystem::exists(at("copy")));
+}
+
+TEST_F(salvage, what_cannot_be_copied_is_refused_with_a_reason) {
+  make_store(at("store"), checksums::on);
+  EXPECT_EQ(detail::copy_content(at("none"), at("copy"), {}).error().code, errc::not_found);
+  EXPECT_EQ(detail::copy_content(at("store"), at("store"), {}).error().code, errc::exists);
+  EXPECT_EQ(detail::copy_content(at("store"), at("no/copy"), {}).error().code, errc::not_found);
+  EXPECT_EQ(detail::copy_content(at("store"), at("copy"), {.size_bytes = 32 << 10}).error().code,
+            errc::full);
+  EXPECT_EQ(detail::copy_content(at("store"), at("copy"), {.size_bytes = 1}).error().code,
+            errc::invalid_argument);
+  {
+    auto store = kv::open(at("store"), {.media = "process"});
+    EXPECT_EQ(detail::copy_content(at("store"), at("copy"), {}).error().code, errc::in_use);
+  }
+  write_bytes(at("text"), std::vector<std::byte>(100'000, std::byte{'x'}));
+  EXPECT_EQ(detail::copy_content(at("text"), at("copy"), {}).error().code, errc::not_a_pool);
+  write_bytes(at("short"), std::vector<std::byte>(10, std::byte{'x'}));
+  EXPECT_EQ(detail::copy_content(at("short"), at("copy"), {}).error().code, errc::not_a_pool);
+  EXPECT_FALSE(std::filesystem::exists(at("copy")));
 }
 
 // Tells a document as text.

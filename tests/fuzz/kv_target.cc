@@ -1,5 +1,6 @@
 // A key-value store with contradictory content and repaired checksums. Reads and writes must return
 // errors or answers; no signals, endless walks or stores outside the heap.
+#include <containers/content_copy.h>
 #include <fmt/format.h>
 #include <format/kv_layout.h>
 #include <stele/kv.h>
@@ -72,12 +73,26 @@ std::string change_all(kv& store) {
   return "";
 }
 
+// What is left of the store makes a sound store, whatever the content is.
+std::string salvage(const std::string& path) {
+  const std::string saved = path + "-saved";
+  std::filesystem::remove(saved);
+  const auto copied = detail::copy_content(path, saved, {.allow_losses = true});
+  if (!copied) return judged("salvage", copied);
+  const auto store = kv::open(saved, {.media = "process", .background = false});
+  if (!store) return "what was salvaged does not open: " + store.error().message;
+  if (const auto sound = store->check(); !sound)
+    return "what was salvaged is not sound: " + sound.error().message;
+  return "";
+}
+
 }  // namespace
 
 std::string run_kv(std::span<const std::byte> input) {
   if (input.size() < format::front_size) return "";
   const std::string path = scratch() + "/kv";
   write_file(path, input);
+  if (auto bad = salvage(path); !bad.empty()) return bad;
   auto store =
       kv::open(path, {.media = "process", .verify = verification::never, .background = false});
   if (!store) return judged("opening", store.error());
