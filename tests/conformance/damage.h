@@ -86,7 +86,7 @@ inline target_pool make_target_pool(const std::string& path, const std::string& 
                                     checksums sums = checksums::automatic) {
   const auto& m = **detail::find_mechanism(mechanism);
   target_pool v{mechanism, media, killed, {}, {}, {}};
-  pool_options o{.create_size = m.has_parity ? 131072u : 65536u,
+  pool_options o{.create_size = m.has_parity ? 131072u : 69632u,
                  .mechanism = mechanism,
                  .media = media,
                  .block_checksums = sums};
