@@ -264,8 +264,7 @@ result<std::unique_lock<std::mutex>> begin_backup(runtime& r) {
   return begin_maintenance(r, "backed up");
 }
 
-result<> back_up_now(runtime& r, storage::new_file file, bool whole,
-                     const progress& on_progress) {
+result<> back_up_now(runtime& r, storage::new_file file, bool whole, const progress& on_progress) {
   const auto id = storage::generate_pool_id();
   if (!id) return std::unexpected(id.error());
   return backup_copy(r, std::move(file), *id, whole, on_progress).run();
