@@ -72,6 +72,12 @@ class hashed_image {
     add(hash_, number, now - hashes_[number]);
     hashes_[number] = now;
   }
+  // Whether every line is as put(), assign() or rehash() left it. Linear in the size.
+  bool is_as_put() const noexcept {
+    for (std::size_t i = 0; i < hashes_.size(); ++i)
+      if (hash_line(line(i), i) != hashes_[i]) return false;
+    return true;
+  }
   // The image_hash of memory as it is now. `changed` are the lines that were changed without put().
   template <class Lines>
   image_hash hash_with(const Lines& changed) const noexcept {

@@ -6,6 +6,7 @@
 // block and cancels; toggle and put commit.
 #include <explore/edges.h>
 #include <explore/heap_churn.h>
+#include <explore/workload_by_name.h>
 #include <stele/memory.h>
 
 #include <array>

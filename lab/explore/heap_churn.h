@@ -9,9 +9,4 @@ namespace stele::explore {
 
 std::unique_ptr<workloads::workload> make_heap_churn();
 
-// A workload by name: churn, edges (edges.h), or any of workloads::make_workload. Errors:
-// not_found, invalid_argument.
-[[nodiscard]] result<std::unique_ptr<workloads::workload>> make_explored_workload(
-    std::string_view name, const workloads::parameters& p);
-
 }  // namespace stele::explore

@@ -108,6 +108,10 @@ judge::judgement judge::evaluate(run_history& t) {
   judgement a{0, true};
   a.verdict = recover_and_judge(t, a);
   view_.undo();
+  if (a.used && !work_.is_as_put())
+    a.verdict = add_verdict(
+        {"something was stored to the pool past the transaction: by a plain member, or through a "
+         "pointer that is no field's"});
   verdict_cache_.states.add(work_.hash().all, a.verdict);
   return a;
 }
@@ -172,6 +176,7 @@ std::uint32_t judge::recover_and_judge(run_history& t, judgement& a) {
     v = *known;
   } else {
     const bool fell_back = reports_fallback();
+    a.used = true;
     v = add_verdict(exercise(t));
     verdict_cache_.verdicts[v].fell_back = fell_back;
     verdict_cache_.contents.add(held, v);
@@ -253,10 +258,10 @@ result<> judge::audit() {
   if (std::ranges::adjacent_find(reached_) != reached_.end())
     return fail(errc::corrupt, "the heap is damaged: two objects have one block");
   const bool leaked = std::ranges::includes(used_, reached_);
-  return fail(
-      errc::corrupt,
-      fmt::format("the heap is damaged: {} blocks are used, {} are reached: {}", used_.size(),
-                  reached_.size(), leaked ? "some are lost" : "some in use are free"));
+  return fail(errc::corrupt,
+              fmt::format("{}: {} blocks of the heap are used, {} are reached",
+                          leaked ? "memory is leaked" : "memory that is in use has been freed",
+                          used_.size(), reached_.size()));
 }
 
 }  // namespace stele::explore

@@ -41,6 +41,7 @@ class judge {
     std::uint32_t verdict;
     bool new_state = false;
     bool new_recovered = false;  // the image after recovery is new
+    bool used = false;           // the recovered pool was opened, changed and audited
     // Recovery changed home; this member and those below are set for new states only.
     bool replayed = false;
     // Lines that checksums found stale; lines of them that recovery could not restore.

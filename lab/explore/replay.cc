@@ -108,6 +108,7 @@ result<> replayer::run_one(const run_crash& l, replay_result& r) {
   for (std::size_t i = 0; i < l.crashes.size(); ++i) {
     auto there = go_to(*tape, start, position, l.crashes[i]);
     r.explanation = explanation_;
+    r.acknowledged = tape_->acknowledged, r.invoked = tape_->invoked;
     if (!there) return there;
     const verdict& v = tape_->image_judge.verdict_of(tape_->image_judge.evaluate(t));
     r.problem = tape_->violation_of(v, t);
@@ -125,6 +126,7 @@ result<> replayer::run_one(const run_crash& l, replay_result& r) {
     }
     t = std::move(after);
   }
+  r.history = std::move(t);
   return {};
 }
 

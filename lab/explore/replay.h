@@ -20,6 +20,9 @@ struct replay_result {
   std::string refused;      // recovery's sentence about a loss, where a loss is allowed; else empty
   std::string explanation;  // for people: what was kept and lost at each crash
   std::string problem;      // empty: nothing is wrong with the state
+  // The run, or what followed the last crash but one, and what was promised at the last crash.
+  run_history history;
+  std::uint64_t acknowledged = 0, invoked = 0;
 };
 [[nodiscard]] result<replay_result> replay(const run_crash& l);
 

@@ -49,7 +49,7 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   content.value_size = p.value_size;
   content.seed = p.seed;
   content.coalesce = p.coalesce;
-  auto made = make_explored_workload(p.workload, content);
+  auto made = p.make_workload ? p.make_workload() : make_explored_workload(p.workload, content);
   if (!made) return std::unexpected(made.error());
   s->workload_ = std::move(*made);
   // The log size of a log-structured pool is its chunk size. It is small here, so that there are

@@ -14,7 +14,7 @@
 #include <base/mutant.h>
 #include <explore/file_faults.h>
 #include <explore/hashed_image.h>
-#include <explore/heap_churn.h>
+#include <explore/workload_by_name.h>
 #include <media/image.h>
 #include <media/tape.h>
 #include <stele/adaptive_options.h>
@@ -36,6 +36,8 @@ struct plan {
   std::string reopen = "";       // the mechanism that opens the pool after a crash; empty: the same
   std::string created_for = "";  // the mechanism that the pool was created for; empty: the same
   std::string workload = "sps";
+  // Makes the workload; not part of a replay line. Null: the laboratory's of that name is taken.
+  std::function<std::unique_ptr<workloads::workload>()> make_workload = nullptr;
   std::size_t pool_size = 65536;
   std::size_t log_size = 4096, log_count = 2;
   std::uint64_t operations = 100;

@@ -1,0 +1,15 @@
+// The workloads that a plan can name. The function is defined by each library
+// that has workloads: stele_trials (heap_churn.cc), and stele::testing, in
+// which only users' structures are explored.
+#pragma once
+
+#include <workloads/workload.h>
+
+namespace stele::explore {
+
+// A workload by name: churn (heap_churn.h), edges (edges.h), or any of
+// workloads::make_workload. Errors: not_found, invalid_argument.
+[[nodiscard]] result<std::unique_ptr<workloads::workload>> make_explored_workload(
+    std::string_view name, const workloads::parameters& p);
+
+}  // namespace stele::explore
