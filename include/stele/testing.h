@@ -1,42 +1,35 @@
-// The crash explorer on a structure of your own: every crash that a run may
-// meet, judged against a model in ordinary memory. For tests, with any test
-// framework or none.
+// The crash explorer on a structure of your own: every crash that a run may meet, judged against a
+// model in ordinary memory. For tests, with any test framework or none.
 //
 //   #include <stele/map.h>
 //   struct map_test {
-//     using root = stele::map<std::uint64_t, std::uint64_t>;    // what the
-//     pool holds using model = std::map<std::uint64_t, std::uint64_t>;     //
-//     what it should hold struct operation { bool put; std::uint64_t key,
-//     value; }; static operation draw(stele::testing::random& r) { return
-//     {r.below(3) > 0, r.below(9), r()}; } static void apply(root& map, const
-//     operation& op) {       // a transaction
-//       op.put ? (void)map.insert_or_assign(op.key, op.value) :
-//       (void)map.erase(op.key);
+//     using root = stele::map<std::uint64_t, std::uint64_t>;  // in the pool
+//     using model = std::map<std::uint64_t, std::uint64_t>;   // what it should hold
+//     struct operation {
+//       std::uint64_t key, value;
+//     };
+//     static operation draw(stele::testing::random& r) { return {r.below(9), r()}; }
+//     static void apply(root& map, const operation& op) {  // one transaction
+//       map.insert_or_assign(op.key, op.value);
 //     }
-//     static void apply(model& map, const operation& op) {      // the same, on
-//     the model
-//       op.put ? (void)map.insert_or_assign(op.key, op.value) :
-//       (void)map.erase(op.key);
+//     static void apply(model& map, const operation& op) {  // the same on the model
+//       map.insert_or_assign(op.key, op.value);
 //     }
-//     static std::string check(const root& map, const model& should) {  //
-//     empty: nothing is wrong
+//     static std::string check(const root& map, const model& should) {  // "": nothing is wrong
 //       return stele::testing::compare(map, should);
 //     }
 //   };
 //   const stele::testing::report found = stele::testing::explore<map_test>();
 //   if (!found.passed()) std::printf("%s\n", found.message().c_str());
 //
-// A small pool in memory runs the operations and is recorded. At each fence and
-// acknowledgement, each content that a power failure may leave is recovered by
-// the library's recovery; during recovery the power fails again. Every
-// recovered structure must be as the model after the operations that had been
-// acknowledged, or with those that had begun besides; must take 20 more
-// operations as the model does; and must have leaked no block and freed none
-// that it still reaches. Threads take turns, one transaction each; they do not
-// overlap. Guide: docs/guide/testing.md.
+// A small pool in memory runs the operations and is recorded. At each fence and acknowledgement,
+// each content that a power failure may leave is recovered by the library's recovery; during
+// recovery the power fails again. Every recovered structure must be as the model after the
+// operations that had been acknowledged, or with those that had begun besides; must take 20 more
+// operations as the model does; and must have leaked no block and freed none that it still reaches.
+// Threads take turns, one transaction each; they do not overlap. Guide: docs/guide/testing.md.
 //
-// Link stele::testing (CMake) or stele-testing (pkg-config); libstele does not
-// contain it.
+// Link stele::testing (CMake) or stele-testing (pkg-config); libstele does not contain it.
 #pragma once
 
 #include <stele/leaks.h>
@@ -384,23 +377,23 @@ std::string name_of_structure() {
 
 }  // namespace detail
 
-// Explores a structure as `how` says. T has the members that the head of this
-// file shows, static or not, and besides, where they are wanted:
-//   apply(pool<root>&, const operation&) instead of apply(root&, ...): it runs
-//   transactions of its
-//     own, and what it did is durable when it returns. Both may return a
-//     result<>.
-//   set_up(root&) and set_up(model&): the first content. Otherwise the root is
-//   zero, the model T{}. visit_blocks(const root&, const block_visitor&): if
-//   the root has no visit_blocks (leaks.h). std::string describe(const
-//   operation&): words for messages. static constexpr const char* name: for
-//   messages and replay lines; else the type's name.
-// The model is copied and compared by ==. An operation that finds no room
-// (errc::full) must have changed nothing, and is left out for the model. One
-// that cancels changes nothing in the pool; the model decides itself. Runs in a
-// child process, so that a structure that loses its way there fails the test
-// and does not end it. Errors, of any kind, are failures of the report. One
-// call at a time.
+// Explores a structure as `how` says. T has the members that the head of this file shows, static or
+// not. Further ones, where they are wanted:
+//   apply(pool<root>&, const operation&) in place of apply(root&, ...): it runs transactions of its
+//   own, and what it did is durable when it returns. Both may return a result<>.
+//
+//   set_up(root&) and set_up(model&): the first content. Without: a zero root, model{}.
+//
+//   visit_blocks(const root&, const block_visitor&), if the root has no visit_blocks (leaks.h).
+//
+//   std::string describe(const operation&): words for messages.
+//
+//   static constexpr const char* name: for messages and replay lines. Without: the type's name.
+// The model is copied and compared by ==. An operation that finds no room (errc::full) must have
+// changed nothing, and is left out for the model. One that cancels changes nothing in the pool; the
+// model decides itself. Runs in a child process, so that a structure that loses its way there fails
+// the test and does not end it. Errors, of any kind, are failures of the report. One call at a
+// time.
 template <class T>
 [[nodiscard]] report explore(const options& how = {}, const T& tested = {}) {
   static_assert(detail::has_types<T>,
