@@ -282,10 +282,14 @@ void resize(const options& o) {
 }
 
 void backup(options& o) {
-  const auto pool = opened(o);
-  if (const auto made = detail::back_up(*pool, o.to, progress_on_stderr("copying")); !made)
-    fail(made.error());
-  close(*pool);
+  const auto report = progress_on_stderr("copying");
+  const auto from_open = detail::back_up_if_open(o.path, o.to, report);
+  if (!from_open) fail(from_open.error());
+  if (!*from_open) {
+    const auto pool = opened(o);
+    if (const auto made = detail::back_up(*pool, o.to, report); !made) fail(made.error());
+    close(*pool);
+  }
   o.path = o.to;
   info(o);
 }
@@ -376,7 +380,7 @@ void add_pool(CLI::App& app) {
       ->required();
   resized->callback([o] { resize(*o); });
   CLI::App* copied =
-      add(*group, "backup", "a copy with an id of its own, of a pool that nobody has open", o);
+      add(*group, "backup", "a copy with an id of its own; the pool may be in use", o);
   copied->add_option("to", o->to, "the copy; nothing may be there")->required();
   copied->callback([o] { backup(*o); });
   CLI::App* compacted = add(*group, "compact",

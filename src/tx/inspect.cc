@@ -7,9 +7,11 @@
 #include <tx/inspect.h>
 #include <tx/log/record.h>
 #include <tx/open.h>
+#include <tx/readers/reader_session.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace stele::detail {
 
@@ -193,14 +195,35 @@ result<> check_unused(const std::string& path) {
 
 namespace {
 
-// A private copy of a pool that is not open: a copy made while the pool changes proves nothing.
-result<storage::pool_file> copy_of_unopened(const std::string& path,
-                                            const result<pool_info>& info) {
+// A nameless file for a copy of the pool: beside it, else among the temporary files.
+storage::descriptor nameless_file(const std::string& path) {
+  const std::string beside = std::filesystem::path(path).parent_path().string();
+  for (const std::string& in :
+       {beside.empty() ? "." : beside, std::filesystem::temp_directory_path().string()})
+    if (const int fd = ::open(in.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); fd >= 0)
+      return storage::descriptor(fd);
+  return storage::descriptor(-1);
+}
+
+// The pool as it is now in the process that has it open, which makes the copy.
+result<storage::pool_file> copy_of_open(const std::string& path, std::uint64_t pid) {
+  const read_only_file pool(path);
+  const storage::descriptor copy = nameless_file(path);
+  if (copy.fd < 0) return base::fail_errno(errc::io, fmt::format("cannot copy {}", path));
+  auto copied = copy_open_pool(pool.fd, path, copy.fd, {});
+  if (!copied && copied.error().code == errc::not_found)
+    return fail(errc::in_use, fmt::format("{} is open in process {}, which serves no readers "
+                                          "(pool_options::readers); close it there",
+                                          path, pid));
+  if (!copied) return std::unexpected(copied.error());
+  return storage::pool_file::open_copy(fmt::format("/proc/self/fd/{}", copy.fd));
+}
+
+// A private copy; of a pool that is open by the process that has it, since a copy made while the
+// pool changes proves nothing.
+result<storage::pool_file> copy_of(const std::string& path, const result<pool_info>& info) {
   if (!info) return std::unexpected(info.error());
-  if (info->in_use_by)
-    return fail(errc::in_use,
-                fmt::format("{} is open in process {}; close it there before checking it", path,
-                            *info->in_use_by));
+  if (info->in_use_by) return copy_of_open(path, *info->in_use_by);
   return storage::pool_file::open_copy(path);
 }
 
@@ -228,7 +251,7 @@ struct recovered_pool {
 // `logs` gets what the pool's logs held before recovery.
 result<recovered_pool> recovered_copy(const std::string& path, const pool_info& info,
                                       std::vector<log_report>& logs) {
-  auto file = copy_of_unopened(path, info);
+  auto file = copy_of(path, info);
   if (!file) return std::unexpected(file.error());
   auto state = guarded_copy(std::move(*file));
   const auto session = format::read_control_word(state->file.base(), state->file.header().id,
@@ -270,6 +293,7 @@ result<> verify_block_checksums(const recovered_pool& pool, check_report& report
       format::read_control_word(state.file.base(), state.file.header().id, format::session_offset);
   if (pool.home() != nullptr)
     return pool.home()->verify(session && !format::session::unpack(*session).open);
+  if (report.info.in_use_by) return {};  // the copy's are made from what was copied
   const storage::block_checksums sums(state.file);
   const auto kept = sums.valid();
   if (!kept) return std::unexpected(kept.error());
@@ -282,7 +306,7 @@ result<> verify_block_checksums(const recovered_pool& pool, check_report& report
 
 result<> verify(const recovered_pool& pool, check_report& report, const progress& on_progress) {
   const pool_state& state = *pool.state;
-  report.recovered = report.info.left_open;
+  report.recovered = report.info.left_open && !report.info.in_use_by;
   report.fallback_reason = state.fallback_reason;
   report.newest_commit = state.clock.load();
   if (auto sane = verify_clock(state, report.newest_commit); !sane) return sane;
@@ -294,6 +318,24 @@ result<> verify(const recovered_pool& pool, check_report& report, const progress
 }
 
 }  // namespace
+
+result<bool> back_up_if_open(const std::string& path, const std::string& to,
+                             const progress& on_progress) {
+  const auto info = info_of(path);
+  if (!info) return std::unexpected(info.error());
+  if (!info->in_use_by) return false;
+  auto file = storage::new_file::make(to, info->header.size);
+  if (!file) return std::unexpected(file.error());
+  const read_only_file pool(path);
+  if (auto copied = copy_open_pool(pool.fd, path, file->fd(), on_progress); !copied) {
+    if (copied.error().code != errc::not_found) return std::unexpected(copied.error());
+    return fail(errc::in_use, fmt::format("{} is open in process {}, which serves no readers "
+                                          "(pool_options::readers); close it there",
+                                          path, *info->in_use_by));
+  }
+  if (auto done = file->publish(); !done) return std::unexpected(done.error());
+  return true;
+}
 
 result<check_report> check_pool(const std::string& path, const progress& on_progress) {
   auto info = info_of(path);
@@ -309,7 +351,7 @@ result<check_report> check_pool(const std::string& path, const progress& on_prog
 }
 
 result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verification how) {
-  auto file = copy_of_unopened(path, info_of(path));
+  auto file = copy_of(path, info_of(path));
   if (!file) return std::unexpected(file.error());
   const auto mechanism =
       find_mechanism(file->header().home == format::home_kind::log ? "log_structured" : "default");

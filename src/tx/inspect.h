@@ -2,8 +2,8 @@
 // that are provably right.
 //
 // check_pool() works on a private copy-on-write mapping. It recovers that copy if the pool was not
-// closed, and walks it; the file is only read. A pool that is open in another process is refused,
-// since a copy made while the pool changes proves nothing.
+// closed, and walks it; the file is only read. Of a pool that is open in another process, that
+// process makes the copy (tx/readers/), whose block checksums are new and so are not verified.
 #pragma once
 
 #include <format/pool_layout.h>
@@ -49,6 +49,11 @@ struct check_report {
   bool sums = false;                 // home was verified by its block checksums
   std::uint64_t verified_bytes = 0;  // by block checksums
 };
+
+// Copies a pool to `to`, a new file, if a process has it open. Returns false if none has. Contract
+// and errors: pool<Root>::backup; in_use, when that process serves no readers.
+[[nodiscard]] result<bool> back_up_if_open(const std::string& path, const std::string& to,
+                                           const progress& on_progress);
 
 // Verifies a pool. Errors: in_use; corrupt, with what is wrong and where; those of opening;
 // cancelled.

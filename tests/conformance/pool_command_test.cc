@@ -282,11 +282,32 @@ TEST_F(pool_command, copies_and_lengthens) {
   ASSERT_TRUE(succeeds(one));
   ASSERT_TRUE(succeeds(two));
   EXPECT_EQ(two->get("pear").value(), "green");
-  const auto in_use = run_command("pool backup " + path + " " + at("another"));
-  EXPECT_EQ(in_use.status, 1);
-  EXPECT_THAT(in_use.said, HasSubstr("open in process " + std::to_string(::getpid())));
-  EXPECT_THAT(run_command("pool dump " + path).said,
-              HasSubstr("open in process " + std::to_string(::getpid())));
+}
+
+TEST_F(pool_command, copies_checks_and_dumps_a_pool_that_is_in_use) {
+  const std::string path = make_store();
+  {
+    auto open = kv::open(path);
+    ASSERT_TRUE(succeeds(open));
+    ASSERT_TRUE(succeeds(open->put("fig", "blue")));
+    EXPECT_EQ(run_command("pool backup " + path + " " + at("copy")).status, 0);
+    EXPECT_EQ(run_command("pool backup " + path + " " + at("copy")).status, 1)
+        << "it would overwrite";
+    EXPECT_EQ(run_command("pool check --json " + at("report") + " " + path).status, 0);
+    EXPECT_EQ(json("report")["recovered"], false);
+    const auto dumped = run_command("pool dump " + path);
+    EXPECT_EQ(dumped.status, 0);
+    EXPECT_THAT(dumped.said, HasSubstr("blue"));
+    ASSERT_TRUE(succeeds(open->put("fig", "black"))) << "the process that has it open goes on";
+  }
+  EXPECT_EQ(kv::open(at("copy"))->get("fig").value(), "blue");
+  const auto alone = kv::open(path, {.readers = false});
+  ASSERT_TRUE(succeeds(alone));
+  for (const std::string& what : {"backup " + path + " " + at("another"), "dump " + path}) {
+    const auto in_use = run_command("pool " + what);
+    EXPECT_EQ(in_use.status, 1);
+    EXPECT_THAT(in_use.said, HasSubstr("open in process " + std::to_string(::getpid())));
+  }
 }
 
 }  // namespace

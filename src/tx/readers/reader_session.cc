@@ -343,21 +343,26 @@ result<> reader_session::back_up(const std::string& path, const progress& report
   if (os::fstat(file_.fd, pool) != 0) return storage::path_error("examine", path_);
   auto file = storage::new_file::make(path, static_cast<std::size_t>(pool.st_size));
   if (!file) return std::unexpected(file.error());
-  // A connection of its own: other threads go on.
-  auto link = channel::connect(file_.fd, 0);
+  if (auto copied = copy_open_pool(file_.fd, path_, file->fd(), report); !copied) return copied;
+  return file->publish();
+}
+
+result<> copy_open_pool(int pool_fd, const std::string& path, int to, const progress& report) {
+  // A connection of its own: other readers go on.
+  auto link = channel::connect(pool_fd, 0);
   if (!link) return std::unexpected(link.error());
   reader_message m;
   m.what = static_cast<std::uint32_t>(reader_request::back_up);
-  if (auto sent = link->send(m, {file->fd(), file_.fd}); !sent) return sent;
+  if (auto sent = link->send(m, {to, pool_fd}); !sent) return sent;
   for (;;) {
     auto reply = link->receive();
     if (!reply) return std::unexpected(reply.error());
     const reader_message& got = reply->message;
     if (got.what != 0) return fail(static_cast<errc>(got.what - 1), got.sentence());
-    if (got.more == 0) return file->publish();
+    if (got.more == 0) return {};
     if (report && !report(got.argument[0], got.argument[1]))
       return fail(errc::cancelled,
-                  fmt::format("the backup of {} was stopped; nothing is left of it", path_));
+                  fmt::format("the copy of {} was stopped; nothing is left of it", path));
   }
 }
 

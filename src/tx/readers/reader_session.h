@@ -25,6 +25,12 @@ namespace stele::detail {
 class runtime;
 struct thread_context;
 
+// Asks the process that has a pool open for a copy of it, as pool<Root>::backup makes one, in the
+// empty file `to`. `path`: the pool's, for messages. Errors: not_found, when no process serves
+// readers of the pool; those of backup.
+[[nodiscard]] result<> copy_open_pool(int pool_fd, const std::string& path, int to,
+                                      const progress& report);
+
 class reader_session final : public engine {
  public:
   // Opens a pool for reading. Errors: those of pool<Root>::open_read_only.
