@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstring>
 #include <system_error>
-#include <vector>
 
 namespace stele::detail {
 
@@ -79,6 +78,25 @@ reader_server::reader_server(runtime& r, storage::descriptor listening,
       wake_(std::move(wake)),
       opening_pid_(::getpid()) {}
 
+namespace {
+
+// While it lives, threads are started with all signals blocked: the program's handlers run in its
+// own threads.
+class no_signals {
+ public:
+  no_signals() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~no_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
 result<std::unique_ptr<reader_server>> reader_server::start(runtime& r) {
   auto listening = channel::listen(r.state().file.mapping().fd);
   if (!listening) return std::unexpected(listening.error());
@@ -86,18 +104,13 @@ result<std::unique_ptr<reader_server>> reader_server::start(runtime& r) {
   if (wake.fd < 0) return fail_errno(errc::unsupported, "cannot make an event");
   std::unique_ptr<reader_server> server(
       new reader_server(r, std::move(*listening), std::move(wake)));
-  // The program's signal handlers run in its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  result<> started{};
+  server->watched_.reserve(8);  // without readers the thread allocates nothing
+  const no_signals blocked;
   try {
     server->thread_ = std::thread([s = server.get()] { s->run(); });
   } catch (const std::system_error&) {
-    started = fail(errc::unsupported, "cannot start a thread for readers");
+    return fail(errc::unsupported, "cannot start a thread for readers");
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!started) return std::unexpected(started.error());
   return server;
 }
 
@@ -120,27 +133,23 @@ void reader_server::abandon() noexcept {
 
 void reader_server::run() noexcept {
   for (;;) {
-    std::vector<pollfd> watched;
-    try {
-      watched.push_back({.fd = wake_.fd, .events = POLLIN, .revents = 0});
-      watched.push_back({.fd = listening_.fd, .events = POLLIN, .revents = 0});
-      for (const reader& r : readers_)
-        watched.push_back({.fd = r.link.fd(), .events = POLLIN | POLLRDHUP, .revents = 0});
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      continue;
-    }
-    if (::poll(watched.data(), watched.size(), -1) < 0) continue;
-    if (watched[0].revents != 0) break;
+    watched_.clear();
+    watched_.push_back({.fd = wake_.fd, .events = POLLIN, .revents = 0});
+    watched_.push_back({.fd = listening_.fd, .events = POLLIN, .revents = 0});
+    for (const reader& r : readers_)
+      watched_.push_back({.fd = r.link.fd(), .events = POLLIN | POLLRDHUP, .revents = 0});
+    if (::poll(watched_.data(), watched_.size(), -1) < 0) continue;
+    if (watched_[0].revents != 0) break;
     auto at = readers_.begin();
-    for (std::size_t i = 2; i < watched.size(); ++i) {
+    for (std::size_t i = 2; i < watched_.size(); ++i) {
       const auto next = std::next(at);
-      if (watched[i].revents != 0) serve(*at);
+      if (watched_[i].revents != 0) serve(*at);
       if (!at->link) readers_.erase(at);
       at = next;
     }
-    if (watched[1].revents != 0)
+    if (watched_[1].revents != 0)
       if (auto link = channel::accept(listening_.fd)) try {
+          watched_.reserve(readers_.size() + 3);
           readers_.emplace_back(std::move(*link));
         } catch (const std::bad_alloc&) {
         }

@@ -12,9 +12,12 @@
 #include <tx/readers/shared_memory.h>
 #include <tx/transaction/snapshot.h>
 
+#include <poll.h>
+
 #include <list>
 #include <memory>
 #include <thread>
+#include <vector>
 
 namespace stele::detail {
 
@@ -60,7 +63,8 @@ class reader_server {
   runtime& runtime_;
   storage::descriptor listening_, wake_;
   std::list<reader> readers_;
-  shared_memory locks_;  // made for the first reader
+  std::vector<pollfd> watched_;  // wake_, listening_, readers_
+  shared_memory locks_;          // made for the first reader
   unsigned attached_ = 0;
   std::uint64_t next_moment_ = 0;
   pid_t opening_pid_;
