@@ -128,7 +128,6 @@ reader_server::~reader_server() {
 void reader_server::abandon() noexcept {
   listening_ = storage::descriptor(-1);
   wake_ = storage::descriptor(-1);
-  for (reader& r : readers_) r.link = channel();
 }
 
 void reader_server::run() noexcept {

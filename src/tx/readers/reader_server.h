@@ -41,7 +41,8 @@ class reader_server {
   [[nodiscard]] static result<std::unique_ptr<reader_server>> start(runtime& r);
   // Ends all connections. Precondition: the calling thread runs no transaction.
   ~reader_server();
-  // In a child of fork(), which has no such thread.
+  // In a child of fork(), which has no such thread: gives the name back. It keeps what the thread
+  // may have been changing: the connections, which end with parent and child, as the file's lock.
   void abandon() noexcept;
 
  private:
