@@ -101,7 +101,8 @@ class record_finder {
     const auto word = image_.word(offset);
     if (!word) return false;
     const auto h = kv_record_header::unpack(*word);
-    if (h.key_bytes - 1 >= format::kv_max_key_size || h.value_bytes > format::kv_max_value_size)
+    if (std::uint32_t{h.key_bytes} - 1 >= format::kv_max_key_size ||
+        h.value_bytes > format::kv_max_value_size)
       return false;
     const std::uint64_t wanted = h.allocated_size(),
                         chunk = std::uint64_t{1} << image_.header().chunk_shift;
@@ -155,7 +156,7 @@ class record_finder {
   bool load_key(std::uint64_t at, std::string& key) const {
     const auto word = image_.word(at);
     const auto h = kv_record_header::unpack(word.value_or(0));
-    if (!word || h.key_bytes - 1 >= format::kv_max_key_size) return false;
+    if (!word || std::uint32_t{h.key_bytes} - 1 >= format::kv_max_key_size) return false;
     key.resize(h.key_bytes);
     return image_.load(at + 8, key.data(), key.size());
   }
@@ -212,8 +213,9 @@ bool load_record(const home_image& image, claimed_ranges& claims, std::uint64_t 
   const auto word = image.word(at);
   if (!word) return false;
   const auto h = kv_record_header::unpack(*word);
-  if (h.key_bytes - 1 >= format::kv_max_key_size || h.value_bytes > format::kv_max_value_size ||
-      !image.has(at, h.bytes()) || !claims.claim(at, h.bytes()))
+  if (std::uint32_t{h.key_bytes} - 1 >= format::kv_max_key_size ||
+      h.value_bytes > format::kv_max_value_size || !image.has(at, h.bytes()) ||
+      !claims.claim(at, h.bytes()))
     return false;
   bytes = h.bytes();
   key.resize(kv_record_header::padded(h.key_bytes));
