@@ -208,7 +208,9 @@ TEST_F(kv_features, walks_backward_agree_with_an_ordered_map) {
       const auto below = m.lower_bound(to);
       const auto last = v.last_before(to);
       EXPECT_EQ(last.has_value(), !to.empty() && below != m.begin());
-      if (last) EXPECT_EQ(last->key, std::prev(below)->first);
+      if (last) {
+        EXPECT_EQ(last->key, std::prev(below)->first);
+      }
     }));
     ASSERT_EQ(got, expected);
   }
@@ -260,7 +262,9 @@ TEST_F(kv_features, a_cursor_goes_both_ways) {
         }
     }
     ASSERT_EQ(there, it != m.end()) << i;
-    if (there) ASSERT_EQ(c.key(), it->first) << i;
+    if (there) {
+      ASSERT_EQ(c.key(), it->first) << i;
+    }
   }
 }
 
