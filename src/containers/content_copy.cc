@@ -230,13 +230,23 @@ result<> refuse_damaged(const home_image& image, const content_left& left) {
           image.path(), damage.empty() ? "block checksums do not match" : damage, image.path()));
 }
 
+// The version of its key-value store; 0: it is no store, or its version cannot be read.
+std::uint64_t store_version(const home_image& image) {
+  const auto root = image.root();
+  return image.layout() == kv::layout && root ? image.word(*root).value_or(0) : 0;
+}
+
 // The indexes of a later version may have another form. A damaged version is no reason to lose what
 // can be read.
 result<> check_version(const home_image& image, const copy_options& options) {
-  const auto root = image.root();
-  if (options.allow_losses || image.layout() != kv::layout || !root) return {};
-  const std::uint64_t version = image.word(*root).value_or(0);
-  if (version <= format::kv_version) return {};
+  const std::uint64_t version = store_version(image);
+  if (options.allow_losses || version <= format::kv_first_version) return {};
+  if (version == format::kv_version)
+    return fail(errc::unsupported,
+                fmt::format("{} has had named stores or items that expire, which a compact copy "
+                            "would lack; export each store (`stele kv stores`, `stele kv export`) "
+                            "and import it into a new pool",
+                            image.path()));
   return fail(errc::version, fmt::format("{}: its key-value store is of version {}, this program "
                                          "knows {}; use the matching release",
                                          image.path(), version, format::kv_version));
@@ -275,6 +285,10 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
       continue;
     if (!left) return std::unexpected(left.error());
     left->notes.insert(left->notes.begin(), notes.begin(), notes.end());
+    if (store_version(*image) == format::kv_version)
+      left->notes.emplace_back(
+          "it has had named stores or items that expire: the copy has the items of the store "
+          "without a name, and no times at which they expire");
     if (!options.allow_losses)
       if (auto whole = refuse_damaged(*image, *left); !whole) return std::unexpected(whole.error());
     const std::uint64_t kept = options.size_bytes != 0

@@ -28,7 +28,7 @@ class record_finder {
   // Each record once: its offset, and the evidence for it.
   std::vector<std::uint64_t> find() {
     auto root = image_.root();
-    if (!root || image_.word(*root).value_or(0) != format::kv_version) {
+    if (!root || !format::is_known_kv_version(image_.word(*root).value_or(0))) {
       const auto found = find_root();
       if (found || !root)
         notes_.emplace_back(found ? "the link to its root is damaged; the root was found"
@@ -79,7 +79,7 @@ class record_finder {
     unsigned tries = 100;  // of a pool that is hostile
     for (std::uint64_t at = begin; tries != 0 && image_.has(at, root_bytes); at += line) {
       const auto version = image_.word(at), buckets = image_.word(at + hash_at);
-      if (!version || *version != format::kv_version || !buckets || *buckets == 0 ||
+      if (!version || !format::is_known_kv_version(*version) || !buckets || *buckets == 0 ||
           *buckets % format::kv_first_buckets != 0)
         continue;
       --tries;

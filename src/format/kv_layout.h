@@ -16,6 +16,9 @@ namespace stele::format {
 // The newest version that this program knows. A store is of version 1 until it gets its first item
 // with an expiry time or its first named store beside it.
 inline constexpr std::uint64_t kv_version = 2, kv_first_version = 1;
+constexpr bool is_known_kv_version(std::uint64_t v) noexcept {
+  return v >= kv_first_version && v <= kv_version;
+}
 
 inline constexpr unsigned kv_reference_bits = 44;
 inline constexpr std::uint64_t kv_reference_mask = (std::uint64_t{1} << kv_reference_bits) - 1;

@@ -158,6 +158,19 @@ TEST_F(pool_command, of_a_sound_store_salvage_loses_nothing) {
   EXPECT_EQ(*kv::open(at("saved"))->size(), 2u);
 }
 
+TEST_F(pool_command, a_store_with_others_beside_it_is_not_compacted) {
+  const std::string path = make_store();
+  {
+    auto store = kv::open(path);
+    ASSERT_TRUE(succeeds(store));
+    ASSERT_TRUE(succeeds(store->open_store("users")));
+  }
+  const auto refused = run_command("pool compact " + path + " " + at("small"));
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.said, HasSubstr("named stores"));
+  EXPECT_FALSE(std::filesystem::exists(at("small")));
+}
+
 TEST_F(pool_command, a_compacted_store_has_the_items_and_little_else) {
   std::uint64_t item_bytes = 0;
   {
