@@ -35,7 +35,7 @@ class overlay_test : public ::testing::Test {
   std::array<line_lock, 64> locks_{};
   std::atomic<std::uint64_t> clock_{10};
   std::atomic<unsigned> count_{0};
-  snapshot tx_{locks_.data(), locks_.size() - 1, 1, clock_};
+  snapshot tx_{{.locks = locks_.data(), .mask = locks_.size() - 1, .clock = &clock_}, 1};
   write_set writes_;
   overlay over_{count_};
   std::size_t freed_ = 0;

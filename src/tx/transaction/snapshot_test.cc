@@ -39,7 +39,7 @@ class snapshot_test : public ::testing::Test {
 
   std::array<line_lock, 64> locks_{};
   std::atomic<std::uint64_t> clock_{10};
-  snapshot tx_{locks_.data(), locks_.size() - 1, 3, clock_};
+  snapshot tx_{{.locks = locks_.data(), .mask = locks_.size() - 1, .clock = &clock_}, 3};
 };
 
 TEST_F(snapshot_test, is_in_force_only_with_a_lock_table) {
