@@ -44,7 +44,7 @@ class snapshot_test : public ::testing::Test {
 
 TEST_F(snapshot_test, is_in_force_only_with_a_lock_table) {
   EXPECT_TRUE(tx_.in_force());
-  EXPECT_FALSE(snapshot(nullptr, 0, 3, clock_).in_force());
+  EXPECT_FALSE(snapshot({.clock = &clock_}, 3).in_force());
 }
 
 TEST_F(snapshot_test, is_not_in_force_for_an_attempt_that_runs_alone) {
