@@ -97,7 +97,7 @@ void play(attached_workload& w, model& m, base::rng& random, std::size_t transac
 TEST_P(each_workload, on_a_small_pool_agrees_with_its_model) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     attached_workload w(GetParam(), {.keys = 16 + seed * 8, .read_share = 0.2, .seed = seed},
-                        std::size_t{64} << 10);
+                        std::size_t{68} << 10);  // header, its copy, then 60 KiB
     const auto m = w->make_model();
     const auto ready = w->set_up();
     ASSERT_TRUE(ready) << ready.error().message;

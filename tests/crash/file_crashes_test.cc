@@ -163,6 +163,11 @@ struct planted {
 // sync, run of blocks or wait.
 TEST(FileCrashes, see_planted_bugs) {
   using enum base::mutant;
+  // Not here, because no crash of a file shows them: bulk_no_mark_fence and recover_no_mark_fence
+  // (the explorer of memory kills them). This medium writes runs of neighbouring blocks in the
+  // order in which they were flushed, each synchronously. The watermark is flushed before the
+  // heads. The page between them is that of the header's copy, so they are never in one run, and
+  // the watermark is durable first.
   for (const planted& b : std::initializer_list<planted>{
            {file_home_unsynced, "default", "churn"},
            {file_home_unsynced, "undo"},
@@ -174,7 +179,6 @@ TEST(FileCrashes, see_planted_bugs) {
            {bulk_no_log_fence, "redo-async"},
            {bulk_home_first, "redo-async"},
            {bulk_mark_ahead, "default"},
-           {bulk_no_mark_fence, "default"},
            {default_shared_alone, "default", "churn", 8, 0, 0, 16384},
            {default_shared_unflushed, "default"},
            {default_no_batch_fence, "default", "churn", 8},
@@ -193,7 +197,6 @@ TEST(FileCrashes, see_planted_bugs) {
            {archapt_undo_acknowledged, "archapt-undo"},
            {recover_truncate_first, "redo"},
            {recover_no_home_fence, "default"},
-           {recover_no_mark_fence, "default"},
            {grow_no_slot_fence, "default", "churn", 0, 40},
        }) {
     plan p = file_plan(b.mechanism, b.workload, b.workload == std::string_view("churn") ? 2 : 1);
