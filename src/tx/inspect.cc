@@ -205,17 +205,21 @@ storage::descriptor nameless_file(const std::string& path) {
   return storage::descriptor(-1);
 }
 
-// The pool as it is now in the process that has it open, which makes the copy.
-result<storage::pool_file> copy_of_open(const std::string& path, std::uint64_t pid) {
+// Lets the process that has the pool open copy it, as it is now, to the empty file `to`.
+result<> copy_to(int to, const std::string& path, std::uint64_t pid, const progress& on_progress) {
   const read_only_file pool(path);
+  auto copied = copy_open_pool(pool.fd, path, to, on_progress);
+  if (copied || copied.error().code != errc::not_found) return copied;
+  return fail(errc::in_use, fmt::format("{} is open in process {}, which serves no readers "
+                                        "(pool_options::readers); close it there",
+                                        path, pid));
+}
+
+result<storage::pool_file> copy_of_open(const std::string& path, std::uint64_t pid) {
   const storage::descriptor copy = nameless_file(path);
   if (copy.fd < 0) return base::fail_errno(errc::io, fmt::format("cannot copy {}", path));
-  auto copied = copy_open_pool(pool.fd, path, copy.fd, {});
-  if (!copied && copied.error().code == errc::not_found)
-    return fail(errc::in_use, fmt::format("{} is open in process {}, which serves no readers "
-                                          "(pool_options::readers); close it there",
-                                          path, pid));
-  if (!copied) return std::unexpected(copied.error());
+  if (auto copied = copy_to(copy.fd, path, pid, {}); !copied)
+    return std::unexpected(copied.error());
   return storage::pool_file::open_copy(fmt::format("/proc/self/fd/{}", copy.fd));
 }
 
@@ -326,13 +330,8 @@ result<bool> back_up_if_open(const std::string& path, const std::string& to,
   if (!info->in_use_by) return false;
   auto file = storage::new_file::make(to, info->header.size);
   if (!file) return std::unexpected(file.error());
-  const read_only_file pool(path);
-  if (auto copied = copy_open_pool(pool.fd, path, file->fd(), on_progress); !copied) {
-    if (copied.error().code != errc::not_found) return std::unexpected(copied.error());
-    return fail(errc::in_use, fmt::format("{} is open in process {}, which serves no readers "
-                                          "(pool_options::readers); close it there",
-                                          path, *info->in_use_by));
-  }
+  if (auto copied = copy_to(file->fd(), path, *info->in_use_by, on_progress); !copied)
+    return std::unexpected(copied.error());
   if (auto done = file->publish(); !done) return std::unexpected(done.error());
   return true;
 }
