@@ -212,6 +212,12 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::bias_over_overlay, "bias_over_overlay", "overlap:default"},
     {mutant::long_read_one_look, "long_read_one_look", "overlap:default,redo,undo"},
     {mutant::long_read_moves_on, "long_read_moves_on", "overlap:default,redo,undo"},
+    {mutant::readers_switch_unpaused, "readers_switch_unpaused", "overlap:default,redo,undo"},
+    {mutant::readers_back_unpaused, "readers_back_unpaused", "overlap:default,redo,undo"},
+    {mutant::readers_bias_kept, "readers_bias_kept", "overlap:default,redo,undo"},
+    {mutant::readers_own_locks, "readers_own_locks", "overlap:default,redo,undo"},
+    {mutant::kept_marked_first, "kept_marked_first", "overlap:default,redo,undo"},
+    {mutant::kept_one_look, "kept_one_look", "overlap:default,redo,undo"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

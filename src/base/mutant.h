@@ -213,6 +213,12 @@ enum class mutant : std::uint16_t {
   bias_over_overlay,    // a transaction without locks beside locks of deferred commits
   long_read_one_look,   // a long read does not look again whether a page is kept
   long_read_moves_on,   // a long read begins while transactions run
+  readers_switch_unpaused,  // transactions run while the first reader's locks come into force
+  readers_back_unpaused,    // transactions run while the last reader's locks go out of force
+  readers_bias_kept,        // a thread keeps the bias although another process reads
+  readers_own_locks,        // a reader takes a lock that a writer holds for its own
+  kept_marked_first,        // a page counts as kept for another process before it is copied
+  kept_one_look,            // another process does not look again whether a page is kept
 };
 
 inline constinit std::atomic<mutant> planted_mutant{mutant::none};

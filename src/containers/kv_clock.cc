@@ -15,13 +15,13 @@ std::uint64_t system_milliseconds() noexcept {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(now, 0));
 }
 
-std::atomic<std::uint64_t (*)() noexcept> source = system_milliseconds;
+std::atomic<std::uint64_t (*)() noexcept> clock_source = system_milliseconds;
 std::atomic<std::uint64_t> greatest = 0;
 
 }  // namespace
 
 std::uint64_t kv_now() noexcept {
-  const std::uint64_t now = source.load(std::memory_order_relaxed)();
+  const std::uint64_t now = clock_source.load(std::memory_order_relaxed)();
   std::uint64_t seen = greatest.load(std::memory_order_relaxed);
   while (seen < now && !greatest.compare_exchange_weak(seen, now, std::memory_order_relaxed)) {
   }
@@ -30,11 +30,11 @@ std::uint64_t kv_now() noexcept {
 
 std::uint64_t kv_clock_behind() noexcept {
   const std::uint64_t shown = kv_now();
-  return shown - std::min(shown, source.load(std::memory_order_relaxed)());
+  return shown - std::min(shown, clock_source.load(std::memory_order_relaxed)());
 }
 
 void set_kv_clock(std::uint64_t (*clock)() noexcept) noexcept {
-  source = clock == nullptr ? system_milliseconds : clock;
+  clock_source = clock == nullptr ? system_milliseconds : clock;
   greatest = 0;
 }
 

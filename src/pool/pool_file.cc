@@ -34,15 +34,19 @@ std::size_t round_up(std::size_t n, std::size_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
+// 0: it cannot be read.
+std::uint64_t owner_of(int fd) noexcept {
+  std::uint64_t pid = 0;
+  return os::read_all(fd, &pid, sizeof pid, format::owner_offset) ? pid : 0;
+}
+
 // The reason of a failed open when another handle holds the lock.
 std::unexpected<error> locked_error(int fd, const std::string& path) {
-  std::uint64_t pid = 0;
-  if (!os::read_all(fd, &pid, sizeof pid, format::owner_offset)) pid = 0;
   return fail(
       errc::in_use,
       fmt::format(
           "{} is open in process {}; close it there first (one process at a time has a pool open)",
-          path, pid));
+          path, owner_of(fd)));
 }
 
 // Writes what earlier users of the file left unwritten. A write error of theirs that was never
@@ -116,6 +120,14 @@ bool supports_map_sync(int fd) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> lock_holder(int fd) noexcept {
+  struct flock probe = {};
+  probe.l_type = F_RDLCK;
+  probe.l_whence = SEEK_SET;
+  if (os::lock(fd, F_OFD_GETLK, probe) != 0 || probe.l_type == F_UNLCK) return std::nullopt;
+  return owner_of(fd);
+}
 
 bool is_direct_access(const std::string& path) {
   descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

@@ -33,6 +33,9 @@ struct pool_geometry {
   bool sums = false;  // block checksums of home (block_checksums.h). Not for home_kind::log
 };
 
+// The pid of the process that has locked the pool behind `fd`, 0 if it is not known; nullopt: none.
+std::optional<std::uint64_t> lock_holder(int fd) noexcept;
+
 enum class map_kind : std::uint8_t {
   shared,  // loads and stores reach the file's pages
   // Home as `shared`. Header and logs are private memory, read at open, written only by the file

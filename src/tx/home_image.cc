@@ -119,10 +119,10 @@ home_image::block_state home_image::judge(std::uint64_t block) const {
 }
 
 void home_image::lose_page_of(std::uint64_t block) const {
-  constexpr std::uint64_t page = 4096;
+  constexpr std::uint64_t unit = 4096;
   const auto& h = header();
-  const std::uint64_t from = std::max(block / page * page, h.home_offset),
-                      to = std::min(block / page * page + page, h.size);
+  const std::uint64_t from = std::max(block / unit * unit, h.home_offset),
+                      to = std::min(block / unit * unit + unit, h.size);
   for (std::uint64_t at = from; at < to; at += block_size)
     blocks_[(at - h.home_offset) / block_size] = block_state::damaged;
 }

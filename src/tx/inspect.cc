@@ -19,22 +19,6 @@ using base::fail;
 
 namespace {
 
-struct flock whole_file(short type) {
-  struct flock l = {};
-  l.l_type = type;
-  l.l_whence = SEEK_SET;
-  return l;
-}
-
-// The pid of the process that holds the pool's lock.
-std::optional<std::uint64_t> lock_holder_of(int fd) {
-  struct flock probe = whole_file(F_RDLCK);
-  if (::fcntl(fd, F_OFD_GETLK, &probe) != 0 || probe.l_type == F_UNLCK) return std::nullopt;
-  std::uint64_t pid = 0;
-  if (::pread(fd, &pid, sizeof pid, format::owner_offset) != sizeof pid) pid = 0;
-  return pid;
-}
-
 struct read_only_file {
   explicit read_only_file(const std::string& path)
       : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
@@ -161,7 +145,7 @@ result<pool_info> info_of(const std::string& path) {
                  .durability = durability_of_path(path),
                  .fallback = {}};
   const read_only_file file(path);
-  info.in_use_by = lock_holder_of(file.fd);
+  info.in_use_by = storage::lock_holder(file.fd);
   std::array<std::byte, format::header_area_size> front;
   if (::pread(file.fd, front.data(), front.size(), 0) != ssize_t{front.size()})
     return base::fail_errno(errc::io, fmt::format("cannot read {}", path));
@@ -187,7 +171,7 @@ result<pool_info> info_of(const std::string& path) {
 result<> check_unused(const std::string& path) {
   const read_only_file file(path);
   if (file.fd < 0) return {};
-  const auto holder = lock_holder_of(file.fd);
+  const auto holder = storage::lock_holder(file.fd);
   if (!holder) return {};
   return fail(errc::in_use,
               fmt::format("{} is open in process {}; close it there first", path, *holder));

@@ -274,7 +274,7 @@ void runtime::use_locks(const lock_table& t, bool shared) noexcept {
   const std::scoped_lock hold(bias_mutex_, registry_);
   locks_ = t;
   locks_shared_ = shared;
-  biased_.set(nullptr);
+  if (!base::planted_in_schedule_explorer(base::mutant::readers_bias_kept)) biased_.set(nullptr);
   for (log_slot& p : log_slots_)
     if (p.tx) p.tx->use_locks(t);
 }

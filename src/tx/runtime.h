@@ -95,7 +95,10 @@ class runtime {
   void use_locks(const lock_table& t, bool shared) noexcept;
   // What the locks of a log's transactions name as their owner. A reader's own
   // locks are nobody's: the numbers of its logs are those of the writer's too.
-  unsigned lock_owner(unsigned log) const noexcept { return reading_ == nullptr ? log : ~0u; }
+  unsigned lock_owner(unsigned log) const noexcept {
+    const bool wrong = base::planted_in_schedule_explorer(base::mutant::readers_own_locks);
+    return reading_ == nullptr || wrong ? log : ~0u;
+  }
   // The table of the policy: stm's own, or none.
   lock_table own_locks() const noexcept;
   const std::string& durability_in_force() const noexcept { return durability_; }

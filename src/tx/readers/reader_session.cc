@@ -22,22 +22,9 @@ namespace os = media::os;
 
 namespace {
 
-constexpr std::size_t page = page_snapshot::page_size;
 // A process that opens a pool answers when it has recovered it; one that
 // attaches a reader waits for its running transactions.
 constexpr std::chrono::milliseconds answer_limit{2000};
-
-// pid of the process that has the pool's lock, 0 if it is not known; nullopt:
-// none.
-std::optional<std::uint64_t> lock_holder(int fd) {
-  struct flock probe = {};
-  probe.l_type = F_RDLCK;
-  probe.l_whence = SEEK_SET;
-  if (os::lock(fd, F_OFD_GETLK, probe) != 0 || probe.l_type == F_UNLCK) return std::nullopt;
-  std::uint64_t pid = 0;
-  if (!os::read_all(fd, &pid, sizeof pid, format::owner_offset)) pid = 0;
-  return pid;
-}
 
 }  // namespace
 
@@ -81,8 +68,9 @@ class reader_session::foreign_moment final : public moment {
   }
   // Nothing of the moment is in pages that the pool has got since.
   std::uint8_t mark_of(std::uint64_t offset) const noexcept {
-    if (offset / page >= layout_.pages) return kept_layout::in_home;
-    return std::atomic_ref(reinterpret_cast<std::uint8_t&>(memory_.at()[offset / page]))
+    if (offset / page_snapshot::page_size >= layout_.pages) return kept_layout::in_home;
+    return std::atomic_ref(
+               reinterpret_cast<std::uint8_t&>(memory_.at()[offset / page_snapshot::page_size]))
         .load(std::memory_order_acquire);
   }
 
@@ -92,7 +80,7 @@ class reader_session::foreign_moment final : public moment {
 };
 
 reader_session::~reader_session() {
-  if (first_page_ != nullptr) ::munmap(first_page_, page);
+  if (first_page_ != nullptr) ::munmap(first_page_, page_snapshot::page_size);
 }
 
 std::unexpected<error> reader_session::refuse() const {
@@ -120,7 +108,7 @@ result<storage::pool_file> reader_session::map_file() {
                                                path_));
   base_ = mapped->base();
   room_ = mapped->reserved_bytes();
-  void* const first = os::map(nullptr, page, PROT_READ, MAP_SHARED, file_.fd);
+  void* const first = os::map(nullptr, page_snapshot::page_size, PROT_READ, MAP_SHARED, file_.fd);
   if (first == MAP_FAILED) return storage::path_error("map", path_);
   first_page_ = static_cast<std::byte*>(first);
   home_ = std::make_unique<foreign_home>(base_, reinterpret_cast<const std::atomic<std::uint64_t>*>(
@@ -161,7 +149,7 @@ result<> reader_session::attach() {
                               "pool, or in a long transaction, in another network "
                               "namespace, or of "
                               "an earlier version; try again, or close it there",
-                              path_, lock_holder(file_.fd).value_or(0)));
+                              path_, storage::lock_holder(file_.fd).value_or(0)));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   ++attachments_;
@@ -178,7 +166,7 @@ result<bool> reader_session::try_attach() {
     if (!done && done.error().code == errc::io) return false;  // it has ended meanwhile
   } else if (link.error().code != errc::not_found) {
     return std::unexpected(link.error());
-  } else if (lock_holder(file_.fd)) {
+  } else if (storage::lock_holder(file_.fd)) {
     return false;
   } else {
     done = read_unopened();
