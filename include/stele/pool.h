@@ -233,6 +233,10 @@ class pool_handle {
   // Takes over an existing runtime; finds or creates the root.
   [[nodiscard]] static result<pool_handle> from_runtime(std::unique_ptr<runtime> r,
                                                         std::size_t root_size);
+  // Likewise of a pool that is open for reading; it has the root.
+  [[nodiscard]] static result<pool_handle> from_reader(std::unique_ptr<runtime> r,
+                                                       std::size_t root_size,
+                                                       std::uint64_t layout_version);
 
   runtime& core() const noexcept { return *runtime_; }
   void* root() const noexcept { return root_; }

@@ -44,12 +44,7 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
     return fail(errc::invalid_argument,
                 fmt::format("'{}' does not work in pools made for '{}'; choose another",
                             p.mechanism, p.created_for));
-  workloads::parameters content;
-  content.keys = p.keys;
-  content.value_size = p.value_size;
-  content.seed = p.seed;
-  content.coalesce = p.coalesce;
-  auto made = p.make_workload ? p.make_workload() : make_explored_workload(p.workload, content);
+  auto made = make_workload(p);
   if (!made) return std::unexpected(made.error());
   s->workload_ = std::move(*made);
   // The log size of a log-structured pool is its chunk size. It is small here, so that there are
@@ -71,6 +66,16 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   s->image_size_ = p.grow_every != 0 ? header->size * 2 : header->size;
   if (auto ready = s->prepare(); !ready) return std::unexpected(ready.error());
   return s;
+}
+
+result<std::unique_ptr<workloads::workload>> subject::make_workload(const plan& p) {
+  if (p.make_workload) return p.make_workload();
+  workloads::parameters content;
+  content.keys = p.keys;
+  content.value_size = p.value_size;
+  content.seed = p.seed;
+  content.coalesce = p.coalesce;
+  return make_explored_workload(p.workload, content);
 }
 
 hashed_image subject::empty_image() const {

@@ -131,6 +131,8 @@ class subject {
   // the length.
   std::size_t length(const hashed_image& image) const noexcept;
   workloads::workload& workload() noexcept { return *workload_; }
+  // Another workload of the plan, attached to no pool. Errors: not_found, invalid_argument.
+  [[nodiscard]] static result<std::unique_ptr<workloads::workload>> make_workload(const plan& p);
   const hashed_image& initial_image() const noexcept { return *initial_; }
 
   // Opens the pool in `image`, which a crash left, on `media`, and attaches the workload. Errors:

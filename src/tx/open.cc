@@ -329,8 +329,13 @@ result<pool_handle> pool_handle::open_read_only(const std::string& path,
   const std::string held(name.begin(), std::find(name.begin(), name.end(), '\0'));
   if (auto same = check_layout(options, layout_of_type(root_type), held, path); !same)
     return std::unexpected(same.error());
-  pool_handle handle(std::move(*opened));
-  auto root = handle.runtime_->find_root(root_size, options.layout_version);
+  return from_reader(std::move(*opened), root_size, options.layout_version);
+}
+
+result<pool_handle> pool_handle::from_reader(std::unique_ptr<runtime> r, std::size_t root_size,
+                                             std::uint64_t layout_version) {
+  pool_handle handle(std::move(r));
+  auto root = handle.runtime_->find_root(root_size, layout_version);
   if (!root) return std::unexpected(root.error());
   handle.root_ = *root;
   return handle;

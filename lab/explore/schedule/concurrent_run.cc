@@ -1,6 +1,7 @@
 // The threads of a run, and the marks on its tape.
 #include <base/check.h>
 #include <explore/schedule/concurrent_run.h>
+#include <explore/schedule/reader_beside.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <tx/open.h>
@@ -147,21 +148,34 @@ result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& mad
   if (work == "grow")
     return detail::grow(core, core.state().file.header().size + subject_.run_plan().pool_size / 4);
   if (work == "read") return read(made, p);
-  return fail(
-      errc::invalid_argument,
-      fmt::format(
-          "nothing is known of '{}' beside operations; choose check, sync, backup, grow or read",
-          work));
+  if (work == "other") return read_elsewhere(made, p);
+  return fail(errc::invalid_argument, fmt::format("nothing is known of '{}' beside operations; "
+                                                  "choose check, sync, backup, grow, read or other",
+                                                  work));
 }
 
-result<> concurrent_runner::read(concurrent_run& made, progress& p) {
+template <class Read>
+result<> concurrent_runner::observe(Read&& read, concurrent_run& made, const progress& p) {
   concurrent_run::observation o;
   o.must = p.ended;
-  const auto seen = subject_.workload().digest();
+  const auto seen = read();
   if (!seen) return fail(seen.error().code, "what a reader saw is broken: " + seen.error().message);
   o.digest = *seen;
   o.may = p.invoked;
   made.seen.push_back(o);
+  return {};
+}
+
+result<> concurrent_runner::read(concurrent_run& made, progress& p) {
+  return observe([&] { return subject_.workload().digest(); }, made, p);
+}
+
+result<> concurrent_runner::read_elsewhere(concurrent_run& made, progress& p) {
+  detail::reader_service service(subject_.workload().core());
+  auto reader = reader_beside::attach(subject_, service);
+  if (!reader) return std::unexpected(reader.error());
+  for (unsigned i = 0; i < 2; ++i)
+    if (auto seen = observe([&] { return (*reader)->digest(); }, made, p); !seen) return seen;
   return {};
 }
 

@@ -21,7 +21,7 @@ namespace stele::explore {
 // How the operations of a run overlap, besides its plan.
 struct concurrency_plan {
   unsigned each = 2;          // operations of each thread
-  std::string beside = "";    // joined by +: check, backup, grow, sync, read
+  std::string beside = "";    // joined by +: check, backup, grow, sync, read, other (a process)
   bool background = false;    // the mechanism has threads of its own
   bool mixed = false;         // with ordered commits: every other thread commits durably
   bool last_durable = false;  // with ordered commits: the last one of each thread is durable
@@ -67,6 +67,10 @@ class concurrent_runner {
   [[nodiscard]] result<> do_beside(std::string_view work, concurrent_run& run, progress& p);
   [[nodiscard]] result<> back_up(concurrent_run& run, progress& p);
   [[nodiscard]] result<> read(concurrent_run& run, progress& p);
+  // Another process attaches, reads twice, and is gone.
+  [[nodiscard]] result<> read_elsewhere(concurrent_run& run, progress& p);
+  template <class Read>
+  [[nodiscard]] static result<> observe(Read&& read, concurrent_run& run, const progress& p);
   bool ordered(unsigned thread, unsigned operation, const progress& p) const noexcept;
   void acknowledge(std::uint32_t which, progress& p);
   [[nodiscard]] result<> sync(progress& p);

@@ -61,6 +61,19 @@ void add_truncations(scenario_list& w) {
   stores.concurrent.points = granularity::stores, stores.preemptions = 1, stores.weight = 2;
 }
 
+// Readers in other processes attach and go, beside commits.
+void add_other_processes(scenario_list& w) {
+  auto& short_ones = w.add("other processes read", "sps", 3, 2, 4, 8);
+  short_ones.concurrent.beside = "other", short_ones.random_share = 0.8;
+  auto& again = w.add("other processes come and go", "sps", 2, 4, 3, 8);
+  again.concurrent.beside = "other+other", again.random_share = 0.9;
+  auto& loads = w.add("other processes read, each load a point", "sps", 2, 2, 4, 8);
+  loads.concurrent.points = granularity::loads, loads.concurrent.beside = "other",
+  loads.preemptions = 1, loads.random_share = 0.8, loads.weight = 2;
+  auto& cut = w.add("other processes read, truncated", "sps", 2 + w.seed % 4, 2, 16, 512);
+  cut.concurrent.beside = "other+other", cut.random_share = 0.9;
+}
+
 // Block checksums that truncations update.
 void add_sums(scenario_list& w) {
   if (!has({"default", "redo-async", "vcbp", "xil", "blurred", "adaptive"}, w.mechanism)) return;
@@ -163,6 +176,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
     grown.concurrent.beside = "grow", grown.run_plan.grow_every = 1'000'000;
   }
   add_sums(w);
+  if (!log_home) add_other_processes(w);
   if (log_home) {
     auto& cleaned = w.add("cleaned in the background", "sps", 8 + seed % 16, 3, 16, 512);
     cleaned.concurrent.background = true, cleaned.random_share = 0.8, cleaned.weight = 2;

@@ -20,53 +20,12 @@ namespace stele::detail {
 using base::fail;
 using base::fail_errno;
 
-// The pages of home that were stored to since the moment, as they were then.
-class reader_server::kept_pages final : public page_snapshot {
- public:
-  kept_pages(const storage::pool_file& file, std::uint64_t its_number, shared_memory memory)
-      : page_snapshot(file.header().size),
-        number(its_number),
-        home_(file.base()),
-        pool_bytes_(file.header().size),
-        layout_(layout_of(file)),
-        memory_(std::move(memory)) {
-    include_pages(file.header().home_offset, pool_bytes_ - file.header().home_offset);
-  }
-  static kept_layout layout_of(const storage::pool_file& file) noexcept {
-    return {(file.header().size + page_size - 1) / page_size};
-  }
-  const kept_layout& layout() const noexcept { return layout_; }
-  int fd() const noexcept { return memory_.fd(); }
-
-  const std::uint64_t number;
-
- private:
-  // L3: the copy before its mark, that before the store to home.
-  void copy_before_store(std::uint64_t offset) noexcept override {
-    const std::uint64_t at = layout_.pages_offset() + offset;
-    const bool has_room = memory_.reserve(at, page_size);
-    const std::uint64_t bytes = std::min<std::uint64_t>(page_size, pool_bytes_ - offset);
-    for (std::uint64_t i = 0; has_room && i < bytes; i += 8) {
-      const std::uint64_t word = __atomic_load_n(
-          reinterpret_cast<const std::uint64_t*>(home_ + offset + i), __ATOMIC_RELAXED);
-      std::memcpy(memory_.at() + at + i, &word, 8);
-    }
-    std::atomic_ref(reinterpret_cast<std::uint8_t&>(memory_.at()[offset / page_size]))
-        .store(has_room ? kept_layout::kept : kept_layout::lost, std::memory_order_release);
-  }
-
-  const std::byte* const home_;
-  const std::uint64_t pool_bytes_;
-  const kept_layout layout_;
-  const shared_memory memory_;
-};
-
 struct reader_server::reader {
   explicit reader(channel c) noexcept : link(std::move(c)) {}
 
   channel link;
   bool attached = false;
-  std::list<std::unique_ptr<kept_pages>> moments;
+  std::vector<std::unique_ptr<kept_pages>> moments;
   std::thread backup;
   std::atomic<bool> ended{false};  // the backup stops
 };
@@ -74,6 +33,7 @@ struct reader_server::reader {
 reader_server::reader_server(runtime& r, storage::descriptor listening,
                              storage::descriptor wake) noexcept
     : runtime_(r),
+      service_(r),
       listening_(std::move(listening)),
       wake_(std::move(wake)),
       opening_pid_(::getpid()) {}
@@ -179,20 +139,13 @@ result<> reader_server::answer(reader& from, received_message& request) {
   switch (static_cast<reader_request>(request.message.what)) {
     case reader_request::attach:
       return attach(from, request);
-    case reader_request::settle: {
-      static const thread_context nobody;
-      runtime_.release_idle_overlays(nobody);
+    case reader_request::settle:
+      service_.settle();
       return from.link.send({});
-    }
     case reader_request::begin_moment:
       return begin_moment(from);
     case reader_request::end_moment:
-      for (auto m = from.moments.begin(); m != from.moments.end(); ++m)
-        if ((*m)->number == request.message.argument[0]) {
-          runtime_.end_keeping_pages(**m);
-          from.moments.erase(m);
-          break;
-        }
+      end_moment(from, request.message.argument[0]);
       return from.link.send({});
     case reader_request::back_up:
       return back_up(from, request);
@@ -213,63 +166,32 @@ result<> reader_server::check_may_read(int fd) const {
 // A2, A3.
 result<> reader_server::attach(reader& from, received_message& request) {
   if (auto may = check_may_read(request.fds[0].fd); !may) return may;
-  if (runtime_.in_place())
-    return fail(errc::unsupported,
-                fmt::format("{} is open with the mechanism 'none' under a policy without "
-                            "locks: it "
-                            "stores in place, and no other process can read it meanwhile",
-                            runtime_.state().file.path()));
   if (!from.attached) {
-    if (auto shared = share_locks(); !shared) return shared;
+    if (auto added = service_.add_reader(); !added) return added;
     from.attached = true;
-    ++attached_;
   }
   reader_message reply;
-  reply.argument[0] = locks_.size();
-  return from.link.send(reply, {runtime_.state().clock_memory->fd(), locks_.fd()});
-}
-
-result<> reader_server::share_locks() {
-  if (attached_ != 0) return {};
-  if (locks_.at() == nullptr) {
-    auto memory = shared_memory::make(line_lock_count(runtime_.size()) * sizeof(line_lock), true);
-    if (!memory) return std::unexpected(memory.error());
-    locks_ = std::move(*memory);
-  }
-  const runtime::pause paused(runtime_);
-  runtime_.use_locks({.locks = reinterpret_cast<line_lock*>(locks_.at()),
-                      .mask = locks_.size() / sizeof(line_lock) - 1,
-                      .clock = &runtime_.state().clock,
-                      .guards_reads = runtime_.policy() == concurrency::stm},
-                     true);
-  return {};
-}
-
-void reader_server::stop_sharing() noexcept {
-  const runtime::pause paused(runtime_);
-  runtime_.use_locks(runtime_.own_locks(), false);
+  reply.argument[0] = service_.locks().size();
+  return from.link.send(reply, {runtime_.state().clock_memory->fd(), service_.locks().fd()});
 }
 
 result<> reader_server::begin_moment(reader& from) {
-  const storage::pool_file& file = runtime_.state().file;
-  const kept_layout layout = kept_pages::layout_of(file);
-  auto memory = shared_memory::make(layout.bytes(), false);
-  if (!memory) return std::unexpected(memory.error());
-  if (!memory->reserve(0, layout.pages_offset()))
-    return fail(errc::full, "no memory is left to keep pages for another process");
-  auto pages = std::make_unique<kept_pages>(file, ++next_moment_, std::move(*memory));
-  from.moments.push_back(nullptr);
-  if (!runtime_.begin_keeping_pages(*pages)) {
-    from.moments.pop_back();
-    return fail(errc::in_use,
-                fmt::format("{} has too many long reads; try again later", file.path()));
-  }
-  from.moments.back() = std::move(pages);
-  const kept_pages& begun = *from.moments.back();
+  from.moments.reserve(from.moments.size() + 1);
+  auto begun = service_.begin_moment();
+  if (!begun) return std::unexpected(begun.error());
+  from.moments.push_back(std::move(*begun));
+  const kept_pages& pages = *from.moments.back();
   reader_message reply;
-  reply.argument[0] = begun.number;
-  reply.argument[1] = layout.pages;
-  return from.link.send(reply, {begun.fd(), -1});
+  reply.argument[0] = pages.number;
+  reply.argument[1] = pages.layout().pages;
+  return from.link.send(reply, {pages.fd(), -1});
+}
+
+void reader_server::end_moment(reader& from, std::uint64_t number) noexcept {
+  const auto found = std::ranges::find(from.moments, number, &kept_pages::number);
+  if (found == from.moments.end()) return;
+  service_.end_moment(**found);
+  from.moments.erase(found);
 }
 
 // A thread of its own: it may take long, and other readers go on.
@@ -301,10 +223,10 @@ result<> reader_server::back_up(reader& from, received_message& request) {
 void reader_server::end(reader& r) noexcept {
   r.ended.store(true);
   if (r.backup.joinable()) r.backup.join();
-  for (const auto& m : r.moments) runtime_.end_keeping_pages(*m);
+  for (const auto& m : r.moments) service_.end_moment(*m);
   r.moments.clear();
   r.link = channel();
-  if (std::exchange(r.attached, false) && --attached_ == 0) stop_sharing();
+  if (std::exchange(r.attached, false)) service_.remove_reader();
 }
 
 }  // namespace stele::detail

@@ -1,16 +1,12 @@
-// The side of the process that has a pool open: a thread that serves readers in
-// other processes. Steps A2 and A3, and what readers ask for, of
-// docs/protocol/readers.md.
+// The sockets of a process that has a pool open: a thread by which readers in other processes ask
+// for what reader_service does. Step A3, and the requests, of docs/protocol/readers.md.
 //
-// The thread sleeps until a reader comes. Readers are not trusted: they get
-// memory that they cannot store to, after they have shown that they may read
-// the file.
+// The thread sleeps until a reader comes. Readers are not trusted: they get memory that they cannot
+// store to, after they have shown that they may read the file.
 #pragma once
 
-#include <tx/page_snapshot.h>
 #include <tx/readers/channel.h>
-#include <tx/readers/shared_memory.h>
-#include <tx/transaction/snapshot.h>
+#include <tx/readers/reader_service.h>
 
 #include <poll.h>
 
@@ -23,18 +19,6 @@ namespace stele::detail {
 
 class runtime;
 
-// Where the kept pages of a moment are: a byte for each page of the pool, then
-// the pages.
-struct kept_layout {
-  enum mark : std::uint8_t { in_home, kept, lost };  // lost: there was no memory to keep it
-  std::uint64_t pages;
-  std::uint64_t pages_offset() const noexcept {
-    return (pages + page_snapshot::page_size - 1) / page_snapshot::page_size *
-           page_snapshot::page_size;
-  }
-  std::uint64_t bytes() const noexcept { return pages_offset() + pages * page_snapshot::page_size; }
-};
-
 class reader_server {
  public:
   // Errors: of the socket and of the thread; then nobody is served.
@@ -46,7 +30,6 @@ class reader_server {
   void abandon() noexcept;
 
  private:
-  class kept_pages;
   struct reader;
 
   reader_server(runtime& r, storage::descriptor listening, storage::descriptor wake) noexcept;
@@ -55,19 +38,16 @@ class reader_server {
   [[nodiscard]] result<> answer(reader& from, received_message& request);
   [[nodiscard]] result<> attach(reader& from, received_message& request);
   [[nodiscard]] result<> begin_moment(reader& from);
+  void end_moment(reader& from, std::uint64_t number) noexcept;
   [[nodiscard]] result<> back_up(reader& from, received_message& request);
   [[nodiscard]] result<> check_may_read(int fd) const;
-  [[nodiscard]] result<> share_locks();
-  void stop_sharing() noexcept;
   void end(reader& r) noexcept;
 
   runtime& runtime_;
+  reader_service service_;
   storage::descriptor listening_, wake_;
   std::list<reader> readers_;
   std::vector<pollfd> watched_;  // wake_, listening_, readers_
-  shared_memory locks_;          // made for the first reader
-  unsigned attached_ = 0;
-  std::uint64_t next_moment_ = 0;
   pid_t opening_pid_;
   std::thread thread_;
 };

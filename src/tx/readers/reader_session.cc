@@ -1,12 +1,13 @@
 // See reader_session.h.
 #include <base/check.h>
+#include <base/mutant.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <media/os.h>
 #include <sys/mman.h>
 #include <tx/long_read.h>
 #include <tx/open.h>
-#include <tx/readers/reader_server.h>
+#include <tx/readers/reader_service.h>
 #include <tx/readers/reader_session.h>
 #include <unistd.h>
 
@@ -25,6 +26,11 @@ namespace {
 // A process that opens a pool answers when it has recovered it; one that
 // attaches a reader waits for its running transactions.
 constexpr std::chrono::milliseconds answer_limit{2000};
+
+std::unique_ptr<foreign_home> home_of(const std::byte* base, const std::byte* first_page) {
+  return std::make_unique<foreign_home>(base, reinterpret_cast<const std::atomic<std::uint64_t>*>(
+                                                  first_page + format::generation_offset));
+}
 
 }  // namespace
 
@@ -61,7 +67,9 @@ class reader_session::foreign_moment final : public moment {
       take(home_.at() + offset);
       std::atomic_thread_fence(std::memory_order_acquire);  // home before the second look
       home_.check();
-      if (mark_of(offset) == kept_layout::in_home) return;
+      if (base::planted_in_schedule_explorer(base::mutant::kept_one_look) ||
+          mark_of(offset) == kept_layout::in_home)
+        return;
     }
     if (mark_of(offset) == kept_layout::lost) throw std::bad_alloc();
     take(memory_.at() + layout_.pages_offset() + offset);
@@ -79,8 +87,11 @@ class reader_session::foreign_moment final : public moment {
   const shared_memory memory_;
 };
 
+reader_session::reader_session(const format::pool_header& h, std::byte* home, std::byte* page)
+    : file_(-1), header_(h), base_(home), first_page_(page), home_(home_of(home, page)) {}
+
 reader_session::~reader_session() {
-  if (first_page_ != nullptr) ::munmap(first_page_, page_snapshot::page_size);
+  if (file_.fd >= 0 && first_page_ != nullptr) ::munmap(first_page_, page_snapshot::page_size);
 }
 
 std::unexpected<error> reader_session::refuse() const {
@@ -111,8 +122,7 @@ result<storage::pool_file> reader_session::map_file() {
   void* const first = os::map(nullptr, page_snapshot::page_size, PROT_READ, MAP_SHARED, file_.fd);
   if (first == MAP_FAILED) return storage::path_error("map", path_);
   first_page_ = static_cast<std::byte*>(first);
-  home_ = std::make_unique<foreign_home>(base_, reinterpret_cast<const std::atomic<std::uint64_t>*>(
-                                                    first_page_ + format::generation_offset));
+  home_ = home_of(base_, first_page_);
   return mapped;
 }
 
@@ -122,10 +132,16 @@ result<std::unique_ptr<runtime>> reader_session::open(const std::string& path) {
   std::unique_ptr<reader_session> session(new reader_session(std::move(file), path));
   auto mapped = session->map_file();
   if (!mapped) return std::unexpected(mapped.error());
+  return begin_reading(std::move(session), std::move(*mapped));
+}
+
+result<std::unique_ptr<runtime>> reader_session::begin_reading(
+    std::unique_ptr<reader_session> session, storage::pool_file file) {
   if (auto attached = session->attach(); !attached) return std::unexpected(attached.error());
-  auto state = std::make_unique<pool_state>(std::move(*mapped));
-  state->lost_pages_guard =
-      media::sigbus_guard(state->file.base(), state->file.reserved_bytes(), state->poisoned);
+  auto state = std::make_unique<pool_state>(std::move(file));
+  if (session->file_.fd >= 0)
+    state->lost_pages_guard =
+        media::sigbus_guard(state->file.base(), state->file.reserved_bytes(), state->poisoned);
   const lock_table locks = session->locks_;
   auto r = std::make_unique<runtime>(std::move(state), std::move(session),
                                      pool_options{.policy = concurrency::external}, "(read-only)",
@@ -197,13 +213,17 @@ result<> reader_session::attach_to(channel link) {
   if (auto mapped = map_home(false); !mapped) return mapped;
   clock_ = std::move(*clock);
   shared_locks_ = std::move(*locks);
-  locks_ = {.locks = reinterpret_cast<line_lock*>(shared_locks_.at()),
-            .mask = count - 1,
-            .clock = reinterpret_cast<const std::atomic<std::uint64_t>*>(clock_.at())};
   const std::lock_guard hold(link_mutex_);
   link_ = std::move(link);
-  mode_ = mode::attached;
+  attached_to({.locks = reinterpret_cast<line_lock*>(shared_locks_.at()),
+               .mask = count - 1,
+               .clock = reinterpret_cast<const std::atomic<std::uint64_t>*>(clock_.at())});
   return {};
+}
+
+void reader_session::attached_to(const lock_table& locks) noexcept {
+  locks_ = locks;
+  mode_ = mode::attached;
 }
 
 result<> reader_session::read_unopened() {
@@ -275,13 +295,15 @@ result<received_message> reader_session::ask(reader_request what, std::uint64_t 
   return reply;
 }
 
+bool reader_session::has_lost_writer() noexcept {
+  const std::lock_guard hold(link_mutex_);
+  return link_.has_ended();
+}
+
 result<thread_context*> reader_session::before_retry(runtime& r, thread_context& v) {
   const unsigned attempts = v.tx->attempts;
   bool changed = mode_ == mode::none || home_->generation() != home_->expected();
-  if (!changed && mode_ == mode::attached && attempts >= 3) {
-    const std::lock_guard hold(link_mutex_);
-    changed = link_.has_ended();
-  }
+  if (!changed && mode_ == mode::attached && attempts >= 3) changed = has_lost_writer();
   if (changed) return attach_again(r, v);
   if (mode_ != mode::attached) return &v;
   if (attempts % 16 == 3) (void)ask(reader_request::settle);

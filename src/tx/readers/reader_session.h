@@ -31,7 +31,7 @@ struct thread_context;
 [[nodiscard]] result<> copy_open_pool(int pool_fd, const std::string& path, int to,
                                       const progress& report);
 
-class reader_session final : public engine {
+class reader_session : public engine {
  public:
   // Opens a pool for reading. Errors: those of pool<Root>::open_read_only.
   [[nodiscard]] static result<std::unique_ptr<runtime>> open(const std::string& path);
@@ -68,6 +68,21 @@ class reader_session final : public engine {
   engine_totals totals() const noexcept override { return {}; }
   void note(unsigned, media::tape_mark, std::uint64_t) override {}
 
+ protected:
+  // Of a pool that is mapped already: `page` is its first one, which the session does not unmap.
+  reader_session(const format::pool_header& h, std::byte* home, std::byte* page);
+
+  // Errors: those of attach().
+  [[nodiscard]] static result<std::unique_ptr<runtime>> begin_reading(
+      std::unique_ptr<reader_session> session, storage::pool_file file);
+  // Finds out who has the pool open. False: that is changing.
+  [[nodiscard]] virtual result<bool> try_attach();
+  // From here on reads take these locks, of the process that has the pool open.
+  void attached_to(const lock_table& locks) noexcept;
+  [[nodiscard]] virtual result<received_message> ask(reader_request what,
+                                                     std::uint64_t argument = 0);
+  virtual bool has_lost_writer() noexcept;
+
  private:
   class foreign_moment;
   enum class mode : std::uint8_t {
@@ -85,14 +100,12 @@ class reader_session final : public engine {
   // runs. Errors: in_use, when a process has the pool open and does not answer;
   // corrupt, unsupported, version.
   [[nodiscard]] result<> attach();
-  [[nodiscard]] result<bool> try_attach();  // false: who has it open is changing
   [[nodiscard]] result<> attach_to(channel link);
   [[nodiscard]] result<> read_unopened();
   [[nodiscard]] result<> recover_copy();
   [[nodiscard]] result<> map_home(bool private_copy);
   [[nodiscard]] result<> check_same_pool();
   [[nodiscard]] result<thread_context*> attach_again(runtime& r, thread_context& v);
-  [[nodiscard]] result<received_message> ask(reader_request what, std::uint64_t argument = 0);
   void begin_moment(thread_context& v);
 
   const storage::descriptor file_;
@@ -102,6 +115,7 @@ class reader_session final : public engine {
   std::size_t room_ = 0;
   bool is_private_ = false;          // home is mapped privately
   std::byte* first_page_ = nullptr;  // of the file, mapped shared
+
   std::unique_ptr<foreign_home> home_;
   // The following change while no transaction runs.
   mode mode_ = mode::none;

@@ -1,0 +1,105 @@
+// See reader_service.h.
+#include <base/check.h>
+#include <base/mutant.h>
+#include <fmt/format.h>
+#include <tx/readers/reader_service.h>
+#include <tx/runtime.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace stele::detail {
+
+using base::fail;
+using base::mutant;
+using base::planted_in_schedule_explorer;
+
+kept_pages::kept_pages(const storage::pool_file& file, std::uint64_t its_number,
+                       shared_memory memory)
+    : page_snapshot(file.header().size),
+      number(its_number),
+      home_(file.base()),
+      pool_bytes_(file.header().size),
+      layout_(layout_of(file)),
+      memory_(std::move(memory)) {
+  include_pages(file.header().home_offset, pool_bytes_ - file.header().home_offset);
+}
+
+kept_layout kept_pages::layout_of(const storage::pool_file& file) noexcept {
+  return {(file.header().size + page_size - 1) / page_size};
+}
+
+// L3: the copy before its mark, that before the store to home.
+void kept_pages::copy_before_store(std::uint64_t offset) noexcept {
+  const std::uint64_t at = layout_.pages_offset() + offset;
+  const bool has_room = memory_.reserve(at, page_size);
+  const auto mark = [&] {
+    std::atomic_ref(reinterpret_cast<std::uint8_t&>(memory_.at()[offset / page_size]))
+        .store(has_room ? kept_layout::kept : kept_layout::lost, std::memory_order_release);
+  };
+  if (planted_in_schedule_explorer(mutant::kept_marked_first)) mark();
+  const std::uint64_t bytes = std::min<std::uint64_t>(page_size, pool_bytes_ - offset);
+  for (std::uint64_t i = 0; has_room && i < bytes; i += 8) {
+    const std::uint64_t word = __atomic_load_n(
+        reinterpret_cast<const std::uint64_t*>(home_ + offset + i), __ATOMIC_RELAXED);
+    std::memcpy(memory_.at() + at + i, &word, 8);
+  }
+  mark();
+}
+
+result<> reader_service::add_reader() {
+  if (runtime_.in_place())
+    return fail(errc::unsupported,
+                fmt::format("{} is open with the mechanism 'none' under a policy without locks: it "
+                            "stores in place, and no other process can read it meanwhile",
+                            runtime_.state().file.path()));
+  if (readers_ == 0) {
+    if (locks_.at() == nullptr) {
+      auto memory = shared_memory::make(line_lock_count(runtime_.size()) * sizeof(line_lock), true);
+      if (!memory) return std::unexpected(memory.error());
+      locks_ = std::move(*memory);
+    }
+    std::optional<runtime::pause> paused(runtime_);
+    if (planted_in_schedule_explorer(mutant::readers_switch_unpaused)) paused.reset();
+    runtime_.use_locks({.locks = reinterpret_cast<line_lock*>(locks_.at()),
+                        .mask = locks_.size() / sizeof(line_lock) - 1,
+                        .clock = &runtime_.state().clock,
+                        .guards_reads = runtime_.policy() == concurrency::stm},
+                       true);
+  }
+  ++readers_;
+  return {};
+}
+
+void reader_service::remove_reader() noexcept {
+  if (--readers_ != 0) return;
+  std::optional<runtime::pause> paused(runtime_);
+  if (planted_in_schedule_explorer(mutant::readers_back_unpaused)) paused.reset();
+  runtime_.use_locks(runtime_.own_locks(), false);
+}
+
+void reader_service::settle() noexcept {
+  static const thread_context nobody;
+  runtime_.release_idle_overlays(nobody);
+}
+
+result<std::unique_ptr<kept_pages>> reader_service::begin_moment() {
+  const storage::pool_file& file = runtime_.state().file;
+  const kept_layout layout = kept_pages::layout_of(file);
+  auto memory = shared_memory::make(layout.bytes(), false);
+  if (!memory) return std::unexpected(memory.error());
+  if (!memory->reserve(0, layout.pages_offset()))
+    return fail(errc::full, "no memory is left to keep pages for another process");
+  auto pages = std::make_unique<kept_pages>(file, ++next_moment_, std::move(*memory));
+  if (!runtime_.begin_keeping_pages(*pages))
+    return fail(errc::in_use,
+                fmt::format("{} has too many long reads; try again later", file.path()));
+  return pages;
+}
+
+void reader_service::end_moment(kept_pages& m) noexcept {
+  runtime_.end_keeping_pages(m);
+}
+
+}  // namespace stele::detail
