@@ -175,6 +175,21 @@ class Threads(PoolCase):
         self.run_all(lambda: self.transfer(pool, 400), lambda: self.transfer(pool, 400), lambda: self.look(pool, 800), lambda: self.count(pool, 400))
         self.assertEqual((pool.root["a"], pool.root["b"]), (-800, 800))
 
+    def test_many_threads_take_turns(self):
+        sys.setswitchinterval(1e-5)
+        self.addCleanup(sys.setswitchinterval, 0.005)
+        pool = self.open()
+        pool.root["n"] = 0
+
+        def add():
+            for _ in range(200):
+                with pool.transaction():
+                    time.sleep(0)  # the others begin to wait
+                    pool.root["n"] += 1
+
+        self.run_all(*[add] * 8)
+        self.assertEqual(pool.root["n"], 1600)
+
     def test_a_pool_with_one_log_is_shared_too(self):
         """Such a pool is made by way of C; a reader must not wait for the log with the interpreter in its hands."""
         library = os.environ.get("STELE_C_LIBRARY")

@@ -224,6 +224,8 @@ void transactions::end(bool failed) {
   const std::optional<error> lost = std::exchange(doomed_by_, std::nullopt);
   std::optional<error> why = failed ? std::nullopt : lost;
   std::exception_ptr thrown;  // in a container's destructor
+  // Before the next `with` can begin, which sets flow_.
+  const flow ended = std::exchange(flow_, flow());
   {
     const nb::gil_scoped_release gil_released;
     if (lost) {
@@ -239,7 +241,6 @@ void transactions::end(bool failed) {
     if (const auto& full = lost ? lost : why; full && full->code == errc::full) make_room();
     release_writer();
   }
-  flow_ = flow();
   keep_no_longer();
   if (thrown) std::rethrow_exception(thrown);
   if (why) throw library_error(std::move(*why));
