@@ -115,6 +115,15 @@ typedef struct stele_options {
  * other commit is there in part. On an error *pool is null and the file is unchanged. */
 STELE_CHECKED int stele_pool_open(const char* path, const stele_options* options, size_t root_size,
                                   stele_pool** pool);
+/* Opens the pool for reading, beside the process that has it open for writing, if one has. Each
+ * stele_read() sees one state, with every commit that any process had acknowledged before it began;
+ * no writer waits for a reader, and none is harmed by a killed one. stele_update(),
+ * stele_pool_grow() and stele_pool_check() return STELE_READ_ONLY; stele_pool_backup() works while
+ * another process has the pool open. Of the options only layout and layout_version count.
+ * STELE_NOT_FOUND: also a pool without a root yet; STELE_IN_USE: the process that has it open does
+ * not answer for two seconds; STELE_UNSUPPORTED: a pool of log_structured. */
+STELE_CHECKED int stele_pool_open_read_only(const char* path, const stele_options* options,
+                                            size_t root_size, stele_pool** pool);
 /* Makes every commit durable, marks the pool as closed and frees the handle, also on an error.
  * Exception: STELE_IN_USE, a transaction is running; then nothing has happened. Null does nothing.
  */
@@ -211,6 +220,8 @@ typedef struct stele_kv stele_kv;
 
 /* As stele_pool_open; the layout must be "stele.kv" or null. Closing null does nothing. */
 STELE_CHECKED int stele_kv_open(const char* path, const stele_options* options, stele_kv** kv);
+/* As stele_pool_open_read_only: changes return STELE_READ_ONLY. */
+STELE_CHECKED int stele_kv_open_read_only(const char* path, stele_kv** kv);
 STELE_CHECKED int stele_kv_close(stele_kv* kv);
 STELE_CHECKED int stele_kv_sync(stele_kv* kv);
 STELE_CHECKED int stele_kv_durability(const stele_kv* kv, const char** to);

@@ -30,9 +30,11 @@ std::span<const stele_kv_item> items_of(const stele_kv_item* from, std::size_t c
   return {capi::required(from, "items"), count};
 }
 
-result<> open_store(const char* path, const stele_options* options, stele_kv** to) {
+// open() -> result<kv>
+template <class Open>
+result<> open_store(stele_kv** to, Open&& open) {
   *capi::required(to, "kv") = nullptr;
-  auto opened = kv::open(capi::required(path, "path"), capi::options_of(options));
+  auto opened = open();
   if (!opened) return std::unexpected(std::move(opened.error()));
   std::string durability = opened->durability_in_force();
   *to = new stele_kv{std::move(*opened), std::move(durability)};
@@ -69,7 +71,17 @@ int run(stele_kv* kv, bool writes, int d, stele_kv_body body, void* arg) {
 extern "C" {
 
 int stele_kv_open(const char* path, const stele_options* options, stele_kv** kv) {
-  return capi::call([&] { return open_store(path, options, kv); });
+  return capi::call([&] {
+    return open_store(kv, [&] {
+      return stele::kv::open(capi::required(path, "path"), capi::options_of(options));
+    });
+  });
+}
+
+int stele_kv_open_read_only(const char* path, stele_kv** kv) {
+  return capi::call([&] {
+    return open_store(kv, [&] { return stele::kv::open_read_only(capi::required(path, "path")); });
+  });
 }
 
 int stele_kv_close(stele_kv* kv) {

@@ -5,13 +5,13 @@ namespace {
 
 using namespace stele;
 
-result<> open_pool(const char* path, const stele_options* options, std::size_t root_size,
-                   stele_pool** to) {
+// open: pool_handle::open or open_read_only.
+result<> open_pool(decltype(detail::pool_handle::open)* open, const char* path,
+                   const stele_options* options, std::size_t root_size, stele_pool** to) {
   *capi::required(to, "pool") = nullptr;
   if (root_size == 0)
     capi::throw_invalid_argument("a pool's root has at least one byte; root_size is 0");
-  auto handle =
-      detail::pool_handle::open(capi::required(path, "path"), capi::options_of(options), root_size);
+  auto handle = open(capi::required(path, "path"), capi::options_of(options), root_size, nullptr);
   if (!handle) return std::unexpected(std::move(handle.error()));
   auto& core = handle->core();
   *to = new stele_pool{std::move(*handle), detail::durability_of(core), detail::mechanism_of(core)};
@@ -33,7 +33,15 @@ extern "C" {
 
 int stele_pool_open(const char* path, const stele_options* options, size_t root_size,
                     stele_pool** pool) {
-  return capi::call([&] { return open_pool(path, options, root_size, pool); });
+  return capi::call(
+      [&] { return open_pool(detail::pool_handle::open, path, options, root_size, pool); });
+}
+
+int stele_pool_open_read_only(const char* path, const stele_options* options, size_t root_size,
+                              stele_pool** pool) {
+  return capi::call([&] {
+    return open_pool(detail::pool_handle::open_read_only, path, options, root_size, pool);
+  });
 }
 
 int stele_pool_close(stele_pool* pool) {

@@ -294,14 +294,25 @@ error last_error() {
 
 namespace {
 
+// Of a read that cannot run again, in a pool that another process may have open for writing. Null:
+// refused.
+[[gnu::noinline]] thread_context* fix_moment(runtime& r, thread_context& v) {
+  auto fixed = r.reading()->fix_moment(r, v);
+  if (fixed) return this_context = *fixed;
+  this_runtime = nullptr;
+  this_access.running = nullptr;
+  (void)refused(std::move(fixed.error()));
+  return nullptr;
+}
+
 // begin_transaction without its shortcut. v: the thread has entered; null: it has not.
 [[gnu::noinline]] STELE_FLATTEN begin_status begin_at_length(runtime& r, thread_context* v,
                                                              bool writes, durability d,
                                                              code_between code) {
   if (writes && r.reading() != nullptr) [[unlikely]]
-    return refused({errc::read_only, r.state().file.path() + " is open for reading only: only the "
-                                                             "process that has it open for writing "
-                                                             "changes it (pool<Root>::open)"});
+    return refused({errc::read_only, r.state().file.path() +
+                                         " is open for reading only: only the process that has it "
+                                         "open for writing changes it"});
   if (v == nullptr) v = r.enter();
   if (v == nullptr || (code == code_between::may_wait && r.is_alone(*v))) [[unlikely]]
     if (v = enter_slow(r, code); v == nullptr) return begin_status::refused;
@@ -313,6 +324,8 @@ namespace {
   } else {
     r.flush_deferred_of_others(*v, false);
     r.begin_read(*v);
+    if (code == code_between::may_wait && r.reading() != nullptr) [[unlikely]]
+      if (v = fix_moment(r, *v); v == nullptr) return begin_status::refused;
   }
   begin_or_roll_back(r, *v, writes, d);
   return begin_status::started;

@@ -34,8 +34,7 @@ std::size_t transaction::reclaim() {
 
 std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
   if (store_target_ == store_target::read_only)
-    throw failure(
-        {errc::read_only, "an allocation inside pool::read; use pool::update to change the pool"});
+    throw failure({errc::read_only, "an allocation inside a read; change the pool in an update"});
   auto block = allocations_.allocate(*this, size, alignment);
   // The block may have been freed by a commit after this snapshot, in which it is still in use. So
   // the snapshot must include that commit.
@@ -56,8 +55,7 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
 
 void transaction::deallocate(std::uint64_t offset) {
   if (store_target_ == store_target::read_only)
-    throw failure(
-        {errc::read_only, "a destroy inside pool::read; use pool::update to change the pool"});
+    throw failure({errc::read_only, "a destroy inside a read; change the pool in an update"});
   auto freed = allocations_.deallocate(*this, offset);
   if (freed) return;
   if (snapshot_.in_force()) snapshot_.extend();  // restarts if a stale snapshot is the cause

@@ -25,8 +25,8 @@ class PoolCase(unittest.TestCase):
         self.addCleanup(lambda: pool.closed or pool.close())
         return pool
 
-    def start(self, program, *arguments):
-        """A Python process that runs the program's text; its standard output can be read."""
-        process = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE)
+    def start(self, program, *arguments, stdin=False):
+        """A Python process that runs the program's text; its standard output can be read, and its standard input be written if asked for."""
+        process = subprocess.Popen([sys.executable, "-c", program, *arguments], stdin=subprocess.PIPE if stdin else None, stdout=subprocess.PIPE)
         self.addCleanup(process.stdout.close)
         return process

@@ -15,8 +15,8 @@ namespace {
 
 class open_store final : public transactions {
  public:
-  open_store(std::string path, kv store, durability how, wait_limit limit)
-      : transactions(std::move(path), store.core(), how, limit), store_(std::move(store)) {}
+  open_store(std::string path, kv store, const open_options& options)
+      : transactions(std::move(path), store.core(), options), store_(std::move(store)) {}
   // Called with the GIL held.
   ~open_store() {
     const nb::gil_scoped_release gil_released;
@@ -137,19 +137,13 @@ nb::list get_many(const kv_handle& h, nb::handle keys) {
   return to;
 }
 
-std::shared_ptr<open_store> open(const std::string& path, std::size_t size,
-                                 const std::string& mechanism, const std::string& media,
-                                 bool ordered, std::size_t max_size, const std::string& require,
-                                 const std::string& verify, nb::handle timeout) {
+std::shared_ptr<open_store> open(const std::string& path, const open_options& options) {
   refuse_null_byte(path);
-  const wait_limit limit = wait_limit_of(timeout);
-  const pool_options options = options_of(size, mechanism, media, max_size, require, verify);
   auto store = [&] {
     const nb::gil_scoped_release gil_released;
-    return kv::open(path, options);
+    return options.read_only ? kv::open_read_only(path) : kv::open(path, options.pool);
   }();
-  return std::make_shared<open_store>(path, unwrap(std::move(store)),
-                                      ordered ? durability::ordered : durability::durable, limit);
+  return std::make_shared<open_store>(path, unwrap(std::move(store)), options);
 }
 
 void check(open_store& s) {
@@ -165,17 +159,8 @@ void check(open_store& s) {
 void bind_kv(nb::module_& m) {
   nb::class_<open_store, transactions>(m, "OpenStore").def("check", &check);
   nb::class_<kv_handle>(m, "KVBase", nb::type_slots(slots))
-      .def(
-          "__init__",
-          [](kv_handle* at, const std::string& path, std::size_t size, const std::string& mechanism,
-             const std::string& media, bool ordered, std::size_t max_size,
-             const std::string& require, const std::string& verify, nb::handle timeout) {
-            new (at) kv_handle{
-                open(path, size, mechanism, media, ordered, max_size, require, verify, timeout)};
-          },
-          nb::arg("path"), nb::arg("size"), nb::arg("mechanism"), nb::arg("media"),
-          nb::arg("ordered"), nb::arg("max_size"), nb::arg("require"), nb::arg("verify"),
-          nb::arg("timeout").none())
+      .def("__init__", [](kv_handle* at, const std::string& path,
+                          const open_options& options) { new (at) kv_handle{open(path, options)}; })
       .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none())
       .def("get_many", &get_many, nb::arg("keys"))
       .def("_page", &page)

@@ -14,20 +14,17 @@ void set_stele_error(const error& why) {
   PyErr_SetObject(type.ptr(), nb::str(why.message.c_str()).ptr());
 }
 
-std::shared_ptr<open_pool> open(const std::string& path, std::size_t size,
-                                const std::string& mechanism, const std::string& media,
-                                bool ordered, std::size_t max_size, const std::string& require,
-                                const std::string& verify, nb::handle timeout) {
+std::shared_ptr<open_pool> open(const std::string& path, const open_options& options) {
   refuse_null_byte(path);
-  const wait_limit limit = wait_limit_of(timeout);
-  pool_options options = options_of(size, mechanism, media, max_size, require, verify);
-  options.layout = document_layout;
+  pool_options of_document = options.pool;
+  of_document.layout = document_layout;
   auto handle = [&] {
     const nb::gil_scoped_release gil_released;
-    return detail::pool_handle::open(path, options, sizeof(document_dict));
+    const auto how =
+        options.read_only ? &detail::pool_handle::open_read_only : &detail::pool_handle::open;
+    return how(path, of_document, sizeof(document_dict), nullptr);
   }();
-  return std::make_shared<open_pool>(path, unwrap(std::move(handle)),
-                                     ordered ? durability::ordered : durability::durable, limit);
+  return std::make_shared<open_pool>(path, unwrap(std::move(handle)), options);
 }
 
 nb::dict counters(const transactions& p) {
@@ -107,6 +104,12 @@ void raise_key_error(nb::handle key) {
 }
 
 void bind_pool(nb::module_& m) {
+  nb::class_<open_options>(m, "Options")
+      .def(nb::init<std::size_t, std::string, std::string, bool, std::size_t, std::string,
+                    const std::string&, nb::handle, bool>(),
+           nb::arg("size"), nb::arg("mechanism"), nb::arg("media"), nb::arg("ordered"),
+           nb::arg("max_size"), nb::arg("require"), nb::arg("verify"), nb::arg("timeout").none(),
+           nb::arg("read_only"));
   nb::class_<transactions>(m, "Transactions")
       .def("begin",
            [](nb::handle self, bool ordered) {
@@ -127,6 +130,7 @@ void bind_pool(nb::module_& m) {
       .def("grow", &transactions::grow)
       .def("backup", &transactions::backup, nb::arg("path"), nb::arg("progress").none())
       .def("closed", &transactions::closed)
+      .def("reads_only", &transactions::reads_only)
       .def("path", &transactions::path)
       .def("durability", with_check([](detail::runtime& r) { return detail::durability_of(r); }))
       .def("mechanism", with_check([](detail::runtime& r) { return detail::mechanism_of(r); }))
@@ -136,9 +140,7 @@ void bind_pool(nb::module_& m) {
       .def("root",
            [](const std::shared_ptr<open_pool>& p) { return dict_proxy{{p, &p->root(), 0}}; })
       .def("check", &check);
-  m.def("open", &open, nb::arg("path"), nb::arg("size"), nb::arg("mechanism"), nb::arg("media"),
-        nb::arg("ordered"), nb::arg("max_size"), nb::arg("require"), nb::arg("verify"),
-        nb::arg("timeout").none());
+  m.def("open", &open);
 }
 
 NB_MODULE(_stele, m) {

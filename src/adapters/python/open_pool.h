@@ -9,8 +9,8 @@ namespace stele::python {
 
 class open_pool final : public transactions {
  public:
-  open_pool(std::string path, detail::pool_handle handle, durability how, wait_limit limit)
-      : transactions(std::move(path), handle.core(), how, limit), handle_(std::move(handle)) {}
+  open_pool(std::string path, detail::pool_handle handle, const open_options& options)
+      : transactions(std::move(path), handle.core(), options), handle_(std::move(handle)) {}
   // Called with the GIL held.
   ~open_pool() {
     const nb::gil_scoped_release gil_released;

@@ -15,23 +15,24 @@ void refuse_null_byte(const std::string& path) {
   if (path.find('\0') != std::string::npos) throw nb::value_error("embedded null byte in the path");
 }
 
-pool_options options_of(std::size_t size, const std::string& mechanism, const std::string& media,
-                        std::size_t max_size, const std::string& require,
-                        const std::string& verify) {
-  pool_options options;
-  options.create_size = size;
-  options.mechanism = mechanism;
-  options.media = media;
-  options.max_size = max_size;
-  options.require = require;
+open_options::open_options(std::size_t size, std::string mechanism, std::string media, bool ordered,
+                           std::size_t max_size, std::string require, const std::string& verify,
+                           nb::handle timeout, bool for_reading)
+    : how(ordered ? durability::ordered : durability::durable),
+      limit(wait_limit_of(timeout)),
+      read_only(for_reading) {
+  pool.create_size = size;
+  pool.mechanism = std::move(mechanism);
+  pool.media = std::move(media);
+  pool.max_size = max_size;
+  pool.require = std::move(require);
   if (verify == "always")
-    options.verify = verification::always;
+    pool.verify = verification::always;
   else if (verify == "never")
-    options.verify = verification::never;
+    pool.verify = verification::never;
   else if (verify != "auto")
     throw_library_error(errc::invalid_argument,
                         "verify is '" + verify + "'; it is 'auto', 'always' or 'never'");
-  return options;
 }
 
 wait_limit wait_limit_of(nb::handle seconds) {
@@ -43,12 +44,12 @@ wait_limit wait_limit_of(nb::handle seconds) {
   return wait_limit(limit);
 }
 
-transactions::transactions(std::string path, detail::runtime& core, durability how,
-                           wait_limit limit)
+transactions::transactions(std::string path, detail::runtime& core, const open_options& options)
     : path_(std::move(path)),
       core_(core),
-      default_durability_(how),
-      limit_(limit),
+      default_durability_(options.how),
+      limit_(options.limit),
+      reads_only_(options.read_only),
       reads_take_writer_lock_(core.state().file.header().log_count < 2) {}
 
 void transactions::release_writer() noexcept {
@@ -75,6 +76,27 @@ void transactions::throw_other_flow() const {
           "await inside a `with`, or use the pool in a thread (asyncio.to_thread)");
 }
 
+void transactions::throw_reads_only() const {
+  throw_library_error(errc::read_only,
+                      path_ +
+                          " is open for reading only here (read_only=True); changes are made "
+                          "where it is open without that, in one process at a time");
+}
+
+// Why the transaction of a `with` has lost its only attempt.
+error transactions::lost_attempt() const {
+  if (reads_only_)
+    return {errc::cancelled, path_ +
+                                 ": another process has opened the pool for writing, and the "
+                                 "state that this transaction reads is gone; run it again"};
+  return {errc::full, path_ +
+                          " had no room left for this transaction, which cannot be run again "
+                          "from inside. Free memory that lay scattered "
+                          "is gathered when it has been rolled back: run it once more; if that "
+                          "fails too, delete something or use a "
+                          "larger pool"};
+}
+
 namespace {
 
 // How often a thread that waits looks whether a signal has come.
@@ -88,6 +110,12 @@ std::string name_of_thread(unsigned long ident) {
   return "";
 }
 
+[[noreturn]] void throw_timed_out(const std::string& sentence) {
+  const nb::object type = nb::module_::import_("stele.errors").attr("TimeoutError");
+  PyErr_SetObject(type.ptr(), nb::str(sentence.c_str()).ptr());
+  throw nb::python_error();
+}
+
 }  // namespace
 
 void transactions::throw_timed_out(wait_limit limit) const {
@@ -95,11 +123,8 @@ void transactions::throw_timed_out(wait_limit limit) const {
                               ? "other threads were changing it"
                               : "the thread" + name_of_thread(owner_ident_) + " is inside a `with`";
   const nb::str after(nb::float_(limit.count()));
-  const std::string sentence = path_ + ": waited for " + after.c_str() + " s (timeout), but " +
-                               who + "; try again later, or wait longer";
-  const nb::object type = nb::module_::import_("stele.errors").attr("TimeoutError");
-  PyErr_SetObject(type.ptr(), nb::str(sentence.c_str()).ptr());
-  throw nb::python_error();
+  python::throw_timed_out(path_ + ": waited for " + after.c_str() + " s (timeout), but " + who +
+                          "; try again later, or wait longer");
 }
 
 transactions::writer_hold transactions::lock_writer(wait_limit limit) {
@@ -114,19 +139,6 @@ transactions::writer_hold transactions::lock_writer(wait_limit limit) {
   }
   return hold;
 }
-
-// Announces work that pauses transactions. Reads with the GIL must not wait for the pause, because
-// it may wait for a `with` that needs the GIL.
-class transactions::pausing {
- public:
-  explicit pausing(transactions& in) : in_(in) { ++in_.pausing_; }
-  ~pausing() { --in_.pausing_; }
-  pausing(const pausing&) = delete;
-  pausing& operator=(const pausing&) = delete;
-
- private:
-  transactions& in_;
-};
 
 void transactions::check_usable() const {
   if (closed_)
@@ -147,6 +159,31 @@ void transactions::flush_deferred_commits() {
   core().release_idle_overlays(*v);
 }
 
+void transactions::begin_update(durability how) {
+  flush_deferred_commits();
+  if (detail::begin_transaction(core(), true, how, detail::code_between::may_wait) ==
+      detail::begin_status::refused)
+    throw library_error(detail::last_error());
+}
+
+void transactions::begin_read(wait_limit limit) {
+  wait_for_process(limit, [&]() -> result<> {
+    if (detail::begin_transaction(core(), false, durability::durable,
+                                  detail::code_between::may_wait) == detail::begin_status::refused)
+      return std::unexpected(detail::last_error());
+    return {};
+  });
+}
+
+void transactions::wait_before_next(std::chrono::steady_clock::time_point begun, wait_limit limit,
+                                    const error& why) const {
+  const bool too_late = std::chrono::steady_clock::now() - begun >= limit;
+  if (!too_late) std::this_thread::sleep_for(signal_check_interval);
+  const nb::gil_scoped_acquire gil;
+  if (too_late) python::throw_timed_out(why.message);
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 void transactions::begin(nb::handle self, durability how, wait_limit limit) {
   if (joins()) {
     if (doomed_by_) throw library_error(*doomed_by_);
@@ -156,13 +193,12 @@ void transactions::begin(nb::handle self, durability how, wait_limit limit) {
   check_usable();
   flow now = flow::current();
   keep_until_thread_ends(self, *this);
+  std::optional<pausing> announced;
+  if (reads_only_) announced.emplace(*this);
   try {
     const nb::gil_scoped_release gil_released;
     writer_hold hold = lock_writer(limit);
-    flush_deferred_commits();
-    if (detail::begin_transaction(core(), true, how, detail::code_between::may_wait) ==
-        detail::begin_status::refused)
-      throw library_error(detail::last_error());
+    reads_only_ ? begin_read(limit) : begin_update(how);
     hold.release();
   } catch (...) {
     keep_no_longer();

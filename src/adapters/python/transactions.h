@@ -15,6 +15,10 @@
 // A thread in a transaction never waits for the GIL, except the one thread in a `with`. That thread
 // holds `writer_` and one log, and a pool has two logs or its reads take `writer_` too. No Python
 // code runs inside the transaction of a single operation.
+//
+// A pool that is open for reading only has no updates: the transaction of a `with` is a read, whose
+// state is fixed at its begin. All else above holds too, because a lost attempt of such a read may
+// have to look for another process that has the pool open, with transactions paused.
 #pragma once
 
 #include "flow.h"
@@ -59,27 +63,38 @@ using wait_limit = std::chrono::duration<double>;
 wait_limit wait_limit_of(nb::handle seconds);  // None: infinite. Throws TypeError, ValueError
 
 void refuse_null_byte(const std::string& path);  // throws ValueError
-// verify: "auto", "always", "never". Throws library_error for another word.
-pool_options options_of(std::size_t size, const std::string& mechanism, const std::string& media,
-                        std::size_t max_size, const std::string& require,
-                        const std::string& verify);
+
+// How a pool is opened.
+struct open_options {
+  // verify: "auto", "always", "never"; throws library_error for another word. timeout: see
+  // wait_limit_of.
+  open_options(std::size_t size, std::string mechanism, std::string media, bool ordered,
+               std::size_t max_size, std::string require, const std::string& verify,
+               nb::handle timeout, bool for_reading);
+
+  pool_options pool;
+  durability how;
+  wait_limit limit;
+  bool read_only;
+};
 
 class transactions {
  public:
   // The derived object owns the runtime.
-  transactions(std::string path, detail::runtime& core, durability how, wait_limit limit);
+  transactions(std::string path, detail::runtime& core, const open_options& options);
   transactions(const transactions&) = delete;
   transactions& operator=(const transactions&) = delete;
 
   const std::string& path() const noexcept { return path_; }
   detail::runtime& core() const noexcept { return core_; }
   bool closed() const noexcept { return closed_; }
+  bool reads_only() const noexcept { return reads_only_; }
 
   // The functions below are called with the GIL held and throw library_error, or Python's
   // exceptions: what ends waiting, TimeoutError among them.
 
   // Runs body() as its own update, or in the thread's open transaction. body() must not touch
-  // Python objects and may run twice.
+  // Python objects and may run twice. ReadOnlyError: the pool is open for reading only.
   template <class Body>
   auto update(Body&& body);
   // Runs body() on one state of the pool; otherwise as update().
@@ -110,7 +125,19 @@ class transactions {
 
  private:
   using writer_hold = std::unique_lock<std::timed_mutex>;
-  class pausing;
+
+  // Announces work that pauses transactions. Reads with the GIL must not wait for the pause,
+  // because it may wait for a `with` that needs the GIL. Made and destroyed with the GIL held.
+  class pausing {
+   public:
+    explicit pausing(transactions& in) : in_(in) { ++in_.pausing_; }
+    ~pausing() { --in_.pausing_; }
+    pausing(const pausing&) = delete;
+    pausing& operator=(const pausing&) = delete;
+
+   private:
+    transactions& in_;
+  };
 
   // Whether a `with` is open in this thread. joins(): what is done now is a part of it; throws if
   // another task of the thread has opened it.
@@ -121,12 +148,32 @@ class transactions {
     return true;
   }
   [[noreturn]] void throw_other_flow() const;
+  void refuse_if_reads_only() const {
+    if (reads_only_) throw_reads_only();
+  }
+  [[noreturn]] void throw_reads_only() const;
   void refuse_inside(const char* done) const;
   writer_hold lock_writer(wait_limit limit);  // called without the GIL
   [[noreturn]] void throw_timed_out(wait_limit limit) const;
+  // attempt() -> result<T>, called without the GIL. Of a pool that is open for reading only: tries
+  // again while the process that has it open does not answer, being in a long transaction.
+  template <class Attempt>
+  auto wait_for_process(wait_limit limit, Attempt&& attempt) const {
+    const auto begun = std::chrono::steady_clock::now();
+    for (;;) {
+      auto r = attempt();
+      if (r || !reads_only_ || r.error().code != errc::in_use) return unwrap(std::move(r));
+      wait_before_next(begun, limit, r.error());
+    }
+  }
+  void wait_before_next(std::chrono::steady_clock::time_point begun, wait_limit limit,
+                        const error& why) const;
   template <class Body>
   auto run_in_open(Body& body);
   void flush_deferred_commits();
+  void begin_update(durability how);
+  void begin_read(wait_limit limit);
+  error lost_attempt() const;
   void doom(error why) { doomed_by_ = std::move(why); }
   void make_room();
   std::optional<error> commit();  // what the commit failed with; it is rolled back then
@@ -137,6 +184,7 @@ class transactions {
   detail::runtime& core_;
   const durability default_durability_;
   const wait_limit limit_;
+  const bool reads_only_;
   // With one log only, a reader could wait for the log that a `with` holds.
   const bool reads_take_writer_lock_;
   std::atomic<bool> closed_{false};
@@ -159,17 +207,14 @@ auto transactions::run_in_open(Body& body) {
   } catch (const failure& f) {
     doom(f.why());
   } catch (const detail::restart&) {
-    doom({errc::full, path_ + " had no room left for this transaction, which cannot be run again "
-                              "from inside. Free memory that lay scattered "
-                              "is gathered when it has been rolled back: run it once more; if that "
-                              "fails too, delete something or use a "
-                              "larger pool"});
+    doom(lost_attempt());
   }
   throw library_error(*doomed_by_);
 }
 
 template <class Body>
 auto transactions::update(Body&& body) {
+  refuse_if_reads_only();
   if (joins()) return run_in_open(body);
   check_usable();
   const nb::gil_scoped_release gil_released;
@@ -182,19 +227,25 @@ auto transactions::read(Body&& body) {
   if (joins()) return run_in_open(body);
   check_usable();
   if (!reads_take_writer_lock_) {
-    bool tried = false;
     using found = std::optional<decltype(body())>;
     const auto once = [&]() -> found {
-      return std::exchange(tried, true) ? found() : found(body());
+      try {
+        return body();
+      } catch (const detail::restart&) {
+        return std::nullopt;
+      }
     };
     std::optional<nb::gil_scoped_release> gil_released;
     if (pausing_ != 0) gil_released.emplace();
     if (auto r = unwrap(detail::run_transaction(core(), false, durability::durable, once)))
       return std::move(*r);
   }
+  std::optional<pausing> announced;
+  if (reads_only_) announced.emplace(*this);
   const nb::gil_scoped_release gil_released;
   const writer_hold hold = lock_writer(limit_);
-  return unwrap(detail::run_transaction(core(), false, durability::durable, body));
+  return wait_for_process(
+      limit_, [&] { return detail::run_transaction(core(), false, durability::durable, body); });
 }
 
 }  // namespace stele::python

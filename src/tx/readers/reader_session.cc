@@ -158,18 +158,20 @@ result<> reader_session::attach() {
     const auto attached = try_attach();
     if (!attached) return std::unexpected(attached.error());
     if (*attached) break;
-    if (std::chrono::steady_clock::now() > give_up)
-      return fail(errc::in_use,
-                  fmt::format("{} is open in process {}, which does not answer: it is "
-                              "opening the "
-                              "pool, or in a long transaction, in another network "
-                              "namespace, or of "
-                              "an earlier version; try again, or close it there",
-                              path_, storage::lock_holder(file_.fd).value_or(0)));
+    if (std::chrono::steady_clock::now() > give_up) return unanswered();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   ++attachments_;
   return check_same_pool();
+}
+
+std::unexpected<error> reader_session::unanswered() const {
+  return fail(
+      errc::in_use,
+      fmt::format("{} is open in process {}, which does not answer: it is opening the pool, "
+                  "or in a long transaction, in another network namespace, or of an earlier "
+                  "version; try again, or close it there",
+                  path_, storage::lock_holder(file_.fd).value_or(0)));
 }
 
 result<bool> reader_session::try_attach() {
@@ -302,13 +304,32 @@ bool reader_session::has_lost_writer() noexcept {
 
 result<thread_context*> reader_session::before_retry(runtime& r, thread_context& v) {
   const unsigned attempts = v.tx->attempts;
-  bool changed = mode_ == mode::none || home_->generation() != home_->expected();
-  if (!changed && mode_ == mode::attached && attempts >= 3) changed = has_lost_writer();
-  if (changed) return attach_again(r, v);
+  if (has_changed(attempts >= 3)) return attach_again(r, v);
   if (mode_ != mode::attached) return &v;
   if (attempts % 16 == 3) (void)ask(reader_request::settle);
-  if (v.foreign_moment == nullptr && lost_enough_for_long_read(v)) begin_moment(v);
+  if (v.foreign_moment == nullptr && lost_enough_for_long_read(v)) (void)begin_moment(v);
   return &v;
+}
+
+bool reader_session::has_changed(bool at_link) {
+  if (mode_ == mode::none || home_->generation() != home_->expected()) return true;
+  return mode_ == mode::attached && at_link && has_lost_writer();
+}
+
+result<thread_context*> reader_session::fix_moment(runtime& r, thread_context& v) {
+  result<thread_context*> in = &v;
+  for (;;) {
+    if (has_changed(true)) in = attach_again(r, **in);
+    if (!in || mode_ != mode::attached) return in;
+    if (auto begun = begin_moment(**in); begun) {
+      (*in)->tx->attempts = 1;  // its end looks for a moment
+      return in;
+    } else if (!has_changed(true)) {
+      r.leave(**in);
+      if (begun.error().code == errc::io) return unanswered();
+      return std::unexpected(std::move(begun.error()));
+    }
+  }
 }
 
 result<thread_context*> reader_session::attach_again(runtime& r, thread_context& v) {
@@ -327,16 +348,20 @@ result<thread_context*> reader_session::attach_again(runtime& r, thread_context&
   return r.enter_slow();
 }
 
-// Without one the read goes on as it was.
-void reader_session::begin_moment(thread_context& v) {
+// After an error the read has no moment, and may go on as it was.
+result<> reader_session::begin_moment(thread_context& v) {
   auto reply = ask(reader_request::begin_moment);
-  if (!reply) return;
+  if (!reply) return std::unexpected(std::move(reply.error()));
   const auto [number, pages, _, __] = reply->message.argument;
   auto memory = shared_memory::map(reply->fds[0].release(), kept_layout{pages}.bytes());
-  if (!memory) return (void)ask(reader_request::end_moment, number);
+  if (!memory) {
+    (void)ask(reader_request::end_moment, number);
+    return std::unexpected(std::move(memory.error()));
+  }
   v.foreign_moment =
       std::make_unique<foreign_moment>(*home_, std::move(*memory), pages, number, attachments_);
   v.tx->set_moment(v.foreign_moment.get());
+  return {};
 }
 
 void reader_session::end_moment(thread_context& v) noexcept {

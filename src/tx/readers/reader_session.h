@@ -51,6 +51,11 @@ class reader_session : public engine {
   // with. After an error the thread is in no transaction. Errors: those of
   // attach(); bad memory as std::bad_alloc.
   [[nodiscard]] result<thread_context*> before_retry(runtime& r, thread_context& v);
+  // For a read that cannot run again, at its begin, in v's transaction: fixes the moment that it
+  // sees, so that only a process that opens the pool for writing restarts it. Returns the context
+  // to go on with. After an error the thread is in no transaction. Errors: those of attach();
+  // in_use, when the process that has the pool open does not answer, or keeps too many moments.
+  [[nodiscard]] result<thread_context*> fix_moment(runtime& r, thread_context& v);
   void end_moment(thread_context& v) noexcept;
   // In a child of fork().
   void abandon() noexcept { link_ = channel(); }
@@ -106,7 +111,10 @@ class reader_session : public engine {
   [[nodiscard]] result<> map_home(bool private_copy);
   [[nodiscard]] result<> check_same_pool();
   [[nodiscard]] result<thread_context*> attach_again(runtime& r, thread_context& v);
-  void begin_moment(thread_context& v);
+  // Whether the process is another one than was attached to. `at_link`: also looks at the link.
+  bool has_changed(bool at_link);
+  std::unexpected<error> unanswered() const;
+  [[nodiscard]] result<> begin_moment(thread_context& v);
 
   const storage::descriptor file_;
   const std::string path_;

@@ -17,7 +17,7 @@ from os import fspath as _fspath
 
 from . import _containers, _stele, errors
 from ._opened import Opened as _Opened
-from ._opened import bytes_of as _bytes_of
+from ._opened import options as _options
 from ._stele import Dict, List
 from .errors import Error
 from .kv import KV
@@ -26,7 +26,7 @@ __version__ = "0.1.0"
 __all__ = ["open", "Pool", "Dict", "List", "KV", "Error", "errors"]
 
 
-def open(path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto", timeout=None):
+def open(path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto", timeout=None, read_only=False):
     """Opens the pool at `path`; with `size` creates it first when the path is free.
 
     size: bytes, or a text such as "64M"; of an existing pool it is not looked at. mechanism, media: as in C++, the defaults
@@ -34,9 +34,10 @@ def open(path, size=None, *, mechanism="", media="auto", ordered=False, max_size
     up to so many bytes. require: "power" or "process", what changes must survive, else the pool is not opened. verify: "always" or "never",
     whether opening verifies the values by their checksums; "auto" does in pools of up to 256 MiB.
     timeout: seconds that a change or a read waits for other threads' transactions, then stele.errors.TimeoutError; None: as long as they take.
+    read_only: only reads, beside the process that has the pool open for writing, if one has; of the other options only timeout counts then.
     Raises a subclass of stele.Error.
     """
-    return Pool(_stele.open(_fspath(path), _bytes_of(size), mechanism, media, ordered, _bytes_of(max_size), require, verify, timeout))
+    return Pool(_stele.open(_fspath(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only)))
 
 
 class Pool(_Opened):

@@ -5,6 +5,7 @@ import re
 import weakref
 from os import fspath as _fspath
 
+from . import _stele
 from ._transaction import Transaction
 from .errors import Error
 
@@ -24,6 +25,11 @@ def bytes_of(size):
     return int(found[1]) * _units[found[2].upper()]
 
 
+def options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only):
+    """The arguments of stele.open and stele.KV, for the extension module."""
+    return _stele.Options(bytes_of(size), mechanism, media, ordered, bytes_of(max_size), require, verify, timeout, read_only)
+
+
 class Opened:
     """Transactions, what survives, figures, and the end. As a context manager it closes itself."""
 
@@ -37,6 +43,9 @@ class Opened:
         An exception rolls all of it back, and goes on. One in another is a part of it. Other threads' changes wait until it has ended, as
         do their reads of what it has changed. It belongs to the thread and the asyncio task that began it: for others of the thread, the
         pool raises NestedError until it has ended. A thread that ends inside rolls it back.
+
+        Of a pool that is open for reading only it is one state, fixed when it begins. CancelledError: that state is gone, since a process
+        has opened the pool for writing meanwhile.
 
         timeout: seconds to wait until it can begin, then stele.errors.TimeoutError; None: for as long as it takes. Else that of open().
         """
@@ -72,6 +81,11 @@ class Opened:
         return self._core.closed()
 
     @property
+    def read_only(self):
+        """Whether it was opened for reading only."""
+        return self._core.reads_only()
+
+    @property
     def path(self):
         """The name of the file, as it was opened by."""
         return self._core.path()
@@ -103,7 +117,7 @@ class Opened:
         self.close()
 
     def __repr__(self):
-        return f"<stele.{type(self).__name__} {self.path!r}{', closed' if self.closed else ''}>"
+        return f"<stele.{type(self).__name__} {self.path!r}{', read only' if self.read_only else ''}{', closed' if self.closed else ''}>"
 
 
 @atexit.register

@@ -5,7 +5,7 @@ from os import fspath as _fspath
 
 from . import _stele
 from ._opened import Opened as _Opened
-from ._opened import bytes_of as _bytes_of
+from ._opened import options as _options
 
 _page_items = 256
 
@@ -27,8 +27,8 @@ class KV(_Opened):
     Keys have 1 to 65,536 bytes. Every operation is a transaction; transactions, threads and errors are as with pools. len() counts.
     """
 
-    def __init__(self, path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto", timeout=None):
-        self._kv = _stele.KVBase(_fspath(path), _bytes_of(size), mechanism, media, ordered, _bytes_of(max_size), require, verify, timeout)
+    def __init__(self, path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto", timeout=None, read_only=False):
+        self._kv = _stele.KVBase(_fspath(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only))
         super().__init__(self._kv._core)
         self.get = self._kv.get
 
