@@ -152,6 +152,9 @@ void add_bench(CLI::App& app) {
       ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_peer_targets); });
   add_timed(*group, "reads", "reads of everything beside writers that never rest", o)
       ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_read_targets); });
+  add_timed(*group, "readers",
+            "reads by other processes: what they cost, and whether they are right", o)
+      ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_reader_targets); });
   add_timed(*group, "store",
             "the key-value store beside other embedded stores, commits on a file, care of a pool",
             o)

@@ -278,6 +278,10 @@ result<std::vector<performance_target>> measure_read_targets(const target_option
   return measure_parts(o, read_targets());
 }
 
+result<std::vector<performance_target>> measure_reader_targets(const target_options& o) {
+  return measure_parts(o, reader_targets());
+}
+
 result<std::vector<performance_target>> measure_lsnvmm_targets(const target_options& o) {
   return measure_parts(o, lsnvmm_targets());
 }

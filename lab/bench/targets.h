@@ -43,6 +43,9 @@ struct target_options {
 [[nodiscard]] result<std::vector<performance_target>> measure_peer_targets(const target_options& o);
 // Long reads beside writers: `stele bench reads`.
 [[nodiscard]] result<std::vector<performance_target>> measure_read_targets(const target_options& o);
+// Reads by other processes beside a writer: `stele bench readers`.
+[[nodiscard]] result<std::vector<performance_target>> measure_reader_targets(
+    const target_options& o);
 // The key-value store beside other embedded stores, commits on a file, checking and copying a pool:
 // `stele bench store`. A target over a rival that is not built in counts as not met.
 [[nodiscard]] result<std::vector<performance_target>> measure_store_targets(

@@ -29,5 +29,7 @@ const std::vector<target_group>& lsnvmm_targets();
 const std::vector<target_group>& peer_targets();
 // Targets of long reads beside writers.
 const std::vector<target_group>& read_targets();
+// Targets of reads by other processes.
+const std::vector<target_group>& reader_targets();
 
 }  // namespace stele::bench

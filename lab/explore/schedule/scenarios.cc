@@ -70,6 +70,10 @@ void add_other_processes(scenario_list& w) {
   auto& loads = w.add("other processes read, each load a point", "sps", 2, 2, 4, 8);
   loads.concurrent.points = granularity::loads, loads.concurrent.beside = "other",
   loads.preemptions = 1, loads.random_share = 0.8, loads.weight = 2;
+  // The writer has the bias when they come.
+  auto& alone = w.add("other processes come to one thread", "sps", 2, 6, 3, 8);
+  alone.run_plan.threads = 1, alone.concurrent.points = granularity::loads,
+  alone.concurrent.beside = "other", alone.preemptions = 1, alone.random_share = 0.8;
   auto& cut = w.add("other processes read, truncated", "sps", 2 + w.seed % 4, 2, 16, 512);
   cut.concurrent.beside = "other+other", cut.random_share = 0.9;
 }
