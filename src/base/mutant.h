@@ -215,7 +215,8 @@ enum class mutant : std::uint16_t {
   long_read_moves_on,   // a long read begins while transactions run
   readers_switch_unpaused,  // transactions run while the first reader's locks come into force
   readers_back_unpaused,    // transactions run while the last reader's locks go out of force
-  readers_bias_kept,        // a thread keeps the bias although another process reads
+  readers_lone_unlocked,    // a thread that runs alone takes no locks for other processes
+  readers_lone_late,        // it takes them after its TxID
   readers_own_locks,        // a reader takes a lock that a writer holds for its own
   kept_marked_first,        // a page counts as kept for another process before it is copied
   kept_one_look,            // another process does not look again whether a page is kept

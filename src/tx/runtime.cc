@@ -215,7 +215,7 @@ result<thread_context*> runtime::enter_without_bias() {
 void runtime::grant_bias(thread_context& v) noexcept {
   v.lone_commits = 0;
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
-  if (!hold.owns_lock() || locks_shared_) return;
+  if (!hold.owns_lock()) return;
   // A thread that begins from here on sees the bias; one already in a transaction is seen below.
   biased_.close(&v);
   const std::lock_guard hold_threads(threads_mutex_);
@@ -259,8 +259,7 @@ transaction* runtime::assign_log(thread_context& v, log_slot& p) {
   p.owner.set(&v);
   v.tx = p.tx.get();
   v.in_transaction.announce(true);
-  if (policy() == concurrency::single_writer && threads_.size() == 1 && !locks_shared_)
-    biased_.set(&v);
+  if (policy() == concurrency::single_writer && threads_.size() == 1) biased_.set(&v);
   return v.tx;
 }
 
@@ -270,11 +269,9 @@ lock_table runtime::own_locks() const noexcept {
           .clock = &state_->clock};
 }
 
-void runtime::use_locks(const lock_table& t, bool shared) noexcept {
-  const std::scoped_lock hold(bias_mutex_, registry_);
+void runtime::use_locks(const lock_table& t) noexcept {
+  const std::lock_guard hold(registry_);
   locks_ = t;
-  locks_shared_ = shared;
-  if (!base::planted_in_schedule_explorer(base::mutant::readers_bias_kept)) biased_.set(nullptr);
   for (log_slot& p : log_slots_)
     if (p.tx) p.tx->use_locks(t);
 }

@@ -89,10 +89,8 @@ class runtime {
   // Where the transactions of a log find home.
   home_of_log home(unsigned log) const;
   const lock_table& locks() const noexcept { return locks_; }
-  // Transactions use this table from now on; shared: it is in memory that other
-  // processes read, so all updates take its locks, and no thread has the bias.
-  // Precondition: a pause.
-  void use_locks(const lock_table& t, bool shared) noexcept;
+  // Transactions use this table from now on. Precondition: a pause.
+  void use_locks(const lock_table& t) noexcept;
   // What the locks of a log's transactions name as their owner. A reader's own
   // locks are nobody's: the numbers of its logs are those of the writer's too.
   unsigned lock_owner(unsigned log) const noexcept {
@@ -261,8 +259,7 @@ class runtime {
   bool has_plain_updates_;
   std::unique_ptr<line_lock[]> own_locks_;  // of the policy stm
   std::uint64_t own_lock_count_ = 0;
-  lock_table locks_;           // in use
-  bool locks_shared_ = false;  // changes during a pause
+  lock_table locks_;  // in use; changes during a pause
   std::vector<log_slot> log_slots_;
   std::uint64_t id_;  // of this runtime; never reused
 

@@ -21,9 +21,21 @@ void transaction::grow_undo_buffer() {
 }
 
 void transaction::claim(std::uint64_t offset, std::size_t size) {
-  if (!snapshot_.in_force()) return;
-  for (std::uint64_t line = line_of(offset); line < offset + size; line += line_size)
-    snapshot_.acquire(line);
+  lock_range(line_of(offset), offset + size);
+}
+
+void transaction::lock_range(std::uint64_t from, std::uint64_t to) {
+  if (!snapshot_.in_force() && !snapshot_.locks_for_others()) return;
+  for (std::uint64_t line = from; line < to; line += line_size)
+    snapshot_.in_force() ? snapshot_.acquire(line) : snapshot_.lock_alone(line);
+  std::atomic_thread_fence(std::memory_order_release);
+}
+
+// Step A2 of docs/protocol/readers.md: a reader in another process must find the lines locked as
+// soon as it can see the TxID.
+void transaction::lock_for_others() {
+  for (const written_line& line : writes_.lines()) snapshot_.lock_alone(line.offset);
+  std::atomic_thread_fence(std::memory_order_release);
 }
 
 // A record takes two words for each chunk descriptor, so log_size / line_size slabs fit the ring. A

@@ -139,6 +139,9 @@ class alignas(64) transaction final : public storage::heap::writer {
   std::uint64_t read_private(std::uint64_t offset, unsigned size) override;
   void claim(std::uint64_t offset, std::size_t size) override;
 
+  // Locks lines, also for other processes. Throws restart; std::bad_alloc.
+  void lock_range(std::uint64_t from, std::uint64_t to);
+
   std::uint64_t allocate(std::size_t size, std::size_t alignment);
   void deallocate(std::uint64_t offset);
   void grow_undo_buffer();
@@ -197,6 +200,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void store_word_slow(std::uint64_t offset, std::uint64_t bits);
   void store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_in_place(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
+  void lock_for_others();
   void keep_pages() const noexcept;
   commit_status commit_empty() noexcept;
   commit_status commit_volatile() noexcept;

@@ -238,12 +238,19 @@ commit_status transaction::commit_by(Mechanism& m) {
     return roll_back_with_error(std::move(room.error()));
   std::uint64_t txid = 0;
   bool drawn;
+  if (snapshot_.locks_for_others() &&
+      !base::planted_in_schedule_explorer(base::mutant::readers_lone_unlocked) &&
+      !base::planted_in_schedule_explorer(base::mutant::readers_lone_late)) [[unlikely]]
+    lock_for_others();
   if constexpr (requires { m.assign_txid(*this, txid); })
     drawn = m.assign_txid(*this, txid);
   else
     drawn = assign_txid(txid);
   if (!drawn) [[unlikely]]
     return commit_status::retry;
+  if (base::planted_in_schedule_explorer(base::mutant::readers_lone_late) &&
+      snapshot_.locks_for_others())
+    lock_for_others();
   const bool keeps_pages = runtime_.has_page_snapshots();
   if (keeps_pages && !base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
       [[unlikely]]

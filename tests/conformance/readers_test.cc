@@ -182,6 +182,37 @@ TEST_P(readers_of_default, go_on_when_the_pool_is_closed_and_opened_again) {
   expect_nothing_wrong();
 }
 
+// R4: the locks of a closed pool say nothing of a writer that comes in the middle of a read.
+TEST_P(readers_of_default, begin_again_when_a_writer_comes_in_the_middle) {
+  for (const bool was_killed : {false, true}) {
+    SCOPED_TRACE(was_killed);
+    child before([&](const word_sender&) {
+      auto p = pool<numbers>::open(path_, options());
+      if (!p || !p->update([&](numbers& r) { set_all(r, 1); }) || (!was_killed && !p->close()))
+        ::_exit(1);
+    });
+    ASSERT_EQ(before.wait(), 0);
+    auto reads = pool<numbers>::open_read_only(path_);
+    ASSERT_TRUE(succeeds(reads));
+    unsigned attempts = 0;
+    const auto seen = reads->read([&](const numbers& r) {
+      ++attempts;
+      const std::uint64_t first = r.value[0];
+      if (attempts == 1) {
+        child writer([&](const word_sender&) {
+          auto p = pool<numbers>::open(path_, options());
+          if (!p || !p->update([&](numbers& w) { set_all(w, 2); }) || !p->close()) ::_exit(1);
+        });
+        EXPECT_EQ(writer.wait(), 0);
+      }
+      return value_of(r) == first ? first : 0;
+    });
+    ASSERT_TRUE(succeeds(seen));
+    EXPECT_EQ(attempts, 2u);
+    EXPECT_EQ(*seen, 2u);
+  }
+}
+
 TEST_P(readers_of_default, see_what_recovery_will_find_when_the_writer_was_killed) {
   for (int round = 0; round < 8; ++round) {
     child writer([&](const word_sender& send) {

@@ -65,8 +65,8 @@ result<> reader_service::add_reader() {
     runtime_.use_locks({.locks = reinterpret_cast<line_lock*>(locks_.at()),
                         .mask = locks_.size() / sizeof(line_lock) - 1,
                         .clock = &runtime_.state().clock,
-                        .guards_reads = runtime_.policy() == concurrency::stm},
-                       true);
+                        .guards_reads = runtime_.policy() == concurrency::stm,
+                        .shared = true});
   }
   ++readers_;
   return {};
@@ -76,7 +76,7 @@ void reader_service::remove_reader() noexcept {
   if (--readers_ != 0) return;
   std::optional<runtime::pause> paused(runtime_);
   if (planted_in_schedule_explorer(mutant::readers_back_unpaused)) paused.reset();
-  runtime_.use_locks(runtime_.own_locks(), false);
+  runtime_.use_locks(runtime_.own_locks());
 }
 
 void reader_service::settle() noexcept {

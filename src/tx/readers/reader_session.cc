@@ -147,7 +147,7 @@ result<std::unique_ptr<runtime>> reader_session::begin_reading(
                                      pool_options{.policy = concurrency::external}, "(read-only)",
                                      "none");
   const runtime::pause paused(*r);
-  r->use_locks(locks, false);
+  r->use_locks(locks);
   return r;
 }
 
@@ -342,7 +342,7 @@ result<thread_context*> reader_session::attach_again(runtime& r, thread_context&
     if (attachments_ == seen || mode_ == mode::none) {
       const runtime::pause paused(r);
       if (auto attached = attach(); !attached) return std::unexpected(attached.error());
-      r.use_locks(locks_, false);
+      r.use_locks(locks_);
     }
   }
   return r.enter_slow();

@@ -142,10 +142,8 @@ void transaction::load_volatile(std::uintptr_t address, void* to, std::size_t si
 
 void transaction::lock_volatile(std::uintptr_t address, std::size_t size) {
   volatile_undo_.locked = true;
-  if (!snapshot_.in_force()) return;
-  for (std::uintptr_t line = address & ~std::uintptr_t{line_size - 1}; line < address + size;
-       line += line_size)
-    snapshot_.acquire(line - this_access.pool_base);
+  const std::uint64_t offset = address - this_access.pool_base;
+  lock_range(line_of(offset), offset + size);
 }
 
 }  // namespace stele::detail

@@ -11,7 +11,8 @@
 // validation. A transaction with unrecorded reads cannot extend its snapshot.
 //
 // Used by one thread, except for the locks and the clock. In other policies, and in a transaction
-// of stm that runs alone, in_force() is false and nothing else is called but release and clear.
+// of stm that runs alone, in_force() is false and nothing else is called but lock_alone, release
+// and clear.
 #pragma once
 
 #include <base/mutant.h>
@@ -44,6 +45,7 @@ struct lock_table {
   std::uint64_t mask = 0;
   const std::atomic<std::uint64_t>* clock = nullptr;
   bool guards_reads = true;  // transactions that only read look at the locks too
+  bool shared = false;       // other processes look at the locks
 };
 
 class snapshot {
@@ -68,9 +70,12 @@ class snapshot {
     mask_ = t.mask;
     clock_ = t.clock;
     guards_reads_ = t.guards_reads;
+    is_shared_ = t.shared;
   }
   // Loads and stores of the running attempt take locks.
   bool in_force() const noexcept { return in_force_; }
+  // This attempt runs alone, but other processes read: it takes locks for them, by lock_alone.
+  bool locks_for_others() const noexcept { return is_shared_ && !in_force_; }
   std::uint64_t time() const noexcept { return time_; }
 
   // A new attempt. Without `records`, loads leave no entries: a reader then restarts instead of
@@ -107,6 +112,15 @@ class snapshot {
   void acquire(std::uint64_t line);
   // Tries once, which mostly suffices. False: acquire() must do it.
   bool try_acquire(std::uint64_t line) noexcept;
+  // As acquire, where no other thread takes locks: a load and a store. A release fence must follow
+  // before the first store to a line. Throws std::bad_alloc.
+  void lock_alone(std::uint64_t line) {
+    line_lock& lock = lock_of(line);
+    const std::uint64_t seen = lock.load(std::memory_order_relaxed);
+    if (seen == own_lock_) return;
+    locks_.push_back({&lock, seen});
+    lock.store(own_lock_, std::memory_order_relaxed);
+  }
   // Moves the snapshot to now. Throws restart if a value that was read has changed, or if reads
   // were not recorded.
   void extend();
@@ -149,7 +163,7 @@ class snapshot {
   std::uint64_t mask_;
   const std::uint64_t own_lock_;
   const std::atomic<std::uint64_t>* clock_;
-  bool in_force_, guards_reads_;
+  bool in_force_, guards_reads_, is_shared_;
   std::uint64_t time_ = 0;
   bool records_ = false, fast_ = false, has_unrecorded_reads_ = false;
   std::vector<entry> reads_, locks_;

@@ -55,6 +55,27 @@ TEST_F(snapshot_test, is_not_in_force_for_an_attempt_that_runs_alone) {
   EXPECT_TRUE(tx_.in_force());
 }
 
+TEST_F(snapshot_test, locks_alone_only_for_other_processes) {
+  tx_.begin_alone();
+  EXPECT_FALSE(tx_.locks_for_others());
+  tx_.use({.locks = locks_.data(), .mask = locks_.size() - 1, .clock = &clock_, .shared = true});
+  EXPECT_TRUE(tx_.locks_for_others());
+  begin();
+  EXPECT_FALSE(tx_.locks_for_others());
+}
+
+TEST_F(snapshot_test, alone_locks_a_line_whatever_its_version_and_once) {
+  commit(a);
+  const std::uint64_t version = lock_of(a);
+  tx_.begin_alone();
+  tx_.lock_alone(a);
+  tx_.lock_alone(a + line_size * locks_.size());  // has the same lock
+  EXPECT_EQ(lock_of(a), 3u << 1 | 1);
+  EXPECT_EQ(tx_.held_locks(), 1u);
+  tx_.release_unchanged();
+  EXPECT_EQ(lock_of(a), version);
+}
+
 // Else it would load its own stores from home.
 TEST_F(snapshot_test, copies_nothing_alone_whatever_the_attempt_before_was) {
   alignas(16) std::array<std::byte, line_size> home{}, to{};
