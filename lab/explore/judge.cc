@@ -61,10 +61,9 @@ std::uint64_t judge::count_skipped(std::span<const std::uint32_t> lines) const {
 }
 
 std::string judge::loss_violation(std::span<const std::uint32_t> stale) const {
-  const plan& p = subject_.run_plan();
-  if (p.cache_bytes >= p.pool_size)
-    return "something is lost, though the queue of lines used last is longer than the pool: none "
-           "may be skipped";
+  if (subject_.run_plan().cache_bytes >= subject_.home_bytes())
+    return "something is lost, though the queue of lines used last is longer than home: none may "
+           "be skipped";
   bool may_be = false;
   for_each_skipped(stale, [&](std::uint64_t skipped, bool halves) {
     may_be |= !detail::correctable(skipped, halves);

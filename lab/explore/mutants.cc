@@ -149,8 +149,8 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
       p.seed = c.seed;
       p.mutant = m.what;
       if (m.what == base::mutant::archapt_short_queue)
-        // No line may be skipped then, and the runs store more lines than the short queue has.
-        p.cache_bytes = p.pool_size, p.keys *= 4;
+        // At least the size of home: then no line may be skipped.
+        p.cache_bytes = p.pool_size - format::front_size - p.log_count * p.log_size;
       const auto found = explore_isolated(p, s);
       if (!found) continue;
       if (record_kill(*found, o)) return o;

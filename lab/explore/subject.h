@@ -127,6 +127,7 @@ class subject {
 
   const plan& run_plan() const noexcept { return plan_; }
   bool on_file() const noexcept { return on_file_; }
+  std::uint64_t home_bytes() const noexcept { return header_.size - header_.home_offset; }
   // How many bytes of an image belong to the pool. For a file, the word behind its content holds
   // the length.
   std::size_t length(const hashed_image& image) const noexcept;

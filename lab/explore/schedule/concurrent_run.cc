@@ -20,6 +20,7 @@ using media::tape_mark;
 struct concurrent_runner::progress {
   std::uint32_t invoked = 0, ended = 0, acknowledged = 0;
   bool ordered = false;
+  std::unique_ptr<reader_beside> reader;  // with concurrency_plan::attached
 };
 
 concurrent_runner::concurrent_runner(subject& s, const concurrency_plan& o)
@@ -55,6 +56,12 @@ result<> concurrent_runner::run(concurrent_run& made, progress& p) {
   w.set_commit_durability(p.ordered ? durability::ordered : durability::durable);
   // This thread was alone: else the first of the others would spend its choices on taking its bias.
   if (const auto entered = w.core().enter_without_bias()) w.core().leave(**entered);
+  detail::reader_service service(w.core());
+  if (concurrency_.attached) {
+    auto reader = reader_beside::attach(subject_, service);
+    if (!reader) return std::unexpected(reader.error());
+    p.reader = std::move(*reader);
+  }
   w.core().mechanism().note(0, tape_mark::tx_begin, 0);
   {
     const plan& of = subject_.run_plan();
@@ -66,6 +73,7 @@ result<> concurrent_runner::run(concurrent_run& made, progress& p) {
     threads.clear();
     schedule::enable_choices(false);
   }
+  p.reader.reset();
   if (!made.problem.empty()) return {};
   auto& core = w.core();
   if (auto synced = sync(p); !synced) return synced;
@@ -148,10 +156,12 @@ result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& mad
   if (work == "grow")
     return detail::grow(core, core.state().file.header().size + subject_.run_plan().pool_size / 4);
   if (work == "read") return read(made, p);
-  if (work == "other") return read_elsewhere(made, p);
-  return fail(errc::invalid_argument, fmt::format("nothing is known of '{}' beside operations; "
-                                                  "choose check, sync, backup, grow, read or other",
-                                                  work));
+  if (work == "other") return read_elsewhere(made, p, false);
+  if (work == "other-at-once") return read_elsewhere(made, p, true);
+  return fail(errc::invalid_argument,
+              fmt::format("nothing is known of '{}' beside operations; "
+                          "choose check, sync, backup, grow, read, other or other-at-once",
+                          work));
 }
 
 template <class Read>
@@ -170,13 +180,16 @@ result<> concurrent_runner::read(concurrent_run& made, progress& p) {
   return observe([&] { return subject_.workload().digest(); }, made, p);
 }
 
-result<> concurrent_runner::read_elsewhere(concurrent_run& made, progress& p) {
+result<> concurrent_runner::read_elsewhere(concurrent_run& made, progress& p, bool at_once) {
+  const auto read_by = [&](reader_beside& reader) {
+    return observe([&] { return at_once ? reader.digest_at_once() : reader.digest(); }, made, p);
+  };
+  if (p.reader != nullptr) return read_by(*p.reader);
   detail::reader_service service(subject_.workload().core());
   auto reader = reader_beside::attach(subject_, service);
   if (!reader) return std::unexpected(reader.error());
-  for (unsigned i = 0; i < 2; ++i)
-    if (auto seen = observe([&] { return (*reader)->digest(); }, made, p); !seen) return seen;
-  return {};
+  if (auto seen = read_by(**reader); !seen) return seen;
+  return read_by(**reader);
 }
 
 result<> concurrent_runner::back_up(concurrent_run& made, progress& p) {

@@ -80,6 +80,16 @@ result<std::unique_ptr<reader_beside>> reader_beside::attach(subject& s,
   return std::unique_ptr<reader_beside>(new reader_beside(std::move(*workload)));
 }
 
+result<std::uint64_t> reader_beside::digest_at_once() {
+  if (detail::begin_transaction(workload_->core(), false, durability::durable,
+                                detail::code_between::may_wait) == detail::begin_status::refused)
+    return std::unexpected(detail::last_error());
+  auto seen = workload_->digest();
+  if (detail::commit_transaction() != detail::commit_status::committed)
+    return base::fail(errc::corrupt, "a read of one moment was lost");
+  return seen;
+}
+
 reader_beside::~reader_beside() {
   workload_->detach();
 }

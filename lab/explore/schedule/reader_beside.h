@@ -20,6 +20,9 @@ class reader_beside {
   ~reader_beside();
   // Of the whole structure, read in one transaction. Errors: an invariant does not hold.
   [[nodiscard]] result<std::uint64_t> digest() { return workload_->digest(); }
+  // Likewise, in a transaction that cannot run again: a long read from its begin on, as Python's
+  // `with` is.
+  [[nodiscard]] result<std::uint64_t> digest_at_once();
 
  private:
   explicit reader_beside(std::unique_ptr<workloads::workload> w) : workload_(std::move(w)) {}

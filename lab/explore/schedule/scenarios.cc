@@ -64,18 +64,25 @@ void add_truncations(scenario_list& w) {
 // Readers in other processes attach and go, beside commits.
 void add_other_processes(scenario_list& w) {
   auto& short_ones = w.add("other processes read", "sps", 3, 2, 4, 8);
-  short_ones.concurrent.beside = "other", short_ones.random_share = 0.8;
+  short_ones.concurrent.beside = "other", short_ones.random_share = 0.8, short_ones.weight = 0.5;
   auto& again = w.add("other processes come and go", "sps", 2, 4, 3, 8);
-  again.concurrent.beside = "other+other", again.random_share = 0.9;
+  again.concurrent.beside = "other+other", again.random_share = 0.9, again.weight = 0.5;
   auto& loads = w.add("other processes read, each load a point", "sps", 2, 2, 4, 8);
   loads.concurrent.points = granularity::loads, loads.concurrent.beside = "other",
-  loads.preemptions = 1, loads.random_share = 0.8, loads.weight = 2;
-  // The writer has the bias when they come.
+  loads.preemptions = 1, loads.random_share = 0.8;
+  // The writer has the bias when they come, or gets it beside them.
   auto& alone = w.add("other processes come to one thread", "sps", 2, 6, 3, 8);
   alone.run_plan.threads = 1, alone.concurrent.points = granularity::loads,
   alone.concurrent.beside = "other", alone.preemptions = 1, alone.random_share = 0.8;
+  auto& lone = w.add("another process beside one thread", "sps", 2, 4, 24, 8);
+  lone.run_plan.threads = 1, lone.concurrent.points = granularity::loads,
+  lone.concurrent.beside = "other", lone.concurrent.attached = true, lone.random_share = 0,
+  lone.weight = 3, lone.bound = 4;
+  auto& once = w.add("other processes read one moment, each load a point", "sps", 2, 2, 4, 8);
+  once.concurrent.points = granularity::loads, once.concurrent.beside = "other-at-once",
+  once.preemptions = 1, once.random_share = 0.8;
   auto& cut = w.add("other processes read, truncated", "sps", 2 + w.seed % 4, 2, 16, 512);
-  cut.concurrent.beside = "other+other", cut.random_share = 0.9;
+  cut.concurrent.beside = "other+other", cut.random_share = 0.9, cut.weight = 0.5;
 }
 
 // Block checksums that truncations update.
