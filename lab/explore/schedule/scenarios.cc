@@ -103,7 +103,7 @@ void add_ordered(scenario_list& w) {
   auto& seldom = w.add("ordered, seldom synced", "sps", 2, 2, 3, 8);
   seldom.run_plan.sync_every = 8;
   auto& checked = w.add("ordered beside check", "sps", 2, 2, 2, 8);
-  checked.run_plan.sync_every = 8, checked.concurrent.beside = "check", checked.weight = 2;
+  checked.run_plan.sync_every = 8, checked.concurrent.beside = "check", checked.weight = 4;
   auto& copied = w.add("ordered beside backup and sync", "sps", 2, 2, 3, 8);
   copied.run_plan.sync_every = 8, copied.concurrent.beside = "backup+sync",
   copied.random_share = 0.8;
