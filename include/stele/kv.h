@@ -162,6 +162,12 @@ class kv {
   std::string mechanism() const;
   [[nodiscard]] result<> close();
 
+  // For code that runs transactions on core() itself. After one that has ended for want of room:
+  // removes expired items; whether there were any. After one that changed the store: removes a few.
+  // Neither does anything in a transaction.
+  bool make_room() noexcept;
+  void remove_some_expired() noexcept;
+
   // For tools that open pools themselves: a store over a handle whose root has root_size() bytes.
   static std::size_t root_size() noexcept;
   [[nodiscard]] static result<kv> from_handle(detail::pool_handle handle);
@@ -176,8 +182,6 @@ class kv {
   kv_store& root() const noexcept;
   template <class Body>
   auto change_by(Body&& body, durability d);
-  bool make_room() noexcept;            // removes expired items; whether there were any
-  void remove_some_expired() noexcept;  // called after a change
 
   std::unique_ptr<state> state_;
 };

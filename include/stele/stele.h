@@ -218,10 +218,13 @@ STELE_CHECKED int stele_set_ptr(stele_tx* tx, stele_ptr* at, void* target);
  * in this thread on the same store. */
 typedef struct stele_kv stele_kv;
 
-/* As stele_pool_open; the layout must be "stele.kv" or null. Closing null does nothing. */
+/* As stele_pool_open; the layout must be "stele.kv" or null. */
 STELE_CHECKED int stele_kv_open(const char* path, const stele_options* options, stele_kv** kv);
 /* As stele_pool_open_read_only: changes return STELE_READ_ONLY. */
 STELE_CHECKED int stele_kv_open_read_only(const char* path, stele_kv** kv);
+/* Frees the handle, also on an error; with the last handle of a pool's stores the pool is closed,
+ * as by stele_pool_close. Exception: STELE_IN_USE, a transaction is running; then nothing has
+ * happened. Null does nothing. */
 STELE_CHECKED int stele_kv_close(stele_kv* kv);
 STELE_CHECKED int stele_kv_sync(stele_kv* kv);
 STELE_CHECKED int stele_kv_durability(const stele_kv* kv, const char** to);
@@ -263,15 +266,96 @@ typedef int (*stele_kv_body)(stele_tx* tx, stele_kv* kv, void* arg);
 STELE_CHECKED int stele_kv_update(stele_kv* kv, stele_kv_body body, void* arg, int durability);
 STELE_CHECKED int stele_kv_read(stele_kv* kv, stele_kv_body body, void* arg);
 
-/* Visits the items with from <= key < to in order; an empty `to` means no bound. Items are read in
- * pages, each of one state. The store may change between pages and must outlive the cursor. One
- * thread at a time may use a cursor. */
+/* Visits the items with from <= key < to, or those whose key begins with `prefix`, in either
+ * direction; an empty `to` means no bound. Items are read in pages, each of one state. The store
+ * may change between pages and must outlive the cursor. One thread at a time may use a cursor. */
 typedef struct stele_kv_cursor stele_kv_cursor;
 STELE_CHECKED int stele_kv_walk(const stele_kv* kv, const void* from, size_t from_size,
                                 const void* to, size_t to_size, stele_kv_cursor** cursor);
-/* The next item, valid until the next call with this cursor. STELE_NOT_FOUND after the last. */
+STELE_CHECKED int stele_kv_walk_prefix(const stele_kv* kv, const void* prefix, size_t prefix_size,
+                                       stele_kv_cursor** cursor);
+/* Moves to the next item, or to the one before; a new cursor stands before the first and behind the
+ * last. The item is valid until the next call with this cursor. STELE_NOT_FOUND: there is no
+ * further one in this direction. After another error the cursor stands where it was. */
 STELE_CHECKED int stele_kv_next(stele_kv_cursor* cursor, stele_kv_item* item);
+STELE_CHECKED int stele_kv_prev(stele_kv_cursor* cursor, stele_kv_item* item);
+/* Moves to the first item of the walk with a key not less than `key`; to the last one with a key
+ * less than `key`. Otherwise as stele_kv_next. */
+STELE_CHECKED int stele_kv_seek(stele_kv_cursor* cursor, const void* key, size_t key_size,
+                                stele_kv_item* item);
+STELE_CHECKED int stele_kv_seek_before(stele_kv_cursor* cursor, const void* key, size_t key_size,
+                                       stele_kv_item* item);
 void stele_kv_cursor_free(stele_kv_cursor* cursor); /* null does nothing */
+
+/* Named stores of the pool, beside the one that stele_kv_open gave. They share its transactions: a
+ * body of one may change several. A name has 1 to 255 bytes, none of them zero. */
+
+/* A handle of the store of this name, to be closed. Not 0 in `create`: makes it if it is missing,
+ * durable on return; else STELE_NOT_FOUND. STELE_NESTED inside a body. */
+STELE_CHECKED int stele_kv_open_store(stele_kv* kv, const void* name, size_t name_size, int create,
+                                      stele_kv** store);
+/* Calls `each` with every name, in their order; valid during the call, with a zero byte after it.
+ */
+typedef void (*stele_kv_each_name)(const char* name, size_t name_size, void* arg);
+STELE_CHECKED int stele_kv_stores(const stele_kv* kv, stele_kv_each_name each, void* arg);
+/* Drops a store with all its items: at once for those who look, its space in steps. A crash on the
+ * way leaves the rest to the next call, or the next opening. STELE_NOT_FOUND; STELE_IN_USE, while a
+ * handle of that store is open; STELE_NESTED inside a body. */
+STELE_CHECKED int stele_kv_drop_store(stele_kv* kv, const void* name, size_t name_size);
+
+/* Items that expire: from their time on, by the system's clock, no call sees them. A plain put
+ * takes the time away; the calls below keep it. Changes of the store remove expired items little by
+ * little; so does a full pool. */
+
+/* As stele_kv_put; the item expires after lifetime_ms milliseconds, at least 1. */
+STELE_CHECKED int stele_kv_put_for(stele_kv* kv, const void* key, size_t key_size,
+                                   const void* value, size_t value_size, uint64_t lifetime_ms,
+                                   int durability);
+/* The item expires at when_ms, in milliseconds since 1970; if that has passed, this is an erase. */
+STELE_CHECKED int stele_kv_put_until(stele_kv* kv, const void* key, size_t key_size,
+                                     const void* value, size_t value_size, int64_t when_ms,
+                                     int durability);
+/* When the item expires, in milliseconds since 1970; 0: never. STELE_NOT_FOUND as for erase. */
+STELE_CHECKED int stele_kv_expiry(const stele_kv* kv, const void* key, size_t key_size,
+                                  int64_t* when_ms);
+/* Removes up to `limit` expired items, the earliest first. Stores how many in *removed, which may
+ * be null. */
+STELE_CHECKED int stele_kv_remove_expired(stele_kv* kv, uint64_t limit, uint64_t* removed);
+
+/* Changes of one item by what it is; each is atomic. */
+
+/* Puts if the value is `expected`; a null `expected`: if the key is not there. Stores in *put
+ * whether it has put. */
+STELE_CHECKED int stele_kv_put_if(stele_kv* kv, const void* key, size_t key_size,
+                                  const void* expected, size_t expected_size, const void* value,
+                                  size_t value_size, int* put, int durability);
+/* Adds n to a counter, a value of eight bytes, little-endian; a missing key counts as 0. Stores the
+ * new value in *sum, which may be null. STELE_INVALID_ARGUMENT: a value of another length, or the
+ * sum overflows. */
+STELE_CHECKED int stele_kv_add(stele_kv* kv, const void* key, size_t key_size, int64_t n,
+                               int64_t* sum, int durability);
+typedef struct stele_kv_value {
+  const char* bytes; /* null: the key is not there */
+  size_t size;
+} stele_kv_value;
+/* Called with the value of the key, once in each attempt; it may use no other call on the pool. It
+ * may set *value to other bytes, which stay valid until stele_kv_modify returns, or to null bytes,
+ * which erases the key. Another value than 0: the item stays as it is. */
+typedef int (*stele_kv_change)(stele_kv_value* value, void* arg);
+/* Puts what `change` makes of the key's value. Returns the value of `change`, or an error. */
+STELE_CHECKED int stele_kv_modify(stele_kv* kv, const void* key, size_t key_size,
+                                  stele_kv_change change, void* arg, int durability);
+
+/* What a store consists of. Space is in bytes, as allocated. Expired items that have not been
+ * removed count. */
+typedef struct stele_statistics {
+  uint64_t items, key_bytes, value_bytes, item_space;
+  uint64_t hash_buckets, hash_space, tree_nodes, tree_space;
+  uint64_t expiring_items, expired_items; /* with an expiry time; of these, whose time has passed */
+  uint64_t clock_behind_ms; /* by how much the system's clock is behind that of the items */
+} stele_statistics;
+/* `size`: sizeof *to when the program was compiled. O(items). */
+STELE_CHECKED int stele_kv_statistics(const stele_kv* kv, stele_statistics* to, size_t size);
 
 #ifdef __cplusplus
 }

@@ -1,29 +1,16 @@
-// The C functions of key-value stores. Like the C++ ones, they join a body that runs in their
-// thread.
-#include <capi/shim.h>
-#include <stele/kv.h>
+// The C functions of key-value stores: opening, items, bodies. Like the C++ ones, they join a body
+// that runs in their thread.
+#include <capi/kv.h>
 
 #include <algorithm>
-
-struct stele_kv {
-  stele::kv store;
-  std::string durability;
-};
-
-struct stele_kv_cursor {
-  stele::kv::cursor at;
-};
+#include <memory>
 
 namespace {
 
 using namespace stele;
+using capi::bytes_of, capi::found_or_not, capi::move_value, capi::store_of;
 
 constexpr std::size_t max_cached_bytes = 1 << 20;  // a larger thread buffer is freed after a call
-
-std::string_view bytes_of(const void* from, std::size_t size, const char* name) {
-  if (size == 0) return {};
-  return {static_cast<const char*>(capi::required(from, name)), size};
-}
 
 std::span<const stele_kv_item> items_of(const stele_kv_item* from, std::size_t count) {
   if (count == 0) return {};
@@ -36,34 +23,28 @@ result<> open_store(stele_kv** to, Open&& open) {
   *capi::required(to, "kv") = nullptr;
   auto opened = open();
   if (!opened) return std::unexpected(std::move(opened.error()));
-  std::string durability = opened->durability_in_force();
-  *to = new stele_kv{std::move(*opened), std::move(durability)};
-  return {};
-}
-
-// Does not end the attempt of a body: a missing key is a normal result.
-int found_or_not(int code, bool found) {
-  if (code != STELE_OK || found) return code;
-  return capi::set_last_error(STELE_NOT_FOUND, "the store has no such key");
-}
-
-template <class T>
-result<> move_value(result<T> from, T& to) {
-  if (!from) return std::unexpected(std::move(from.error()));
-  to = std::move(*from);
+  auto of_pool = std::make_shared<stele_kv::pool>();
+  of_pool->durability = opened->durability_in_force();
+  *to = new stele_kv{std::move(*opened), std::move(of_pool)};
   return {};
 }
 
 int run(stele_kv* kv, bool writes, int d, stele_kv_body body, void* arg) {
   auto how = durability::durable;
   const int refused = capi::call([&]() -> result<> {
-    capi::required(kv, "kv"), capi::required(body, "body");
+    store_of(kv), capi::required(body, "body");
     how = capi::durability_of(d);
     return {};
   });
   if (refused != STELE_OK) return refused;
-  return capi::run_body(kv->store.core(), writes, how,
-                        [&](stele_tx* tx) { return body(tx, kv, arg); });
+  const auto attempt = [&] {
+    return capi::run_body(kv->store.core(), writes, how,
+                          [&](stele_tx* tx) { return body(tx, kv, arg); });
+  };
+  int code = attempt();
+  while (code == STELE_FULL && kv->store.make_room()) code = attempt();
+  if (writes) kv->store.remove_some_expired();
+  return code;
 }
 
 }  // namespace
@@ -86,30 +67,38 @@ int stele_kv_open_read_only(const char* path, stele_kv** kv) {
 
 int stele_kv_close(stele_kv* kv) {
   if (kv == nullptr) return STELE_OK;
-  const int code = capi::call([&] { return kv->store.close(); });
-  if (code != STELE_IN_USE) delete kv;
+  if (capi::running != nullptr && capi::running->pool == &kv->store.core())
+    return capi::set_last_error(
+        STELE_IN_USE,
+        "a store cannot be closed in a body on its pool; close it when that has ended");
+  int code = STELE_OK;
+  if (kv->of_pool->handles.fetch_sub(1) == 1) {
+    code = capi::call([&] { return kv->store.close(); });
+    if (code == STELE_IN_USE) return kv->of_pool->handles.fetch_add(1), code;
+  }
+  delete kv;
   return code;
 }
 
 int stele_kv_sync(stele_kv* kv) {
-  return capi::call([&] { return capi::required(kv, "kv")->store.sync(); });
+  return capi::call([&] { return store_of(kv).sync(); });
 }
 
 int stele_kv_durability(const stele_kv* kv, const char** to) {
   return capi::call([&]() -> result<> {
-    *capi::required(to, "to") = capi::required(kv, "kv")->durability.c_str();
+    *capi::required(to, "to") = capi::required(kv, "kv")->of_pool->durability.c_str();
     return {};
   });
 }
 
 int stele_kv_check(const stele_kv* kv) {
-  return capi::call([&] { return capi::required(kv, "kv")->store.check(); });
+  return capi::call([&] { return store_of(kv).check(); });
 }
 
 int stele_kv_count(const stele_kv* kv, uint64_t* items) {
   return capi::call([&]() -> result<> {
     std::size_t count = 0;
-    const result<> counted = move_value(capi::required(kv, "kv")->store.size(), count);
+    const result<> counted = move_value(store_of(kv).size(), count);
     *capi::required(items, "items") = count;
     return counted;
   });
@@ -118,18 +107,16 @@ int stele_kv_count(const stele_kv* kv, uint64_t* items) {
 int stele_kv_put(stele_kv* kv, const void* key, size_t key_size, const void* value,
                  size_t value_size, int durability) {
   return capi::call([&] {
-    return capi::required(kv, "kv")->store.put(bytes_of(key, key_size, "key"),
-                                               bytes_of(value, value_size, "value"),
-                                               capi::durability_of(durability));
+    return store_of(kv).put(bytes_of(key, key_size, "key"), bytes_of(value, value_size, "value"),
+                            capi::durability_of(durability));
   });
 }
 
 int stele_kv_erase(stele_kv* kv, const void* key, size_t key_size, int durability) {
   bool found = false;
   const int code = capi::call([&] {
-    return move_value(capi::required(kv, "kv")->store.erase(bytes_of(key, key_size, "key"),
-                                                            capi::durability_of(durability)),
-                      found);
+    return move_value(
+        store_of(kv).erase(bytes_of(key, key_size, "key"), capi::durability_of(durability)), found);
   });
   return found_or_not(code, found);
 }
@@ -141,8 +128,7 @@ int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to,
   const int code = capi::call([&] {
     if (room != 0) capi::required(to, "to");
     capi::required(size, "size");
-    return move_value(capi::required(kv, "kv")->store.get(bytes_of(key, key_size, "key"), value),
-                      found);
+    return move_value(store_of(kv).get(bytes_of(key, key_size, "key"), value), found);
   });
   if (code != STELE_OK || !found) return found_or_not(code, found);
   *size = value.size();
@@ -157,7 +143,7 @@ int stele_kv_put_many(stele_kv* kv, const stele_kv_item* items, size_t count, in
     for (const stele_kv_item& i : items_of(items, count))
       pairs.push_back(
           {bytes_of(i.key, i.key_size, "key"), bytes_of(i.value, i.value_size, "value")});
-    return capi::required(kv, "kv")->store.put_many(pairs, capi::durability_of(durability));
+    return store_of(kv).put_many(pairs, capi::durability_of(durability));
   });
 }
 
@@ -168,10 +154,9 @@ int stele_kv_get_many(const stele_kv* kv, const stele_kv_item* items, size_t cou
     std::vector<std::string_view> keys;
     for (const stele_kv_item& i : items_of(items, count))
       keys.push_back(bytes_of(i.key, i.key_size, "key"));
-    return capi::required(kv, "kv")->store.get_many(
-        keys, [&](std::size_t i, std::optional<std::string_view> value) {
-          value ? each(i, value->data(), value->size(), arg) : each(i, nullptr, 0, arg);
-        });
+    return store_of(kv).get_many(keys, [&](std::size_t i, std::optional<std::string_view> value) {
+      value ? each(i, value->data(), value->size(), arg) : each(i, nullptr, 0, arg);
+    });
   });
 }
 
@@ -181,32 +166,6 @@ int stele_kv_update(stele_kv* kv, stele_kv_body body, void* arg, int durability)
 
 int stele_kv_read(stele_kv* kv, stele_kv_body body, void* arg) {
   return run(kv, false, STELE_DURABLE, body, arg);
-}
-
-int stele_kv_walk(const stele_kv* kv, const void* from, size_t from_size, const void* to,
-                  size_t to_size, stele_kv_cursor** cursor) {
-  return capi::call([&]() -> result<> {
-    *capi::required(cursor, "cursor") = nullptr;
-    *cursor = new stele_kv_cursor{capi::required(kv, "kv")->store.walk(
-        bytes_of(from, from_size, "from"), bytes_of(to, to_size, "to"))};
-    return {};
-  });
-}
-
-int stele_kv_next(stele_kv_cursor* cursor, stele_kv_item* item) {
-  bool found = false;
-  const int code = capi::call([&] {
-    capi::required(item, "item");
-    return move_value(capi::required(cursor, "cursor")->at.next(), found);
-  });
-  if (code != STELE_OK || !found) return found_or_not(code, found);
-  const auto& at = cursor->at;
-  *item = {at.key().data(), at.key().size(), at.value().data(), at.value().size()};
-  return STELE_OK;
-}
-
-void stele_kv_cursor_free(stele_kv_cursor* cursor) {
-  delete cursor;
 }
 
 }  // extern "C"

@@ -25,6 +25,8 @@ static_assert(kv_store::max_value_bytes == format::kv_max_value_size);
 // The expiry time of an item that is put now and lives so long.
 [[nodiscard]] result<std::uint64_t> expiry_after(std::chrono::milliseconds lifetime);
 std::uint64_t expiry_at(kv_time when);
+// A time in milliseconds since 1970; one beyond kv_time's range becomes the end of that.
+kv_time kv_time_of(std::int64_t ms) noexcept;
 // The least key that is greater than all that begin with `prefix`; empty: there is none.
 std::string end_of_prefix(std::string_view prefix);
 

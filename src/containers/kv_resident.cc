@@ -42,6 +42,13 @@ std::uint64_t expiry_at(kv_time when) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(ms, 1));  // 0 would be: never
 }
 
+kv_time kv_time_of(std::int64_t ms) noexcept {
+  using std::chrono::milliseconds;
+  const auto limit =
+      std::chrono::duration_cast<milliseconds>(kv_time::max().time_since_epoch()).count();
+  return kv_time(milliseconds(std::clamp(ms, -limit, limit)));
+}
+
 std::string end_of_prefix(std::string_view prefix) {
   std::string end(prefix.substr(0, prefix.find_last_not_of('\xFF') + 1));
   if (!end.empty()) end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);

@@ -44,7 +44,7 @@ result<> check_outside(const detail::kv_shared_pool& pool, std::string_view name
 }
 std::unexpected<error> no_such_store(const detail::kv_shared_pool& pool, std::string_view name) {
   return refused(errc::not_found, path_of(pool) + ": there is no store " + in_quotes(name) +
-                                      "; stores() has the names");
+                                      "; the list of stores has the names");
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ result<> kv::drop_store(std::string_view name) {
   const std::lock_guard lock(pool.mutex);
   if (const auto open = pool.open.find(name); open != pool.open.end() && !open->second.expired())
     return refused(errc::in_use, path_of(pool) + ": the store " + in_quotes(name) +
-                                     " is open; destroy each stele::kv of it first");
+                                     " is open; close every handle of it first");
   const auto dropped = state_->update([&] { return state_->pool_store().stores().drop(name); });
   if (!dropped) return std::unexpected(dropped.error());
   if (!*dropped) return no_such_store(pool, name);
