@@ -1,42 +1,15 @@
 // The core of stele.KV: the key-value store of <stele/kv.h>, with the transactions of Python's
-// pools.
+// pools. Opening, single items and the class.
 //
-// Keys and values are bytes; str is stored as UTF-8. A walk reads one page at a time, each page of
-// one state, and holds nothing between pages.
+// Keys and values are bytes; str is stored as UTF-8.
 #include "boundary.h"
+#include "open_store.h"
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <stele/kv.h>
 
 namespace stele::python {
 
-namespace {
-
-class open_store final : public transactions {
- public:
-  open_store(std::string path, kv store, const open_options& options)
-      : transactions(std::move(path), store.core(), options), store_(std::move(store)) {}
-  // Called with the GIL held.
-  ~open_store() {
-    const nb::gil_scoped_release gil_released;
-    const kv last = std::move(store_);
-  }
-  kv& store() noexcept { return store_; }
-
- private:
-  kv store_;
-};
-
-struct kv_handle {
-  std::shared_ptr<open_store> in;
-};
-
-kv_handle& self_of(PyObject* self) {
-  return *nb::inst_ptr<kv_handle>(nb::handle(self));
-}
-
-// A view of the characters of an object that the caller keeps alive.
 std::string_view characters_of(nb::handle object) {
   const draft d = draft_of(object);
   if (!d.value.is_chars() || d.source.is_valid())
@@ -45,28 +18,30 @@ std::string_view characters_of(nb::handle object) {
   return d.value.chars();
 }
 
-nb::bytes to_bytes(std::string_view from) {
-  return nb::bytes(from.data(), from.size());
+namespace {
+
+kv_handle& self_of(PyObject* self) {
+  return *nb::inst_ptr<kv_handle>(nb::handle(self));
 }
 
 nb::object get(const kv_handle& h, nb::handle key, nb::object otherwise) {
+  const auto s = h.store();
   const std::string_view k = characters_of(key);
   std::string value;
-  const bool there = h.in->read([&] { return unwrap(h.in->store().get(k, value)); });
+  const bool there = h.in->read([&] { return unwrap(s->get(k, value)); });
   return there ? to_bytes(value) : std::move(otherwise);
 }
 
 void put(const kv_handle& h, nb::handle key, nb::handle value) {
+  const auto s = h.store();
   const std::string_view k = characters_of(key), v = characters_of(value);
-  h.in->update([&] {
-    unwrap(h.in->store().put(k, v));
-    return true;
-  });
+  h.in->update_by([&](durability how) { return s->put(k, v, how); });
 }
 
 bool erase(const kv_handle& h, nb::handle key) {
+  const auto s = h.store();
   const std::string_view k = characters_of(key);
-  return h.in->update([&] { return unwrap(h.in->store().erase(k)); });
+  return h.in->update_by([&](durability how) { return s->erase(k, how); });
 }
 
 // Called by the interpreter.
@@ -92,15 +67,17 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) noexcept {
 Py_ssize_t length(PyObject* self) noexcept {
   return number_or_error([&] {
     const kv_handle& h = self_of(self);
-    return static_cast<Py_ssize_t>(h.in->read([&] { return unwrap(h.in->store().size()); }));
+    const auto s = h.store();
+    return static_cast<Py_ssize_t>(h.in->read([&] { return unwrap(s->size()); }));
   });
 }
 
 int contains(PyObject* self, PyObject* key) noexcept {
   return number_or_error([&] {
     const kv_handle& h = self_of(self);
+    const auto s = h.store();
     const std::string_view k = characters_of(key);
-    return h.in->read([&] { return unwrap(h.in->store().contains(k)) ? 1 : 0; });
+    return h.in->read([&] { return unwrap(s->contains(k)) ? 1 : 0; });
   });
 }
 
@@ -109,33 +86,6 @@ PyType_Slot slots[] = {{Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
                        {Py_mp_length, reinterpret_cast<void*>(&length)},
                        {Py_sq_contains, reinterpret_cast<void*>(&contains)},
                        {0, nullptr}};
-
-// At most `limit` items with start <= key < stop, of one state, as a list of pairs. An empty stop
-// means no bound.
-nb::list page(const kv_handle& h, nb::handle start, nb::handle stop, std::size_t limit) {
-  const std::string_view from = characters_of(start), to = characters_of(stop);
-  const auto found = h.in->read([&] { return unwrap(h.in->store().range(from, to, limit)); });
-  nb::list items;
-  for (const kv_item& i : found) items.append(nb::make_tuple(to_bytes(i.key), to_bytes(i.value)));
-  return items;
-}
-
-// The values of all keys, of one state, in their order; None for a key that is not there.
-nb::list get_many(const kv_handle& h, nb::handle keys) {
-  const auto all = nb::steal(PySequence_Tuple(keys.ptr()));  // keeps the characters alive
-  if (!all.is_valid()) throw nb::python_error();
-  std::vector<std::string_view> wanted;
-  for (const nb::handle key : nb::borrow<nb::tuple>(all)) wanted.push_back(characters_of(key));
-  const auto found = h.in->read([&] {
-    std::vector<std::optional<std::string>> values(wanted.size());
-    unwrap(h.in->store().get_many(
-        wanted, [&](std::size_t i, std::optional<std::string_view> value) { values[i] = value; }));
-    return values;
-  });
-  nb::list to;
-  for (const auto& value : found) to.append(value ? nb::object(to_bytes(*value)) : nb::none());
-  return to;
-}
 
 std::shared_ptr<open_store> open(const std::string& path, const open_options& options) {
   refuse_null_byte(path);
@@ -149,7 +99,7 @@ std::shared_ptr<open_store> open(const std::string& path, const open_options& op
 void check(open_store& s) {
   s.check_storage();
   s.read([&] {
-    unwrap(s.store().check());
+    unwrap(s.unnamed_store().check());
     return true;
   });
 }
@@ -158,13 +108,18 @@ void check(open_store& s) {
 
 void bind_kv(nb::module_& m) {
   nb::class_<open_store, transactions>(m, "OpenStore").def("check", &check);
-  nb::class_<kv_handle>(m, "KVBase", nb::type_slots(slots))
-      .def("__init__", [](kv_handle* at, const std::string& path,
-                          const open_options& options) { new (at) kv_handle{open(path, options)}; })
+  nb::class_<kv_handle> handle(m, "KVBase", nb::type_slots(slots));
+  handle
+      .def("__init__",
+           [](kv_handle* at, const std::string& path, const open_options& options) {
+             auto in = open(path, options);
+             auto slot = in->unnamed();
+             new (at) kv_handle{std::move(in), std::move(slot)};
+           })
       .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none())
-      .def("get_many", &get_many, nb::arg("keys"))
-      .def("_page", &page)
-      .def_prop_ro("_core", [](const kv_handle& h) { return h.in; });
+      .def_prop_ro("core", [](const kv_handle& h) { return h.in; })
+      .def_prop_ro("name", [](const kv_handle& h) { return to_bytes(h.slot->name); });
+  bind_kv_features(handle);
 }
 
 }  // namespace stele::python

@@ -274,7 +274,10 @@ void transactions::end(bool failed) {
         thrown = std::current_exception();
       }
     }
-    if (const auto& full = lost ? lost : why; full && full->code == errc::full) make_room();
+    const auto& ended_by = lost ? lost : why;
+    const bool full = ended_by && ended_by->code == errc::full;
+    if (full) make_room();
+    if (after_update_ && !reads_only_) after_update_(full);
     release_writer();
   }
   keep_no_longer();

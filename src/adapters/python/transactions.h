@@ -28,6 +28,7 @@
 #include <tx/runtime.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -101,6 +102,16 @@ class transactions {
   template <class Body>
   auto read(Body&& body);
 
+  // Runs f(durability) -> result<T>, which is an update of its own, or joins the thread's open one.
+  // Otherwise as update().
+  template <class F>
+  auto update_by(F&& f);
+
+  // Runs f() -> result<T>, which runs transactions of its own and is refused inside one. Called
+  // without the GIL, except there. f() may run several times if the pool is open for reading only.
+  template <class F>
+  auto run_outside(F&& f);
+
   // Begins the transaction of a `with`. Inside another `with` it becomes a part of that
   // transaction. `self`: this object in Python, kept until the transaction ends.
   void begin(nb::handle self, durability how, wait_limit limit);
@@ -121,7 +132,16 @@ class transactions {
   void check_usable() const;  // throws if closed, or if a transaction on another pool runs
 
  protected:
+  // Whether a `with` is open in this thread.
+  bool is_open_here() const noexcept { return owner_ == std::this_thread::get_id(); }
+  void refuse_if_reads_only() const {
+    if (reads_only_) throw_reads_only();
+  }
   ~transactions() = default;  // no `with` is open: it would keep the object
+
+  // Called after the update of a `with`, without the GIL, with writer_ held and no transaction.
+  // `full`: it found no room.
+  std::function<void(bool full)> after_update_;
 
  private:
   using writer_hold = std::unique_lock<std::timed_mutex>;
@@ -139,18 +159,14 @@ class transactions {
     transactions& in_;
   };
 
-  // Whether a `with` is open in this thread. joins(): what is done now is a part of it; throws if
-  // another task of the thread has opened it.
-  bool is_open_here() const noexcept { return owner_ == std::this_thread::get_id(); }
+  // What is done now is a part of the thread's open `with`. Throws if another task of the thread
+  // has opened that.
   bool joins() const {
     if (!is_open_here()) return false;
     if (!flow_.is_current()) throw_other_flow();
     return true;
   }
   [[noreturn]] void throw_other_flow() const;
-  void refuse_if_reads_only() const {
-    if (reads_only_) throw_reads_only();
-  }
   [[noreturn]] void throw_reads_only() const;
   void refuse_inside(const char* done) const;
   writer_hold lock_writer(wait_limit limit);  // called without the GIL
@@ -214,12 +230,21 @@ auto transactions::run_in_open(Body& body) {
 
 template <class Body>
 auto transactions::update(Body&& body) {
+  return update_by(
+      [&](durability how) { return detail::run_transaction(core(), true, how, body); });
+}
+
+template <class F>
+auto transactions::update_by(F&& f) {
   refuse_if_reads_only();
-  if (joins()) return run_in_open(body);
+  if (joins()) {
+    const auto part = [&] { return unwrap(f(default_durability_)); };
+    return run_in_open(part);
+  }
   check_usable();
   const nb::gil_scoped_release gil_released;
   const writer_hold hold = lock_writer(limit_);
-  return unwrap(detail::run_transaction(core(), true, default_durability_, body));
+  return unwrap(f(default_durability_));
 }
 
 template <class Body>
@@ -240,12 +265,19 @@ auto transactions::read(Body&& body) {
     if (auto r = unwrap(detail::run_transaction(core(), false, durability::durable, once)))
       return std::move(*r);
   }
+  return run_outside(
+      [&] { return detail::run_transaction(core(), false, durability::durable, body); });
+}
+
+template <class F>
+auto transactions::run_outside(F&& f) {
+  if (is_open_here()) return unwrap(f());
+  check_usable();
   std::optional<pausing> announced;
   if (reads_only_) announced.emplace(*this);
   const nb::gil_scoped_release gil_released;
   const writer_hold hold = lock_writer(limit_);
-  return wait_for_process(
-      limit_, [&] { return detail::run_transaction(core(), false, durability::durable, body); });
+  return wait_for_process(limit_, f);
 }
 
 }  // namespace stele::python

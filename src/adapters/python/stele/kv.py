@@ -1,13 +1,25 @@
 """The key-value store: bytes under bytes, in the order of the keys' bytes."""
 
 from collections import abc as _abc
+from datetime import timedelta as _timedelta
 from os import fspath as _fspath
 
 from . import _stele
 from ._opened import Opened as _Opened
 from ._opened import options as _options
 
-_page_items = 256
+_removed_at_once = 1000  # expired items
+
+
+def _milliseconds(time):
+    """Of seconds, a timedelta, or a datetime, which is meant since 1970; None of None."""
+    if time is None:
+        return None
+    if isinstance(time, _timedelta):
+        time = time.total_seconds()
+    elif hasattr(time, "timestamp"):
+        time = time.timestamp()
+    return max(-(2**63), min(2**63 - 1, -int(-time * 1000 // 1)))  # rounded up
 
 
 class KV(_Opened):
@@ -29,7 +41,10 @@ class KV(_Opened):
 
     def __init__(self, path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto", timeout=None, read_only=False):
         self._kv = _stele.KVBase(_fspath(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only))
-        super().__init__(self._kv._core)
+        self._begin()
+
+    def _begin(self):
+        super().__init__(self._kv.core)
         self.get = self._kv.get
 
     def __getitem__(self, key):
@@ -47,25 +62,31 @@ class KV(_Opened):
     def __len__(self):
         return len(self._kv)
 
-    def items(self, start=b"", stop=b""):
-        """Goes over the pairs with start <= key < stop in order; an empty stop has no bound.
+    def items(self, start=b"", stop=b"", *, prefix=b"", reverse=False):
+        """Goes over the pairs with start <= key < stop, an empty stop being no bound, whose key begins with prefix, in order or against it.
 
-        Takes pages of 256, each of one state, and holds no transaction in between: an item that is there all the time is met once.
+        Takes pages, each of one state, and holds no transaction in between: an item that is there all the time is met once.
         """
-        page = self._kv._page(start, stop, _page_items)
-        while page:
+        start, stop = self._kv.bounds(start, stop, prefix)
+        ends = False
+        while not ends:
+            page, ends = self._kv.page(start, stop, reverse)
             yield from page
-            if len(page) < _page_items:
-                return
-            page = self._kv._page(page[-1][0] + b"\0", stop, _page_items)
+            if page and reverse:
+                stop = page[-1][0]
+            elif page:
+                start = page[-1][0] + b"\0"
 
-    def keys(self, start=b"", stop=b""):
+    def keys(self, start=b"", stop=b"", *, prefix=b"", reverse=False):
         """As items(): the keys."""
-        return (key for key, _ in self.items(start, stop))
+        return (key for key, _ in self.items(start, stop, prefix=prefix, reverse=reverse))
 
-    def values(self, start=b"", stop=b""):
+    def values(self, start=b"", stop=b"", *, prefix=b"", reverse=False):
         """As items(): the values."""
-        return (value for _, value in self.items(start, stop))
+        return (value for _, value in self.items(start, stop, prefix=prefix, reverse=reverse))
+
+    def __reversed__(self):
+        return self.keys(reverse=True)
 
     def __iter__(self):
         return self.keys()
@@ -85,11 +106,83 @@ class KV(_Opened):
             return default[0]
         raise KeyError(key)
 
+    def put_many(self, pairs):
+        """Sets the values of all pairs of key and value, in their order, in one transaction; all or, after an error, none."""
+        pairs = [(key, value) for key, value in pairs]
+        self._kv.put_many(tuple(key for key, _ in pairs), tuple(value for _, value in pairs))
+
     def update(self, other=(), /, **more):
         """Sets all items of a mapping, or pairs, in one transaction."""
+        self.put_many({**dict(other), **more}.items())
+
+    def put(self, key, value, *, ttl=None, until=None):
+        """Sets the value; with ttl or until the item expires, after so many seconds or a timedelta, or at a time, in seconds since 1970 or a datetime.
+
+        From then on it is not there, by the system's clock. Setting the value in another way takes the time away; modify, add and put_if keep it.
+        """
+        if ttl is not None and until is not None:
+            raise TypeError("put takes ttl or until, not both")
+        self._kv.put(key, value, _milliseconds(ttl), _milliseconds(until))
+
+    def expiry(self, key):
+        """When the item expires, in seconds since 1970; None: never, or it is not there."""
+        when = self._kv.expiry(key)
+        return None if when is None else when / 1000
+
+    def remove_expired(self, limit=None):
+        """Removes items that have expired, at most so many, the earliest first; gives how many. Changes of the store do so little by little."""
+        removed = step = _removed_at_once
+        total = 0
+        while removed == step and (limit is None or total < limit):
+            step = _removed_at_once if limit is None else min(_removed_at_once, limit - total)
+            removed = self._kv.remove_expired(step)
+            total += removed
+        return total
+
+    def modify(self, key, change):
+        """Sets the value to change(value), in one transaction. None stands for a key that is not there. Keeps the time of an item that expires."""
         with self.transaction():
-            for key, value in {**dict(other), **more}.items():
-                self._kv[key] = value
+            before = self._kv.get(key)
+            after = change(before)
+            if after is not None:
+                self._kv.put_if(key, before, after)
+            elif before is not None:
+                del self._kv[key]
+
+    def put_if(self, key, expected, value):
+        """Sets the value if it is `expected` now; None: if the key is not there. Gives whether it has been set."""
+        return self._kv.put_if(key, expected, value)
+
+    def add(self, key, n=1):
+        """Adds n to a counter and gives the sum. A counter is a value of eight bytes, little-endian, with a sign; a missing key counts as 0."""
+        return self._kv.add(key, n)
+
+    def open_store(self, name, *, create=True):
+        """The store of this name in the same pool, as another KV; with create, made if it is missing. Not inside a transaction.
+
+        Stores of a pool share its transactions: a `with` of one may change all of them. Closing one closes the pool.
+        """
+        store = KV.__new__(KV)
+        store._kv = self._kv.open_store(name, create)
+        store._begin()
+        return store
+
+    def stores(self):
+        """The names of the pool's stores, in order, as bytes."""
+        return self._kv.stores()
+
+    def drop_store(self, name):
+        """Drops the store of this name with all its items. KV objects of it can no more be used. Not inside a transaction."""
+        self._kv.drop_store(name)
+
+    @property
+    def name(self):
+        """The name of the store, as bytes; empty for the pool's first one."""
+        return self._kv.name
+
+    def statistics(self):
+        """A dict of what the store consists of: items, key_bytes, value_bytes, item_space, ..., expired_items. Time goes with the number of items."""
+        return self._kv.statistics()
 
 
 _abc.Mapping.register(KV)

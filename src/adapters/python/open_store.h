@@ -1,0 +1,59 @@
+// A pool of key-value stores that Python has opened, and its stores, which share its transactions.
+//
+// A store may be dropped while Python objects refer to it; they find no store in their slot then.
+#pragma once
+
+#include "transactions.h"
+
+#include <stele/kv.h>
+
+#include <map>
+
+namespace stele::python {
+
+// A store that is open. Null: it has been dropped. `store` changes with the GIL and the writer's
+// lock held, so one of them is enough to look.
+struct store_slot {
+  std::string name;
+  std::shared_ptr<kv> store;
+};
+
+class open_store final : public transactions {
+ public:
+  open_store(std::string path, kv store, const open_options& options);
+  ~open_store();  // called with the GIL held
+
+  const std::shared_ptr<store_slot>& unnamed() const noexcept { return unnamed_; }
+  kv& unnamed_store() const noexcept { return *unnamed_->store; }
+
+  // As kv's. Called with the GIL held.
+  std::shared_ptr<store_slot> open_named(const std::string& name, kv::if_missing how);
+  void drop(const std::string& name);
+
+ private:
+  result<> drop_now(const std::string& name);
+  void remove_expired(bool full) const;
+
+  std::shared_ptr<store_slot> unnamed_;
+  std::map<std::string, std::weak_ptr<store_slot>> open_;  // used with the writer's lock held
+};
+
+// What a stele.KV has.
+struct kv_handle {
+  std::shared_ptr<open_store> in;
+  std::shared_ptr<store_slot> slot;
+
+  // Throws library_error: not_found, if the store has been dropped.
+  std::shared_ptr<kv> store() const;
+};
+
+// A view of the characters of an object that the caller keeps alive. Throws TypeError.
+std::string_view characters_of(nb::handle object);
+inline nb::bytes to_bytes(std::string_view from) {
+  return nb::bytes(from.data(), from.size());
+}
+
+// The methods for many items, single changes and named stores.
+void bind_kv_features(nb::class_<kv_handle>& to);
+
+}  // namespace stele::python
