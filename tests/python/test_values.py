@@ -55,6 +55,10 @@ class Values(PoolCase):
         elif choice == 3:
             l[i:j] = [value, 1]
             m[i:j] = [copy.deepcopy(value), 1]
+        elif choice == 4 and rng.randrange(2) == 0:
+            places = len(m[i:j:step])
+            for target in (l, m):
+                target[i:j:step] = (copy.deepcopy(value) for _ in range(places))
         elif choice == 4 and rng.randrange(4) == 0:
             del l[i:j:step]
             del m[i:j:step]
@@ -99,6 +103,55 @@ class Values(PoolCase):
         self.assertRaises(ValueError, same.remove, 77)
         same += [9]
         self.assertEqual(list(reversed(same)), [9, 1, 2])
+        same[::2] = same[::-2]
+        same[1:1] = "ab"
+        self.assertEqual(same, [9, "a", "b", 1, 2])
+        same[:2] = same
+        same[-1:0:-3] = {"x": 0, "y": 1, "z": 2}
+        self.assertEqual(same, [9, "z", "b", 1, "y", "b", 1, "x"])
+        for wrong in ([1], [1, 2, 3], []):
+            with self.assertRaisesRegex(ValueError, f"of 4 places here.*, not {len(wrong)}"):
+                same[::2] = wrong
+        self.assertRaises(TypeError, same.__setitem__, slice(0, 1), 5)
+        self.assertRaises(ValueError, same.__setitem__, slice(0, 1, 0), [5])
+        self.assertEqual(same, [9, "z", "b", 1, "y", "b", 1, "x"])
+
+    def test_lists_compare_and_repeat(self):
+        root = self.open().root
+        root.update(a=[1, [2]], b=[1, [3]], c=[1])
+        a, b, c = root["a"], root["b"], root["c"]
+        for x in (a, b, c):
+            for y in (a, b, c):
+                for other in (y, y.copy()):
+                    self.assertEqual((x < other, x <= other, x > other, x >= other, x == other, other > x),
+                                     tuple(f(x.copy(), y.copy()) for f in (lambda p, q: p < q, lambda p, q: p <= q, lambda p, q: p > q,
+                                                                           lambda p, q: p >= q, lambda p, q: p == q, lambda p, q: q > p)))
+        self.assertRaises(TypeError, lambda: a < (1, 2))
+        self.assertRaises(TypeError, lambda: a < ["x"])
+        self.assertEqual((c * 3, 2 * c, c * 0), ([1, 1, 1], [1, 1], []))
+        same = root["b"]
+        b *= 2
+        self.assertEqual(same, [1, [3], 1, [3]])
+
+    def test_dicts_have_all_of_pythons(self):
+        root = self.open().root
+        root.update([("a", 1), ["b", [2]]], c=None)
+        root.update(collections.ChainMap({"d": 4}, {"a": 0}))
+        model = {"a": 0, "b": [2], "c": None, "d": 4}
+        self.assertEqual((list(reversed(root)), list(reversed(root.keys()))), ([*"dcba"], [*"dcba"]))
+        self.assertEqual((list(reversed(root.values())), list(reversed(root.items()))), (list(model.values())[::-1], list(model.items())[::-1]))
+        self.assertEqual((root.setdefault("b", 5), root.setdefault("e"), root.popitem()), ([2], None, ("e", None)))
+        self.assertTrue(root == model and root != {**model, "a": 1} and not root != model and root != 5)
+        self.assertTrue(4 in root.values() and ("b", [2]) in root.items() and root.keys() >= {"a", "d"} and len(root.values()) == 4)
+        self.assertEqual((copy.copy(root), copy.deepcopy(root), dict(root)), (model, model, model))
+        self.assertIs(type(root.copy()["b"]), list)
+        root |= [("f", 1)]
+        self.assertEqual(root.pop("f"), 1)
+        for wrong in (5, [1], "ab", [("a", 1, 2)]):
+            self.assertRaises((TypeError, ValueError), root.update, wrong)
+        root.clear()
+        self.assertRaises(KeyError, root.popitem)
+        self.assertEqual((root, bool(root), list(reversed(root.values()))), ({}, False, []))
 
     def test_nested_ones_are_live(self):
         root = self.open().root

@@ -48,7 +48,7 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) noexcept {
   return number_or_error([&] {
     const dict_proxy& d = self_of(self);
     if (value != nullptr)
-      assign(d, key_of(key), draft_of(value));
+      assign(d, key_of(key), draft_of(value, d.pool->pickles()));
     else if (!erase(d, key_of(key)))
       raise_key_error(key);
     return 0;
@@ -85,7 +85,7 @@ nb::object get(const dict_proxy& d, nb::handle key, nb::object otherwise) {
 
 nb::object set_default(const dict_proxy& d, nb::handle key, nb::handle otherwise) {
   const scalar k = key_of(key);
-  const draft value = draft_of(otherwise);
+  const draft value = draft_of(otherwise, d.pool->pickles());
   return to_python(d.pool, d.pool->update([&] {
     document_dict& in = d.resolve();
     if (document_value* const found = in.find(k)) return load(*found);
@@ -108,7 +108,7 @@ nb::object pop(const dict_proxy& d, nb::handle key, nb::args otherwise) {
     in.erase(k);
     return tree;
   });
-  if (taken) return to_python(*taken);
+  if (taken) return to_python(*d.pool, *taken);
   if (otherwise.size() == 0) raise_key_error(key);
   return nb::object(otherwise[0]);
 }
@@ -125,12 +125,12 @@ nb::object pop_item(const dict_proxy& d) {
     return last;
   });
   if (!taken) raise(PyExc_KeyError, "the dict is empty");
-  return nb::make_tuple(to_python(taken->first), to_python(taken->second));
+  return nb::make_tuple(to_python(taken->first), to_python(*d.pool, taken->second));
 }
 
 // Stores all items of `from` in one transaction.
 void update(const dict_proxy& d, nb::handle from) {
-  const draft items = draft_of(from);
+  const draft items = draft_of(from, d.pool->pickles());
   if (items.kind != value_kind::dict) raise(PyExc_TypeError, "update takes a dict");
   d.pool->update([&] {
     document_dict& in = d.resolve();
@@ -173,7 +173,7 @@ nb::list items(const dict_proxy& d) {
 }
 
 nb::object copy(const dict_proxy& d) {
-  return to_python(d.pool->read([&] { return load_tree(d.resolve()); }));
+  return to_python(*d.pool, d.pool->read([&] { return load_tree(d.resolve()); }));
 }
 
 }  // namespace

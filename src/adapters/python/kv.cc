@@ -11,11 +11,9 @@
 namespace stele::python {
 
 std::string_view characters_of(nb::handle object) {
-  const draft d = draft_of(object);
-  if (!d.value.is_chars() || d.source.is_valid())
-    raise(PyExc_TypeError, std::string("a key-value store holds bytes and str, not ") +
-                               Py_TYPE(object.ptr())->tp_name);
-  return d.value.chars();
+  if (const auto characters = characters_in(object)) return *characters;
+  raise(PyExc_TypeError, std::string("a key-value store holds bytes and str, not ") +
+                             Py_TYPE(object.ptr())->tp_name);
 }
 
 namespace {

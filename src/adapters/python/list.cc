@@ -77,18 +77,41 @@ void set_item(const list_proxy& l, Py_ssize_t index, const draft& value) {
   if (!there) raise_out_of_range();
 }
 
+// The values of an iterable; those of a list in a pool are of one state.
+draft draft_of_all(const list_proxy& l, nb::handle values) {
+  if (nb::isinstance<list_proxy>(values)) return draft_of(values, l.pool->pickles());
+  const nb::object all = nb::steal(PySequence_List(values.ptr()));
+  if (!all.is_valid()) throw nb::python_error();
+  return draft_of(all, l.pool->pickles());
+}
+
+// Stores the values in the places of a slice with a step, which are as many; else returns how many
+// they are.
+std::optional<std::size_t> set_stepped(document_list& in, slice s, const draft& values) {
+  const std::size_t count = s.fit(in.size());
+  if (count != values.items.size()) return count;
+  for (std::size_t n = 0; n < count; ++n) store(in.at(s.place(n)), values.items[n]);
+  return std::nullopt;
+}
+
+void replace(document_list& in, slice s, const draft& values) {
+  const std::size_t count = s.fit(in.size()), from = static_cast<std::size_t>(s.start);
+  in.erase(from, from + count);
+  for (std::size_t n = 0; n < values.items.size(); ++n)
+    store(in.insert(from + n, {}), values.items[n]);
+}
+
 void set_slice(const list_proxy& l, slice wanted, const draft& values) {
-  if (wanted.step != 1 || values.kind != value_kind::list)
-    raise(PyExc_ValueError, "a slice of a list in a pool is assigned a list, and has no step");
-  l.pool->update([&] {
+  const auto unequal = l.pool->update([&]() -> std::optional<std::size_t> {
     document_list& in = l.resolve();
-    slice s = wanted;
-    const std::size_t count = s.fit(in.size()), from = static_cast<std::size_t>(s.start);
-    in.erase(from, from + count);
-    for (std::size_t n = 0; n < values.items.size(); ++n)
-      store(in.insert(from + n, {}), values.items[n]);
-    return true;
+    if (wanted.step != 1) return set_stepped(in, wanted, values);
+    replace(in, wanted, values);
+    return std::nullopt;
   });
+  if (unequal)
+    raise(PyExc_ValueError, "a slice with a step, of " + std::to_string(*unequal) +
+                                " places here, takes as many values, not " +
+                                std::to_string(values.items.size()));
 }
 
 void delete_item(const list_proxy& l, Py_ssize_t index) {
@@ -132,8 +155,8 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) noexcept {
     if (value == nullptr)
       many ? delete_slice(l, slice(key)) : delete_item(l, index_of(key));
     else
-      many ? set_slice(l, slice(key), draft_of(value))
-           : set_item(l, index_of(key), draft_of(value));
+      many ? set_slice(l, slice(key), draft_of_all(l, value))
+           : set_item(l, index_of(key), draft_of(value, l.pool->pickles()));
     return 0;
   });
 }
@@ -153,7 +176,7 @@ PyType_Slot slots[] = {{Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
 // Methods.
 
 void append(const list_proxy& l, nb::handle value) {
-  const draft d = draft_of(value);
+  const draft d = draft_of(value, l.pool->pickles());
   l.pool->update([&] {
     store(l.resolve().append({}), d);
     return true;
@@ -161,9 +184,7 @@ void append(const list_proxy& l, nb::handle value) {
 }
 
 void extend(const list_proxy& l, nb::handle values) {
-  const nb::object all = nb::steal(PySequence_List(values.ptr()));
-  if (!all.is_valid()) throw nb::python_error();
-  const draft d = draft_of(all);
+  const draft d = draft_of_all(l, values);
   l.pool->update([&] {
     document_list& in = l.resolve();
     for (const draft& item : d.items) store(in.append({}), item);
@@ -174,7 +195,7 @@ void extend(const list_proxy& l, nb::handle values) {
 // As in Python: an index past an end means that end.
 void insert(const list_proxy& l, nb::handle index, nb::handle value) {
   const Py_ssize_t wanted = index_of(index);
-  const draft d = draft_of(value);
+  const draft d = draft_of(value, l.pool->pickles());
   l.pool->update([&] {
     document_list& in = l.resolve();
     const auto size = static_cast<Py_ssize_t>(in.size());
@@ -194,7 +215,7 @@ nb::object pop(const list_proxy& l, Py_ssize_t index) {
     return tree;
   });
   if (!taken) raise_out_of_range();
-  return to_python(*taken);
+  return to_python(*l.pool, *taken);
 }
 
 void clear(const list_proxy& l) {
@@ -205,7 +226,7 @@ void clear(const list_proxy& l) {
 }
 
 nb::object copy(const list_proxy& l) {
-  return to_python(l.pool->read([&] { return load_tree(l.resolve()); }));
+  return to_python(*l.pool, l.pool->read([&] { return load_tree(l.resolve()); }));
 }
 
 }  // namespace

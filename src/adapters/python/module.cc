@@ -106,10 +106,10 @@ void raise_key_error(nb::handle key) {
 void bind_pool(nb::module_& m) {
   nb::class_<open_options>(m, "Options")
       .def(nb::init<std::size_t, std::string, std::string, bool, std::size_t, std::string,
-                    const std::string&, nb::handle, bool>(),
+                    const std::string&, nb::handle, bool, bool>(),
            nb::arg("size"), nb::arg("mechanism"), nb::arg("media"), nb::arg("ordered"),
            nb::arg("max_size"), nb::arg("require"), nb::arg("verify"), nb::arg("timeout").none(),
-           nb::arg("read_only"));
+           nb::arg("read_only"), nb::arg("pickle"));
   nb::class_<transactions>(m, "Transactions")
       .def("begin",
            [](nb::handle self, bool ordered) {

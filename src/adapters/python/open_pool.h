@@ -10,17 +10,22 @@ namespace stele::python {
 class open_pool final : public transactions {
  public:
   open_pool(std::string path, detail::pool_handle handle, const open_options& options)
-      : transactions(std::move(path), handle.core(), options), handle_(std::move(handle)) {}
+      : transactions(std::move(path), handle.core(), options),
+        handle_(std::move(handle)),
+        pickles_(options.pickles) {}
   // Called with the GIL held.
   ~open_pool() {
     const nb::gil_scoped_release gil_released;
     const detail::pool_handle last = std::move(handle_);
   }
 
+  // Whether values of other types are pickled (pickles.h).
+  bool pickles() const noexcept { return pickles_; }
   document_dict& root() const noexcept { return *static_cast<document_dict*>(handle_.root()); }
 
  private:
   detail::pool_handle handle_;
+  const bool pickles_;
 };
 
 }  // namespace stele::python

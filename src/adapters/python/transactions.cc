@@ -17,10 +17,11 @@ void refuse_null_byte(const std::string& path) {
 
 open_options::open_options(std::size_t size, std::string mechanism, std::string media, bool ordered,
                            std::size_t max_size, std::string require, const std::string& verify,
-                           nb::handle timeout, bool for_reading)
+                           nb::handle timeout, bool for_reading, bool with_pickles)
     : how(ordered ? durability::ordered : durability::durable),
       limit(wait_limit_of(timeout)),
-      read_only(for_reading) {
+      read_only(for_reading),
+      pickles(with_pickles) {
   pool.create_size = size;
   pool.mechanism = std::move(mechanism);
   pool.media = std::move(media);

@@ -71,12 +71,13 @@ struct open_options {
   // wait_limit_of.
   open_options(std::size_t size, std::string mechanism, std::string media, bool ordered,
                std::size_t max_size, std::string require, const std::string& verify,
-               nb::handle timeout, bool for_reading);
+               nb::handle timeout, bool for_reading, bool with_pickles);
 
   pool_options pool;
   durability how;
   wait_limit limit;
   bool read_only;
+  bool pickles;
 };
 
 class transactions {

@@ -1,6 +1,8 @@
 // Conversions; see values.h.
 #include "values.h"
 
+#include "pickles.h"
+
 namespace stele::python {
 
 void raise(PyObject* type, const std::string& sentence) {
@@ -17,7 +19,7 @@ std::string type_of(nb::handle object) {
   return Py_TYPE(object.ptr())->tp_name;
 }
 
-std::string_view characters_of(nb::handle text) {
+std::string_view text_of(nb::handle text) {
   Py_ssize_t size = 0;
   const char* const from = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
   if (from == nullptr) throw nb::python_error();
@@ -28,15 +30,18 @@ std::string_view bytes_of(nb::handle bytes) {
   return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
-std::int64_t integer_of(nb::handle number) {
+// Empty: it has more than 64 bits.
+std::optional<std::int64_t> integer_of(nb::handle number) {
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-  if (overflow != 0)
-    raise(PyExc_OverflowError,
-          "an integer in a pool has 64 bits, from -2**63 to 2**63 - 1; store a larger one as str "
-          "or bytes");
+  if (overflow != 0) return std::nullopt;
   if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
   return value;
+}
+[[noreturn]] void raise_too_large() {
+  raise(PyExc_OverflowError,
+        "an integer in a pool has 64 bits, from -2**63 to 2**63 - 1; store a larger one as str "
+        "or bytes");
 }
 
 class recursion {
@@ -49,7 +54,7 @@ class recursion {
   recursion& operator=(const recursion&) = delete;
 };
 
-draft draft_of_sequence(nb::handle sequence) {
+draft draft_of_sequence(nb::handle sequence, bool pickles) {
   const recursion deeper;
   draft d;
   d.kind = value_kind::list;
@@ -57,11 +62,11 @@ draft draft_of_sequence(nb::handle sequence) {
   d.source = nb::steal(PySequence_Tuple(sequence.ptr()));
   if (!d.source.is_valid()) throw nb::python_error();
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(d.source.ptr()); ++i)
-    d.items.push_back(draft_of(PyTuple_GET_ITEM(d.source.ptr(), i)));
+    d.items.push_back(draft_of(PyTuple_GET_ITEM(d.source.ptr(), i), pickles));
   return d;
 }
 
-draft draft_of_mapping(nb::handle dict) {
+draft draft_of_mapping(nb::handle dict, bool pickles) {
   const recursion deeper;
   draft d;
   d.kind = value_kind::dict;
@@ -70,7 +75,7 @@ draft draft_of_mapping(nb::handle dict) {
   PyObject *key = nullptr, *value = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(d.source.ptr(), &at, &key, &value) != 0;) {
     d.keys.push_back(key_of(key));
-    d.items.push_back(draft_of(value));
+    d.items.push_back(draft_of(value, pickles));
   }
   return d;
 }
@@ -82,30 +87,54 @@ draft draft_of_scalar(const scalar& s) {
   return d;
 }
 
-draft draft_of_buffer(nb::handle buffer) {
-  auto copy = nb::steal(PyBytes_FromObject(buffer.ptr()));
-  if (!copy.is_valid()) throw nb::python_error();
-  draft d = draft_of_scalar(scalar::bytes(bytes_of(copy)));
-  d.source = std::move(copy);
+// Keeps the bytes.
+draft draft_of_owned(nb::object bytes) {
+  draft d = draft_of_scalar(scalar::bytes(bytes_of(bytes)));
+  d.source = std::move(bytes);
   return d;
 }
 
-template <class Proxy>
-draft draft_of_proxy(const Proxy& p) {
-  const nb::object copy = to_python(p.pool->read([&] { return load_tree(p.resolve()); }));
-  return draft_of(copy);
+draft draft_of_bytes(nb::handle bytes, bool pickles) {
+  if (!is_pickle(bytes_of(bytes))) return draft_of_scalar(scalar::bytes(bytes_of(bytes)));
+  if (pickles) return draft_of_owned(pickled(bytes));
+  raise(PyExc_ValueError,
+        "bytes that begin with the mark of pickled values are stored only in a pool that is opened "
+        "with pickle=True");
 }
 
-draft draft_of_rest(nb::handle object) {
-  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) return draft_of_sequence(object);
-  if (PyDict_Check(object.ptr())) return draft_of_mapping(object);
+draft draft_of_buffer(nb::handle buffer, bool pickles) {
+  auto copy = nb::steal(PyBytes_FromObject(buffer.ptr()));
+  if (!copy.is_valid()) throw nb::python_error();
+  if (is_pickle(bytes_of(copy))) return draft_of_bytes(copy, pickles);
+  return draft_of_owned(std::move(copy));
+}
+
+template <class Proxy>
+draft draft_of_proxy(const Proxy& p, bool pickles) {
+  const nb::object copy = to_python(*p.pool, p.pool->read([&] { return load_tree(p.resolve()); }));
+  return draft_of(copy, pickles);
+}
+
+draft draft_of_rest(nb::handle object, bool pickles) {
+  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()))
+    return draft_of_sequence(object, pickles);
+  if (PyDict_Check(object.ptr())) return draft_of_mapping(object, pickles);
   if (PyByteArray_Check(object.ptr()) || PyMemoryView_Check(object.ptr()))
-    return draft_of_buffer(object);
-  if (nb::isinstance<dict_proxy>(object)) return draft_of_proxy(*nb::inst_ptr<dict_proxy>(object));
-  if (nb::isinstance<list_proxy>(object)) return draft_of_proxy(*nb::inst_ptr<list_proxy>(object));
+    return draft_of_buffer(object, pickles);
+  if (nb::isinstance<dict_proxy>(object))
+    return draft_of_proxy(*nb::inst_ptr<dict_proxy>(object), pickles);
+  if (nb::isinstance<list_proxy>(object))
+    return draft_of_proxy(*nb::inst_ptr<list_proxy>(object), pickles);
+  if (pickles) return draft_of_owned(pickled(object));
   raise(PyExc_TypeError,
         "a pool holds None, bool, int, float, str, bytes, list, tuple and dict, not " +
             type_of(object) + "; store what it is made of");
+}
+
+draft draft_of_integer(nb::handle number, bool pickles) {
+  if (const auto value = integer_of(number)) return draft_of_scalar(*value);
+  if (pickles) return draft_of_owned(pickled(number));
+  raise_too_large();
 }
 
 void check_depth(unsigned depth) {
@@ -117,21 +146,30 @@ void check_depth(unsigned depth) {
 
 }  // namespace
 
+std::optional<std::string_view> characters_in(nb::handle object) {
+  if (PyUnicode_Check(object.ptr())) return text_of(object);
+  if (PyBytes_Check(object.ptr())) return bytes_of(object);
+  return std::nullopt;
+}
+
 scalar key_of(nb::handle object) {
-  if (PyUnicode_Check(object.ptr())) return characters_of(object);
-  if (PyLong_Check(object.ptr()) && !PyBool_Check(object.ptr())) return integer_of(object);
+  if (PyUnicode_Check(object.ptr())) return text_of(object);
+  if (PyLong_Check(object.ptr()) && !PyBool_Check(object.ptr())) {
+    if (const auto value = integer_of(object)) return *value;
+    raise_too_large();
+  }
   raise(PyExc_TypeError, "a key in a pool is a str or an int, not " + type_of(object));
 }
 
-draft draft_of(nb::handle object) {
+draft draft_of(nb::handle object, bool pickles) {
   PyObject* const o = object.ptr();
-  if (PyUnicode_Check(o)) return draft_of_scalar(characters_of(object));
+  if (PyUnicode_Check(o)) return draft_of_scalar(text_of(object));
   if (PyBool_Check(o)) return draft_of_scalar(o == Py_True);
-  if (PyLong_Check(o)) return draft_of_scalar(integer_of(object));
+  if (PyLong_Check(o)) return draft_of_integer(object, pickles);
   if (PyFloat_Check(o)) return draft_of_scalar(PyFloat_AS_DOUBLE(o));
-  if (PyBytes_Check(o)) return draft_of_scalar(scalar::bytes(bytes_of(object)));
+  if (PyBytes_Check(o)) return draft_of_bytes(object, pickles);
   if (o == Py_None) return {};
-  return draft_of_rest(object);
+  return draft_of_rest(object, pickles);
 }
 
 void store(document_value& to, const draft& from) {
@@ -225,22 +263,32 @@ nb::object to_python(const scalar_copy& value) {
   return nb::steal(made);
 }
 
+namespace {
+
+nb::object to_python(const open_pool& pool, const scalar_copy& value) {
+  if (pool.pickles() && value.kind() == value_kind::bytes && is_pickle(value.chars()))
+    return unpickled(value.chars());
+  return python::to_python(value);
+}
+
+}  // namespace
+
 nb::object to_python(const std::shared_ptr<open_pool>& pool, const loaded& l) {
   if (l.value.kind() == value_kind::list) return nb::cast(list_proxy{{pool, l.container, l.id}});
   if (l.value.kind() == value_kind::dict) return nb::cast(dict_proxy{{pool, l.container, l.id}});
-  return to_python(l.value);
+  return to_python(*pool, l.value);
 }
 
-nb::object to_python(const loaded_tree& tree) {
+nb::object to_python(const open_pool& pool, const loaded_tree& tree) {
   if (tree.value.kind() == value_kind::list) {
     nb::list to;
-    for (const loaded_tree& item : tree.items) to.append(to_python(item));
+    for (const loaded_tree& item : tree.items) to.append(to_python(pool, item));
     return to;
   }
-  if (tree.value.kind() != value_kind::dict) return to_python(tree.value);
+  if (tree.value.kind() != value_kind::dict) return to_python(pool, tree.value);
   nb::dict to;
   for (std::size_t i = 0; i < tree.items.size(); ++i)
-    to[to_python(tree.keys[i])] = to_python(tree.items[i]);
+    to[python::to_python(tree.keys[i])] = to_python(pool, tree.items[i]);
   return to;
 }
 

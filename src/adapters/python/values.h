@@ -37,9 +37,13 @@ struct loaded_tree {
 // Sets the interpreter's error and throws nb::python_error.
 [[noreturn]] void raise(PyObject* type, const std::string& sentence);
 
-// Throw nb::python_error: TypeError, OverflowError, RecursionError.
+// The characters of a str, as UTF-8, or of bytes; empty for another type. The caller keeps the
+// object alive.
+std::optional<std::string_view> characters_in(nb::handle object);
+// Throw nb::python_error: TypeError, OverflowError, RecursionError. `pickles`: a value of a type
+// that a pool does not hold is pickled, and what pickling raises is thrown.
 scalar key_of(nb::handle object);
-draft draft_of(nb::handle object);
+draft draft_of(nb::handle object, bool pickles);
 
 // Call these in a transaction.
 void store(document_value& to, const draft& from);
@@ -62,8 +66,9 @@ struct list_proxy : proxy {
   document_list& resolve() const;
 };
 
+// The second and third unpickle, if the pool was opened so, and throw what that raises.
 nb::object to_python(const scalar_copy& value);
 nb::object to_python(const std::shared_ptr<open_pool>& pool, const loaded& value);
-nb::object to_python(const loaded_tree& tree);
+nb::object to_python(const open_pool& pool, const loaded_tree& tree);
 
 }  // namespace stele::python

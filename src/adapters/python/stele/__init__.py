@@ -26,7 +26,7 @@ __version__ = "0.1.0"
 __all__ = ["open", "Pool", "Dict", "List", "KV", "Error", "errors"]
 
 
-def open(path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto", timeout=None, read_only=False):
+def open(path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto", timeout=None, read_only=False, pickle=False):
     """Opens the pool at `path`; with `size` creates it first when the path is free.
 
     size: bytes, or a text such as "64M"; of an existing pool it is not looked at. mechanism, media: as in C++, the defaults
@@ -35,9 +35,10 @@ def open(path, size=None, *, mechanism="", media="auto", ordered=False, max_size
     whether opening verifies the values by their checksums; "auto" does in pools of up to 256 MiB.
     timeout: seconds that a change or a read waits for other threads' transactions, then stele.errors.TimeoutError; None: as long as they take.
     read_only: only reads, beside the process that has the pool open for writing, if one has; of the other options only timeout counts then.
+    pickle: values of other types are stored as pickles. Loading one runs the code that it names: only for pools that nobody else writes.
     Raises a subclass of stele.Error.
     """
-    return Pool(_stele.open(_fspath(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only)))
+    return Pool(_stele.open(_fspath(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only, pickle)))
 
 
 class Pool(_Opened):

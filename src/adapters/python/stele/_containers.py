@@ -4,6 +4,7 @@ Whatever iterates works on a copy of one state (keys, or values, which may be li
 between two steps of a loop, and changes during the loop are not seen.
 """
 
+import operator
 from collections import abc
 
 from ._transaction import Transaction
@@ -35,6 +36,9 @@ class _Values(abc.ValuesView):
 
     def __iter__(self):
         return iter([v for _, v in self._mapping._items()])
+
+    def __reversed__(self):
+        return reversed([v for _, v in self._mapping._items()])
 
 
 def _plain(value):
@@ -112,6 +116,23 @@ def _add_to(self, other):
     return other + self.copy() if isinstance(other, list) else NotImplemented
 
 
+def _compare(how):
+    def compare(self, other):
+        return how(self.copy(), _plain(other)) if isinstance(other, (list, type(self))) else NotImplemented
+
+    return compare
+
+
+def _repeat(self, times):
+    return self.copy() * times
+
+
+def _repeat_in_place(self, times):
+    with Transaction(self._pool()):
+        self[:] = self.copy() * times
+    return self
+
+
 def _unite(self, other):
     return self.copy() | _plain(other) if isinstance(other, (dict, type(self))) else NotImplemented
 
@@ -161,6 +182,10 @@ def complete(dict_class, list_class):
     list_class.__add__ = _add
     list_class.__radd__ = _add_to
     list_class.__iadd__ = _add_in_place
+    list_class.__mul__ = list_class.__rmul__ = _repeat
+    list_class.__imul__ = _repeat_in_place
+    for name in ("lt", "le", "gt", "ge"):
+        setattr(list_class, f"__{name}__", _compare(getattr(operator, name)))
     list_class.__repr__ = lambda self: _repr("List", self)
     abc.MutableMapping.register(dict_class)
     abc.MutableSequence.register(list_class)

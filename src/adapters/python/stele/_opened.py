@@ -25,9 +25,9 @@ def bytes_of(size):
     return int(found[1]) * _units[found[2].upper()]
 
 
-def options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only):
+def options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only, pickle=False):
     """The arguments of stele.open and stele.KV, for the extension module."""
-    return _stele.Options(bytes_of(size), mechanism, media, ordered, bytes_of(max_size), require, verify, timeout, read_only)
+    return _stele.Options(bytes_of(size), mechanism, media, ordered, bytes_of(max_size), require, verify, timeout, read_only, pickle)
 
 
 class Opened:

@@ -1,0 +1,18 @@
+// See pickles.h.
+#include "pickles.h"
+
+namespace stele::python {
+
+namespace nb = nanobind;
+
+nb::object pickled(nb::handle object) {
+  const nb::object pickle = nb::module_::import_("pickle").attr("dumps")(object);
+  return nb::bytes(pickle_mark.data(), pickle_mark.size()) + pickle;
+}
+
+nb::object unpickled(std::string_view bytes) {
+  bytes.remove_prefix(pickle_mark.size());
+  return nb::module_::import_("pickle").attr("loads")(nb::bytes(bytes.data(), bytes.size()));
+}
+
+}  // namespace stele::python
