@@ -211,6 +211,31 @@ typedef struct stele_ptr {
 STELE_CHECKED int stele_get_ptr(stele_tx* tx, const stele_ptr* from, void** to);
 STELE_CHECKED int stele_set_ptr(stele_tx* tx, stele_ptr* at, void* target);
 
+/* ---- Leaks ---- */
+
+/* For tests and maintenance: which blocks are in use, and are not reached from the root? */
+
+typedef struct stele_visitor stele_visitor;
+/* Reports a block from stele_alloc that the pool's data refers to; null does nothing. */
+STELE_CHECKED int stele_visit(stele_visitor* to, const void* block);
+/* The body of a read: calls stele_visit for every block that the root leads to, in any order; the
+ * root itself is known. The rules of bodies hold. Another value than 0 ends the search. */
+typedef int (*stele_walk)(stele_tx* tx, const void* root, stele_visitor* to, void* arg);
+/* Called with a leaked block, in bytes from the begin of the pool; or with size_bytes 0, if the
+ * walk has visited a place where no block in use begins: it was freed, and is still pointed to. */
+typedef void (*stele_each_block)(uint64_t offset, uint64_t size_bytes, void* arg);
+typedef struct stele_leaks {
+  uint64_t reached_blocks; /* the root is one */
+  uint64_t leaked_blocks, leaked_bytes;
+  uint64_t dangling; /* visited, but not in use */
+} stele_leaks;
+/* Compares the blocks in use with those that the walk visits; changes nothing. `each` and `leaks`
+ * may be null; `size`: sizeof *leaks when the program was compiled; `arg` is for both functions.
+ * Other threads may commit meanwhile; if they do so all the time: STELE_IN_USE. STELE_CORRUPT, if
+ * the heap is; STELE_NESTED inside a body; the walk's own value, if that is not 0. */
+STELE_CHECKED int stele_pool_find_leaks(stele_pool* pool, stele_walk walk, stele_each_block each,
+                                        void* arg, stele_leaks* leaks, size_t size);
+
 /* ---- Key-value stores ---- */
 
 /* stele::kv of <stele/kv.h>: byte strings under keys of 1 to 65,536 bytes, in the order of the

@@ -4,18 +4,19 @@
 // bypass the transaction.
 #include <capi/pool.h>
 
-namespace {
-
-using namespace stele;
-
-std::size_t check_range(const void* place, std::size_t size, const char* what) {
+std::size_t stele::capi::check_range(const void* place, std::size_t size, const char* what) {
   const detail::access& a = detail::this_access;
   const std::uintptr_t in_pool = reinterpret_cast<std::uintptr_t>(place) - a.pool_base;
   if (in_pool < a.size && a.size - in_pool >= size) return size;
-  capi::throw_invalid_argument(
+  throw_invalid_argument(
       std::string("the place to ") + what +
       " is not in the pool of the running transaction; plain memory is loaded and stored as ever");
 }
+
+namespace {
+
+using namespace stele;
+using capi::check_range;
 
 template <class T>
 T& word_at(const T* place, const char* what) {

@@ -506,6 +506,74 @@ static void an_older_layout_is_migrated(void) {
   unlink(place);
 }
 
+static int visit_list(stele_tx* tx, const void* at, stele_visitor* to, void* arg) {
+  void* n = NULL;
+  int code = stele_get_ptr(tx, &((const root*)at)->first, &n);
+  (void)arg;
+  while (code == STELE_OK && n != NULL) {
+    code = stele_visit(to, n);
+    if (code == STELE_OK) code = stele_get_ptr(tx, &((node*)n)->next, &n);
+  }
+  return code;
+}
+
+static int visit_outside(stele_tx* tx, const void* at, stele_visitor* to, void* arg) {
+  (void)tx, (void)at;
+  return *(uint64_t*)arg = (uint64_t)-stele_visit(to, arg), stele_visit(to, NULL);
+}
+
+static int give_up(stele_tx* tx, const void* at, stele_visitor* to, void* arg) {
+  return (void)tx, (void)at, (void)to, (void)arg, 8;
+}
+
+static int forget_first(stele_tx* tx, void* at, void* arg) {
+  root* r = at;
+  void *first = NULL, *next = NULL;
+  int code = stele_get_ptr(tx, &r->first, &first);
+  if (code == STELE_OK) code = stele_get_ptr(tx, &((node*)first)->next, &next);
+  if (code == STELE_OK && arg == NULL) code = stele_set_ptr(tx, &r->first, next);
+  return code == STELE_OK && arg != NULL ? stele_free(tx, next) : code;
+}
+
+static void note_block(uint64_t offset, uint64_t size, void* arg) {
+  ((uint64_t*)arg)[size == 0] += offset != 0 ? 1 + size : 0;
+}
+
+static int find_inside(stele_tx* tx, void* at, void* arg) {
+  (void)tx, (void)at;
+  return stele_pool_find_leaks(arg, visit_list, NULL, NULL, NULL, 0);
+}
+
+static void leaks_are_found(void) {
+  unlink(path);
+  stele_pool* pool = open_at(path);
+  stele_leaks found;
+  uint64_t seen[2] = {0, 0};
+  for (uint64_t key = 1; key <= 10; ++key)
+    CHECK(stele_update(pool, push, &key, STELE_DURABLE) == STELE_OK);
+  CHECK(stele_pool_find_leaks(pool, visit_list, note_block, seen, &found, sizeof found) == 0);
+  CHECK(found.reached_blocks == 11 && found.leaked_blocks == 0 && found.dangling == 0);
+  CHECK(seen[0] == 0 && seen[1] == 0);
+  CHECK(stele_update(pool, forget_first, NULL, STELE_DURABLE) == STELE_OK);
+  CHECK(stele_update(pool, forget_first, NULL, STELE_DURABLE) == STELE_OK);
+  CHECK(stele_pool_find_leaks(pool, visit_list, note_block, seen, &found, sizeof found) == 0);
+  CHECK(found.reached_blocks == 9 && found.leaked_blocks == 2 && found.leaked_bytes >= 32);
+  CHECK(seen[0] == 2 + found.leaked_bytes && seen[1] == 0);
+  CHECK(stele_update(pool, forget_first, seen, STELE_DURABLE) == STELE_OK);
+  CHECK(stele_pool_find_leaks(pool, visit_list, note_block, seen, &found, sizeof found) == 0);
+  CHECK(found.dangling == 1 && seen[1] == 1);
+  found.dangling = 77; /* a caller of an earlier header */
+  CHECK(stele_pool_find_leaks(pool, visit_list, NULL, NULL, &found, 24) == 0);
+  CHECK(found.dangling == 77 && stele_pool_find_leaks(pool, visit_list, NULL, NULL, NULL, 0) == 0);
+  CHECK(stele_pool_find_leaks(pool, give_up, NULL, NULL, NULL, 0) == 8);
+  CHECK(stele_pool_find_leaks(pool, visit_outside, NULL, seen, NULL, 0) == STELE_INVALID_ARGUMENT);
+  CHECK(seen[0] == -STELE_INVALID_ARGUMENT);
+  CHECK(stele_pool_find_leaks(pool, NULL, NULL, NULL, NULL, 0) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_update(pool, find_inside, pool, STELE_DURABLE) == STELE_NESTED);
+  CHECK(stele_visit(NULL, pool) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_pool_close(pool) == STELE_OK);
+}
+
 int main(void) {
   snprintf(directory, sizeof directory, "%s/stele-capi-XXXXXX",
            access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
@@ -525,6 +593,7 @@ int main(void) {
   a_conflict_runs_the_body_again();
   no_addition_of_two_threads_is_lost();
   an_older_layout_is_migrated();
+  leaks_are_found();
   unlink(path);
   unlink(path_of_other);
   rmdir(directory);
