@@ -43,6 +43,56 @@ class Tasks(PoolCase):
         self.assertIn("Do not await inside a `with`", said[4])
         self.assertEqual(pool.root, {"l": [], "a": 1, "c": 1})
 
+    @unittest.skipIf(sys.version_info < (3, 11), "tasks cannot be given a context")
+    def test_tasks_that_share_a_context_are_told_apart(self):
+        pool = self.open()
+        context, refused = contextvars.copy_context(), []
+
+        async def use():
+            try:
+                pool.root["a"] = 2
+            except stele.errors.NestedError:
+                refused.append(1)
+
+        async def hold():
+            with pool.transaction():
+                pool.root["a"] = 1
+                await asyncio.create_task(use(), context=context)
+                with pool.transaction():
+                    self.assertEqual(pool.root["a"], 1)
+            pool.root["b"] = 1
+
+        async def both():
+            await asyncio.create_task(hold(), context=context)
+            transaction = pool.transaction()
+            asyncio.get_running_loop().call_soon(transaction.__enter__, context=context)  # in no task
+            await asyncio.sleep(0)
+            await asyncio.create_task(use(), context=context)
+            asyncio.get_running_loop().call_soon(transaction.__exit__, None, None, None, context=context)
+            await asyncio.sleep(0)
+
+        asyncio.run(both())
+        self.assertEqual((refused, pool.root), ([1, 1], {"a": 1, "b": 1}))
+
+    def test_another_thread_may_run_a_loop(self):
+        pool, go, done = self.open(), threading.Event(), threading.Event()
+
+        async def runs():
+            go.set()
+            done.wait(30)  # a task runs all the time
+
+        thread = threading.Thread(target=lambda: asyncio.run(runs()))
+        thread.start()
+        go.wait(30)
+        try:
+            with pool.transaction():
+                pool.root["a"] = 1
+                pool.root["a"] += 1
+        finally:
+            done.set()
+            thread.join(30)
+        self.assertEqual(pool.root, {"a": 2})
+
     def test_interleaved_transactions_are_each_whole_or_refused(self):
         pool = self.open()
         pool.root["n"] = 0
@@ -227,7 +277,7 @@ class Ends(PoolCase):
         entered, leave = threading.Event(), threading.Event()
 
         def holds(core):
-            core.begin(False)
+            stele._stele.Transaction(core).__enter__()
             del core
             entered.set()
             leave.wait(30)
@@ -370,7 +420,8 @@ class Waits(PoolCase):
             self.assertRaises(error, stele.KV, self.path(), size="1M", timeout=wrong)
             self.assertEqual(os.listdir(self.directory), [])
         pool = self.open(timeout=float("inf"))
-        self.assertRaises(ValueError, pool.transaction(timeout=-0.5).__enter__)
+        self.assertRaises(ValueError, pool.transaction, timeout=-0.5)
+        self.assertRaises(TypeError, pool.transaction, timeout="soon")
         pool.root["a"] = 1
 
     def test_care_beside_a_with_and_readers_does_not_hang(self):

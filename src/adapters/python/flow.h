@@ -19,7 +19,11 @@ class flow {
   bool is_current() const;
 
  private:
-  nanobind::object task_, context_;  // kept, so that no other one gets their addresses
+  void take_current_task();
+
+  // Kept, so that no other ones get their addresses. Outside of tasks there is neither loop nor
+  // task.
+  nanobind::object loop_, task_, context_;
 };
 
 }  // namespace stele::python

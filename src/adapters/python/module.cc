@@ -55,10 +55,25 @@ void check(open_pool& p) {
   if (!status) throw library_error(status.error());
 }
 
-void begin(nb::handle self, bool ordered, wait_limit limit) {
-  nb::cast<transactions&>(self).begin(self, ordered ? durability::ordered : durability::durable,
-                                      limit);
-}
+// What `with pool.transaction()` holds.
+class transaction {
+ public:
+  // in: the open pool or store. timeout: ... for the limit that it was opened with.
+  transaction(nb::object in, bool ordered, nb::handle timeout)
+      : in_(std::move(in)),
+        how_(ordered ? durability::ordered : durability::durable),
+        limit_(timeout.is(nb::ellipsis()) ? pool().limit() : wait_limit_of(timeout)) {}
+
+  void enter() { pool().begin(in_, how_, limit_); }
+  void exit(nb::handle exception) { pool().end(!exception.is_none()); }
+
+ private:
+  transactions& pool() const { return nb::cast<transactions&>(in_); }
+
+  nb::object in_;
+  durability how_;
+  wait_limit limit_;
+};
 
 template <class F>
 auto with_check(F f) {
@@ -111,17 +126,6 @@ void bind_pool(nb::module_& m) {
            nb::arg("max_size"), nb::arg("require"), nb::arg("verify"), nb::arg("timeout").none(),
            nb::arg("read_only"), nb::arg("pickle"));
   nb::class_<transactions>(m, "Transactions")
-      .def("begin",
-           [](nb::handle self, bool ordered) {
-             begin(self, ordered, nb::cast<transactions&>(self).limit());
-           })
-      .def(
-          "begin",
-          [](nb::handle self, bool ordered, nb::handle timeout) {
-            begin(self, ordered, wait_limit_of(timeout));
-          },
-          nb::arg(), nb::arg().none())
-      .def("end", &transactions::end)
       .def("sync", &transactions::sync)
       .def("close", [](transactions& p) { p.close(p.limit()); })
       .def(
@@ -136,6 +140,13 @@ void bind_pool(nb::module_& m) {
       .def("mechanism", with_check([](detail::runtime& r) { return detail::mechanism_of(r); }))
       .def("counters", &counters)
       .def("space", &space);
+  nb::class_<transaction>(m, "Transaction", "What `with pool.transaction()` holds.")
+      .def(nb::init<nb::object, bool, nb::handle>(), nb::arg(), nb::arg() = false,
+           nb::arg().none() = nb::ellipsis())
+      .def("__enter__", &transaction::enter)
+      .def(
+          "__exit__", [](transaction& t, nb::handle kind, nb::handle, nb::handle) { t.exit(kind); },
+          nb::arg().none(), nb::arg().none(), nb::arg().none());
   nb::class_<open_pool, transactions>(m, "OpenPool")
       .def("root",
            [](const std::shared_ptr<open_pool>& p) { return dict_proxy{{p, &p->root(), 0}}; })

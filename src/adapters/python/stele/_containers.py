@@ -7,7 +7,7 @@ between two steps of a loop, and changes during the loop are not seen.
 import operator
 from collections import abc
 
-from ._transaction import Transaction
+from ._stele import Transaction
 from .errors import Error
 
 

@@ -6,7 +6,7 @@ import weakref
 from os import fspath as _fspath
 
 from . import _stele
-from ._transaction import Transaction
+from ._stele import Transaction
 from .errors import Error
 
 _open = weakref.WeakSet()
