@@ -2,41 +2,19 @@
  * changes of one item by what it is, statistics.
  */
 #define _DEFAULT_SOURCE
-#include "check.h"
+#include "kv_check.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 static char directory[64];
 static char path[96];
 
-static stele_kv* open_kv(void) {
-  stele_options options = STELE_OPTIONS_INIT;
-  options.create_size = 8 << 20;
-  stele_kv* kv = NULL;
-  CHECK(stele_kv_open(path, &options, &kv) == STELE_OK);
-  return kv;
-}
-
 static stele_kv* open_store(stele_kv* kv, const char* name) {
   stele_kv* store = NULL;
   CHECK(stele_kv_open_store(kv, name, strlen(name), 1, &store) == STELE_OK);
   return store;
-}
-
-static int put(stele_kv* kv, const char* key, const char* value) {
-  return stele_kv_put(kv, key, strlen(key), value, strlen(value), STELE_DURABLE);
-}
-
-/* Whether the key has this value; NULL: whether it has none. */
-static int has(stele_kv* kv, const char* key, const char* value) {
-  char found[64] = "";
-  size_t size = 0;
-  const int code = stele_kv_get(kv, key, strlen(key), found, sizeof found - 1, &size);
-  if (value == NULL) return code == STELE_NOT_FOUND;
-  return code == STELE_OK && size == strlen(value) && strcmp(found, value) == 0;
 }
 
 static int64_t now_ms(void) {
@@ -65,7 +43,7 @@ static int put_in_both(stele_tx* tx, stele_kv* kv, void* arg) {
 }
 
 static void stores_have_names(void) {
-  stele_kv* kv = open_kv();
+  stele_kv* kv = open_kv(path);
   stele_kv* stores[3] = {open_store(kv, "users"), open_store(kv, "orders"), NULL};
   CHECK(put(kv, "stop", "1") == STELE_OK);
   CHECK(stele_kv_update(kv, put_in_both, stores, STELE_DURABLE) == 5);
@@ -87,7 +65,7 @@ static void stores_have_names(void) {
   CHECK(stele_kv_open_store(stores[1], "users", 5, 0, &missing) == STELE_NOT_FOUND);
   CHECK(missing == NULL && stele_kv_open_store(stores[1], "", 0, 1, &missing) < 0);
   CHECK(stele_kv_close(stores[1]) == STELE_OK);
-  kv = open_kv(); /* so it was closed */
+  kv = open_kv(path); /* so it was closed */
   CHECK(has(kv, "last", NULL) && stele_kv_check(kv) == STELE_OK && stele_kv_close(kv) == STELE_OK);
 }
 
@@ -100,7 +78,7 @@ static int at_key(const stele_kv_item* item, int n) {
 }
 
 static void cursors_go_both_ways(void) {
-  stele_kv* kv = open_kv();
+  stele_kv* kv = open_kv(path);
   stele_kv* store = open_store(kv, "numbers");
   char key[16];
   for (int i = 0; i < 1000; ++i) {
@@ -132,7 +110,7 @@ static void cursors_go_both_ways(void) {
 /* ---- items that expire ---- */
 
 static void items_expire(void) {
-  stele_kv* kv = open_kv();
+  stele_kv* kv = open_kv(path);
   int64_t when = 7;
   uint64_t count = 0;
   const int64_t later = now_ms() + 3600000;
@@ -165,7 +143,7 @@ static int put_large(stele_tx* tx, stele_kv* kv, void* arg) {
 
 /* A store that only bodies change gets rid of what has expired, too. */
 static void a_body_finds_the_room_of_expired_items(void) {
-  stele_kv* kv = open_kv();
+  stele_kv* kv = open_kv(path);
   for (int round = 0; round < 4; ++round)
     for (char key = 'a'; key <= 'z'; ++key) {
       CHECK(stele_kv_update(kv, put_large, &key, STELE_DURABLE) == STELE_OK);
@@ -193,7 +171,7 @@ static int cut_first(stele_kv_value* value, void* arg) {
 }
 
 static void one_item_changes_by_what_it_is(void) {
-  stele_kv* kv = open_kv();
+  stele_kv* kv = open_kv(path);
   int done = 7, own = 9;
   int64_t sum = 0;
   CHECK(stele_kv_put_if(kv, "p", 1, NULL, 0, "1", 1, &done, STELE_DURABLE) == STELE_OK && done);
@@ -219,7 +197,7 @@ static void one_item_changes_by_what_it_is(void) {
 }
 
 static void a_store_tells_what_it_consists_of(void) {
-  stele_kv* kv = open_kv();
+  stele_kv* kv = open_kv(path);
   stele_kv* store = open_store(kv, "counted");
   stele_statistics s;
   CHECK(put(store, "ab", "cde") == STELE_OK);

@@ -2,38 +2,16 @@
  * nested stores.
  */
 #define _DEFAULT_SOURCE
-#include "check.h"
+#include "kv_check.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static char directory[64];
 static char path[96], path_of_other[96];
 
-static stele_kv* open_at(const char* where) {
-  stele_options options = STELE_OPTIONS_INIT;
-  options.create_size = 8 << 20;
-  stele_kv* kv = NULL;
-  CHECK(stele_kv_open(where, &options, &kv) == STELE_OK);
-  return kv;
-}
-
-static int put(stele_kv* kv, const char* key, const char* value) {
-  return stele_kv_put(kv, key, strlen(key), value, strlen(value), STELE_DURABLE);
-}
-
-/* Whether the key has this value; NULL: whether it has none. */
-static int has(stele_kv* kv, const char* key, const char* value) {
-  char found[64] = "";
-  size_t size = 0;
-  const int code = stele_kv_get(kv, key, strlen(key), found, sizeof found - 1, &size);
-  if (value == NULL) return code == STELE_NOT_FOUND;
-  return code == STELE_OK && size == strlen(value) && strcmp(found, value) == 0;
-}
-
 static void items_come_and_go(void) {
-  stele_kv* kv = open_at(path);
+  stele_kv* kv = open_kv(path);
   const char* text = NULL;
   CHECK(stele_kv_durability(kv, &text) == STELE_OK && strlen(text) > 3);
   CHECK(put(kv, "b", "two") == STELE_OK && put(kv, "a", "one") == STELE_OK &&
@@ -51,13 +29,13 @@ static void items_come_and_go(void) {
   CHECK(stele_kv_count(kv, &count) == STELE_OK && count == 2);
   CHECK(stele_kv_sync(kv) == STELE_OK && stele_kv_check(kv) == STELE_OK &&
         stele_kv_close(kv) == STELE_OK);
-  kv = open_at(path);
+  kv = open_kv(path);
   CHECK(has(kv, "a", "ONE") && has(kv, "b", NULL) && has(kv, "c", ""));
   CHECK(stele_kv_close(kv) == STELE_OK && stele_kv_close(NULL) == STELE_OK);
 }
 
 static void a_walk_goes_in_order(void) {
-  stele_kv* kv = open_at(path_of_other);
+  stele_kv* kv = open_kv(path_of_other);
   char key[16];
   for (int i = 0; i < 1000; ++i) {
     snprintf(key, sizeof key, "%03d", i * 7 % 1000);
@@ -105,7 +83,7 @@ static int put_while_reading(stele_tx* tx, stele_kv* kv, void* arg) {
 }
 
 static void bodies_are_transactions(void) {
-  stele_kv *kv = open_at(path), *other = open_at(path_of_other);
+  stele_kv *kv = open_kv(path), *other = open_kv(path_of_other);
   int own = 17, codes[2] = {0, 0};
   CHECK(put(kv, "a", "one") == STELE_OK);
   CHECK(stele_kv_update(kv, move, &own, STELE_DURABLE) == 17);
@@ -125,7 +103,7 @@ static void note_value(size_t i, const char* value, size_t size, void* arg) {
 }
 
 static void many_items_are_one_call(void) {
-  stele_kv* kv = open_at(path);
+  stele_kv* kv = open_kv(path);
   const stele_kv_item items[] = {{"m1", 2, "a", 1}, {"m2", 2, NULL, 0}, {"m1", 2, "b", 1}};
   const stele_kv_item keys[] = {{"m1", 2, NULL, 0}, {"m9", 2, NULL, 0}, {"m2", 2, NULL, 0}};
   const stele_kv_item wrong[] = {{"m3", 2, "c", 1}, {"", 0, "c", 1}, {NULL, 2, "c", 1}};
@@ -148,7 +126,7 @@ static void what_is_wrong_is_refused(void) {
   stele_kv_cursor* cursor = NULL;
   size_t size = 0;
   CHECK(stele_kv_open("/nowhere/at/all", NULL, &kv) == STELE_NOT_FOUND && kv == NULL);
-  kv = open_at(path);
+  kv = open_kv(path);
   CHECK(stele_kv_open(path, NULL, &second) == STELE_IN_USE);
   CHECK(stele_kv_open(path, NULL, NULL) == STELE_INVALID_ARGUMENT);
   CHECK(stele_kv_put(NULL, "a", 1, "", 0, STELE_DURABLE) == STELE_INVALID_ARGUMENT);

@@ -2,11 +2,10 @@
  * killed, and beside the next one. Each read sees one state; what would change one is refused.
  */
 #define _DEFAULT_SOURCE
-#include "check.h"
+#include "kv_check.h"
 
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,31 +122,24 @@ static void readers_see_one_state_whoever_is_killed(void) {
 }
 
 static int put_in_body(stele_tx* tx, stele_kv* kv, void* arg) {
-  return (void)tx, (void)arg, stele_kv_put(kv, "b", 1, "x", 1, STELE_DURABLE);
+  return (void)tx, (void)arg, put(kv, "b", "x");
 }
 
 static void stores_are_read_too(void) {
-  stele_options options = STELE_OPTIONS_INIT;
-  stele_kv *kv = NULL, *reader = NULL;
-  char value[8];
-  size_t size = 0;
+  stele_kv* reader = NULL;
   CHECK(stele_kv_open_read_only(path, &reader) == STELE_LAYOUT && reader == NULL);
   unlink(path);
-  options.create_size = 8 << 20;
-  CHECK(stele_kv_open(path, &options, &kv) == STELE_OK);
-  CHECK(stele_kv_put(kv, "a", 1, "one", 3, STELE_DURABLE) == STELE_OK);
-  CHECK(stele_kv_open_read_only(path, &reader) == STELE_OK);
-  CHECK(stele_kv_get(reader, "a", 1, value, sizeof value, &size) == STELE_OK && size == 3);
-  CHECK(stele_kv_put(kv, "a", 1, "four", 4, STELE_DURABLE) == STELE_OK);
-  CHECK(stele_kv_get(reader, "a", 1, value, sizeof value, &size) == STELE_OK && size == 4);
-  CHECK(stele_kv_put(reader, "b", 1, "x", 1, STELE_DURABLE) == STELE_READ_ONLY);
+  stele_kv* kv = open_kv(path);
+  CHECK(put(kv, "a", "one") == STELE_OK);
+  CHECK(stele_kv_open_read_only(path, &reader) == STELE_OK && has(reader, "a", "one"));
+  CHECK(put(kv, "a", "four") == STELE_OK && has(reader, "a", "four"));
+  CHECK(put(reader, "b", "x") == STELE_READ_ONLY);
   CHECK(stele_kv_erase(reader, "a", 1, STELE_DURABLE) == STELE_READ_ONLY);
   CHECK(stele_kv_update(reader, put_in_body, NULL, STELE_DURABLE) == STELE_READ_ONLY);
   CHECK(stele_kv_read(reader, put_in_body, NULL) == STELE_READ_ONLY);
   CHECK(stele_kv_check(reader) == STELE_OK);
   CHECK(stele_kv_close(kv) == STELE_OK);
-  CHECK(stele_kv_get(reader, "a", 1, value, sizeof value, &size) == STELE_OK && size == 4);
-  CHECK(stele_kv_get(reader, "b", 1, value, sizeof value, &size) == STELE_NOT_FOUND);
+  CHECK(has(reader, "a", "four") && has(reader, "b", NULL));
   CHECK(stele_kv_close(reader) == STELE_OK);
 }
 

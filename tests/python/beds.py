@@ -25,6 +25,11 @@ class PoolCase(unittest.TestCase):
         self.addCleanup(lambda: pool.closed or pool.close())
         return pool
 
+    def open_kv(self, name="kv", size="8M", **options):
+        kv = stele.KV(self.path(name), size=size, **options)
+        self.addCleanup(lambda: kv.closed or kv.close())
+        return kv
+
     def start(self, program, *arguments, stdin=False):
         """A Python process that runs the program's text; its standard output can be read, and its standard input be written if asked for."""
         process = subprocess.Popen([sys.executable, "-c", program, *arguments], stdin=subprocess.PIPE if stdin else None, stdout=subprocess.PIPE)

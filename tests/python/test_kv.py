@@ -8,11 +8,6 @@ from beds import PoolCase
 
 
 class KV(PoolCase):
-    def open_kv(self, name="kv", size="8M", **options):
-        kv = stele.KV(self.path(name), size=size, **options)
-        self.addCleanup(lambda: kv.closed or kv.close())
-        return kv
-
     def test_it_behaves_as_a_sorted_dict(self):
         rng, model, kv = random.Random(3), {}, self.open_kv()
         for step in range(3000):

@@ -12,11 +12,6 @@ from beds import PoolCase
 
 
 class Stores(PoolCase):
-    def open_kv(self, name="kv", size="8M", **options):
-        kv = stele.KV(self.path(name), size=size, **options)
-        self.addCleanup(lambda: kv.closed or kv.close())
-        return kv
-
     def test_walks_go_both_ways_and_by_prefix(self):
         rng, kv = random.Random(7), self.open_kv()
         keys = sorted({bytes(rng.choice(b"ab\xff") for _ in range(rng.randrange(1, 9))) for _ in range(900)})
