@@ -475,7 +475,7 @@ void heap::free_run(std::uint32_t first, std::uint32_t count) noexcept {
 
 std::unexpected<error> heap::out_of_space(std::size_t size) const {
   return fail(errc::full, fmt::format("{}: no room for {} bytes; destroy something, or grow the "
-                                      "pool (pool::grow, `stele pool resize`)",
+                                      "pool (grow, or the command `stele pool resize`)",
                                       file_.path(), size));
 }
 

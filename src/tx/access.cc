@@ -220,7 +220,7 @@ void deallocate(void* block) {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   if (!in_transaction(address, 1))
     throw failure({errc::invalid_argument,
-                   "destroy() of an object that is not in the pool of the running transaction"});
+                   "freeing something that is not in the pool of the running transaction"});
   this_access.running->deallocate(address - this_access.pool_base);
 }
 

@@ -73,7 +73,7 @@ result<> grow_by(runtime& r, std::uint64_t wanted) {
   if (r.max_size() < h.size + 2 * chunk || least > most ||
       h.chunks_offset + (growth_to(h, most).chunk_count << h.chunk_shift) > r.max_size())
     return fail(errc::full, fmt::format("it has {} bytes and may not have more than {} "
-                                        "(pool_options::max_size)",
+                                        "(the option max_size)",
                                         h.size, r.max_size()));
   auto grown = grow_now(r, std::clamp(h.size + h.size / 2, least, most));
   if (!grown && grown.error().code == errc::full) grown = grow_now(r, least);

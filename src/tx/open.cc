@@ -357,11 +357,10 @@ std::unexpected<error> fail_version(const std::string& path, std::uint64_t held,
     return fail(errc::layout, fmt::format("{} holds version {} of its layout, this program knows "
                                           "versions up to {}: open it with a newer one",
                                           path, held, known));
-  return fail(
-      errc::layout,
-      fmt::format("{} holds version {} of its layout, this program's is {}, and it has no "
-                  "migration (pool_options::migrate): open it with the program that made it",
-                  path, held, known));
+  return fail(errc::layout,
+              fmt::format("{} holds version {} of its layout, this program's is {}, and it has no "
+                          "migration (the option migrate): open it with the program that made it",
+                          path, held, known));
 }
 
 }  // namespace
@@ -380,7 +379,7 @@ result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_ve
       offset > this->size() - size)
     return fail(errc::layout,
                 fmt::format("the migration of {} leaves a root of {} bytes, this program's is {}: "
-                            "give the migration the new root (migration::replace_root)",
+                            "give the migration the new root",
                             path, m.root_size(), size));
   store(header, offset);
   store(header + 1, std::uint64_t{size});

@@ -392,6 +392,87 @@ TEST_P(readers_of_default, get_errors_that_say_what_to_do) {
   EXPECT_TRUE(fails_with(pool<numbers>::open_read_only(path_), errc::not_a_pool));
 }
 
+// As a `with` of Python does: between begin and end may be code that cannot run again.
+class fixed_read {
+ public:
+  explicit fixed_read(const pool<numbers>& p)
+      : began_(detail::begin_transaction(p.core(), false, durability::durable,
+                                         detail::code_between::may_wait) ==
+               detail::begin_status::started) {}
+  ~fixed_read() {
+    if (began_) detail::roll_back_transaction();
+  }
+  bool began() const noexcept { return began_; }
+  bool commit() {
+    began_ = false;
+    return detail::commit_transaction() == detail::commit_status::committed;
+  }
+
+ private:
+  bool began_;
+};
+
+TEST_P(readers_of_default, that_cannot_run_again_keep_the_moment_of_their_begin) {
+  auto p = std::make_unique<pool<numbers>>(open_pool<numbers>(path_, options()));
+  write_for(*p, 2ms);
+  auto reads = pool<numbers>::open_read_only(path_);
+  ASSERT_TRUE(succeeds(reads));
+  const auto see = [&] {
+    return reads->read([](const numbers& r) { return value_of(r); }).value_or(std::nullopt);
+  };
+  const auto elsewhere = [](auto&& work) { std::thread(work).join(); };
+  const auto then = see();
+  {
+    fixed_read fixed(*reads);
+    ASSERT_TRUE(fixed.began());
+    elsewhere([&] { write_for(*p, 5ms); });
+    EXPECT_EQ(see(), then);
+    elsewhere([&] { p.reset(); });
+    EXPECT_EQ(see(), then);
+    EXPECT_TRUE(fixed.commit());
+  }
+  read_once(*reads);
+  EXPECT_NE(see(), then);
+  {
+    const fixed_read fixed(*reads);  // of a pool that no process has open
+    ASSERT_TRUE(fixed.began());
+    EXPECT_EQ(see().value_or(0), counts_.acknowledged.load());
+    elsewhere([&] { p = std::make_unique<pool<numbers>>(open_pool<numbers>(path_, options())); });
+    EXPECT_THROW((void)see(), detail::restart);
+  }
+  write_for(*p, 1ms);
+  read_once(*reads);
+  expect_nothing_wrong();
+}
+
+TEST_P(readers_of_default, that_cannot_run_again_are_refused_beside_a_transaction_that_waits) {
+  auto p = open_pool<numbers>(path_, options());
+  write_for(p, 1ms);
+  auto reads = pool<numbers>::open_read_only(path_);
+  ASSERT_TRUE(succeeds(reads));
+  read_once(*reads);
+  std::atomic<bool> waits{false}, may_end{false};
+  std::thread writer([&] {
+    ASSERT_EQ(detail::begin_transaction(p.core(), true, durability::durable,
+                                        detail::code_between::may_wait),
+              detail::begin_status::started);
+    waits = true;
+    while (!may_end.load()) std::this_thread::sleep_for(1ms);
+    detail::roll_back_transaction();
+  });
+  while (!waits.load()) std::this_thread::sleep_for(1ms);
+  EXPECT_FALSE(fixed_read(*reads).began());
+  const error why = detail::last_error();
+  EXPECT_EQ(why.code, errc::in_use);
+  EXPECT_NE(why.message.find("long transaction"), std::string::npos) << why.message;
+  may_end = true;
+  writer.join();
+  fixed_read fixed(*reads);
+  EXPECT_TRUE(fixed.began() && fixed.commit());
+  read_once(*reads);
+  expect_nothing_wrong();
+}
+
 TEST_P(readers_of_default, that_stop_hold_up_nobody) {
   auto p = open_pool<numbers>(path_, options());
   child reader([&](const word_sender& send) {
