@@ -43,7 +43,7 @@ void write_text(const std::string& file, const std::string& text) {
 int run(CLI::App& app, int argc, char** argv, const std::string& version) {
   app.require_subcommand(1);
   app.set_version_flag("--version",
-                       fmt::format("stele {} (pool format 1, tape formats 1 and 2)", version));
+                       fmt::format("stele {} (pool format 2, tape formats 1 and 2)", version));
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& e) {

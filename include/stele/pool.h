@@ -484,6 +484,16 @@ class pool {
   detail::pool_handle handle_;
 };
 
+namespace detail {
+
+// An object of 24, 56, 88 or 120 bytes gets a block of the next multiple of 16: in a row of blocks
+// of its own size more of them would lie on one line more.
+template <class T>
+inline constexpr std::size_t object_alignment =
+    sizeof(T) <= 128 && sizeof(T) % 32 == 24 && alignof(T) < 16 ? 16 : alignof(T);
+
+}  // namespace detail
+
 // A new T in the pool of the running transaction: zeroed, or constructed from `arguments`. The
 // constructor must set every field; a field that it does not set holds old bytes. Other threads see
 // the object, and a crash leaves it, only if the transaction commits. Throws failure(errc::full) if
@@ -500,7 +510,7 @@ T* make(Arguments&&... arguments) {
                 "give the type a constructor to make it from arguments: an aggregate's missing "
                 "members would be zeroed behind the "
                 "transaction's back");
-  void* block = detail::allocate(sizeof(T), alignof(T));
+  void* block = detail::allocate(sizeof(T), detail::object_alignment<T>);
   T* object = nullptr;
   if constexpr (sizeof...(Arguments) == 0) {
     detail::fill_zero(block, sizeof(T));

@@ -50,6 +50,9 @@ struct target_options {
 // `stele bench store`. A target over a rival that is not built in counts as not met.
 [[nodiscard]] result<std::vector<performance_target>> measure_store_targets(
     const target_options& o);
+// How full values of many sizes fill a pool of 128 MiB: `stele bench space`.
+[[nodiscard]] result<std::vector<performance_target>> measure_space_targets(
+    const target_options& o);
 // The simulator's speeds: `stele bench sim`. These targets are absolute numbers, not ratios to
 // another program.
 [[nodiscard]] result<std::vector<performance_target>> measure_sim_targets(const target_options& o);

@@ -90,6 +90,10 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
   }
   plan& spilled = add("rbtree", 40, 2);
   spilled.value_size = 4096, spilled.keys = 6, spilled.pool_size = 262144;
+  if (in_place) {
+    plan& raised = add("large", 20, 1);
+    raised.pool_size = 262144, raised.earlier_version = true;
+  }
   add("sps", 300, 2).value_size = 64;
   (void)add("churn", 800, 1);
   all.back().bound = 512;

@@ -1,9 +1,10 @@
 // A block's size and content follow from the seed that it was made with, so the model is one seed a
 // slot.
 //
-// Slots 0 to 3 hold small blocks, slots 4 and 5 extents of one or two chunks; in any order they fit
-// into a pool of 64 KiB. An operation of kind swap cancels its transaction, erase destroys the
-// block and cancels; toggle and put commit.
+// Of churn, slots 0 to 3 hold small blocks, slots 4 and 5 extents of one or two chunks; in any
+// order they fit into a pool of 64 KiB. Of large, slots 0 to 3 hold blocks of large slabs, slots 4
+// and 5 extents. An operation of kind swap cancels its transaction, erase destroys the block and
+// cancels; toggle and put commit.
 #include <explore/edges.h>
 #include <explore/heap_churn.h>
 #include <explore/workload_by_name.h>
@@ -20,17 +21,25 @@ using workloads::operation;
 
 constexpr std::size_t small_slots = 4, slots = 6;
 
-std::size_t words_for(std::uint64_t slot, std::uint64_t seed) {
-  constexpr std::array<std::size_t, 8> small = {2, 5, 6, 11, 14, 36, 75, 121};
-  constexpr std::array<std::size_t, 4> large = {130, 300, 512, 900};
-  return slot < small_slots ? small[base::mix(seed) % small.size()]
-                            : large[base::mix(seed) % large.size()];
-}
+// Words of the blocks in the first slots and in the others.
+struct block_sizes {
+  std::array<std::size_t, 8> small;
+  std::array<std::size_t, 4> large;
+  std::size_t of(std::uint64_t slot, std::uint64_t seed) const {
+    return slot < small_slots ? small[base::mix(seed) % small.size()]
+                              : large[base::mix(seed) % large.size()];
+  }
+};
+constexpr block_sizes sizes_of_churn = {{2, 5, 6, 11, 14, 36, 75, 121}, {130, 300, 512, 900}};
+// In chunks of 4 KiB: three sizes of which two or three blocks share two or three chunks, blocks of
+// a part of a chunk, and extents.
+constexpr block_sizes sizes_of_large = {{760, 750, 381, 338, 202, 98, 60, 3},
+                                        {512, 1500, 9000, 10000}};
 
 // Which words of a block are stored: all in a short block and in one whose record outgrows the
-// ring; in others every 64th and the last.
+// ring; in others every 64th and the last, of very long ones every 2048th.
 constexpr bool filled(std::size_t i, std::size_t words) {
-  return words <= 40 || words == 512 || i % 64 == 0 || i + 1 == words;
+  return words <= 40 || words == 512 || i % (words < 4096 ? 64 : 2048) == 0 || i + 1 == words;
 }
 std::uint64_t word_at(std::uint64_t seed, std::size_t i) {
   return base::mix(seed ^ (i + 1));
@@ -50,6 +59,7 @@ struct table {
 
 class churn_model final : public workloads::model {
  public:
+  explicit churn_model(const block_sizes& sizes) : sizes_(sizes) {}
   void apply(const operation& op) override {
     if (op.what == operation::kind::toggle) seeds_[op.a] = seeds_[op.a] == 0 ? op.b : 0;
     if (op.what == operation::kind::put) seeds_[op.a] = op.b;
@@ -58,7 +68,7 @@ class churn_model final : public workloads::model {
     std::uint64_t sum = 0;
     for (std::uint64_t slot = 0; slot < slots; ++slot) {
       if (seeds_[slot] == 0) continue;
-      const std::size_t words = words_for(slot, seeds_[slot]);
+      const std::size_t words = sizes_.of(slot, seeds_[slot]);
       std::uint64_t content = 0;
       for (std::size_t i = 0; i < words; ++i)
         if (filled(i, words)) content += word_at(seeds_[slot], i) * (i + 1);
@@ -68,12 +78,14 @@ class churn_model final : public workloads::model {
   }
 
  private:
+  const block_sizes& sizes_;
   std::array<std::uint64_t, slots> seeds_{};
 };
 
 class heap_churn final : public workloads::workload_on<table> {
  public:
-  std::string_view name() const override { return "churn"; }
+  heap_churn(std::string_view name, const block_sizes& sizes) : name_(name), sizes_(sizes) {}
+  std::string_view name() const override { return name_; }
 
   result<> set_up() override {
     base::rng random(11);
@@ -106,11 +118,11 @@ class heap_churn final : public workloads::workload_on<table> {
   }
 
   result<std::uint64_t> digest() override {
-    return pool_->read([](const table& t) {
+    return pool_->read([this](const table& t) {
       std::uint64_t sum = 0;
       for (std::uint64_t slot = 0; slot < slots; ++slot)
         if (const std::uint64_t seed = t.items[slot].seed; seed != 0)
-          sum += digest_of(slot, seed, content_of(t.items[slot].block, words_for(slot, seed)));
+          sum += digest_of(slot, seed, content_of(t.items[slot].block, sizes_.of(slot, seed)));
       return sum;
     });
   }
@@ -124,7 +136,7 @@ class heap_churn final : public workloads::workload_on<table> {
   }
 
   std::unique_ptr<workloads::model> make_model() const override {
-    return std::make_unique<churn_model>();
+    return std::make_unique<churn_model>(sizes_);
   }
 
  private:
@@ -141,15 +153,15 @@ class heap_churn final : public workloads::workload_on<table> {
     i.seed = 0;
     i.block = nullptr;
   }
-  static void fill(item& i, std::uint64_t slot, std::uint64_t seed) {
-    const std::size_t words = words_for(slot, seed);
+  void fill(item& i, std::uint64_t slot, std::uint64_t seed) const {
+    const std::size_t words = sizes_.of(slot, seed);
     auto* const block = static_cast<field<std::uint64_t>*>(pool_memory::allocate(words * 8, 8));
     for (std::size_t k = 0; k < words; ++k)
       if (filled(k, words)) block[k] = word_at(seed, k);
     i.seed = seed;
     i.block = block;
   }
-  static void run(table& t, const operation& op) {
+  void run(table& t, const operation& op) const {
     item& i = t.items[op.a];
     const bool was_empty = i.seed == 0;
     if (op.what == operation::kind::read) return;
@@ -158,17 +170,24 @@ class heap_churn final : public workloads::workload_on<table> {
     if (op.what != operation::kind::toggle || was_empty) fill(i, op.a, op.b);
     if (op.what == operation::kind::swap) cancel("made, and then not");
   }
+
+  std::string_view name_;
+  const block_sizes& sizes_;
 };
 
 }  // namespace
 
 std::unique_ptr<workloads::workload> make_heap_churn() {
-  return std::make_unique<heap_churn>();
+  return std::make_unique<heap_churn>("churn", sizes_of_churn);
+}
+std::unique_ptr<workloads::workload> make_large_churn() {
+  return std::make_unique<heap_churn>("large", sizes_of_large);
 }
 
 result<std::unique_ptr<workloads::workload>> make_explored_workload(
     std::string_view name, const workloads::parameters& p) {
   if (name == "churn") return make_heap_churn();
+  if (name == "large") return make_large_churn();
   if (name == "edges") return make_edges();
   return workloads::make_workload(name, p);
 }

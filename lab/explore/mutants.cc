@@ -23,6 +23,8 @@ struct trial {
   bool on_file = false;     // only for the mutants of files
   std::uint64_t fail_call = 0;
   file_fault fault = file_fault::refused;
+  std::size_t pool_size = 65536;
+  bool earlier_version = false;  // only for the mutants of the version
 };
 constexpr trial trials[] = {
     {"sps", 1, 60, 128, 0},
@@ -60,6 +62,13 @@ constexpr trial trials[] = {
      .fail_call = 4,
      .fault = file_fault::write_back},
     {.workload = "churn", .threads = 2, .operations = 120, .bound = 256, .on_file = true},
+    {.workload = "large",
+     .threads = 1,
+     .operations = 40,
+     .bound = 128,
+     .pool_size = 262144,
+     .earlier_version = true},
+    {.workload = "large", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
     {"churn", 1, 60, 128, 0},
     {"sps", 1, 60, 512, 10, 256, 1792},
     {"sps", 1, 60, 256, 0, 256, 448, 6},
@@ -110,6 +119,12 @@ bool needs_block_checksums(base::mutant m) {
   return m >= base::mutant::sums_not_renewed && m <= base::mutant::grow_no_slot_fence;
 }
 
+bool needs_earlier_version(base::mutant m) {
+  return m >= base::mutant::version_copy_left && m <= base::mutant::version_late;
+}
+bool needs_large_slabs(base::mutant m) {
+  return m >= base::mutant::heap_large_stale && m <= base::mutant::heap_large_own_chunk;
+}
 bool needs_shared_log(base::mutant m) {
   return m == base::mutant::default_shared_alone || m == base::mutant::default_shared_unflushed;
 }
@@ -125,7 +140,9 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
   for (const trial& t : trials) {
     if (needs_checkpoints(m.what) && t.checkpoint_commits == 0) continue;
     if (needs_block_checksums(m.what) != t.block_checksums ||
-        needs_shared_log(m.what) != t.shared_log || needs_file(m.what) != t.on_file)
+        needs_shared_log(m.what) != t.shared_log || needs_file(m.what) != t.on_file ||
+        needs_earlier_version(m.what) != t.earlier_version ||
+        (needs_large_slabs(m.what) && t.workload != std::string_view("large")))
       continue;
     s.bound = t.bound;
     for (const std::string& mechanism : where.mechanisms) {
@@ -137,6 +154,7 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
       p.operations = t.operations;
       p.sync_every = t.sync_every;
       p.value_size = t.value_size;
+      p.pool_size = t.pool_size;
       if (t.cache_bytes != 0)
         p.cache_bytes = t.cache_bytes, p.pool_size *= t.checkpoint_commits != 0 ? 4 : 2;
       p.checkpoint_commits = t.checkpoint_commits;
@@ -144,6 +162,7 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
       p.grow_every = t.grow_every;
       p.shared_log = t.shared_log;
       if (t.on_file) p.media = "file";
+      p.earlier_version = t.earlier_version;
       p.fail_call = t.fail_call;
       p.fault = t.fault;
       p.seed = c.seed;

@@ -178,6 +178,8 @@ line_fields fields_of(plan& p) {
       {"sums", &p.block_checksums,
        "the pool has sums of home's blocks, which are judged at each opening"},
       {"grow-every", &p.grow_every, "operations after which the pool grows; 0: it does not"},
+      {"earlier-version", &p.earlier_version,
+       "the pool is of version 1, and no program has opened it yet"},
       {"whole-cache", &p.whole_cache,
        "bulk persistence of the whole cache, not of the lines that logs name"},
       {"omitted-fence", &p.omitted_fence, "", {}, "a fence's place, as in bulk.h:149:truncate"},

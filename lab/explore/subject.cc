@@ -4,6 +4,7 @@
 #include <explore/subject.h>
 #include <fmt/format.h>
 #include <media/lab_medium.h>
+#include <pool/header_version.h>
 #include <tx/open.h>
 
 #include <algorithm>
@@ -58,7 +59,8 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   if (!header) return std::unexpected(header.error());
   s->header_ = *header;
   s->header_.id = base::mix(p.seed) | 1;  // the same pool every time
-  s->header_.checksum = format::header_checksum(s->header_);
+  s->header_ = storage::with_version(
+      s->header_, p.earlier_version ? format::first_pool_version : format::pool_version);
   if (p.media != "memory" && p.media != "file")
     return fail(errc::invalid_argument,
                 fmt::format("nothing is known of crashes of '{}'; choose memory or file", p.media));
@@ -98,6 +100,10 @@ std::size_t subject::length(const hashed_image& image) const noexcept {
 
 result<> subject::prepare() {
   initial_ = std::make_unique<hashed_image>(empty_image());
+  if (plan_.earlier_version) {
+    initial_->rehash();
+    return {};
+  }
   media::image_view view(initial_->data(), initial_->size());
   if (auto opened = open(*initial_, media::on_image(view, tuning_of(plan_)), *mechanism_); !opened)
     return opened;

@@ -55,6 +55,9 @@ struct plan {
   bool block_checksums = false;
   // Operations until the pool grows by a quarter, at most twice; 0: it does not grow.
   std::uint64_t grow_every = 0;
+  // The pool is one of an earlier program, of version 1, that no program has opened yet: the
+  // workload begins with nothing.
+  bool earlier_version = false;
   bool shared_log = false;  // default: all threads commit in one log
   // Bulk persistence of the whole cache, in mechanisms that have bulk persistence.
   bool whole_cache = false;

@@ -7,7 +7,7 @@
 
 namespace stele::explore {
 
-// A workload by name: churn (heap_churn.h), edges (edges.h), or any of
+// A workload by name: churn, large (heap_churn.h), edges (edges.h), or any of
 // workloads::make_workload. Errors: not_found, invalid_argument.
 [[nodiscard]] result<std::unique_ptr<workloads::workload>> make_explored_workload(
     std::string_view name, const workloads::parameters& p);

@@ -123,7 +123,15 @@ enum class mutant : std::uint16_t {
   heap_short_extent,    // freeing an extent leaves out its last chunk
   // the blocks of an earlier session's slab are listed as free without reading their states
   heap_stale_list,
-  heap_abort_keeps,  // blocks of a slab whose allocation was rolled back stay in the free list
+  heap_abort_keeps,    // blocks of a slab whose allocation was rolled back stay in the free list
+  heap_large_stale,    // a run that becomes a large slab keeps the block states of its former use
+  heap_large_no_tail,  // a new large slab leaves the descriptors of its further chunks as they were
+  heap_large_short_free,  // freeing a large slab leaves out its last chunk
+  // the state of a block in a further chunk of a large slab is written to that chunk
+  heap_large_own_chunk,
+  version_copy_left,       // a raised version is not written to the header's copy
+  version_no_fence,        // the header's version is raised before its copy is durable
+  version_late,            // what only the present version has is made before the version is raised
   default_no_batch_fence,  // home is stored before deferred commits are durable
   default_last_record,  // making deferred commits durable leaves out the last line of the records
   default_ordered_home_first,  // an ordered commit stores home itself

@@ -106,8 +106,10 @@ class record_finder {
       return false;
     const std::uint64_t wanted = h.allocated_size(),
                         chunk = std::uint64_t{1} << image_.header().chunk_shift;
-    return wanted <= size &&
-           (size - wanted <= wanted / 4 + 16 || (size % chunk == 0 && size - wanted < chunk));
+    // In a small pool with few chunks a block may be larger by more than a quarter.
+    return wanted <= size && (size - wanted <= wanted / 4 + 16 ||
+                              (size > chunk / 16 && size - wanted <= wanted * 2 / 3) ||
+                              (size % chunk == 0 && size - wanted < chunk));
   }
 
   // False: part of the index could not be read, or contradicts itself.

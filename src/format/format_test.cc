@@ -9,7 +9,9 @@
 #include <format/pool_layout.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <initializer_list>
+#include <vector>
 
 namespace stele::format {
 namespace {
@@ -48,20 +50,45 @@ TEST(guarded, zeroed_memory_holds_the_value_zero) {
 }
 
 TEST(size_classes, hold_every_size_with_little_waste) {
-  for (std::size_t size = 1; size <= class_size(size_class_count - 1); ++size) {
+  for (std::size_t size = 1; size <= max_class_size; ++size) {
     const unsigned c = size_class_for(size);
-    ASSERT_LT(c, size_class_count) << size;
+    ASSERT_LT(c, first_odd_class) << size;
     ASSERT_GE(class_size(c), size) << size;
     ASSERT_TRUE(c == 0 || class_size(c - 1) < size) << size << " would fit a smaller class";
     ASSERT_TRUE(size < 128 || class_size(c) <= size + size / 7)
         << size << " wastes more than an eighth";
     ASSERT_EQ(class_size(c) % 16, 0u);
+    const unsigned packed = packed_size_class_for(size);
+    ASSERT_LT(packed, size_class_count) << size;
+    ASSERT_EQ(class_size(packed), size <= 16    ? 16
+                                  : size <= 128 ? (size + 7) / 8 * 8
+                                                : class_size(c));
+  }
+}
+
+// n/k has steps of at most an eighth; rounding down to whole lines adds to a step.
+TEST(large_slabs, have_blocks_in_steps_of_an_eighth_beside_the_extents) {
+  for (const std::size_t chunk : {16384u, 65536u}) {
+    std::vector<std::size_t> sizes;
+    for (const large_shape s : large_shapes) {
+      const std::size_t size = large_block_size(chunk, s);
+      ASSERT_EQ(size % 16, 0u);
+      ASSERT_TRUE(size < 4096 || size % 64 == 0);
+      ASSERT_LE(large_slab_first_block + s.blocks * size, s.chunks * chunk);
+      ASSERT_GT(large_slab_first_block + s.blocks * (size + 64), s.chunks * chunk);
+      sizes.push_back(size);
+    }
+    for (std::size_t n = 1; n <= 8; ++n) sizes.push_back(n * chunk);
+    std::ranges::sort(sizes);
+    for (std::size_t i = 1; i < sizes.size(); ++i)
+      ASSERT_LE(sizes[i] * 1000, sizes[i - 1] * 1150) << sizes[i] << ", chunks of " << chunk;
   }
 }
 
 TEST(size_classes, slabs_have_a_state_for_each_block_and_end_in_their_chunk) {
   for (const std::size_t chunk : {4096u, 16384u, 65536u})
-    for (unsigned c = 0; c < size_class_count && class_size(c) <= max_slab_block_size(chunk); ++c) {
+    for (unsigned c = 0; c < size_class_count; ++c) {
+      if (class_size(c) > max_slab_block_size(chunk)) continue;
       const auto layout = slab_layout_of(chunk, class_size(c));
       ASSERT_GE(layout.capacity, 3u);
       ASSERT_GE(layout.first, layout.capacity);
@@ -76,6 +103,7 @@ TEST(chunk_descriptor, comes_back_from_its_word) {
   for (const chunk_descriptor d : {chunk_descriptor{},
                                    {chunk_kind::small, 63, 0},
                                    {chunk_kind::extent, 0, ~std::uint32_t{0}},
+                                   {chunk_kind::large_slab, 43, 13},
                                    {chunk_kind::tail, 0, 0}}) {
     const auto back = chunk_descriptor::unpack(d.pack());
     EXPECT_EQ(back.kind, d.kind);

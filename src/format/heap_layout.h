@@ -1,29 +1,39 @@
 // Heap metadata on media. docs/format/heap.md is the page for readers.
 //
 // The heap is an array of chunks. The chunk table has one guarded word for each chunk: free (0), a
-// slab of a size class, the head of an extent with its length, or the tail of an extent; in a pool
-// that has grown, also the head of the run that holds the table itself. A slab begins with one
-// state byte for each block, padded to a line; the blocks follow. Only the transaction that
-// reserved a block or chunk changes its state, so neighbouring bytes need no common lock, and a
-// redo log may replay single bytes.
+// slab of a size class, the head of a large slab or of an extent with its length, or the tail of
+// either; in a pool that has grown, also the head of the run that holds the table itself. A slab
+// begins with one state byte for each block, padded to a line; the blocks follow. Those of a large
+// slab straddle the borders of its chunks. Only the transaction that reserved a block or chunk
+// changes its state, so neighbouring bytes need no common lock, and a redo log may replay single
+// bytes.
 #pragma once
 
 #include <format/guarded.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace stele::format {
 
-enum class chunk_kind : std::uint8_t { free = 0, small = 1, extent = 2, tail = 3, table = 4 };
+enum class chunk_kind : std::uint8_t {
+  free = 0,
+  small = 1,
+  extent = 2,
+  tail = 3,
+  table = 4,
+  large_slab = 5,  // pools of version 2
+};
+inline constexpr chunk_kind last_chunk_kind = chunk_kind::large_slab;
 constexpr bool is_run_head(chunk_kind k) noexcept {
-  return k == chunk_kind::extent || k == chunk_kind::table;
+  return k == chunk_kind::extent || k == chunk_kind::table || k == chunk_kind::large_slab;
 }
 
 struct chunk_descriptor {
   chunk_kind kind = chunk_kind::free;
-  std::uint8_t size_class = 0;  // of a slab
-  std::uint32_t length = 0;     // extent, table: number of chunks, including the head
+  std::uint8_t size_class = 0;  // of a slab; large slab: number in large_shapes
+  std::uint32_t length = 0;     // of a run: number of chunks, including the head
 
   constexpr std::uint64_t pack() const noexcept {
     return static_cast<std::uint64_t>(kind) | std::uint64_t{size_class} << 8 |
@@ -43,28 +53,41 @@ struct chunk_descriptor {
 inline constexpr std::uint8_t block_free = 0x00;
 inline constexpr std::uint8_t block_used = 0xA5;
 
-// Sizes of small blocks: multiples of 16 up to 128, then eight steps for each doubling.
-inline constexpr unsigned size_class_count = 64;
+// Sizes of small blocks: multiples of 16 up to 128, then eight steps for each doubling; from
+// first_odd_class on the odd multiples of 8 up to 120, which pools of version 1 lack.
+inline constexpr unsigned size_class_count = 71, first_odd_class = 64;
 
 constexpr std::size_t class_size(unsigned c) noexcept {
   if (c < 8) return 16 * (std::size_t{c} + 1);
+  if (c >= first_odd_class) return 24 + 16 * (std::size_t{c} - first_odd_class);
   const unsigned doubling = (c - 8) / 8, step = (c - 8) % 8;
   return (std::size_t{128} << doubling) / 8 * (8 + step + 1);
 }
+inline constexpr std::size_t max_class_size = class_size(first_odd_class - 1);
 
-// The smallest class that holds `size` bytes, 0 < size <= class_size(size_class_count - 1).
+// The smallest class that holds `size` bytes, 0 < size <= max_class_size, in blocks of which each
+// begins at a multiple of 16.
 constexpr unsigned size_class_for(std::size_t size) noexcept {
   if (size <= 128) return static_cast<unsigned>((size + 15) / 16) - 1;
   const unsigned doubling = static_cast<unsigned>(63 - __builtin_clzll((size - 1) / 128));
   const std::size_t base = std::size_t{128} << doubling, step = base / 8;
   return 8 + doubling * 8 + static_cast<unsigned>((size - base + step - 1) / step) - 1;
 }
+// The same, in blocks that may begin at any multiple of 8.
+constexpr unsigned packed_size_class_for(std::size_t size) noexcept {
+  const std::size_t words = (size + 7) / 8;
+  if (words % 2 == 0 || words < 3 || words > 15) return size_class_for(size);
+  return first_odd_class + static_cast<unsigned>(words - 3) / 2;
+}
 static_assert(class_size(size_class_for(1)) == 16 && class_size(size_class_for(128)) == 128 &&
               class_size(size_class_for(129)) == 144);
 static_assert(class_size(size_class_for(256)) == 256 && class_size(size_class_for(257)) == 288 &&
               class_size(size_class_for(4096)) == 4096);
-static_assert(class_size(size_class_count - 1) == 16384 &&
-              size_class_for(16384) == size_class_count - 1);
+static_assert(max_class_size == 16384 && size_class_for(max_class_size) == first_odd_class - 1);
+static_assert(class_size(packed_size_class_for(17)) == 24 &&
+              class_size(packed_size_class_for(25)) == 32 &&
+              class_size(packed_size_class_for(120)) == 120 &&
+              packed_size_class_for(120) == size_class_count - 1);
 
 // Number of blocks of a slab, and where the first one starts.
 struct slab_layout {
@@ -78,9 +101,43 @@ constexpr slab_layout slab_layout_of(std::size_t chunk_size, std::size_t block_s
   return {static_cast<std::uint32_t>(capacity), static_cast<std::uint32_t>(states(capacity))};
 }
 
-// Requests for more bytes take whole chunks.
+// Larger blocks are in large slabs or are extents.
 constexpr std::size_t max_slab_block_size(std::size_t chunk_size) noexcept {
   return chunk_size / 4;
 }
+
+// A large slab: a run of `chunks` chunks that is divided into `blocks` equal blocks. Its descriptor
+// has the number of the shape. The sizes between a sixteenth of a chunk and 6.5 chunks have steps
+// of at most an eighth, where no extent (a whole number of chunks) is as close.
+struct large_shape {
+  std::uint8_t chunks, blocks;
+};
+inline constexpr std::array<large_shape, 44> large_shapes = {
+    {{1, 16}, {1, 15}, {1, 14}, {1, 13}, {1, 12}, {1, 11}, {1, 10}, {1, 9}, {1, 8},
+     {2, 15}, {1, 7},  {2, 13}, {1, 6},  {2, 11}, {1, 5},  {2, 9},  {1, 4}, {3, 11},
+     {3, 10}, {1, 3},  {3, 8},  {2, 5},  {4, 9},  {1, 2},  {5, 9},  {3, 5}, {2, 3},
+     {3, 4},  {5, 6},  {7, 8},  {9, 8},  {5, 4},  {4, 3},  {3, 2},  {5, 3}, {7, 4},
+     {9, 4},  {5, 2},  {8, 3},  {10, 3}, {7, 2},  {9, 2},  {11, 2}, {13, 2}}};
+inline constexpr std::uint32_t large_slab_first_block = 64;  // bytes from the run's start
+
+// Multiples of 64 from 4096 bytes on, below that of 16.
+constexpr std::size_t large_block_size(std::size_t chunk_size, large_shape s) noexcept {
+  const std::size_t most = (s.chunks * chunk_size - large_slab_first_block) / s.blocks;
+  return most / (most >= 4096 ? 64 : 16) * (most >= 4096 ? 64 : 16);
+}
+static_assert(
+    [] {
+      for (std::size_t i = 1; i < large_shapes.size(); ++i)
+        if (large_shapes[i].blocks > large_slab_first_block ||
+            large_shapes[i].chunks * large_shapes[i - 1].blocks <=
+                large_shapes[i - 1].chunks * large_shapes[i].blocks)
+          return false;
+      return true;
+    }(),
+    "block sizes ascend, and the states of a large slab fit before its first block");
+
+// Classes of blocks that a program has in one array: the small ones, then the large shapes.
+inline constexpr unsigned block_class_count =
+    size_class_count + static_cast<unsigned>(large_shapes.size());
 
 }  // namespace stele::format

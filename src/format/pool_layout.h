@@ -1,6 +1,6 @@
 // Layout of a pool file. docs/format/pool.md is the page for readers. Everything is little-endian.
 //
-//   [0, 256)        header, written once at creation, checksummed
+//   [0, 256)        header, written at creation, checksummed; its version may be raised later
 //   [512, 1280)     control words, one to a line: session, watermark, owner, growth, magic, ...
 //   [4096, 4352)    a copy of the header, to repair it from
 //   [8192, ...)     logs, each a control line and a ring of lines
@@ -25,7 +25,13 @@ namespace stele::format {
 static_assert(std::endian::native == std::endian::little, "pool files are little-endian");
 
 inline constexpr std::array<char, 8> pool_magic = {'S', 'T', 'E', 'L', 'E', 'P', '\r', '\n'};
-inline constexpr std::uint32_t pool_version = 1;
+// The version that this program writes. It reads all from first_pool_version on, and raises their
+// version before it changes them (pool/header_version.h). Version 2 has large slabs, and blocks of
+// odd multiples of 8 (heap_layout.h).
+inline constexpr std::uint32_t pool_version = 2, first_pool_version = 1, large_slab_version = 2;
+constexpr bool is_known_pool_version(std::uint32_t v) noexcept {
+  return v >= first_pool_version && v <= pool_version;
+}
 inline constexpr std::size_t header_area_size = 4096;  // header and control words
 // The pages before the logs: the header area, and the page with the header's copy.
 inline constexpr std::size_t front_size = 2 * header_area_size;

@@ -78,6 +78,11 @@ class states_in_place final : public block_states {
   bool is_used(const slab& s, std::uint32_t block) const noexcept override {
     return file_.at(s.offset)[block] == std::byte{format::block_used};
   }
+  // Whether eight blocks are used, from one on whose number is a multiple of eight.
+  bool are_used(const slab& s, std::uint32_t block) const noexcept {
+    constexpr std::uint64_t all_used = 0x0101'0101'0101'0101 * std::uint64_t{format::block_used};
+    return word_at(s.offset + block) == all_used;
+  }
   bool set_used(heap_writer& w, const slab& s, std::uint32_t block, bool used) override {
     return set_used(w, s.offset + block, used);
   }

@@ -14,41 +14,55 @@ using base::mutant;
 using base::planted;
 using format::chunk_descriptor;
 using format::chunk_kind;
-using format::class_size;
 
 namespace {
 
-// Blocks moved at once between a thread's list and the shared one.
-constexpr std::size_t refill_batch = 32;
-constexpr std::size_t cache_limit = 8192;  // most free blocks of a class in a thread's list
+// Blocks moved at once between a thread's list and the shared one, and the most free blocks of a
+// class in a thread's list. A thread keeps few large blocks from the others.
+constexpr std::size_t refill_batch_of(unsigned size_class) noexcept {
+  return is_large(size_class) ? 1 : 32;
+}
+constexpr std::size_t cache_limit_of(unsigned size_class) noexcept {
+  return is_large(size_class) ? 8 : 8192;
+}
+
+// Whether the chunk may have this descriptor. Pools of version 1 have no large slabs, and none of
+// the classes of odd multiples of 8.
+bool is_possible(const chunk_descriptor& d, const format::pool_header& h, std::uint64_t chunk) {
+  const std::size_t chunk_size = std::size_t{1} << h.chunk_shift;
+  const bool has_large = h.version >= format::large_slab_version;
+  const unsigned classes = has_large ? format::size_class_count : format::first_odd_class;
+  if (format::is_run_head(d.kind) && (d.length < 1 || d.length > h.chunk_count - chunk))
+    return false;
+  if (d.kind == chunk_kind::small)
+    return d.size_class < classes &&
+           format::class_size(d.size_class) <= format::max_slab_block_size(chunk_size);
+  if (d.kind == chunk_kind::large_slab)
+    return has_large && d.size_class < format::large_shapes.size() &&
+           d.length == format::large_shapes[d.size_class].chunks;
+  return d.kind <= format::last_chunk_kind;
+}
 
 }  // namespace
 
-heap::heap(const pool_file& file) : file_(file), in_place_(file) {
-  for (unsigned k = 0; k < format::size_class_count; ++k)
-    slab_layouts_[k] = class_size(k) <= format::max_slab_block_size(chunk_size())
-                           ? format::slab_layout_of(chunk_size(), class_size(k))
-                           : format::slab_layout{};
+heap::heap(const pool_file& file)
+    : file_(file), in_place_(file), plan_(make_plan(file.header().chunk_count)) {
+  for (unsigned k = 0; k < format::block_class_count; ++k)
+    classes_[k] = block_class_of(chunk_size(), k);
 }
 
-// Changes the block's state in the running transaction. False: the state was the same before.
-bool heap::write_block_state(writer& w, std::uint64_t block, unsigned size_class, bool used) {
-  const std::uint64_t chunk = chunk_of(block);
-  const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
+// Changes the state of a block of the slab that begins at `chunk`, in the running transaction.
+// False: the state was the same before.
+bool heap::write_block_state(writer& w, std::uint64_t chunk, unsigned size_class,
+                             std::uint32_t number, bool used) {
   if (states_ == &in_place_) [[likely]]  // without a virtual call
-    return in_place_.set_used(w, chunk_offset(chunk) + block_number(inside, size_class), used);
-  return write_derived_state(w, block, size_class, used);
-}
-[[gnu::noinline]] bool heap::write_derived_state(writer& w, std::uint64_t block,
-                                                 unsigned size_class, bool used) {
-  const std::uint64_t chunk = chunk_of(block);
-  const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
-  return states_->set_used(w, slab_of(chunk, size_class), block_number(inside, size_class), used);
+    return in_place_.set_used(w, chunk_offset(chunk) + number, used);
+  return states_->set_used(w, slab_of(chunk, size_class), number, used);
 }
 
 void heap::restore_block_state(const changes::block& b, bool used) noexcept {
   if (states_ == &in_place_) return;
-  const std::uint64_t chunk = chunk_of(b.offset);
+  const std::uint64_t chunk = slab_chunk_of(b.offset, b.size_class);
   const auto inside = static_cast<std::uint32_t>(b.offset - chunk_offset(chunk));
   states_->restore(slab_of(chunk, b.size_class), block_number(inside, b.size_class), used);
 }
@@ -65,13 +79,7 @@ result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
     return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} is damaged (check bits)",
                                            file_.path(), chunk));
   const auto d = chunk_descriptor::unpack(*value);
-  const bool sane = d.kind <= chunk_kind::table &&
-                    (d.kind != chunk_kind::small ||
-                     (d.size_class < format::size_class_count &&
-                      class_size(d.size_class) <= format::max_slab_block_size(chunk_size()))) &&
-                    (!format::is_run_head(d.kind) ||
-                     (d.length >= 1 && d.length <= file_.header().chunk_count - chunk));
-  if (!sane)
+  if (!is_possible(d, file_.header(), chunk))
     return fail(errc::corrupt,
                 fmt::format("{}: the descriptor of chunk {} makes no sense", file_.path(), chunk));
   return d;
@@ -139,6 +147,7 @@ result<> heap::load(block_states* states) {
   const std::size_t count = file_.header().chunk_count;
   chunks_ = std::vector<chunk_info>(count);
   free_chunks_.assign(count, false);
+  plan_ = make_plan(count);
   if (auto there = check_home_magic(); !there) return there;
   for (std::uint64_t chunk = 0; chunk < count;) {
     const auto d = descriptor(chunk);
@@ -151,13 +160,16 @@ result<> heap::load(block_states* states) {
     if (d->kind == chunk_kind::free) {
       free_chunks_[chunk] = true;
       ++free_chunk_count_;
-    } else if (d->kind == chunk_kind::small) {
-      info.size_class = d->size_class;
+    }
+    if (is_slab(d->kind)) {
+      info.size_class = static_cast<std::uint8_t>(class_of(*d));
       info.free_list_built = false;
-      unscanned_slabs_[d->size_class].push_back(static_cast<std::uint32_t>(chunk));
-    } else {
+      unscanned_slabs_[info.size_class].push_back(static_cast<std::uint32_t>(chunk));
+    }
+    if (format::is_run_head(d->kind)) {
       info.length = d->length;
-      for (std::uint32_t i = 1; i < d->length; ++i) chunks_[chunk + i].kind = chunk_kind::tail;
+      for (std::uint32_t i = 1; i < d->length; ++i)
+        chunks_[chunk + i].kind = chunk_kind::tail, chunks_[chunk + i].length = i;
     }
     chunk += format::is_run_head(d->kind) ? d->length : 1;
   }
@@ -173,17 +185,26 @@ result<std::uint64_t> heap::allocate(thread_cache& c, changes& t, writer& w, std
                 fmt::format("alignment {} is not possible in a pool; 4096 is the most", alignment));
   if (size == 0) size = 1;
   if (size > file_.header().size) return out_of_space(size);
-  if (size > format::max_slab_block_size(chunk_size()) || alignment > detail::line_size)
-    return allocate_extent(t, w, size);
-  unsigned size_class = format::size_class_for(size);
-  if (alignment > 16)
-    while (class_size(size_class) % detail::line_size != 0) ++size_class;
-  if (class_size(size_class) > format::max_slab_block_size(chunk_size()))
-    return allocate_extent(t, w, size);
-  return allocate_small(c, t, w, size_class);
+  if (alignment > detail::line_size) return allocate_extent(t, w, size);
+  const unsigned size_class = plan_.class_for(size, alignment);
+  if (size_class < format::size_class_count) [[likely]]
+    return allocate_block(c, t, w, size_class);
+  return allocate_large(c, t, w, size, alignment);
 }
 
-result<std::uint64_t> heap::allocate_small(thread_cache& c, changes& t, writer& w,
+result<std::uint64_t> heap::allocate_large(thread_cache& c, changes& t, writer& w, std::size_t size,
+                                           std::size_t alignment) {
+  const unsigned planned = plan_.class_for(size, alignment);
+  if (planned == size_plan::extent) return allocate_extent(t, w, size);
+  auto block = allocate_block(c, t, w, planned);
+  if (block) return block;
+  // No run is long enough for a large slab.
+  const unsigned shorter = plan_.fallback_for(size, alignment);
+  return shorter == size_plan::extent ? allocate_extent(t, w, size)
+                                      : allocate_block(c, t, w, shorter);
+}
+
+result<std::uint64_t> heap::allocate_block(thread_cache& c, changes& t, writer& w,
                                            unsigned size_class) {
   auto& list = c.free[size_class];
   if (list.empty()) {
@@ -194,7 +215,9 @@ result<std::uint64_t> heap::allocate_small(thread_cache& c, changes& t, writer& 
   const std::uint64_t block = list.back();
   t.allocated.push_back({block, size_class});
   list.pop_back();
-  (void)write_block_state(w, block, size_class, true);
+  const std::uint64_t chunk = slab_chunk_of(block, size_class);
+  const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
+  (void)write_block_state(w, chunk, size_class, block_number(inside, size_class), true);
   return block;
 }
 
@@ -203,7 +226,7 @@ bool heap::refill(thread_cache& c, unsigned size_class) {
   auto& shared = central_free_[size_class];
   while (shared.empty() && !unscanned_slabs_[size_class].empty())
     build_free_list(unscanned_slabs_[size_class].back());
-  const std::size_t moved = std::min(refill_batch, shared.size());
+  const std::size_t moved = std::min(refill_batch_of(size_class), shared.size());
   c.free[size_class].insert(c.free[size_class].end(),
                             shared.end() - static_cast<std::ptrdiff_t>(moved), shared.end());
   shared.resize(shared.size() - moved);
@@ -216,14 +239,17 @@ void heap::build_free_list(std::uint64_t chunk) {
   chunk_info& info = chunks_[chunk];
   if (info.free_list_built.load(std::memory_order_relaxed)) return;
   auto& unlisted = unscanned_slabs_[info.size_class];
-  const auto layout = slab_layouts_[info.size_class];
-  // Nothing is allocated after this: all blocks are listed or none.
-  central_free_[info.size_class].reserve(central_free_[info.size_class].size() + layout.capacity);
   const slab blocks = slab_of(chunk, info.size_class);
+  // Nothing is allocated after this: all blocks are listed or none.
+  central_free_[info.size_class].reserve(central_free_[info.size_class].size() +
+                                         blocks.layout.capacity);
   states_->prepare(blocks);
   unlisted.erase(std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk)));
-  for (std::uint32_t i = layout.capacity; i-- > 0;)
-    if (states_->is_used(blocks, i) && !planted(mutant::heap_stale_list))
+  const bool in_place = states_ == &in_place_ && !planted(mutant::heap_stale_list);
+  for (std::uint32_t i = blocks.layout.capacity; i-- > 0;)
+    if (in_place && i % 8 == 7 && in_place_.are_used(blocks, i - 7))
+      i -= 7;
+    else if (states_->is_used(blocks, i) && !planted(mutant::heap_stale_list))
       states_->restore(blocks, i, true);
     else
       central_free_[info.size_class].push_back(blocks.block_offset(i));
@@ -231,30 +257,47 @@ void heap::build_free_list(std::uint64_t chunk) {
 }
 
 result<> heap::new_slab(thread_cache& c, changes& t, writer& w, unsigned size_class) {
-  const auto layout = slab_layouts_[size_class];
+  const std::uint32_t count = classes_[size_class].chunks;
   auto& list = c.free[size_class];
-  list.reserve(list.size() + layout.capacity);
+  list.reserve(list.size() + classes_[size_class].capacity);
   base::reserve_more(t.runs_allocated, 1);
   std::uint32_t chunk;
   {
     const std::lock_guard hold(mutex_);
-    const auto taken = allocate_run(1);
-    if (!taken) return out_of_space(class_size(size_class));
+    const auto taken = allocate_run(count);
+    if (!taken) return out_of_space(classes_[size_class].block_size);
     chunk = *taken;
   }
-  t.runs_allocated.push_back({chunk, 1, true});
-  chunk_info& info = chunks_[chunk];
-  info.size_class = static_cast<std::uint8_t>(size_class);
-  info.free_list_built.store(true, std::memory_order_relaxed);
-  info.kind.store(chunk_kind::small, std::memory_order_release);
-  if (!planted(mutant::heap_no_descriptor))
-    write_descriptor(w, chunk, {chunk_kind::small, static_cast<std::uint8_t>(size_class), 0});
+  t.runs_allocated.push_back({chunk, count, true});
+  chunks_[chunk].size_class = static_cast<std::uint8_t>(size_class);
+  chunks_[chunk].free_list_built.store(true, std::memory_order_relaxed);
+  describe_run(w, chunk, slab_head(size_class), count);
   const slab blocks = slab_of(chunk, size_class);
   states_->prepare(blocks);
-  w.claim(blocks.offset, layout.first);
-  states_->clear(w, blocks);
-  for (std::uint32_t i = layout.capacity; i-- > 0;) list.push_back(blocks.block_offset(i));
+  w.claim(blocks.offset, blocks.layout.first);
+  if (!is_large(size_class) || !planted(mutant::heap_large_stale)) states_->clear(w, blocks);
+  for (std::uint32_t i = blocks.layout.capacity; i-- > 0;) list.push_back(blocks.block_offset(i));
   return {};
+}
+
+// Gives a reserved run its descriptors, in memory and in the transaction.
+void heap::describe_run(writer& w, std::uint32_t first, chunk_descriptor head,
+                        std::uint32_t count) {
+  chunks_[first].length = count;
+  chunks_[first].kind.store(head.kind, std::memory_order_release);
+  if (head.kind != chunk_kind::small || !planted(mutant::heap_no_descriptor))
+    write_descriptor(w, first, head);
+  const bool no_tail = head.kind == chunk_kind::large_slab && planted(mutant::heap_large_no_tail);
+  for (std::uint32_t i = 1; i < count; ++i) {
+    chunks_[first + i].length = i;
+    chunks_[first + i].kind.store(chunk_kind::tail, std::memory_order_release);
+    if (!no_tail) write_descriptor(w, first + i, {chunk_kind::tail, 0, 0});
+  }
+}
+
+void heap::describe_free(writer& w, const changes::run& r, bool all_but_last) {
+  const std::uint32_t count = all_but_last && r.count > 1 ? r.count - 1 : r.count;
+  for (std::uint32_t i = 0; i < count; ++i) write_descriptor(w, r.first + i, free_chunk());
 }
 
 result<std::uint64_t> heap::allocate_extent(changes& t, writer& w, std::size_t size) {
@@ -267,36 +310,30 @@ result<std::uint64_t> heap::allocate_extent(changes& t, writer& w, std::size_t s
     if (!taken) return out_of_space(size);
     first = *taken;
   }
-  t.runs_allocated.push_back({first, static_cast<std::uint32_t>(count), false});
-  chunks_[first].length = static_cast<std::uint32_t>(count);
-  chunks_[first].kind.store(chunk_kind::extent, std::memory_order_release);
-  write_descriptor(w, first, {chunk_kind::extent, 0, static_cast<std::uint32_t>(count)});
-  for (std::size_t i = 1; i < count; ++i) {
-    chunks_[first + i].kind.store(chunk_kind::tail, std::memory_order_relaxed);
-    write_descriptor(w, first + i, {chunk_kind::tail, 0, 0});
-  }
+  const auto length = static_cast<std::uint32_t>(count);
+  t.runs_allocated.push_back({first, length, false});
+  describe_run(w, first, {chunk_kind::extent, 0, length}, length);
   return chunk_offset(first);
 }
 
 result<> heap::deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t offset) {
-  const std::uint64_t chunk = chunk_of(offset);
   auto refuse = [&](const char* why) {
     return fail(errc::invalid_argument,
                 fmt::format("{}: offset {} cannot be freed: {}", file_.path(), offset, why));
   };
-  if (offset < file_.header().chunks_offset || chunk >= chunks_.size())
+  if (offset < file_.header().chunks_offset || chunk_of(offset) >= chunks_.size())
     return refuse("it is outside the heap");
+  const std::uint64_t chunk = run_head_of(chunk_of(offset));
   chunk_info& info = chunks_[chunk];
   const chunk_kind kind = info.kind.load(std::memory_order_acquire);
   if (kind == chunk_kind::extent && offset == chunk_offset(chunk))
     return deallocate_extent(t, w, chunk);
-  if (kind != chunk_kind::small) return refuse("no object starts there");
+  if (!is_slab(kind)) return refuse("no object starts there");
   const unsigned size_class = info.size_class;
-  const auto layout = slab_layouts_[size_class];
-  const auto inside = static_cast<std::uint32_t>(offset - chunk_offset(chunk)),
-             size = static_cast<std::uint32_t>(class_size(size_class));
-  if (inside < layout.first || (inside - layout.first) % size != 0 ||
-      (inside - layout.first) / size >= layout.capacity)
+  const block_class& blocks = classes_[size_class];
+  const auto inside = static_cast<std::uint32_t>(offset - chunk_offset(chunk)) - blocks.first,
+             size = static_cast<std::uint32_t>(blocks.block_size), number = inside / size;
+  if (number >= blocks.capacity || inside % size != 0)  // a state is at a large number
     return refuse("no object starts there");
   if (!info.free_list_built.load(std::memory_order_acquire)) {
     const std::lock_guard hold(mutex_);
@@ -304,9 +341,9 @@ result<> heap::deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t 
   }
   if (states_ != &in_place_) states_->free_range(w, offset, size);
   base::reserve_more(t.freed, 1);  // before the state changes: a block marked free is in the list
-  if (!write_block_state(w, offset, size_class, false)) return refuse("it is free already");
+  if (!write_block_state(w, chunk, size_class, number, false)) return refuse("it is free already");
   honor_recall(c, t);
-  if (c.free[size_class].size() > cache_limit && t.runs_allocated.empty())
+  if (c.free[size_class].size() > cache_limit_of(size_class) && t.runs_allocated.empty())
     return_excess_blocks(c, size_class);
   if (planted(mutant::heap_free_early))
     c.free[size_class].push_back(offset);
@@ -329,8 +366,8 @@ result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
     free_run(static_cast<std::uint32_t>(chunk), count);
     t.runs_freed.pop_back();
   }
-  const std::uint32_t cleared = planted(mutant::heap_short_extent) && count > 1 ? count - 1 : count;
-  for (std::uint32_t i = 0; i < cleared; ++i) write_descriptor(w, chunk + i, free_chunk());
+  describe_free(w, {static_cast<std::uint32_t>(chunk), count, false},
+                planted(mutant::heap_short_extent));
   return {};
 }
 
@@ -354,7 +391,7 @@ void heap::rollback(thread_cache& c, changes& t) noexcept {
   }
   for (const auto& r : t.runs_allocated) {
     if (r.slab && !planted(mutant::heap_abort_keeps)) {
-      const std::uint64_t begin = chunk_offset(r.first), end = begin + chunk_size();
+      const std::uint64_t begin = chunk_offset(r.first), end = begin + range_of(r).second;
       std::erase_if(c.free[chunks_[r.first].size_class],
                     [&](std::uint64_t b) { return b >= begin && b < end; });
     }
@@ -364,18 +401,16 @@ void heap::rollback(thread_cache& c, changes& t) noexcept {
   for (const auto& r : t.runs_freed)
     if (r.slab) {  // by reclaim(): the blocks return to the list they came from
       const std::lock_guard hold(mutex_);
-      chunk_info& info = chunks_[r.first];
-      const auto layout = slab_layouts_[info.size_class];
-      for (std::uint32_t i = 0; i < layout.capacity; ++i)
-        push_free(central_free_[info.size_class],
-                  chunk_offset(r.first) + layout.first + i * class_size(info.size_class));
+      const slab blocks = slab_of(r.first, chunks_[r.first].size_class);
+      for (std::uint32_t i = 0; i < blocks.layout.capacity; ++i)
+        push_free(central_free_[chunks_[r.first].size_class], blocks.block_offset(i));
     }
   t.clear();
 }
 
 void heap::return_cached_blocks(thread_cache& c) noexcept try {
   const std::lock_guard hold(mutex_);
-  for (unsigned k = 0; k < format::size_class_count; ++k) {
+  for (unsigned k = 0; k < format::block_class_count; ++k) {
     central_free_[k].insert(central_free_[k].end(), c.free[k].begin(), c.free[k].end());
     c.free[k].clear();
   }
@@ -396,39 +431,41 @@ void heap::honor_recall(thread_cache& c, const changes& t) {
 void heap::return_excess_blocks(thread_cache& c, unsigned k) {
   auto& list = c.free[k];
   const std::lock_guard hold(mutex_);
-  central_free_[k].insert(central_free_[k].end(), list.begin(), list.begin() + cache_limit / 2);
-  list.erase(list.begin(), list.begin() + cache_limit / 2);
+  const auto returned = list.begin() + static_cast<std::ptrdiff_t>(cache_limit_of(k) / 2);
+  central_free_[k].insert(central_free_[k].end(), list.begin(), returned);
+  list.erase(list.begin(), returned);
 }
 
-std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_slabs) {
+std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_chunks) {
   c.seen_recall = recall_.fetch_add(1, std::memory_order_relaxed) + 1;
   return_cached_blocks(c);
   const std::lock_guard hold(mutex_);
   std::size_t reclaimed = 0;
   std::vector<changes::run> chosen;
-  for (unsigned k = 0; k < format::size_class_count; ++k) {
+  for (unsigned k = 0; k < format::block_class_count; ++k) {
     while (!unscanned_slabs_[k].empty()) build_free_list(unscanned_slabs_[k].back());
     std::vector<std::uint32_t> free_blocks(central_free_[k].empty() ? 0 : chunks_.size(), 0);
-    for (std::uint64_t block : central_free_[k]) ++free_blocks[chunk_of(block)];
-    const auto capacity = slab_layouts_[k].capacity;
+    for (std::uint64_t block : central_free_[k]) ++free_blocks[slab_chunk_of(block, k)];
+    const block_class& of_slab = classes_[k];
     const std::size_t before = t.runs_freed.size();
     for (std::uint32_t chunk = 0; chunk < free_blocks.size(); ++chunk) {
-      if (free_blocks[chunk] != capacity) continue;
-      if (reclaimed == max_slabs) {
+      if (free_blocks[chunk] != of_slab.capacity) continue;
+      if (reclaimed + of_slab.chunks > max_chunks) {
         free_blocks[chunk] = 0;  // stays in the list
       } else {
-        chosen.push_back({chunk, 1, true});
-        ++reclaimed;
+        chosen.push_back({chunk, of_slab.chunks, true});
+        reclaimed += of_slab.chunks;
       }
     }
     t.runs_freed.reserve(before + chosen.size());
-    std::erase_if(central_free_[k],
-                  [&](std::uint64_t block) { return free_blocks[chunk_of(block)] == capacity; });
+    std::erase_if(central_free_[k], [&](std::uint64_t block) {
+      return free_blocks[slab_chunk_of(block, k)] == of_slab.capacity;
+    });
     // Listed together with the removal of the blocks, so that a rollback restores them once.
     t.runs_freed.insert(t.runs_freed.end(), chosen.begin(), chosen.end());
     chosen.clear();
     for (std::size_t i = before; i < t.runs_freed.size(); ++i)
-      write_descriptor(w, t.runs_freed[i].first, free_chunk());
+      describe_free(w, t.runs_freed[i], planted(mutant::heap_large_short_free));
   }
   return reclaimed;
 }
@@ -519,6 +556,7 @@ result<std::vector<std::uint64_t>> heap::build_grown_table(std::uint64_t chunk_c
 void heap::reserve_growth(std::uint64_t chunk_count) {
   const std::lock_guard hold(mutex_);
   grown_chunks_ = std::vector<chunk_info>(chunk_count);
+  grown_plan_ = make_plan(chunk_count);
   free_chunks_.reserve(chunk_count);
 }
 
@@ -534,6 +572,7 @@ result<> heap::apply_growth() {
     all[i].length = chunks_[i].length;
   }
   chunks_ = std::move(all);
+  plan_ = std::move(*grown_plan_);
   free_chunks_.resize(count, false);
   for (std::uint64_t chunk = 0; chunk < count; ++chunk) {
     const bool table_before = chunk < before && chunks_[chunk].kind == chunk_kind::table;
@@ -545,9 +584,11 @@ result<> heap::apply_growth() {
                                                                 : 1;
     chunks_[chunk].length = d->length;
     chunks_[chunk].kind.store(d->kind);
-    for (std::uint32_t i = 1; i < length; ++i)
+    for (std::uint32_t i = 1; i < length; ++i) {
+      chunks_[chunk + i].length = i;
       chunks_[chunk + i].kind.store(d->kind == chunk_kind::free ? chunk_kind::free
                                                                 : chunk_kind::tail);
+    }
     if (d->kind == chunk_kind::free) {
       for (std::uint32_t i = 0; i < length; ++i) free_chunks_[chunk + i] = true;
       free_chunk_count_ += length;
@@ -565,37 +606,39 @@ result<heap::usage> heap::audit(const block_visitor& used) const {
     if (!d) return std::unexpected(d.error());
     run = d->kind == chunk_kind::free ? run + 1 : 0;
     sum.longest_free_run = std::max(sum.longest_free_run, run);
-    std::uint64_t next = chunk + 1;
-    if (d->kind == chunk_kind::free) {
+    if (d->kind == chunk_kind::free)
       ++sum.free_chunks;
-    } else if (d->kind == chunk_kind::small) {
-      ++sum.used_chunks;
-      if (auto fine = audit_slab(chunk, d->size_class, sum, used); !fine)
-        return std::unexpected(fine.error());
-    } else if (format::is_run_head(d->kind)) {
-      next = chunk + d->length;
-      for (std::uint64_t i = chunk + 1; i < next; ++i) {
-        const auto part = descriptor(i);
-        if (!part || part->kind != chunk_kind::tail)
-          return fail(errc::corrupt,
-                      fmt::format("{}: chunk {} should continue the extent of chunk {}",
-                                  file_.path(), i, chunk));
-      }
-      sum.used_chunks += d->length;
-      if (d->kind == chunk_kind::table) {
-        sum.table_bytes += d->length * chunk_size();
-      } else {
-        ++sum.used_blocks;
-        sum.used_bytes += d->length * chunk_size();
-        if (used) used(chunk_offset(chunk), d->length * chunk_size());
-      }
-    } else {
-      return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins",
-                                             file_.path(), chunk));
-    }
-    chunk = next;
+    else if (auto fine = audit_run(chunk, *d, sum, used); !fine)
+      return std::unexpected(fine.error());
+    chunk += format::is_run_head(d->kind) ? d->length : 1;
   }
   return sum;
+}
+
+result<> heap::audit_run(std::uint64_t chunk, const chunk_descriptor& head, usage& sum,
+                         const block_visitor& used) const {
+  if (head.kind == chunk_kind::tail)
+    return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins",
+                                           file_.path(), chunk));
+  const std::uint32_t length = format::is_run_head(head.kind) ? head.length : 1;
+  for (std::uint64_t i = chunk + 1; i < chunk + length; ++i) {
+    const auto part = descriptor(i);
+    if (!part || part->kind != chunk_kind::tail)
+      return fail(
+          errc::corrupt,
+          fmt::format("{}: chunk {} should continue the {} of chunk {}", file_.path(), i,
+                      head.kind == chunk_kind::large_slab ? "large slab" : "extent", chunk));
+  }
+  sum.used_chunks += length;
+  if (is_slab(head.kind)) return audit_slab(chunk, class_of(head), sum, used);
+  if (head.kind == chunk_kind::table) {
+    sum.table_bytes += length * chunk_size();
+    return {};
+  }
+  ++sum.used_blocks;
+  sum.used_bytes += length * chunk_size();
+  if (used) used(chunk_offset(chunk), length * chunk_size());
+  return {};
 }
 
 void heap::for_each_block_left(const block_left_visitor& each) const {
@@ -604,8 +647,8 @@ void heap::for_each_block_left(const block_left_visitor& each) const {
     if (!d) continue;
     if (d->kind == chunk_kind::extent)
       each(chunk_offset(chunk), d->length * chunk_size(), descriptor_offset(chunk));
-    if (d->kind != chunk_kind::small) continue;
-    const slab blocks = slab_of(chunk, d->size_class);
+    if (!is_slab(d->kind)) continue;
+    const slab blocks = slab_of(chunk, class_of(*d));
     for (std::uint32_t i = 0; i < blocks.layout.capacity; ++i)
       if (states_->is_used(blocks, i))
         each(blocks.block_offset(i), blocks.block_size, blocks.offset + i);

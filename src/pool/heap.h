@@ -15,6 +15,7 @@
 #include <base/reserve.h>
 #include <format/heap_layout.h>
 #include <pool/block_states.h>
+#include <pool/size_plan.h>
 #include <stele/error.h>
 
 #include <array>
@@ -33,7 +34,7 @@ class heap {
 
   // Free blocks that one thread keeps for itself.
   struct thread_cache {
-    std::array<std::vector<std::uint64_t>, format::size_class_count> free;
+    std::array<std::vector<std::uint64_t>, format::block_class_count> free;
     std::uint64_t seen_recall = 0;
   };
 
@@ -86,7 +87,7 @@ class heap {
 
   // Offset and size in bytes of an entry of changes.
   std::pair<std::uint64_t, std::size_t> range_of(const changes::block& b) const noexcept {
-    return {b.offset, format::class_size(b.size_class)};
+    return {b.offset, classes_[b.size_class].block_size};
   }
   std::pair<std::uint64_t, std::size_t> range_of(const changes::run& r) const noexcept {
     return {chunk_offset(r.first), std::size_t{r.count} << file_.header().chunk_shift};
@@ -109,9 +110,9 @@ class heap {
                                                std::size_t size, std::size_t alignment);
   // Errors: invalid_argument if `offset` is not the start of a used block.
   [[nodiscard]] result<> deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t offset);
-  // Frees up to `max_slabs` slabs without used blocks, for use by other sizes; the caller commits.
-  // Returns the number of chunks freed.
-  std::size_t reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_slabs);
+  // Frees slabs without used blocks, up to `max_chunks` chunks of them, for use by other sizes; the
+  // caller commits. Returns the number of chunks freed.
+  std::size_t reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_chunks);
 
   void commit(thread_cache& c, changes& t) noexcept {
     if (!t.runs_allocated.empty() || !t.runs_freed.empty() || t.freed.size() > 1) [[unlikely]]
@@ -181,8 +182,8 @@ class heap {
   struct chunk_info {
     std::atomic<format::chunk_kind> kind{format::chunk_kind::free};
     std::atomic<bool> free_list_built{true};  // its free blocks are in the lists
-    std::uint8_t size_class = 0;
-    std::uint32_t length = 0;
+    std::uint8_t size_class = 0;              // of a slab, large or not
+    std::uint32_t length = 0;  // head of a run: its chunks; tail: chunks from the head to here
   };
 
   std::size_t chunk_size() const noexcept { return std::size_t{1} << file_.header().chunk_shift; }
@@ -192,6 +193,9 @@ class heap {
   std::uint64_t descriptor_offset(std::uint64_t chunk) const noexcept {
     return file_.header().table_offset + 8 * chunk;
   }
+  size_plan make_plan(std::uint64_t chunk_count) const {
+    return {chunk_size(), chunk_count, file_.header().home == format::home_kind::log};
+  }
   void write_descriptor(writer& w, std::uint64_t chunk, format::chunk_descriptor d);
   // Whether the pool has magic words; nullopt if the control word is damaged.
   std::optional<bool> has_magic() const noexcept;
@@ -200,33 +204,54 @@ class heap {
                                        : format::chunk_descriptor();
   }
   slab slab_of(std::uint64_t chunk, unsigned size_class) const noexcept {
-    return {chunk, chunk_offset(chunk), slab_layouts_[size_class], format::class_size(size_class)};
+    const block_class& b = classes_[size_class];
+    return {chunk, chunk_offset(chunk), {b.capacity, b.first}, b.block_size};
+  }
+  // The first chunk of the slab that a block of this class lies in.
+  std::uint64_t slab_chunk_of(std::uint64_t block, unsigned size_class) const noexcept {
+    const std::uint64_t chunk = chunk_of(block);
+    return is_large(size_class) && !base::planted(base::mutant::heap_large_own_chunk)
+               ? run_head_of(chunk)
+               : chunk;
+  }
+  std::uint64_t run_head_of(std::uint64_t chunk) const noexcept {
+    const chunk_info& info = chunks_[chunk];
+    return info.kind.load(std::memory_order_acquire) == format::chunk_kind::tail
+               ? chunk - info.length
+               : chunk;
   }
   // The number of the block at `inside` bytes into its slab.
   std::uint32_t block_number(std::uint32_t inside, unsigned size_class) const noexcept {
-    return (inside - slab_layouts_[size_class].first) /
-           static_cast<std::uint32_t>(format::class_size(size_class));
+    return (inside - classes_[size_class].first) /
+           static_cast<std::uint32_t>(classes_[size_class].block_size);
   }
   std::uint64_t chunk_of(std::uint64_t offset) const noexcept {
     return (offset - file_.header().chunks_offset) >> file_.header().chunk_shift;
   }
   static void push_free(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept;
 
-  [[nodiscard]] result<std::uint64_t> allocate_small(thread_cache& c, changes& t, writer& w,
+  [[nodiscard]] result<std::uint64_t> allocate_block(thread_cache& c, changes& t, writer& w,
                                                      unsigned size_class);
   [[nodiscard]] result<std::uint64_t> allocate_extent(changes& t, writer& w, std::size_t size);
   bool refill(thread_cache& c, unsigned size_class);
   [[nodiscard]] result<> new_slab(thread_cache& c, changes& t, writer& w, unsigned size_class);
   [[nodiscard]] result<> deallocate_extent(changes& t, writer& w, std::uint64_t chunk);
+  void describe_run(writer& w, std::uint32_t first, format::chunk_descriptor head,
+                    std::uint32_t count);
+  void describe_free(writer& w, const changes::run& r, bool all_but_last);
   void build_free_list(std::uint64_t chunk);
-  bool write_block_state(writer& w, std::uint64_t block, unsigned size_class, bool used);
-  bool write_derived_state(writer& w, std::uint64_t block, unsigned size_class, bool used);
+  bool write_block_state(writer& w, std::uint64_t chunk, unsigned size_class, std::uint32_t number,
+                         bool used);
+  [[nodiscard]] result<std::uint64_t> allocate_large(thread_cache& c, changes& t, writer& w,
+                                                     std::size_t size, std::size_t alignment);
   void restore_block_state(const changes::block& b, bool used) noexcept;
   [[nodiscard]] result<std::uint32_t> allocate_run(std::size_t count);
   void free_run(std::uint32_t first, std::uint32_t count) noexcept;
   void honor_recall(thread_cache& c, const changes& t);
   void return_excess_blocks(thread_cache& c, unsigned size_class);
   void apply(thread_cache& c, changes& t) noexcept;
+  [[nodiscard]] result<> audit_run(std::uint64_t chunk, const format::chunk_descriptor& head,
+                                   usage& sum, const block_visitor& used) const;
   [[nodiscard]] result<> audit_slab(std::uint64_t chunk, unsigned size_class, usage& sum,
                                     const block_visitor& used) const;
   [[nodiscard]] result<> check_table_chunks() const;
@@ -235,14 +260,16 @@ class heap {
   const pool_file& file_;
   states_in_place in_place_;
   block_states* states_ = &in_place_;
-  std::array<format::slab_layout, format::size_class_count> slab_layouts_;
+  std::array<block_class, format::block_class_count> classes_;
+  size_plan plan_;                                 // changes only while no transaction runs
   std::vector<chunk_info> chunks_, grown_chunks_;  // grown_chunks_: from reserve_growth
+  std::optional<size_plan> grown_plan_;            // likewise
   std::mutex mutex_;                               // protects all below
   std::vector<bool> free_chunks_;
   std::size_t free_chunk_count_ = 0;
   std::size_t next_fit_chunk_ = 0;
-  std::array<std::vector<std::uint64_t>, format::size_class_count> central_free_;
-  std::array<std::vector<std::uint32_t>, format::size_class_count> unscanned_slabs_;
+  std::array<std::vector<std::uint64_t>, format::block_class_count> central_free_;
+  std::array<std::vector<std::uint32_t>, format::block_class_count> unscanned_slabs_;
   // Incremented when a full pool wants the threads' free blocks back.
   std::atomic<std::uint64_t> recall_{0};
 };

@@ -4,8 +4,10 @@
 #include <pool/heap.h>
 #include <pool/memory_pool.h>
 
+#include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 
 namespace stele::storage {
 namespace {
@@ -83,7 +85,7 @@ TEST_F(heap_test, a_block_exists_from_commit_to_commit) {
   EXPECT_EQ(usage().used_blocks, 0u);
   commit();
   EXPECT_EQ(usage().used_blocks, 1u);
-  EXPECT_EQ(usage().used_bytes, 112u);
+  EXPECT_EQ(usage().used_bytes, 104u);
   ASSERT_TRUE(give(*block));
   EXPECT_EQ(usage().used_blocks, 1u);
   roll_back();
@@ -224,6 +226,97 @@ TEST_F(heap_test, audit_and_load_find_every_flipped_bit_of_a_descriptor_and_of_a
   for (std::uint64_t state = 0; state < 128; ++state)
     for (unsigned bit = 0; bit < 8; ++bit)
       EXPECT_TRUE(found(states + state, bit, false)) << "state " << state;
+}
+
+// Sizes of large slabs here: 1.25 and 2.5 chunks.
+TEST_F(heap_test, blocks_of_a_large_slab_straddle_chunks_and_come_back_one_by_one) {
+  const auto before = usage();
+  std::vector<std::uint64_t> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(take(5000).value());
+  commit();
+  EXPECT_EQ(usage().free_chunks, before.free_chunks - 5) << "four blocks in one run of five chunks";
+  EXPECT_EQ(usage().used_blocks, 4u);
+  EXPECT_GE(usage().used_bytes, 20000u);
+  reload();
+  for (const std::uint64_t offset : {blocks[0] + 16, blocks[1] - 64, blocks[3] + 5056})
+    EXPECT_EQ(give(offset).error().code, errc::invalid_argument) << offset;
+  ASSERT_TRUE(give(blocks[1]) && give(blocks[3]));
+  EXPECT_EQ(give(blocks[3]).error().code, errc::invalid_argument) << "twice in one transaction";
+  commit();
+  EXPECT_EQ(usage().used_blocks, 2u);
+  EXPECT_EQ(give(blocks[1]).error().code, errc::invalid_argument);
+  roll_back();
+  reload();
+  const std::set<std::uint64_t> free = {blocks[1], blocks[3]};
+  const std::set<std::uint64_t> taken = {take(5000).value(), take(5000).value()};
+  EXPECT_EQ(taken, free) << "the free ones, in a later session";
+  commit();
+  EXPECT_EQ(usage().free_chunks, before.free_chunks - 5);
+}
+
+TEST_F(heap_test, a_large_slab_that_is_rolled_back_leaves_nothing) {
+  const auto before = usage();
+  ASSERT_TRUE(take(5000));
+  roll_back();
+  EXPECT_EQ(usage().free_chunks, before.free_chunks);
+  const auto extent = take(before.free_chunks * chunk_size());
+  ASSERT_TRUE(extent) << "its chunks can be taken again";
+  EXPECT_EQ(take(5000).error().code, errc::full) << "its blocks cannot";
+}
+
+TEST_F(heap_test, an_empty_large_slab_is_reclaimed_whole_or_not) {
+  const auto before = usage();
+  const auto kept = take(10000), block = take(5000);
+  ASSERT_TRUE(kept && block);
+  commit();
+  ASSERT_TRUE(give(*block));
+  commit();
+  EXPECT_EQ(heap_->reclaim(cache_, changes_, *writer_, 4), 0u) << "its run has five chunks";
+  roll_back();
+  EXPECT_EQ(heap_->reclaim(cache_, changes_, *writer_, 5), 5u);
+  roll_back();
+  EXPECT_EQ(heap_->reclaim(cache_, changes_, *writer_, 100), 5u) << "the roll-back restored it";
+  commit();
+  EXPECT_EQ(usage().free_chunks, before.free_chunks - 5) << "the run of the other block is used";
+  EXPECT_EQ(usage().used_blocks, 1u);
+}
+
+TEST_F(heap_test, where_no_run_is_long_enough_a_value_gets_an_extent) {
+  std::vector<std::uint64_t> all;
+  while (auto block = take(4096)) all.push_back(*block);
+  ASSERT_TRUE(give(all[3]) && give(all[4]) && give(all[10]));
+  commit();
+  const auto value = take(5000);
+  ASSERT_TRUE(value) << "two chunks are free side by side";
+  EXPECT_EQ(take(5000).error().code, errc::full);
+  EXPECT_TRUE(take(900)) << "a slab of one chunk";
+  commit();
+  EXPECT_EQ(usage().free_chunks, 0u);
+}
+
+TEST_F(heap_test, a_pool_of_version_1_has_no_large_slab) {
+  ASSERT_TRUE(take(5000));
+  commit();
+  ASSERT_TRUE(heap_->audit());
+  auto h = file_->header();
+  h.version = 1;
+  h.checksum = format::header_checksum(h);
+  std::memcpy(file_->base(), &h, sizeof h);
+  const auto earlier = pool_file::adopt(file_->base(), h.size);
+  ASSERT_TRUE(earlier);
+  EXPECT_FALSE(heap(*earlier).load());
+}
+
+TEST_F(heap_test, every_block_left_is_found_before_the_heap_is_loaded) {
+  std::map<std::uint64_t, std::size_t> wanted;
+  for (const std::size_t size : {24u, 100u, 900u, 5000u, 5000u, 10000u, 20000u})
+    wanted[take(size).value()] = size;
+  commit();
+  std::map<std::uint64_t, std::size_t> found;
+  heap(*file_).for_each_block_left(
+      [&](std::uint64_t offset, std::size_t size, std::uint64_t) { found[offset] = size; });
+  ASSERT_EQ(found.size(), wanted.size());
+  for (const auto& [offset, size] : wanted) EXPECT_GE(found.at(offset), size);
 }
 
 // Random transactions, committed or rolled back, over several sessions, compared with a model.

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <media/os.h>
+#include <pool/header_version.h>
 #include <pool/new_file.h>
 #include <pool/pool_file.h>
 #include <sys/mman.h>
@@ -326,36 +327,11 @@ void pool_file::write_header(std::byte* zeroes, const pool_header& h) noexcept {
 
 namespace {
 
-pool_header header_at(const std::byte* from) {
-  pool_header h;
-  std::memcpy(&h, from, sizeof h);
-  return h;
-}
-
-bool has_valid_checksum(const pool_header& h) {
-  return h.magic == format::pool_magic && h.checksum == format::header_checksum(h);
-}
-
-}  // namespace
-
-bool is_whole(const pool_header& h) noexcept {
-  return has_valid_checksum(h) && h.version == format::pool_version;
-}
-std::optional<pool_header> find_header_copy(const std::byte* front) noexcept {
-  for (const std::uint64_t offset :
-       {format::header_copy_offset, format::earlier_header_copy_offset}) {
-    const pool_header h = header_at(front + offset);
-    if (is_whole(h) && format::header_copy_offset_of(h) == offset) return h;
-  }
-  return std::nullopt;
-}
-
-namespace {
-
 // Checks the header as written at creation.
 result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t file_size,
                       const std::string& path) {
-  if (!has_valid_checksum(h) && copy_is_usable)
+  if (!(h.magic == format::pool_magic && h.checksum == format::header_checksum(h)) &&
+      copy_is_usable)
     return fail(errc::corrupt,
                 fmt::format("the header of {} is damaged, but the copy of it in the pool is whole: "
                             "`stele pool check --repair {}` restores it",
@@ -366,9 +342,9 @@ result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t f
         fmt::format(
             "{} is not a stele pool (its first bytes are not a pool's); nothing was changed",
             path));
-  if (h.version != format::pool_version)
+  if (!format::is_known_pool_version(h.version))
     return fail(errc::version, fmt::format("{} is a pool of format version {}; this program reads "
-                                           "version {}: use the matching release",
+                                           "those up to version {}: use the matching release",
                                            path, h.version, format::pool_version));
   if (h.checksum != format::header_checksum(h))
     return fail(
@@ -400,7 +376,7 @@ result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t f
 
 result<pool_header> parse_header(const std::byte* front, std::uint64_t file_size,
                                  const std::string& path) {
-  const pool_header h = header_at(front);
+  const pool_header h = read_header(front);
   if (auto fine = check_header(h, find_header_copy(front).has_value(), file_size, path); !fine)
     return std::unexpected(fine.error());
   const auto g = format::read_growth(front, h.id);
@@ -620,7 +596,7 @@ result<pool_file> pool_file::open_damaged_copy(const std::string& path,
   if (!S_ISREG(status.st_mode) ||
       !os::read_all(file.fd, front.data(), std::min<std::uint64_t>(bytes, front.size()), 0))
     return path_error("read", path);
-  pool_header h = header_at(front.data());
+  pool_header h = read_header(front.data());
   const auto copy = find_header_copy(front.data());
   if (!is_whole(h) && copy) {
     notes.emplace_back("its header is damaged; the copy of it was used");
@@ -707,7 +683,7 @@ result<> pool_file::extend(std::uint64_t size) {
 }
 
 void pool_file::apply_growth(const format::growth& g) noexcept {
-  header_ = *grown_header(header_at(mapping_.base), g, mapping_.path);
+  header_ = *grown_header(read_header(mapping_.base), g, mapping_.path);
   mapping_.size = header_.size;
 }
 

@@ -91,6 +91,8 @@ class pool_file {
   [[nodiscard]] result<> extend(std::uint64_t size);
   // Makes header() describe the grown pool. extend() has made room before.
   void apply_growth(const format::growth& g) noexcept;
+  // Makes header() of the present version. The header on media is.
+  void apply_version() noexcept { header_.version = format::pool_version; }
 
   pool_file(pool_file&& other) noexcept;
   pool_file& operator=(pool_file&& other) noexcept;
@@ -144,12 +146,6 @@ class pool_file {
 
 // Locks a pool file that is open for writing, until the descriptor is closed. Errors: in_use, io.
 [[nodiscard]] result<> lock_pool_file(int fd, const std::string& path);
-
-// Whether a header is of this format, and as it was written.
-bool is_whole(const format::pool_header& h) noexcept;
-// The header's copy in the first front_size bytes of a pool: where this program writes it, or where
-// an earlier one did. Null: it is whole in neither place.
-std::optional<format::pool_header> find_header_copy(const std::byte* front) noexcept;
 
 // A random id for a pool, not 0. Errors: io.
 [[nodiscard]] result<std::uint64_t> generate_pool_id();

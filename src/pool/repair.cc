@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <media/os.h>
+#include <pool/header_version.h>
 #include <pool/repair.h>
 #include <sys/stat.h>
 

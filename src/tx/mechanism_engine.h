@@ -17,6 +17,7 @@
 #pragma once
 
 #include <base/flatten.h>
+#include <pool/header_version.h>
 #include <tx/engine.h>
 #include <tx/pool_growth.h>
 #include <tx/transaction_inl.h>
@@ -67,6 +68,7 @@ class mechanism_engine final : public engine {
               "{}: its newest TxID, {}, is one that no program draws; restore the pool from a copy",
               state.file.path(), state.clock.load()));
     if (auto taken = attach(were); !taken) return taken;
+    raise_version();
     const auto magic = medium_.read_word(format::magic_state_offset);
     if (!magic) return std::unexpected(magic.error());
     // The first session stores the magic constants in home.
@@ -77,7 +79,8 @@ class mechanism_engine final : public engine {
         !begun)
       return begun;
     write_session(true);
-    medium_.control.fence();  // the session is marked open before its first commit
+    // The session is marked open, and the pool has the present version, before the first commit.
+    medium_.control.fence();
     return medium_.check();
   }
   // The mechanism makes home durable and empties its logs first.
@@ -199,6 +202,11 @@ class mechanism_engine final : public engine {
   }
   STELE_FLATTEN commit_status commit_flattened(transaction& t) { return t.commit_by(mechanism_); }
 
+  void raise_version() {
+    if (!base::planted(base::mutant::version_late))
+      storage::raise_version(medium_, medium_.state.file.base());
+    medium_.state.file.apply_version();
+  }
   void store_magic_words() {
     medium_.state.heap.for_each_magic_word([this](std::uint64_t offset, std::uint64_t word) {
       medium_.put(medium_.state.file.at(offset), &word, sizeof word);

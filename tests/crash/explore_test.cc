@@ -99,6 +99,38 @@ TEST(Explore, what_bugs_hid_behind) {
     }
 }
 
+// Runs of several chunks are made, shared, emptied and gathered.
+TEST(Explore, large_slabs) {
+  for (const std::string& mechanism : durable_mechanisms()) {
+    plan p;
+    p.mechanism = mechanism;
+    p.workload = "large";
+    p.threads = 2;
+    p.operations = 60;
+    p.pool_size = (*detail::find_mechanism(mechanism))->has_parity ? 524288 : 262144;
+    settings s = ci_budget();
+    s.bound = 24;
+    s.recovery_bound = 6;
+    expect_no_violation(p, s);
+  }
+}
+
+// The version of the pool is raised when it is opened; then it gets what version 1 lacks.
+TEST(Explore, pools_of_an_earlier_version) {
+  for (const std::string& mechanism : durable_mechanisms()) {
+    plan p;
+    p.mechanism = mechanism;
+    p.workload = "large";
+    p.operations = 20;
+    p.pool_size = (*detail::find_mechanism(mechanism))->has_parity ? 524288 : 262144;
+    p.earlier_version = true;
+    settings s = ci_budget();
+    s.bound = 64;
+    s.recovery_bound = 6;
+    expect_no_violation(p, s);
+  }
+}
+
 // Two indexes that must agree; values whose size is no power of two; more keys than a node of the
 // ordered index has children.
 TEST(Explore, the_key_value_store) {

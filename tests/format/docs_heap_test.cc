@@ -28,8 +28,9 @@ TEST(format_docs_heap, the_bits_of_a_chunk_descriptor) {
       {chunk_kind::free, "free"},
       {chunk_kind::small, "slab"},
       {chunk_kind::extent, "extent"},
-      {chunk_kind::tail, "further chunk of an extent or of the table"},
-      {chunk_kind::table, "the chunk table of a pool that has grown"}};
+      {chunk_kind::tail, "further chunk of a run"},
+      {chunk_kind::table, "the chunk table of a pool that has grown"},
+      {chunk_kind::large_slab, "large slab"}};
   EXPECT_EQ(kinds.size(), names.size());
   for (const auto& [kind, name] : names) EXPECT_EQ(kinds.at(std::uint64_t(kind)), name);
   EXPECT_NE(
@@ -46,6 +47,9 @@ TEST(format_docs_heap, the_size_classes) {
   for (std::size_t d = 0; d < 7; ++d)
     for (std::size_t s = 0; s < 8; ++s)
       EXPECT_EQ(format::class_size(unsigned(8 + 8 * d + s)), (128u << d) / 8 * (9 + s));
+  ASSERT_EQ(p.between("Class `64 + i` holds blocks of ", " bytes, i from"), "`24 + 16 i`");
+  for (std::size_t i = 0; i <= 6; ++i) EXPECT_EQ(format::class_size(unsigned(64 + i)), 24 + 16 * i);
+  EXPECT_EQ(format::size_class_count, 71u);
   ASSERT_EQ(p.between("the largest n with ", ". "), "`round64(n) + n * size <= chunk`");
   for (const std::size_t size : {16u, 144u, 1024u}) {
     const auto fits = [&](std::size_t n) { return (n + 63) / 64 * 64 + n * size <= 4096; };
@@ -53,6 +57,54 @@ TEST(format_docs_heap, the_size_classes) {
     EXPECT_TRUE(fits(layout.capacity) && !fits(layout.capacity + 1)) << size;
     EXPECT_EQ(layout.first, (layout.capacity + 63) / 64 * 64);
   }
+}
+
+TEST(format_docs_heap, the_shapes_of_large_slabs) {
+  const page p("heap.md");
+  std::string listed;
+  for (const auto& row : p.table("| shapes | n/k |")) {
+    const std::string begin = row.at(0).substr(0, row.at(0).find('-'));
+    EXPECT_EQ(std::stoul(begin), std::size_t(std::ranges::count(listed, '/')));
+    listed += (listed.empty() ? "" : ", ") + row.at(1);
+  }
+  std::string known;
+  for (const auto& s : format::large_shapes)
+    known += fmt::format("{}{}/{}", known.empty() ? "" : ", ", s.chunks, s.blocks);
+  EXPECT_EQ(listed, known);
+  ASSERT_EQ(p.between("Their size is ", ", rounded down"), "`(n * chunk - 64) / k`");
+  for (const auto& s : format::large_shapes) {
+    const std::size_t size = (s.chunks * std::size_t{65536} - 64) / s.blocks;
+    EXPECT_EQ(format::large_block_size(65536, s), size >= 4096 ? size / 64 * 64 : size / 16 * 16);
+  }
+}
+
+// A value of 5,000 bytes in a pool of chunks of 4 KiB: shape 31, four blocks in five chunks.
+TEST(format_docs_heap, a_large_slab_is_as_the_page_has_it) {
+  scratch_directory dir;
+  pool_options options{.create_size = 1 << 20};
+  options.mechanism = "default", options.media = "process";
+  auto p = open_pool<field<std::uint64_t>>(dir.file("p"), options);
+  std::uint64_t at = 0;
+  const auto& file = p.core().state().file;
+  ASSERT_TRUE(p.update([&](field<std::uint64_t>&) {
+    auto* const value = make_array<field<std::uint64_t>>(625);
+    at = std::uint64_t(reinterpret_cast<std::byte*>(value) - file.base());
+  }));
+  ASSERT_TRUE(p.sync());
+  const format::pool_header& h = file.header();
+  const std::size_t size = (5 * 4096 - 64) / 4 / 64 * 64;
+  std::uint64_t chunk = (at - h.chunks_offset) >> h.chunk_shift;
+  const auto packed = [&] {
+    return format::read_control_word(file.base(), h.id, h.table_offset + 8 * chunk).value_or(0);
+  };
+  while (packed() == 3) --chunk;
+  EXPECT_EQ(packed(), 5u | 31u << 8 | 5u << 16);
+  const std::uint64_t begin = h.chunks_offset + (chunk << h.chunk_shift);
+  EXPECT_EQ((at - begin - 64) % size, 0u);
+  for (std::uint64_t i = 0; i < 64; ++i)
+    EXPECT_EQ(std::to_integer<int>(*file.at(begin + i)), i == (at - begin - 64) / size ? 0xA5 : 0)
+        << "block " << i;
+  for (std::uint64_t further = 4; further-- > 0;) EXPECT_EQ((++chunk, packed()), 3u) << further;
 }
 
 // The slab of a root of 128 bytes: class 7, one block in use.

@@ -42,6 +42,42 @@ TEST_P(golden, opens_and_holds_what_it_held) {
   ASSERT_TRUE((*opened)->close());
   EXPECT_EQ(brief(content_text(path_).value_or("refused")), g.content)
       << "after it was recovered and closed";
+  const auto now = storage::pool_file::peek(path_);
+  ASSERT_TRUE(now);
+  EXPECT_EQ(now->version, format::pool_version) << "the version was raised";
+}
+
+// Blocks of large slabs and of odd classes are made beside what the pool held, and destroyed in
+// another session.
+TEST_P(golden, gets_blocks_that_only_the_present_version_has) {
+  const golden_pool g = GetParam();
+  const auto bytes = unpack(folder + "/" + g.file);
+  ASSERT_TRUE(bytes);
+  fuzz::write_file(path_, *bytes);
+  std::vector<std::uint64_t> made;
+  const auto in_session = [&](auto&& body) {
+    auto opened = detail::open_path(path_, {.media = "process", .background = false});
+    ASSERT_TRUE(opened) << opened.error().message;
+    detail::runtime& r = **opened;
+    const auto done =
+        detail::run_transaction(r, true, durability::durable, [&] { body(r.base()); });
+    ASSERT_TRUE(done) << done.error().message;
+    ASSERT_TRUE(r.close());
+    const auto checked = detail::check_pool(path_);
+    ASSERT_TRUE(checked) << checked.error().message;
+    EXPECT_EQ(brief(content_text(path_).value_or("refused")), g.content);
+  };
+  in_session([&](std::byte* base) {
+    made.clear();
+    for (const std::size_t size : {24u, 40u, 700u, 24u, 800u}) {
+      void* const block = detail::allocate(size, 8);
+      detail::fill_zero(block, size);
+      made.push_back(static_cast<std::uint64_t>(static_cast<std::byte*>(block) - base));
+    }
+  });
+  in_session([&](std::byte* base) {
+    for (const std::uint64_t block : made) detail::deallocate(base + block);
+  });
 }
 
 TEST_P(golden, is_refused_by_name_when_it_is_newer) {
@@ -81,14 +117,17 @@ TEST_P(golden, gets_its_header_back_from_the_copy) {
   EXPECT_EQ(std::memcmp(file->front(), whole.data(), format::front_size), 0);
 }
 
-// Pools of this version from before homes were marked, records had checksum deltas, long records
-// were summed by columns, and the header's copy lay in a page of its own.
-std::vector<golden_pool> earlier_pools() {
-  std::vector<golden_pool> all = golden_pools(folder + "/../earlier");
-  for (golden_pool& g : all) g.file = "../earlier/" + g.file;
+// Pools of version 1, and among them those (earlier) from before homes were marked, records had
+// checksum deltas, long records were summed by columns, and the header's copy lay in a page of its
+// own.
+std::vector<golden_pool> pools_beside(const std::string& name) {
+  std::vector<golden_pool> all = golden_pools(folder + "/../" + name);
+  for (golden_pool& g : all) g.file = "../" + name + "/" + g.file;
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(earlier, golden, ::testing::ValuesIn(earlier_pools()),
+INSTANTIATE_TEST_SUITE_P(version_1, golden, ::testing::ValuesIn(pools_beside("version-1")),
+                         [](const auto& of) { return plain(of.param.file); });
+INSTANTIATE_TEST_SUITE_P(earlier, golden, ::testing::ValuesIn(pools_beside("earlier")),
                          [](const auto& of) { return plain(of.param.file); });
 
 std::vector<std::uint64_t> words_of(const std::vector<std::byte>& bytes) {

@@ -114,8 +114,8 @@ void mutate_table(image pool, rng& random) {
   const auto h = pool.header();
   const std::uint64_t offset =
       h.table_offset + 8 * random.below(std::min<std::uint64_t>(h.chunk_count, 64) + 1);
-  const format::chunk_descriptor d{static_cast<format::chunk_kind>(random.below(6)),
-                                   static_cast<std::uint8_t>(random.below(66)),
+  const format::chunk_descriptor d{static_cast<format::chunk_kind>(random.below(7)),
+                                   static_cast<std::uint8_t>(random.below(73)),
                                    static_cast<std::uint32_t>(value_for(1, pool, random))};
   pool.put(offset, random.below(2) == 0 ? d.pack() : part_changed(pool.word(offset), pool, random));
 }

@@ -142,6 +142,19 @@ void add_shared(scenario_list& w) {
   three.random_share = 0.9;
 }
 
+void add_heap(scenario_list& w, bool log_home) {
+  auto& heap = w.add("heap", "churn", 10 + w.seed % 10, 2, 24, 8);
+  heap.concurrent.points = granularity::stores, heap.random_share = 0.8, heap.bound = 8;
+  if (log_home) return;
+  auto& taken = w.add("heap, beside backup", "churn", 10 + w.seed % 10, 2, 24, 8);
+  taken.concurrent.beside = "backup", taken.concurrent.points = granularity::stores,
+  taken.random_share = 0.8, taken.bound = 4;
+  // The threads share a large slab, and others are gathered.
+  auto& large = w.add("large slabs", "large", 10 + w.seed % 10, 2, 24, 8);
+  large.concurrent.points = granularity::stores, large.random_share = 0.8, large.bound = 4,
+  large.run_plan.pool_size = 262144;
+}
+
 }  // namespace
 
 std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t seed) {
@@ -157,8 +170,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   seen.concurrent.beside = "read+read", seen.preemptions = 1, seen.random_share = 0.8;
   add_comers(w);
   add_truncations(w);
-  auto& heap = w.add("heap", "churn", 10 + seed % 10, 2, 24, 8);
-  heap.concurrent.points = granularity::stores, heap.random_share = 0.8, heap.bound = 8;
+  add_heap(w, log_home);
   auto& outgrown = w.add("records that outgrow a log", "rbtree", 4 + seed % 4, 2, 4, 4096);
   outgrown.random_share = 0.8, outgrown.bound = 6, outgrown.run_plan.pool_size = 131072;
   auto& checked = w.add("beside check", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
@@ -176,9 +188,6 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
     copied.bound = 4, copied.run_plan.pool_size = 131072;
     auto& small = w.add("beside backup, short", "sps", 2, 2, 16, 512);
     small.concurrent.beside = "backup";
-    auto& taken = w.add("heap, beside backup", "churn", 10 + seed % 10, 2, 24, 8);
-    taken.concurrent.beside = "backup", taken.concurrent.points = granularity::stores,
-    taken.random_share = 0.8, taken.bound = 4;
   }
   if (has({"default", "redo-async", "vcbp", "blurred", "adaptive"}, mechanism)) {
     auto& background = w.add("truncated in the background", "sps", 1 + seed % 4, 2, 16, 512);

@@ -103,14 +103,13 @@ std::string object_at(const storage::pool_file& file, const storage::heap& heap,
   const std::uint64_t begin = h.chunks_offset + chunk * chunk_size;
   if (d && d->kind == format::chunk_kind::extent)
     return fmt::format("the object of {} bytes at offset {}", d->length * chunk_size, begin);
-  if (!d || d->kind != format::chunk_kind::small)
-    return fmt::format("unused space at offset {}", offset);
-  const std::uint64_t size = format::class_size(d->size_class);
-  const auto layout = format::slab_layout_of(chunk_size, size);
-  if (offset - begin < layout.first)
-    return fmt::format("the states of the objects from offset {} on", begin + layout.first);
-  return fmt::format("the objects of {} bytes at offset {}", size,
-                     begin + layout.first + (offset - begin - layout.first) / size * size);
+  const auto blocks = d ? storage::blocks_of(chunk_size, *d) : storage::block_class{};
+  if (blocks.block_size == 0) return fmt::format("unused space at offset {}", offset);
+  if (offset - begin < blocks.first)
+    return fmt::format("the states of the objects from offset {} on", begin + blocks.first);
+  return fmt::format("the objects of {} bytes at offset {}", blocks.block_size,
+                     begin + blocks.first +
+                         (offset - begin - blocks.first) / blocks.block_size * blocks.block_size);
 }
 
 }  // namespace
