@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <stele/memory.h>
 #include <stele/pool.h>
+#include <tx/runtime.h>
 #include <unistd.h>
 
 namespace stele::bench {

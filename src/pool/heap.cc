@@ -323,12 +323,15 @@ result<> heap::deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t 
   };
   if (offset < file_.header().chunks_offset || chunk_of(offset) >= chunks_.size())
     return refuse("it is outside the heap");
-  const std::uint64_t chunk = run_head_of(chunk_of(offset));
+  std::uint64_t chunk = chunk_of(offset);
+  if (chunks_[chunk].kind.load(std::memory_order_acquire) != chunk_kind::small) [[unlikely]] {
+    chunk = run_head_of(chunk);
+    const chunk_kind kind = chunks_[chunk].kind.load(std::memory_order_acquire);
+    if (kind == chunk_kind::extent && offset == chunk_offset(chunk))
+      return deallocate_extent(t, w, chunk);
+    if (kind != chunk_kind::large_slab) return refuse("no object starts there");
+  }
   chunk_info& info = chunks_[chunk];
-  const chunk_kind kind = info.kind.load(std::memory_order_acquire);
-  if (kind == chunk_kind::extent && offset == chunk_offset(chunk))
-    return deallocate_extent(t, w, chunk);
-  if (!is_slab(kind)) return refuse("no object starts there");
   const unsigned size_class = info.size_class;
   const block_class& blocks = classes_[size_class];
   const auto inside = static_cast<std::uint32_t>(offset - chunk_offset(chunk)) - blocks.first,
