@@ -60,8 +60,8 @@ result<std::vector<performance_target>> measure_space_targets(const target_optio
     const double percent =
         100 * static_cast<double>(filled->values * size) / static_cast<double>(filled->heap_bytes);
     targets.push_back(
-        {fmt::format("values of {} B in the heap's {} bytes", size, filled->heap_bytes), "%",
-         mark_percent, percent, false, fmt::format("{} values", filled->values)});
+        {fmt::format("values of {} B", size), "%", mark_percent, percent, false,
+         fmt::format("{} in chunks of {} bytes in all", filled->values, filled->heap_bytes)});
     o.measured(targets.back());
   }
   return targets;
