@@ -1,5 +1,5 @@
 // The state of a bounded walk: the range of the heap and, for each page with claims, a flag for
-// each 16 bytes.
+// each 8 bytes.
 #include <containers/claim_observer.h>
 #include <stele/bounded_memory.h>
 
@@ -12,8 +12,8 @@ std::uint64_t heap_begin_of_running() noexcept;
 
 namespace {
 
-// The heap has no smaller block, and every block starts at a multiple of it.
-constexpr std::size_t granule = 16, page_granules = 4096;
+// The size and the begin of every block are multiples of it.
+constexpr std::size_t granule = 8, page_granules = 4096;
 
 constinit thread_local const claim_observer* observer = nullptr;
 

@@ -23,8 +23,8 @@ class claimed_ranges {
   }
 
  private:
-  static constexpr std::uint64_t granule = 16,
-                                 page_granules = 256;  // no block is smaller
+  // The size and the begin of every block are multiples of a granule.
+  static constexpr std::uint64_t granule = 8, page_granules = 512;
   std::unordered_map<std::uint64_t, std::bitset<page_granules>> pages_;
 };
 
