@@ -486,11 +486,10 @@ class pool {
 
 namespace detail {
 
-// An object of 24, 56, 88 or 120 bytes gets a block of the next multiple of 16: in a row of blocks
-// of its own size more of them would lie on one line more.
+// Objects share the classes of multiples of 16 with texts and with each other: a commit that makes
+// several then changes one line of block states, and they lie side by side.
 template <class T>
-inline constexpr std::size_t object_alignment =
-    sizeof(T) <= 128 && sizeof(T) % 32 == 24 && alignof(T) < 16 ? 16 : alignof(T);
+inline constexpr std::size_t object_alignment = alignof(T) > 16 ? alignof(T) : 16;
 
 }  // namespace detail
 

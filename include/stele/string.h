@@ -151,7 +151,8 @@ std::pair<char*, std::uint64_t> basic_string<Memory>::allocate_text(
   if constexpr (can_colocate)
     if (void* const b = Memory::allocate_colocated(owner, capacity))
       return {static_cast<char*>(b), capacity | colocated_bit};
-  return {static_cast<char*>(Memory::allocate(capacity, 1)), capacity};
+  // In the classes of multiples of 16, as objects are (object_alignment in pool.h).
+  return {static_cast<char*>(Memory::allocate(capacity, 16)), capacity};
 }
 
 // The string's own bytes may have any content.

@@ -112,7 +112,7 @@ TEST(large_slabs, survive_growth_and_a_backup) {
   auto p = open_pool<root>(dir.file("pool"), options);
   for (unsigned i = 0; i < 2 * slots_each; ++i)
     ASSERT_TRUE(
-        succeeds(p.update([&](root& r) { replace(r.items[i], lengths[6 + i % 6] * 2, i + 1); })));
+        succeeds(p.update([&](root& r) { replace(r.items[i], lengths[8 + i % 4], i + 1); })));
   EXPECT_GT(p.space().size_bytes, 4u << 20);
   expect_whole(p);
   churn(p, 0, 5);

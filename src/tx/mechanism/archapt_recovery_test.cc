@@ -39,16 +39,20 @@ struct lost_lines : ::testing::Test {
 };
 
 TEST_F(lost_lines, are_named_by_what_lies_there) {
-  const std::uint64_t small = allocated(100), large = allocated(2 * chunk + 64);
+  const std::uint64_t small = allocated(100), large = allocated(3 * chunk - 64),
+                      shared = allocated(2 * chunk + 64);
   EXPECT_THAT(sentence({file.header().table_offset}), HasSubstr("the heap's table at offset"));
   EXPECT_THAT(sentence({small}),
-              HasSubstr("the objects of 112 bytes at offset " + std::to_string(small)));
+              HasSubstr("the objects of 104 bytes at offset " + std::to_string(small)));
   const std::uint64_t first = file.header().chunks_offset;
   EXPECT_THAT(sentence({small - (small - first) % chunk}),
               HasSubstr("the states of the objects from offset"));
   for (const std::uint64_t at : {large, large + chunk, large + 2 * chunk})
     EXPECT_THAT(sentence({at}), HasSubstr("the object of " + std::to_string(3 * chunk) +
                                           " bytes at offset " + std::to_string(large)));
+  for (const std::uint64_t at : {shared, shared + chunk, shared + 2 * chunk})  // of a large slab
+    EXPECT_THAT(sentence({at}),
+                HasSubstr("the objects of 40896 bytes at offset " + std::to_string(shared)));
   const std::uint64_t last = file.header().chunks_offset + file.header().chunk_count * chunk;
   EXPECT_THAT(sentence({last - 64}),
               HasSubstr("unused space at offset " + std::to_string(last - 64)));
