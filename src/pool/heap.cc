@@ -43,6 +43,11 @@ bool is_possible(const chunk_descriptor& d, const format::pool_header& h, std::u
   return d.kind <= format::last_chunk_kind;
 }
 
+[[gnu::noinline]] bool write_derived_state(block_states& states, heap_writer& w, const slab& s,
+                                           std::uint32_t number, bool used) {
+  return states.set_used(w, s, number, used);
+}
+
 }  // namespace
 
 heap::heap(const pool_file& file)
@@ -57,7 +62,7 @@ bool heap::write_block_state(writer& w, std::uint64_t chunk, unsigned size_class
                              std::uint32_t number, bool used) {
   if (states_ == &in_place_) [[likely]]  // without a virtual call
     return in_place_.set_used(w, chunk_offset(chunk) + number, used);
-  return states_->set_used(w, slab_of(chunk, size_class), number, used);
+  return write_derived_state(*states_, w, slab_of(chunk, size_class), number, used);
 }
 
 void heap::restore_block_state(const changes::block& b, bool used) noexcept {
@@ -178,6 +183,25 @@ result<> heap::load(block_states* states) {
   return {};
 }
 
+// Inlined: a call would spill registers on the way of every allocation.
+[[gnu::always_inline]] inline result<std::uint64_t> heap::allocate_block(thread_cache& c,
+                                                                         changes& t, writer& w,
+                                                                         unsigned size_class) {
+  auto& list = c.free[size_class];
+  if (list.empty()) {
+    honor_recall(c, t);
+    if (!refill(c, size_class))
+      if (auto made = new_slab(c, t, w, size_class); !made) return std::unexpected(made.error());
+  }
+  const std::uint64_t block = list.back();
+  t.allocated.push_back({block, size_class});
+  list.pop_back();
+  const std::uint64_t chunk = slab_chunk_of(block, size_class);
+  const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
+  (void)write_block_state(w, chunk, size_class, block_number(inside, size_class), true);
+  return block;
+}
+
 result<std::uint64_t> heap::allocate(thread_cache& c, changes& t, writer& w, std::size_t size,
                                      std::size_t alignment) {
   if (alignment > 4096)
@@ -192,8 +216,9 @@ result<std::uint64_t> heap::allocate(thread_cache& c, changes& t, writer& w, std
   return allocate_large(c, t, w, size, alignment);
 }
 
-result<std::uint64_t> heap::allocate_large(thread_cache& c, changes& t, writer& w, std::size_t size,
-                                           std::size_t alignment) {
+[[gnu::noinline]] result<std::uint64_t> heap::allocate_large(thread_cache& c, changes& t, writer& w,
+                                                             std::size_t size,
+                                                             std::size_t alignment) {
   const unsigned planned = plan_.class_for(size, alignment);
   if (planned == size_plan::extent) return allocate_extent(t, w, size);
   auto block = allocate_block(c, t, w, planned);
@@ -202,23 +227,6 @@ result<std::uint64_t> heap::allocate_large(thread_cache& c, changes& t, writer& 
   const unsigned shorter = plan_.fallback_for(size, alignment);
   return shorter == size_plan::extent ? allocate_extent(t, w, size)
                                       : allocate_block(c, t, w, shorter);
-}
-
-result<std::uint64_t> heap::allocate_block(thread_cache& c, changes& t, writer& w,
-                                           unsigned size_class) {
-  auto& list = c.free[size_class];
-  if (list.empty()) {
-    honor_recall(c, t);
-    if (!refill(c, size_class))
-      if (auto made = new_slab(c, t, w, size_class); !made) return std::unexpected(made.error());
-  }
-  const std::uint64_t block = list.back();
-  t.allocated.push_back({block, size_class});
-  list.pop_back();
-  const std::uint64_t chunk = slab_chunk_of(block, size_class);
-  const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
-  (void)write_block_state(w, chunk, size_class, block_number(inside, size_class), true);
-  return block;
 }
 
 bool heap::refill(thread_cache& c, unsigned size_class) {
