@@ -50,8 +50,8 @@ bool is_possible(const chunk_descriptor& d, const format::pool_header& h, std::u
 
 }  // namespace
 
-heap::heap(const pool_file& file)
-    : file_(file), in_place_(file), plan_(make_plan(file.header().chunk_count)) {
+heap::heap(const pool_file& file, const std::atomic<bool>* lost)
+    : file_(file), lost_(lost), in_place_(file), plan_(make_plan(file.header().chunk_count)) {
   for (unsigned k = 0; k < format::block_class_count; ++k)
     classes_[k] = block_class_of(chunk_size(), k);
 }
@@ -188,10 +188,9 @@ result<> heap::load(block_states* states) {
                                                                          changes& t, writer& w,
                                                                          unsigned size_class) {
   auto& list = c.free[size_class];
-  if (list.empty()) {
+  if (list.empty()) [[unlikely]] {
     honor_recall(c, t);
-    if (!refill(c, size_class))
-      if (auto made = new_slab(c, t, w, size_class); !made) return std::unexpected(made.error());
+    if (auto filled = refill(c, t, w, size_class); !filled) return std::unexpected(filled.error());
   }
   const std::uint64_t block = list.back();
   t.allocated.push_back({block, size_class});
@@ -229,7 +228,19 @@ result<std::uint64_t> heap::allocate(thread_cache& c, changes& t, writer& w, std
                                       : allocate_block(c, t, w, shorter);
 }
 
-bool heap::refill(thread_cache& c, unsigned size_class) {
+result<> heap::refill(thread_cache& c, changes& t, writer& w, unsigned size_class) {
+  if (take_free_blocks(c, size_class)) {
+    // The states in a lost page read as those of free blocks, which may be used.
+    if (lost_ == nullptr || !lost_->load()) return {};
+    return fail(errc::poisoned,
+                fmt::format("{}: part of the file is gone (truncated, or "
+                            "unreadable); reopen the pool, or restore it from a copy",
+                            file_.path()));
+  }
+  return new_slab(c, t, w, size_class);
+}
+
+bool heap::take_free_blocks(thread_cache& c, unsigned size_class) {
   const std::lock_guard hold(mutex_);
   auto& shared = central_free_[size_class];
   while (shared.empty() && !unscanned_slabs_[size_class].empty())

@@ -83,7 +83,8 @@ class heap {
   };
   using block_visitor = std::function<void(std::uint64_t offset, std::size_t size)>;
 
-  explicit heap(const pool_file& file);
+  // `lost` becomes true when a page of the file is lost; null: none ever is.
+  explicit heap(const pool_file& file, const std::atomic<bool>* lost = nullptr);
 
   // Offset and size in bytes of an entry of changes.
   std::pair<std::uint64_t, std::size_t> range_of(const changes::block& b) const noexcept {
@@ -104,7 +105,7 @@ class heap {
     return states_ != &in_place_ && states_->needs_a_stored_word();
   }
 
-  // Reserves a block of at least `size` bytes, aligned to at most 4096. Errors: full,
+  // Reserves a block of at least `size` bytes, aligned to at most 4096. Errors: full, poisoned,
   // invalid_argument.
   [[nodiscard]] result<std::uint64_t> allocate(thread_cache& c, changes& t, writer& w,
                                                std::size_t size, std::size_t alignment);
@@ -233,7 +234,8 @@ class heap {
   [[nodiscard]] result<std::uint64_t> allocate_block(thread_cache& c, changes& t, writer& w,
                                                      unsigned size_class);
   [[nodiscard]] result<std::uint64_t> allocate_extent(changes& t, writer& w, std::size_t size);
-  bool refill(thread_cache& c, unsigned size_class);
+  [[nodiscard]] result<> refill(thread_cache& c, changes& t, writer& w, unsigned size_class);
+  bool take_free_blocks(thread_cache& c, unsigned size_class);
   [[nodiscard]] result<> new_slab(thread_cache& c, changes& t, writer& w, unsigned size_class);
   [[nodiscard]] result<> deallocate_extent(changes& t, writer& w, std::uint64_t chunk);
   void describe_run(writer& w, std::uint32_t first, format::chunk_descriptor head,
@@ -258,6 +260,7 @@ class heap {
   std::unexpected<error> out_of_space(std::size_t size) const;
 
   const pool_file& file_;
+  const std::atomic<bool>* const lost_;
   states_in_place in_place_;
   block_states* states_ = &in_place_;
   std::array<block_class, format::block_class_count> classes_;

@@ -90,7 +90,7 @@ struct pool_state {
 
   explicit pool_state(storage::pool_file f, std::shared_ptr<const shared_memory> memory = nullptr)
       : file(std::move(f)),
-        heap(file),
+        heap(file, &poisoned),
         clock_memory(std::move(memory)),
         clock(clock_memory != nullptr
                   ? *reinterpret_cast<std::atomic<std::uint64_t>*>(clock_memory->at())

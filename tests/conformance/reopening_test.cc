@@ -144,8 +144,9 @@ TEST_P(handing_over, this_one_may_die_in_a_pool_that_default_made) {
   }
 }
 
-struct many_words {
-  field<std::uint64_t> of[375];
+// The alignment gives each a chunk of its own, which is free with it.
+struct alignas(128) many_words {
+  field<std::uint64_t> of[368];
 };
 struct holder {
   field<many_words*> kept[8];

@@ -21,6 +21,14 @@ void snapshot::acquire(std::uint64_t line) {
   conflict();
 }
 
+void snapshot::lock_alone(std::uint64_t line) {
+  line_lock& lock = lock_of(line);
+  const std::uint64_t seen = lock.load(std::memory_order_relaxed);
+  if (seen == own_lock_) return;
+  locks_.push_back({&lock, seen});
+  lock.store(own_lock_, std::memory_order_relaxed);
+}
+
 void snapshot::extend() {
   const std::uint64_t now = clock_->load(std::memory_order_acquire);
   if ((has_unrecorded_reads_ || !valid()) &&

@@ -114,13 +114,7 @@ class snapshot {
   bool try_acquire(std::uint64_t line) noexcept;
   // As acquire, where no other thread takes locks: a load and a store. A release fence must follow
   // before the first store to a line. Throws std::bad_alloc.
-  void lock_alone(std::uint64_t line) {
-    line_lock& lock = lock_of(line);
-    const std::uint64_t seen = lock.load(std::memory_order_relaxed);
-    if (seen == own_lock_) return;
-    locks_.push_back({&lock, seen});
-    lock.store(own_lock_, std::memory_order_relaxed);
-  }
+  void lock_alone(std::uint64_t line);
   // Moves the snapshot to now. Throws restart if a value that was read has changed, or if reads
   // were not recorded.
   void extend();
