@@ -310,7 +310,8 @@ result<nlohmann::json> blocks_of(const detail::runtime& pool) {
   const auto walked = pool.state().heap.audit([&](std::uint64_t offset, std::size_t size) {
     blocks.push_back({{"offset", offset}, {"size_bytes", size}});
   });
-  return walked ? result<nlohmann::json>(blocks) : std::unexpected(walked.error());
+  if (!walked) return std::unexpected(walked.error());
+  return nlohmann::json{{"blocks", blocks}};
 }
 
 // Writes JSON: the header, and the content if its layout is known, else every block in use.
@@ -321,10 +322,10 @@ void dump(const options& o) {
   const bool known = is_known_layout(layout);
   auto copy = detail::open_copy_of(o.path, known ? verification::automatic : verification::never);
   if (!copy) fail(copy.error());
-  const auto content = known ? content_of(std::move(*copy), layout) : blocks_of(**copy);
-  if (!content) fail(content.error());
-  write_json(o.json.empty() ? "-" : o.json,
-             {{"info", json_of(*i)}, {known ? "content" : "blocks", *content}});
+  auto report = known ? content_of(std::move(*copy), layout) : blocks_of(**copy);
+  if (!report) fail(report.error());
+  (*report)["info"] = json_of(*i);
+  write_json(o.json.empty() ? "-" : o.json, *report);
 }
 
 CLI::App* add(CLI::App& group, const char* name, const char* what,

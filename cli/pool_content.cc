@@ -10,6 +10,7 @@
 #include <stele/kv.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -67,10 +68,31 @@ result<json> items_of(const kv& store) {
     json items = json::array();
     v.for_each({}, {}, [&](std::string_view key, std::string_view value) {
       items.push_back({{"key", text_or_hex(key)}, {"value", text_or_hex(value)}});
+      if (const auto when = v.expiry(key))
+        items.back()["expires_at_ms"] =
+            std::chrono::duration_cast<std::chrono::milliseconds>(when->time_since_epoch()).count();
       return true;
     });
     return items;
   });
+}
+
+// {"content": the items of the store without a name, "stores": [{"store": name, "items": ...}]},
+// without "stores" if there are no others.
+result<json> all_items_of(kv& store) {
+  const auto names = store.stores();
+  if (!names) return std::unexpected(names.error());
+  const auto own = items_of(store);
+  if (!own) return own;
+  json all = {{"content", *own}};
+  for (const std::string& name : *names) {
+    const auto named = store.open_store(name, kv::if_missing::refuse);
+    if (!named) return std::unexpected(named.error());
+    const auto items = items_of(*named);
+    if (!items) return items;
+    all["stores"].push_back({{"store", text_or_hex(name)}, {"items", *items}});
+  }
+  return all;
 }
 
 // Runs check(). Then each block that check() reached, and the root, must be a block that the heap
@@ -159,15 +181,16 @@ result<std::vector<pool_block>> check_content(std::unique_ptr<detail::runtime> r
 
 result<json> content_of(std::unique_ptr<detail::runtime> r, const std::string& layout) {
   if (layout == kv::layout) {
-    const auto store = as_store(std::move(r));
+    auto store = as_store(std::move(r));
     if (!store) return std::unexpected(store.error());
     const auto sound = check_store(*store);
-    return sound ? items_of(*store) : std::unexpected(sound.error());
+    return sound ? all_items_of(*store) : std::unexpected(sound.error());
   }
   const auto document = as_document(std::move(r));
   if (!document) return std::unexpected(document.error());
   if (auto sound = check_document(*document); !sound) return std::unexpected(sound.error());
-  return document->read([](const document_dict& d) { return json_of(d, 0); });
+  return document->read(
+      [](const document_dict& d) -> json { return {{"content", json_of(d, 0)}}; });
 }
 
 }  // namespace stele::cli

@@ -20,7 +20,8 @@ nlohmann::json text_or_hex(std::string_view bytes);
 bool is_known_layout(const std::string& layout);
 
 // Both take a running pool; they check the root themselves. Errors: corrupt, when an invariant of
-// the structure does not hold; errors of reading. check_content returns the blocks that are leaked.
+// the structure does not hold; errors of reading. check_content returns the blocks that are leaked,
+// content_of an object: "content", and "stores" when a store has others beside it.
 [[nodiscard]] result<std::vector<pool_block>> check_content(std::unique_ptr<detail::runtime> pool,
                                                             const std::string& layout);
 [[nodiscard]] result<nlohmann::json> content_of(std::unique_ptr<detail::runtime> pool,

@@ -283,6 +283,31 @@ TEST_F(pool_command, dumps_a_store_and_a_document) {
   EXPECT_EQ(json("dump")["content"]["dict"][1]["value"], nlohmann::json::array({"one"}));
 }
 
+TEST_F(pool_command, dumps_all_stores_and_when_items_expire) {
+  const std::string path = make_store();
+  EXPECT_EQ(run_command("pool dump --json " + at("dump") + " " + path).status, 0);
+  EXPECT_FALSE(json("dump").contains("stores"));
+  {
+    auto store = kv::open(path);
+    ASSERT_TRUE(succeeds(store));
+    auto users = store->open_store("users"), empty = store->open_store("empty"),
+         odd = store->open_store("\xFF");
+    ASSERT_TRUE(users && empty && odd);
+    ASSERT_TRUE(succeeds(users->put("ann", "1")));
+    const kv_time when{std::chrono::hours(1'000'000)};
+    ASSERT_TRUE(succeeds(users->put_until("bob", "2", when)));
+    ASSERT_TRUE(succeeds(odd->put("carl", "3")));
+  }
+  EXPECT_EQ(run_command("pool dump --json " + at("dump") + " " + path).status, 0);
+  const auto all = json("dump");
+  EXPECT_EQ(all["content"].size(), 2u);
+  EXPECT_EQ(all["stores"].dump(),
+            R"([{"items":[],"store":"empty"},)"
+            R"({"items":[{"key":"ann","value":"1"},)"
+            R"({"expires_at_ms":3600000000000,"key":"bob","value":"2"}],"store":"users"},)"
+            R"({"items":[{"key":"carl","value":"3"}],"store":{"hex":"ff"}}])");
+}
+
 TEST_F(pool_command, copies_and_lengthens) {
   const std::string path = make_store();
   EXPECT_EQ(run_command("pool backup " + path + " " + at("copy")).status, 0);

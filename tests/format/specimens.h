@@ -1,6 +1,6 @@
 // Small pools of every current format, made by the library itself: one for each mechanism, closed
 // and left open with records in its logs, and one for each thing that a pool may also have (block
-// checksums, growth, spilled records, a checkpoint, documents, a plain root).
+// checksums, growth, spilled records, a checkpoint, several stores, documents, a plain root).
 //
 // Golden pools are specimens made by an earlier library; the fuzz targets start from today's. A
 // specimen is made with a fixed id, by one thread, without background work. So the same code makes
@@ -25,6 +25,7 @@ struct specimen {
   bool sums = false;          // block checksums of home
   bool ordered = false;       // the last commits are ordered
   bool outgrows_log = false;  // the last transaction is longer than a log
+  bool stores = false;        // several stores, items that expire
   std::size_t grown_to = 0;   // bytes; 0: it has not grown
   std::uint64_t checkpoint_commits = 0;
 };
