@@ -2,12 +2,14 @@
 // shell.
 //
 // Keys and values are text; with --hex hexadecimal digits. Import and export are JSON lines:
-// {"key": K, "value": V}, each a string or, where it is not UTF-8, {"hex": DIGITS}.
+// {"key": K, "value": V}, each a string or, where it is not UTF-8, {"hex": DIGITS}; an item that
+// expires has "expires_at_ms" too, since the begin of 1970.
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <stele/kv.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -82,6 +84,22 @@ std::optional<std::string> bytes_of(const json& line, const char* name) {
     return std::nullopt;
   return from_hex((*member)["hex"].get<std::string>());
 }
+
+std::int64_t milliseconds_of(kv_time when) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
+}
+// Empty: none, or none that a clock can show.
+std::optional<kv_time> expiry_of(const json& line) {
+  const auto member = line.find("expires_at_ms");
+  if (member == line.end() || !member->is_number_unsigned()) return std::nullopt;
+  const auto of = member->get<std::uint64_t>();
+  if (of > static_cast<std::uint64_t>(milliseconds_of(kv_time::max()))) return std::nullopt;
+  return kv_time(std::chrono::milliseconds(of));
+}
+struct imported {
+  std::string key, value;
+  std::optional<kv_time> expires;
+};
 
 // The pool, and the store that --store names.
 struct opened {
@@ -171,10 +189,18 @@ void export_lines(const options& o) {
   if (o.file != "-") file.open(o.file);
   std::ostream& out = o.file == "-" ? std::cout : file;
   std::size_t items = 0;
+  const bool some_expire = sure(s.store().statistics()).expiring_items != 0,
+             watched = o.file != "-" && isatty(STDERR_FILENO) != 0;
   for_each(o, s.store(), [&](const std::string& key, const std::string& value) {
-    out << json{{"key", json_of(key)}, {"value", json_of(value)}}.dump() << '\n';
-    ++items;
+    json item = {{"key", json_of(key)}, {"value", json_of(value)}};
+    if (some_expire)
+      if (const auto when = sure(s.store().read([&](const kv::view& v) { return v.expiry(key); })))
+        item["expires_at_ms"] = milliseconds_of(*when);
+    out << item.dump() << '\n';
+    if (++items % items_of_an_import == 0 && watched)
+      fmt::print(stderr, "\r\033[Kexported {} items", items);
   });
+  if (watched) fmt::print(stderr, "\r\033[K");
   out.flush();
   close(s);
   if (!out) fail(fmt::format("cannot write {}", o.file));
@@ -190,11 +216,15 @@ void import_lines(const options& o) {
   if (o.file != "-") file.open(o.file);
   std::istream& in = o.file == "-" ? std::cin : file;
   if (!in) fail(fmt::format("cannot read {}", o.file));
-  kv::batch batch;
+  std::vector<imported> batch;
   std::size_t number = 0, bytes = 0, done = 0;
   const bool watched = isatty(STDERR_FILENO) != 0;
   const auto write = [&] {
-    if (auto written = s.store().write(batch, durability::ordered); !written)
+    const auto put_all = [&](kv::changes& c) {
+      for (const imported& i : batch)
+        i.expires ? c.put_until(i.key, i.value, *i.expires) : c.put(i.key, i.value);
+    };
+    if (auto written = s.store().update(put_all, durability::ordered); !written)
       fail(fmt::format("{}; the items of the first {} lines are in the store",
                        written.error().message, done));
     done = number, bytes = 0;
@@ -215,7 +245,9 @@ void import_lines(const options& o) {
       refuse(R"(its "key" and "value" have to be strings, or {"hex": DIGITS} each)");
     if (key->empty() || key->size() > kv::max_key_bytes)
       refuse(fmt::format("a key of {} bytes: it may have 1 to {}", key->size(), kv::max_key_bytes));
-    batch.put(*key, *value);
+    if (item.contains("expires_at_ms") && !expiry_of(item))
+      refuse(R"(its "expires_at_ms" has to be a number of milliseconds since the begin of 1970)");
+    batch.push_back({*key, *value, expiry_of(item)});
     bytes += key->size() + value->size();
     if (batch.size() >= items_of_an_import || bytes >= bytes_of_an_import) write();
   }

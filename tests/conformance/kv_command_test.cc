@@ -78,11 +78,39 @@ TEST_F(kv_command, imports_what_it_exports) {
   EXPECT_EQ(said("scan --hex " + path_), said("scan --hex --store copy " + path_));
 }
 
+TEST_F(kv_command, imports_when_items_expire) {
+  const kv_time when{std::chrono::hours(1'000'000)};
+  {
+    auto store = kv::open(path_);
+    ASSERT_TRUE(succeeds(store));
+    ASSERT_TRUE(succeeds(store->put_until("c", "late", when)));
+  }
+  said("export " + path_ + " " + dir_.file("lines"));
+  said("import --store copy --create " + path_ + " " + dir_.file("lines"));
+  EXPECT_EQ(said("scan " + path_), said("scan --store copy " + path_));
+  said("import " + path_ + " " +
+       file_of(R"({"key": "d", "value": "gone", "expires_at_ms": 1})"
+               "\n"));
+  auto store = kv::open(path_);
+  ASSERT_TRUE(succeeds(store));
+  auto copy = store->open_store("copy", kv::if_missing::refuse);
+  ASSERT_TRUE(succeeds(copy));
+  const auto expires = [&](const char* key) {
+    return copy->read([&](const kv::view& v) { return v.expiry(key); });
+  };
+  EXPECT_EQ(expires("c").value(), when);
+  EXPECT_EQ(expires("a").value(), std::nullopt);
+  EXPECT_FALSE(store->contains("d").value()) << "its time had passed";
+}
+
 TEST_F(kv_command, bad_input_is_told_and_changes_nothing) {
   const std::string good = "{\"key\": \"x\", \"value\": \"y\"}\n", before = said("scan " + path_);
   for (const char* bad :
        {"text", "[]", "{\"key\": \"x\"}", "{\"key\": 1, \"value\": \"y\"}",
-        "{\"key\": {\"hex\": \"0\"}, \"value\": \"y\"}", "{\"key\": \"\", \"value\": \"y\"}"})
+        "{\"key\": {\"hex\": \"0\"}, \"value\": \"y\"}", "{\"key\": \"\", \"value\": \"y\"}",
+        R"({"key": "a", "value": "y", "expires_at_ms": "soon"})",
+        R"({"key": "a", "value": "y", "expires_at_ms": -1})",
+        R"({"key": "a", "value": "y", "expires_at_ms": 18446744073709551615})"})
     EXPECT_THAT(refusal("import " + path_ + " " + file_of(good + bad + '\n')),
                 HasSubstr("line 2: "));
   EXPECT_EQ(said("scan " + path_), before);
