@@ -108,7 +108,7 @@ TEST(large_slabs, of_a_full_pool_make_room_for_other_sizes) {
 TEST(large_slabs, survive_growth_and_a_backup) {
   scratch_directory dir;
   auto options = setting{"default", "process"}.options(3u << 20);
-  options.max_size = 63u << 20;
+  options.max_size = 64u << 20;
   auto p = open_pool<root>(dir.file("pool"), options);
   for (unsigned i = 0; i < 2 * slots_each; ++i)
     ASSERT_TRUE(

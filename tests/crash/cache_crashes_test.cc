@@ -90,7 +90,7 @@ struct trial {
   const char* workload;
   std::uint64_t sync_every;
   std::uint64_t crashes;  // the number after which a mutant has survived
-  std::size_t value_size = 8, pool_size = 65536, cache_bytes = 0;
+  std::size_t value_size = 8, pool_size = 65536, cache_bytes = 0;  // 0: as elsewhere
   std::uint64_t checkpoint_commits = 0;
 };
 
@@ -108,7 +108,7 @@ bool seen(const explore::mutant_entry& m) {
     p.sync_every = t.sync_every;
     p.value_size = t.value_size;
     p.pool_size = t.pool_size;
-    p.cache_bytes = t.cache_bytes;
+    if (t.cache_bytes != 0) p.cache_bytes = t.cache_bytes;
     p.checkpoint_commits = t.checkpoint_commits;
     cache_settings s;
     s.lines = 8;
