@@ -232,10 +232,11 @@ result<> heap::refill(thread_cache& c, changes& t, writer& w, unsigned size_clas
   if (take_free_blocks(c, size_class)) {
     // The states in a lost page read as those of free blocks, which may be used.
     if (lost_ == nullptr || !lost_->load()) return {};
-    return fail(errc::poisoned,
-                fmt::format("{}: part of the file is gone (truncated, or "
-                            "unreadable); reopen the pool, or restore it from a copy",
-                            file_.path()));
+    return fail(
+        errc::poisoned,
+        fmt::format("{}: an earlier write failed, or part of the file is gone (truncated, or "
+                    "unreadable); reopen the pool, or restore it from a copy",
+                    file_.path()));
   }
   return new_slab(c, t, w, size_class);
 }
