@@ -5,6 +5,7 @@
 // {"key": K, "value": V}, each a string or, where it is not UTF-8, {"hex": DIGITS}; an item that
 // expires has "expires_at_ms" too, since the begin of 1970.
 #include <cli/command.h>
+#include <cli/pool_content.h>
 #include <fmt/format.h>
 #include <stele/kv.h>
 #include <unistd.h>
@@ -64,17 +65,6 @@ std::string shown(const options& o, std::string_view bytes) {
   return o.hex ? to_hex(bytes) : std::string(bytes);
 }
 
-bool is_utf8(std::string_view bytes) {
-  try {
-    (void)json(bytes).dump();
-    return true;
-  } catch (const json::exception&) {
-    return false;
-  }
-}
-json json_of(std::string_view bytes) {
-  return is_utf8(bytes) ? json(bytes) : json{{"hex", to_hex(bytes)}};
-}
 std::optional<std::string> bytes_of(const json& line, const char* name) {
   const auto member = line.find(name);
   if (member == line.end()) return std::nullopt;
@@ -85,9 +75,6 @@ std::optional<std::string> bytes_of(const json& line, const char* name) {
   return from_hex((*member)["hex"].get<std::string>());
 }
 
-std::int64_t milliseconds_of(kv_time when) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
-}
 // Empty: none, or none that a clock can show.
 std::optional<kv_time> expiry_of(const json& line) {
   const auto member = line.find("expires_at_ms");
@@ -131,8 +118,7 @@ void get(const options& o) {
   const auto value = sure(s.store().get(argument(o, o.key)));
   close(s);
   if (!value) fail(fmt::format("{}: there is no key '{}'", o.path, o.key));
-  if (!o.json.empty())
-    return write_json(o.json, {{"key", json_of(argument(o, o.key))}, {"value", json_of(*value)}});
+  if (!o.json.empty()) return write_json(o.json, json_of_item(argument(o, o.key), *value, {}));
   fmt::print("{}\n", shown(o, *value));
 }
 
@@ -173,7 +159,7 @@ void scan(const options& o) {
   json items = json::array();
   for_each(o, s.store(), [&](const std::string& key, const std::string& value) {
     if (!o.json.empty())
-      items.push_back({{"key", json_of(key)}, {"value", json_of(value)}});
+      items.push_back(json_of_item(key, value, {}));
     else if (o.keys_only)
       fmt::print("{}\n", shown(o, key));
     else
@@ -192,11 +178,10 @@ void export_lines(const options& o) {
   const bool some_expire = sure(s.store().statistics()).expiring_items != 0,
              watched = o.file != "-" && isatty(STDERR_FILENO) != 0;
   for_each(o, s.store(), [&](const std::string& key, const std::string& value) {
-    json item = {{"key", json_of(key)}, {"value", json_of(value)}};
+    std::optional<kv_time> expires;
     if (some_expire)
-      if (const auto when = sure(s.store().read([&](const kv::view& v) { return v.expiry(key); })))
-        item["expires_at_ms"] = milliseconds_of(*when);
-    out << item.dump() << '\n';
+      expires = sure(s.store().read([&](const kv::view& v) { return v.expiry(key); }));
+    out << json_of_item(key, value, expires).dump() << '\n';
     if (++items % items_of_an_import == 0 && watched)
       fmt::print(stderr, "\r\033[Kexported {} items", items);
   });
@@ -245,9 +230,10 @@ void import_lines(const options& o) {
       refuse(R"(its "key" and "value" have to be strings, or {"hex": DIGITS} each)");
     if (key->empty() || key->size() > kv::max_key_bytes)
       refuse(fmt::format("a key of {} bytes: it may have 1 to {}", key->size(), kv::max_key_bytes));
-    if (item.contains("expires_at_ms") && !expiry_of(item))
+    const auto expires = expiry_of(item);
+    if (item.contains("expires_at_ms") && !expires)
       refuse(R"(its "expires_at_ms" has to be a number of milliseconds since the begin of 1970)");
-    batch.push_back({*key, *value, expiry_of(item)});
+    batch.push_back({*key, *value, expires});
     bytes += key->size() + value->size();
     if (batch.size() >= items_of_an_import || bytes >= bytes_of_an_import) write();
   }
@@ -308,7 +294,7 @@ void stores(const options& o) {
   close(s);
   if (!o.json.empty()) {
     json all = json::array();
-    for (const std::string& name : names) all.push_back(json_of(name));
+    for (const std::string& name : names) all.push_back(text_or_hex(name));
     return write_json(o.json, all);
   }
   for (const std::string& name : names) fmt::print("{}\n", name);

@@ -67,10 +67,7 @@ result<json> items_of(const kv& store) {
   return store.read([](const kv::view& v) {
     json items = json::array();
     v.for_each({}, {}, [&](std::string_view key, std::string_view value) {
-      items.push_back({{"key", text_or_hex(key)}, {"value", text_or_hex(value)}});
-      if (const auto when = v.expiry(key))
-        items.back()["expires_at_ms"] =
-            std::chrono::duration_cast<std::chrono::milliseconds>(when->time_since_epoch()).count();
+      items.push_back(json_of_item(key, value, v.expiry(key)));
       return true;
     });
     return items;
@@ -161,6 +158,17 @@ json text_or_hex(std::string_view bytes) {
     for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
     return {{"hex", hex}};
   }
+}
+
+json json_of_item(std::string_view key, std::string_view value,
+                  const std::optional<kv_time>& expires) {
+  json item = {{"key", text_or_hex(key)}, {"value", text_or_hex(value)}};
+  if (expires) item["expires_at_ms"] = milliseconds_of(*expires);
+  return item;
+}
+
+std::int64_t milliseconds_of(kv_time when) noexcept {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
 }
 
 bool is_known_layout(const std::string& layout) {
