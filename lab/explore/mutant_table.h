@@ -12,16 +12,14 @@ namespace stele::explore {
 
 using base::mutant;
 
-using base::mutant;
-
 // Indexed by number: mutants[i].what is i. `of` names the mechanisms that must each show the bug,
 // or a shared part of which one must show it: log, recovery, heap, file. `creation` and `damage`
 // belong to no mechanism: tests/crash/file_creation_test.cc, tests/conformance/lost_parts_test.cc.
 // `overlap:` precedes the mechanisms of bugs that only overlapping commits show (stele_schedules
-// --mutants).
+// --mutants). `scenario` is given for those that a sweep finds late: one that shows the bug.
 struct mutant_entry {
   mutant what;
-  std::string_view name, of;
+  std::string_view name, of, scenario = "";
 };
 inline constexpr mutant_entry mutants[] = {
     {mutant::none, "none", ""},
@@ -189,7 +187,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::archapt_fallback_covered, "archapt_fallback_covered", "archapt-undo,archapt-redo"},
     {mutant::archapt_fallback_replayed, "archapt_fallback_replayed", "archapt-undo,archapt-redo"},
     {mutant::default_txid_before_place, "default_txid_before_place", "overlap:default"},
-    {mutant::retire_paused, "retire_paused", "overlap:default"},
+    {mutant::retire_paused, "retire_paused", "overlap:default", "ordered beside check"},
     {mutant::stm_stale_allocation, "stm_stale_allocation", "overlap:redo,default"},
     {mutant::backup_spill_unkept, "backup_spill_unkept", "overlap:default,redo"},
     {mutant::stm_no_validation, "stm_no_validation", "overlap:default,redo,base,log_structured"},
@@ -200,11 +198,14 @@ inline constexpr mutant_entry mutants[] = {
      "overlap:default,redo,undo,base,xil,vcbp,blurred,adaptive,archapt-undo,archapt-redo,log_"
      "structured,redo-async"},
     {mutant::stm_announce_late, "stm_announce_late",
-     "overlap:redo-async,vcbp,blurred,adaptive,archapt-redo,archapt-undo,default"},
+     "overlap:redo-async,vcbp,blurred,adaptive,archapt-redo,archapt-undo,default",
+     "truncation, each store a point"},
     {mutant::bulk_runs_ignored, "bulk_runs_ignored",
      "overlap:redo-async,vcbp,blurred,adaptive,default"},
-    {mutant::bulk_mark_back, "bulk_mark_back", "overlap:archapt-undo"},
-    {mutant::batch_pending_ignored, "batch_pending_ignored", "overlap:default"},
+    {mutant::bulk_mark_back, "bulk_mark_back", "overlap:archapt-undo",
+     "truncation, each store a point"},
+    {mutant::batch_pending_ignored, "batch_pending_ignored", "overlap:default",
+     "ordered, truncated, each load a point"},
     {mutant::batch_own_alone, "batch_own_alone", "overlap:default"},
     {mutant::batch_joined_early, "batch_joined_early", "overlap:default"},
     {mutant::group_appended_meanwhile, "group_appended_meanwhile", "overlap:default"},
@@ -216,16 +217,21 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::backup_moves_on, "backup_moves_on", "overlap:default,redo"},
     {mutant::bias_unawaited, "bias_unawaited", "overlap:default,redo,undo,xil,log_structured"},
     {mutant::bias_beside_others, "bias_beside_others", "overlap:default,redo,undo"},
-    {mutant::bias_over_overlay, "bias_over_overlay", "overlap:default"},
+    {mutant::bias_over_overlay, "bias_over_overlay", "overlap:default",
+     "ordered, alone, then durable"},
     {mutant::long_read_one_look, "long_read_one_look", "overlap:default,redo,undo"},
-    {mutant::long_read_moves_on, "long_read_moves_on", "overlap:default,redo,undo"},
+    {mutant::long_read_moves_on, "long_read_moves_on", "overlap:default,redo,undo",
+     "beside readers, each load a point"},
     {mutant::readers_switch_unpaused, "readers_switch_unpaused", "overlap:default,redo,undo"},
     {mutant::readers_back_unpaused, "readers_back_unpaused", "overlap:default,redo,undo"},
     {mutant::readers_lone_unlocked, "readers_lone_unlocked", "overlap:default,redo,undo"},
-    {mutant::readers_lone_late, "readers_lone_late", "overlap:default,redo,undo"},
+    {mutant::readers_lone_late, "readers_lone_late", "overlap:default,redo,undo",
+     "another process beside one thread"},
     {mutant::readers_own_locks, "readers_own_locks", "overlap:default,redo,undo"},
-    {mutant::kept_marked_first, "kept_marked_first", "overlap:default,redo,undo"},
-    {mutant::kept_one_look, "kept_one_look", "overlap:default,redo,undo"},
+    {mutant::kept_marked_first, "kept_marked_first", "overlap:default,redo,undo",
+     "other processes come to one thread"},
+    {mutant::kept_one_look, "kept_one_look", "overlap:default,redo,undo",
+     "other processes read, truncated"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

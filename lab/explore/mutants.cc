@@ -108,41 +108,17 @@ void try_expired_logs(const mutant_entry& m, std::uint64_t seed, mutant_outcome&
   if (found) record_kill(*found, o);
 }
 
-// Pools without checkpoints never run this code.
-bool needs_checkpoints(base::mutant m) {
-  return m >= base::mutant::archapt_checkpoint_unflushed &&
-         m <= base::mutant::archapt_fallback_replayed;
-}
-
-// Other pools have no block checksums and do not grow.
-bool needs_block_checksums(base::mutant m) {
-  return m >= base::mutant::sums_not_renewed && m <= base::mutant::grow_no_slot_fence;
-}
-
-bool needs_earlier_version(base::mutant m) {
-  return m >= base::mutant::version_copy_left && m <= base::mutant::version_late;
-}
-bool needs_large_slabs(base::mutant m) {
-  return m >= base::mutant::heap_large_stale && m <= base::mutant::heap_large_own_chunk;
-}
-bool needs_shared_log(base::mutant m) {
-  return m == base::mutant::default_shared_alone || m == base::mutant::default_shared_unflushed;
-}
-bool needs_file(base::mutant m) {
-  return m >= base::mutant::file_home_unsynced && m <= base::mutant::file_write_back_ignored;
-}
-
 mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
                           const mutant_selection& c) {
   mutant_outcome o{m, where.name, "", "", 0};
+  const pool_needs needs = needs_of(m.what);
   settings s;
   s.max_violations = 1;
   for (const trial& t : trials) {
-    if (needs_checkpoints(m.what) && t.checkpoint_commits == 0) continue;
-    if (needs_block_checksums(m.what) != t.block_checksums ||
-        needs_shared_log(m.what) != t.shared_log || needs_file(m.what) != t.on_file ||
-        needs_earlier_version(m.what) != t.earlier_version ||
-        (needs_large_slabs(m.what) && t.workload != std::string_view("large")))
+    if (needs.checkpoints && t.checkpoint_commits == 0) continue;
+    if (needs.block_checksums != t.block_checksums || needs.shared_log != t.shared_log ||
+        needs.file != t.on_file || needs.earlier_version != t.earlier_version ||
+        (needs.large_slabs && t.workload != std::string_view("large")))
       continue;
     s.bound = t.bound;
     for (const std::string& mechanism : where.mechanisms) {
@@ -181,6 +157,19 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
 }
 
 }  // namespace
+
+pool_needs needs_of(base::mutant m) noexcept {
+  using enum base::mutant;
+  const auto within = [m](base::mutant first, base::mutant last) {
+    return m >= first && m <= last;
+  };
+  return {.checkpoints = within(archapt_checkpoint_unflushed, archapt_fallback_replayed),
+          .block_checksums = within(sums_not_renewed, grow_no_slot_fence),
+          .large_slabs = within(heap_large_stale, heap_large_own_chunk),
+          .shared_log = within(default_shared_alone, default_shared_unflushed),
+          .file = within(file_home_unsynced, file_write_back_ignored),
+          .earlier_version = within(version_copy_left, version_late)};
+}
 
 std::vector<mutant_target> targets_of(std::string_view of) {
   if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};

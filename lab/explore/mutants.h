@@ -21,6 +21,13 @@ struct mutant_target {
 // `of` is that member of the mutant's entry.
 std::vector<mutant_target> targets_of(std::string_view of);
 
+// The pools without which a mutant's code never runs. Runs on pools with block checksums, a shared
+// log, a file or an earlier version are for those mutants alone.
+struct pool_needs {
+  bool checkpoints, block_checksums, large_slabs, shared_log, file, earlier_version;
+};
+pool_needs needs_of(base::mutant m) noexcept;
+
 struct mutant_outcome {
   mutant_entry mutant;
   std::string mechanism;     // where it was planted: the mechanism, or the part that several share

@@ -104,6 +104,10 @@ bool seen(const explore::mutant_entry& m) {
                          {"sps", 0, 20'000, 256, 262'144, 448, 6}}) {
     plan p = planted(targets_of(m.of).front().mechanisms.front(), m.what);
     if (t.cache_bytes != 0 && !p.mechanism.starts_with("archapt")) continue;
+    const pool_needs needs = needs_of(m.what);
+    if ((needs.checkpoints && t.checkpoint_commits == 0) ||
+        (needs.large_slabs && t.workload != std::string_view("large")))
+      continue;
     p.workload = t.workload;
     p.sync_every = t.sync_every;
     p.value_size = t.value_size;
@@ -124,12 +128,10 @@ bool seen(const explore::mutant_entry& m) {
 TEST(CacheCrashes, see_most_planted_bugs) {
   int all = 0, killed = 0;
   for (const explore::mutant_entry& m : explore::mutants) {
-    if (m.what == base::mutant::none || m.of.starts_with("overlap:") || m.of == "damage") continue;
-    if (m.what >= base::mutant::sums_not_renewed &&
-        m.what <= base::mutant::default_shared_unflushed)
-      continue;  // these pools have no block checksums, do not grow, do not share a log
-    if (m.what >= base::mutant::version_copy_left && m.what <= base::mutant::version_late)
-      continue;  // these pools are of today's version
+    if (m.what == base::mutant::none || targets_of(m.of).empty()) continue;
+    const pool_needs needs = needs_of(m.what);
+    if (needs.block_checksums || needs.shared_log || needs.file || needs.earlier_version)
+      continue;  // these pools have none of that
     ++all;
     if (seen(m))
       ++killed;

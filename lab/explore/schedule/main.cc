@@ -75,7 +75,7 @@ struct arguments {
   schedule_settings settings;
   sweep_settings all;
   std::string json, line;
-  bool sweeps = false, mutants = false, once = false;
+  bool sweeps = false, mutants = false, once = false, known = false;
 };
 
 void add_options(CLI::App& app, arguments& w) {
@@ -100,6 +100,8 @@ void add_options(CLI::App& app, arguments& w) {
                "each bug that only overlapping commits show, planted; or --mutant alone");
   app.add_flag("--once", w.once,
                "of --mutants: in one mechanism each, not in every one that it is a bug of");
+  app.add_flag("--known", w.known,
+               "of --mutants: where a sweep finds the bug late, only the scenario that shows it");
   app.add_option("--schedules", w.all.schedules, "of each mechanism in a sweep, of each mutant")
       ->capture_default_str();
 }
@@ -144,6 +146,7 @@ int main(int argc, char** argv) {
     return run_mutants({app.count("--mutant") != 0 ? std::string(name_of(p.mutant)) : "",
                         mechanism,
                         w.once,
+                        w.known,
                         w.all.schedules,
                         p.seed,
                         {}});

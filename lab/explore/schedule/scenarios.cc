@@ -230,6 +230,8 @@ namespace {
 result<> sweep_round(const sweep_settings& s, const std::string& mechanism, std::uint64_t seed,
                      std::uint64_t schedules, std::vector<sweep_outcome>& found) {
   auto scenarios = scenarios_of(mechanism, seed);
+  if (!s.scenario.empty())
+    std::erase_if(scenarios, [&](const scenario& one) { return one.name != s.scenario; });
   double weights = 0;
   for (const scenario& one : scenarios) weights += one.weight;
   found.resize(scenarios.size());
@@ -285,10 +287,11 @@ result<std::vector<sweep_outcome>> sweep(const sweep_settings& s) {
 
 namespace {
 
-result<> plant(overlap_mutant& o, base::mutant what, const overlap_mutant_selection& c) {
+result<> plant(overlap_mutant& o, const mutant_entry& m, const overlap_mutant_selection& c) {
   sweep_settings s;
-  s.mechanism = o.mechanism, s.schedules = c.schedules, s.seed = c.seed, s.plant = what,
+  s.mechanism = o.mechanism, s.schedules = c.schedules, s.seed = c.seed, s.plant = m.what,
   s.stop_at_violation = true;
+  if (c.known) s.scenario = m.scenario;
   const auto outcomes = sweep(s);
   if (!outcomes) return std::unexpected(outcomes.error());
   for (const sweep_outcome& one : *outcomes) {
@@ -313,7 +316,7 @@ result<std::vector<overlap_mutant>> sweep_mutants(const overlap_mutant_selection
       of.remove_prefix(std::min(comma + 1, of.size()));
       if (!c.mechanism.empty() && o.mechanism != c.mechanism) continue;
       const auto begun = std::chrono::steady_clock::now();
-      if (auto done = plant(o, m.what, c); !done) return std::unexpected(done.error());
+      if (auto done = plant(o, m, c); !done) return std::unexpected(done.error());
       o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
       all.push_back(std::move(o));
       if (c.on_outcome) c.on_outcome(all.back());

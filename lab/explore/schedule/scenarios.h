@@ -30,6 +30,7 @@ struct sweep_outcome {
 };
 struct sweep_settings {
   std::string mechanism;             // empty: all
+  std::string scenario;              // empty: all
   std::uint64_t schedules = 40'000;  // of each mechanism
   std::uint64_t seed = 1;
   double seconds = 0;  // of each scenario in a round; 0: until its schedules are made
@@ -50,6 +51,7 @@ struct overlap_mutant {
 struct overlap_mutant_selection {
   std::string name, mechanism;       // empty: all
   bool once = false;                 // plant each in the first mechanism that it names, not in all
+  bool known = false;                // run only the scenario that the table names, if it does
   std::uint64_t schedules = 40'000;  // of each; then it has survived
   std::uint64_t seed = 1;
   std::function<void(const overlap_mutant&)> on_outcome;
