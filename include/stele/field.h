@@ -15,7 +15,8 @@
 // conflict. So a body must not swallow unknown exceptions and must not access fields in noexcept
 // functions. Outside a transaction a load reads memory directly, even while another thread writes
 // it, and a store to a pool ends the program, because a crash could tear it. A field in ordinary
-// memory behaves as an ordinary variable.
+// memory behaves as an ordinary variable. Compiled with STELE_CHECKED, foreign pointers and uses of
+// destroyed objects are errors (docs/guide/checked.md).
 #pragma once
 
 #include <stele/access.h>
@@ -55,8 +56,14 @@ class field {
     return *this;
   }
 
-  [[nodiscard, gnu::always_inline]] T load() const { return detail::load(&value_); }
-  void store(T value) { detail::store(&value_, value); }
+  [[nodiscard, gnu::always_inline]] T load() const {
+    detail::check_use(this);
+    return detail::load(&value_);
+  }
+  void store(T value) {
+    detail::check_use(this);
+    detail::store(&value_, value);
+  }
   operator T() const { return load(); }
 
  private:
@@ -83,12 +90,14 @@ class field<T*> {
   }
 
   [[nodiscard, gnu::always_inline]] T* load() const {
+    detail::check_use(this);
     const std::int64_t distance = detail::load(&distance_);
     if (distance == null_distance) return nullptr;
     const auto here = reinterpret_cast<std::intptr_t>(this);
     return reinterpret_cast<T*>(here + (distance == self_distance ? 0 : distance));
   }
   void store(T* target) {
+    detail::check_target(this, target);
     const auto distance =
         reinterpret_cast<std::intptr_t>(target) - reinterpret_cast<std::intptr_t>(this);
     detail::store(&distance_, target == nullptr ? null_distance
@@ -207,9 +216,11 @@ typename F::value_type operator--(F& f, int) {
 // Copy `size` bytes between pool and ordinary memory through the running transaction, for byte
 // ranges that no single field describes. The same rules as for a field's load and store.
 inline void load_bytes(void* to, const void* from, std::size_t size) {
+  detail::check_use(from);
   detail::load_range(from, to, size);
 }
 inline void store_bytes(void* to, const void* from, std::size_t size) {
+  detail::check_use(to);
   detail::store_range(to, from, size);
 }
 

@@ -273,6 +273,24 @@ void retry_transaction() noexcept;      // rolls back and waits before the next 
 // since, so that it may be run again. Else the pool cannot grow, and `why` says so.
 bool grow_for(runtime& r, error& why);
 
+// Of programs compiled with STELE_CHECKED (docs/guide/checked.md): closing the pool says on
+// standard error which blocks `walk` does not name.
+void report_leaks_at_close(runtime& r, const void* root,
+                           std::function<void(const std::function<void(const void*)>&)> walk);
+template <class Root>
+void report_leaks_at_close([[maybe_unused]] const pool_handle& handle) {
+#ifdef STELE_CHECKED
+  using block_visit = std::function<void(const void*)>;
+  if constexpr (requires(const Root& root, const block_visit& visit) {
+                  root.visit_blocks(visit);
+                }) {
+    const auto* const root = static_cast<const Root*>(handle.root());
+    report_leaks_at_close(handle.core(), root,
+                          [root](const block_visit& visit) { root->visit_blocks(visit); });
+  }
+#endif
+}
+
 struct restart {};  // thrown by loads and stores on a conflict; caught by run_transaction
 
 // Allocation inside the running transaction. Throws failure(errc::full) if there is no room.
@@ -384,6 +402,7 @@ class pool {
                                          const pool_options& options = {}) {
     auto handle = detail::pool_handle::open(path, options, sizeof(Root), detail::type_name<Root>());
     if (!handle) return std::unexpected(std::move(handle.error()));
+    detail::report_leaks_at_close<Root>(*handle);
     return pool(std::move(*handle));
   }
 

@@ -1,5 +1,6 @@
 // Long reads beside writers: how long a read of everything takes while other threads commit, and
-// what that costs them; the same of an update that reads everything. `stele bench reads`.
+// what that costs them; the same of an update that reads everything, and of a held snapshot. `stele
+// bench reads`.
 //
 // The writers move amounts between accounts, so each read checks that it saw one state: the sum of
 // all is constant.
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 #include <stele/hash_map.h>
 #include <stele/pool.h>
+#include <stele/snapshot.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +31,7 @@ struct bank {
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> transfers{0};
   std::atomic<bool> failed{false};
+  std::optional<pool_snapshot> held;  // destroyed before the pool
 };
 
 result<> fill(bank& b) {
@@ -42,10 +45,10 @@ result<> fill(bank& b) {
   return {};
 }
 
-enum class work : std::uint8_t { none, reads, updates };
+enum class work : std::uint8_t { none, reads, updates, held_reads };
 
-// Milliseconds of a read of all accounts, one lookup after the other; or of an update that reads
-// them and stores one item.
+// Milliseconds of a read of all accounts, one lookup after the other, as of now or of the held
+// snapshot; or of an update that reads them and stores one item.
 result<double> read_all(bank& b, work what) {
   const auto sum_of = [](const accounts& all) {
     std::uint64_t total = 0;
@@ -54,11 +57,14 @@ result<double> read_all(bank& b, work what) {
     return total;
   };
   const auto begin = clock::now();
-  const auto sum = what == work::reads ? b.of->read(sum_of) : b.of->update([&](accounts& all) {
-    const std::uint64_t total = sum_of(all);
-    all.insert_or_assign(accounts_read, total);
-    return total;
-  });
+  const auto read = [&] { return b.of->read(sum_of); };
+  const auto sum = what == work::reads        ? read()
+                   : what == work::held_reads ? b.held->read(read)
+                                              : b.of->update([&](accounts& all) {
+                                                  const std::uint64_t total = sum_of(all);
+                                                  all.insert_or_assign(accounts_read, total);
+                                                  return total;
+                                                });
   const double ms = std::chrono::duration<double, std::milli>(clock::now() - begin).count();
   if (!sum) return std::unexpected(sum.error());
   if (*sum != accounts_read * amount_each)
@@ -130,6 +136,47 @@ result<outcome> run(const target_options& o, bank& b, unsigned writers, double a
   return out;
 }
 
+// Nanoseconds of a lookup in a transaction of its own.
+template <class Read>
+double lookup_ns(Read&& read) {
+  constexpr std::uint64_t lookups = 200'000;
+  const auto begin = clock::now();
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < lookups; ++i) sum += read(i * 7919 % accounts_read).value_or(0);
+  return sum == 0 ? 0
+                  : std::chrono::duration<double, std::nano>(clock::now() - begin).count() /
+                        static_cast<double>(lookups);
+}
+
+result<> add_snapshot_figures(const target_options& o, bank& b, double alone_ms,
+                              double free_a_second, std::vector<performance_target>& targets) {
+  o.progress("a snapshot is held");
+  auto held = take_snapshot(*b.of);
+  if (!held) return std::unexpected(held.error());
+  b.held.emplace(std::move(*held));
+  const auto written = run(o, b, 2, 0, work::none);
+  if (!written) return std::unexpected(written.error());
+  const auto read = run(o, b, 2, 0, work::held_reads);
+  if (!read) return std::unexpected(read.error());
+  const auto look_up = [&](std::uint64_t i) {
+    return b.of->read([&](const accounts& all) { return all.find(i)->second.load(); });
+  };
+  const double now_ns = lookup_ns(look_up), held_ns = lookup_ns([&](std::uint64_t i) {
+                                              return b.held->read([&] { return look_up(i); });
+                                            });
+  b.held.reset();
+  targets.push_back({"two writers beside a held snapshot, over without", "x", 0.7,
+                     written->transfers_a_second / free_a_second, false,
+                     fmt::format("{:.2f} and {:.2f} M updates/s", written->transfers_a_second / 1e6,
+                                 free_a_second / 1e6)});
+  targets.push_back({"a read of all items in it beside such writers, over alone", "x", 10,
+                     read->read_ms / alone_ms, true,
+                     fmt::format("{:.1f} and {:.1f} ms", read->read_ms, alone_ms)});
+  targets.push_back({"a lookup in it, over one in read(); nobody writes", "x", 10, held_ns / now_ns,
+                     true, fmt::format("{:.0f} and {:.0f} ns", held_ns, now_ns)});
+  return {};
+}
+
 result<> reads_beside_writers(const target_options& o, std::vector<performance_target>& targets) {
   const std::string path = fmt::format("{}/long-reads-{}.stele", o.dir, getpid());
   bank b;
@@ -175,7 +222,7 @@ result<> reads_beside_writers(const target_options& o, std::vector<performance_t
        fmt::format("{:.1f} and {:.1f} ms; the writers make {:.2f} M updates/s meanwhile",
                    busy_update->read_ms, alone_update->read_ms,
                    busy_update->transfers_a_second / 1e6)});
-  return {};
+  return add_snapshot_figures(o, b, alone->read_ms, free->transfers_a_second, targets);
 }
 
 }  // namespace

@@ -5,32 +5,33 @@
 namespace stele::explore {
 
 line_fields fields_of(schedule_line& l) {
-  return joined({fields_of(l.run_plan),
-                 fields_of_files(l.run_plan),
-                 {{"each",
-                   &l.concurrent.each,
-                   "operations of each thread that overlap",
-                   {.least = 1, .most = 32}},
-                  {"beside", &l.concurrent.beside,
-                   "what one more thread does: check, sync, backup, grow, read, other (reads as "
-                   "another process), other-at-once; several with +"},
-                  {"background", &l.concurrent.background, "the mechanism has threads of its own"},
-                  {"mixed", &l.concurrent.mixed,
-                   "of ordered commits: those of every other thread are durable"},
-                  {"last-durable", &l.concurrent.last_durable,
-                   "of ordered commits: each thread's last is durable"},
-                  {"attached", &l.concurrent.attached,
-                   "that other process has attached before the threads begin, and reads once"},
-                  {"points",
-                   &l.concurrent.points,
-                   "where another thread may go on",
-                   {.words = "locks|stores|loads"}},
-                  {"decisions",
-                   &l.decided,
-                   "",
-                   {.most = schedule::max_threads - 1},
-                   "NUMBER:THREAD, more after commas"},
-                  {"at", &l.crashes, "", {}, crash_form}}});
+  return joined(
+      {fields_of(l.run_plan),
+       fields_of_files(l.run_plan),
+       {{"each",
+         &l.concurrent.each,
+         "operations of each thread that overlap",
+         {.least = 1, .most = 32}},
+        {"beside", &l.concurrent.beside,
+         "what one more thread does: check, sync, backup, grow, read, snapshot, other (reads "
+         "as another process), other-at-once; several with +"},
+        {"background", &l.concurrent.background, "the mechanism has threads of its own"},
+        {"mixed", &l.concurrent.mixed,
+         "of ordered commits: those of every other thread are durable"},
+        {"last-durable", &l.concurrent.last_durable,
+         "of ordered commits: each thread's last is durable"},
+        {"attached", &l.concurrent.attached,
+         "that other process has attached before the threads begin, and reads once"},
+        {"points",
+         &l.concurrent.points,
+         "where another thread may go on",
+         {.words = "locks|stores|loads"}},
+        {"decisions",
+         &l.decided,
+         "",
+         {.most = schedule::max_threads - 1},
+         "NUMBER:THREAD, more after commas"},
+        {"at", &l.crashes, "", {}, crash_form}}});
 }
 
 }  // namespace stele::explore

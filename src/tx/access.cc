@@ -3,6 +3,8 @@
 #include <base/check.h>
 #include <base/flatten.h>
 #include <base/rng.h>
+#include <stele/snapshot.h>
+#include <tx/long_read.h>
 #include <tx/readers/reader_session.h>
 #include <tx/transaction_inl.h>
 
@@ -20,7 +22,8 @@ namespace {
 // The pool whose transaction runs in this thread; null: none.
 constinit thread_local runtime* this_runtime = nullptr;
 constinit thread_local thread_context* this_context = nullptr;
-thread_local error last_attempt_error{};  // why this thread's last attempt failed
+constinit thread_local long_read* this_moment = nullptr;  // of a pool_snapshot that it reads
+thread_local error last_attempt_error{};                  // why this thread's last attempt failed
 
 bool in_transaction(std::uintptr_t address, std::size_t size) noexcept {
   const access& a = this_access;
@@ -90,12 +93,23 @@ void check_volatile(std::uintptr_t address) {
   r.end_long_read(v);
 }
 
+// The thread's own log may have gone to another one meanwhile.
+[[gnu::noinline]] void leave_moment(thread_context& v) noexcept {
+  long_read& m = *std::exchange(this_moment, nullptr);
+  v.tx = nullptr;
+  this_runtime->leave(v);
+  this_runtime = nullptr;
+  this_access.running = nullptr;
+  m.in_use().unlock();
+}
+
 // Of a transaction that did not begin as a read.
 void end_update() noexcept {
   thread_context& v = *this_context;
   if (v.tx->attempts != 0) [[unlikely]] {
     end_attempts(v);
     if (v.long_read != nullptr) return end_long_read(v);
+    if (this_moment != nullptr) return leave_moment(v);
   }
   if (v.holds_writer) this_runtime->unlock_writer(v);
   this_runtime->consider_bias(v);
@@ -222,6 +236,15 @@ void deallocate(void* block) {
     throw failure({errc::invalid_argument,
                    "freeing something that is not in the pool of the running transaction"});
   this_access.running->deallocate(address - this_access.pool_base);
+}
+
+// Whether a block in use contains this address of the running transaction's pool. Reads that see an
+// earlier moment, or a pool of another process, are not judged: the states are of today.
+bool is_in_used_block(std::uintptr_t address) {
+  if (this_runtime->reading() != nullptr || this_moment != nullptr ||
+      this_context->long_read != nullptr || this_context->foreign_moment != nullptr)
+    return true;
+  return this_access.running->is_in_used_block(address - this_access.pool_base);
 }
 
 // The pool offset where the heap of the running transaction's pool begins.
@@ -382,6 +405,28 @@ STELE_FLATTEN commit_status commit_transaction() {
   const commit_status done = this_context->tx->commit();
   if (done != commit_status::retry) end_update();
   return done;
+}
+
+// Of a pool_snapshot. The pool cannot be closed while there is one. The reader's transaction owns
+// no log; its attempts are not 0, so that it ends by leave_moment.
+begin_status begin_at_moment(long_read& m) {
+  if (this_runtime != nullptr)
+    return refused({errc::nested, "a snapshot is read inside a transaction; end that first"});
+  runtime& r = m.pool();
+  m.in_use().lock();
+  const auto entered = r.enter_without_bias();
+  if (!entered) {
+    m.in_use().unlock();
+    return refused(entered.error());
+  }
+  thread_context& v = **entered;
+  r.leave(v);  // a pause waits for the owner of each log
+  v.tx = &m.reader();
+  v.tx->attempts = 1;
+  v.in_transaction.announce(true);  // no thread gets the bias
+  this_context = &v, this_runtime = &r, this_moment = &m;
+  begin_or_roll_back(r, v, false, durability::durable);
+  return begin_status::started;
 }
 
 void doom_transaction() noexcept {

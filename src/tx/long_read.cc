@@ -1,5 +1,8 @@
 // What a long read sees, and how a transaction becomes one; see long_read.h.
+#include <base/check.h>
 #include <base/mutant.h>
+#include <fmt/format.h>
+#include <stele/snapshot.h>
 #include <tx/long_read.h>
 #include <tx/transaction_inl.h>
 
@@ -23,6 +26,7 @@ std::uint64_t pages_of(const runtime& r) {
 
 long_read::long_read(runtime& r)
     : page_snapshot(r.state().file.header().size),
+      pool_(r),
       home_(r.base()),
       bytes_(r.state().file.header().size),
       kept_(static_cast<std::atomic<kept_page*>*>(
@@ -144,7 +148,9 @@ bool runtime::begin_keeping_pages(page_snapshot& s) noexcept {
     long_reads_.fetch_sub(1);
     return false;
   }
-  const pause paused(*this);
+  std::optional<pause> paused;
+  paused.emplace(*this);
+  if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
   add_page_snapshot(s);
   return true;
 }
@@ -157,4 +163,46 @@ void runtime::end_keeping_pages(page_snapshot& s) noexcept {
   long_reads_.fetch_sub(1);
 }
 
+// Steps L1 and L2 of a snapshot that a program holds.
+result<pool_snapshot> take_snapshot(runtime& r) {
+  const std::string& path = r.state().file.path();
+  const auto refuse = [&](errc code, const char* why) {
+    return base::fail(code, fmt::format("{}: no snapshot can be taken {}", path, why));
+  };
+  if (this_access.size != 0)
+    return refuse(errc::nested, "inside a transaction; take it when that has ended");
+  if (r.reading() != nullptr)
+    return refuse(errc::unsupported,
+                  "of a pool that is open for reading only; each read() sees one state");
+  if (r.policy() != concurrency::stm || r.home_is_remapped())
+    return refuse(errc::unsupported,
+                  "of a pool of log_structured, or with another concurrency than stm");
+  auto moment = std::make_unique<long_read>(r);
+  if (auto usable = r.check_usable(); !usable) return std::unexpected(usable.error());
+  if (!r.begin_keeping_pages(*moment))
+    return refuse(errc::in_use,
+                  "beside 15 other snapshots and long reads; destroy one that is not needed");
+  return pool_snapshot(std::move(moment));
+}
+
 }  // namespace stele::detail
+
+namespace stele {
+
+pool_snapshot::pool_snapshot(std::unique_ptr<detail::long_read> moment) noexcept
+    : moment_(std::move(moment)) {}
+pool_snapshot::pool_snapshot(pool_snapshot&&) noexcept = default;
+pool_snapshot& pool_snapshot::operator=(pool_snapshot&& other) noexcept {
+  std::swap(moment_, other.moment_);
+  return *this;
+}
+// L5.
+pool_snapshot::~pool_snapshot() {
+  if (moment_ == nullptr) return;
+  base::check(detail::this_access.size == 0,
+              "a pool_snapshot is destroyed inside a transaction, for whose end it would wait; "
+              "destroy it outside");
+  moment_->pool().end_keeping_pages(*moment_);
+}
+
+}  // namespace stele

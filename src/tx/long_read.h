@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 
 namespace stele::detail {
 
@@ -30,6 +31,9 @@ class long_read final : public page_snapshot, public moment {
 
   // The transaction that reads. It belongs to no log.
   transaction& reader() noexcept { return reader_; }
+  // Of a pool_snapshot: the pool, and the lock of the one thread that reads.
+  runtime& pool() const noexcept { return pool_; }
+  std::mutex& in_use() noexcept { return in_use_; }
   const statistics& counts() const noexcept { return counts_; }
 
   std::uint64_t word(std::uint64_t offset) const override;
@@ -49,6 +53,8 @@ class long_read final : public page_snapshot, public moment {
   template <class Take>
   void at_moment(std::uint64_t offset, Take&& take) const;
 
+  runtime& pool_;
+  std::mutex in_use_;
   const std::byte* const home_;
   const std::uint64_t bytes_;
   // By page; null: not kept. Zeroed memory that takes no room until it is stored to.

@@ -516,17 +516,20 @@ bool runtime::runs_transaction() const noexcept {
   return std::ranges::any_of(threads_, [](const auto& v) { return v->in_transaction.seen(); });
 }
 std::unexpected<error> runtime::running_error() const {
-  return fail(errc::in_use,
-              fmt::format("{} cannot be closed while a transaction runs", state_->file.path()));
+  return fail(
+      errc::in_use,
+      fmt::format("{} cannot be closed while a transaction runs or there is a pool_snapshot",
+                  state_->file.path()));
 }
 
 // If it throws std::bad_alloc, the pool stays open and usable.
 result<> runtime::close() {
-  if (readers_ != nullptr) {
+  if (readers_ != nullptr || before_close_ != nullptr) {
     {
       const std::lock_guard hold(registry_);
       if (runs_transaction()) return running_error();
     }
+    if (const auto call = std::exchange(before_close_, nullptr)) call();
     readers_.reset();  // pauses, for which it needs the registry
   }
   {

@@ -205,6 +205,8 @@ class runtime {
   // Errors: poisoned; corrupt, when the file is shorter than the pool, which poisons it.
   [[nodiscard]] result<> check_usable();
   [[nodiscard]] result<> close();
+  // Calls `call` once when close() begins, while transactions may still begin.
+  void before_close(std::function<void()> call) { before_close_ = std::move(call); }
   void notify_when_durable(std::uint64_t txid, std::function<void(result<>)> callback);
   [[nodiscard]] result<void*> root(std::size_t size);
   // Of a pool that is open for reading. Errors: layout, corrupt; not_found, if
@@ -293,6 +295,7 @@ class runtime {
   std::atomic<unsigned> long_reads_{0};
   statistics long_read_counts_;  // of those that have ended; under registry_
   bool closed_ = false;
+  std::function<void()> before_close_;
   std::unique_ptr<reader_server> readers_;
   reader_session* reading_;  // in engine_
   std::mutex durable_callbacks_mutex_;

@@ -74,6 +74,16 @@ void transaction::deallocate(std::uint64_t offset) {
   throw failure(std::move(freed.error()));
 }
 
+bool transaction::is_in_used_block(std::uint64_t offset) {
+  if (allocations_.is_in_used_block(*this, offset)) return true;
+  // A commit after this snapshot may have freed the block.
+  if (!snapshot_.in_force() ||
+      runtime_.state().clock.load(std::memory_order_acquire) == snapshot_.time())
+    return false;
+  snapshot_.extend();
+  return allocations_.is_in_used_block(*this, offset);
+}
+
 // Draws the TxID under txid_mutex, so that the record can name the ordered commit before it.
 bool transaction::assign_txid_in_order(std::uint64_t& txid) {
   pool_state& state = runtime_.state();

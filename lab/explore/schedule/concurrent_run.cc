@@ -4,6 +4,7 @@
 #include <explore/schedule/reader_beside.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stele/snapshot.h>
 #include <tx/open.h>
 #include <unistd.h>
 
@@ -156,12 +157,14 @@ result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& mad
   if (work == "grow")
     return detail::grow(core, core.state().file.header().size + subject_.run_plan().pool_size / 4);
   if (work == "read") return read(made, p);
+  if (work == "snapshot") return read_snapshot(made, p);
   if (work == "other") return read_elsewhere(made, p, false);
   if (work == "other-at-once") return read_elsewhere(made, p, true);
-  return fail(errc::invalid_argument,
-              fmt::format("nothing is known of '{}' beside operations; "
-                          "choose check, sync, backup, grow, read, other or other-at-once",
-                          work));
+  return fail(
+      errc::invalid_argument,
+      fmt::format("nothing is known of '{}' beside operations; "
+                  "choose check, sync, backup, grow, read, snapshot, other or other-at-once",
+                  work));
 }
 
 template <class Read>
@@ -178,6 +181,25 @@ result<> concurrent_runner::observe(Read&& read, concurrent_run& made, const pro
 
 result<> concurrent_runner::read(concurrent_run& made, progress& p) {
   return observe([&] { return subject_.workload().digest(); }, made, p);
+}
+
+// Several reads of one snapshot: they see one state, which the pool had when it was taken.
+result<> concurrent_runner::read_snapshot(concurrent_run& made, progress& p) {
+  concurrent_run::observation o;
+  o.must = p.ended;
+  const auto held = detail::take_snapshot(subject_.workload().core());
+  if (!held) return std::unexpected(held.error());
+  o.may = p.invoked;
+  for (int i = 0; i < 3; ++i) {
+    const auto seen = held->read([&] { return subject_.workload().digest(); });
+    if (!seen)
+      return fail(seen.error().code, "what a snapshot shows is broken: " + seen.error().message);
+    o.digest = *seen;
+    made.seen.push_back(o);
+    if (o.digest != made.seen[made.seen.size() - 1 - static_cast<std::size_t>(i)].digest)
+      return fail(errc::corrupt, "two reads of one snapshot saw different states");
+  }
+  return {};
 }
 
 result<> concurrent_runner::read_elsewhere(concurrent_run& made, progress& p, bool at_once) {

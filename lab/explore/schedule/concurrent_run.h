@@ -20,8 +20,9 @@ namespace stele::explore {
 
 // How the operations of a run overlap, besides its plan.
 struct concurrency_plan {
-  unsigned each = 2;          // operations of each thread
-  std::string beside = "";    // joined by +: check, backup, grow, sync, read, other, other-at-once
+  unsigned each = 2;  // operations of each thread
+  // Joined by +: check, backup, grow, sync, read, snapshot, other, other-at-once.
+  std::string beside = "";
   bool background = false;    // the mechanism has threads of its own
   bool mixed = false;         // with ordered commits: every other thread commits durably
   bool last_durable = false;  // with ordered commits: the last one of each thread is durable
@@ -68,6 +69,7 @@ class concurrent_runner {
   [[nodiscard]] result<> do_beside(std::string_view work, concurrent_run& run, progress& p);
   [[nodiscard]] result<> back_up(concurrent_run& run, progress& p);
   [[nodiscard]] result<> read(concurrent_run& run, progress& p);
+  [[nodiscard]] result<> read_snapshot(concurrent_run& run, progress& p);
   // Another process attaches, reads twice, and is gone; or reads once, if it has attached before.
   [[nodiscard]] result<> read_elsewhere(concurrent_run& run, progress& p, bool at_once);
   template <class Read>

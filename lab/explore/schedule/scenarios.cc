@@ -61,6 +61,18 @@ void add_truncations(scenario_list& w) {
   stores.concurrent.points = granularity::stores, stores.preemptions = 1, stores.weight = 2;
 }
 
+// Snapshots that are held while others commit, truncate and free.
+void add_snapshots(scenario_list& w) {
+  auto& held = w.add("a snapshot is held", "sps", 2, 2, 3, 8);
+  held.concurrent.points = granularity::loads, held.concurrent.beside = "snapshot",
+  held.preemptions = 1, held.random_share = 0.8;
+  auto& cut = w.add("snapshots are held, truncated", "sps", 2 + w.seed % 4, 2, 16, 512);
+  cut.concurrent.beside = "snapshot+snapshot", cut.random_share = 0.9, cut.weight = 0.5;
+  auto& tree = w.add("snapshots of what is freed", "rbtree", 4 + w.seed % 4, 3, 4, 2048);
+  tree.concurrent.beside = "snapshot+snapshot", tree.random_share = 0.9, tree.weight = 0.5,
+  tree.bound = 4, tree.run_plan.pool_size = 131072;
+}
+
 // Readers in other processes attach and go, beside commits.
 void add_other_processes(scenario_list& w) {
   auto& short_ones = w.add("other processes read", "sps", 3, 2, 4, 8);
@@ -197,6 +209,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   }
   add_sums(w);
   if (!log_home) add_other_processes(w);
+  if (!log_home) add_snapshots(w);
   if (log_home) {
     auto& cleaned = w.add("cleaned in the background", "sps", 8 + seed % 16, 3, 16, 512);
     cleaned.concurrent.background = true, cleaned.random_share = 0.8, cleaned.weight = 2;
