@@ -181,9 +181,9 @@ void add_plan_options(CLI::App& command, options& o) {
   command.add_option("--mechanism", o.what.mechanism, "none, base, redo, redo-async, undo, ...")
       ->capture_default_str();
   command
-      .add_option(
-          "--workload", o.what.workload,
-          fmt::format("{}, churn, large, edges", fmt::join(workloads::workload_names(), ", ")))
+      .add_option("--workload", o.what.workload,
+                  fmt::format("{}, churn, large, edges, stores",
+                              fmt::join(workloads::workload_names(), ", ")))
       ->capture_default_str();
   add_options(command, fields_of(o.what));
   command.add_option("--violations", o.how.max_violations, "end after so many")

@@ -7,6 +7,7 @@
 // cancels; toggle and put commit.
 #include <explore/edges.h>
 #include <explore/heap_churn.h>
+#include <explore/named_stores.h>
 #include <explore/workload_by_name.h>
 #include <stele/memory.h>
 
@@ -189,6 +190,7 @@ result<std::unique_ptr<workloads::workload>> make_explored_workload(
   if (name == "churn") return make_heap_churn();
   if (name == "large") return make_large_churn();
   if (name == "edges") return make_edges();
+  if (name == "stores") return make_named_stores(p);
   return workloads::make_workload(name, p);
 }
 

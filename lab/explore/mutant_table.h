@@ -13,9 +13,10 @@ namespace stele::explore {
 using base::mutant;
 
 // Indexed by number: mutants[i].what is i. `of` names the mechanisms that must each show the bug,
-// or a shared part of which one must show it: log, recovery, heap, file. `creation` and `damage`
-// belong to no mechanism: tests/crash/file_creation_test.cc, tests/conformance/lost_parts_test.cc.
-// `overlap:` precedes the mechanisms of bugs that only overlapping commits show (stele_schedules
+// or a shared part of which one must show it: log, recovery, heap, file, stores. `creation` and
+// `damage` belong to no mechanism: tests/crash/file_creation_test.cc,
+// tests/conformance/lost_parts_test.cc. `overlap:` precedes the mechanisms of bugs that only
+// overlapping commits show (stele_schedules
 // --mutants). `scenario` is given for those that a sweep finds late: one that shows the bug.
 struct mutant_entry {
   mutant what;
@@ -232,6 +233,8 @@ inline constexpr mutant_entry mutants[] = {
      "other processes come to one thread"},
     {mutant::kept_one_look, "kept_one_look", "overlap:default,redo,undo",
      "other processes read, truncated"},
+    {mutant::kv_cleared_first, "kv_cleared_first", "stores"},
+    {mutant::kv_drop_unlisted, "kv_drop_unlisted", "stores"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

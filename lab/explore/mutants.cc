@@ -69,6 +69,7 @@ constexpr trial trials[] = {
      .pool_size = 262144,
      .earlier_version = true},
     {.workload = "large", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
+    {.workload = "stores", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
     {"churn", 1, 60, 128, 0},
     {"sps", 1, 60, 512, 10, 256, 1792},
     {"sps", 1, 60, 256, 0, 256, 448, 6},
@@ -116,6 +117,7 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
   s.max_violations = 1;
   for (const trial& t : trials) {
     if (needs.checkpoints && t.checkpoint_commits == 0) continue;
+    if (needs.named_stores != (t.workload == std::string_view("stores"))) continue;
     if (needs.block_checksums != t.block_checksums || needs.shared_log != t.shared_log ||
         needs.file != t.on_file || needs.earlier_version != t.earlier_version ||
         (needs.large_slabs && t.workload != std::string_view("large")))
@@ -168,13 +170,15 @@ pool_needs needs_of(base::mutant m) noexcept {
           .large_slabs = within(heap_large_stale, heap_large_own_chunk),
           .shared_log = within(default_shared_alone, default_shared_unflushed),
           .file = within(file_home_unsynced, file_write_back_ignored),
-          .earlier_version = within(version_copy_left, version_late)};
+          .earlier_version = within(version_copy_left, version_late),
+          .named_stores = within(kv_cleared_first, kv_drop_unlisted)};
 }
 
 std::vector<mutant_target> targets_of(std::string_view of) {
   if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};
   if (of == "creation" || of == "damage" || of.starts_with("overlap:")) return {};
   if (of == "file") return {{std::string(of), {"undo", "redo-async", "default"}}};
+  if (of == "stores") return {{std::string(of), {"default", "undo"}}};
   if (of == "heap") return {{std::string(of), {"redo", "undo", "base", "redo-async"}}};
   std::vector<mutant_target> all;
   while (!of.empty()) {

@@ -228,6 +228,8 @@ enum class mutant : std::uint16_t {
   readers_own_locks,        // a reader takes a lock that a writer holds for its own
   kept_marked_first,        // a page counts as kept for another process before it is copied
   kept_one_look,            // another process does not look again whether a page is kept
+  kv_cleared_first,         // an item of a dropped store goes before its name does
+  kv_drop_unlisted,         // the name goes, and nothing leads to the store that is to be cleared
 };
 
 inline constinit std::atomic<mutant> planted_mutant{mutant::none};

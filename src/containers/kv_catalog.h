@@ -5,6 +5,7 @@
 // done, the store is under a name that begins with a zero byte, which no name of a user does.
 #pragma once
 
+#include <base/mutant.h>
 #include <containers/kv_record.h>
 
 #include <string>
@@ -42,7 +43,7 @@ class kv_catalog {
     store* const dropped = find(name);
     if (dropped == nullptr) return false;
     names()->erase(name);
-    put(dropped_name(dropped), dropped);
+    if (!base::planted(base::mutant::kv_drop_unlisted)) put(dropped_name(dropped), dropped);
     return true;
   }
   // Erases up to `items` items of dropped stores. Returns whether that was the last of them.

@@ -1,4 +1,5 @@
 // kv: opening, named stores, and the removal of expired items.
+#include <base/mutant.h>
 #include <containers/kv_state.h>
 #include <tx/runtime.h>
 
@@ -154,6 +155,10 @@ result<> kv::drop_store(std::string_view name) {
   if (const auto open = pool.open.find(name); open != pool.open.end() && !open->second.expired())
     return refused(errc::in_use, path_of(pool) + ": the store " + in_quotes(name) +
                                      " is open; close every handle of it first");
+  if (base::planted(base::mutant::kv_cleared_first))
+    (void)state_->update([&] {
+      if (auto* const there = state_->pool_store().stores().find(name)) there->erase_some(1);
+    });
   const auto dropped = state_->update([&] { return state_->pool_store().stores().drop(name); });
   if (!dropped) return std::unexpected(dropped.error());
   if (!*dropped) return no_such_store(pool, name);

@@ -148,6 +148,24 @@ TEST(Explore, the_key_value_store) {
   }
 }
 
+// Named stores, items that expire and are removed, moves between stores, and drops, which end only
+// after several transactions.
+TEST(Explore, named_stores) {
+  for (const char* mechanism : {"default", "undo", "log_structured"}) {
+    plan p;
+    p.mechanism = mechanism;
+    p.workload = "stores";
+    p.threads = 2;
+    p.operations = 80;
+    p.keys = 24;
+    p.value_size = 20;
+    p.pool_size = 262144;
+    settings s = ci_budget();
+    s.bound = 64;
+    expect_no_violation(p, s);
+  }
+}
+
 // Keys and values beside their nodes, values that outgrow their place, objects that do not begin
 // where their blocks begin.
 TEST(Explore, structures_in_coalescing_memory) {
