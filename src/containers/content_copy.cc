@@ -99,6 +99,79 @@ result<content_left> copy_items(const home_image& from, kv& to, const progress& 
   return left;
 }
 
+// The stores of a sound pool: the one without a name, then the named ones.
+result<std::vector<kv>> stores_of(const std::string& path) {
+  std::vector<kv> all;
+  auto unnamed = kv::open_read_only(path);
+  if (!unnamed) return std::unexpected(unnamed.error());
+  all.push_back(std::move(*unnamed));
+  const auto names = all.front().stores();
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    auto one = all.front().open_store(name, kv::if_missing::refuse);
+    if (!one) return std::unexpected(one.error());
+    all.push_back(std::move(*one));
+  }
+  return all;
+}
+
+// Calls each(item, expiry) for the items of a store, in their order, until it returns an error.
+template <class Each>
+result<> for_each_item(const kv& from, Each&& each) {
+  auto walk = from.walk();
+  for (;;) {
+    const auto there = walk.next();
+    if (!there) return std::unexpected(there.error());
+    if (!*there) return {};
+    const auto expiry = from.read([&](const kv::view& v) { return v.expiry(walk.key()); });
+    if (!expiry) return std::unexpected(expiry.error());
+    if (auto done = each(kv_pair{walk.key(), walk.value()}, *expiry); !done) return done;
+  }
+}
+
+result<> put_with_expiry(kv& to, const kv_pair& item, const std::optional<kv_time>& expiry) {
+  return expiry ? to.put_until(item.key, item.value, *expiry) : to.put(item.key, item.value);
+}
+
+bool has_item(const kv& store, const kv_pair& item, const std::optional<kv_time>& expiry) {
+  const auto same = store.read([&](const kv::view& v) {
+    return v.get(item.key) == item.value && v.expiry(item.key) == expiry;
+  });
+  return same && *same;
+}
+
+// Puts every item of every store of a sound pool, and compares. Items that have expired stay out.
+result<content_left> copy_stores(const std::string& from, kv& to, const progress& report) {
+  constexpr std::uint64_t report_interval = 4096;
+  const auto sources = stores_of(from);
+  if (!sources) return std::unexpected(sources.error());
+  std::uint64_t total = 0;
+  for (const kv& source : *sources) total += source.size().value_or(0);
+  content_left left;
+  for (const kv& source : *sources) {
+    std::optional<kv> named;
+    if (!source.name().empty()) {
+      auto made = to.open_store(source.name());
+      if (!made) return std::unexpected(made.error());
+      named.emplace(std::move(*made));
+    }
+    kv& target = named ? *named : to;
+    auto copied = for_each_item(source, [&](const kv_pair& item, const auto& expiry) -> result<> {
+      if (report && left.count % report_interval == 0 && !report(left.count, total))
+        return fail(errc::cancelled,
+                    fmt::format("reading {} was stopped; nothing was changed", from));
+      ++left.count, left.bytes += item.key.size() + item.value.size();
+      return put_with_expiry(target, item, expiry);
+    });
+    if (copied)
+      copied = for_each_item(source, [&](const kv_pair& item, const auto& expiry) -> result<> {
+        return has_item(target, item, expiry) ? result<>() : differs(from);
+      });
+    if (!copied) return std::unexpected(copied.error());
+  }
+  return left;
+}
+
 // The list or dict of the copy that the walk of the source is in.
 struct place {
   document_dict* dict = nullptr;
@@ -188,8 +261,8 @@ result<content_left> copy_values(const home_image& from, pool<document_dict>& to
   return left;
 }
 
-// Fills the runtime's pool and closes it.
-result<content_left> fill(const home_image& from, std::unique_ptr<runtime> to,
+// Fills the runtime's pool and closes it. `all_stores`: named ones too, of a sound pool.
+result<content_left> fill(const home_image& from, std::unique_ptr<runtime> to, bool all_stores,
                           const progress& report) {
   const bool is_store = from.layout() == kv::layout;
   auto handle =
@@ -200,7 +273,7 @@ result<content_left> fill(const home_image& from, std::unique_ptr<runtime> to,
   if (is_store) {
     auto store = kv::from_handle(std::move(*handle));
     if (!store) return std::unexpected(store.error());
-    left = copy_items(from, *store, report);
+    left = all_stores ? copy_stores(from.path(), *store, report) : copy_items(from, *store, report);
     closed = store->close();
   } else {
     pool<document_dict> p(std::move(*handle));
@@ -230,6 +303,17 @@ result<> refuse_damaged(const home_image& image, const content_left& left) {
           image.path(), damage.empty() ? "block checksums do not match" : damage, image.path()));
 }
 
+// Loads every block in use, so that damage shows.
+content_left load_all(const home_image& image) {
+  content_left left;
+  std::vector<std::byte> bytes;
+  image.for_each_used_block([&](std::uint64_t offset, std::size_t size) {
+    bytes.resize(size);
+    if (!image.load(offset, bytes.data(), size)) left.lost.push_back({"", offset, size});
+  });
+  return left;
+}
+
 // The version of its key-value store; 0: it is no store, or its version cannot be read.
 std::uint64_t store_version(const home_image& image) {
   const auto root = image.root();
@@ -240,13 +324,7 @@ std::uint64_t store_version(const home_image& image) {
 // can be read.
 result<> check_version(const home_image& image, const copy_options& options) {
   const std::uint64_t version = store_version(image);
-  if (options.allow_losses || version <= format::kv_first_version) return {};
-  if (version == format::kv_version)
-    return fail(errc::unsupported,
-                fmt::format("{} has had named stores or items that expire, which a compact copy "
-                            "would lack; export each store (`stele kv stores`, `stele kv export`) "
-                            "and import it into a new pool",
-                            image.path()));
+  if (options.allow_losses || version <= format::kv_version) return {};
   return fail(errc::version, fmt::format("{}: its key-value store is of version {}, this program "
                                          "knows {}; use the matching release",
                                          image.path(), version, format::kv_version));
@@ -270,6 +348,12 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
                             "program copy what it can read (verify = never) into a new pool",
                             from, image->layout()));
   if (auto known = check_version(*image, options); !known) return std::unexpected(known.error());
+  // Of a store that has had named ones beside it, or items that expire.
+  const bool has_more = store_version(*image) == format::kv_version,
+             all_stores = has_more && !options.allow_losses;
+  if (all_stores)
+    if (auto whole = refuse_damaged(*image, load_all(*image)); !whole)
+      return std::unexpected(whole.error());
   const need needed = need_of(*image);
   copied_content done;
   std::uint64_t size =
@@ -279,13 +363,13 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
     if (!made) return std::unexpected(made.error());
     auto runtime = made->take_runtime();
     const auto header = runtime->state().file.header();
-    auto left = fill(*image, std::move(runtime), report);
+    auto left = fill(*image, std::move(runtime), all_stores, report);
     if (!left && left.error().code == errc::full && options.size_bytes == 0 &&
         size <= storage::max_pool_size / 2)
       continue;
     if (!left) return std::unexpected(left.error());
     left->notes.insert(left->notes.begin(), notes.begin(), notes.end());
-    if (store_version(*image) == format::kv_version)
+    if (has_more && !all_stores)
       left->notes.emplace_back(
           "it has had named stores or items that expire: the copy has the items of the store "
           "without a name, and no times at which they expire");
