@@ -61,19 +61,19 @@ void grow_undo_buffer();
 // Starts loading the lock of the line that holds a routed address, if the policy has locks.
 void prefetch_lock(std::uintptr_t address) noexcept;
 
-// Of programs compiled with STELE_CHECKED (docs/guide/checked.md); else nothing. Throw
+// Of programs compiled with STELE_DEBUG (docs/guide/debug.md); else nothing. Throw
 // failure(errc::invalid_argument): for bytes of a pool that are in no block in use, and for a
 // pointer in a pool to anything but a block in use of the same pool.
 void verify_use(const void* bytes);
 void verify_target(const void* field, const void* target);
 [[gnu::always_inline]] inline void check_use([[maybe_unused]] const void* bytes) {
-#ifdef STELE_CHECKED
+#ifdef STELE_DEBUG
   verify_use(bytes);
 #endif
 }
 [[gnu::always_inline]] inline void check_target([[maybe_unused]] const void* field,
                                                 [[maybe_unused]] const void* target) {
-#ifdef STELE_CHECKED
+#ifdef STELE_DEBUG
   verify_target(field, target);
 #endif
 }

@@ -15,8 +15,8 @@
 // conflict. So a body must not swallow unknown exceptions and must not access fields in noexcept
 // functions. Outside a transaction a load reads memory directly, even while another thread writes
 // it, and a store to a pool ends the program, because a crash could tear it. A field in ordinary
-// memory behaves as an ordinary variable. Compiled with STELE_CHECKED, foreign pointers and uses of
-// destroyed objects are errors (docs/guide/checked.md).
+// memory behaves as an ordinary variable. Compiled with STELE_DEBUG, foreign pointers and uses of
+// destroyed objects are errors (docs/guide/debug.md).
 #pragma once
 
 #include <stele/access.h>

@@ -273,13 +273,13 @@ void retry_transaction() noexcept;      // rolls back and waits before the next 
 // since, so that it may be run again. Else the pool cannot grow, and `why` says so.
 bool grow_for(runtime& r, error& why);
 
-// Of programs compiled with STELE_CHECKED (docs/guide/checked.md): closing the pool says on
+// Of programs compiled with STELE_DEBUG (docs/guide/debug.md): closing the pool says on
 // standard error which blocks `walk` does not name.
 void report_leaks_at_close(runtime& r, const void* root,
                            std::function<void(const std::function<void(const void*)>&)> walk);
 template <class Root>
 void report_leaks_at_close([[maybe_unused]] const pool_handle& handle) {
-#ifdef STELE_CHECKED
+#ifdef STELE_DEBUG
   using block_visit = std::function<void(const void*)>;
   if constexpr (requires(const Root& root, const block_visit& visit) {
                   root.visit_blocks(visit);

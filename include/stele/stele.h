@@ -291,6 +291,26 @@ typedef int (*stele_kv_body)(stele_tx* tx, stele_kv* kv, void* arg);
 STELE_CHECKED int stele_kv_update(stele_kv* kv, stele_kv_body body, void* arg, int durability);
 STELE_CHECKED int stele_kv_read(stele_kv* kv, stele_kv_body body, void* arg);
 
+/* ---- Snapshots ---- */
+
+/* A pool, or all stores of a store's pool, as it was at one moment, kept until it is freed. Writers
+ * go on, and keep the pages of 4 KiB that they change in memory for it. It is nothing on media. */
+typedef struct stele_snapshot stele_snapshot;
+/* Waits until running transactions have ended. The snapshot has every commit that had returned.
+ * STELE_NESTED inside a body; STELE_IN_USE, when there are 15; STELE_UNSUPPORTED, of pools of
+ * log_structured and of pools that are open for reading only. */
+STELE_CHECKED int stele_pool_snapshot(stele_pool* pool, stele_snapshot** snapshot);
+STELE_CHECKED int stele_kv_snapshot(stele_kv* kv, stele_snapshot** snapshot);
+/* Calls body(tx, arg) once. In it stele_read() and the reads of stores see the moment; changes
+ * return STELE_READ_ONLY. The rules of bodies hold. One thread reads a snapshot at a time, others
+ * wait. STELE_NESTED inside another body. */
+typedef int (*stele_snapshot_body)(stele_tx* tx, void* arg);
+STELE_CHECKED int stele_snapshot_read(stele_snapshot* snapshot, stele_snapshot_body body,
+                                      void* arg);
+/* Frees a snapshot; null does nothing. Before its pool is closed, which returns STELE_IN_USE while
+ * there are snapshots. STELE_NESTED inside a body: then it is still there. */
+STELE_CHECKED int stele_snapshot_free(stele_snapshot* snapshot);
+
 /* Visits the items with from <= key < to, or those whose key begins with `prefix`, in either
  * direction; an empty `to` means no bound. Items are read in pages, each of one state. The store
  * may change between pages and must outlive the cursor. One thread at a time may use a cursor. */

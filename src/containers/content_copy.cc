@@ -1,6 +1,7 @@
 // Copies stores and documents into new pools. See content_copy.h.
 #include <base/check.h>
 #include <containers/content_copy.h>
+#include <containers/kv_clock.h>
 #include <containers/values_left.h>
 #include <fmt/format.h>
 #include <format/kv_layout.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 namespace stele::detail {
@@ -68,34 +70,82 @@ std::unexpected<error> differs(const std::string& path) {
                           path));
 }
 
-// Puts every item of the source, and compares.
+// The stores of a copy by name, made when they are first needed.
+class stores_of_copy {
+ public:
+  explicit stores_of_copy(kv& unnamed) : unnamed_(unnamed) {}
+  result<kv*> get(std::string_view name) {
+    if (name.empty()) return &unnamed_;
+    const auto known = named_.find(name);
+    if (known != named_.end()) return &known->second;
+    auto made = unnamed_.open_store(name);
+    if (!made) return std::unexpected(made.error());
+    return &named_.emplace(std::string(name), std::move(*made)).first->second;
+  }
+
+ private:
+  kv& unnamed_;
+  std::map<std::string, kv, std::less<>> named_;
+};
+
+bool has_expired(const found_item& item) {
+  return item.expires_ms != 0 && item.expires_ms <= kv_now();
+}
+
+std::optional<kv_time> expiry_of(std::uint64_t ms) {
+  return ms == 0 ? std::nullopt : std::optional(kv_time(std::chrono::milliseconds(ms)));
+}
+result<> put_with_expiry(kv& to, const kv_pair& item, const std::optional<kv_time>& expiry) {
+  return expiry ? to.put_until(item.key, item.value, *expiry) : to.put(item.key, item.value);
+}
+
+// Of keys with two records the copy has one, which may be either. Items may expire meanwhile:
+// `expired` had when the others were put.
+result<> compare_items(const home_image& from, stores_of_copy& stores, const content_left& left,
+                       std::uint64_t twice, std::uint64_t expired) {
+  bool same = true;
+  std::uint64_t expired_now = 0, count = 0;
+  std::string found;
+  const auto again = for_each_item_left(from, [&](const found_item& item) {
+    const auto in = stores.get(item.store);
+    const auto got = in ? (*in)->get(item.key, found) : std::unexpected(in.error());
+    if (has_expired(item)) return ++expired_now, true;
+    same = got && *got && (twice != 0 || found == item.value);
+    return same;
+  });
+  for (std::size_t i = 0; i <= left.stores.size(); ++i) {
+    const auto in = stores.get(i == 0 ? "" : left.stores[i - 1]);
+    count += in ? (*in)->size().value_or(0) : 0;
+  }
+  const bool complete = count <= left.count && count + expired_now - expired >= left.count;
+  return again && same && complete ? result<>() : differs(from.path());
+}
+
+// Puts every item of the source, and compares. Items that have expired are left out.
 result<content_left> copy_items(const home_image& from, kv& to, const progress& report) {
+  stores_of_copy stores(to);
   result<> outcome;
-  std::uint64_t twice = 0, compared = 0;
+  std::uint64_t twice = 0, expired = 0;
   auto left = for_each_item_left(
       from,
-      [&](std::string_view key, std::string_view value) {
-        const auto known = to.contains(key);
-        twice += known && *known;
-        outcome = to.put(key, value);
+      [&](const found_item& item) {
+        if (has_expired(item)) return ++expired, true;
+        const auto in = stores.get(item.store);
+        if (!in) return outcome = std::unexpected(in.error()), false;
+        twice += (*in)->contains(item.key).value_or(false);
+        outcome = put_with_expiry(**in, {item.key, item.value}, expiry_of(item.expires_ms));
         return outcome.has_value();
       },
       report);
   if (!outcome) return std::unexpected(outcome.error());
   if (!left) return left;
-  left->count -= twice;
+  for (const std::string& name : left->stores)
+    if (const auto made = stores.get(name); !made) return std::unexpected(made.error());
+  left->count -= twice + expired;
   if (twice != 0) left->notes.push_back(fmt::format("{} keys had two records", twice));
-  bool same = true;
-  std::string found;
-  const auto again = for_each_item_left(from, [&](std::string_view key, std::string_view value) {
-    const auto got = to.get(key, found);
-    same = got && *got && (twice != 0 || found == value);
-    ++compared;
-    return same;
-  });
-  const auto count = to.size();
-  if (!again || !same || compared != left->count + twice || !count || *count != left->count)
-    return differs(from.path());
+  if (expired != 0) left->notes.push_back(fmt::format("{} items had expired", expired));
+  if (auto same = compare_items(from, stores, *left, twice, expired); !same)
+    return std::unexpected(same.error());
   return left;
 }
 
@@ -127,10 +177,6 @@ result<> for_each_item(const kv& from, Each&& each) {
     if (!expiry) return std::unexpected(expiry.error());
     if (auto done = each(kv_pair{walk.key(), walk.value()}, *expiry); !done) return done;
   }
-}
-
-result<> put_with_expiry(kv& to, const kv_pair& item, const std::optional<kv_time>& expiry) {
-  return expiry ? to.put_until(item.key, item.value, *expiry) : to.put(item.key, item.value);
 }
 
 bool has_item(const kv& store, const kv_pair& item, const std::optional<kv_time>& expiry) {
@@ -349,8 +395,7 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
                             from, image->layout()));
   if (auto known = check_version(*image, options); !known) return std::unexpected(known.error());
   // Of a store that has had named ones beside it, or items that expire.
-  const bool has_more = store_version(*image) == format::kv_version,
-             all_stores = has_more && !options.allow_losses;
+  const bool all_stores = !options.allow_losses && store_version(*image) == format::kv_version;
   if (all_stores)
     if (auto whole = refuse_damaged(*image, load_all(*image)); !whole)
       return std::unexpected(whole.error());
@@ -369,10 +414,6 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
       continue;
     if (!left) return std::unexpected(left.error());
     left->notes.insert(left->notes.begin(), notes.begin(), notes.end());
-    if (has_more && !all_stores)
-      left->notes.emplace_back(
-          "it has had named stores or items that expire: the copy has the items of the store "
-          "without a name, and no times at which they expire");
     if (!options.allow_losses)
       if (auto whole = refuse_damaged(*image, *left); !whole) return std::unexpected(whole.error());
     const std::uint64_t kept = options.size_bytes != 0

@@ -524,13 +524,19 @@ std::unexpected<error> runtime::running_error() const {
 
 // If it throws std::bad_alloc, the pool stays open and usable.
 result<> runtime::close() {
-  if (readers_ != nullptr || before_close_ != nullptr) {
+  if (readers_ != nullptr) {
     {
       const std::lock_guard hold(registry_);
       if (runs_transaction()) return running_error();
     }
-    if (const auto call = std::exchange(before_close_, nullptr)) call();
     readers_.reset();  // pauses, for which it needs the registry
+  }
+  if (before_close_ != nullptr) {
+    {
+      const std::lock_guard hold(registry_);
+      if (runs_transaction() || long_reads_.load() != 0) return running_error();
+    }
+    std::exchange(before_close_, nullptr)();
   }
   {
     const std::lock_guard hold(registry_);

@@ -93,6 +93,7 @@ std::map<std::string, std::pair<std::size_t, std::size_t>> places_of(
 struct readout {
   bool opened = false;
   model items;
+  std::map<std::string, std::uint64_t> expiries;
   detail::content_left left;
 };
 readout read_left(const std::string& path) {
@@ -101,8 +102,11 @@ readout read_left(const std::string& path) {
   const auto image = detail::home_image::open(path, notes);
   EXPECT_TRUE(succeeds(image));
   if (!image) return r;
-  auto left = detail::for_each_item_left(*image, [&](std::string_view key, std::string_view value) {
-    r.items.insert_or_assign(std::string(key), std::string(value));
+  auto left = detail::for_each_item_left(*image, [&](const detail::found_item& item) {
+    // Of a named store: its name before the key.
+    const std::string key = (item.store.empty() ? "" : std::string(item.store) + ": ");
+    r.items.insert_or_assign(key + std::string(item.key), std::string(item.value));
+    if (item.expires_ms != 0) r.expiries[key + std::string(item.key)] = item.expires_ms;
     return true;
   });
   EXPECT_TRUE(succeeds(left));
@@ -145,6 +149,91 @@ TEST_F(salvage, reads_all_of_a_sound_store) {
     EXPECT_TRUE(r.left.notes.empty());
     std::filesystem::remove(at("store"));
   }
+}
+
+// Named stores, items that expire, and what of a dropped store is in its freed blocks.
+constexpr std::uint64_t expires_ms = 7'258'118'400'000;
+struct named_model {
+  model items;
+  std::map<std::string, std::uint64_t> expiries;
+};
+named_model make_named(const std::string& path, checksums sums) {
+  named_model all;
+  auto store = kv::open(
+      path,
+      {.create_size = 256 << 10, .media = "process", .block_checksums = sums, .background = false});
+  EXPECT_TRUE(succeeds(store));
+  for (const char* const name : {"", "first", "second", "dropped"}) {
+    std::optional<kv> named;
+    if (*name != 0) named.emplace(std::move(*store->open_store(name)));
+    kv& in = named ? *named : *store;
+    const std::string prefix = *name == 0 ? "" : std::string(name) + ": ";
+    for (unsigned i = 0; i < 60; ++i) {
+      const std::string key = key_of(i), value = prefix + "value " + std::string(i, 'v');
+      const bool expires = i % 3 == 0;
+      EXPECT_TRUE(succeeds(
+          expires ? in.put_until(key, value, kv_time(std::chrono::milliseconds(expires_ms)))
+                  : in.put(key, value)));
+      if (prefix == "dropped: ") continue;
+      all.items[prefix + key] = value;
+      if (expires) all.expiries[prefix + key] = expires_ms;
+    }
+  }
+  EXPECT_TRUE(succeeds(store->open_store("empty")));
+  EXPECT_TRUE(succeeds(store->drop_store("dropped")));
+  EXPECT_TRUE(succeeds(store->close()));
+  return all;
+}
+
+TEST_F(salvage, named_stores_and_times_are_read_and_copied) {
+  for (const checksums sums : {checksums::on, checksums::off}) {
+    const named_model all = make_named(at("store"), sums);
+    const readout r = read_left(at("store"));
+    EXPECT_EQ(r.items, all.items);
+    EXPECT_EQ(r.expiries, all.expiries);
+    EXPECT_TRUE(r.left.lost.empty());
+    EXPECT_THAT(r.left.notes, ::testing::IsEmpty());
+    EXPECT_THAT(r.left.stores, ::testing::UnorderedElementsAre("empty", "first", "second"));
+    const auto copied = detail::copy_content(at("store"), at("copy"), {.allow_losses = true});
+    ASSERT_TRUE(succeeds(copied));
+    const readout again = read_left(at("copy"));
+    EXPECT_EQ(again.items, all.items);
+    EXPECT_EQ(again.expiries, all.expiries);
+    {
+      auto copy = kv::open(at("copy"));
+      ASSERT_TRUE(succeeds(copy));
+      EXPECT_TRUE(succeeds(copy->check()));
+      EXPECT_EQ(copy->stores().value(), (std::vector<std::string>{"empty", "first", "second"}));
+    }
+    std::filesystem::remove(at("store"));
+    std::filesystem::remove(at("copy"));
+  }
+}
+
+// What is read was put, with the time that it had; what is missing lies in the damaged block, or it
+// is said that a part of the pool is damaged that leads to it.
+TEST_F(salvage, damage_of_named_stores_is_told) {
+  const named_model all = make_named(at("store"), checksums::on);
+  damaged_file file(at("store"));
+  std::vector<std::byte> noise(block, std::byte{0xA5});
+  const std::uint64_t heap = storage::pool_file::peek(at("store"))->chunks_offset;
+  std::uint64_t lost = 0;
+  for (std::size_t from = heap; from + block <= file.bytes().size(); from += block) {
+    SCOPED_TRACE("block at " + std::to_string(from));
+    file.put(from, block, noise.data());
+    const readout r = read_left(at("store"));
+    file.restore(from, block);
+    ASSERT_TRUE(r.opened);
+    for (const auto& [key, value] : r.items) {
+      ASSERT_TRUE(all.items.contains(key)) << "never put, or dropped: " << key;
+      ASSERT_EQ(all.items.at(key), value);
+      ASSERT_EQ(r.expiries.contains(key), all.expiries.contains(key)) << key;
+    }
+    lost += all.items.size() - r.items.size();
+    ASSERT_TRUE(r.items.size() == all.items.size() || !r.left.lost.empty() || !r.left.notes.empty())
+        << all.items.size() - r.items.size() << " items are lost and nothing is said";
+  }
+  EXPECT_GT(lost, 0u) << "records were hit too";
 }
 
 TEST_F(salvage, a_flipped_bit_loses_at_most_its_block) {

@@ -1,5 +1,5 @@
-// What a program compiled with STELE_CHECKED is told: pointers that lead out of their pool, uses of
-// destroyed objects, leaks when a pool is closed. See docs/guide/checked.md.
+// What a program compiled with STELE_DEBUG is told: pointers that lead out of their pool, uses of
+// destroyed objects, leaks when a pool is closed. See docs/guide/debug.md.
 #include <fmt/format.h>
 #include <stele/leaks.h>
 #include <tx/runtime.h>
@@ -23,7 +23,7 @@ struct checks {
 // The environment switches checks off in a program that has them.
 checks wanted() noexcept {
   static const checks all = [] {
-    const char* const value = std::getenv("STELE_CHECKED");
+    const char* const value = std::getenv("STELE_DEBUG");
     const std::string_view said = value == nullptr ? "" : value;
     return checks{said != "off" && said != "leaks", said != "off" && said != "pointers"};
   }();

@@ -1,5 +1,5 @@
-// Mistakes that a program compiled with STELE_CHECKED is told: docs/guide/checked.md. Compile it
-// with -DSTELE_CHECKED; examples/CMakeLists.txt does.
+// Mistakes that a program compiled with STELE_DEBUG is told: docs/guide/debug.md. Compile it
+// with -DSTELE_DEBUG; examples/CMakeLists.txt does.
 #include <stele/pool.h>
 
 #include <cstdio>
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
 
   job on_stack;
   auto stored = pool->update([&](jobs& all) { all.first = &on_stack; });
-  if (stored) return std::puts("compile this with STELE_CHECKED"), 1;
+  if (stored) return std::puts("compile this with STELE_DEBUG"), 1;
   std::printf("%s\n", stored.error().message.c_str());
 
   auto used = pool->update([](jobs&) {

@@ -1,4 +1,4 @@
-// What programs compiled with STELE_CHECKED are told. This folder is compiled so.
+// What programs compiled with STELE_DEBUG are told. This folder is compiled so.
 #include <stele/map.h>
 #include <stele/string.h>
 #include <stele/vector.h>
@@ -7,8 +7,8 @@
 #include <atomic>
 #include <thread>
 
-#ifndef STELE_CHECKED
-#error "compile this test with STELE_CHECKED"
+#ifndef STELE_DEBUG
+#error "compile this test with STELE_DEBUG"
 #endif
 
 namespace stele::testing {
@@ -186,15 +186,19 @@ INSTANTIATE_TEST_SUITE_P(all, checked,
                          plain_name);
 
 TEST(checked_by_environment, is_switched_off) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process that has not looked yet
   const auto says = [](const char* value) {
-    ::setenv("STELE_CHECKED", value, 1);
-    scratch_directory dir;
-    auto p = open_pool<shelf>(dir.file("pool"), setting{"default", "adr"}.options());
-    node on_stack;
-    const bool refuses = !p.update([&](shelf& s) { s.first = &on_stack; });
-    EXPECT_TRUE(p.update([](shelf& s) { s.first = nullptr; }));
-    EXPECT_TRUE(p.update([](shelf&) { (void)make<node>(); }));
-    EXPECT_TRUE(p.close());
+    ::setenv("STELE_DEBUG", value, 1);
+    bool refuses = false;
+    {
+      scratch_directory dir;
+      auto p = open_pool<shelf>(dir.file("pool"), setting{"default", "adr"}.options());
+      node on_stack;
+      refuses = !p.update([&](shelf& s) { s.first = &on_stack; });
+      EXPECT_TRUE(p.update([](shelf& s) { s.first = nullptr; }));
+      EXPECT_TRUE(p.update([](shelf&) { (void)make<node>(); }));
+      EXPECT_TRUE(p.close());
+    }
     ::_exit(refuses ? 1 : 0);
   };
   EXPECT_EXIT(says("off"), ::testing::ExitedWithCode(0), "^$");
