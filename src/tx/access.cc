@@ -93,11 +93,9 @@ void check_volatile(std::uintptr_t address) {
   r.end_long_read(v);
 }
 
-// The thread's own log may have gone to another one meanwhile.
 [[gnu::noinline]] void leave_moment(thread_context& v) noexcept {
   long_read& m = *std::exchange(this_moment, nullptr);
-  v.tx = nullptr;
-  this_runtime->leave(v);
+  m.give_back(v.tx);
   this_runtime = nullptr;
   this_access.running = nullptr;
   m.in_use().unlock();
@@ -407,23 +405,19 @@ STELE_FLATTEN commit_status commit_transaction() {
   return done;
 }
 
-// Of a pool_snapshot. The pool cannot be closed while there is one. The reader's transaction owns
-// no log; its attempts are not 0, so that it ends by leave_moment.
+// Of a pool_snapshot. The thread needs no log, and no one waits for it: there is no close while
+// there is a snapshot, and a pause does not change what it reads. The attempts are not 0, so that
+// the transaction ends by leave_moment.
 begin_status begin_at_moment(long_read& m) {
   if (this_runtime != nullptr)
     return refused({errc::nested, "a snapshot is read inside a transaction; end that first"});
   runtime& r = m.pool();
+  const auto registered = r.register_thread();
+  if (!registered) return refused(registered.error());
+  thread_context& v = **registered;
   m.in_use().lock();
-  const auto entered = r.enter_without_bias();
-  if (!entered) {
-    m.in_use().unlock();
-    return refused(entered.error());
-  }
-  thread_context& v = **entered;
-  r.leave(v);  // a pause waits for the owner of each log
-  v.tx = &m.reader();
-  v.tx->attempts = 1;
-  v.in_transaction.announce(true);  // no thread gets the bias
+  m.take_over(v.tx);
+  m.reader().attempts = 1;
   this_context = &v, this_runtime = &r, this_moment = &m;
   begin_or_roll_back(r, v, false, durability::durable);
   return begin_status::started;

@@ -124,14 +124,14 @@ void runtime::begin_long_read(thread_context& v) noexcept {
     if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
     add_page_snapshot(*v.long_read);
   }
-  v.tx = &v.long_read->reader();
+  v.long_read->take_over(v.tx);
   v.in_transaction.announce(true);  // no thread gets the bias
 }
 
 // L5. The thread has left the transaction.
 void runtime::end_long_read(thread_context& v) noexcept {
   const auto read = std::move(v.long_read);
-  v.tx = nullptr;
+  read->give_back(v.tx);
   {
     const pause paused(*this);
     remove_page_snapshot(*read);

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace stele::detail {
 
@@ -31,6 +32,10 @@ class long_read final : public page_snapshot, public moment {
 
   // The transaction that reads. It belongs to no log.
   transaction& reader() noexcept { return reader_; }
+  // `tx`: of the thread's context. Between the calls the thread reads by this transaction, not by
+  // that of its own log, which may go to another thread meanwhile: its next begin looks.
+  void take_over(transaction*& tx) noexcept { own_ = std::exchange(tx, &reader_); }
+  void give_back(transaction*& tx) noexcept { tx = std::exchange(own_, nullptr); }
   // Of a pool_snapshot: the pool, and the lock of the one thread that reads.
   runtime& pool() const noexcept { return pool_; }
   std::mutex& in_use() noexcept { return in_use_; }
@@ -63,6 +68,7 @@ class long_read final : public page_snapshot, public moment {
   std::atomic<bool> lost_{false};  // there was no memory to keep a page
   statistics counts_;
   transaction reader_;
+  transaction* own_ = nullptr;
 };
 
 }  // namespace stele::detail

@@ -147,7 +147,7 @@ void runtime::set_tape(std::shared_ptr<void> tape) {
 }
 
 // A thread's first transaction here, or another thread has the log or the bias.
-result<thread_context*> runtime::enter_slow() {
+result<thread_context*> runtime::register_thread() {
   if (state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return fail(errc::poisoned,
                 fmt::format("{} cannot be used any more: an earlier write failed, part of the file "
@@ -170,7 +170,13 @@ result<thread_context*> runtime::enter_slow() {
     // A transaction of the pool before may have had the address that one of this pool has.
     this_access.running = nullptr;
   }
-  thread_context& v = *last_registration.context;
+  return last_registration.context;
+}
+
+result<thread_context*> runtime::enter_slow() {
+  auto registered = register_thread();
+  if (!registered) return registered;
+  thread_context& v = **registered;
   for (;;) {
     v.in_transaction.announce(true);
     if (v.tx == nullptr || log_slots_[v.tx->log()].owner.look() != &v) [[unlikely]] {

@@ -104,6 +104,8 @@ class runtime {
   // Returns the calling thread's thread_context, which is now in a transaction and owns a log.
   // Errors: poisoned; invalid_argument, when the pool has been closed.
   [[nodiscard]] result<thread_context*> enter_slow();
+  // The calling thread's thread_context, which is in no transaction. Errors: poisoned.
+  [[nodiscard]] result<thread_context*> register_thread();
   thread_context* enter() noexcept;  // the fast path; null: call enter_slow()
   // The same for a transaction that others must not have to wait for (stm): on return the thread
   // does not have the bias.

@@ -128,6 +128,23 @@ TEST_P(snapshots, keep_the_pool_open_and_refuse_changes) {
   EXPECT_TRUE(succeeds(p_.close()));
 }
 
+// While a snapshot is read, others commit, and take snapshots, for which transactions are paused.
+TEST_P(snapshots, hold_nobody_up_while_they_are_read) {
+  const auto s = taken();
+  std::atomic<bool> done = false;
+  std::jthread other;
+  EXPECT_TRUE(succeeds(s.read([&] {
+    other = std::jthread([&] {
+      EXPECT_TRUE(succeeds(take_snapshot(p_)));
+      EXPECT_TRUE(succeeds(set(0, 1)));
+      done = true;
+    });
+    for (int i = 0; i < 10'000 && !done; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(done);
+  })));
+}
+
 TEST_P(snapshots, are_fifteen_at_most) {
   std::vector<pool_snapshot> all;
   for (int i = 0; i < 15; ++i) all.push_back(taken());
