@@ -205,6 +205,12 @@ bool load_record(const home_image& image, claimed_ranges& claims, std::uint64_t 
   return key_fits && value_fits;
 }
 
+// A store's name in a note, which is text.
+std::string in_note(const std::string& name) {
+  const bool is_text = std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
+  return is_text ? "'" + name + "'" : "with a name of " + std::to_string(name.size()) + " bytes";
+}
+
 // What was found of one store.
 struct store_left {
   std::string name;
@@ -245,7 +251,7 @@ class record_finder {
       if (!stores_.front().tree_is_whole) notes_.emplace_back("its ordered index is damaged");
       if (image_.word(*root) != format::kv_first_version) has_catalog = read_named(*root);
     }
-    if (!has_catalog) read_catalog_among(others);
+    if (!has_catalog) read_catalog_among(others.empty() ? scan() : others);
     add_evidence_of_heap();
     return std::move(stores_);
   }
@@ -330,14 +336,18 @@ class record_finder {
   }
   // Where no root leads to a catalog.
   void read_catalog_among(const std::vector<store_found>& all) {
+    bool found = false;
     for (const store_found& s : all) {
       if (is_expiry_index(s))
         for (const std::uint64_t r : s.records) internal_.push_back(r & ~any_evidence);
       if (const std::uint64_t base = catalog_base(s, all); base != 0) {
         notes_.emplace_back("the link to its named stores is damaged; their catalog was found");
         read_catalog(base, s.at);
+        found = true;
       }
     }
+    if (!found)
+      notes_.emplace_back("no catalog of named stores was found; if it had some, they are missing");
   }
 
   store_left read_indexes(std::uint64_t root) {
@@ -391,7 +401,7 @@ class record_finder {
       std::memcpy(&reference, r.value.data(), sizeof reference);
       const auto named = store_at(base, reference);
       if (!named || *named == 0) {
-        notes_.push_back(fmt::format("the link to the store '{}' is damaged", r.key));
+        notes_.push_back(fmt::format("the link to the store {} is damaged", in_note(r.key)));
         continue;
       }
       add_named(*named, r.key);
@@ -403,8 +413,13 @@ class record_finder {
     store_left left = read_indexes(root);
     read_expiry_index(root);
     if (name.starts_with('\0')) return add_internal(left);  // it has been dropped
+    if (name.size() > format::kv_max_name_size || name.find('\0') != name.npos) {
+      notes_.push_back(fmt::format("a named store at offset {} has a damaged name", root));
+      return add_internal(left);
+    }
     left.name = name;
-    if (!left.is_whole()) notes_.push_back(fmt::format("an index of '{}' is damaged", name));
+    if (!left.is_whole())
+      notes_.push_back(fmt::format("an index of the store {} is damaged", in_note(name)));
     stores_.push_back(std::move(left));
   }
 

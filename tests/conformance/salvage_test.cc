@@ -335,6 +335,24 @@ TEST_F(salvage, wild_links_end_the_walk_and_invent_nothing) {
   }
 }
 
+TEST_F(salvage, wild_links_among_named_stores_end_too) {
+  make_named(at("store"), checksums::off);
+  const auto header = *storage::pool_file::peek(at("store"));
+  const auto whole = bytes_of(at("store"));
+  std::mt19937_64 random(17);
+  const auto word = [&] {
+    return header.chunks_offset + random() % ((whole.size() - header.chunks_offset) / 8) * 8;
+  };
+  for (unsigned run = 0; run < 60; ++run) {
+    auto bytes = whole;
+    for (unsigned n = 0; n < 60; ++n) std::memcpy(bytes.data() + word(), bytes.data() + word(), 8);
+    write_bytes(at("store"), bytes);
+    (void)read_left(at("store"));
+    std::filesystem::remove(at("copy"));
+    (void)detail::copy_content(at("store"), at("copy"), {.allow_losses = true});
+  }
+}
+
 TEST_F(salvage, a_store_that_was_not_closed_is_read_after_recovery) {
   auto store = kv::open(at("store"), {.create_size = 128 << 10, .media = "process"});
   ASSERT_TRUE(succeeds(store));
