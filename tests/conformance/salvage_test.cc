@@ -354,11 +354,14 @@ TEST_F(salvage, wild_links_among_named_stores_end_too) {
 }
 
 TEST_F(salvage, a_store_that_was_not_closed_is_read_after_recovery) {
-  auto store = kv::open(at("store"), {.create_size = 128 << 10, .media = "process"});
+  // A thread that truncates while the file is read would make a copy of two moments.
+  auto store =
+      kv::open(at("store"), {.create_size = 128 << 10, .media = "process", .background = false});
   ASSERT_TRUE(succeeds(store));
   for (unsigned i = 0; i < 50; ++i) ASSERT_TRUE(succeeds(store->put(key_of(i), "x")));
   write_bytes(at("copy"), bytes_of(at("store")));
-  EXPECT_EQ(read_left(at("copy")).items.size(), 50u);
+  const readout r = read_left(at("copy"));
+  EXPECT_EQ(r.items.size(), 50u) << ::testing::PrintToString(r.left.notes) << r.left.lost.size();
   std::vector<std::string> notes;
   EXPECT_EQ(detail::home_image::open(at("store"), notes).error().code, errc::in_use);
 }
