@@ -99,25 +99,31 @@ result<> put_with_expiry(kv& to, const kv_pair& item, const std::optional<kv_tim
   return expiry ? to.put_until(item.key, item.value, *expiry) : to.put(item.key, item.value);
 }
 
-// Of keys with two records the copy has one, which may be either. Items may expire meanwhile:
-// `expired` had when the others were put.
+bool has_item(const kv& store, const kv_pair& item, const std::optional<kv_time>& expiry) {
+  const auto same = store.read([&](const kv::view& v) {
+    return v.get(item.key) == item.value && v.expiry(item.key) == expiry;
+  });
+  return same && *same;
+}
+
+// Of keys with two records the copy has one, which may be either. Items may expire meanwhile.
 result<> compare_items(const home_image& from, stores_of_copy& stores, const content_left& left,
-                       std::uint64_t twice, std::uint64_t expired) {
+                       std::uint64_t twice) {
   bool same = true;
   std::uint64_t expired_now = 0, count = 0;
-  std::string found;
   const auto again = for_each_item_left(from, [&](const found_item& item) {
     const auto in = stores.get(item.store);
-    const auto got = in ? (*in)->get(item.key, found) : std::unexpected(in.error());
+    const bool has =
+        in && (twice != 0 ? (*in)->contains(item.key).value_or(false)
+                          : has_item(**in, {item.key, item.value}, expiry_of(item.expires_ms)));
     if (has_expired(item)) return ++expired_now, true;
-    same = got && *got && (twice != 0 || found == item.value);
-    return same;
+    return same = has;
   });
   for (std::size_t i = 0; i <= left.stores.size(); ++i) {
     const auto in = stores.get(i == 0 ? "" : left.stores[i - 1]);
     count += in ? (*in)->size().value_or(0) : 0;
   }
-  const bool complete = count <= left.count && count + expired_now - expired >= left.count;
+  const bool complete = count <= left.count && count + expired_now - left.expired >= left.count;
   return again && same && complete ? result<>() : differs(from.path());
 }
 
@@ -142,79 +148,10 @@ result<content_left> copy_items(const home_image& from, kv& to, const progress& 
   for (const std::string& name : left->stores)
     if (const auto made = stores.get(name); !made) return std::unexpected(made.error());
   left->count -= twice + expired;
+  left->expired = expired;
   if (twice != 0) left->notes.push_back(fmt::format("{} keys had two records", twice));
-  if (expired != 0) left->notes.push_back(fmt::format("{} items had expired", expired));
-  if (auto same = compare_items(from, stores, *left, twice, expired); !same)
+  if (auto same = compare_items(from, stores, *left, twice); !same)
     return std::unexpected(same.error());
-  return left;
-}
-
-// The stores of a sound pool: the one without a name, then the named ones.
-result<std::vector<kv>> stores_of(const std::string& path) {
-  std::vector<kv> all;
-  auto unnamed = kv::open_read_only(path);
-  if (!unnamed) return std::unexpected(unnamed.error());
-  all.push_back(std::move(*unnamed));
-  const auto names = all.front().stores();
-  if (!names) return std::unexpected(names.error());
-  for (const std::string& name : *names) {
-    auto one = all.front().open_store(name, kv::if_missing::refuse);
-    if (!one) return std::unexpected(one.error());
-    all.push_back(std::move(*one));
-  }
-  return all;
-}
-
-// Calls each(item, expiry) for the items of a store, in their order, until it returns an error.
-template <class Each>
-result<> for_each_item(const kv& from, Each&& each) {
-  auto walk = from.walk();
-  for (;;) {
-    const auto there = walk.next();
-    if (!there) return std::unexpected(there.error());
-    if (!*there) return {};
-    const auto expiry = from.read([&](const kv::view& v) { return v.expiry(walk.key()); });
-    if (!expiry) return std::unexpected(expiry.error());
-    if (auto done = each(kv_pair{walk.key(), walk.value()}, *expiry); !done) return done;
-  }
-}
-
-bool has_item(const kv& store, const kv_pair& item, const std::optional<kv_time>& expiry) {
-  const auto same = store.read([&](const kv::view& v) {
-    return v.get(item.key) == item.value && v.expiry(item.key) == expiry;
-  });
-  return same && *same;
-}
-
-// Puts every item of every store of a sound pool, and compares. Items that have expired stay out.
-result<content_left> copy_stores(const std::string& from, kv& to, const progress& report) {
-  constexpr std::uint64_t report_interval = 4096;
-  const auto sources = stores_of(from);
-  if (!sources) return std::unexpected(sources.error());
-  std::uint64_t total = 0;
-  for (const kv& source : *sources) total += source.size().value_or(0);
-  content_left left;
-  for (const kv& source : *sources) {
-    std::optional<kv> named;
-    if (!source.name().empty()) {
-      auto made = to.open_store(source.name());
-      if (!made) return std::unexpected(made.error());
-      named.emplace(std::move(*made));
-    }
-    kv& target = named ? *named : to;
-    auto copied = for_each_item(source, [&](const kv_pair& item, const auto& expiry) -> result<> {
-      if (report && left.count % report_interval == 0 && !report(left.count, total))
-        return fail(errc::cancelled,
-                    fmt::format("reading {} was stopped; nothing was changed", from));
-      ++left.count, left.bytes += item.key.size() + item.value.size();
-      return put_with_expiry(target, item, expiry);
-    });
-    if (copied)
-      copied = for_each_item(source, [&](const kv_pair& item, const auto& expiry) -> result<> {
-        return has_item(target, item, expiry) ? result<>() : differs(from);
-      });
-    if (!copied) return std::unexpected(copied.error());
-  }
   return left;
 }
 
@@ -307,8 +244,8 @@ result<content_left> copy_values(const home_image& from, pool<document_dict>& to
   return left;
 }
 
-// Fills the runtime's pool and closes it. `all_stores`: named ones too, of a sound pool.
-result<content_left> fill(const home_image& from, std::unique_ptr<runtime> to, bool all_stores,
+// Fills the runtime's pool and closes it.
+result<content_left> fill(const home_image& from, std::unique_ptr<runtime> to,
                           const progress& report) {
   const bool is_store = from.layout() == kv::layout;
   auto handle =
@@ -319,7 +256,7 @@ result<content_left> fill(const home_image& from, std::unique_ptr<runtime> to, b
   if (is_store) {
     auto store = kv::from_handle(std::move(*handle));
     if (!store) return std::unexpected(store.error());
-    left = all_stores ? copy_stores(from.path(), *store, report) : copy_items(from, *store, report);
+    left = copy_items(from, *store, report);
     closed = store->close();
   } else {
     pool<document_dict> p(std::move(*handle));
@@ -347,17 +284,6 @@ result<> refuse_damaged(const home_image& image, const content_left& left) {
       fmt::format(
           "{} is damaged: {}; `stele pool check --salvage FILE {}` writes what is left of it",
           image.path(), damage.empty() ? "block checksums do not match" : damage, image.path()));
-}
-
-// Loads every block in use, so that damage shows.
-content_left load_all(const home_image& image) {
-  content_left left;
-  std::vector<std::byte> bytes;
-  image.for_each_used_block([&](std::uint64_t offset, std::size_t size) {
-    bytes.resize(size);
-    if (!image.load(offset, bytes.data(), size)) left.lost.push_back({"", offset, size});
-  });
-  return left;
 }
 
 // The version of its key-value store; 0: it is no store, or its version cannot be read.
@@ -394,11 +320,6 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
                             "program copy what it can read (verify = never) into a new pool",
                             from, image->layout()));
   if (auto known = check_version(*image, options); !known) return std::unexpected(known.error());
-  // Of a store that has had named ones beside it, or items that expire.
-  const bool all_stores = !options.allow_losses && store_version(*image) == format::kv_version;
-  if (all_stores)
-    if (auto whole = refuse_damaged(*image, load_all(*image)); !whole)
-      return std::unexpected(whole.error());
   const need needed = need_of(*image);
   copied_content done;
   std::uint64_t size =
@@ -408,7 +329,7 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
     if (!made) return std::unexpected(made.error());
     auto runtime = made->take_runtime();
     const auto header = runtime->state().file.header();
-    auto left = fill(*image, std::move(runtime), all_stores, report);
+    auto left = fill(*image, std::move(runtime), report);
     if (!left && left.error().code == errc::full && options.size_bytes == 0 &&
         size <= storage::max_pool_size / 2)
       continue;
@@ -416,6 +337,8 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
     left->notes.insert(left->notes.begin(), notes.begin(), notes.end());
     if (!options.allow_losses)
       if (auto whole = refuse_damaged(*image, *left); !whole) return std::unexpected(whole.error());
+    if (left->expired != 0)  // no damage
+      left->notes.push_back(fmt::format("{} items had expired", left->expired));
     const std::uint64_t kept = options.size_bytes != 0
                                    ? header.chunk_count
                                    : 2 + (needed.bytes >> header.chunk_shift) / room;

@@ -32,8 +32,9 @@ struct lost_content {
 
 // What a walk found, and what it could not read.
 struct content_left {
-  std::uint64_t count = 0;  // items, or values
-  std::uint64_t bytes = 0;  // of keys and values
+  std::uint64_t count = 0;    // items, or values
+  std::uint64_t bytes = 0;    // of keys and values
+  std::uint64_t expired = 0;  // items that a copy left out
   std::vector<lost_content> lost;
   std::vector<std::string> notes;
   std::vector<std::string> stores;  // the named ones, also those without items
