@@ -1,7 +1,7 @@
 // The workload `stores`: see named_stores.h.
 #include <containers/kv_clock.h>
 #include <explore/named_stores.h>
-#include <stele/kv.h>
+#include <workloads/on_kv.h>
 #include <workloads/store.h>
 
 #include <array>
@@ -86,19 +86,11 @@ class stores_model final : public model {
   std::array<std::map<std::uint64_t, item>, names.size()> stores_;
 };
 
-class named_stores final : public workload {
+class named_stores final : public workload_on_kv {
  public:
   explicit named_stores(const parameters& p) : keys_(p) {}
 
   std::string_view name() const override { return "stores"; }
-  std::size_t root_size() const override { return kv::root_size(); }
-  void attach(detail::pool_handle pool) override {
-    auto opened = kv::from_handle(std::move(pool));
-    if (!opened) throw failure(opened.error());
-    kv_.emplace(std::move(*opened));
-  }
-  void detach() override { kv_.reset(); }
-  detail::runtime& core() override { return kv_->core(); }
 
   result<> set_up() override {
     return store::fill(keys_.params(), [&](std::uint64_t number, std::uint64_t word) {
@@ -141,11 +133,6 @@ class named_stores final : public workload {
       sum += *part;
     }
     return sum;
-  }
-
-  void visit_blocks(const block_visit& visit) override {
-    const auto done = kv_->read([&](const kv::view&) { kv_->visit_blocks(visit); });
-    if (!done) throw failure(done.error());
   }
 
   std::unique_ptr<model> make_model() const override {
@@ -219,13 +206,7 @@ class named_stores final : public workload {
         commit_durability());
   }
 
-  template <class Result>
-  static result<> without_value(Result done) {
-    return done ? result<>{} : std::unexpected(std::move(done.error()));
-  }
-
   key_space keys_;
-  std::optional<kv> kv_;
 };
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <workloads/store.h>
 
 #include <containers/kv_store.h>
-#include <stele/kv.h>
 #include <workloads/entries.h>
+#include <workloads/on_kv.h>
 #include <workloads/run.h>
 
 #include <unordered_map>
@@ -78,19 +78,11 @@ struct many_items {
   std::vector<std::string> values_;
 };
 
-class store_run final : public workload {
+class store_run final : public workload_on_kv {
  public:
   explicit store_run(const parameters& p) : keys_(p) {}
 
   std::string_view name() const override { return "store"; }
-  std::size_t root_size() const override { return kv::root_size(); }
-  void attach(detail::pool_handle handle) override {
-    auto opened = kv::from_handle(std::move(handle));
-    if (!opened) throw failure(opened.error());
-    kv_.emplace(std::move(*opened));
-  }
-  void detach() override { kv_.reset(); }
-  detail::runtime& core() override { return kv_->core(); }
 
   result<> set_up() override {
     kv::batch some;
@@ -160,11 +152,6 @@ class store_run final : public workload {
     });
   }
 
-  void visit_blocks(const block_visit& visit) override {
-    const auto done = kv_->read([&](const kv::view&) { kv_->visit_blocks(visit); });
-    if (!done) throw failure(done.error());
-  }
-
   std::unique_ptr<model> make_model() const override {
     return std::make_unique<store_model>(keys_.params());
   }
@@ -176,9 +163,6 @@ class store_run final : public workload {
 
   std::size_t value_size() const { return keys_.params().value_size; }
   result<> apply_one(const operation& op) {
-    const auto without_value = [](auto done) -> result<> {
-      return done ? result<>{} : std::unexpected(std::move(done.error()));
-    };
     const store::key key(op.a);
     switch (op.what) {
       case kind_of::put:
@@ -194,7 +178,6 @@ class store_run final : public workload {
   }
 
   key_space keys_;
-  std::optional<kv> kv_;
 };
 
 class plain_store_run final : public volatile_run {
