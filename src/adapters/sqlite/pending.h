@@ -28,7 +28,8 @@ class pending_writes {
   std::uint64_t stored_limit() const noexcept { return stored_limit_; }
   // In the order of their numbers.
   std::span<const written> in_order();
-  const block* find(std::uint64_t number) const noexcept {
+  // Null: it is not written.
+  block* find(std::uint64_t number) const noexcept {
     const std::size_t at = position(number);
     return at == count_ ? nullptr : blocks_[at].bytes.get();
   }
