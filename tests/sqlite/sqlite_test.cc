@@ -1,4 +1,5 @@
 // SQLite on pools: what programs see of journals, locks, versions, several databases of one pool.
+#include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 #include <tests/sqlite/connection.h>
 
@@ -240,6 +241,51 @@ TEST_F(SQLite, threads_read_whole_states_beside_a_writer) {
   for (auto& r : readers) r.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(c.row("pragma integrity_check"), "ok");
+}
+
+TEST_F(SQLite, other_processes_read_beside_the_writer) {
+  {
+    sqlite_connection c(uri());
+    c.must("create table t(a); insert into t values(1)");
+  }
+  child writer([&](const word_sender& send) {
+    sqlite_connection c(uri());
+    c.must("insert into t values(2)");
+    send(1);
+    for (int i = 3;; ++i) {
+      c.must("insert into t values(" + std::to_string(i) + ")");
+      ::usleep(1000);
+    }
+  });
+  std::uint64_t word = 0;
+  ASSERT_TRUE(writer.receive(word));
+  sqlite_connection refused(uri());
+  EXPECT_EQ(refused.open_code(), SQLITE_BUSY);
+  sqlite_connection reader("file:" + path + "?vfs=stele&mode=ro", SQLITE_OPEN_READONLY);
+  ASSERT_EQ(reader.open_code(), SQLITE_OK);
+  EXPECT_NE(reader.row("pragma stele_error").find(std::to_string(writer.pid())), std::string::npos);
+  EXPECT_EQ(reader.run("insert into t values(0)"), SQLITE_READONLY);
+  // A commit in the middle of a read ends it; the next one begins at the newest version.
+  const auto read = [&] {
+    for (;;) try {
+        return reader.row("select count(*), max(a) from t");
+      } catch (const std::runtime_error&) {
+        if (sqlite3_errcode(reader.handle()) != SQLITE_BUSY) throw;
+      }
+  };
+  int last = 0, grown = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto row = read();
+    const int count = std::stoi(row);
+    EXPECT_EQ(row, std::to_string(count) + "|" + std::to_string(count));
+    EXPECT_GE(count, last);
+    grown += count > last;
+    last = count;
+    ::usleep(500);
+  }
+  EXPECT_GT(grown, 10);
+  writer.kill_and_drain(0);
+  EXPECT_GE(std::stoi(reader.row("select count(*) from t")), last);
 }
 
 TEST_F(SQLite, pools_of_these_mechanisms_serve) {

@@ -10,6 +10,7 @@
 
 #include "connection.h"
 #include "database.h"
+#include "foreign_file.h"
 #include "options.h"
 #include "pragma.h"
 
@@ -451,6 +452,9 @@ int open_database(sqlite3_file* file, const char* name, int flags, int* out_flag
     if (!make) options->pool.create_size = 0;
     const std::scoped_lock one(here().mutex);
     const std::string path = name;
+    if (out_flags != nullptr) *out_flags = flags;
+    if ((flags & SQLITE_OPEN_READONLY) != 0 && !here().pools.contains(path))
+      return open_foreign(file, path, *options);
     const auto pool = acquire_pool(path, options->pool);
     if (!pool) return report(pool.error(), SQLITE_IOERR);
     const auto db = (*pool)->find(options->database, (flags & SQLITE_OPEN_READWRITE) != 0);
@@ -460,7 +464,6 @@ int open_database(sqlite3_file* file, const char* name, int flags, int* out_flag
     }
     static_cast<database_file*>(file)->open = new connection(path, **pool, **db);
     file->pMethods = &methods;
-    if (out_flags != nullptr) *out_flags = flags;
     return SQLITE_OK;
   });
 }
