@@ -451,7 +451,7 @@ int sector_size(sqlite3_file*) {
   return 512;
 }
 int characteristics(sqlite3_file*) {
-  return journal_characteristics | SQLITE_IOCAP_UNDELETABLE_WHEN_OPEN;
+  return file_characteristics;
 }
 
 constexpr sqlite3_io_methods methods = {1,
