@@ -499,7 +499,7 @@ int open_database(sqlite3_file* file, const char* name, int flags, int* out_flag
       return open_foreign(file, path, *options);
     const auto pool = acquire_pool(path, options->pool);
     if (!pool) return report(pool.error(), SQLITE_IOERR);
-    const auto db = (*pool)->find(options->database, (flags & SQLITE_OPEN_READWRITE) != 0);
+    const auto db = (*pool)->find(options->database, make);
     if (!db) {
       release_pool(**pool);
       return report(db.error(), SQLITE_IOERR);
