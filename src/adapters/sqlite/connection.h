@@ -1,0 +1,81 @@
+// What one connection of SQLite does with a database: its locks, its snapshot, the writes of its
+// transaction.
+//
+// SQLite calls from one thread at a time. A transaction may begin in one thread and end in another;
+// the pool's own transaction is within one call, end_commit().
+#pragma once
+
+#include "api.h"
+#include "database.h"
+
+#include <functional>
+
+namespace stele::sqlite {
+
+class connection {
+ public:
+  static constexpr int synchronous_full = 2;
+
+  // In the list of the process's connections, under its mutex; as the destructor.
+  connection(std::string path, open_pool& pool, database& db);
+  ~connection();
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+  open_pool& pool() const noexcept { return *pool_; }
+  int level() const noexcept { return level_; }
+  bool is_reserved() const noexcept { return of_->has_writer(); }
+
+  // These return SQLite's codes. write() and truncate() may throw std::bad_alloc.
+  int read(std::uint64_t at, std::span<std::byte> to);
+  int write(std::uint64_t at, std::span<const std::byte> from);
+  int truncate(std::uint64_t size);
+  int lock(int level);
+  void unlock(int level) noexcept;
+  int seal(const char* super_journal);
+  void note_sync() noexcept { synced_ = true; }
+  int end_commit();
+  std::uint64_t size_now() noexcept {
+    if (level_ != SQLITE_LOCK_NONE) return size();
+    of_->begin_read(reader_);
+    of_->end_read(reader_);
+    return reader_.size;
+  }
+
+  void belongs_to(sqlite3** handle);
+  // This connection, and the others that the program's handle has attached.
+  void for_all_of_handle(const std::function<void(connection&)>& call);
+
+  // As its pragmas have set them.
+  int synchronous = synchronous_full;
+  bool exclusive = false;
+  std::string journal_mode = "delete";
+
+ private:
+  friend int commit_waiting_for(const char* super_journal);
+
+  bool writes() const noexcept { return writer_; }
+  std::uint64_t size() const noexcept { return writes_.exist() ? writes_.size() : reader_.size; }
+  void load(std::uint64_t number, pending_writes::block& to) const;
+  void read_through(std::uint64_t at, std::span<std::byte> to) const;
+  int poisoned(int code) const;
+  void unlock_writer() noexcept;
+  void drop_writes() noexcept;
+  static int commit(std::span<connection* const> together);
+  template <class Which>
+  static int commit_those(Which&& which);
+
+  const std::string path_;
+  open_pool* const pool_;
+  database* const of_;
+  sqlite3** handle_ = nullptr;  // where SQLite keeps the handle that this connection is of
+  int level_ = SQLITE_LOCK_NONE;
+  bool writer_ = false;
+  bool sealed_ = false, synced_ = false;  // between SYNC and COMMIT_PHASETWO
+  std::string super_journal_;
+  database::snapshot reader_;
+  pending_writes writes_;
+};
+
+}  // namespace stele::sqlite

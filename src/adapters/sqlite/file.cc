@@ -1,0 +1,449 @@
+// SQLite's calls on an open database, and the list of what this process has open.
+#include "file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "connection.h"
+#include "database.h"
+#include "options.h"
+#include "pragma.h"
+
+namespace stele::sqlite {
+
+namespace {
+
+// A pool that connections of this process have open.
+struct pool_in_use {
+  std::unique_ptr<open_pool> pool;
+  unsigned connections = 0;
+};
+
+// Leaked: connections may be closed while the program ends. The mutex is held while a pool is
+// opened or closed.
+struct process {
+  std::recursive_mutex mutex;
+  std::map<std::string, pool_in_use> pools;  // by path
+  std::vector<connection*> connections;
+  std::string last_report;
+};
+process& here() {
+  static process& all = *new process;
+  return all;
+}
+
+struct database_file : sqlite3_file {
+  connection* open;
+};
+connection& of(sqlite3_file* f) noexcept {
+  return *static_cast<database_file*>(f)->open;
+}
+
+}  // namespace
+
+int report(const error& why, int io_code) {
+  int code = io_code;
+  switch (why.code) {
+    case errc::not_found:
+    case errc::permission:
+    case errc::unsupported:
+    case errc::invalid_argument:
+      code = SQLITE_CANTOPEN;
+      break;
+    case errc::read_only:
+      code = SQLITE_READONLY;
+      break;
+    case errc::in_use:
+      code = SQLITE_BUSY;
+      break;
+    case errc::not_a_pool:
+    case errc::version:
+    case errc::layout:
+      code = SQLITE_NOTADB;
+      break;
+    case errc::corrupt:
+    case errc::lost:
+      code = SQLITE_CORRUPT;
+      break;
+    case errc::full:
+      code = SQLITE_FULL;
+      break;
+    default:
+      break;
+  }
+  {
+    const std::scoped_lock one(here().mutex);
+    here().last_report = why.message;
+  }
+  sqlite3_log(code, "%s", why.message.c_str());
+  return code;
+}
+
+std::string last_report() {
+  const std::scoped_lock one(here().mutex);
+  return here().last_report;
+}
+
+void connection::load(std::uint64_t number, pending_writes::block& to) const {
+  const std::uint64_t begin = number * block_size;
+  const std::uint64_t stored = std::min(writes_.stored_limit(), reader_.size);
+  const std::size_t there = std::min<std::uint64_t>(block_size, stored - std::min(stored, begin));
+  of_->read(reader_, begin, std::span(to).first(there));
+  std::fill(to.begin() + there, to.end(), std::byte{0});
+}
+
+int connection::poisoned(int code) const {
+  return report({errc::poisoned, path_ + " cannot be used any more: an earlier write failed, or "
+                                         "part of the file is gone; close all "
+                                         "connections to it and open it again"},
+                code);
+}
+
+int connection::read(std::uint64_t at, std::span<std::byte> to) {
+  const bool unlocked =
+      level_ == SQLITE_LOCK_NONE;  // SQLite reads the header of a database that it opens
+  if (unlocked) of_->begin_read(reader_);
+  const std::uint64_t end = size();
+  const auto there = to.first(at >= end ? 0 : std::min<std::uint64_t>(to.size(), end - at));
+  if (!writes_.exist())
+    of_->read(reader_, at, there);
+  else
+    read_through(at, there);
+  if (unlocked) of_->end_read(reader_);
+  if (pool_->is_poisoned()) return poisoned(SQLITE_IOERR_READ);
+  if (there.size() == to.size()) return SQLITE_OK;
+  std::ranges::fill(to.subspan(there.size()), std::byte{0});
+  return SQLITE_IOERR_SHORT_READ;
+}
+
+void connection::read_through(std::uint64_t at, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const std::size_t part = std::min<std::size_t>(to.size(), block_size - at % block_size);
+    if (const auto* written = writes_.find(at / block_size))
+      std::copy_n(written->data() + at % block_size, part, to.data());
+    else if (at < writes_.stored_limit())
+      of_->read(reader_, at, to.first(part));
+    else
+      std::ranges::fill(to.first(part), std::byte{0});
+    at += part;
+    to = to.subspan(part);
+  }
+}
+
+int connection::write(std::uint64_t at, std::span<const std::byte> from) {
+  if (!writes()) return SQLITE_READONLY;
+  sealed_ = false;
+  writes_.begin(reader_.size);
+  writes_.write(at, from,
+                [&](std::uint64_t number, pending_writes::block& to) { load(number, to); });
+  return SQLITE_OK;
+}
+
+int connection::truncate(std::uint64_t size) {
+  if (!writes()) return SQLITE_READONLY;
+  writes_.begin(reader_.size);
+  writes_.set_size(size,
+                   [&](std::uint64_t number, pending_writes::block& to) { load(number, to); });
+  return SQLITE_OK;
+}
+
+// A reader that wants to write must have seen the newest version: as SQLite in WAL mode, it has to
+// begin again.
+int connection::lock(int level) {
+  if (level <= level_) return SQLITE_OK;
+  if (pool_->is_poisoned()) return poisoned(SQLITE_IOERR_LOCK);
+  const bool begins = level_ == SQLITE_LOCK_NONE;
+  if (level > SQLITE_LOCK_SHARED || exclusive) {
+    if (!writer_ && !of_->lock_writer()) return SQLITE_BUSY;
+    writer_ = true;
+  }
+  if (begins) of_->begin_read(reader_);
+  if (level > SQLITE_LOCK_SHARED && !of_->is_newest(reader_)) {
+    if (!exclusive) unlock_writer();
+    return SQLITE_BUSY_SNAPSHOT;
+  }
+  level_ = level;
+  return SQLITE_OK;
+}
+
+void connection::unlock(int level) noexcept {
+  if (level >= level_) return;
+  if (level_ > SQLITE_LOCK_SHARED) drop_writes();
+  if (level <= SQLITE_LOCK_SHARED && !(exclusive && level == SQLITE_LOCK_SHARED)) unlock_writer();
+  if (level == SQLITE_LOCK_NONE) of_->end_read(reader_);
+  level_ = level;
+}
+
+void connection::unlock_writer() noexcept {
+  if (std::exchange(writer_, false)) of_->unlock_writer();
+}
+
+void connection::drop_writes() noexcept {
+  writes_.clear();
+  sealed_ = false;
+}
+
+// SQLite has written all that belongs to the transaction, and now asks whether it can be committed.
+int connection::seal(const char* super_journal) {
+  sealed_ = true;
+  synced_ = false;
+  super_journal_ = super_journal != nullptr ? super_journal : "";
+  if (!writes_.exist()) return SQLITE_OK;
+  if (auto room = pool_->reserve({of_, &reader_, &writes_}); !room)
+    return report(room.error(), SQLITE_IOERR_FSYNC);
+  return SQLITE_OK;
+}
+
+// All databases of a pool that one SQLite transaction has changed.
+int connection::commit(std::span<connection* const> together) {
+  std::vector<open_pool::part> parts;
+  bool durable = false;
+  for (connection* c : together) {
+    parts.push_back({c->of_, &c->reader_, &c->writes_});
+    durable |= c->synchronous >= synchronous_full && c->synced_;
+    c->sealed_ = false;
+  }
+  open_pool& pool = *together[0]->pool_;
+  durable |= pool.defers_ordered();
+  auto done = pool.commit(parts, durable ? durability::durable : durability::ordered);
+  return done ? SQLITE_OK : report(done.error(), SQLITE_IOERR_FSYNC);
+}
+
+template <class Which>
+int connection::commit_those(Which&& which) {
+  std::map<open_pool*, std::vector<connection*>> waiting;
+  {
+    const std::scoped_lock one(here().mutex);
+    for (connection* c : here().connections)
+      if (c->sealed_ && c->writes_.exist() && which(*c)) waiting[c->pool_].push_back(c);
+  }
+  for (const auto& [pool, together] : waiting)
+    if (const int code = commit(together); code != SQLITE_OK) return code;
+  return SQLITE_OK;
+}
+
+int connection::end_commit() {
+  if (!writes_.exist()) return SQLITE_OK;
+  sealed_ = true;
+  if (handle_ == nullptr) return commit(std::array{this});
+  return commit_those([this](const connection& c) {
+    return c.pool_ == pool_ && (&c == this || (c.handle_ != nullptr && *c.handle_ == *handle_));
+  });
+}
+
+int commit_waiting_for(const char* super_journal) {
+  return connection::commit_those(
+      [&](const connection& c) { return c.super_journal_ == super_journal; });
+}
+
+void connection::belongs_to(sqlite3** handle) {
+  const std::scoped_lock one(here().mutex);
+  handle_ = handle;
+  for (const connection* c : here().connections)
+    if (c != this && c->handle_ != nullptr && *c->handle_ == *handle) exclusive = c->exclusive;
+}
+
+void connection::for_all_of_handle(const std::function<void(connection&)>& call) {
+  const std::scoped_lock one(here().mutex);
+  for (connection* c : here().connections)
+    if (c == this || (handle_ != nullptr && c->handle_ != nullptr && *c->handle_ == *handle_))
+      call(*c);
+}
+
+namespace {
+
+bool is_sqlite_file(const std::string& path) {
+  std::array<char, 16> begin{};
+  std::ifstream(path).read(begin.data(), begin.size());
+  return std::memcmp(begin.data(), "SQLite format 3", begin.size()) == 0;
+}
+
+// SQLite takes an empty file for a new database.
+void remove_if_empty(const std::string& path) {
+  struct stat s{};
+  if (::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) && s.st_size == 0) ::unlink(path.c_str());
+}
+
+// Under here().mutex.
+result<open_pool*> acquire_pool(const std::string& path, const pool_options& options) {
+  if (const auto at = here().pools.find(path); at != here().pools.end()) {
+    if (at->second.pool->is_poisoned())
+      return std::unexpected(error{
+          errc::poisoned,
+          path + " cannot be used any more: an earlier write failed, or this is a child of the "
+                 "process that opened it; close all connections to it first"});
+    ++at->second.connections;
+    return at->second.pool.get();
+  }
+  if (options.create_size != 0) remove_if_empty(path);
+  auto pool = open_pool::open(path, options);
+  if (!pool) {
+    if (pool.error().code == errc::not_a_pool && is_sqlite_file(path))
+      pool.error().message = path +
+                             " is an ordinary SQLite database, not a pool; make a pool of it by "
+                             "`stele sqlite import " +
+                             path + " POOL`, or open it without vfs=stele";
+    return std::unexpected(std::move(pool.error()));
+  }
+  return here().pools.emplace(path, pool_in_use{std::move(*pool), 1}).first->second.pool.get();
+}
+
+void release_pool(const std::string& path) {
+  const auto at = here().pools.find(path);
+  if (--at->second.connections != 0) return;
+  if (auto closed = at->second.pool->content().close(); !closed && !at->second.pool->is_poisoned())
+    report(closed.error(), SQLITE_IOERR_CLOSE);
+  here().pools.erase(at);
+}
+
+}  // namespace
+
+connection::connection(std::string path, open_pool& pool, database& db)
+    : path_(std::move(path)), pool_(&pool), of_(&db) {
+  of_->add(reader_);
+  here().connections.push_back(this);
+}
+
+connection::~connection() {
+  unlock(SQLITE_LOCK_NONE);
+  of_->remove(reader_);
+  std::erase(here().connections, this);
+}
+
+namespace {
+
+int close_file(sqlite3_file* f) {
+  const std::scoped_lock one(here().mutex);
+  connection* const c = static_cast<database_file*>(f)->open;
+  const std::string path = c->path();
+  delete c;
+  release_pool(path);
+  return SQLITE_OK;
+}
+int read_file(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
+  return of(f).read(static_cast<std::uint64_t>(at),
+                    {static_cast<std::byte*>(to), static_cast<std::size_t>(size)});
+}
+int write_file(sqlite3_file* f, const void* from, int size, sqlite3_int64 at) {
+  return within_boundary(SQLITE_IOERR_NOMEM, [&] {
+    return of(f).write(static_cast<std::uint64_t>(at),
+                       {static_cast<const std::byte*>(from), static_cast<std::size_t>(size)});
+  });
+}
+int truncate_file(sqlite3_file* f, sqlite3_int64 size) {
+  return within_boundary(SQLITE_IOERR_NOMEM,
+                         [&] { return of(f).truncate(static_cast<std::uint64_t>(size)); });
+}
+int sync_file(sqlite3_file* f, int) {
+  of(f).note_sync();
+  return SQLITE_OK;
+}
+int size_of_file(sqlite3_file* f, sqlite3_int64* size) {
+  *size = static_cast<sqlite3_int64>(of(f).size_now());
+  return SQLITE_OK;
+}
+int lock_file(sqlite3_file* f, int level) {
+  return of(f).lock(level);
+}
+int unlock_file(sqlite3_file* f, int level) {
+  of(f).unlock(level);
+  return SQLITE_OK;
+}
+int is_file_reserved(sqlite3_file* f, int* reserved) {
+  *reserved = of(f).is_reserved();
+  return SQLITE_OK;
+}
+int control_file(sqlite3_file* f, int what, void* argument) {
+  return within_boundary(SQLITE_NOMEM, [&] {
+    connection& c = of(f);
+    switch (what) {
+      case SQLITE_FCNTL_SYNC:
+        return c.seal(static_cast<const char*>(argument));
+      case SQLITE_FCNTL_COMMIT_PHASETWO:
+        return c.end_commit();
+      case SQLITE_FCNTL_PDB:
+        c.belongs_to(static_cast<sqlite3**>(argument));
+        return SQLITE_OK;
+      case SQLITE_FCNTL_PRAGMA:
+        return run_pragma(c, static_cast<char**>(argument));
+      case SQLITE_FCNTL_LOCKSTATE:
+        *static_cast<int*>(argument) = c.level();
+        return SQLITE_OK;
+      case SQLITE_FCNTL_VFSNAME:
+        *static_cast<char**>(argument) = sqlite3_mprintf("stele");
+        return SQLITE_OK;
+      case SQLITE_FCNTL_MMAP_SIZE:
+        *static_cast<sqlite3_int64*>(argument) = 0;
+        return SQLITE_OK;
+      case SQLITE_FCNTL_HAS_MOVED:
+        *static_cast<int*>(argument) = 0;
+        return SQLITE_OK;
+      case SQLITE_FCNTL_SIZE_HINT:
+      case SQLITE_FCNTL_CHUNK_SIZE:
+        return SQLITE_OK;
+      default:
+        return SQLITE_NOTFOUND;
+    }
+  });
+}
+int sector_size(sqlite3_file*) {
+  return 512;
+}
+int characteristics(sqlite3_file*) {
+  return journal_characteristics | SQLITE_IOCAP_UNDELETABLE_WHEN_OPEN;
+}
+
+constexpr sqlite3_io_methods methods = {1,
+                                        close_file,
+                                        read_file,
+                                        write_file,
+                                        truncate_file,
+                                        sync_file,
+                                        size_of_file,
+                                        lock_file,
+                                        unlock_file,
+                                        is_file_reserved,
+                                        control_file,
+                                        sector_size,
+                                        characteristics,
+                                        {},
+                                        {},
+                                        {},
+                                        {},
+                                        {},
+                                        {}};
+
+}  // namespace
+
+std::size_t file_bytes() noexcept {
+  return sizeof(database_file);
+}
+
+int open_database(sqlite3_file* file, const char* name, int flags, int* out_flags) {
+  file->pMethods = nullptr;
+  return within_boundary(SQLITE_NOMEM, [&] {
+    auto options = options_of(name);
+    if (!options) return report(options.error(), SQLITE_CANTOPEN);
+    const bool make = (flags & SQLITE_OPEN_CREATE) != 0;
+    if (!make) options->pool.create_size = 0;
+    const std::scoped_lock one(here().mutex);
+    const std::string path = name;
+    const auto pool = acquire_pool(path, options->pool);
+    if (!pool) return report(pool.error(), SQLITE_IOERR);
+    const auto db = (*pool)->find(options->database, (flags & SQLITE_OPEN_READWRITE) != 0);
+    if (!db) {
+      release_pool(path);
+      return report(db.error(), SQLITE_IOERR);
+    }
+    static_cast<database_file*>(file)->open = new connection(path, **pool, **db);
+    file->pMethods = &methods;
+    if (out_flags != nullptr) *out_flags = flags;
+    return SQLITE_OK;
+  });
+}
+
+}  // namespace stele::sqlite

@@ -1,0 +1,151 @@
+// Journals in memory, and the names of super-journals.
+#include "journal.h"
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "file.h"
+
+namespace stele::sqlite {
+
+namespace {
+
+// Leaked: the mutex outlives all connections.
+struct super_journals {
+  std::mutex mutex;
+  std::set<std::string, std::less<>> names;
+};
+super_journals& known() {
+  static super_journals& all = *new super_journals;
+  return all;
+}
+
+// Pieces, so that a long journal is never copied.
+class journal {
+ public:
+  static constexpr std::size_t piece = 64 << 10;
+
+  std::uint64_t size() const noexcept { return size_; }
+  void read(std::uint64_t at, char* to, std::size_t size) const noexcept {
+    for_parts(at, size, [&](char* from, std::size_t done, std::size_t part) {
+      std::memcpy(to + done, from, part);
+    });
+  }
+  void write(std::uint64_t at, const char* from, std::size_t size) {
+    while (pieces_.size() * piece < at + size)
+      pieces_.push_back(std::make_unique_for_overwrite<char[]>(piece));
+    if (at > size_)
+      for_parts(size_, at - size_,
+                [](char* to, std::size_t, std::size_t part) { std::memset(to, 0, part); });
+    for_parts(at, size, [&](char* to, std::size_t done, std::size_t part) {
+      std::memcpy(to, from + done, part);
+    });
+    size_ = std::max(size_, at + size);
+  }
+  void truncate(std::uint64_t size) noexcept {
+    size_ = std::min(size_, size);
+    pieces_.resize((size_ + piece - 1) / piece);
+  }
+
+ private:
+  template <class Part>
+  void for_parts(std::uint64_t at, std::size_t size, Part&& part_of) const {
+    for (std::size_t done = 0; done < size;) {
+      const std::size_t part = std::min<std::size_t>(size - done, piece - (at + done) % piece);
+      part_of(pieces_[(at + done) / piece].get() + (at + done) % piece, done, part);
+      done += part;
+    }
+  }
+  std::vector<std::unique_ptr<char[]>> pieces_;
+  std::uint64_t size_ = 0;
+};
+
+struct journal_file : sqlite3_file {
+  journal* content;
+};
+journal& of(sqlite3_file* f) noexcept {
+  return *static_cast<journal_file*>(f)->content;
+}
+
+int close(sqlite3_file* f) {
+  delete static_cast<journal_file*>(f)->content;
+  return SQLITE_OK;
+}
+int read(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
+  const std::uint64_t end = of(f).size(), begin = static_cast<std::uint64_t>(at);
+  const std::size_t there =
+      begin >= end ? 0 : std::min<std::uint64_t>(end - begin, static_cast<std::uint64_t>(size));
+  of(f).read(begin, static_cast<char*>(to), there);
+  if (there == static_cast<std::size_t>(size)) return SQLITE_OK;
+  std::memset(static_cast<char*>(to) + there, 0, static_cast<std::size_t>(size) - there);
+  return SQLITE_IOERR_SHORT_READ;
+}
+int write(sqlite3_file* f, const void* from, int size, sqlite3_int64 at) {
+  return within_boundary(SQLITE_IOERR_NOMEM, [&] {
+    of(f).write(static_cast<std::uint64_t>(at), static_cast<const char*>(from),
+                static_cast<std::size_t>(size));
+    return SQLITE_OK;
+  });
+}
+int truncate(sqlite3_file* f, sqlite3_int64 size) {
+  of(f).truncate(static_cast<std::uint64_t>(size));
+  return SQLITE_OK;
+}
+int file_size(sqlite3_file* f, sqlite3_int64* size) {
+  *size = static_cast<sqlite3_int64>(of(f).size());
+  return SQLITE_OK;
+}
+int nothing(sqlite3_file*, int) {
+  return SQLITE_OK;
+}
+int is_reserved(sqlite3_file*, int* reserved) {
+  *reserved = 0;
+  return SQLITE_OK;
+}
+int control(sqlite3_file*, int, void*) {
+  return SQLITE_NOTFOUND;
+}
+int sector_size(sqlite3_file*) {
+  return 512;
+}
+int characteristics(sqlite3_file*) {
+  return journal_characteristics;
+}
+
+constexpr sqlite3_io_methods methods = {
+    1,       close,   read,        write,   truncate,    nothing,         file_size,
+    nothing, nothing, is_reserved, control, sector_size, characteristics, {},
+    {},      {},      {},          {},      {}};
+
+}  // namespace
+
+int open_journal(sqlite3_file* file, const char* name, int flags) {
+  return within_boundary(SQLITE_NOMEM, [&] {
+    auto content = std::make_unique<journal>();
+    if ((flags & SQLITE_OPEN_SUPER_JOURNAL) != 0) {
+      const std::scoped_lock one(known().mutex);
+      known().names.emplace(name);
+    }
+    static_cast<journal_file*>(file)->content = content.release();
+    file->pMethods = &methods;
+    return SQLITE_OK;
+  });
+}
+
+bool is_super_journal(const char* name) {
+  const std::scoped_lock one(known().mutex);
+  return known().names.contains(std::string_view(name));
+}
+
+void forget_super_journal(const char* name) noexcept {
+  const std::scoped_lock one(known().mutex);
+  if (const auto at = known().names.find(std::string_view(name)); at != known().names.end())
+    known().names.erase(at);
+}
+
+}  // namespace stele::sqlite

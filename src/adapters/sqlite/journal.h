@@ -1,0 +1,14 @@
+// Rollback journals and super-journals: files in memory. After a crash there is none, and none is
+// needed.
+#pragma once
+
+#include "api.h"
+
+namespace stele::sqlite {
+
+int open_journal(sqlite3_file* file, const char* name, int flags);
+// A super-journal whose name is known here exists until it is deleted.
+bool is_super_journal(const char* name);
+void forget_super_journal(const char* name) noexcept;
+
+}  // namespace stele::sqlite

@@ -1,0 +1,97 @@
+// libstele_sqlite.so: a loadable extension; preloaded, the default VFS of an unchanged program.
+#include "api.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "vfs.h"
+
+extern "C" {
+
+SQLITE_EXTENSION_INIT1
+
+// By load_extension('libstele_sqlite').
+int sqlite3_stelesqlite_init(sqlite3*, char** message, const sqlite3_api_routines* api) {
+  SQLITE_EXTENSION_INIT2(api);
+  const int code = stele::sqlite::register_vfs(false);
+  if (code == SQLITE_OK) return SQLITE_OK_LOAD_PERMANENTLY;
+  if (message != nullptr) *message = sqlite3_mprintf("the VFS \"stele\" cannot be registered");
+  return code;
+}
+}
+
+namespace {
+
+// As an automatic extension SQLite gives it its interface.
+int become_default(sqlite3*, char**, const sqlite3_api_routines* api) {
+  SQLITE_EXTENSION_INIT2(api);
+  return stele::sqlite::register_vfs(true);
+}
+
+bool is_preloaded() {
+  const char* const list = std::getenv("LD_PRELOAD");
+  return list != nullptr && std::strstr(list, "libstele_sqlite") != nullptr;
+}
+
+// A function of the program's SQLite, also of one that only a plugin of the program has loaded
+// (Python's).
+template <class Function>
+Function next(const char* name) {
+  void* at = dlsym(RTLD_NEXT, name);
+  if (at == nullptr)
+    if (void* const library = dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_NOLOAD))
+      at = dlsym(library, name);
+  if (at == nullptr) {
+    std::fprintf(stderr,
+                 "libstele_sqlite: the program has no %s of SQLite's; link it with the shared "
+                 "libsqlite3, or load the extension\n",
+                 name);
+    std::abort();
+  }
+  return reinterpret_cast<Function>(at);
+}
+
+using open_function = int (*)(const char*, sqlite3**, int, const char*);
+
+open_function register_and_find_open() {
+  const auto open = next<open_function>("sqlite3_open_v2");
+  if (!is_preloaded()) return open;
+  const auto initialize = reinterpret_cast<void (*)()>(reinterpret_cast<void*>(become_default));
+  next<int (*)(void (*)())>("sqlite3_auto_extension")(initialize);
+  sqlite3* memory = nullptr;
+  open(":memory:", &memory, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY,
+       nullptr);
+  next<int (*)(sqlite3*)>("sqlite3_close")(memory);
+  next<int (*)(void (*)())>("sqlite3_cancel_auto_extension")(initialize);
+  return open;
+}
+
+open_function ready() {
+  static const open_function open = register_and_find_open();
+  return open;
+}
+
+}  // namespace
+
+// What programs call to open a database, under SQLite's names: the VFS is registered before.
+#undef sqlite3_open
+#undef sqlite3_open16
+#undef sqlite3_open_v2
+extern "C" {
+int sqlite3_open_v2(const char* name, sqlite3** handle, int flags, const char* vfs) {
+  return ready()(name, handle, flags, vfs);
+}
+int sqlite3_open(const char* name, sqlite3** handle) {
+  ready();
+  static const auto open = next<int (*)(const char*, sqlite3**)>("sqlite3_open");
+  return open(name, handle);
+}
+int sqlite3_open16(const void* name, sqlite3** handle) {
+  ready();
+  static const auto open = next<int (*)(const void*, sqlite3**)>("sqlite3_open16");
+  return open(name, handle);
+}
+}

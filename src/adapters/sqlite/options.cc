@@ -1,0 +1,81 @@
+// Reads URI parameters and the environment.
+#include "options.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "api.h"
+
+namespace stele::sqlite {
+
+namespace {
+
+std::unexpected<error> wrong(std::string_view name, std::string_view value,
+                             std::string_view right) {
+  return std::unexpected(error{errc::invalid_argument,
+                               "the parameter " + std::string(name) + "=" + std::string(value) +
+                                   " of the database is wrong: " + std::string(right)});
+}
+
+// A parameter of the URI, else of the environment; nullopt: in neither.
+std::optional<std::string> parameter(const char* name, const char* key) {
+  if (const char* value = sqlite3_uri_parameter(name, key)) return value;
+  const char* const all = std::getenv("STELE_SQLITE_OPTIONS");
+  for (std::string_view rest = all != nullptr ? all : ""; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    const auto equals = one.find('=');
+    if (equals != one.npos && one.substr(0, equals) == key)
+      return std::string(one.substr(equals + 1));
+  }
+  return std::nullopt;
+}
+
+// Bytes, with an optional K, M, G or T.
+result<std::size_t> size_of(std::string_view name, std::string_view value) {
+  constexpr std::string_view units = "KMGT",
+                             right = "give bytes, or a number with K, M, G or T, as 64M";
+  std::size_t number = 0;
+  const auto [end, why] = std::from_chars(value.data(), value.data() + value.size(), number);
+  std::string_view unit = value.substr(static_cast<std::size_t>(end - value.data()));
+  if (why != std::errc() || unit.size() > 1) return wrong(name, value, right);
+  if (!unit.empty()) {
+    const auto at =
+        units.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+    if (at == units.npos) return wrong(name, value, right);
+    const unsigned shift = 10 * (static_cast<unsigned>(at) + 1);
+    if (number > (~std::size_t{0} >> shift))
+      return wrong(name, value, "that is more than memory has addresses");
+    number <<= shift;
+  }
+  return number;
+}
+
+}  // namespace
+
+result<database_options> options_of(const char* name) {
+  database_options o;
+  o.pool.create_size = 16 << 20;
+  o.pool.policy = concurrency::external;
+  o.pool.layout = "stele sqlite 1";
+  if (const auto m = parameter(name, "mechanism")) o.pool.mechanism = *m;
+  if (const auto m = parameter(name, "media")) o.pool.media = *m;
+  if (const auto r = parameter(name, "require")) o.pool.require = *r;
+  if (const auto d = parameter(name, "database")) o.database = *d;
+  if (o.database.empty()) return wrong("database", "", "a database of a pool has a name");
+  const bool grows = !o.pool.mechanism.starts_with("archapt");
+  o.pool.max_size = grows ? std::size_t{1} << 40 : 0;
+  for (const auto& [key, to] :
+       {std::pair("size", &o.pool.create_size), std::pair("max_size", &o.pool.max_size)})
+    if (const auto text = parameter(name, key)) {
+      const auto bytes = size_of(key, *text);
+      if (!bytes) return std::unexpected(bytes.error());
+      *to = *bytes;
+    }
+  if (o.pool.max_size != 0 && o.pool.max_size < o.pool.create_size) o.pool.max_size = 0;
+  return o;
+}
+
+}  // namespace stele::sqlite

@@ -1,0 +1,19 @@
+// How to open the pool of a database: URI parameters, or the environment variable
+// STELE_SQLITE_OPTIONS.
+#pragma once
+
+#include <stele/pool.h>
+
+#include <string>
+
+namespace stele::sqlite {
+
+struct database_options {
+  pool_options pool;
+  std::string database = "main";  // its name in the pool
+};
+
+// `name`: as SQLite gives it to a VFS. Errors: invalid_argument, naming the parameter.
+[[nodiscard]] result<database_options> options_of(const char* name);
+
+}  // namespace stele::sqlite

@@ -1,0 +1,11 @@
+// Pragmas of SQLite that mean something else here, and those of Stele's own: docs/guide/sqlite.md.
+#pragma once
+
+#include "connection.h"
+
+namespace stele::sqlite {
+
+// As SQLITE_FCNTL_PRAGMA. SQLITE_NOTFOUND: SQLite goes on with it.
+int run_pragma(connection& c, char** arguments);
+
+}  // namespace stele::sqlite

@@ -1,0 +1,87 @@
+// What a pool with SQLite databases contains: docs/format/sqlite.md. A database is a row of
+// extents; the place of a byte follows by arithmetic.
+#pragma once
+
+#include <stele/pool.h>
+#include <stele/string.h>
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+namespace stele::sqlite {
+
+// The unit of versions and of pending writes. SQLite's pages may be smaller or larger.
+inline constexpr std::uint64_t block_size = 4096;
+
+// Extent 0 has 16 KiB, each further one as much as all before it, until that is 4 MiB; then each
+// has 4 MiB.
+inline constexpr std::uint64_t smallest_extent = 16 << 10, largest_extent = 4 << 20;
+inline constexpr std::uint64_t doubled_bytes = 2 * largest_extent;  // in the extents that double
+inline constexpr std::uint64_t doubling_extents = std::bit_width(doubled_bytes / smallest_extent);
+
+struct extent_place {
+  std::uint64_t extent, offset;
+};
+constexpr std::uint64_t extent_begin(std::uint64_t extent) noexcept {
+  if (extent >= doubling_extents)
+    return doubled_bytes + (extent - doubling_extents) * largest_extent;
+  return extent == 0 ? 0 : smallest_extent << (extent - 1);
+}
+constexpr std::uint64_t extent_bytes(std::uint64_t extent) noexcept {
+  return extent_begin(extent + 1) - extent_begin(extent);
+}
+constexpr extent_place place_of(std::uint64_t byte) noexcept {
+  const std::uint64_t extent = byte < doubled_bytes
+                                   ? std::bit_width(byte / smallest_extent)
+                                   : doubling_extents + (byte - doubled_bytes) / largest_extent;
+  return {extent, byte - extent_begin(extent)};
+}
+constexpr std::uint64_t extents_for(std::uint64_t bytes) noexcept {
+  return bytes == 0 ? 0 : place_of(bytes - 1).extent + 1;
+}
+static_assert(extent_bytes(0) == smallest_extent && extent_bytes(1) == smallest_extent &&
+              extent_bytes(doubling_extents - 1) == largest_extent &&
+              extent_bytes(doubling_extents) == largest_extent &&
+              place_of(doubled_bytes - 1).extent == doubling_extents - 1 &&
+              place_of(doubled_bytes).offset == 0);
+
+struct stored_database {
+  using pool_resident = void;
+  stele::string name;
+  field<std::uint64_t> size_bytes;
+  // Commits that have left the change counter of SQLite's first page as it was. For readers in
+  // other processes.
+  field<std::uint64_t> uncounted_commits;
+  field<std::uint64_t> extent_count, extent_room;  // entries of `extents` in use, and in all
+  field<field<std::byte*>*> extents;
+  field<stored_database*> next;
+};
+
+struct stored_databases {
+  using pool_resident = void;
+  field<stored_database*> first;
+
+  // In a transaction, as all functions here. Null: there is none of this name.
+  stored_database* find(std::string_view name) const;
+  stored_database* make(std::string_view name);
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const {
+    for (const stored_database* d = first; d != nullptr; d = d->next) {
+      visit(static_cast<const void*>(d));
+      d->name.visit_blocks(visit);
+      const field<std::byte*>* const extents = d->extents;
+      if (extents != nullptr) visit(static_cast<const void*>(extents));
+      for (std::uint64_t e = 0; e < d->extent_count; ++e)
+        visit(static_cast<const void*>(extents[e].load()));
+    }
+  }
+  // Errors: corrupt, when a database is longer than its extents.
+  [[nodiscard]] result<> check() const;
+};
+
+// Gives the database extents for `bytes`, or takes those away that it needs no more. Throws
+// failure(errc::full).
+void set_extents(stored_database& d, std::uint64_t bytes);
+
+}  // namespace stele::sqlite
