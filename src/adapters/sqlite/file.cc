@@ -134,12 +134,31 @@ void connection::read_through(std::uint64_t at, std::span<std::byte> to) const {
   }
 }
 
+namespace {
+
+// A copy of a database in WAL mode says so in its header, and SQLite would look for the WAL. The
+// copy says that it has none, and counts as changed once more, so that its writer's cache does too.
+void deny_wal(std::span<std::byte> header) {
+  constexpr std::size_t write_version = 18, read_version = 19, counter = 24, counter_again = 92;
+  if (header[read_version] != std::byte{2}) return;
+  header[write_version] = header[read_version] = std::byte{1};
+  for (const std::size_t of_counter : {counter, counter_again})
+    for (std::size_t i = 4; i-- > 0;) {
+      header[of_counter + i] =
+          static_cast<std::byte>(static_cast<unsigned>(header[of_counter + i]) + 1);
+      if (header[of_counter + i] != std::byte{0}) break;
+    }
+}
+
+}  // namespace
+
 int connection::write(std::uint64_t at, std::span<const std::byte> from) {
   if (!writes()) return SQLITE_READONLY;
   sealed_ = false;
   writes_.begin(reader_.size);
   writes_.write(at, from,
                 [&](std::uint64_t number, pending_writes::block& to) { load(number, to); });
+  if (at == 0) deny_wal(*writes_.find(0));
   return SQLITE_OK;
 }
 

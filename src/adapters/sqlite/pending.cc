@@ -15,26 +15,28 @@ std::span<const pending_writes::written> pending_writes::in_order() {
   const auto in_use = std::span(blocks_).first(count_);
   if (!std::ranges::is_sorted(in_use, {}, &written::number)) {
     std::ranges::sort(in_use, {}, &written::number);
-    for (std::size_t i = 0; i < count_; ++i) index_.find(in_use[i].number)->second = i;
+    build_index();
   }
   return in_use;
 }
 
-void pending_writes::drop_from(std::uint64_t number) noexcept {
-  for (std::size_t i = 0; i < count_;) {
-    if (blocks_[i].number < number) {
-      ++i;
-      continue;
-    }
-    index_.erase(blocks_[i].number);
-    std::swap(blocks_[i], blocks_[--count_]);
-    if (i < count_) index_.find(blocks_[i].number)->second = i;
-  }
+void pending_writes::build_index() {
+  index_.clear();
+  for (std::size_t i = searched_blocks; i < count_; ++i) index_.emplace(blocks_[i].number, i);
+}
+
+void pending_writes::drop_from(std::uint64_t number) {
+  const auto in_use = std::span(blocks_).first(count_);
+  const auto dropped =
+      std::ranges::partition(in_use, [&](const written& w) { return w.number < number; });
+  if (dropped.empty()) return;
+  count_ -= dropped.size();
+  build_index();
 }
 
 void pending_writes::clear() noexcept {
   open_ = false;
-  index_.clear();
+  if (!index_.empty()) index_ = {};
   count_ = 0;
   if (blocks_.size() > kept_blocks) blocks_.resize(kept_blocks);
 }

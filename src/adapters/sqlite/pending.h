@@ -3,6 +3,7 @@
 
 #include "stored.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -27,10 +28,10 @@ class pending_writes {
   std::uint64_t stored_limit() const noexcept { return stored_limit_; }
   // In the order of their numbers.
   std::span<const written> in_order();
-  const block* find(std::uint64_t number) const noexcept {
-    if (count_ == 0) return nullptr;
-    const auto at = index_.find(number);
-    return at == index_.end() ? nullptr : blocks_[at->second].bytes.get();
+  // Null: it is not written.
+  block* find(std::uint64_t number) const noexcept {
+    const std::size_t at = position(number);
+    return at == count_ ? nullptr : blocks_[at].bytes.get();
   }
 
   // The database has `size` bytes. Does nothing if there are writes already.
@@ -65,7 +66,7 @@ class pending_writes {
  private:
   template <class Load>
   block& add(std::uint64_t number, bool whole, Load&& load) {
-    if (const auto at = index_.find(number); at != index_.end()) return *blocks_[at->second].bytes;
+    if (const std::size_t at = position(number); at != count_) return *blocks_[at].bytes;
     if (count_ == blocks_.size()) blocks_.push_back({0, std::make_unique_for_overwrite<block>()});
     written& added = blocks_[count_];
     if (!whole) {
@@ -74,20 +75,32 @@ class pending_writes {
       else
         added.bytes->fill(std::byte{0});
     }
-    index_.emplace(number, count_);
     added.number = number;
+    if (count_ >= searched_blocks) index_.emplace(number, count_);
     ++count_;
     return *added.bytes;
   }
-  void drop_from(std::uint64_t number) noexcept;
+  // In blocks_; count_: it is not there.
+  std::size_t position(std::uint64_t number) const noexcept {
+    const std::size_t searched = std::min(count_, searched_blocks);
+    for (std::size_t i = 0; i < searched; ++i)
+      if (blocks_[i].number == number) return i;
+    if (count_ <= searched_blocks) return count_;
+    const auto at = index_.find(number);
+    return at == index_.end() ? count_ : at->second;
+  }
+  void build_index();
+  void drop_from(std::uint64_t number);
 
-  static constexpr std::size_t kept_blocks =
-      256;  // memory that clear() keeps for the next transaction
+  static constexpr std::size_t searched_blocks = 16;  // most transactions write fewer
+  // Memory that clear() keeps for the next transaction.
+  static constexpr std::size_t kept_blocks = 256;
   bool open_ = false;
   std::uint64_t size_ = 0, stored_limit_ = 0;
   std::vector<written> blocks_;  // the first count_ are in use
   std::size_t count_ = 0;
-  std::unordered_map<std::uint64_t, std::size_t> index_;  // in blocks_, by number
+  std::unordered_map<std::uint64_t, std::size_t>
+      index_;  // positions from searched_blocks on, by number
 };
 
 }  // namespace stele::sqlite
