@@ -1,4 +1,5 @@
 // SQLite on pools: what programs see of journals, locks, versions, several databases of one pool.
+#include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 #include <tests/sqlite/connection.h>
 
@@ -202,6 +203,33 @@ TEST_F(SQLite, backups_both_ways) {
   EXPECT_EQ(back.row("pragma integrity_check"), "ok");
 }
 
+TEST_F(SQLite, a_path_that_leads_to_another_file_is_another_database) {
+  sqlite_connection old(uri());
+  old.must("create table t(a); insert into t values('old')");
+  std::filesystem::rename(path, dir.file("moved.stele"));
+  EXPECT_EQ(old.run("insert into t values(1)"), SQLITE_READONLY_DBMOVED);
+  sqlite_connection fresh(uri());
+  EXPECT_EQ(fresh.row("select count(*) from sqlite_schema"), "0");
+  fresh.must("create table u(a)");
+  sqlite_connection moved("file:" + dir.file("moved.stele") + "?vfs=stele");
+  EXPECT_EQ(moved.row("select a from t"), "old");
+  moved.must("insert into t values('new')");
+  EXPECT_EQ(old.row("select count(*) from t"), "2");
+  std::filesystem::remove(path);
+  EXPECT_EQ(fresh.run("create table v(a)"), SQLITE_READONLY_DBMOVED);
+}
+
+TEST_F(SQLite, readers_without_locks_see_one_version) {
+  sqlite_connection c(uri());
+  c.must("create table t(a); insert into t values(1)");
+  sqlite_connection immutable(uri("&immutable=1"), SQLITE_OPEN_READONLY);
+  c.must("insert into t values(2)");
+  EXPECT_EQ(immutable.row("select count(*) from t"), "1");
+  sqlite_connection refused(uri("&nolock=1"));
+  EXPECT_EQ(refused.open_code(), SQLITE_CANTOPEN);
+  EXPECT_NE(c.row("pragma stele_error").find("nolock=1"), std::string::npos);
+}
+
 TEST_F(SQLite, a_transaction_may_cross_threads) {
   sqlite_connection c(uri());
   c.must("create table t(a); begin; insert into t values(1)");
@@ -240,6 +268,51 @@ TEST_F(SQLite, threads_read_whole_states_beside_a_writer) {
   for (auto& r : readers) r.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(c.row("pragma integrity_check"), "ok");
+}
+
+TEST_F(SQLite, other_processes_read_beside_the_writer) {
+  {
+    sqlite_connection c(uri());
+    c.must("create table t(a); insert into t values(1)");
+  }
+  child writer([&](const word_sender& send) {
+    sqlite_connection c(uri());
+    c.must("insert into t values(2)");
+    send(1);
+    for (int i = 3;; ++i) {
+      c.must("insert into t values(" + std::to_string(i) + ")");
+      ::usleep(1000);
+    }
+  });
+  std::uint64_t word = 0;
+  ASSERT_TRUE(writer.receive(word));
+  sqlite_connection refused(uri());
+  EXPECT_EQ(refused.open_code(), SQLITE_BUSY);
+  sqlite_connection reader("file:" + path + "?vfs=stele&mode=ro", SQLITE_OPEN_READONLY);
+  ASSERT_EQ(reader.open_code(), SQLITE_OK);
+  EXPECT_NE(reader.row("pragma stele_error").find(std::to_string(writer.pid())), std::string::npos);
+  EXPECT_EQ(reader.run("insert into t values(0)"), SQLITE_READONLY);
+  // A commit in the middle of a read ends it; the next one begins at the newest version.
+  const auto read = [&] {
+    for (;;) try {
+        return reader.row("select count(*), max(a) from t");
+      } catch (const std::runtime_error&) {
+        if ((sqlite3_errcode(reader.handle()) & 0xFF) != SQLITE_BUSY) throw;
+      }
+  };
+  int last = 0, grown = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto row = read();
+    const int count = std::stoi(row);
+    EXPECT_EQ(row, std::to_string(count) + "|" + std::to_string(count));
+    EXPECT_GE(count, last);
+    grown += count > last;
+    last = count;
+    ::usleep(500);
+  }
+  EXPECT_GT(grown, 10);
+  writer.kill_and_drain(0);
+  EXPECT_GE(std::stoi(reader.row("select count(*) from t")), last);
 }
 
 TEST_F(SQLite, pools_of_these_mechanisms_serve) {

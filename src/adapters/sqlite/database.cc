@@ -38,8 +38,6 @@ std::uint64_t differing_lines(const std::byte* a, const std::byte* b) noexcept {
 static_assert(block_size / 64 == 64);
 
 constexpr pending_writes::block zeroes{};
-constexpr std::uint64_t counter_at = 24,
-                        counter_size = 4;  // SQLite's change counter, in the first block
 
 }  // namespace
 
@@ -144,9 +142,9 @@ void database::find_changes(pending_writes& writes) {
     unwritten = std::max(unwritten, w.number + 1);
   }
   for (; unwritten < end; ++unwritten) compare(unwritten, zeroes.data());
-  counts_ =
-      !changes_.empty() && changes_[0].block == 0 &&
-      std::memcmp(changes_[0].home + counter_at, changes_[0].bytes + counter_at, counter_size) != 0;
+  counts_ = !changes_.empty() && changes_[0].block == 0 &&
+            std::memcmp(changes_[0].home + change_counter_at, changes_[0].bytes + change_counter_at,
+                        change_counter_bytes) != 0;
 }
 
 // Steps 2 and 3 of docs/protocol/sqlite.md.

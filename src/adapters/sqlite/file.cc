@@ -10,12 +10,25 @@
 
 #include "connection.h"
 #include "database.h"
+#include "foreign_file.h"
 #include "options.h"
 #include "pragma.h"
 
 namespace stele::sqlite {
 
 namespace {
+
+// The file that a path leads to now, which is not always the one that it led to before.
+struct file_id {
+  dev_t device = 0;
+  ino_t inode = 0;
+  auto operator<=>(const file_id&) const = default;
+};
+std::optional<file_id> id_of(const std::string& path) {
+  struct stat s{};
+  if (::stat(path.c_str(), &s) != 0) return std::nullopt;
+  return file_id{s.st_dev, s.st_ino};
+}
 
 // A pool that connections of this process have open.
 struct pool_in_use {
@@ -27,7 +40,7 @@ struct pool_in_use {
 // opened or closed.
 struct process {
   std::recursive_mutex mutex;
-  std::map<std::string, pool_in_use> pools;  // by path
+  std::map<file_id, pool_in_use> pools;
   std::vector<connection*> connections;
   std::string last_report;
 };
@@ -287,32 +300,49 @@ void remove_if_empty(const std::string& path) {
   if (::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) && s.st_size == 0) ::unlink(path.c_str());
 }
 
+std::unexpected<error> why_not_opened(error why, const std::string& path) {
+  if (why.code == errc::not_a_pool && is_sqlite_file(path))
+    why.message = path +
+                  " is an ordinary SQLite database, not a pool; make a pool of it by `stele sqlite "
+                  "import " +
+                  path + " POOL`, or open it without vfs=stele";
+  return std::unexpected(std::move(why));
+}
+
 // Under here().mutex.
+pool_in_use* find_pool(const std::string& path) {
+  const auto id = id_of(path);
+  if (!id) return nullptr;
+  const auto at = here().pools.find(*id);
+  return at == here().pools.end() ? nullptr : &at->second;
+}
+
+// Under here().mutex. The file of a pool that is open may have been removed, and its inode is kept
+// by its mapping, so a path that leads to the same inode leads to the same pool.
 result<open_pool*> acquire_pool(const std::string& path, const pool_options& options) {
-  if (const auto at = here().pools.find(path); at != here().pools.end()) {
-    if (at->second.pool->is_poisoned())
+  if (pool_in_use* const open = find_pool(path)) {
+    if (open->pool->is_poisoned())
       return std::unexpected(error{
-          errc::poisoned,
-          path + " cannot be used any more: an earlier write failed, or this is a child of the "
-                 "process that opened it; close all connections to it first"});
-    ++at->second.connections;
-    return at->second.pool.get();
+          errc::poisoned, path + " cannot be used any more: an earlier write failed, or this is "
+                                 "a child of the process that opened it; close all connections "
+                                 "to it first"});
+    ++open->connections;
+    return open->pool.get();
   }
   if (options.create_size != 0) remove_if_empty(path);
   auto pool = open_pool::open(path, options);
-  if (!pool) {
-    if (pool.error().code == errc::not_a_pool && is_sqlite_file(path))
-      pool.error().message = path +
-                             " is an ordinary SQLite database, not a pool; make a pool of it by "
-                             "`stele sqlite import " +
-                             path + " POOL`, or open it without vfs=stele";
-    return std::unexpected(std::move(pool.error()));
-  }
-  return here().pools.emplace(path, pool_in_use{std::move(*pool), 1}).first->second.pool.get();
+  if (!pool) return why_not_opened(std::move(pool.error()), path);
+  const auto id = id_of(path);
+  if (!id)
+    return std::unexpected(error{errc::not_found, path + " was removed while it was opened"});
+  return here()
+      .pools.insert_or_assign(*id, pool_in_use{std::move(*pool), 1})
+      .first->second.pool.get();
 }
 
-void release_pool(const std::string& path) {
-  const auto at = here().pools.find(path);
+void release_pool(const open_pool& pool) {
+  const auto at = std::ranges::find_if(
+      here().pools, [&](const auto& open) { return open.second.pool.get() == &pool; });
   if (--at->second.connections != 0) return;
   if (auto closed = at->second.pool->content().close(); !closed && !at->second.pool->is_poisoned())
     report(closed.error(), SQLITE_IOERR_CLOSE);
@@ -338,10 +368,16 @@ namespace {
 int close_file(sqlite3_file* f) {
   const std::scoped_lock one(here().mutex);
   connection* const c = static_cast<database_file*>(f)->open;
-  const std::string path = c->path();
+  const open_pool& pool = c->pool();
   delete c;
-  release_pool(path);
+  release_pool(pool);
   return SQLITE_OK;
+}
+// SQLite refuses to write to a database whose path leads elsewhere.
+bool has_moved(const connection& c) {
+  const std::scoped_lock one(here().mutex);
+  const pool_in_use* const now = find_pool(c.path());
+  return now == nullptr || now->pool.get() != &c.pool();
 }
 int read_file(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
   return of(f).read(static_cast<std::uint64_t>(at),
@@ -399,7 +435,7 @@ int control_file(sqlite3_file* f, int what, void* argument) {
         *static_cast<sqlite3_int64*>(argument) = 0;
         return SQLITE_OK;
       case SQLITE_FCNTL_HAS_MOVED:
-        *static_cast<int*>(argument) = 0;
+        *static_cast<int*>(argument) = has_moved(c);
         return SQLITE_OK;
       case SQLITE_FCNTL_SIZE_HINT:
       case SQLITE_FCNTL_CHUNK_SIZE:
@@ -447,20 +483,30 @@ int open_database(sqlite3_file* file, const char* name, int flags, int* out_flag
   return within_boundary(SQLITE_NOMEM, [&] {
     auto options = options_of(name);
     if (!options) return report(options.error(), SQLITE_CANTOPEN);
+    if (sqlite3_uri_boolean(name, "nolock", 0) != 0)
+      return report({errc::invalid_argument,
+                     std::string(name) + " cannot be opened with nolock=1: a reader's locks "
+                                         "say which version it reads; they hold up nobody"},
+                    SQLITE_CANTOPEN);
     const bool make = (flags & SQLITE_OPEN_CREATE) != 0;
     if (!make) options->pool.create_size = 0;
     const std::scoped_lock one(here().mutex);
     const std::string path = name;
+    if (out_flags != nullptr) *out_flags = flags;
+    if ((flags & SQLITE_OPEN_READONLY) != 0 && find_pool(path) == nullptr)
+      return open_foreign(file, path, *options);
     const auto pool = acquire_pool(path, options->pool);
     if (!pool) return report(pool.error(), SQLITE_IOERR);
     const auto db = (*pool)->find(options->database, (flags & SQLITE_OPEN_READWRITE) != 0);
     if (!db) {
-      release_pool(path);
+      release_pool(**pool);
       return report(db.error(), SQLITE_IOERR);
     }
-    static_cast<database_file*>(file)->open = new connection(path, **pool, **db);
+    auto* const opened = new connection(path, **pool, **db);
+    static_cast<database_file*>(file)->open = opened;
+    // SQLite locks no immutable database: it sees the version of now.
+    if (sqlite3_uri_boolean(name, "immutable", 0) != 0) opened->lock(SQLITE_LOCK_SHARED);
     file->pMethods = &methods;
-    if (out_flags != nullptr) *out_flags = flags;
     return SQLITE_OK;
   });
 }

@@ -13,6 +13,8 @@ namespace stele::sqlite {
 
 // The unit of versions and of pending writes. SQLite's pages may be smaller or larger.
 inline constexpr std::uint64_t block_size = 4096;
+// Where SQLite counts the transactions that change a database.
+inline constexpr std::size_t change_counter_at = 24, change_counter_bytes = 4;
 
 // Extent 0 has 16 KiB, each further one as much as all before it, until that is 4 MiB; then each
 // has 4 MiB.
@@ -57,6 +59,7 @@ struct stored_database {
   field<field<std::byte*>*> extents;
   field<stored_database*> next;
 };
+static_assert(sizeof(stored_database) == 72);
 
 struct stored_databases {
   using pool_resident = void;

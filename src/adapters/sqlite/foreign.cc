@@ -1,0 +1,53 @@
+// Reads of a database beside a writer in another process.
+#include "foreign.h"
+
+#include <stele/memory.h>
+
+#include <algorithm>
+
+namespace stele::sqlite {
+
+result<std::unique_ptr<foreign_database>> foreign_database::open(const std::string& path,
+                                                                 const pool_options& options,
+                                                                 const std::string& name) {
+  auto pool = stele::pool<stored_databases>::open_read_only(path, options);
+  if (!pool) return std::unexpected(std::move(pool.error()));
+  std::unique_ptr<foreign_database> opened(new foreign_database(std::move(*pool)));
+  auto found = opened->pool_.read([&](const stored_databases& all) { return all.find(name); });
+  if (!found) return std::unexpected(std::move(found.error()));
+  if (*found == nullptr)
+    return std::unexpected(error{errc::not_found, path + " has no database \"" + name + "\""});
+  opened->stored_ = *found;
+  return opened;
+}
+
+// In a transaction.
+foreign_database::version foreign_database::version_now() const {
+  version now{stored_->size_bytes, stored_->uncounted_commits, 0};
+  if (now.size >= change_counter_at + sizeof(now.counter))
+    pool_memory::load_bytes(&now.counter, stored_->extents.load()[0].load() + change_counter_at,
+                            sizeof(now.counter));
+  return now;
+}
+
+result<> foreign_database::begin_read() {
+  return pool_.read([&](const stored_databases&) { version_ = version_now(); });
+}
+
+result<bool> foreign_database::read(std::uint64_t at, std::span<std::byte> to) const {
+  return pool_.read([&](const stored_databases&) {
+    if (version_now() != version_) return false;
+    for (std::size_t done = 0; done < to.size();) {
+      const auto [extent, offset] = place_of(at + done);
+      const std::size_t part =
+          std::min<std::size_t>(to.size() - done, extent_bytes(extent) - offset);
+      const std::byte* const from = stored_->extents.load()[extent].load() + offset;
+      pool_memory::verify_in_heap(from, part);
+      pool_memory::load_bytes(to.data() + done, from, part);
+      done += part;
+    }
+    return true;
+  });
+}
+
+}  // namespace stele::sqlite
