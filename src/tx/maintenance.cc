@@ -69,7 +69,8 @@ result<> grow_by(runtime& r, std::uint64_t wanted) {
   const auto& h = r.state().file.header();
   const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift;
   const std::uint64_t least = h.size + wanted + chunk;
-  const std::uint64_t most = h.size + (r.max_size() - h.size) / chunk * chunk;
+  // Whole chunks: a pool that was made may be shorter than its last one.
+  const std::uint64_t most = h.chunks_offset + (r.max_size() - h.chunks_offset) / chunk * chunk;
   if (r.max_size() < h.size + 2 * chunk || least > most ||
       h.chunks_offset + (growth_to(h, most).chunk_count << h.chunk_shift) > r.max_size())
     return fail(errc::full, fmt::format("it has {} bytes and may not have more than {} "

@@ -31,6 +31,18 @@ class growth : public ::testing::TestWithParam<std::string> {
   const std::string path_ = dir_.file("pool");
 };
 
+// Also where the size and max_size are whole chunks, and the place of the first chunk is not.
+TEST_P(growth, of_large_pools_to_far_larger_ones) {
+  if (keeps_its_size(GetParam())) return;
+  auto o = setting{GetParam(), "process", concurrency::external}.options(std::size_t{64} << 20);
+  o.max_size = std::size_t{1} << 40;
+  auto p = open_pool<texts_root>(path_, o);
+  const std::size_t before = p.space().size_bytes;
+  while (p.space().size_bytes == before)
+    ASSERT_TRUE(
+        succeeds(p.update([](texts_root&) { detail::allocate(std::size_t{1} << 20, 64); })));
+}
+
 TEST_P(growth, of_a_full_pool_ends_at_its_largest_size) {
   const std::pair<concurrency, const char*> settings[] = {{concurrency::stm, "adr"},
                                                           {concurrency::single_writer, "file"},

@@ -203,6 +203,24 @@ TEST_F(SQLite, backups_both_ways) {
   EXPECT_EQ(back.row("pragma integrity_check"), "ok");
 }
 
+TEST_F(SQLite, a_pool_grows_with_its_database) {
+  sqlite_connection c(uri("&size=1M"));
+  c.must("create table t(a integer primary key, b blob)");
+  for (int i = 0; i < 4; ++i)
+    c.must(
+        "with recursive n(i) as (select 1 union all select i+1 from n where i<2000)"
+        " insert into t(b) select zeroblob(1500) from n");
+  EXPECT_EQ(c.row("select count(*), sum(length(b)) from t"), "8000|12000000");
+  c.close();
+  sqlite_connection fixed(uri("&max_size=1M"));
+  while (fixed.run("insert into t(b) select b from t where a<1000") == SQLITE_OK) {
+  }
+  EXPECT_EQ(sqlite3_errcode(fixed.handle()), SQLITE_FULL);
+  EXPECT_EQ(fixed.row("pragma integrity_check"), "ok");
+  fixed.must("delete from t where a>10");
+  EXPECT_EQ(fixed.row("select count(*) from t"), "10");
+}
+
 TEST_F(SQLite, a_path_that_leads_to_another_file_is_another_database) {
   sqlite_connection old(uri());
   old.must("create table t(a); insert into t values('old')");

@@ -257,6 +257,11 @@ bool open_pool::defers_ordered() const noexcept {
   return pool_.core().defers_ordered();
 }
 
+result<> open_pool::check() {
+  const std::scoped_lock one(commit_);
+  return pool_.check();
+}
+
 result<database*> open_pool::find(const std::string& name, bool make) {
   const std::scoped_lock one(commit_);
   if (const auto at = databases_.find(name); at != databases_.end()) return at->second.get();

@@ -120,6 +120,8 @@ class open_pool {
   // The database of this name; made, if `make`. Errors: not_found; those of update(). Thread-safe.
   [[nodiscard]] result<database*> find(const std::string& name, bool make);
   bool is_poisoned() const noexcept;
+  // As pool::check(); commits wait.
+  [[nodiscard]] result<> check();
   // Ordered commits stay in memory for a while, where the connections do not see them.
   bool defers_ordered() const noexcept;
 

@@ -380,8 +380,10 @@ bool has_moved(const connection& c) {
   return now == nullptr || now->pool.get() != &c.pool();
 }
 int read_file(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
-  return of(f).read(static_cast<std::uint64_t>(at),
-                    {static_cast<std::byte*>(to), static_cast<std::size_t>(size)});
+  return within_boundary(SQLITE_IOERR_NOMEM, [&] {
+    return of(f).read(static_cast<std::uint64_t>(at),
+                      {static_cast<std::byte*>(to), static_cast<std::size_t>(size)});
+  });
 }
 int write_file(sqlite3_file* f, const void* from, int size, sqlite3_int64 at) {
   return within_boundary(SQLITE_IOERR_NOMEM, [&] {
@@ -449,7 +451,7 @@ int sector_size(sqlite3_file*) {
   return 512;
 }
 int characteristics(sqlite3_file*) {
-  return journal_characteristics | SQLITE_IOCAP_UNDELETABLE_WHEN_OPEN;
+  return file_characteristics;
 }
 
 constexpr sqlite3_io_methods methods = {1,

@@ -12,7 +12,7 @@ namespace stele::sqlite {
 
 // No write reaches media before its transaction commits, and then all do at once: there is no order
 // and no part to see.
-inline constexpr int journal_characteristics =
+inline constexpr int file_characteristics =
     SQLITE_IOCAP_SAFE_APPEND | SQLITE_IOCAP_SEQUENTIAL | SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 
 std::size_t file_bytes() noexcept;  // of a sqlite3_file of open_database

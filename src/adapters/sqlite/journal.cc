@@ -114,7 +114,7 @@ int sector_size(sqlite3_file*) {
   return 512;
 }
 int characteristics(sqlite3_file*) {
-  return journal_characteristics;
+  return file_characteristics;
 }
 
 constexpr sqlite3_io_methods methods = {

@@ -84,7 +84,7 @@ int run_pragma(connection& c, char** arguments) {
   if (same(name, "stele_error")) return answer(arguments, last_report());
   if (same(name, "stele_counters")) return answer(arguments, counters_of(c));
   if (same(name, "stele_info")) return answer(arguments, information_of(c));
-  if (same(name, "stele_check")) return answer(arguments, c.pool().content().check());
+  if (same(name, "stele_check")) return answer(arguments, c.pool().check());
   if (same(name, "stele_backup")) {
     if (value == nullptr)
       return answer(arguments, std::unexpected(
