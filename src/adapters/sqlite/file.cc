@@ -8,6 +8,8 @@
 #include <cstring>
 #include <fstream>
 
+#include <base/mutant.h>
+
 #include "connection.h"
 #include "database.h"
 #include "options.h"
@@ -221,6 +223,10 @@ int connection::commit_those(Which&& which) {
     for (connection* c : here().connections)
       if (c->sealed_ && c->writes_.exist() && which(*c)) waiting[c->pool_].push_back(c);
   }
+  if (base::planted(base::mutant::sqlite_one_by_one))
+    for (auto& [pool, together] : waiting)
+      for (; together.size() > 1; together.pop_back())
+        if (const int code = commit(std::array{together.back()}); code != SQLITE_OK) return code;
   for (const auto& [pool, together] : waiting)
     if (const int code = commit(together); code != SQLITE_OK) return code;
   return SQLITE_OK;
@@ -301,6 +307,16 @@ void release_pool(const std::string& path) {
 }
 
 }  // namespace
+
+open_pool* adopt(const std::string& path, std::unique_ptr<open_pool> pool) {
+  const std::scoped_lock one(here().mutex);
+  return here().pools.emplace(path, pool_in_use{std::move(pool), 1}).first->second.pool.get();
+}
+
+void disown(const std::string& path) {
+  const std::scoped_lock one(here().mutex);
+  here().pools.erase(path);
+}
 
 connection::connection(std::string path, open_pool& pool, database& db)
     : path_(std::move(path)), pool_(&pool), of_(&db) {
