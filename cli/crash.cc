@@ -182,7 +182,7 @@ void add_plan_options(CLI::App& command, options& o) {
       ->capture_default_str();
   command
       .add_option("--workload", o.what.workload,
-                  fmt::format("{}, churn, large, edges, stores",
+                  fmt::format("{}, churn, large, edges, stores, sqlite, sqlite-512",
                               fmt::join(workloads::workload_names(), ", ")))
       ->capture_default_str();
   add_options(command, fields_of(o.what));

@@ -13,8 +13,8 @@ namespace stele::explore {
 using base::mutant;
 
 // Indexed by number: mutants[i].what is i. `of` names the mechanisms that must each show the bug,
-// or a shared part of which one must show it: log, recovery, heap, file, stores. `creation` and
-// `damage` belong to no mechanism: tests/crash/file_creation_test.cc,
+// or a shared part of which one must show it: log, recovery, heap, file, stores, sqlite. `creation`
+// and `damage` belong to no mechanism: tests/crash/file_creation_test.cc,
 // tests/conformance/lost_parts_test.cc. `overlap:` precedes the mechanisms of bugs that only
 // overlapping commits show (stele_schedules
 // --mutants). `scenario` is given for those that a sweep finds late: one that shows the bug.
@@ -235,6 +235,10 @@ inline constexpr mutant_entry mutants[] = {
      "other processes read, truncated"},
     {mutant::kv_cleared_first, "kv_cleared_first", "stores"},
     {mutant::kv_drop_unlisted, "kv_drop_unlisted", "stores"},
+    {mutant::sqlite_one_by_one, "sqlite_one_by_one", "sqlite"},
+    {mutant::sqlite_acknowledged_early, "sqlite_acknowledged_early", "sqlite"},
+    {mutant::sqlite_line_skipped, "sqlite_line_skipped", "sqlite"},
+    {mutant::sqlite_size_apart, "sqlite_size_apart", "sqlite"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

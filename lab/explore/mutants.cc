@@ -70,6 +70,12 @@ constexpr trial trials[] = {
      .earlier_version = true},
     {.workload = "large", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
     {.workload = "stores", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
+    {.workload = "sqlite",
+     .threads = 1,
+     .operations = 40,
+     .bound = 64,
+     .value_size = 256,
+     .pool_size = 524288},
     {"churn", 1, 60, 128, 0},
     {"sps", 1, 60, 512, 10, 256, 1792},
     {"sps", 1, 60, 256, 0, 256, 448, 6},
@@ -118,6 +124,7 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
   for (const trial& t : trials) {
     if (needs.checkpoints && t.checkpoint_commits == 0) continue;
     if (needs.named_stores != (t.workload == std::string_view("stores"))) continue;
+    if (needs.sqlite != (t.workload == std::string_view("sqlite"))) continue;
     if (needs.block_checksums != t.block_checksums || needs.shared_log != t.shared_log ||
         needs.file != t.on_file || needs.earlier_version != t.earlier_version ||
         (needs.large_slabs && t.workload != std::string_view("large")))
@@ -171,7 +178,8 @@ pool_needs needs_of(base::mutant m) noexcept {
           .shared_log = within(default_shared_alone, default_shared_unflushed),
           .file = within(file_home_unsynced, file_write_back_ignored),
           .earlier_version = within(version_copy_left, version_late),
-          .named_stores = within(kv_cleared_first, kv_drop_unlisted)};
+          .named_stores = within(kv_cleared_first, kv_drop_unlisted),
+          .sqlite = within(sqlite_one_by_one, sqlite_size_apart)};
 }
 
 std::vector<mutant_target> targets_of(std::string_view of) {
@@ -179,6 +187,11 @@ std::vector<mutant_target> targets_of(std::string_view of) {
   if (of == "creation" || of == "damage" || of.starts_with("overlap:")) return {};
   if (of == "file") return {{std::string(of), {"undo", "redo-async", "default"}}};
   if (of == "stores") return {{std::string(of), {"default", "undo"}}};
+#ifdef STELE_HAVE_SQLITE
+  if (of == "sqlite") return {{std::string(of), {"default", "undo"}}};
+#else
+  if (of == "sqlite") return {};
+#endif
   if (of == "heap") return {{std::string(of), {"redo", "undo", "base", "redo-async"}}};
   std::vector<mutant_target> all;
   while (!of.empty()) {

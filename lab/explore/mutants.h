@@ -24,7 +24,8 @@ std::vector<mutant_target> targets_of(std::string_view of);
 // The pools without which a mutant's code never runs. Runs on pools with block checksums, a shared
 // log, a file or an earlier version are for those mutants alone.
 struct pool_needs {
-  bool checkpoints, block_checksums, large_slabs, shared_log, file, earlier_version, named_stores;
+  bool checkpoints, block_checksums, large_slabs, shared_log, file, earlier_version, named_stores,
+      sqlite;
 };
 pool_needs needs_of(base::mutant m) noexcept;
 

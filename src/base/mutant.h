@@ -230,6 +230,10 @@ enum class mutant : std::uint16_t {
   kept_one_look,            // another process does not look again whether a page is kept
   kv_cleared_first,         // an item of a dropped store goes before its name does
   kv_drop_unlisted,         // the name goes, and nothing leads to the store that is to be cleared
+  sqlite_one_by_one,        // databases that one COMMIT has changed are committed one after another
+  sqlite_acknowledged_early,  // a commit of SQLite returns before it is durable
+  sqlite_line_skipped,        // the last changed line of a block is not stored
+  sqlite_size_apart,          // the size of a database is stored in another transaction
 };
 
 inline constinit std::atomic<mutant> planted_mutant{mutant::none};

@@ -1,8 +1,8 @@
 /* Lets SQLite's tests look into pools as they look into database files: pool_size, pool_read and
-*pool_write, which
-** pool_files.tcl puts under `file size`, hexio_read and hexio_write. tools/sqlite-suite links it
-*into testfixture, in the place of
-** SQLite's TestRecover_Init, the last function that makes Tcl commands. */
+ *pool_write, which
+ ** pool_files.tcl puts under `file size`, hexio_read and hexio_write. tools/sqlite-suite links it
+ *into testfixture, in the place of
+ ** SQLite's TestRecover_Init, the last function that makes Tcl commands. */
 #include <stdio.h>
 #include <string.h>
 #include <tcl.h>

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <fstream>
 
+#include <base/mutant.h>
+
 #include "connection.h"
 #include "database.h"
 #include "foreign_file.h"
@@ -41,6 +43,7 @@ struct pool_in_use {
 struct process {
   std::recursive_mutex mutex;
   std::map<file_id, pool_in_use> pools;
+  std::map<std::string, pool_in_use> adopted;  // by path
   std::vector<connection*> connections;
   std::string last_report;
 };
@@ -253,6 +256,10 @@ int connection::commit_those(Which&& which) {
     for (connection* c : here().connections)
       if (c->sealed_ && c->writes_.exist() && which(*c)) waiting[c->pool_].push_back(c);
   }
+  if (base::planted(base::mutant::sqlite_one_by_one))
+    for (auto& [pool, together] : waiting)
+      for (; together.size() > 1; together.pop_back())
+        if (const int code = commit(std::array{together.back()}); code != SQLITE_OK) return code;
   for (const auto& [pool, together] : waiting)
     if (const int code = commit(together); code != SQLITE_OK) return code;
   return SQLITE_OK;
@@ -311,6 +318,7 @@ std::unexpected<error> why_not_opened(error why, const std::string& path) {
 
 // Under here().mutex.
 pool_in_use* find_pool(const std::string& path) {
+  if (const auto at = here().adopted.find(path); at != here().adopted.end()) return &at->second;
   const auto id = id_of(path);
   if (!id) return nullptr;
   const auto at = here().pools.find(*id);
@@ -343,13 +351,23 @@ result<open_pool*> acquire_pool(const std::string& path, const pool_options& opt
 void release_pool(const open_pool& pool) {
   const auto at = std::ranges::find_if(
       here().pools, [&](const auto& open) { return open.second.pool.get() == &pool; });
-  if (--at->second.connections != 0) return;
+  if (at == here().pools.end() || --at->second.connections != 0) return;
   if (auto closed = at->second.pool->content().close(); !closed && !at->second.pool->is_poisoned())
     report(closed.error(), SQLITE_IOERR_CLOSE);
   here().pools.erase(at);
 }
 
 }  // namespace
+
+open_pool* adopt(const std::string& path, std::unique_ptr<open_pool> pool) {
+  const std::scoped_lock one(here().mutex);
+  return here().adopted.emplace(path, pool_in_use{std::move(pool), 1}).first->second.pool.get();
+}
+
+void disown(const std::string& path) {
+  const std::scoped_lock one(here().mutex);
+  here().adopted.erase(path);
+}
 
 connection::connection(std::string path, open_pool& pool, database& db)
     : path_(std::move(path)), pool_(&pool), of_(&db) {
