@@ -179,7 +179,7 @@ pool_needs needs_of(base::mutant m) noexcept {
           .file = within(file_home_unsynced, file_write_back_ignored),
           .earlier_version = within(version_copy_left, version_late),
           .named_stores = within(kv_cleared_first, kv_drop_unlisted),
-          .sqlite = within(sqlite_one_by_one, sqlite_size_apart)};
+          .sqlite = within(sqlite_one_by_one, sqlite_line_skipped)};
 }
 
 std::vector<mutant_target> targets_of(std::string_view of) {

@@ -229,6 +229,7 @@ void database::drop_unread() noexcept {
 void database::give_back_extents() {
   const std::uint64_t wanted = extents_for(stored_.size_bytes);
   if (wanted + 1 >= known_ || oldest_read() != version_.load(std::memory_order_relaxed)) return;
+  drop_unread();  // of readers that have ended since: no block of these extents may stay kept
   if (!pool_.pool_.update([&](stored_databases&) { set_extents(stored_, stored_.size_bytes); }))
     return;
   for (; known_ > wanted; known_extents_.pop_back())
@@ -294,12 +295,6 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
     if (p.of->readers_.size() > 1) p.of->keep_changed();
   }
   if (base::planted(base::mutant::sqlite_acknowledged_early)) d = durability::ordered;
-  if (base::planted(base::mutant::sqlite_size_apart))
-    for (const part& p : parts)
-      if (auto early =
-              pool_.update([&](stored_databases&) { p.of->stored_.size_bytes = p.writes->size(); });
-          !early)
-        return early;
   result<> done;
   if (changed)
     done = pool_.update(
