@@ -238,6 +238,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sqlite_one_by_one, "sqlite_one_by_one", "sqlite"},
     {mutant::sqlite_acknowledged_early, "sqlite_acknowledged_early", "sqlite"},
     {mutant::sqlite_line_skipped, "sqlite_line_skipped", "sqlite"},
+    {mutant::sqlite_size_apart, "sqlite_size_apart", "sqlite"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

@@ -74,7 +74,7 @@ constexpr trial trials[] = {
      .threads = 1,
      .operations = 40,
      .bound = 64,
-     .value_size = 256,
+     .value_size = 1024,
      .pool_size = 524288},
     {"churn", 1, 60, 128, 0},
     {"sps", 1, 60, 512, 10, 256, 1792},
@@ -179,7 +179,7 @@ pool_needs needs_of(base::mutant m) noexcept {
           .file = within(file_home_unsynced, file_write_back_ignored),
           .earlier_version = within(version_copy_left, version_late),
           .named_stores = within(kv_cleared_first, kv_drop_unlisted),
-          .sqlite = within(sqlite_one_by_one, sqlite_line_skipped)};
+          .sqlite = within(sqlite_one_by_one, sqlite_size_apart)};
 }
 
 std::vector<mutant_target> targets_of(std::string_view of) {

@@ -233,6 +233,7 @@ enum class mutant : std::uint16_t {
   sqlite_one_by_one,        // databases that one COMMIT has changed are committed one after another
   sqlite_acknowledged_early,  // a commit of SQLite returns before it is durable
   sqlite_line_skipped,        // the last changed line of a block is not stored
+  sqlite_size_apart,          // the size of a database is stored in another transaction
 };
 
 inline constinit std::atomic<mutant> planted_mutant{mutant::none};

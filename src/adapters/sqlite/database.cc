@@ -295,6 +295,12 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
     if (p.of->readers_.size() > 1) p.of->keep_changed();
   }
   if (base::planted(base::mutant::sqlite_acknowledged_early)) d = durability::ordered;
+  if (base::planted(base::mutant::sqlite_size_apart))
+    for (const part& p : parts)
+      if (auto early =
+              pool_.update([&](stored_databases&) { p.of->stored_.size_bytes = p.writes->size(); });
+          !early)
+        return early;
   result<> done;
   if (changed)
     done = pool_.update(
