@@ -74,7 +74,7 @@ constexpr trial trials[] = {
      .threads = 1,
      .operations = 40,
      .bound = 64,
-     .value_size = 256,
+     .value_size = 1024,
      .pool_size = 524288},
     {"churn", 1, 60, 128, 0},
     {"sps", 1, 60, 512, 10, 256, 1792},

@@ -34,7 +34,7 @@ std::uint64_t explore_run(const run_of& r, std::uint64_t seed) {
   p.value_size = r.value_size;
   p.pool_size = r.pool_size;
   p.sync_every = r.sync_every;
-  p.operations = 30;
+  p.operations = 16;
   p.further_operations = 4;
   p.seed = seed;
   settings s;

@@ -6,6 +6,7 @@
 // accounts' versions; an order has as many lines as it says. Among the transactions are large ones
 // that spill SQLite's cache, savepoints, rollbacks and VACUUM. STELE_SQLITE_KILLS sets the number
 // of kills of all settings together; STELE_SEED repeats the choices.
+#include <base/mutant.h>
 #include <base/rng.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
@@ -163,8 +164,14 @@ class trial {
       child process([&](const word_sender& send) {
         std::vector<std::jthread> all;
         for (unsigned r = 0; r < readers; ++r) all.emplace_back(read_for_ever, uri_, send);
-        connection db(uri_);
-        for (writer w(db, seed);;) send(w.commit());
+        try {
+          connection db(uri_);
+          for (writer w(db, seed);;) send(w.commit());
+        } catch (const std::exception& e) {
+          std::fprintf(stderr, "the writer: %s\n", e.what());
+          send(wrong_word);
+          ::_exit(2);  // the readers do not end
+        }
       });
       const auto take = [&](std::uint64_t word) {
         if (word == wrong_word)
@@ -208,6 +215,16 @@ class trial {
   std::uint64_t acknowledged_ = 0, commits_ = 0;
 };
 
+TEST(sqlite_killed_writer, that_skips_changed_lines_is_found_out) {
+  base::rng random(seed_from("STELE_SEED"));
+  trial t("size=4M&media=process");
+  base::planted_mutant = base::mutant::sqlite_line_skipped;
+  std::string wrong;
+  for (int k = 0; k < 20 && wrong.empty(); ++k) wrong = t.kill(random);
+  base::planted_mutant = base::mutant::none;
+  EXPECT_NE(wrong, "");
+}
+
 const std::vector<std::string> settings = {
     "size=4M&media=process",
     "size=4M&mechanism=redo&media=adr",
@@ -216,9 +233,9 @@ const std::vector<std::string> settings = {
     "size=16M&mechanism=archapt-redo&media=process",
 };
 
-class sqlite_killed_writer : public ::testing::TestWithParam<std::string> {};
+class sqlite_killed_writers : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(sqlite_killed_writer, loses_nothing_acknowledged_and_leaves_no_half) {
+TEST_P(sqlite_killed_writers, loses_nothing_acknowledged_and_leaves_no_half) {
   const std::uint64_t seed = seed_from("STELE_SEED"),
                       kills = (count_from("STELE_SQLITE_KILLS", 60) + settings.size() - 1) /
                               settings.size();
@@ -233,7 +250,7 @@ TEST_P(sqlite_killed_writer, loses_nothing_acknowledged_and_leaves_no_half) {
               kills, t.commits(), seed);
 }
 
-INSTANTIATE_TEST_SUITE_P(all, sqlite_killed_writer, ::testing::ValuesIn(settings),
+INSTANTIATE_TEST_SUITE_P(all, sqlite_killed_writers, ::testing::ValuesIn(settings),
                          [](const auto& one) {
                            std::string name = one.param;
                            for (char& c : name)

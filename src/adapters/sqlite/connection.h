@@ -47,6 +47,11 @@ class connection {
   // This connection, and the others that the program's handle has attached.
   void for_all_of_handle(const std::function<void(connection&)>& call);
 
+  // Between BEGIN and its end; then SQLite refuses some pragmas.
+  bool in_transaction() const noexcept {
+    return handle_ != nullptr && *handle_ != nullptr && sqlite3_get_autocommit(*handle_) == 0;
+  }
+
   // As its pragmas have set them.
   int synchronous = synchronous_full;
   bool exclusive = false;

@@ -227,6 +227,7 @@ void database::drop_unread() noexcept {
 void database::give_back_extents() {
   const std::uint64_t wanted = extents_for(stored_.size_bytes);
   if (wanted + 1 >= known_ || oldest_read() != version_.load(std::memory_order_relaxed)) return;
+  drop_unread();  // of readers that have ended since: no block of these extents may stay kept
   if (!pool_.pool_.update([&](stored_databases&) { set_extents(stored_, stored_.size_bytes); }))
     return;
   for (; known_ > wanted; known_extents_.pop_back())

@@ -226,7 +226,11 @@ void connection::drop_writes() noexcept {
 int connection::seal(const char* super_journal) {
   sealed_ = true;
   synced_ = false;
-  super_journal_ = super_journal != nullptr ? super_journal : "";
+  if (const std::string_view name = super_journal != nullptr ? super_journal : "";
+      name != super_journal_) {
+    const std::scoped_lock one(here().mutex);  // commits of other threads look for theirs
+    super_journal_ = name;
+  }
   if (!writes_.exist()) return SQLITE_OK;
   if (auto room = pool_->reserve({of_, &reader_, &writes_}); !room)
     return report(room.error(), SQLITE_IOERR_FSYNC);
@@ -253,8 +257,8 @@ int connection::commit_those(Which&& which) {
   std::map<open_pool*, std::vector<connection*>> waiting;
   {
     const std::scoped_lock one(here().mutex);
-    for (connection* c : here().connections)
-      if (c->sealed_ && c->writes_.exist() && which(*c)) waiting[c->pool_].push_back(c);
+    for (connection* c : here().connections)  // which() first: others are in other threads
+      if (which(*c) && c->sealed_ && c->writes_.exist()) waiting[c->pool_].push_back(c);
   }
   if (base::planted(base::mutant::sqlite_one_by_one))
     for (auto& [pool, together] : waiting)

@@ -37,7 +37,7 @@ int set_journal_mode(connection& c, char** arguments) {
 }
 
 int set_synchronous(connection& c, const char* level) {
-  if (level == nullptr) return SQLITE_NOTFOUND;
+  if (level == nullptr || c.in_transaction()) return SQLITE_NOTFOUND;
   if (same(level, "off") || same(level, "0") || same(level, "no") || same(level, "false"))
     c.synchronous = 0;
   else if (same(level, "normal") || same(level, "1") || same(level, "yes") || same(level, "true") ||
