@@ -385,7 +385,16 @@ int read_file(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
                       {static_cast<std::byte*>(to), static_cast<std::size_t>(size)});
   });
 }
+// A copy of a database that was in WAL mode says so in its header, and SQLite could not open it
+// here. The page in SQLite's cache must say the same as the stored one, so it is changed there.
+void clear_wal_mode(void* page, int size, sqlite3_int64 at) noexcept {
+  auto* const bytes = static_cast<unsigned char*>(page);
+  constexpr int write_version = 18, read_version = 19;
+  if (at != 0 || size <= read_version || bytes[write_version] != 2) return;
+  bytes[write_version] = bytes[read_version] = 1;
+}
 int write_file(sqlite3_file* f, const void* from, int size, sqlite3_int64 at) {
+  clear_wal_mode(const_cast<void*>(from), size, at);
   return within_boundary(SQLITE_IOERR_NOMEM, [&] {
     return of(f).write(static_cast<std::uint64_t>(at),
                        {static_cast<const std::byte*>(from), static_cast<std::size_t>(size)});
