@@ -38,6 +38,12 @@ class Sqlite(PoolCase):
         self.assertEqual(failures, 0)
         self.assertGreater(tried, 3)
 
+    def test_guide(self):
+        guide = os.path.join(os.environ["STELE_SOURCE_DIR"], "docs", "guide", "sqlite.md")
+        failures, tried = doctest.testfile(guide, module_relative=False, globs={"path": self.path()}, encoding="utf-8")
+        self.assertEqual(failures, 0)
+        self.assertGreater(tried, 5)
+
     def test_keeps_what_was_committed(self):
         db = self.connect(size="16M", isolation_level=None)
         db.execute("create table t(a)")
