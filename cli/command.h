@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stele/error.h>
+#include <stele/progress.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
@@ -42,5 +43,11 @@ void write_ordered_json(const std::string& file, const nlohmann::ordered_json& c
 // After the first call, the first interrupt (^C, SIGTERM) does not end the process; it makes this
 // function return true. A second interrupt ends the process.
 bool interrupted();
+
+// Shows progress on a terminal while the work is long. An interrupt stops the work.
+progress progress_on_stderr(const char* what);
+
+// Accepts 65536, 64K, 64M, 64MiB, 1G, 1T. Fails the command on other texts.
+std::size_t parse_size(const std::string& text);
 
 }  // namespace stele::cli

@@ -8,9 +8,7 @@ int main(int argc, char** argv) {
   stele::cli::add_compare(app);
   stele::cli::add_pool(app);
   stele::cli::add_kv(app);
-#ifdef STELE_HAVE_SQLITE
   stele::cli::add_sqlite(app);
-#endif
   stele::cli::add_crash(app);
   stele::cli::add_tape(app);
   stele::cli::add_sim(app);

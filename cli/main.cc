@@ -49,9 +49,7 @@ int main(int argc, char** argv) {
   stele::cli::add_compare(app);
   stele::cli::add_pool(app);
   stele::cli::add_kv(app);
-#ifdef STELE_HAVE_SQLITE
   stele::cli::add_sqlite(app);
-#endif
   stele::cli::add_manual(app, STELE_VERSION);
   app.footer(fmt::format("Of the laboratory, where stele-lab is beside this program: {}.",
                          fmt::join(lab_commands, ", ")));

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <tx/inspect.h>
 #include <tx/open.h>
-#include <unistd.h>
 
 #include <map>
 #include <memory>
@@ -22,39 +21,6 @@ struct options {
   bool no_sums = false, repair = false;
   bool leaks = false;
 };
-
-// Shows progress on a terminal while the work is long. An interrupt stops the work.
-progress progress_on_stderr(const char* what) {
-  return [what, watched = isatty(STDERR_FILENO) != 0, last = std::uint64_t{101}](
-             std::uint64_t done, std::uint64_t all) mutable {
-    const std::uint64_t percent = all == 0 ? 100 : done * 100 / all;
-    if (watched && percent != last)
-      fmt::print(stderr, "\r\033[K{}: {} %{}", what, last = percent, percent == 100 ? "\n" : "");
-    return !interrupted();
-  };
-}
-
-// Accepts 65536, 64K, 64M, 64MiB, 1G, 1T.
-std::size_t parse_size(const std::string& text) {
-  std::size_t used = 0;
-  unsigned long long value = 0;
-  try {
-    value = std::stoull(text, &used);
-  } catch (const std::exception&) {
-    fail(fmt::format("'{}' is no size; write bytes, or a number with K, M, G or T", text));
-  }
-  static constexpr std::string_view units = "KMGT";
-  const std::string unit = text.substr(used);
-  if (text.starts_with('-')) fail(fmt::format("'{}' is no size: it is negative", text));
-  if (unit.empty()) return value;
-  const auto at = units.find(static_cast<char>(std::toupper(unit[0])));
-  if (at == std::string_view::npos ||
-      (unit.size() > 1 && unit.substr(1) != "iB" && unit.substr(1) != "B"))
-    fail(fmt::format("'{}' is no size; write bytes, or a number with K, M, G or T", text));
-  const unsigned shift = 10 * (static_cast<unsigned>(at) + 1);
-  if (value > (~0ull >> shift)) fail(fmt::format("'{}' is more than any file can hold", text));
-  return static_cast<std::size_t>(value << shift);
-}
 
 nlohmann::json json_of(const detail::pool_info& i) {
   const auto& h = i.header;

@@ -1,217 +1,282 @@
-// stele sqlite import|export|check: SQLite databases into pools, out of them, and whether they are
-// whole. docs/guide/sqlite.md.
+// stele sqlite import|export|check|backup: SQLite databases in pools, from the shell.
+//
+// import and export copy by SQLite's backup API, in one transaction of the target. The target is
+// new; it is removed if the copy is not finished.
 #include <cli/command.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#ifdef STELE_HAVE_SQLITE
+#include <adapters/sqlite/file.h>
 #include <sqlite3.h>
 #include <stele/sqlite.h>
-#include <unistd.h>
+#include <tx/inspect.h>
+#include <tx/open.h>
 
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
+#endif
 
 namespace stele::cli {
+
+#ifdef STELE_HAVE_SQLITE
 namespace {
 
+constexpr const char* layout_of_pools = "stele sqlite 1";
+constexpr int pages_of_a_step = 1024;
+
 struct options {
-  std::string from, to, database = "main", size, mechanism, media, json;
+  std::string from, to, json, size, mechanism, database = "main";
 };
 
-using connection = std::unique_ptr<sqlite3, int (*)(sqlite3*)>;
+struct closes {
+  void operator()(sqlite3* db) const { sqlite3_close(db); }
+};
+using connection = std::unique_ptr<sqlite3, closes>;
 
-// As part of a URI.
-std::string quoted(const std::string& text) {
-  std::string all;
+std::string escaped(std::string_view text) {
+  std::string escaped;
   for (const char c : text)
-    all += c == '%' || c == '?' || c == '#' || c == '&' ? fmt::format("%{:02x}", c)
-                                                        : std::string(1, c);
-  return all;
+    escaped += std::string_view("%?#&=").contains(c)
+                   ? fmt::format("%{:02x}", static_cast<unsigned char>(c))
+                   : std::string(1, c);
+  return escaped;
 }
 
-// The first column; on an error no row.
-std::vector<std::string> rows(sqlite3* db, const std::string& sql) {
-  std::vector<std::string> all;
-  const auto add = [](void* to, int, char** values, char**) {
-    static_cast<std::vector<std::string>*>(to)->emplace_back(values[0] != nullptr ? values[0] : "");
-    return 0;
-  };
-  sqlite3_exec(db, sql.c_str(), add, &all, nullptr);
-  return all;
+std::string uri_of_pool(const std::string& path, const options& o) {
+  std::string uri =
+      fmt::format("file:{}?vfs=stele&database={}", escaped(path), escaped(o.database));
+  if (!o.size.empty()) uri += fmt::format("&size={}", parse_size(o.size));
+  if (!o.mechanism.empty()) uri += "&mechanism=" + escaped(o.mechanism);
+  return uri;
 }
 
-// What Stele said of the last error, which SQLite knows only as a number.
-std::string& last_logged() {
-  static std::string last;
-  return last;
+// What SQLite says, or the sentence of the pool where there is one.
+[[noreturn]] void fail_of(sqlite3* db, const std::string& what) {
+  const std::string reported = stele::sqlite::last_report();
+  fail(fmt::format("{}: {}", what, reported.empty() ? sqlite3_errmsg(db) : reported));
 }
 
-// Before the first use of SQLite.
-void begin_sqlite() {
-  void (*const note)(void*, int, const char*) = [](void*, int, const char* text) {
-    last_logged() = text;
-  };
-  sqlite3_config(SQLITE_CONFIG_LOG, note, nullptr);
+connection opened(const std::string& name, int flags, const std::string& what) {
   stele_sqlite_register(0);
-}
-
-[[noreturn]] void fail_at(const std::string& path, sqlite3* db) {
-  const std::string why = db != nullptr ? sqlite3_errmsg(db) : "no memory";
-  fail(fmt::format("{}: {}{}", path, why, last_logged().empty() ? "" : " (" + last_logged() + ")"));
-}
-
-connection open(const std::string& path, const std::string& uri, int flags) {
   sqlite3* db = nullptr;
-  last_logged().clear();
-  const int code = sqlite3_open_v2(uri.c_str(), &db, flags | SQLITE_OPEN_URI, nullptr);
-  connection opened(db, sqlite3_close);
-  if (code != SQLITE_OK) {
-    if (!last_logged().empty()) fail(last_logged());
-    fail_at(path, db);
-  }
-  return opened;
-}
-connection open_pool(const std::string& path, const options& o, int flags) {
-  std::string uri = "file:" + quoted(path) + "?vfs=stele&database=" + quoted(o.database);
-  for (const auto& [name, value] : {std::pair("size", o.size), std::pair("mechanism", o.mechanism),
-                                    std::pair("media", o.media)})
-    if (!value.empty()) uri += fmt::format("&{}={}", name, quoted(value));
-  return open(path, uri, flags);
-}
-connection open_ordinary(const std::string& path, int flags) {
-  return open(path, "file:" + quoted(path) + "?vfs=unix", flags);
+  const int code = sqlite3_open_v2(name.c_str(), &db, flags | SQLITE_OPEN_URI, nullptr);
+  connection own(db);
+  if (code != SQLITE_OK) fail_of(db, what);
+  sqlite3_extended_result_codes(db, 1);
+  return own;
 }
 
-void show(int left, int all, bool done) {
-  if (::isatty(STDERR_FILENO) == 0 || all == 0) return;
-  fmt::print(stderr, "\r{:3} % of {} pages{}", 100 * (all - left) / all, all, done ? "\n" : "");
+int add_row(void* to, int, char** values, char**) {
+  static_cast<std::vector<std::string>*>(to)->emplace_back(values[0] != nullptr ? values[0] : "");
+  return 0;
+}
+std::vector<std::string> rows(sqlite3* db, const char* sql, const std::string& what) {
+  std::vector<std::string> all;
+  if (sqlite3_exec(db, sql, add_row, &all, nullptr) != SQLITE_OK) fail_of(db, what);
+  return all;
 }
 
-// Returns the number of pages.
-int copy(sqlite3* from, const std::string& from_path, sqlite3* to, const std::string& to_path) {
-  constexpr int pages_of_a_step = 1000;
-  sqlite3_backup* const b = sqlite3_backup_init(to, "main", from, "main");
-  if (b == nullptr) fail_at(to_path, to);
-  int code = SQLITE_OK;
-  while (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED) {
-    if (interrupted()) break;
-    if (code != SQLITE_OK) sqlite3_sleep(20);
-    code = sqlite3_backup_step(b, pages_of_a_step);
-    show(sqlite3_backup_remaining(b), sqlite3_backup_pagecount(b), code == SQLITE_DONE);
-  }
-  const int pages = sqlite3_backup_pagecount(b);
-  const int ended = sqlite3_backup_finish(b);
-  if (code != SQLITE_DONE && interrupted()) fail("interrupted: nothing is left of the copy");
-  if (ended != SQLITE_OK || code != SQLITE_DONE)
-    fail_at(sqlite3_errcode(from) != SQLITE_OK ? from_path : to_path,
-            sqlite3_errcode(from) != SQLITE_OK ? from : to);
-  return pages;
+void need_file(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::exists(path, none))
+    fail(fmt::format("{} is not there; give the path of an existing file", path));
+  if (!std::filesystem::is_regular_file(path, none))
+    fail(fmt::format("{} is not an ordinary file; give the path of a file", path));
+}
+void need_free(const std::string& path) {
+  std::error_code none;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, none)))
+    fail(fmt::format("{} exists, and is not overwritten; remove it, or give another name", path));
+}
+void need_pool(const std::string& path) {
+  const auto info = detail::info_of(path);
+  const bool is_layout = info && std::string_view(info->header.layout.data()) == layout_of_pools;
+  if (is_layout) return;
+  need_file(path);
+  if (info)
+    fail(
+        fmt::format("{} is a pool of the layout '{}', and SQLite databases are in pools of the "
+                    "layout '{}'; `stele pool info {}` says more",
+                    path, info->header.layout.data(), layout_of_pools, path));
+  fail(fmt::format("{} (to make a pool of an ordinary SQLite file: `stele sqlite import {} POOL`)",
+                   info.error().message, path));
 }
 
-// A file that has its name when it is whole; removed otherwise.
+// Removes the new file unless the copy was finished.
 class new_file {
  public:
-  explicit new_file(const std::string& path) : path_(path), part_(path + ".part") {
-    for (const auto& taken : {path_, part_})
-      if (std::filesystem::exists(taken))
-        fail(fmt::format("{} exists already; remove it, or choose another name", taken));
-  }
+  explicit new_file(std::string path) : path_(std::move(path)) {}
   ~new_file() {
+    if (finished_) return;
     std::error_code none;
-    if (!kept_) std::filesystem::remove(part_, none);
+    for (const char* end : {"", "-journal"}) std::filesystem::remove(path_ + end, none);
   }
   new_file(const new_file&) = delete;
   new_file& operator=(const new_file&) = delete;
-  const std::string& part() const { return part_; }
-  void keep() {
-    std::filesystem::rename(part_, path_);
-    kept_ = true;
-  }
+  void finish() noexcept { finished_ = true; }
 
  private:
-  const std::string path_, part_;
-  bool kept_ = false;
+  const std::string path_;
+  bool finished_ = false;
 };
 
-void report(const options& o, int pages) {
-  if (!o.json.empty())
-    return write_json(o.json, {{"from", o.from}, {"to", o.to}, {"pages", pages}});
-  fmt::print("{}: {} pages of {}\n", o.to, pages, o.from);
+// Returns the bytes of the copy.
+std::uint64_t copy(sqlite3* from, sqlite3* to, const char* verb, const std::string& what) {
+  const auto report = progress_on_stderr(verb);
+  const std::uint64_t page = std::stoull(rows(from, "pragma page_size", what).at(0));
+  sqlite3_backup* const work = sqlite3_backup_init(to, "main", from, "main");
+  if (work == nullptr) fail_of(to, what);
+  int code = SQLITE_OK;
+  std::uint64_t all = 0;
+  bool stopped = false;
+  while (!stopped && (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED)) {
+    code = sqlite3_backup_step(work, pages_of_a_step);
+    if (code == SQLITE_BUSY || code == SQLITE_LOCKED) sqlite3_sleep(10);
+    all = static_cast<std::uint64_t>(sqlite3_backup_pagecount(work)) * page;
+    const auto left = static_cast<std::uint64_t>(sqlite3_backup_remaining(work)) * page;
+    stopped = code != SQLITE_DONE && !report(all - left, all);
+  }
+  sqlite3_backup_finish(work);
+  if (stopped) fail(fmt::format("{}: interrupted; nothing is left of the copy", what));
+  if (code != SQLITE_DONE) fail_of(to, what);
+  report(all, all);
+  return all;
 }
 
-void import(const options& o) {
-  begin_sqlite();
-  (void)interrupted();
-  const connection from = open_ordinary(o.from, SQLITE_OPEN_READONLY);
-  if (rows(from.get(), "pragma schema_version").empty()) fail_at(o.from, from.get());
+void print_copied(const options& o, std::uint64_t bytes) {
+  if (o.json != "-") fmt::print("{}\n  copied     {} bytes of {}\n", o.to, bytes, o.from);
+  if (!o.json.empty())
+    write_json(
+        o.json,
+        {{"path", o.to}, {"from", o.from}, {"database", o.database}, {"copied_bytes", bytes}});
+}
+
+void import_database(options& o) {
+  need_file(o.from), need_free(o.to);
+  interrupted();  // from here on the first ^C ends the copy
+  const std::string what = fmt::format("{} cannot be imported into {}", o.from, o.to);
+  const auto from =
+      opened(fmt::format("file:{}?vfs=unix", escaped(o.from)), SQLITE_OPEN_READWRITE, what);
+  rows(from.get(), "select count(*) from sqlite_schema", what);
+  if (o.size.empty()) {
+    const std::uint64_t bytes = std::filesystem::file_size(o.from);
+    o.size = std::to_string(std::max<std::uint64_t>(16 << 20, bytes + bytes / 4 + (8 << 20)));
+  }
   new_file made(o.to);
-  connection to = open_pool(made.part(), o, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-  const int pages = copy(from.get(), o.from, to.get(), o.to);
+  auto to = opened(uri_of_pool(o.to, o), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, what);
+  const std::uint64_t bytes = copy(from.get(), to.get(), "importing", what);
   to.reset();
-  made.keep();
-  report(o, pages);
+  made.finish();
+  print_copied(o, bytes);
 }
 
 void export_database(const options& o) {
-  begin_sqlite();
-  (void)interrupted();
-  const connection from = open_pool(o.from, o, SQLITE_OPEN_READWRITE);
+  need_pool(o.from), need_free(o.to);
+  interrupted();
+  const std::string what = fmt::format("{} cannot be exported to {}", o.from, o.to);
+  const auto from = opened(uri_of_pool(o.from, o), SQLITE_OPEN_READONLY, what);
   new_file made(o.to);
-  connection to = open_ordinary(made.part(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-  const int pages = copy(from.get(), o.from, to.get(), o.to);
+  auto to = opened(fmt::format("file:{}?vfs=unix", escaped(o.to)),
+                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, what);
+  const std::uint64_t bytes = copy(from.get(), to.get(), "exporting", what);
   to.reset();
-  made.keep();
-  report(o, pages);
+  made.finish();
+  print_copied(o, bytes);
 }
 
 void check(const options& o) {
-  begin_sqlite();
-  const connection db = open_pool(o.from, o, SQLITE_OPEN_READWRITE);
+  need_pool(o.from);
+  const auto pool = detail::check_pool(o.from, progress_on_stderr("checking"));
   std::vector<std::string> findings;
-  if (const auto said = rows(db.get(), "pragma stele_check");
-      said != std::vector{std::string("ok")})
-    findings.push_back(said.empty() ? last_logged() : said[0]);
-  if (const auto said = rows(db.get(), "pragma integrity_check");
-      said != std::vector{std::string("ok")}) {
-    findings.insert(findings.end(), said.begin(), said.end());
-    if (said.empty()) findings.emplace_back(sqlite3_errmsg(db.get()));
+  if (!pool) {
+    findings.push_back(pool.error().message);
+  } else {
+    const std::string what = fmt::format("{} cannot be checked", o.from);
+    const auto db = opened(uri_of_pool(o.from, o), SQLITE_OPEN_READONLY, what);
+    findings = rows(db.get(), "pragma integrity_check", what);
+    if (findings.size() == 1 && findings[0] == "ok") findings.clear();
   }
-  if (!o.json.empty()) write_json(o.json, {{"path", o.from}, {"findings", findings}});
-  if (!findings.empty()) fail(fmt::format("{}: {}", o.from, fmt::join(findings, "\n")));
-  if (o.json.empty()) fmt::print("{}: the pool and the database are whole\n", o.from);
+  if (!o.json.empty())
+    write_json(o.json, {{"path", o.from},
+                        {"database", o.database},
+                        {"sound", findings.empty()},
+                        {"findings", findings}});
+  if (findings.empty()) {
+    if (o.json != "-")
+      fmt::print("{}: the pool is sound, and so is the database \"{}\"\n", o.from, o.database);
+    return;
+  }
+  if (o.json != "-")
+    for (const std::string& finding : findings) fmt::print("  FOUND      {}\n", finding);
+  fail(
+      fmt::format("{} is damaged: {} findings; restore a backup, or save what is left by the "
+                  ".recover command of SQLite's shell",
+                  o.from, findings.size()));
 }
 
-void add_common(CLI::App& command, options& o) {
-  command.add_option("--database", o.database, "name of the database in the pool; default: main");
-  command.add_option("--json", o.json, "write the report as JSON to FILE; - is standard output");
+void backup(const options& o) {
+  need_pool(o.from), need_free(o.to);
+  const auto report = progress_on_stderr("copying");
+  const auto from_open = detail::back_up_if_open(o.from, o.to, report);
+  if (!from_open) fail(from_open.error());
+  if (!*from_open) {
+    auto pool = detail::open_path(o.from, {});
+    if (!pool) fail(pool.error());
+    if (const auto made = detail::back_up(**pool, o.to, report); !made) fail(made.error());
+    if (const auto closed = (*pool)->close(); !closed) fail(closed.error());
+  }
+  print_copied(o, std::filesystem::file_size(o.to));
+}
+
+CLI::App* add(CLI::App& group, const char* name, const char* what,
+              const std::shared_ptr<options>& o, const char* from, const char* to) {
+  CLI::App* command = group.add_subcommand(name, what);
+  command->add_option("from", o->from, from)->required();
+  if (to != nullptr) command->add_option("to", o->to, to)->required();
+  command->add_option("--json", o->json, "write the report to FILE; - is standard output");
+  return command;
 }
 
 }  // namespace
 
 void add_sqlite(CLI::App& app) {
-  auto* const sqlite =
-      app.add_subcommand("sqlite", "SQLite databases in pools: copy them in and out, check them");
-  sqlite->require_subcommand(1);
   const auto o = std::make_shared<options>();
-  auto* const in = sqlite->add_subcommand("import", "make a pool of an ordinary SQLite database");
-  in->add_option("DB", o->from, "the database file")->required();
-  in->add_option("POOL", o->to, "the pool; no such file may exist")->required();
-  in->add_option("--size", o->size, "of the pool at first, as 64M; it grows");
-  in->add_option("--mechanism", o->mechanism, "as of `stele pool create`");
-  in->add_option("--media", o->media, "as of `stele pool create`");
-  add_common(*in, *o);
-  in->callback([o] { import(*o); });
-  auto* const out =
-      sqlite->add_subcommand("export", "make an ordinary SQLite database of one in a pool");
-  out->add_option("POOL", o->from, "the pool")->required();
-  out->add_option("DB", o->to, "the database file; no such file may exist")->required();
-  add_common(*out, *o);
-  out->callback([o] { export_database(*o); });
-  auto* const whole = sqlite->add_subcommand(
-      "check", "verify the pool, then the database by SQLite's integrity_check");
-  whole->add_option("POOL", o->from, "the pool")->required();
-  add_common(*whole, *o);
-  whole->callback([o] { check(*o); });
+  CLI::App* group = app.add_subcommand("sqlite", "copy and check SQLite databases in pools");
+  group->require_subcommand(1);
+  const auto with_database = [&](CLI::App* command) {
+    command->add_option("--database", o->database, "the database of the pool")
+        ->capture_default_str();
+    return command;
+  };
+  CLI::App* made = with_database(add(*group, "import", "makes a pool of an ordinary SQLite file", o,
+                                     "the SQLite file", "the pool; nothing may be there"));
+  made->add_option("--size", o->size, "bytes of the pool; K, M, G, T are known; else by the file");
+  made->add_option("--mechanism", o->mechanism, "the pool's mechanism");
+  made->callback([o] { import_database(*o); });
+  with_database(add(*group, "export", "makes an ordinary SQLite file of a pool", o, "the pool file",
+                    "the SQLite file; nothing may be there"))
+      ->callback([o] { export_database(*o); });
+  with_database(add(*group, "check",
+                    "whether the pool and the database in it (integrity_check) are sound; changes "
+                    "nothing",
+                    o, "the pool file", nullptr))
+      ->callback([o] { check(*o); });
+  add(*group, "backup", "a copy of the pool; it may be in use", o, "the pool file",
+      "the copy; nothing may be there")
+      ->callback([o] { backup(*o); });
 }
+#else
+void add_sqlite(CLI::App& app) {
+  CLI::App* group = app.add_subcommand("sqlite", "copy and check SQLite databases in pools");
+  group->allow_extras();
+  group->callback([] {
+    fail(
+        "this program was built without SQLite; install its headers (Debian: libsqlite3-dev) and "
+        "build again");
+  });
+}
+#endif
 
 }  // namespace stele::cli

@@ -3,7 +3,7 @@
 #include <tests/conformance/file_faults.h>
 #include <tests/conformance/own_mounts.h>
 #include <tests/conformance/pools.h>
-#include <tests/sqlite/connection.h>
+#include <tests/sqlite/throwing_connection.h>
 
 namespace stele::testing {
 namespace {
