@@ -7,6 +7,7 @@
 
 #ifdef STELE_HAVE_SQLITE
 #include <adapters/sqlite/file.h>
+#include <adapters/sqlite/stored.h>
 #include <sqlite3.h>
 #include <stele/sqlite.h>
 #include <tx/inspect.h>
@@ -23,7 +24,6 @@ namespace stele::cli {
 #ifdef STELE_HAVE_SQLITE
 namespace {
 
-constexpr const char* layout_of_pools = "stele sqlite 1";
 constexpr int pages_of_a_step = 1024;
 
 struct options {
@@ -54,7 +54,7 @@ std::string uri_of_pool(const std::string& path, const options& o) {
 
 // What SQLite says, or the sentence of the pool where there is one.
 [[noreturn]] void fail_of(sqlite3* db, const std::string& what) {
-  const std::string reported = stele::sqlite::last_report();
+  const std::string reported = sqlite::last_report();
   fail(fmt::format("{}: {}", what, reported.empty() ? sqlite3_errmsg(db) : reported));
 }
 
@@ -92,14 +92,15 @@ void need_free(const std::string& path) {
 }
 void need_pool(const std::string& path) {
   const auto info = detail::info_of(path);
-  const bool is_layout = info && std::string_view(info->header.layout.data()) == layout_of_pools;
+  const bool is_layout =
+      info && std::string_view(info->header.layout.data()) == sqlite::layout_name;
   if (is_layout) return;
   need_file(path);
   if (info)
     fail(
         fmt::format("{} is a pool of the layout '{}', and SQLite databases are in pools of the "
                     "layout '{}'; `stele pool info {}` says more",
-                    path, info->header.layout.data(), layout_of_pools, path));
+                    path, info->header.layout.data(), sqlite::layout_name, path));
   fail(fmt::format("{} (to make a pool of an ordinary SQLite file: `stele sqlite import {} POOL`)",
                    info.error().message, path));
 }

@@ -7,7 +7,7 @@
 #include <base/rng.h>
 #include <tests/budget.h>
 #include <tests/conformance/pools.h>
-#include <tests/sqlite/throwing_connection.h>
+#include <tests/sqlite/connection.h>
 
 #include <array>
 #include <chrono>
@@ -38,8 +38,8 @@ class actor {
   actor(const std::string& main, const std::string& other, std::uint64_t seed)
       : db_(main), random_(seed) {
     ::sqlite3_busy_timeout(db_.handle(), 20);
-    db_.run("ATTACH '" + other + "' AS other");
-    db_.run("PRAGMA cache_size=10; PRAGMA other.cache_size=10");
+    db_.must("ATTACH '" + other + "' AS other");
+    db_.must("PRAGMA cache_size=10; PRAGMA other.cache_size=10");
   }
 
   void act() {
@@ -49,7 +49,7 @@ class actor {
                       : what < 14 ? write("BEGIN", "")
                       : what < 15 ? write("BEGIN IMMEDIATE", "other.")
                                   : shrink();
-    if (!done && ::sqlite3_get_autocommit(db_.handle()) == 0) db_.run("ROLLBACK");
+    if (!done && ::sqlite3_get_autocommit(db_.handle()) == 0) db_.must("ROLLBACK");
   }
 
   std::vector<observation> seen;
@@ -58,9 +58,9 @@ class actor {
  private:
   // False: another connection is in the way.
   bool attempt(const std::string& sql) {
-    const int code = db_.try_run(sql);
+    const int code = db_.run(sql);
     if (code == SQLITE_OK) return true;
-    if ((code & 0xff) != SQLITE_BUSY) db_.run(sql), throw std::runtime_error("only once: " + sql);
+    if ((code & 0xff) != SQLITE_BUSY) db_.must(sql), throw std::runtime_error("only once: " + sql);
     ++busy;
     return false;
   }
@@ -71,13 +71,13 @@ class actor {
     return v;
   }
   bool read() {
-    db_.run("BEGIN");
+    db_.must("BEGIN");
     const versions v = read_cells();
     if (random_.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
     if (read_cells() != v) throw std::runtime_error("a read transaction saw two states");
     if (db_.number("SELECT count(*) FROM bulk WHERE length(pad) <> 3000") != 0)
       throw std::runtime_error("a torn row");
-    db_.run("COMMIT");
+    db_.must("COMMIT");
     seen.push_back({v, std::nullopt});
     return true;
   }
@@ -138,8 +138,8 @@ TEST(sqlite_concurrent, history_is_serializable) {
   const std::string main = uri + "one", other = uri + "other";
   for (const std::string& one : {main, other}) {
     connection db(one);
-    db.run("PRAGMA auto_vacuum=FULL");
-    db.run(start);
+    db.must("PRAGMA auto_vacuum=FULL");
+    db.must(start);
   }
   const auto end = std::chrono::steady_clock::now() +
                    std::chrono::seconds(count_from("STELE_SQLITE_SECONDS", 5));

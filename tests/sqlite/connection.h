@@ -1,17 +1,34 @@
-// A connection to SQLite for tests: statements are texts, an error ends the test unless it is asked
-// for.
+// Connections to SQLite for tests: statements are texts, errors are exceptions unless they are
+// asked for.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <stele/sqlite.h>
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stele::testing {
 
+class sqlite_failure : public std::runtime_error {
+ public:
+  sqlite_failure(int code, const std::string& what) : std::runtime_error(what), code_(code) {}
+  int code() const noexcept { return code_; }
+
+ private:
+  int code_;
+};
+
+// Of a database in a pool; `parameters` are those of its URI, as "size=8M&mechanism=redo".
+inline std::string uri_of(const std::string& path, const std::string& parameters = "") {
+  return "file:" + path + "?vfs=stele" + (parameters.empty() ? "" : "&" + parameters);
+}
+
+// What the opening gave is asked for by open_code().
 class sqlite_connection {
  public:
   // `name`: a path, or a URI.
@@ -30,7 +47,7 @@ class sqlite_connection {
   sqlite3* handle() const { return handle_; }
   std::string message() const { return sqlite3_errmsg(handle_); }
   // SQLite's code of the statements.
-  int run(const std::string& sql) {
+  int run(const std::string& sql) noexcept {
     return sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
   }
   // The rows, their columns joined by '|'. Throws on an error.
@@ -43,19 +60,46 @@ class sqlite_connection {
       static_cast<std::vector<std::string>*>(to)->push_back(row);
       return 0;
     };
-    if (sqlite3_exec(handle_, sql.c_str(), add, &all, nullptr) != SQLITE_OK)
-      throw std::runtime_error(sql + ": " + message());
+    execute(sql, add, &all);
     return all;
   }
   std::string row(const std::string& sql) {
     const auto all = rows(sql);
     return all.empty() ? "no row" : all[0];
   }
-  void must(const std::string& sql) { rows(sql); }
+  void must(const std::string& sql) { execute(sql, nullptr, nullptr); }
+  // The first column of the first row; empty: there is none.
+  std::string text(const std::string& sql) {
+    std::string answer;
+    const auto take = [](void* to, int, char** columns, char**) {
+      auto& first = *static_cast<std::string*>(to);
+      if (first.empty() && columns[0] != nullptr) first = columns[0];
+      return 0;
+    };
+    execute(sql, take, &answer);
+    return answer;
+  }
+  std::int64_t number(const std::string& sql) {
+    const std::string answer = text(sql);
+    return answer.empty() ? 0 : std::stoll(answer);
+  }
 
  private:
+  void execute(const std::string& sql, int (*on_row)(void*, int, char**, char**), void* to) {
+    const int code = sqlite3_exec(handle_, sql.c_str(), on_row, to, nullptr);
+    if (code != SQLITE_OK)
+      throw sqlite_failure(code,
+                           message() + " (" + std::to_string(code) + ") at: " + sql.substr(0, 200));
+  }
   sqlite3* handle_ = nullptr;
   int open_code_ = SQLITE_OK;
+};
+
+// An opening that fails is an exception too.
+struct connection : sqlite_connection {
+  explicit connection(const std::string& uri) : sqlite_connection(uri) {
+    if (open_code() != SQLITE_OK) throw sqlite_failure(open_code(), "open: " + message());
+  }
 };
 
 }  // namespace stele::testing

@@ -3,7 +3,7 @@
 #include <tests/conformance/file_faults.h>
 #include <tests/conformance/own_mounts.h>
 #include <tests/conformance/pools.h>
-#include <tests/sqlite/throwing_connection.h>
+#include <tests/sqlite/connection.h>
 
 namespace stele::testing {
 namespace {
@@ -19,9 +19,9 @@ struct outcome {
 outcome insert(connection& db, std::int64_t rows) {
   outcome o;
   for (std::int64_t i = 1; i <= rows && o.code == SQLITE_OK; ++i) {
-    o.code = db.try_run("BEGIN; INSERT INTO item(pad) VALUES(randomblob(" +
-                        std::to_string(500 + i * 37 % 4000) +
-                        ")); UPDATE item SET pad = randomblob(700) WHERE id = 1; COMMIT") &
+    o.code = db.run("BEGIN; INSERT INTO item(pad) VALUES(randomblob(" +
+                    std::to_string(500 + i * 37 % 4000) +
+                    ")); UPDATE item SET pad = randomblob(700) WHERE id = 1; COMMIT") &
              0xff;
     if (o.code == SQLITE_OK) o.acknowledged = i;
   }
@@ -40,7 +40,7 @@ void expect_whole(const std::string& uri, std::int64_t acknowledged) try {
   EXPECT_LE(rows, acknowledged + 1);
   EXPECT_EQ(db.text("PRAGMA integrity_check"), "ok");
   EXPECT_EQ(db.text("PRAGMA stele_check"), "ok");
-  db.run("UPDATE item SET pad = zeroblob(10) WHERE id = 1");
+  db.must("UPDATE item SET pad = zeroblob(10) WHERE id = 1");
 } catch (const std::exception& e) {
   ADD_FAILURE() << e.what();
 }
@@ -61,13 +61,13 @@ TEST_P(sqlite_failing_calls, lose_nothing_that_was_acknowledged) {
       const faulty_files files(explore::file_faults(GetParam(), call));
       try {
         connection db(uri);
-        db.run(table);
+        db.must(table);
         made = true;
         o = insert(db, 40);
         if (o.code != SQLITE_OK && o.code != SQLITE_FULL) {
           EXPECT_EQ(o.code, SQLITE_IOERR);
           EXPECT_NE(db.text("PRAGMA stele_error"), "");
-          EXPECT_NE(db.try_run("BEGIN IMMEDIATE; UPDATE item SET pad = 1; COMMIT"), SQLITE_OK)
+          EXPECT_NE(db.run("BEGIN IMMEDIATE; UPDATE item SET pad = 1; COMMIT"), SQLITE_OK)
               << "a poisoned pool takes writes";
         }
       } catch (const sqlite_failure&) {  // nothing was acknowledged but, perhaps, the table
@@ -101,22 +101,22 @@ TEST_P(sqlite_full, pool_is_an_error_and_deleting_makes_room) {
   std::int64_t acknowledged = 0;
   {
     connection db(uri);
-    db.run("PRAGMA auto_vacuum=FULL");
-    db.run(table);
+    db.must("PRAGMA auto_vacuum=FULL");
+    db.must(table);
     const outcome o = insert(db, 100000);
     EXPECT_EQ(o.code, SQLITE_FULL);
-    if (::sqlite3_get_autocommit(db.handle()) == 0) db.run("ROLLBACK");
+    if (::sqlite3_get_autocommit(db.handle()) == 0) db.must("ROLLBACK");
     acknowledged = o.acknowledged;
     EXPECT_EQ(db.number("SELECT count(*) FROM item"), acknowledged);
     // One large transaction, of which some was written early.
-    db.run("PRAGMA cache_size=10");
-    EXPECT_EQ(db.try_run("INSERT INTO item(pad) SELECT randomblob(3000) FROM item, item") & 0xff,
+    db.must("PRAGMA cache_size=10");
+    EXPECT_EQ(db.run("INSERT INTO item(pad) SELECT randomblob(3000) FROM item, item") & 0xff,
               SQLITE_FULL);
     EXPECT_EQ(db.number("SELECT count(*) FROM item"), acknowledged);
   }
   expect_whole(uri, acknowledged);
   connection db(uri);
-  db.run("DELETE FROM item WHERE id > 2");
+  db.must("DELETE FROM item WHERE id > 2");
   EXPECT_EQ(insert(db, 5).code, SQLITE_OK);
   EXPECT_EQ(db.text("PRAGMA integrity_check"), "ok");
 }
@@ -135,7 +135,7 @@ TEST(sqlite_full_disk, is_an_error_and_no_signal) {
     outcome o;
     {
       connection db(uri);
-      db.run(table);
+      db.must(table);
       o = insert(db, 100000);
       EXPECT_TRUE(is_full_or_failed(o.code)) << o.code;
     }

@@ -10,7 +10,7 @@
 #include <base/rng.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
-#include <tests/sqlite/throwing_connection.h>
+#include <tests/sqlite/connection.h>
 
 #include <atomic>
 #include <thread>
@@ -53,15 +53,15 @@ std::string number(std::uint64_t n) {
 class writer {
  public:
   writer(connection& db, std::uint64_t seed) : db_(db), random_(seed) {
-    db_.run("PRAGMA cache_size=10");
+    db_.must("PRAGMA cache_size=10");
     n_ = static_cast<std::uint64_t>(db_.number("SELECT n FROM progress"));
   }
 
   // One transaction. Returns its number.
   std::uint64_t commit() {
-    if (random_.below(60) == 0) db_.run("VACUUM");
+    if (random_.below(60) == 0) db_.must("VACUUM");
     if (random_.below(12) == 0) roll_back();
-    db_.run("BEGIN IMMEDIATE");
+    db_.must("BEGIN IMMEDIATE");
     const std::uint64_t what = random_.below(16);
     touched_ = 0;
     if (what < 8)
@@ -72,15 +72,15 @@ class writer {
       with_savepoint();
     else
       touch_all();
-    db_.run("UPDATE progress SET n = " + number(n_ + 1) + ", touched = touched + " +
-            number(touched_));
-    db_.run("COMMIT");
+    db_.must("UPDATE progress SET n = " + number(n_ + 1) + ", touched = touched + " +
+             number(touched_));
+    db_.must("COMMIT");
     return ++n_;
   }
 
  private:
   void add(std::uint64_t to, std::int64_t amount) {
-    db_.run(
+    db_.must(
         "UPDATE account SET balance = balance + " + std::to_string(amount) +
         ", version = version + 1, pad = printf('%0900d', version + 1) WHERE id = " + number(to));
     ++touched_;
@@ -93,31 +93,31 @@ class writer {
   }
   void order() {
     const std::uint64_t lines = random_.below(12);
-    db_.run("INSERT INTO orders VALUES(" + number(n_ + 1) + "," + number(lines) + ")");
+    db_.must("INSERT INTO orders VALUES(" + number(n_ + 1) + "," + number(lines) + ")");
     for (std::uint64_t i = 0; i < lines; ++i)
-      db_.run("INSERT INTO line VALUES(" + number(n_ + 1) + "," + number(i) + ", hex(zeroblob(" +
-              number(random_.below(300)) + ")))");
+      db_.must("INSERT INTO line VALUES(" + number(n_ + 1) + "," + number(i) + ", hex(zeroblob(" +
+               number(random_.below(300)) + ")))");
     const std::string old = number(n_ < 16 * kept_orders ? 0 : n_ - 16 * kept_orders);
-    db_.run("DELETE FROM line WHERE o < " + old + "; DELETE FROM orders WHERE id < " + old);
+    db_.must("DELETE FROM line WHERE o < " + old + "; DELETE FROM orders WHERE id < " + old);
   }
   void touch_all() {
-    db_.run(
+    db_.must(
         "UPDATE account SET balance = balance + (id % 2) * 2 - 1, version = version + 1, "
         "pad = printf('%0900d', version + 1)");
     touched_ += accounts;
   }
   void with_savepoint() {
     transfer();
-    db_.run("SAVEPOINT s");
+    db_.must("SAVEPOINT s");
     const std::uint64_t touched = touched_;
     touch_all();
-    db_.run("DELETE FROM line");
-    db_.run("ROLLBACK TO s; RELEASE s");
+    db_.must("DELETE FROM line");
+    db_.must("ROLLBACK TO s; RELEASE s");
     touched_ = touched;
     transfer();
   }
   void roll_back() {
-    db_.run(
+    db_.must(
         "BEGIN IMMEDIATE; DELETE FROM orders; UPDATE account SET balance = 7, pad = zeroblob(3000);"
         "UPDATE progress SET n = 0; ROLLBACK");
   }
@@ -131,7 +131,7 @@ class writer {
 void read_for_ever(const std::string& uri, const word_sender& send) try {
   connection db(uri);
   for (std::int64_t last = 0;;) {
-    db.run("BEGIN");
+    db.must("BEGIN");
     const std::int64_t n = db.number("SELECT n FROM progress");
     const std::string wrong = db.text(invariants);
     if (!wrong.empty() || n < last || db.number("SELECT n FROM progress") != n ||
@@ -139,7 +139,7 @@ void read_for_ever(const std::string& uri, const word_sender& send) try {
       std::fprintf(stderr, "a reader: %s; commit %ld after %ld\n", wrong.c_str(), n, last);
       send(wrong_word);
     }
-    db.run("COMMIT");
+    db.must("COMMIT");
     last = n;
   }
 } catch (const std::exception& e) {
@@ -151,8 +151,8 @@ class trial {
  public:
   explicit trial(const std::string& parameters) : uri_(uri_of(dir_.file("db"), parameters)) {
     connection db(uri_);
-    db.run("PRAGMA auto_vacuum=INCREMENTAL");
-    db.run(start);
+    db.must("PRAGMA auto_vacuum=INCREMENTAL");
+    db.must(start);
   }
 
   // Returns what is wrong; empty: nothing.

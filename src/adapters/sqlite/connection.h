@@ -60,7 +60,6 @@ class connection {
  private:
   friend int commit_waiting_for(const char* super_journal);
 
-  bool writes() const noexcept { return writer_; }
   std::uint64_t size() const noexcept { return writes_.exist() ? writes_.size() : reader_.size; }
   void load(std::uint64_t number, pending_writes::block& to) const;
   void read_through(std::uint64_t at, std::span<std::byte> to) const;

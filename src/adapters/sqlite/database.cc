@@ -55,14 +55,21 @@ database::database(open_pool& pool, stored_database& stored)
 
 // Called when a transaction has given the database extents.
 void database::note_extents() {
-  for (const std::uint64_t count = stored_.extent_count; known_ < count; ++known_) {
+  for (std::uint64_t n = known_extents_.size(); n < stored_.extent_count; ++n) {
     auto e = std::make_unique<extent>();
-    e->bytes = stored_.extents.load()[known_].load();
-    const std::size_t blocks = extent_bytes(known_) / block_size;
-    e->stamps = std::make_unique<std::atomic<std::uint64_t>[]>(blocks);
-    extents_[known_].store(e.get(), std::memory_order_release);
+    e->bytes = stored_.extents.load()[n].load();
+    e->stamps = std::make_unique<std::atomic<std::uint64_t>[]>(extent_bytes(n) / block_size);
     known_extents_.push_back(std::move(e));
+    extents_[n].store(known_extents_.back().get(), std::memory_order_release);
   }
+}
+
+// Under the pool's commit mutex.
+result<> database::reserve(std::uint64_t bytes) {
+  if (extents_for(bytes) <= known_extents_.size()) return {};
+  auto done = pool_.pool_.update([&](stored_databases&) { set_extents(stored_, bytes); });
+  if (done) note_extents();
+  return done;
 }
 
 std::byte* database::home_of(std::uint64_t at) const noexcept {
@@ -226,12 +233,14 @@ void database::drop_unread() noexcept {
 // the next commit tries again.
 void database::give_back_extents() {
   const std::uint64_t wanted = extents_for(stored_.size_bytes);
-  if (wanted + 1 >= known_ || oldest_read() != version_.load(std::memory_order_relaxed)) return;
+  if (wanted + 1 >= known_extents_.size() ||
+      oldest_read() != version_.load(std::memory_order_relaxed))
+    return;
   drop_unread();  // of readers that have ended since: no block of these extents may stay kept
   if (!pool_.pool_.update([&](stored_databases&) { set_extents(stored_, stored_.size_bytes); }))
     return;
-  for (; known_ > wanted; known_extents_.pop_back())
-    extents_[--known_].store(nullptr, std::memory_order_release);
+  for (; known_extents_.size() > wanted; known_extents_.pop_back())
+    extents_[known_extents_.size() - 1].store(nullptr, std::memory_order_release);
 }
 
 result<std::unique_ptr<open_pool>> open_pool::open(const std::string& path, pool_options options) {
@@ -280,17 +289,13 @@ result<database*> open_pool::find(const std::string& name, bool make) {
 
 result<> open_pool::reserve(const part& p) {
   const std::scoped_lock one(commit_);
-  if (extents_for(p.writes->size()) <= p.of->known_) return {};
-  auto done =
-      pool_.update([&](stored_databases&) { set_extents(p.of->stored_, p.writes->size()); });
-  if (done) p.of->note_extents();
-  return done;
+  return p.of->reserve(p.writes->size());
 }
 
 result<> open_pool::commit(std::span<const part> parts, durability d) {
-  for (const part& p : parts)
-    if (auto room = reserve(p); !room) return room;
   const std::scoped_lock one(commit_);
+  for (const part& p : parts)
+    if (auto room = p.of->reserve(p.writes->size()); !room) return room;
   bool changed = false;
   for (const part& p : parts) {
     p.of->find_changes(*p.writes);  // 1

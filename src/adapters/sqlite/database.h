@@ -9,7 +9,6 @@
 
 #include <array>
 #include <atomic>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -79,6 +78,7 @@ class database {
   std::atomic<std::uint64_t>& stamp_of(std::uint64_t block) const noexcept;
   void read_kept(std::uint64_t version, std::uint64_t at, std::span<std::byte> to) const noexcept;
   void note_extents();
+  [[nodiscard]] result<> reserve(std::uint64_t bytes);
   void find_changes(pending_writes& writes);
   void keep_changed();
   void store_changes(std::uint64_t size);
@@ -91,8 +91,7 @@ class database {
   open_pool& pool_;
   stored_database& stored_;
   std::unique_ptr<std::atomic<extent*>[], void (*)(std::atomic<extent*>*)> extents_;
-  std::list<std::unique_ptr<extent>> known_extents_;
-  std::uint64_t known_ = 0;
+  std::vector<std::unique_ptr<extent>> known_extents_;
   // The size as of the version v is sizes_[v % 8] while v is the newest version.
   std::array<std::atomic<std::uint64_t>, 8> sizes_{};
   std::atomic<std::uint64_t> version_{1};

@@ -32,18 +32,12 @@ std::optional<file_id> id_of(const std::string& path) {
   return file_id{s.st_dev, s.st_ino};
 }
 
-// A pool that connections of this process have open.
-struct pool_in_use {
-  std::unique_ptr<open_pool> pool;
-  unsigned connections = 0;
-};
-
 // Leaked: connections may be closed while the program ends. The mutex is held while a pool is
 // opened or closed.
 struct process {
   std::recursive_mutex mutex;
-  std::map<file_id, pool_in_use> pools;
-  std::map<std::string, pool_in_use> adopted;  // by path
+  std::map<file_id, std::unique_ptr<open_pool>> pools;        // that connections have open
+  std::map<std::string, std::unique_ptr<open_pool>> adopted;  // by path
   std::vector<connection*> connections;
   std::string last_report;
 };
@@ -52,11 +46,9 @@ process& here() {
   return all;
 }
 
-struct database_file : sqlite3_file {
-  connection* open;
-};
+using database_file = file_of<connection>;
 connection& of(sqlite3_file* f) noexcept {
-  return *static_cast<database_file*>(f)->open;
+  return database_file::in(f);
 }
 
 }  // namespace
@@ -123,17 +115,14 @@ int connection::read(std::uint64_t at, std::span<std::byte> to) {
   const bool unlocked =
       level_ == SQLITE_LOCK_NONE;  // SQLite reads the header of a database that it opens
   if (unlocked) of_->begin_read(reader_);
-  const std::uint64_t end = size();
-  const auto there = to.first(at >= end ? 0 : std::min<std::uint64_t>(to.size(), end - at));
+  const auto there = part_there(to, at, size());
   if (!writes_.exist())
     of_->read(reader_, at, there);
   else
     read_through(at, there);
   if (unlocked) of_->end_read(reader_);
   if (pool_->is_poisoned()) return poisoned(SQLITE_IOERR_READ);
-  if (there.size() == to.size()) return SQLITE_OK;
-  std::ranges::fill(to.subspan(there.size()), std::byte{0});
-  return SQLITE_IOERR_SHORT_READ;
+  return end_read(to, there.size());
 }
 
 void connection::read_through(std::uint64_t at, std::span<std::byte> to) const {
@@ -169,7 +158,7 @@ void deny_wal(std::span<std::byte> header) {
 }  // namespace
 
 int connection::write(std::uint64_t at, std::span<const std::byte> from) {
-  if (!writes()) return SQLITE_READONLY;
+  if (!writer_) return SQLITE_READONLY;
   sealed_ = false;
   writes_.begin(reader_.size);
   writes_.write(at, from,
@@ -179,7 +168,7 @@ int connection::write(std::uint64_t at, std::span<const std::byte> from) {
 }
 
 int connection::truncate(std::uint64_t size) {
-  if (!writes()) return SQLITE_READONLY;
+  if (!writer_) return SQLITE_READONLY;
   writes_.begin(reader_.size);
   writes_.set_size(size,
                    [&](std::uint64_t number, pending_writes::block& to) { load(number, to); });
@@ -321,25 +310,25 @@ std::unexpected<error> why_not_opened(error why, const std::string& path) {
 }
 
 // Under here().mutex.
-pool_in_use* find_pool(const std::string& path) {
-  if (const auto at = here().adopted.find(path); at != here().adopted.end()) return &at->second;
+open_pool* find_pool(const std::string& path) {
+  if (const auto at = here().adopted.find(path); at != here().adopted.end())
+    return at->second.get();
   const auto id = id_of(path);
   if (!id) return nullptr;
   const auto at = here().pools.find(*id);
-  return at == here().pools.end() ? nullptr : &at->second;
+  return at == here().pools.end() ? nullptr : at->second.get();
 }
 
 // Under here().mutex. The file of a pool that is open may have been removed, and its inode is kept
 // by its mapping, so a path that leads to the same inode leads to the same pool.
 result<open_pool*> acquire_pool(const std::string& path, const pool_options& options) {
-  if (pool_in_use* const open = find_pool(path)) {
-    if (open->pool->is_poisoned())
+  if (open_pool* const open = find_pool(path)) {
+    if (open->is_poisoned())
       return std::unexpected(error{
           errc::poisoned, path + " cannot be used any more: an earlier write failed, or this is "
                                  "a child of the process that opened it; close all connections "
                                  "to it first"});
-    ++open->connections;
-    return open->pool.get();
+    return open;
   }
   if (options.create_size != 0) remove_if_empty(path);
   auto pool = open_pool::open(path, options);
@@ -347,16 +336,18 @@ result<open_pool*> acquire_pool(const std::string& path, const pool_options& opt
   const auto id = id_of(path);
   if (!id)
     return std::unexpected(error{errc::not_found, path + " was removed while it was opened"});
-  return here()
-      .pools.insert_or_assign(*id, pool_in_use{std::move(*pool), 1})
-      .first->second.pool.get();
+  return here().pools.insert_or_assign(*id, std::move(*pool)).first->second.get();
 }
 
-void release_pool(const open_pool& pool) {
-  const auto at = std::ranges::find_if(
-      here().pools, [&](const auto& open) { return open.second.pool.get() == &pool; });
-  if (at == here().pools.end() || --at->second.connections != 0) return;
-  if (auto closed = at->second.pool->content().close(); !closed && !at->second.pool->is_poisoned())
+// Under here().mutex. Closes the pool when no connection has it.
+void close_if_unused(const open_pool& pool) {
+  if (std::ranges::any_of(here().connections,
+                          [&](const connection* c) { return &c->pool() == &pool; }))
+    return;
+  const auto at =
+      std::ranges::find_if(here().pools, [&](const auto& p) { return p.second.get() == &pool; });
+  if (at == here().pools.end()) return;
+  if (auto closed = at->second->content().close(); !closed && !at->second->is_poisoned())
     report(closed.error(), SQLITE_IOERR_CLOSE);
   here().pools.erase(at);
 }
@@ -365,7 +356,7 @@ void release_pool(const open_pool& pool) {
 
 open_pool* adopt(const std::string& path, std::unique_ptr<open_pool> pool) {
   const std::scoped_lock one(here().mutex);
-  return here().adopted.emplace(path, pool_in_use{std::move(pool), 1}).first->second.pool.get();
+  return here().adopted.emplace(path, std::move(pool)).first->second.get();
 }
 
 void disown(const std::string& path) {
@@ -389,17 +380,15 @@ namespace {
 
 int close_file(sqlite3_file* f) {
   const std::scoped_lock one(here().mutex);
-  connection* const c = static_cast<database_file*>(f)->open;
-  const open_pool& pool = c->pool();
-  delete c;
-  release_pool(pool);
+  const open_pool& pool = of(f).pool();
+  delete &of(f);
+  close_if_unused(pool);
   return SQLITE_OK;
 }
 // SQLite refuses to write to a database whose path leads elsewhere.
 bool has_moved(const connection& c) {
   const std::scoped_lock one(here().mutex);
-  const pool_in_use* const now = find_pool(c.path());
-  return now == nullptr || now->pool.get() != &c.pool();
+  return find_pool(c.path()) != &c.pool();
 }
 int read_file(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
   return within_boundary(SQLITE_IOERR_NOMEM, [&] {
@@ -469,9 +458,6 @@ int control_file(sqlite3_file* f, int what, void* argument) {
     }
   });
 }
-int sector_size(sqlite3_file*) {
-  return 512;
-}
 int characteristics(sqlite3_file*) {
   return file_characteristics;
 }
@@ -498,10 +484,6 @@ constexpr sqlite3_io_methods methods = {1,
 
 }  // namespace
 
-std::size_t file_bytes() noexcept {
-  return sizeof(database_file);
-}
-
 int open_database(sqlite3_file* file, const char* name, int flags, int* out_flags) {
   file->pMethods = nullptr;
   return within_boundary(SQLITE_NOMEM, [&] {
@@ -523,7 +505,7 @@ int open_database(sqlite3_file* file, const char* name, int flags, int* out_flag
     if (!pool) return report(pool.error(), SQLITE_IOERR);
     const auto db = (*pool)->find(options->database, make);
     if (!db) {
-      release_pool(**pool);
+      close_if_unused(**pool);
       return report(db.error(), SQLITE_IOERR);
     }
     auto* const opened = new connection(path, **pool, **db);

@@ -5,9 +5,13 @@
 
 #include <stele/error.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
+#include <type_traits>
 
 namespace stele::sqlite {
 
@@ -18,7 +22,42 @@ class open_pool;
 inline constexpr int file_characteristics =
     SQLITE_IOCAP_SAFE_APPEND | SQLITE_IOCAP_SEQUENTIAL | SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 
-std::size_t file_bytes() noexcept;  // of a sqlite3_file of open_database
+// An open file of the VFS. All kinds have one size.
+template <class Content>
+struct file_of : sqlite3_file {
+  Content* open;
+  static std::add_lvalue_reference_t<Content> in(sqlite3_file* f) noexcept
+    requires(!std::is_void_v<Content>)
+  {
+    return *static_cast<file_of*>(f)->open;
+  }
+};
+inline constexpr std::size_t file_bytes = sizeof(file_of<void>);
+
+// Methods that are the same for several kinds of files.
+inline int do_nothing(sqlite3_file*, int) {
+  return SQLITE_OK;
+}
+inline int not_reserved(sqlite3_file*, int* reserved) {
+  *reserved = 0;
+  return SQLITE_OK;
+}
+inline int sector_size(sqlite3_file*) {
+  return 512;
+}
+
+// The part of a read at `at` that a file of `size` bytes has.
+template <class Byte>
+std::span<Byte> part_there(std::span<Byte> to, std::uint64_t at, std::uint64_t size) noexcept {
+  return to.first(at >= size ? 0 : std::min<std::uint64_t>(to.size(), size - at));
+}
+// Ends a read of which `there` bytes were there, as SQLite wants it.
+template <class Byte>
+int end_read(std::span<Byte> to, std::size_t there) noexcept {
+  std::ranges::fill(to.subspan(there), Byte{0});
+  return there == to.size() ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
+}
+
 // Opens the database that `name` and its URI parameters describe. On an error the file has no
 // methods.
 int open_database(sqlite3_file* file, const char* name, int flags, int* out_flags);

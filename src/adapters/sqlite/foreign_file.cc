@@ -7,21 +7,19 @@
 
 #include "file.h"
 #include "foreign.h"
+#include "pragma.h"
 
 namespace stele::sqlite {
 
 namespace {
 
-struct foreign_file : sqlite3_file {
-  foreign_database* open;
-};
-static_assert(sizeof(foreign_file) <= foreign_file_bytes);
+using foreign_file = file_of<foreign_database>;
 foreign_database& of(sqlite3_file* f) noexcept {
-  return *static_cast<foreign_file*>(f)->open;
+  return foreign_file::in(f);
 }
 
 int close(sqlite3_file* f) {
-  delete static_cast<foreign_file*>(f)->open;
+  delete &of(f);
   return SQLITE_OK;
 }
 int begin_read(foreign_database& d, int io_code) {
@@ -32,14 +30,11 @@ int read(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
   return within_boundary(SQLITE_IOERR_NOMEM, [&]() -> int {
     const std::span bytes(static_cast<std::byte*>(to), static_cast<std::size_t>(size));
     const auto begin = static_cast<std::uint64_t>(at);
-    const std::uint64_t end = of(f).size();
-    const auto there =
-        bytes.first(begin >= end ? 0 : std::min<std::uint64_t>(bytes.size(), end - begin));
+    const auto there = part_there(bytes, begin, of(f).size());
     const auto done = of(f).read(begin, there);
     if (!done) return report(done.error(), SQLITE_IOERR_READ);
     if (!*done) return SQLITE_BUSY_SNAPSHOT;
-    std::ranges::fill(bytes.subspan(there.size()), std::byte{0});
-    return there.size() == bytes.size() ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
+    return end_read(bytes, there.size());
   });
 }
 int write(sqlite3_file*, const void*, int, sqlite3_int64) {
@@ -47,9 +42,6 @@ int write(sqlite3_file*, const void*, int, sqlite3_int64) {
 }
 int truncate(sqlite3_file*, sqlite3_int64) {
   return SQLITE_READONLY;
-}
-int nothing(sqlite3_file*, int) {
-  return SQLITE_OK;
 }
 int size_of(sqlite3_file* f, sqlite3_int64* size) {
   *size = static_cast<sqlite3_int64>(of(f).size());
@@ -59,10 +51,6 @@ int lock(sqlite3_file* f, int level) {
   if (level > SQLITE_LOCK_SHARED) return SQLITE_READONLY;
   return within_boundary(SQLITE_NOMEM, [&] { return begin_read(of(f), SQLITE_IOERR_LOCK); });
 }
-int is_reserved(sqlite3_file*, int* reserved) {
-  *reserved = 0;
-  return SQLITE_OK;
-}
 int control(sqlite3_file*, int what, void* argument) {
   if (what == SQLITE_FCNTL_VFSNAME) {
     *static_cast<char**>(argument) = sqlite3_mprintf("stele");
@@ -71,22 +59,16 @@ int control(sqlite3_file*, int what, void* argument) {
   if (what != SQLITE_FCNTL_PRAGMA) return SQLITE_NOTFOUND;
   char** const arguments = static_cast<char**>(argument);
   if (::strcasecmp(arguments[1], "stele_error") != 0) return SQLITE_NOTFOUND;
-  return within_boundary(SQLITE_NOMEM, [&] {
-    arguments[0] = sqlite3_mprintf("%s", last_report().c_str());
-    return SQLITE_OK;
-  });
-}
-int sector_size(sqlite3_file*) {
-  return 512;
+  return within_boundary(SQLITE_NOMEM, [&] { return answer(arguments, last_report()); });
 }
 int characteristics(sqlite3_file*) {
   return 0;
 }
 
 constexpr sqlite3_io_methods methods = {
-    1,    close,   read,        write,   truncate,    nothing,         size_of,
-    lock, nothing, is_reserved, control, sector_size, characteristics, {},
-    {},   {},      {},          {},      {}};
+    1,    close,      read,         write,   truncate,    do_nothing,      size_of,
+    lock, do_nothing, not_reserved, control, sector_size, characteristics, {},
+    {},   {},         {},           {},      {}};
 
 }  // namespace
 

@@ -6,7 +6,6 @@
 
 namespace stele::sqlite {
 
-inline constexpr std::size_t foreign_file_bytes = sizeof(sqlite3_file) + sizeof(void*);
 // Opens it in place of open_database(). Returns SQLite's code; on an error the file has no methods.
 int open_foreign(sqlite3_file* file, const std::string& path, const database_options& options);
 

@@ -65,25 +65,21 @@ class journal {
   std::uint64_t size_ = 0;
 };
 
-struct journal_file : sqlite3_file {
-  journal* content;
-};
+using journal_file = file_of<journal>;
 journal& of(sqlite3_file* f) noexcept {
-  return *static_cast<journal_file*>(f)->content;
+  return journal_file::in(f);
 }
 
 int close(sqlite3_file* f) {
-  delete static_cast<journal_file*>(f)->content;
+  delete &of(f);
   return SQLITE_OK;
 }
 int read(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
-  const std::uint64_t end = of(f).size(), begin = static_cast<std::uint64_t>(at);
-  const std::size_t there =
-      begin >= end ? 0 : std::min<std::uint64_t>(end - begin, static_cast<std::uint64_t>(size));
-  of(f).read(begin, static_cast<char*>(to), there);
-  if (there == static_cast<std::size_t>(size)) return SQLITE_OK;
-  std::memset(static_cast<char*>(to) + there, 0, static_cast<std::size_t>(size) - there);
-  return SQLITE_IOERR_SHORT_READ;
+  const std::span all(static_cast<char*>(to), static_cast<std::size_t>(size));
+  const auto begin = static_cast<std::uint64_t>(at);
+  const auto there = part_there(all, begin, of(f).size());
+  of(f).read(begin, there.data(), there.size());
+  return end_read(all, there.size());
 }
 int write(sqlite3_file* f, const void* from, int size, sqlite3_int64 at) {
   return within_boundary(SQLITE_IOERR_NOMEM, [&] {
@@ -100,27 +96,17 @@ int file_size(sqlite3_file* f, sqlite3_int64* size) {
   *size = static_cast<sqlite3_int64>(of(f).size());
   return SQLITE_OK;
 }
-int nothing(sqlite3_file*, int) {
-  return SQLITE_OK;
-}
-int is_reserved(sqlite3_file*, int* reserved) {
-  *reserved = 0;
-  return SQLITE_OK;
-}
 int control(sqlite3_file*, int, void*) {
   return SQLITE_NOTFOUND;
-}
-int sector_size(sqlite3_file*) {
-  return 512;
 }
 int characteristics(sqlite3_file*) {
   return file_characteristics;
 }
 
 constexpr sqlite3_io_methods methods = {
-    1,       close,   read,        write,   truncate,    nothing,         file_size,
-    nothing, nothing, is_reserved, control, sector_size, characteristics, {},
-    {},      {},      {},          {},      {}};
+    1,          close,      read,         write,   truncate,    do_nothing,      file_size,
+    do_nothing, do_nothing, not_reserved, control, sector_size, characteristics, {},
+    {},         {},         {},           {},      {}};
 
 }  // namespace
 
@@ -131,7 +117,7 @@ int open_journal(sqlite3_file* file, const char* name, int flags) {
       const std::scoped_lock one(known().mutex);
       known().names.emplace(name);
     }
-    static_cast<journal_file*>(file)->content = content.release();
+    static_cast<journal_file*>(file)->open = content.release();
     file->pMethods = &methods;
     return SQLITE_OK;
   });

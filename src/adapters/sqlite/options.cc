@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "api.h"
+#include "stored.h"
 
 namespace stele::sqlite {
 
@@ -59,7 +60,7 @@ result<database_options> options_of(const char* name) {
   database_options o;
   o.pool.create_size = 16 << 20;
   o.pool.policy = concurrency::external;
-  o.pool.layout = "stele sqlite 1";
+  o.pool.layout = layout_name;
   if (const auto m = parameter(name, "mechanism")) o.pool.mechanism = *m;
   if (const auto m = parameter(name, "media")) o.pool.media = *m;
   if (const auto r = parameter(name, "require")) o.pool.require = *r;

@@ -7,18 +7,18 @@
 
 namespace stele::sqlite {
 
+int answer(char** arguments, const std::string& text) {
+  arguments[0] = sqlite3_mprintf("%s", text.c_str());
+  return arguments[0] != nullptr ? SQLITE_OK : SQLITE_NOMEM;
+}
+
 namespace {
 
 bool same(const char* a, const char* b) {
   return ::strcasecmp(a, b) == 0;
 }
 
-int answer(char** arguments, const std::string& text) {
-  arguments[0] = sqlite3_mprintf("%s", text.c_str());
-  return arguments[0] != nullptr ? SQLITE_OK : SQLITE_NOMEM;
-}
-
-int answer(char** arguments, const result<>& done) {
+int answer_outcome(char** arguments, const result<>& done) {
   if (done) return answer(arguments, "ok");
   const int code = report(done.error(), SQLITE_IOERR);
   arguments[0] = sqlite3_mprintf("%s", done.error().message.c_str());
@@ -84,13 +84,14 @@ int run_pragma(connection& c, char** arguments) {
   if (same(name, "stele_error")) return answer(arguments, last_report());
   if (same(name, "stele_counters")) return answer(arguments, counters_of(c));
   if (same(name, "stele_info")) return answer(arguments, information_of(c));
-  if (same(name, "stele_check")) return answer(arguments, c.pool().check());
+  if (same(name, "stele_check")) return answer_outcome(arguments, c.pool().check());
   if (same(name, "stele_backup")) {
     if (value == nullptr)
-      return answer(arguments, std::unexpected(
-                                   error{errc::invalid_argument,
-                                         "PRAGMA stele_backup='PATH' needs the path of the copy"}));
-    return answer(arguments, c.pool().content().backup(value));
+      return answer_outcome(
+          arguments,
+          std::unexpected(error{errc::invalid_argument,
+                                "PRAGMA stele_backup='PATH' needs the path of the copy"}));
+    return answer_outcome(arguments, c.pool().content().backup(value));
   }
   return SQLITE_NOTFOUND;
 }

@@ -8,4 +8,7 @@ namespace stele::sqlite {
 // As SQLITE_FCNTL_PRAGMA. SQLITE_NOTFOUND: SQLite goes on with it.
 int run_pragma(connection& c, char** arguments);
 
+// Answers a pragma with a row of this text. Returns SQLite's code.
+int answer(char** arguments, const std::string& text);
+
 }  // namespace stele::sqlite

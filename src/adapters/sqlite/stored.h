@@ -11,6 +11,8 @@
 
 namespace stele::sqlite {
 
+inline constexpr const char* layout_name = "stele sqlite 1";  // of such a pool
+
 // The unit of versions and of pending writes. SQLite's pages may be smaller or larger.
 inline constexpr std::uint64_t block_size = 4096;
 // Where SQLite counts the transactions that change a database.

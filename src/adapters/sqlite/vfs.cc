@@ -37,19 +37,22 @@ int open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out
 }
 
 int remove(sqlite3_vfs*, const char* name, int sync_folder) {
+  if (is_journal(name)) return SQLITE_OK;
   if (is_super_journal(name)) {
     const int code = within_boundary(SQLITE_IOERR_NOMEM, [&] { return commit_waiting_for(name); });
     if (code == SQLITE_OK) forget_super_journal(name);
     return code;
   }
-  return is_journal(name) ? SQLITE_OK : ordinary->xDelete(ordinary, name, sync_folder);
+  return ordinary->xDelete(ordinary, name, sync_folder);
 }
 
 // A connection that has its journal open does not ask; another one must not take it for that of a
 // crash.
 int access(sqlite3_vfs*, const char* name, int flags, int* there) {
-  if (is_super_journal(name) || is_journal(name)) {
-    *there = is_super_journal(name);
+  *there = 0;
+  if (is_journal(name)) return SQLITE_OK;
+  if (is_super_journal(name)) {
+    *there = 1;
     return SQLITE_OK;
   }
   return ordinary->xAccess(ordinary, name, flags, there);
@@ -94,7 +97,7 @@ int register_vfs(bool make_default) {
     if (ordinary == nullptr) return SQLITE_ERROR;
     ours = *ordinary;
     ours.iVersion = std::min(ordinary->iVersion, 2);
-    ours.szOsFile = std::max(ordinary->szOsFile, static_cast<int>(file_bytes()));
+    ours.szOsFile = std::max(ordinary->szOsFile, static_cast<int>(file_bytes));
     ours.zName = "stele";
     ours.pNext = nullptr;
     ours.xOpen = open, ours.xDelete = remove, ours.xAccess = access, ours.xFullPathname = full_name;
