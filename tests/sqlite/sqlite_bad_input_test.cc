@@ -109,6 +109,7 @@ TEST_F(SQLiteBadInput, wrong_options) {
         {"&mechanism=nix", "'nix'"},
         {"&media=nix", "nix"},
         {"&database=", "has a name"},
+        {"&background=2", "background=2"},
         {"&nolock=1", "nolock"}}) {
     expect_refused(uri(options), SQLITE_CANTOPEN, sentence);
     EXPECT_FALSE(std::filesystem::exists(path)) << options;

@@ -65,6 +65,10 @@ result<database_options> options_of(const char* name) {
   if (const auto m = parameter(name, "media")) o.pool.media = *m;
   if (const auto r = parameter(name, "require")) o.pool.require = *r;
   if (const auto d = parameter(name, "database")) o.database = *d;
+  if (const auto b = parameter(name, "background")) {
+    if (*b != "0" && *b != "1") return wrong("background", *b, "give 0 or 1");
+    o.pool.background = *b == "1";
+  }
   if (o.database.empty()) return wrong("database", "", "a database of a pool has a name");
   const bool grows = !o.pool.mechanism.starts_with("archapt");
   o.pool.max_size = grows ? std::size_t{1} << 40 : 0;
