@@ -15,7 +15,8 @@ using base::mutant;
 // Indexed by number: mutants[i].what is i. `of` names the mechanisms that must each show the bug,
 // or a shared part of which one must show it: log, recovery, heap, file, stores, sqlite. `creation`
 // and `damage` belong to no mechanism: tests/crash/file_creation_test.cc,
-// tests/conformance/lost_parts_test.cc. `overlap:` precedes the mechanisms of bugs that only
+// tests/conformance/lost_parts_test.cc; nor does `threads`: tests/sqlite/concurrent_test.cc.
+// `overlap:` precedes the mechanisms of bugs that only
 // overlapping commits show (stele_schedules
 // --mutants). `scenario` is given for those that a sweep finds late: one that shows the bug.
 struct mutant_entry {
@@ -239,6 +240,9 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sqlite_acknowledged_early, "sqlite_acknowledged_early", "sqlite"},
     {mutant::sqlite_line_skipped, "sqlite_line_skipped", "sqlite"},
     {mutant::sqlite_size_apart, "sqlite_size_apart", "sqlite"},
+    {mutant::sqlite_deferred_left, "sqlite_deferred_left", "sqlite"},
+    {mutant::sqlite_flush_apart, "sqlite_flush_apart", "sqlite"},
+    {mutant::sqlite_flush_takes_newer, "sqlite_flush_takes_newer", "threads"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

@@ -76,6 +76,13 @@ constexpr trial trials[] = {
      .bound = 64,
      .value_size = 1024,
      .pool_size = 524288},
+    {.workload = "sqlite",
+     .threads = 1,
+     .operations = 40,
+     .bound = 64,
+     .sync_every = 7,
+     .value_size = 1024,
+     .pool_size = 524288},
     {"churn", 1, 60, 128, 0},
     {"sps", 1, 60, 512, 10, 256, 1792},
     {"sps", 1, 60, 256, 0, 256, 448, 6},
@@ -179,12 +186,13 @@ pool_needs needs_of(base::mutant m) noexcept {
           .file = within(file_home_unsynced, file_write_back_ignored),
           .earlier_version = within(version_copy_left, version_late),
           .named_stores = within(kv_cleared_first, kv_drop_unlisted),
-          .sqlite = within(sqlite_one_by_one, sqlite_size_apart)};
+          .sqlite = within(sqlite_one_by_one, sqlite_flush_apart)};
 }
 
 std::vector<mutant_target> targets_of(std::string_view of) {
   if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};
-  if (of == "creation" || of == "damage" || of.starts_with("overlap:")) return {};
+  if (of == "creation" || of == "damage" || of == "threads" || of.starts_with("overlap:"))
+    return {};
   if (of == "file") return {{std::string(of), {"undo", "redo-async", "default"}}};
   if (of == "stores") return {{std::string(of), {"default", "undo"}}};
 #ifdef STELE_HAVE_SQLITE

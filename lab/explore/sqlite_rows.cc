@@ -163,6 +163,9 @@ class sqlite_rows final : public workload {
     return {};
   }
 
+  // The pool itself defers nothing.
+  result<> sync() override { return pool_->flush(); }
+
   result<std::uint64_t> digest() override {
     std::uint64_t sum = 0;
     for (std::size_t d = 0; d < schemas.size(); ++d) {

@@ -301,7 +301,7 @@ result<> subject::apply(const operation& op, std::uint64_t number, unsigned lane
   if (all_durable || (!ordered && detail::newest_commit(core) != newest))
     core.mechanism().note(lane, media::tape_mark::returned, number);
   if (all_durable || (number + 1) % plan_.sync_every != 0) return done;
-  if (auto synced = detail::sync_pool(core); !synced) return synced;
+  if (auto synced = workload_->sync(); !synced) return synced;
   core.mechanism().note(lane, media::tape_mark::returned, number);
   return done;
 }

@@ -74,6 +74,8 @@ class workload {
   // The durability of later commits of apply when it returns; initially durable. Not while another
   // thread is in apply.
   void set_commit_durability(durability d) noexcept { commit_durability_ = d; }
+  // Makes the ordered commits so far durable.
+  [[nodiscard]] virtual result<> sync() { return detail::sync_pool(core()); }
 
   // The digest of the structure's content, read in one transaction; equal to the model's after the
   // same operations. An error if an invariant of the structure does not hold.

@@ -25,6 +25,7 @@ constexpr run_of runs[] = {
     {"redo", "sqlite-512", 256, 524288},      {"redo", "sqlite", 1024, 524288, 5},
     {"undo", "sqlite", 1024, 524288},         {"undo", "sqlite-512", 256, 524288},
     {"archapt-redo", "sqlite", 256, 1048576}, {"archapt-undo", "sqlite-512", 256, 1048576},
+    {"default", "sqlite", 1024, 524288, 3},   {"undo", "sqlite", 256, 524288, 4},
 };
 
 std::uint64_t explore_run(const run_of& r, std::uint64_t seed) {

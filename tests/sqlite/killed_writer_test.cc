@@ -3,16 +3,18 @@
 // invariants.
 //
 // Commit n says n in the table `progress`. Transfers keep the sum of all balances, and count in the
-// accounts' versions; an order has as many lines as it says. Among the transactions are large ones
-// that spill SQLite's cache, savepoints, rollbacks and VACUUM. STELE_SQLITE_KILLS sets the number
-// of kills of all settings together; STELE_SEED repeats the choices.
+// accounts' versions; an order has as many lines as it says. With ordered commits every tenth is
+// durable, and a kill may lose those after it, but no one before another that is there. Among the
+// transactions are large ones that spill SQLite's cache, savepoints, rollbacks and VACUUM.
+// STELE_SQLITE_KILLS sets the number of kills of all settings together; STELE_SEED repeats the
+// choices.
 #include <base/mutant.h>
 #include <base/rng.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 #include <tests/sqlite/connection.h>
 
-#include <atomic>
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -57,8 +59,11 @@ class writer {
     n_ = static_cast<std::uint64_t>(db_.number("SELECT n FROM progress"));
   }
 
-  // One transaction. Returns its number.
-  std::uint64_t commit() {
+  // One transaction. Returns its number. Under PRAGMA synchronous=NORMAL, unless `durable`.
+  std::uint64_t commit(bool durable = true) {
+    if (durable != durable_)
+      db_.must(std::string("PRAGMA synchronous=") + (durable ? "FULL" : "NORMAL"));
+    durable_ = durable;
     if (random_.below(60) == 0) db_.must("VACUUM");
     if (random_.below(12) == 0) roll_back();
     db_.must("BEGIN IMMEDIATE");
@@ -125,6 +130,7 @@ class writer {
   connection& db_;
   base::rng random_;
   std::uint64_t n_ = 0, touched_ = 0;
+  bool durable_ = true;
 };
 
 // Reads until the process ends. What it reads may not change within a transaction.
@@ -149,7 +155,8 @@ void read_for_ever(const std::string& uri, const word_sender& send) try {
 
 class trial {
  public:
-  explicit trial(const std::string& parameters) : uri_(uri_of(dir_.file("db"), parameters)) {
+  explicit trial(const std::string& parameters, bool ordered = false)
+      : uri_(uri_of(dir_.file("db"), parameters)), ordered_(ordered) {
     connection db(uri_);
     db.must("PRAGMA auto_vacuum=INCREMENTAL");
     db.must(start);
@@ -158,7 +165,7 @@ class trial {
   // Returns what is wrong; empty: nothing.
   std::string kill(base::rng& random) {
     const std::uint64_t seed = random();
-    std::uint64_t newest = acknowledged_;
+    std::uint64_t durable = acknowledged_, newest = acknowledged_;
     bool wrong = false;
     {
       child process([&](const word_sender& send) {
@@ -166,7 +173,11 @@ class trial {
         for (unsigned r = 0; r < readers; ++r) all.emplace_back(read_for_ever, uri_, send);
         try {
           connection db(uri_);
-          for (writer w(db, seed);;) send(w.commit());
+          writer w(db, seed);
+          for (std::uint64_t n = 1;; ++n) {
+            const bool is_durable = !ordered_ || n % 10 == 0;
+            send(w.commit(is_durable) << 1 | std::uint64_t{is_durable});
+          }
         } catch (const std::exception& e) {
           std::fprintf(stderr, "the writer: %s\n", e.what());
           send(wrong_word);
@@ -174,10 +185,12 @@ class trial {
         }
       });
       const auto take = [&](std::uint64_t word) {
-        if (word == wrong_word)
+        if (word == wrong_word) {
           wrong = true;
-        else
-          newest = word;
+          return;
+        }
+        newest = word >> 1;
+        if ((word & 1) != 0) durable = newest;
       };
       std::uint64_t word;
       if (random.below(4) != 0)
@@ -190,17 +203,20 @@ class trial {
     }
     if (wrong) return "a reader or the writer failed; see above";
     commits_ += newest - acknowledged_;
-    return look(newest);
+    return look(durable, newest);
   }
 
   std::uint64_t commits() const { return commits_; }
+  std::uint64_t lost() const { return lost_; }  // ordered ones
 
  private:
-  std::string look(std::uint64_t newest) try {
+  std::string look(std::uint64_t durable, std::uint64_t newest) try {
     connection db(uri_);
     const auto found = static_cast<std::uint64_t>(db.number("SELECT n FROM progress"));
-    if (found < newest || found > newest + 1)
-      return number(found) + " commits were found, " + number(newest) + " had been acknowledged";
+    if (found < durable || found > newest + 1)
+      return number(found) + " commits were found, " + number(newest) +
+             " had been acknowledged, of these durable " + number(durable);
+    lost_ += newest - std::min(found, newest);
     acknowledged_ = found;
     if (const auto wrong = db.text(invariants); !wrong.empty()) return wrong;
     if (const auto told = db.text("PRAGMA integrity_check"); told != "ok") return told;
@@ -212,7 +228,8 @@ class trial {
 
   scratch_directory dir_;
   std::string uri_;
-  std::uint64_t acknowledged_ = 0, commits_ = 0;
+  const bool ordered_;
+  std::uint64_t acknowledged_ = 0, commits_ = 0, lost_ = 0;
 };
 
 TEST(sqlite_killed_writer, that_skips_changed_lines_is_found_out) {
@@ -225,11 +242,14 @@ TEST(sqlite_killed_writer, that_skips_changed_lines_is_found_out) {
   EXPECT_NE(wrong, "");
 }
 
+const std::string ordered = "ordered, ";
 const std::vector<std::string> settings = {
     "size=4M&media=process",
     "size=4M&mechanism=redo&media=adr",
     "size=4M&mechanism=undo&media=process",
     "size=4M&media=file",
+    ordered + "size=4M&media=file",
+    ordered + "size=4M&media=file&mechanism=redo",
     "size=16M&mechanism=archapt-redo&media=process",
 };
 
@@ -241,13 +261,14 @@ TEST_P(sqlite_killed_writers, loses_nothing_acknowledged_and_leaves_no_half) {
                               settings.size();
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
   base::rng random(seed);
-  trial t(GetParam());
+  const bool is_ordered = GetParam().starts_with(ordered);
+  trial t(GetParam().substr(is_ordered ? ordered.size() : 0), is_ordered);
   for (std::uint64_t k = 1; k <= kills; ++k) {
     const std::string wrong = t.kill(random);
     ASSERT_TRUE(wrong.empty()) << "after " << k << " kills: " << wrong;
   }
-  std::printf("  %s: %lu kills, %lu commits acknowledged; STELE_SEED=%lu\n", GetParam().c_str(),
-              kills, t.commits(), seed);
+  std::printf("  %s: %lu kills, %lu commits, of these %lu ordered ones lost; STELE_SEED=%lu\n",
+              GetParam().c_str(), kills, t.commits(), t.lost(), seed);
 }
 
 INSTANTIATE_TEST_SUITE_P(all, sqlite_killed_writers, ::testing::ValuesIn(settings),

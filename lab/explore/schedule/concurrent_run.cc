@@ -118,8 +118,7 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
 // Operations that had ended when the sync began are durable when it returns.
 result<> concurrent_runner::sync(progress& p) {
   const std::uint32_t ended = p.ended;
-  auto& core = subject_.workload().core();
-  if (auto synced = detail::sync_pool(core); !synced) return synced;
+  if (auto synced = subject_.workload().sync(); !synced) return synced;
   acknowledge(ended, p);
   return {};
 }

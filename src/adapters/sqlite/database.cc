@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace stele::sqlite {
 
@@ -40,6 +42,28 @@ static_assert(block_size / 64 == 64);
 
 constexpr pending_writes::block zeroes{};
 
+std::uint64_t blocks_of(std::uint64_t bytes) noexcept {
+  return (bytes + block_size - 1) / block_size;
+}
+
+// Calls f(number, bytes) for each block that these writes give the database: written ones, and
+// zeroes where it was cut and is longer again. In the order of their numbers.
+template <class Call>
+void for_each_block(pending_writes& writes, Call&& f) {
+  const std::uint64_t end = blocks_of(writes.size());
+  std::uint64_t unwritten = blocks_of(writes.stored_limit());
+  for (const auto& w : writes.in_order()) {
+    for (; unwritten < std::min(w.number, end); ++unwritten) f(unwritten, zeroes.data());
+    if (w.number >= end) break;
+    f(w.number, w.bytes->data());
+    unwritten = std::max(unwritten, w.number + 1);
+  }
+  for (; unwritten < end; ++unwritten) f(unwritten, zeroes.data());
+}
+
+// How long a deferred commit waits for others that are made durable with it.
+constexpr std::chrono::milliseconds flush_pause{1};
+
 }  // namespace
 
 database::database(open_pool& pool, stored_database& stored)
@@ -50,7 +74,8 @@ database::database(open_pool& pool, stored_database& stored)
                [](std::atomic<extent*>* e) { std::free(static_cast<void*>(e)); }) {
   if (extents_ == nullptr) throw std::bad_alloc();
   note_extents();
-  sizes_[1] = stored.size_bytes.load();
+  home_size_ = stored.size_bytes;
+  sizes_[1] = home_size_;
 }
 
 // Called when a transaction has given the database extents.
@@ -64,9 +89,9 @@ void database::note_extents() {
   }
 }
 
-// Under the pool's commit mutex.
+// Under both of the pool's mutexes.
 result<> database::reserve(std::uint64_t bytes) {
-  if (extents_for(bytes) <= known_extents_.size()) return {};
+  if (has_extents_for(bytes)) return {};
   auto done = pool_.pool_.update([&](stored_databases&) { set_extents(stored_, bytes); });
   if (done) note_extents();
   return done;
@@ -83,12 +108,12 @@ std::atomic<std::uint64_t>& database::stamp_of(std::uint64_t block) const noexce
 }
 
 void database::add(snapshot& s) {
-  const std::scoped_lock one(pool_.commit_);
+  const std::scoped_lock one(pool_.versions_);
   readers_.push_back(&s);
 }
 
 void database::remove(snapshot& s) noexcept {
-  const std::scoped_lock one(pool_.commit_);
+  const std::scoped_lock one(pool_.versions_);
   std::erase(readers_, &s);
   drop_unread();
 }
@@ -114,73 +139,54 @@ void database::read(const snapshot& s, std::uint64_t at, std::span<std::byte> to
     copy_beside_stores(to.data(), e.bytes + offset, part);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (e.stamps[offset / block_size].load(std::memory_order_relaxed) > version) [[unlikely]]
-      read_kept(version, at, to.first(part));
+      kept_.read(version, at, to.first(part));
     at += part;
     to = to.subspan(part);
   }
 }
 
-void database::read_kept(std::uint64_t version, std::uint64_t at,
-                         std::span<std::byte> to) const noexcept {
-  const std::shared_lock shared(kept_mutex_);
-  const auto found = kept_.find(at / block_size);
-  if (found == kept_.end()) return;
-  const kept_block* of_version = nullptr;
-  for (const kept_block& k : found->second)
-    if (k.from <= version) of_version = &k;
-  if (of_version != nullptr)
-    std::memcpy(to.data(), of_version->bytes->data() + at % block_size, to.size());
+std::uint64_t database::newest_size() const noexcept {
+  return sizes_[version_.load(std::memory_order_relaxed) % sizes_.size()].load(
+      std::memory_order_relaxed);
 }
 
-// What the commit must store: lines of the written blocks that differ, and zeroes where the
-// database was cut and is longer again.
+void database::stores::compare(std::uint64_t number, const std::byte* bytes, std::byte* home) {
+  std::uint64_t lines = differing_lines(home, bytes);
+  if (base::planted(base::mutant::sqlite_line_skipped)) lines &= ~std::bit_floor(lines);
+  if (lines == 0) return;
+  changes.push_back({number, bytes, lines, home});
+  if (number == 0)
+    counts =
+        std::memcmp(home + change_counter_at, bytes + change_counter_at, change_counter_bytes) != 0;
+}
+
+// Step 1 of docs/protocol/sqlite.md. No block of the database is deferred.
 void database::find_changes(pending_writes& writes) {
-  changes_.clear();
-  const auto compare = [&](std::uint64_t number, const std::byte* bytes) {
-    std::byte* const home = home_of(number * block_size);
-    std::uint64_t lines = differing_lines(home, bytes);
-    if (base::planted(base::mutant::sqlite_line_skipped)) lines &= ~std::bit_floor(lines);
-    if (lines != 0) changes_.push_back({number, bytes, lines, home});
-  };
-  const std::uint64_t end = (writes.size() + block_size - 1) / block_size;
-  std::uint64_t unwritten = (writes.stored_limit() + block_size - 1) / block_size;
-  for (const auto& w : writes.in_order()) {
-    for (; unwritten < std::min(w.number, end); ++unwritten) compare(unwritten, zeroes.data());
-    if (w.number >= end) break;
-    compare(w.number, w.bytes->data());
-    unwritten = std::max(unwritten, w.number + 1);
-  }
-  for (; unwritten < end; ++unwritten) compare(unwritten, zeroes.data());
-  counts_ = !changes_.empty() && changes_[0].block == 0 &&
-            std::memcmp(changes_[0].home + change_counter_at, changes_[0].bytes + change_counter_at,
-                        change_counter_bytes) != 0;
+  stores_.changes.clear();
+  stores_.counts = false;
+  for_each_block(writes, [&](std::uint64_t number, const std::byte* bytes) {
+    stores_.compare(number, bytes, home_of(number * block_size));
+  });
 }
 
-// Steps 2 and 3 of docs/protocol/sqlite.md.
+// Steps 2 and 3.
 void database::keep_changed() {
   const std::uint64_t next = version_.load(std::memory_order_relaxed) + 1;
-  {
-    const std::scoped_lock alone(kept_mutex_);
-    for (const change& c : changes_) {
-      std::unique_ptr<pending_writes::block> copy;
-      if (spare_.empty()) {
-        copy = std::make_unique_for_overwrite<pending_writes::block>();
-      } else {
-        copy = std::move(spare_.back());
-        spare_.pop_back();
-      }
-      std::memcpy(copy->data(), c.home, block_size);
-      kept_[c.block].push_back(
-          {stamp_of(c.block).load(std::memory_order_relaxed), std::move(copy)});
-    }
+  numbers_.clear();
+  for (const change& c : stores_.changes) numbers_.push_back(c.block);
+  kept_.make_room(numbers_, 1);
+  for (const change& c : stores_.changes) {
+    auto copy = kept_.copy_of(c.home);
+    kept_.add(c.block, stamp_of(c.block).load(std::memory_order_relaxed), std::move(copy));
+    kept_.end(c.block, next);
   }
-  for (const change& c : changes_) stamp_of(c.block).store(next, std::memory_order_relaxed);
+  for (const change& c : stores_.changes) stamp_of(c.block).store(next, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 // In the transaction.
-void database::store_changes(std::uint64_t size) {
-  for (const change& c : changes_) {
+void database::store(const stores& s, std::uint64_t size) {
+  for (const change& c : s.changes) {
     for (std::uint64_t rest = c.lines; rest != 0;) {
       const auto first = static_cast<unsigned>(std::countr_zero(rest));
       const auto count = static_cast<unsigned>(std::countr_one(rest >> first));
@@ -189,7 +195,7 @@ void database::store_changes(std::uint64_t size) {
     }
   }
   if (size != stored_.size_bytes) stored_.size_bytes = size;
-  if (!counts_) stored_.uncounted_commits = stored_.uncounted_commits + 1;
+  if (!s.counts) stored_.uncounted_commits = stored_.uncounted_commits + 1;
 }
 
 void database::publish(std::uint64_t size) noexcept {
@@ -205,42 +211,122 @@ std::uint64_t database::oldest_read() const noexcept {
   return oldest;
 }
 
-// A kept block serves the versions before the next one's; the last of a block those before its
-// stamp.
 void database::drop_unread() noexcept {
-  constexpr std::size_t most_spare = 1024;
-  if (kept_.empty()) return;
-  const std::uint64_t oldest = oldest_read();
-  const std::scoped_lock alone(kept_mutex_);
-  for (auto at = kept_.begin(); at != kept_.end();) {
-    auto& blocks = at->second;
-    std::size_t unread = 0;
-    while (unread < blocks.size()) {
-      const std::uint64_t until = unread + 1 < blocks.size()
-                                      ? blocks[unread + 1].from
-                                      : stamp_of(at->first).load(std::memory_order_relaxed);
-      if (until > oldest) break;
-      ++unread;
-    }
-    for (std::size_t i = 0; i < unread && spare_.size() < most_spare; ++i)
-      spare_.push_back(std::move(blocks[i].bytes));
-    blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(unread));
-    at = blocks.empty() ? kept_.erase(at) : std::next(at);
-  }
+  kept_.drop_before(oldest_read());
 }
 
 // The database is shorter, and nobody reads what it was: the space is for others. If that fails,
 // the next commit tries again.
 void database::give_back_extents() {
-  const std::uint64_t wanted = extents_for(stored_.size_bytes);
+  const std::uint64_t wanted = extents_for(std::max(home_size_, newest_size()));
   if (wanted + 1 >= known_extents_.size() ||
       oldest_read() != version_.load(std::memory_order_relaxed))
     return;
   drop_unread();  // of readers that have ended since: no block of these extents may stay kept
-  if (!pool_.pool_.update([&](stored_databases&) { set_extents(stored_, stored_.size_bytes); }))
+  if (!pool_.pool_.update([&](stored_databases&) { set_extents(stored_, extent_begin(wanted)); }))
     return;
   for (; known_extents_.size() > wanted; known_extents_.pop_back())
     extents_[known_extents_.size() - 1].store(nullptr, std::memory_order_release);
+}
+
+// A commit that many blocks wait for is durable: what waits is in memory.
+bool database::may_defer(pending_writes& writes) {
+  if (!has_extents_for(writes.size())) return false;
+  std::size_t blocks = deferred_.size();
+  for_each_block(writes, [&](std::uint64_t, const std::byte*) { ++blocks; });
+  return blocks <= most_deferred;
+}
+
+// Step D1. Throws std::bad_alloc; then nothing is deferred.
+void database::prepare_deferral(pending_writes& writes) {
+  deferring_.clear();
+  numbers_.clear();
+  for_each_block(writes, [&](std::uint64_t number, const std::byte* bytes) {
+    const bool is_home = stamp_of(number).load(std::memory_order_relaxed) != not_home;
+    deferring_.push_back({number, kept_.copy_of(bytes),
+                          is_home ? kept_.copy_of(home_of(number * block_size)) : nullptr});
+    numbers_.push_back(number);
+  });
+  deferred_.reserve(deferred_.size() + numbers_.size());
+  // Blocks beyond the new end are deferred no more, and their bytes end too.
+  for (const std::uint64_t number : deferred_)
+    if (number >= blocks_of(writes.size())) numbers_.push_back(number);
+  kept_.make_room(numbers_, 2);
+}
+
+// Steps D2 to D4.
+void database::defer(std::uint64_t size) noexcept {
+  const std::uint64_t next = version_.load(std::memory_order_relaxed) + 1;
+  for (deferral& d : deferring_) {
+    auto& stamp = stamp_of(d.number);
+    if (d.home != nullptr) {
+      kept_.add(d.number, stamp.load(std::memory_order_relaxed), std::move(d.home));
+      deferred_.push_back(d.number);
+    }
+    kept_.end(d.number, next);
+    kept_.add(d.number, next, std::move(d.bytes));
+    stamp.store(not_home, std::memory_order_relaxed);
+  }
+  std::erase_if(deferred_, [&](std::uint64_t number) {
+    if (number < blocks_of(size)) return false;
+    kept_.end(number, next);
+    stamp_of(number).store(next, std::memory_order_relaxed);
+    return true;
+  });
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  publish(size);
+  changed_at_.store(next, std::memory_order_release);
+}
+
+// Step F1. False: nothing is deferred. Throws std::bad_alloc.
+bool database::prepare_flush() {
+  if (deferred_.empty() && newest_size() == home_size_) return false;
+  flushed_.clear();
+  for (const std::uint64_t number : deferred_)
+    flushed_.push_back({number, kept_.newest_from(number), kept_.newest(number).data()});
+  std::ranges::sort(flushed_, {}, &flushed_block::number);
+  kept_.make_room(deferred_, 1);
+  flush_.changes.clear();
+  flush_.changes.reserve(flushed_.size());
+  readers_.reserve(readers_.size() + 1);
+  return true;
+}
+
+// What the flush reads is kept for it as for any other reader.
+void database::begin_flush() noexcept {
+  readers_.push_back(&flusher_);
+  begin_read(flusher_);
+}
+
+// Step F2.
+void database::find_flushed() noexcept {
+  flush_.counts = false;
+  for (const flushed_block& f : flushed_)
+    flush_.compare(f.number, f.bytes, home_of(f.number * block_size));
+}
+
+// Step F4. A block that a later commit has deferred again stays so.
+void database::end_flush(bool stored) noexcept {
+  const std::uint64_t next = version_.load(std::memory_order_relaxed) + 1;
+  const auto is_home_now = [&](std::uint64_t number) {
+    const auto at = std::ranges::lower_bound(flushed_, number, {}, &flushed_block::number);
+    return at != flushed_.end() && at->number == number &&
+           (kept_.newest_from(number) == at->from ||
+            base::planted(base::mutant::sqlite_flush_takes_newer));
+  };
+  if (stored) {
+    std::erase_if(deferred_, [&](std::uint64_t number) {
+      if (!is_home_now(number)) return false;
+      kept_.end(number, next);
+      stamp_of(number).store(next, std::memory_order_release);
+      return true;
+    });
+    home_size_ = flusher_.size;
+    publish(newest_size());
+  }
+  end_read(flusher_);
+  std::erase(readers_, &flusher_);
+  drop_unread();
 }
 
 result<std::unique_ptr<open_pool>> open_pool::open(const std::string& path, pool_options options) {
@@ -250,33 +336,62 @@ result<std::unique_ptr<open_pool>> open_pool::open(const std::string& path, pool
     pool = stele::pool<stored_databases>::open(path, options);
   }
   if (!pool) return std::unexpected(std::move(pool.error()));
-  return over(std::move(*pool));
+  auto opened = over(std::move(*pool));
+  if (!opened) return opened;
+  open_pool& p = **opened;
+  p.defers_ = p.defers_ && options.background;
+  if (p.defers_)
+    p.flusher_.start(
+        [&p] {
+          std::this_thread::sleep_for(flush_pause);
+          p.flush_failed_ = !p.flush();
+        },
+        [&p] { return !p.flush_failed_ && p.has_deferred(); });
+  return opened;
 }
 
 result<std::unique_ptr<open_pool>> open_pool::over(stele::pool<stored_databases> pool) {
+  const bool defers = pool.core().wants_to_defer();
   if (!pool.core().has_plain_reads())
     return std::unexpected(
         error{errc::unsupported, "SQLite reads pages in place, which pools of the mechanism " +
                                      pool.mechanism() + " do not have; choose another mechanism"});
-  return std::unique_ptr<open_pool>(new open_pool(std::move(pool)));
+  return std::unique_ptr<open_pool>(new open_pool(std::move(pool), defers));
+}
+
+result<> open_pool::close() {
+  flusher_.stop();
+  result<> flushed;
+  if (!is_poisoned()) flushed = flush();
+  auto closed = pool_.close();
+  return flushed ? closed : flushed;
 }
 
 bool open_pool::is_poisoned() const noexcept {
   return pool_.core().state().poisoned.load(std::memory_order_relaxed);
 }
 
-bool open_pool::defers_ordered() const noexcept {
-  return pool_.core().defers_ordered();
-}
-
 result<> open_pool::check() {
-  const std::scoped_lock one(commit_);
+  const std::scoped_lock alone(updates_);
   return pool_.check();
 }
 
+result<> open_pool::backup(const std::string& path) {
+  if (auto flushed = flush(); !flushed) return flushed;
+  return pool_.backup(path);
+}
+
 result<database*> open_pool::find(const std::string& name, bool make) {
-  const std::scoped_lock one(commit_);
-  if (const auto at = databases_.find(name); at != databases_.end()) return at->second.get();
+  const auto known = [&]() -> database* {
+    const auto at = databases_.find(name);
+    return at == databases_.end() ? nullptr : at->second.get();
+  };
+  {
+    const std::scoped_lock one(versions_);
+    if (database* const d = known()) return d;
+  }
+  const std::scoped_lock both(updates_, versions_);
+  if (database* const d = known()) return d;
   stored_database* stored = nullptr;
   auto found = pool_.read([&](const stored_databases& all) { stored = all.find(name); });
   if (found && stored == nullptr && make)
@@ -288,20 +403,84 @@ result<database*> open_pool::find(const std::string& name, bool make) {
 }
 
 result<> open_pool::reserve(const part& p) {
-  const std::scoped_lock one(commit_);
+  {
+    const std::scoped_lock one(versions_);
+    if (p.of->has_extents_for(p.writes->size())) return {};
+  }
+  const std::scoped_lock both(updates_, versions_);
   return p.of->reserve(p.writes->size());
 }
 
+bool open_pool::defer(std::span<const part> parts) {
+  if (!defers_ || is_poisoned()) return false;
+  const std::scoped_lock one(versions_);
+  for (const part& p : parts)
+    if (!p.of->may_defer(*p.writes)) return false;
+  for (const part& p : parts) p.of->prepare_deferral(*p.writes);
+  for (const part& p : parts) {
+    p.of->defer(p.writes->size());
+    p.of->begin_read(*p.reader);
+    p.of->drop_unread();
+    p.writes->clear();
+  }
+  flusher_.wake();
+  return true;
+}
+
+bool open_pool::has_deferred() {
+  const std::scoped_lock one(versions_);
+  return std::ranges::any_of(databases_, [](const auto& d) {
+    return !d.second->deferred_.empty() || d.second->newest_size() != d.second->home_size_;
+  });
+}
+
+result<> open_pool::flush() {
+  const std::scoped_lock alone(updates_);
+  return flush_deferred();
+}
+
+// Under the mutex of updates. Commits go on being deferred meanwhile.
+result<> open_pool::flush_deferred() {
+  std::vector<database*> those;
+  {
+    const std::scoped_lock one(versions_);
+    for (auto& [name, d] : databases_)
+      if (d->prepare_flush()) those.push_back(d.get());  // F1
+    for (database* const d : those) d->begin_flush();
+  }
+  if (those.empty()) return {};
+  for (database* const d : those) d->find_flushed();  // F2
+  const auto store = [](database* d) { d->store(d->flush_, d->flusher_.size); };
+  if (base::planted(base::mutant::sqlite_flush_apart))
+    for (database* const d : those)
+      if (auto early = pool_.update([&](stored_databases&) { store(d); }); !early) return early;
+  const auto done = pool_.update([&](stored_databases&) {
+    for (database* const d : those) store(d);
+  });  // F3
+  const std::scoped_lock one(versions_);
+  for (database* const d : those) {
+    d->end_flush(done.has_value());  // F4
+    if (done) d->give_back_extents();
+  }
+  return done;
+}
+
 result<> open_pool::commit(std::span<const part> parts, durability d) {
-  const std::scoped_lock one(commit_);
+  if (d != durability::durable && defer(parts)) return {};
+  const std::scoped_lock alone(updates_);
+  if (!base::planted(base::mutant::sqlite_deferred_left))
+    if (auto flushed = flush_deferred(); !flushed) return flushed;
+  const std::scoped_lock one(versions_);
   for (const part& p : parts)
     if (auto room = p.of->reserve(p.writes->size()); !room) return room;
   bool changed = false;
   for (const part& p : parts) {
     p.of->find_changes(*p.writes);  // 1
-    changed |= !p.of->changes_.empty() || p.writes->size() != p.of->stored_.size_bytes;
+    changed |= !p.of->stores_.changes.empty() || p.writes->size() != p.of->home_size_;
     if (p.of->readers_.size() > 1) p.of->keep_changed();
   }
+  // What the pool itself defers would be invisible to other connections.
+  if (pool_.core().defers_ordered()) d = durability::durable;
   if (base::planted(base::mutant::sqlite_acknowledged_early)) d = durability::ordered;
   if (base::planted(base::mutant::sqlite_size_apart))
     for (const part& p : parts)
@@ -313,12 +492,15 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
   if (changed)
     done = pool_.update(
         [&](stored_databases&) {  // 4
-          for (const part& p : parts) p.of->store_changes(p.writes->size());
+          for (const part& p : parts) p.of->store(p.of->stores_, p.writes->size());
         },
         d);
   for (const part& p : parts) {
     // A commit that failed has stored nothing: a version like the one before.
-    p.of->publish(done ? p.writes->size() : p.of->stored_.size_bytes.load());  // 5
+    if (done) p.of->home_size_ = p.writes->size();
+    p.of->publish(p.of->home_size_);  // 5
+    p.of->changed_at_.store(p.of->version_.load(std::memory_order_relaxed),
+                            std::memory_order_release);
     p.of->begin_read(*p.reader);
     p.of->drop_unread();  // 6
     p.writes->clear();

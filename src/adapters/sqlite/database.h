@@ -2,10 +2,11 @@
 //
 // Readers do not wait for the writer, nor the writer for them: docs/protocol/sqlite.md. Each block
 // has a stamp, the version that home's bytes belong to at the earliest. A reader of an earlier
-// version finds the block among the kept ones.
+// version finds the block among the kept ones. So does every reader of a block that a deferred
+// commit has changed, until the commit is durable and home.
 #pragma once
 
-#include "pending.h"
+#include "kept.h"
 
 #include <array>
 #include <atomic>
@@ -13,8 +14,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
+
+#include <tx/background_thread.h>
 
 namespace stele::sqlite {
 
@@ -50,8 +52,9 @@ class database {
   bool lock_writer() noexcept { return !writer_.exchange(true, std::memory_order_acquire); }
   void unlock_writer() noexcept { writer_.store(false, std::memory_order_release); }
   bool has_writer() const noexcept { return writer_.load(std::memory_order_relaxed); }
+  // No commit has changed the database since.
   bool is_newest(const snapshot& s) const noexcept {
-    return s.version.load(std::memory_order_relaxed) == version_.load(std::memory_order_acquire);
+    return s.version.load(std::memory_order_relaxed) >= changed_at_.load(std::memory_order_acquire);
   }
 
  private:
@@ -60,10 +63,7 @@ class database {
     const std::byte* bytes;
     std::unique_ptr<std::atomic<std::uint64_t>[]> stamps;
   };
-  struct kept_block {
-    std::uint64_t from;  // the version since which the database had these bytes
-    std::unique_ptr<pending_writes::block> bytes;
-  };
+  static constexpr std::uint64_t not_home = ~std::uint64_t{0};  // stamp of a deferred block
   struct change {
     std::uint64_t block;
     const std::byte* bytes;  // new content
@@ -71,23 +71,51 @@ class database {
     std::byte* home;
   };
 
+  // What an update of the pool stores.
+  struct stores {
+    std::vector<change> changes;
+    bool counts = false;  // they change SQLite's own counter
+    void compare(std::uint64_t number, const std::byte* bytes, std::byte* home);
+  };
+  struct deferral {
+    std::uint64_t number;
+    std::unique_ptr<kept_blocks::block> bytes,
+        home;  // home: null, if the block is deferred already
+  };
+  struct flushed_block {
+    std::uint64_t number, from;
+    const std::byte* bytes;
+  };
+
   const extent& extent_of(std::uint64_t number) const noexcept {
     return *extents_[number].load(std::memory_order_acquire);
   }
   std::byte* home_of(std::uint64_t at) const noexcept;
   std::atomic<std::uint64_t>& stamp_of(std::uint64_t block) const noexcept;
-  void read_kept(std::uint64_t version, std::uint64_t at, std::span<std::byte> to) const noexcept;
+  std::uint64_t newest_size() const noexcept;
   void note_extents();
+  [[nodiscard]] bool has_extents_for(std::uint64_t bytes) const noexcept {
+    return extents_for(bytes) <= known_extents_.size();
+  }
   [[nodiscard]] result<> reserve(std::uint64_t bytes);
   void find_changes(pending_writes& writes);
   void keep_changed();
-  void store_changes(std::uint64_t size);
+  void store(const stores& s, std::uint64_t size);
   void publish(std::uint64_t size) noexcept;
   void drop_unread() noexcept;
   void give_back_extents();
   std::uint64_t oldest_read() const noexcept;
+  // Deferred commits.
+  [[nodiscard]] bool may_defer(pending_writes& writes);
+  void prepare_deferral(pending_writes& writes);
+  void defer(std::uint64_t size) noexcept;
+  [[nodiscard]] bool prepare_flush();
+  void begin_flush() noexcept;
+  void find_flushed() noexcept;
+  void end_flush(bool stored) noexcept;
 
   static constexpr std::size_t max_extents = std::size_t{1} << 20;  // 4 TiB
+  static constexpr std::size_t most_deferred = 1024;                // blocks
   open_pool& pool_;
   stored_database& stored_;
   std::unique_ptr<std::atomic<extent*>[], void (*)(std::atomic<extent*>*)> extents_;
@@ -95,34 +123,46 @@ class database {
   // The size as of the version v is sizes_[v % 8] while v is the newest version.
   std::array<std::atomic<std::uint64_t>, 8> sizes_{};
   std::atomic<std::uint64_t> version_{1};
+  std::atomic<std::uint64_t> changed_at_{1};  // version of the newest commit
   std::atomic<bool> writer_{false};
-  mutable std::shared_mutex kept_mutex_;                   // of kept_
-  std::map<std::uint64_t, std::vector<kept_block>> kept_;  // by block; oldest first
-  std::vector<std::unique_ptr<pending_writes::block>> spare_;
-  // The rest is under the pool's commit mutex.
+  kept_blocks kept_;
+  // The rest is under the pool's mutex of versions, but flushed_ and flush_ that of updates.
   std::vector<snapshot*> readers_;
-  std::vector<change> changes_;
-  bool counts_ = false;  // changes_ change SQLite's own counter
+  std::uint64_t home_size_;  // as stored
+  stores stores_;
+  std::vector<std::uint64_t> numbers_;   // of blocks; memory that is used again
+  std::vector<deferral> deferring_;      // what a commit defers
+  std::vector<std::uint64_t> deferred_;  // numbers of the blocks that are not home
+  std::vector<flushed_block> flushed_;   // what a flush brings home
+  stores flush_;
+  snapshot flusher_;
 };
 
 // A pool that this process has open. All its databases commit together or one after another.
 class open_pool {
  public:
-  // Of options: as pool_options. Errors: those of pool::open; unsupported, of mechanisms whose home
-  // is not in place.
+  // Of options: as pool_options. Ordered commits wait in memory where a fence is a sync, and a
+  // thread makes them durable soon; without a thread of the pool's own they are durable. Errors:
+  // those of pool::open; unsupported, of mechanisms whose home is not in place.
   [[nodiscard]] static result<std::unique_ptr<open_pool>> open(const std::string& path,
                                                                pool_options options);
-  // Over a pool that is open, for tools.
+  // Over a pool that is open, for tools. Ordered commits wait until flush() where the pool's own
+  // would.
   [[nodiscard]] static result<std::unique_ptr<open_pool>> over(stele::pool<stored_databases> pool);
 
   stele::pool<stored_databases>& content() noexcept { return pool_; }
-  // The database of this name; made, if `make`. Errors: not_found; those of update(). Thread-safe.
+  // The database of this name; made, if `make`. Errors: not_found; those of update(). Thread-safe,
+  // as all that follows.
   [[nodiscard]] result<database*> find(const std::string& name, bool make);
   bool is_poisoned() const noexcept;
   // As pool::check(); commits wait.
   [[nodiscard]] result<> check();
-  // Ordered commits stay in memory for a while, where the connections do not see them.
-  bool defers_ordered() const noexcept;
+  // As pool::backup(), of all commits so far.
+  [[nodiscard]] result<> backup(const std::string& path);
+  // Makes the ordered commits so far durable. Errors: those of update(); then they wait on.
+  [[nodiscard]] result<> flush();
+  // Flushes, unless the pool is poisoned, and closes it. No call is in progress.
+  [[nodiscard]] result<> close();
 
   struct part {
     database* of;
@@ -132,17 +172,27 @@ class open_pool {
   // Makes sure that a commit of these writes has room. Errors: full, io, poisoned.
   [[nodiscard]] result<> reserve(const part& p);
   // Commits the writes of one connection to databases of this pool in one transaction, and empties
-  // them. Their writer locks are held. Durable on return, with durability::ordered in order. On an
-  // error nothing is committed.
+  // them. Their writer locks are held. On return other connections see them. With
+  // durability::durable they and all commits before are durable; with durability::ordered a crash
+  // may lose them, but then also all later ones. On an error nothing is committed.
   [[nodiscard]] result<> commit(std::span<const part> parts, durability d);
 
  private:
-  explicit open_pool(stele::pool<stored_databases> pool) : pool_(std::move(pool)) {}
+  open_pool(stele::pool<stored_databases> pool, bool defers)
+      : pool_(std::move(pool)), defers_(defers) {}
   friend class database;
+  bool defer(std::span<const part> parts);
+  result<> flush_deferred();
+  bool has_deferred();
 
   stele::pool<stored_databases> pool_;
-  std::mutex commit_;  // one update at a time: the policy of the pool is `external`
+  bool defers_;
+  // Outermost: one update of the pool at a time, because its policy is `external`.
+  std::mutex updates_;
+  std::mutex versions_;  // of all databases, and of the list of them
   std::map<std::string, std::unique_ptr<database>> databases_;
+  bool flush_failed_ = false;          // the flusher's own
+  detail::background_thread flusher_;  // last: it uses all above
 };
 
 }  // namespace stele::sqlite

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -235,9 +236,8 @@ int connection::commit(std::span<connection* const> together) {
     durable |= c->synchronous >= synchronous_full && c->synced_;
     c->sealed_ = false;
   }
-  open_pool& pool = *together[0]->pool_;
-  durable |= pool.defers_ordered();
-  auto done = pool.commit(parts, durable ? durability::durable : durability::ordered);
+  auto done =
+      together[0]->pool_->commit(parts, durable ? durability::durable : durability::ordered);
   return done ? SQLITE_OK : report(done.error(), SQLITE_IOERR_FSYNC);
 }
 
@@ -319,6 +319,15 @@ open_pool* find_pool(const std::string& path) {
   return at == here().pools.end() ? nullptr : at->second.get();
 }
 
+// When the program ends with connections open, what waits in memory is made durable all the same.
+// Another thread may be about to open or close a pool, and is not waited for.
+void flush_at_exit() {
+  const std::unique_lock one(here().mutex, std::try_to_lock);
+  if (!one) return;
+  for (const auto& [id, pool] : here().pools)
+    if (!pool->is_poisoned()) (void)pool->flush();
+}
+
 // Under here().mutex. The file of a pool that is open may have been removed, and its inode is kept
 // by its mapping, so a path that leads to the same inode leads to the same pool.
 result<open_pool*> acquire_pool(const std::string& path, const pool_options& options) {
@@ -330,6 +339,7 @@ result<open_pool*> acquire_pool(const std::string& path, const pool_options& opt
                                  "to it first"});
     return open;
   }
+  [[maybe_unused]] static const int at_exit = std::atexit(flush_at_exit);
   if (options.create_size != 0) remove_if_empty(path);
   auto pool = open_pool::open(path, options);
   if (!pool) return why_not_opened(std::move(pool.error()), path);
@@ -347,7 +357,7 @@ void close_if_unused(const open_pool& pool) {
   const auto at =
       std::ranges::find_if(here().pools, [&](const auto& p) { return p.second.get() == &pool; });
   if (at == here().pools.end()) return;
-  if (auto closed = at->second->content().close(); !closed && !at->second->is_poisoned())
+  if (auto closed = at->second->close(); !closed && !at->second->is_poisoned())
     report(closed.error(), SQLITE_IOERR_CLOSE);
   here().pools.erase(at);
 }

@@ -91,7 +91,7 @@ int run_pragma(connection& c, char** arguments) {
           arguments,
           std::unexpected(error{errc::invalid_argument,
                                 "PRAGMA stele_backup='PATH' needs the path of the copy"}));
-    return answer_outcome(arguments, c.pool().content().backup(value));
+    return answer_outcome(arguments, c.pool().backup(value));
   }
   return SQLITE_NOTFOUND;
 }

@@ -1,0 +1,85 @@
+// Kept blocks: docs/protocol/sqlite.md.
+#include "kept.h"
+
+#include <mutex>
+
+namespace stele::sqlite {
+
+namespace {
+
+constexpr std::size_t most_spare = 1024;
+
+}  // namespace
+
+kept_blocks::kept_blocks() {
+  spare_.reserve(most_spare);
+}
+
+void kept_blocks::read(std::uint64_t version, std::uint64_t at,
+                       std::span<std::byte> to) const noexcept {
+  const std::shared_lock shared(mutex_);
+  const auto found = blocks_.find(at / block_size);
+  if (found == blocks_.end()) return;
+  const kept* of_version = nullptr;
+  for (const kept& k : found->second)
+    if (k.from <= version) of_version = &k;
+  if (of_version != nullptr)
+    std::copy_n(of_version->bytes->data() + at % block_size, to.size(), to.data());
+}
+
+std::unique_ptr<kept_blocks::block> kept_blocks::copy_of(const std::byte* bytes) {
+  std::unique_ptr<block> copy;
+  if (spare_.empty()) {
+    copy = std::make_unique_for_overwrite<block>();
+  } else {
+    copy = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  std::copy_n(bytes, block_size, copy->data());
+  return copy;
+}
+
+void kept_blocks::make_room(std::span<const std::uint64_t> numbers, std::size_t count) {
+  const auto grow = [](auto& all, std::size_t more) {
+    if (all.capacity() < all.size() + more) all.reserve(2 * (all.size() + more));
+  };
+  grow(ended_, numbers.size() * count);
+  const std::scoped_lock alone(mutex_);
+  for (const std::uint64_t number : numbers) grow(blocks_[number], count);
+}
+
+void kept_blocks::add(std::uint64_t number, std::uint64_t from,
+                      std::unique_ptr<block> bytes) noexcept {
+  const std::scoped_lock alone(mutex_);
+  blocks_.find(number)->second.push_back({from, std::move(bytes)});
+}
+
+void kept_blocks::end(std::uint64_t number, std::uint64_t until) noexcept {
+  ended_.push_back({until, number});
+}
+
+const kept_blocks::block& kept_blocks::newest(std::uint64_t number) const noexcept {
+  return *blocks_.find(number)->second.back().bytes;
+}
+
+std::uint64_t kept_blocks::newest_from(std::uint64_t number) const noexcept {
+  return blocks_.find(number)->second.back().from;
+}
+
+// The bytes of a block end in the order in which they were added, so those to drop are its oldest.
+void kept_blocks::drop_before(std::uint64_t oldest) noexcept {
+  if (first_ended_ == ended_.size() || ended_[first_ended_].until > oldest) return;
+  const std::scoped_lock alone(mutex_);
+  for (; first_ended_ < ended_.size() && ended_[first_ended_].until <= oldest; ++first_ended_) {
+    const auto at = blocks_.find(ended_[first_ended_].number);
+    auto& all = at->second;
+    if (spare_.size() < most_spare) spare_.push_back(std::move(all.front().bytes));
+    all.erase(all.begin());
+    if (all.empty()) blocks_.erase(at);
+  }
+  if (2 * first_ended_ < ended_.size()) return;
+  ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(first_ended_));
+  first_ended_ = 0;
+}
+
+}  // namespace stele::sqlite
