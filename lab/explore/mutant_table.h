@@ -240,6 +240,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sqlite_acknowledged_early, "sqlite_acknowledged_early", "sqlite"},
     {mutant::sqlite_line_skipped, "sqlite_line_skipped", "sqlite"},
     {mutant::sqlite_size_apart, "sqlite_size_apart", "sqlite"},
+    {mutant::sqlite_early_inside, "sqlite_early_inside", "sqlite"},
     {mutant::sqlite_deferred_left, "sqlite_deferred_left", "sqlite"},
     {mutant::sqlite_flush_apart, "sqlite_flush_apart", "sqlite"},
     {mutant::sqlite_flush_takes_newer, "sqlite_flush_takes_newer", "threads"},

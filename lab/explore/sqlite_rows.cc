@@ -107,7 +107,7 @@ class sqlite_rows final : public workload {
     if (!opened) throw failure(opened.error());
     path_ = fmt::format("/explored/{}", ++count);
     pool_ = sqlite::adopt(path_, std::move(*opened));
-    const std::string uri = "file:" + path_ + "?vfs=stele&database=";
+    const std::string uri = "file:" + path_ + "?vfs=stele&pending=8K&database=";
     const int code =
         ::sqlite3_open_v2((uri + "main").c_str(), &db_,
                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI, nullptr);

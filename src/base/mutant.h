@@ -234,6 +234,7 @@ enum class mutant : std::uint16_t {
   sqlite_acknowledged_early,  // a commit of SQLite returns before it is durable
   sqlite_line_skipped,        // the last changed line of a block is not stored
   sqlite_size_apart,          // the size of a database is stored in another transaction
+  sqlite_early_inside,        // a large transaction of SQLite stores early what others read
   sqlite_deferred_left,  // a durable commit of SQLite leaves the deferred ones before it deferred
   sqlite_flush_apart,    // deferred commits to several databases are stored one after another
   sqlite_flush_takes_newer,  // a block that was changed during a flush counts as stored by it

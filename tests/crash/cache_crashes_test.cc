@@ -24,7 +24,7 @@ class CacheCrashes : public testing::TestWithParam<std::tuple<std::string, std::
 TEST_P(CacheCrashes, every_crash_recovers) {
   const auto [mechanism, policy] = GetParam();
   const std::uint64_t crashes =
-      count_from("STELE_CACHE_CRASHES", 400'000 / budget::slowness) / all_policies().size() / 16;
+      count_from("STELE_CACHE_CRASHES", 200'000 / budget::slowness) / all_policies().size() / 16;
   findings sum;
   for (const char* workload : {"sps", "hash", "rbtree", "churn"})
     for (const unsigned threads : {1u, 2u})

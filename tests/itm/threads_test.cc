@@ -15,7 +15,7 @@ namespace {
 
 // STELE_ITM_ROUNDS sets the rounds of each thread.
 std::uint64_t rounds() {
-  return count_from("STELE_ITM_ROUNDS", 20'000);
+  return count_from("STELE_ITM_ROUNDS", 8'000);
 }
 
 template <class Body>

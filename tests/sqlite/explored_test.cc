@@ -4,7 +4,6 @@
 // STELE_SQLITE_STATES is the least number of states of all runs together: runs with further seeds
 // follow until there are so many.
 #include <explore/explorer.h>
-#include <explore/mutants.h>
 #include <explore/report.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -59,16 +58,6 @@ TEST(sqlite_explored, every_crash_state_recovers) {
   for (std::uint64_t seed = 1; states < wanted && !HasFailure(); ++seed)
     for (const run_of& r : runs) states += explore_run(r, seed);
   fmt::print("  {} states\n", states);
-}
-
-TEST(sqlite_explored, mutants_are_killed) {
-  for (const mutant_entry& m : mutants) {
-    if (m.of != "sqlite") continue;
-    mutant_selection c;
-    c.name = m.name;
-    for (const mutant_outcome& o : explore_mutants(c))
-      EXPECT_TRUE(o.killed()) << m.name << " survived " << o.states << " states";
-  }
 }
 
 }  // namespace

@@ -16,8 +16,9 @@ class connection {
  public:
   static constexpr int synchronous_full = 2;
 
-  // In the list of the process's connections, under its mutex; as the destructor.
-  connection(std::string path, open_pool& pool, database& db);
+  // In the list of the process's connections, under its mutex; as the destructor. `pending_limit`:
+  // bytes of a transaction's writes in memory, before what it appends is stored early.
+  connection(std::string path, open_pool& pool, database& db, std::size_t pending_limit);
   ~connection();
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
@@ -66,6 +67,7 @@ class connection {
   int poisoned(int code) const;
   void unlock_writer() noexcept;
   void drop_writes() noexcept;
+  void store_early();
   static int commit(std::span<connection* const> together);
   template <class Which>
   static int commit_those(Which&& which);
@@ -73,7 +75,9 @@ class connection {
   const std::string path_;
   open_pool* const pool_;
   database* const of_;
-  sqlite3** handle_ = nullptr;  // where SQLite keeps the handle that this connection is of
+  const std::size_t pending_limit_;
+  std::uint64_t most_pending_ = 0;  // of this transaction
+  sqlite3** handle_ = nullptr;      // where SQLite keeps the handle that this connection is of
   int level_ = SQLITE_LOCK_NONE;
   bool writer_ = false;
   bool sealed_ = false, synced_ = false;  // between SYNC and COMMIT_PHASETWO

@@ -40,25 +40,38 @@ std::uint64_t differing_lines(const std::byte* a, const std::byte* b) noexcept {
 }
 static_assert(block_size / 64 == 64);
 
+// Stores the bytes from `begin` to `end` without the words at both ends that do not differ.
+void store_run(std::byte* home, const std::byte* bytes, std::size_t begin, std::size_t end) {
+  constexpr std::size_t word = sizeof(std::uint64_t);
+  while (begin != end && std::memcmp(home + begin, bytes + begin, word) == 0) begin += word;
+  while (begin != end && std::memcmp(home + end - word, bytes + end - word, word) == 0) end -= word;
+  if (begin != end) detail::store_range(home + begin, bytes + begin, end - begin);
+}
+
 constexpr pending_writes::block zeroes{};
 
 std::uint64_t blocks_of(std::uint64_t bytes) noexcept {
   return (bytes + block_size - 1) / block_size;
 }
 
-// Calls f(number, bytes) for each block that these writes give the database: written ones, and
-// zeroes where it was cut and is longer again. In the order of their numbers.
+// Calls f(number, bytes) for each block that these writes give the database and that home does not
+// have early: written ones, and zeroes where it was cut and is longer again. In the order of their
+// numbers.
 template <class Call>
 void for_each_block(pending_writes& writes, Call&& f) {
   const std::uint64_t end = blocks_of(writes.size());
   std::uint64_t unwritten = blocks_of(writes.stored_limit());
+  const auto fill_until = [&](std::uint64_t number) {
+    for (; unwritten < std::min(number, end); ++unwritten)
+      if (!writes.is_early(unwritten)) f(unwritten, zeroes.data());
+  };
   for (const auto& w : writes.in_order()) {
-    for (; unwritten < std::min(w.number, end); ++unwritten) f(unwritten, zeroes.data());
+    fill_until(w.number);
     if (w.number >= end) break;
     f(w.number, w.bytes->data());
     unwritten = std::max(unwritten, w.number + 1);
   }
-  for (; unwritten < end; ++unwritten) f(unwritten, zeroes.data());
+  fill_until(end);
 }
 
 // How long a deferred commit waits for others that are made durable with it.
@@ -160,6 +173,22 @@ void database::stores::compare(std::uint64_t number, const std::byte* bytes, std
         std::memcmp(home + change_counter_at, bytes + change_counter_at, change_counter_bytes) != 0;
 }
 
+void database::read_early(std::uint64_t number, std::span<std::byte> to,
+                          std::uint64_t from) const noexcept {
+  std::copy_n(home_of(number * block_size) + from, to.size(), to.data());
+}
+
+// Step E2: what is to be stored. Returns the first block beyond the end.
+std::uint64_t database::find_appended(pending_writes& writes) {
+  const std::uint64_t end = blocks_of(newest_size()),
+                      first = base::planted(base::mutant::sqlite_early_inside) ? 0 : end;
+  stores_.changes.clear();
+  for (const auto& w : writes.in_order())
+    if (w.number >= first)
+      stores_.compare(w.number, w.bytes->data(), home_of(w.number * block_size));
+  return first;
+}
+
 // Step 1 of docs/protocol/sqlite.md. No block of the database is deferred.
 void database::find_changes(pending_writes& writes) {
   stores_.changes.clear();
@@ -184,16 +213,20 @@ void database::keep_changed() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-// In the transaction.
-void database::store(const stores& s, std::uint64_t size) {
+// In the transaction, as what follows.
+void database::store_lines(const stores& s) {
   for (const change& c : s.changes) {
     for (std::uint64_t rest = c.lines; rest != 0;) {
       const auto first = static_cast<unsigned>(std::countr_zero(rest));
       const auto count = static_cast<unsigned>(std::countr_one(rest >> first));
-      detail::store_range(c.home + 64 * first, c.bytes + 64 * first, 64 * count);
+      store_run(c.home, c.bytes, 64 * first, 64 * (first + count));
       rest = first + count == 64 ? 0 : rest >> (first + count) << (first + count);
     }
   }
+}
+
+void database::store(const stores& s, std::uint64_t size) {
+  store_lines(s);
   if (size != stored_.size_bytes) stored_.size_bytes = size;
   if (!s.counts) stored_.uncounted_commits = stored_.uncounted_commits + 1;
 }
@@ -411,6 +444,16 @@ result<> open_pool::reserve(const part& p) {
   return p.of->reserve(p.writes->size());
 }
 
+void open_pool::store_early(const part& p) {
+  const std::scoped_lock both(updates_, versions_);
+  database& d = *p.of;
+  if (d.oldest_read() < d.changed_at_.load(std::memory_order_relaxed)) return;
+  if (!d.reserve(p.writes->size())) return;  // E1
+  const std::uint64_t first = d.find_appended(*p.writes);
+  const auto stored = pool_.update([&](stored_databases&) { d.store_lines(d.stores_); });  // E2
+  if (stored) p.writes->leave_from(first);                                                 // E3
+}
+
 bool open_pool::defer(std::span<const part> parts) {
   if (!defers_ || is_poisoned()) return false;
   const std::scoped_lock one(versions_);
@@ -460,7 +503,8 @@ result<> open_pool::flush_deferred() {
   const std::scoped_lock one(versions_);
   for (database* const d : those) {
     d->end_flush(done.has_value());  // F4
-    if (done) d->give_back_extents();
+    // What a writer has reserved, or stored early, stays its own.
+    if (done && !d->has_writer()) d->give_back_extents();
   }
   return done;
 }

@@ -48,6 +48,9 @@ class database {
   // Copies bytes below the snapshot's size as of its version.
   void read(const snapshot& s, std::uint64_t at, std::span<std::byte> to) const noexcept;
 
+  // Copies bytes of a block that the writer's transaction has stored early. Only the writer's own.
+  void read_early(std::uint64_t number, std::span<std::byte> to, std::uint64_t from) const noexcept;
+
   // One connection at a time writes. False: another one does.
   bool lock_writer() noexcept { return !writer_.exchange(true, std::memory_order_acquire); }
   void unlock_writer() noexcept { writer_.store(false, std::memory_order_release); }
@@ -100,6 +103,8 @@ class database {
   [[nodiscard]] result<> reserve(std::uint64_t bytes);
   void find_changes(pending_writes& writes);
   void keep_changed();
+  std::uint64_t find_appended(pending_writes& writes);
+  void store_lines(const stores& s);
   void store(const stores& s, std::uint64_t size);
   void publish(std::uint64_t size) noexcept;
   void drop_unread() noexcept;
@@ -171,6 +176,9 @@ class open_pool {
   };
   // Makes sure that a commit of these writes has room. Errors: full, io, poisoned.
   [[nodiscard]] result<> reserve(const part& p);
+  // Stores the blocks that these writes append, which nobody else reads; they leave memory. Does
+  // nothing if somebody may read them, or if it fails: then the commit says why.
+  void store_early(const part& p);
   // Commits the writes of one connection to databases of this pool in one transaction, and empties
   // them. Their writer locks are held. On return other connections see them. With
   // durability::durable they and all commits before are durable; with durability::ordered a crash

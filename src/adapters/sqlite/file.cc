@@ -98,6 +98,7 @@ std::string last_report() {
 }
 
 void connection::load(std::uint64_t number, pending_writes::block& to) const {
+  if (number * block_size >= writes_.stored_limit()) return of_->read_early(number, to, 0);
   const std::uint64_t begin = number * block_size;
   const std::uint64_t stored = std::min(writes_.stored_limit(), reader_.size);
   const std::size_t there = std::min<std::uint64_t>(block_size, stored - std::min(stored, begin));
@@ -129,8 +130,11 @@ int connection::read(std::uint64_t at, std::span<std::byte> to) {
 void connection::read_through(std::uint64_t at, std::span<std::byte> to) const {
   while (!to.empty()) {
     const std::size_t part = std::min<std::size_t>(to.size(), block_size - at % block_size);
-    if (const auto* written = writes_.find(at / block_size))
+    const std::uint64_t number = at / block_size;
+    if (const auto* written = writes_.find(number))
       std::copy_n(written->data() + at % block_size, part, to.data());
+    else if (writes_.is_early(number))
+      of_->read_early(number, to.first(part), at % block_size);
     else if (at < writes_.stored_limit())
       of_->read(reader_, at, to.first(part));
     else
@@ -161,11 +165,19 @@ void deny_wal(std::span<std::byte> header) {
 int connection::write(std::uint64_t at, std::span<const std::byte> from) {
   if (!writer_) return SQLITE_READONLY;
   sealed_ = false;
+  if (!writes_.exist()) most_pending_ = pending_limit_;
   writes_.begin(reader_.size);
   writes_.write(at, from,
                 [&](std::uint64_t number, pending_writes::block& to) { load(number, to); });
   if (at == 0) deny_wal(*writes_.find(0));
+  if (writes_.bytes() > most_pending_) store_early();
   return SQLITE_OK;
+}
+
+// Tried again when as much has been written once more.
+void connection::store_early() {
+  pool_->store_early({of_, &reader_, &writes_});
+  most_pending_ = writes_.bytes() + pending_limit_;
 }
 
 int connection::truncate(std::uint64_t size) {
@@ -374,8 +386,8 @@ void disown(const std::string& path) {
   here().adopted.erase(path);
 }
 
-connection::connection(std::string path, open_pool& pool, database& db)
-    : path_(std::move(path)), pool_(&pool), of_(&db) {
+connection::connection(std::string path, open_pool& pool, database& db, std::size_t pending_limit)
+    : path_(std::move(path)), pool_(&pool), of_(&db), pending_limit_(pending_limit) {
   of_->add(reader_);
   here().connections.push_back(this);
 }
@@ -518,7 +530,7 @@ int open_database(sqlite3_file* file, const char* name, int flags, int* out_flag
       close_if_unused(**pool);
       return report(db.error(), SQLITE_IOERR);
     }
-    auto* const opened = new connection(path, **pool, **db);
+    auto* const opened = new connection(path, **pool, **db, options->pending_bytes);
     static_cast<database_file*>(file)->open = opened;
     // SQLite locks no immutable database: it sees the version of now.
     if (sqlite3_uri_boolean(name, "immutable", 0) != 0) opened->lock(SQLITE_LOCK_SHARED);

@@ -73,7 +73,8 @@ result<database_options> options_of(const char* name) {
   const bool grows = !o.pool.mechanism.starts_with("archapt");
   o.pool.max_size = grows ? std::size_t{1} << 40 : 0;
   for (const auto& [key, to] :
-       {std::pair("size", &o.pool.create_size), std::pair("max_size", &o.pool.max_size)})
+       {std::pair("size", &o.pool.create_size), std::pair("max_size", &o.pool.max_size),
+        std::pair("pending", &o.pending_bytes)})
     if (const auto text = parameter(name, key)) {
       const auto bytes = size_of(key, *text);
       if (!bytes) return std::unexpected(bytes.error());

@@ -10,7 +10,8 @@ namespace stele::sqlite {
 
 struct database_options {
   pool_options pool;
-  std::string database = "main";  // its name in the pool
+  std::string database = "main";        // its name in the pool
+  std::size_t pending_bytes = 4 << 20;  // of a transaction, before it stores early
 };
 
 // `name`: as SQLite gives it to a VFS. Errors: invalid_argument, naming the parameter.

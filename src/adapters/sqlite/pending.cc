@@ -34,9 +34,17 @@ void pending_writes::drop_from(std::uint64_t number) {
   build_index();
 }
 
+void pending_writes::leave_from(std::uint64_t first) {
+  early_.reserve(early_.size() + count_);
+  for (const written& w : std::span(blocks_).first(count_))
+    if (w.number >= first) early_.insert(w.number);
+  drop_from(first);
+}
+
 void pending_writes::clear() noexcept {
   open_ = false;
   if (!index_.empty()) index_ = {};
+  if (!early_.empty()) early_ = {};
   count_ = 0;
   if (blocks_.size() > kept_blocks) blocks_.resize(kept_blocks);
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace stele::sqlite {
@@ -26,6 +27,12 @@ class pending_writes {
   std::uint64_t size() const noexcept { return size_; }
   // From this byte on, a block that is not here is zero, whatever is stored.
   std::uint64_t stored_limit() const noexcept { return stored_limit_; }
+  std::uint64_t bytes() const noexcept { return count_ * block_size; }  // in memory
+  // The block was stored early: home has it, beyond the end of the database, if it is not here.
+  bool is_early(std::uint64_t number) const noexcept { return early_.contains(number); }
+  // The blocks from `first` on have been stored early; they leave memory. Throws std::bad_alloc;
+  // then nothing has changed.
+  void leave_from(std::uint64_t first);
   // In the order of their numbers.
   std::span<const written> in_order();
   // Null: it is not written.
@@ -56,7 +63,9 @@ class pending_writes {
         auto& last = add(size / block_size, false, load);
         std::fill(last.begin() + size % block_size, last.end(), std::byte{0});
       }
-      drop_from((size + block_size - 1) / block_size);
+      const std::uint64_t end = (size + block_size - 1) / block_size;
+      drop_from(end);
+      std::erase_if(early_, [&](std::uint64_t number) { return number >= end; });
       stored_limit_ = std::min(stored_limit_, size);
     }
     size_ = size;
@@ -70,7 +79,7 @@ class pending_writes {
     if (count_ == blocks_.size()) blocks_.push_back({0, std::make_unique_for_overwrite<block>()});
     written& added = blocks_[count_];
     if (!whole) {
-      if (number * block_size < stored_limit_)
+      if (number * block_size < stored_limit_ || is_early(number))
         load(number, *added.bytes);
       else
         added.bytes->fill(std::byte{0});
@@ -100,7 +109,8 @@ class pending_writes {
   std::vector<written> blocks_;  // the first count_ are in use
   std::size_t count_ = 0;
   std::unordered_map<std::uint64_t, std::size_t>
-      index_;  // positions from searched_blocks on, by number
+      index_;                                // positions from searched_blocks on, by number
+  std::unordered_set<std::uint64_t> early_;  // numbers of blocks that were stored early
 };
 
 }  // namespace stele::sqlite
