@@ -13,6 +13,7 @@
 // LinkBench's skew for reads of links.
 #include <workloads/entries.h>
 #include <workloads/graph.h>
+#include <workloads/linkbench.h>
 #include <workloads/rows.h>
 #include <workloads/run.h>
 
@@ -20,78 +21,12 @@
 
 namespace stele::workloads {
 
+namespace linkbench {
 namespace {
 
-constexpr std::uint64_t types = 2, links_at_start = 32;  // links_at_start: the most in a list
-constexpr double default_theta = 0.8;
-
-std::uint64_t nodes_of(const parameters& p) {
-  return std::max<std::uint64_t>(p.keys / 8, 1);
-}
-std::uint64_t list_of(std::uint64_t id, std::uint64_t type) {
-  return id * types + type;
-}
-constexpr std::uint32_t room_at_start(std::uint32_t links) {
-  return links + links / 2 + 1;
-}
 std::uint64_t digest_key(std::uint64_t kind, std::uint64_t from, std::uint64_t to) {
   return base::mix(from << 2 | kind) + to;
 }
-
-// A change of a list. The operation's word has random bits; for an added link the lowest bits are
-// the other node.
-struct change {
-  std::uint64_t list;
-  std::uint32_t to;
-  std::uint64_t position;
-
-  explicit change(const operation& op)
-      : list(list_of(op.a, op.b >> 63)),
-        to(static_cast<std::uint32_t>(op.b)),
-        position(op.b >> 32 & 0x7FFF'FFFF) {}
-};
-
-// Node ids as operations draw them, and the links at the start.
-class id_choice {
- public:
-  explicit id_choice(const parameters& p)
-      : ids_({.keys = nodes_of(p),
-              .choice = key_choice::zipf,
-              .zipf_theta = p.choice == key_choice::zipf ? p.zipf_theta : default_theta,
-              .seed = p.seed}) {}
-
-  std::uint64_t nodes() const { return ids_.size(); }
-  std::uint64_t draw(base::rng& random) const { return ids_.draw(random); }
-
-  struct link {
-    std::uint64_t list;
-    std::uint32_t to;
-    std::uint64_t word;
-  };
-  // The link that step i of filling adds, if any, unless its list is full. The nodes with many
-  // links differ from those that operations use most.
-  std::optional<link> at_start(const key_space& keys, std::uint64_t i) const {
-    if (i % 2 != 0) return std::nullopt;
-    base::rng random(base::mix(keys.params().seed) + i);
-    const std::uint64_t from = (draw(random) + nodes() / 2) % nodes();
-    return link{list_of(from, random.below(types)), static_cast<std::uint32_t>(draw(random)),
-                keys.word_at_start(i)};
-  }
-  operation draw_operation(base::rng& random) const {
-    using enum operation::kind;
-    const std::uint64_t choice = random.below(100), id = draw(random), word = random();
-    if (choice < 51) return {scan, id, word};
-    if (choice < 64) return {read, id, 0};
-    if (choice < 68) return {read, id, 1 + (word >> 63)};  // a count: 1 and the type
-    if (choice < 76) return {put, id, word};
-    if (choice < 84) return {read_modify, id, word};
-    if (choice < 96) return {insert, id, word >> 32 << 32 | draw(random)};
-    return {erase, id, word};
-  }
-
- private:
-  key_space ids_;
-};
 
 template <class V, class Memory>
 class social_graph {
@@ -262,13 +197,13 @@ class social_model final : public model {
 };
 
 template <std::size_t N>
-class linkbench {
+class benchmark {
  public:
   static constexpr std::string_view name = "linkbench";
   template <class Memory>
   using root = social_graph<blob<N>, Memory>;
 
-  linkbench(id_choice ids) : ids_(std::move(ids)) {}
+  benchmark(id_choice ids) : ids_(std::move(ids)) {}
 
   static void prepare(auto& graph, const key_space& keys) {
     graph.make_nodes(nodes_of(keys.params()));
@@ -287,7 +222,7 @@ class linkbench {
   static void read(const auto& graph, const operation& op) {
     if (op.what == operation::kind::scan) return graph.read_links(change(op).list);
     if (op.b == 0) return graph.read_node(op.a);
-    graph.count_links(list_of(op.a, (op.b - 1) % types));
+    graph.count_links(counted_list(op));
   }
   static std::uint64_t digest(const auto& graph) { return graph.digest(); }
   operation draw(const key_space&, base::rng& random) const { return ids_.draw_operation(random); }
@@ -300,14 +235,15 @@ class linkbench {
 };
 
 template <class Base, template <class> class Run>
-std::unique_ptr<Base> make_linkbench(const parameters& p) {
-  return make_sized<Base, Run, linkbench>(p, id_choice(p));
+std::unique_ptr<Base> make(const parameters& p) {
+  return make_sized<Base, Run, benchmark>(p, id_choice(p));
 }
 
 }  // namespace
+}  // namespace linkbench
 
-constinit const workload_entry linkbench_entry = {"linkbench", make_linkbench<workload, pool_run>,
-                                                  make_linkbench<volatile_run, plain_run>, nullptr,
-                                                  make_linkbench<workload, coalescing_run>};
+constinit const workload_entry linkbench_entry = {"linkbench", linkbench::make<workload, pool_run>,
+                                                  linkbench::make<volatile_run, plain_run>, nullptr,
+                                                  linkbench::make<workload, coalescing_run>};
 
 }  // namespace stele::workloads

@@ -10,11 +10,13 @@
 #include <stele/bptree.h>
 #include <workloads/entries.h>
 #include <workloads/run.h>
+#include <workloads/ycsb.h>
 
 #include <unordered_map>
 
 namespace stele::workloads {
 
+namespace ycsb {
 namespace {
 
 struct mix {
@@ -31,16 +33,13 @@ constexpr mix mixes[] = {
 constexpr std::uint64_t longest_scan = 100;
 constexpr double default_theta = 0.99;
 
-// How a mix draws operations. If a read's word is `by_recency`, its key is a rank of recency. A
-// scan's word is its length.
+// How a mix draws operations. A scan's word is its length.
 class mix_generator {
  public:
   mix_generator(const mix& m, const parameters& p) : mix_(m) {
     if (m.reads_latest)
       recency_.emplace(p.keys, p.choice == key_choice::zipf ? p.zipf_theta : default_theta);
   }
-
-  static constexpr std::uint64_t by_recency = 1;
 
   std::string_view name() const { return mix_.name; }
   operation draw(const key_space& keys, base::rng& random) const {
@@ -63,26 +62,6 @@ class mix_generator {
   mix mix_;
   std::optional<zipf> recency_;
 };
-
-// The keys that exist.
-struct key_range {
-  std::uint64_t loaded;    // keys 0 to loaded - 1, from the start
-  std::uint64_t inserted;  // number of inserts
-
-  std::uint64_t room() const { return std::max<std::uint64_t>(loaded / 8, 1); }
-  std::uint64_t keys() const { return loaded + std::min(inserted, room()); }
-  std::uint64_t next() const { return loaded + inserted % room(); }
-  // The rank-th latest key; loaded keys count as inserted in their order.
-  std::uint64_t latest(std::uint64_t rank) const {
-    const std::uint64_t held = std::min(inserted, room());
-    return rank < held ? loaded + (inserted - 1 - rank) % room()
-                       : loaded - 1 - (rank - held) % loaded;
-  }
-};
-
-std::uint64_t modified(std::uint64_t old_word, std::uint64_t with) {
-  return base::mix(old_word ^ with);
-}
 
 template <class V, class Memory>
 class record_table {
@@ -181,12 +160,12 @@ class record_model final : public model {
 };
 
 template <std::size_t N>
-class ycsb {
+class benchmark {
  public:
   template <class Memory>
   using root = record_table<blob<N>, Memory>;
 
-  ycsb(mix_generator d) : name(d.name()), generator_(std::move(d)) {}
+  benchmark(mix_generator d) : name(d.name()), generator_(std::move(d)) {}
 
   static void prepare(auto& table, const key_space& keys) { table.set_loaded(keys.size()); }
   static void fill(auto& table, const key_space& keys, std::uint64_t i) {
@@ -200,7 +179,7 @@ class ycsb {
   }
   static void read(const auto& table, const operation& op) {
     if (op.what == operation::kind::scan) return table.scan(op.a, op.b);
-    if (op.b == mix_generator::by_recency) return table.read_latest(op.a);
+    if (op.b == by_recency) return table.read_latest(op.a);
     table.read(op.a);
   }
   static std::uint64_t digest(const auto& table) { return table.digest(); }
@@ -218,19 +197,20 @@ class ycsb {
 };
 
 template <char Letter, class Base, template <class> class Run>
-std::unique_ptr<Base> make_ycsb(const parameters& p) {
-  return make_sized<Base, Run, ycsb>(p, mix_generator(mixes[Letter - 'a'], p));
+std::unique_ptr<Base> make(const parameters& p) {
+  return make_sized<Base, Run, benchmark>(p, mix_generator(mixes[Letter - 'a'], p));
 }
 
 template <char Letter>
-constexpr workload_entry entry_of = {mixes[Letter - 'a'].name,
-                                     make_ycsb<Letter, workload, pool_run>,
-                                     make_ycsb<Letter, volatile_run, plain_run>, nullptr,
-                                     make_ycsb<Letter, workload, coalescing_run>};
+constexpr workload_entry entry_of = {mixes[Letter - 'a'].name, make<Letter, workload, pool_run>,
+                                     make<Letter, volatile_run, plain_run>, nullptr,
+                                     make<Letter, workload, coalescing_run>};
 
 }  // namespace
+}  // namespace ycsb
 
-constinit const workload_entry ycsb_entries[] = {entry_of<'a'>, entry_of<'b'>, entry_of<'c'>,
-                                                 entry_of<'d'>, entry_of<'e'>, entry_of<'f'>};
+constinit const workload_entry ycsb_entries[] = {ycsb::entry_of<'a'>, ycsb::entry_of<'b'>,
+                                                 ycsb::entry_of<'c'>, ycsb::entry_of<'d'>,
+                                                 ycsb::entry_of<'e'>, ycsb::entry_of<'f'>};
 
 }  // namespace stele::workloads

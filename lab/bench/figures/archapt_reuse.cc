@@ -8,7 +8,9 @@
 // the same place.
 #include <bench/figures/archapt_parts.h>
 #include <fmt/format.h>
+#include <workloads/linkbench.h>
 #include <workloads/tpcc.h>
+#include <workloads/ycsb.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -32,14 +34,14 @@ class reuse {
 
 class record_reuse final : public reuse {
  public:
-  explicit record_reuse(const workloads::parameters& p)
-      : loaded_(p.keys), room_(std::max<std::uint64_t>(p.keys / 8, 1)) {
-    counts.resize(loaded_);
+  explicit record_reuse(const workloads::parameters& p) : present_{p.keys, 0} {
+    counts.resize(p.keys);
   }
 
   void apply(const operation& op) override {
     if (op.what == kind::insert) return insert();
-    if (op.what == kind::read && op.b != 0) return use(latest(op.a));
+    if (op.what == kind::read && op.b == workloads::ycsb::by_recency)
+      return use(present_.latest(op.a));
     const std::uint64_t end =
         op.what == kind::scan ? std::min<std::uint64_t>(op.a + op.b, counts.size()) : op.a + 1;
     for (std::uint64_t key = op.a; key < end; ++key) use(key);
@@ -47,23 +49,17 @@ class record_reuse final : public reuse {
 
  private:
   void insert() {
-    if (inserted_ < room_) counts.push_back(0);
-    use(loaded_ + inserted_++ % room_);
-  }
-  // The rank-th latest record, computed as the mix does.
-  std::uint64_t latest(std::uint64_t rank) const {
-    const std::uint64_t held = std::min(inserted_, room_);
-    return rank < held ? loaded_ + (inserted_ - 1 - rank) % room_
-                       : loaded_ - 1 - (rank - held) % loaded_;
+    if (present_.inserted < present_.room()) counts.push_back(0);
+    use(present_.next());
+    ++present_.inserted;
   }
 
-  std::uint64_t loaded_, room_, inserted_ = 0;
+  workloads::ycsb::key_range present_;
 };
 
 class graph_reuse final : public reuse {
  public:
-  explicit graph_reuse(const workloads::parameters& p)
-      : nodes_(std::max<std::uint64_t>(p.keys / 8, 1)) {
+  explicit graph_reuse(const workloads::parameters& p) : nodes_(workloads::linkbench::nodes_of(p)) {
     counts.resize(3 * nodes_);
   }
 
