@@ -94,7 +94,7 @@ class stele_contender final : public contender {
   // Makes ordered commits durable; the time for that belongs to the run.
   result<> sync_within(measurement& m) {
     const auto begin = std::chrono::steady_clock::now();
-    auto done = detail::sync_pool(workload_->core());
+    auto done = workload_->sync();
     m.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return done;
   }

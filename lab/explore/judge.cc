@@ -211,7 +211,7 @@ result<std::uint64_t> judge::check_recovered(run_history& t) {
     return std::unexpected(gone.error());
   if (auto ok = audit(); !ok)
     return fail(errc::corrupt, "after further operations: " + ok.error().message);
-  if (auto closed = subject_.workload().core().close(); !closed)
+  if (auto closed = subject_.workload().close(); !closed)
     return fail(errc::corrupt, "closing fails: " + closed.error().message);
   return digest;
 }

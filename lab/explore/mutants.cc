@@ -80,7 +80,7 @@ constexpr trial trials[] = {
      .threads = 1,
      .operations = 40,
      .bound = 64,
-     .sync_every = 7,
+     .sync_every = 15,
      .value_size = 1024,
      .pool_size = 524288},
     {"churn", 1, 60, 128, 0},

@@ -165,6 +165,7 @@ class sqlite_rows final : public workload {
 
   // The pool itself defers nothing.
   result<> sync() override { return pool_->flush(); }
+  result<> close() override { return pool_->close(); }
 
   result<std::uint64_t> digest() override {
     std::uint64_t sum = 0;

@@ -218,7 +218,7 @@ result<std::vector<std::byte>> subject::record_file(const hashed_image& image,
 // A close is a sync, so it acknowledges all operations.
 result<> subject::close_and_mark(const run_history& history) {
   detail::runtime& core = workload_->core();
-  if (auto closed = core.close(); !closed) return closed;
+  if (auto closed = workload_->close(); !closed) return closed;
   if (plan_.sync_every != 0 && !history.operations.empty())
     core.mechanism().note(0, media::tape_mark::returned, history.operations.size() - 1);
   return {};

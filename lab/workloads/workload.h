@@ -76,6 +76,8 @@ class workload {
   void set_commit_durability(durability d) noexcept { commit_durability_ = d; }
   // Makes the ordered commits so far durable.
   [[nodiscard]] virtual result<> sync() { return detail::sync_pool(core()); }
+  // Makes all commits durable and closes the pool. detach() follows.
+  [[nodiscard]] virtual result<> close() { return detail::close_pool(core()); }
 
   // The digest of the structure's content, read in one transaction; equal to the model's after the
   // same operations. An error if an invariant of the structure does not hold.

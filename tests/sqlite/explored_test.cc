@@ -17,14 +17,20 @@ namespace {
 struct run_of {
   const char *mechanism, *workload;
   std::size_t value_size, pool_size;
-  std::uint64_t sync_every = 0;
+  std::uint64_t sync_every = 0, operations = 16;
 };
 constexpr run_of runs[] = {
-    {"default", "sqlite", 1024, 524288},      {"default", "sqlite-512", 256, 524288, 5},
-    {"redo", "sqlite-512", 256, 524288},      {"redo", "sqlite", 1024, 524288, 5},
-    {"undo", "sqlite", 1024, 524288},         {"undo", "sqlite-512", 256, 524288},
-    {"archapt-redo", "sqlite", 256, 1048576}, {"archapt-undo", "sqlite-512", 256, 1048576},
-    {"default", "sqlite", 1024, 524288, 3},   {"undo", "sqlite", 256, 524288, 4},
+    {"default", "sqlite", 1024, 524288},
+    {"default", "sqlite-512", 256, 524288, 5},
+    {"redo", "sqlite-512", 256, 524288},
+    {"redo", "sqlite", 1024, 524288, 5},
+    {"undo", "sqlite", 1024, 524288},
+    {"undo", "sqlite-512", 256, 524288},
+    {"archapt-redo", "sqlite", 256, 1048576},
+    {"archapt-undo", "sqlite-512", 256, 1048576},
+    {"default", "sqlite", 1024, 524288, 3},
+    {"undo", "sqlite", 256, 524288, 4},
+    {"default", "sqlite", 1024, 524288, 15, 40},
 };
 
 std::uint64_t explore_run(const run_of& r, std::uint64_t seed) {
@@ -34,7 +40,7 @@ std::uint64_t explore_run(const run_of& r, std::uint64_t seed) {
   p.value_size = r.value_size;
   p.pool_size = r.pool_size;
   p.sync_every = r.sync_every;
-  p.operations = 16;
+  p.operations = r.operations;
   p.further_operations = 4;
   p.seed = seed;
   settings s;

@@ -30,6 +30,7 @@ class hosted final : public workloads::workload {
     if (!opened) throw failure(opened.error());
     path_ = fmt::format("/hosted/{}", ++count);
     pool_ = stele::sqlite::adopt(path_, std::move(*opened));
+    pool_->start_flusher();
   }
   void detach() override {
     sessions_.clear();
@@ -46,6 +47,8 @@ class hosted final : public workloads::workload {
     return sessions_.apply(operations);
   }
 
+  result<> sync() override { return pool_->flush(); }
+  result<> close() override { return pool_->close(); }
   // 0, when the content is sound.
   result<std::uint64_t> digest() override {
     const auto db = open();

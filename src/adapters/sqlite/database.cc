@@ -2,7 +2,10 @@
 #include "database.h"
 
 #include <base/mutant.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <tx/runtime.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -178,10 +181,12 @@ void database::read_early(std::uint64_t number, std::span<std::byte> to,
   std::copy_n(home_of(number * block_size) + from, to.size(), to.data());
 }
 
-// Step E2: what is to be stored. Returns the first block beyond the end.
+// Step E2: what is to be stored. Returns the first block beyond the end, of the newest version and
+// of what a crash would leave.
 std::uint64_t database::find_appended(pending_writes& writes) {
-  const std::uint64_t end = blocks_of(newest_size()),
-                      first = base::planted(base::mutant::sqlite_early_inside) ? 0 : end;
+  std::uint64_t end = newest_size();
+  if (!base::planted(base::mutant::sqlite_early_inside)) end = std::max(end, home_size_);
+  const std::uint64_t first = blocks_of(end);
   stores_.changes.clear();
   for (const auto& w : writes.in_order())
     if (w.number >= first)
@@ -371,16 +376,22 @@ result<std::unique_ptr<open_pool>> open_pool::open(const std::string& path, pool
   if (!pool) return std::unexpected(std::move(pool.error()));
   auto opened = over(std::move(*pool));
   if (!opened) return opened;
-  open_pool& p = **opened;
-  p.defers_ = p.defers_ && options.background;
-  if (p.defers_)
-    p.flusher_.start(
-        [&p] {
-          std::this_thread::sleep_for(flush_pause);
-          p.flush_failed_ = !p.flush();
-        },
-        [&p] { return !p.flush_failed_ && p.has_deferred(); });
+  (*opened)->file_ = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (options.background)
+    (*opened)->start_flusher();
+  else
+    (*opened)->defers_ = false;
   return opened;
+}
+
+void open_pool::start_flusher() {
+  if (!defers_) return;
+  flusher_.start(
+      [this] {
+        std::this_thread::sleep_for(flush_pause);
+        flush_failed_ = !flush();
+      },
+      [this] { return !flush_failed_ && has_deferred(); });
 }
 
 result<std::unique_ptr<open_pool>> open_pool::over(stele::pool<stored_databases> pool) {
@@ -398,6 +409,17 @@ result<> open_pool::close() {
   if (!is_poisoned()) flushed = flush();
   auto closed = pool_.close();
   return flushed ? closed : flushed;
+}
+
+open_pool::~open_pool() {
+  if (file_ >= 0) ::close(file_);
+}
+
+// Asked before each transaction that writes: the file is looked at, and not for its path, which
+// takes four times as long.
+bool open_pool::is_removed() const noexcept {
+  struct stat s{};
+  return file_ >= 0 && ::fstat(file_, &s) == 0 && s.st_nlink == 0;
 }
 
 bool open_pool::is_poisoned() const noexcept {

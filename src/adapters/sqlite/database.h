@@ -154,18 +154,25 @@ class open_pool {
   // Over a pool that is open, for tools. Ordered commits wait until flush() where the pool's own
   // would.
   [[nodiscard]] static result<std::unique_ptr<open_pool>> over(stele::pool<stored_databases> pool);
+  ~open_pool();
+  open_pool(const open_pool&) = delete;
+  open_pool& operator=(const open_pool&) = delete;
 
   stele::pool<stored_databases>& content() noexcept { return pool_; }
   // The database of this name; made, if `make`. Errors: not_found; those of update(). Thread-safe,
   // as all that follows.
   [[nodiscard]] result<database*> find(const std::string& name, bool make);
   bool is_poisoned() const noexcept;
+  // Its file was removed, or another one has taken its place.
+  bool is_removed() const noexcept;
   // As pool::check(); commits wait.
   [[nodiscard]] result<> check();
   // As pool::backup(), of all commits so far.
   [[nodiscard]] result<> backup(const std::string& path);
   // Makes the ordered commits so far durable. Errors: those of update(); then they wait on.
   [[nodiscard]] result<> flush();
+  // In a thread of its own, deferred commits become durable soon. Called once.
+  void start_flusher();
   // Flushes, unless the pool is poisoned, and closes it. No call is in progress.
   [[nodiscard]] result<> close();
 
@@ -194,6 +201,7 @@ class open_pool {
   bool has_deferred();
 
   stele::pool<stored_databases> pool_;
+  int file_ = -1;  // what the path led to; -1: over a pool that was open
   bool defers_;
   // Outermost: one update of the pool at a time, because its policy is `external`.
   std::mutex updates_;

@@ -273,10 +273,18 @@ int connection::commit_those(Which&& which) {
 int connection::end_commit() {
   if (!writes_.exist()) return SQLITE_OK;
   sealed_ = true;
-  if (handle_ == nullptr) return commit(std::array{this});
-  return commit_those([this](const connection& c) {
-    return c.pool_ == pool_ && (&c == this || (c.handle_ != nullptr && *c.handle_ == *handle_));
-  });
+  const auto is_with_this = [this](const connection& c) {
+    return c.pool_ == pool_ && handle_ != nullptr && c.handle_ != nullptr && *c.handle_ == *handle_;
+  };
+  const auto waits_too = [&](const connection* c) {
+    return c != this && is_with_this(*c) && c->sealed_ && c->writes_.exist();
+  };
+  bool together = false;
+  {
+    const std::scoped_lock one(here().mutex);
+    together = std::ranges::any_of(here().connections, waits_too);
+  }
+  return together ? commit_those(is_with_this) : commit(std::array{this});
 }
 
 int commit_waiting_for(const char* super_journal) {
@@ -407,11 +415,6 @@ int close_file(sqlite3_file* f) {
   close_if_unused(pool);
   return SQLITE_OK;
 }
-// SQLite refuses to write to a database whose path leads elsewhere.
-bool has_moved(const connection& c) {
-  const std::scoped_lock one(here().mutex);
-  return find_pool(c.path()) != &c.pool();
-}
 int read_file(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
   return within_boundary(SQLITE_IOERR_NOMEM, [&] {
     return of(f).read(static_cast<std::uint64_t>(at),
@@ -469,8 +472,8 @@ int control_file(sqlite3_file* f, int what, void* argument) {
       case SQLITE_FCNTL_MMAP_SIZE:
         *static_cast<sqlite3_int64*>(argument) = 0;
         return SQLITE_OK;
-      case SQLITE_FCNTL_HAS_MOVED:
-        *static_cast<int*>(argument) = has_moved(c);
+      case SQLITE_FCNTL_HAS_MOVED:  // SQLite then refuses to write
+        *static_cast<int*>(argument) = c.pool().is_removed();
         return SQLITE_OK;
       case SQLITE_FCNTL_SIZE_HINT:
       case SQLITE_FCNTL_CHUNK_SIZE:
