@@ -1,6 +1,7 @@
 // stele compare: measures mechanisms and rivals side by side on one workload; prints a table and
 // writes JSON.
 #include <bench/compare.h>
+#include <bench/host.h>
 #include <cli/command.h>
 #include <cli/scratch.h>
 #include <fmt/format.h>
@@ -21,10 +22,12 @@
 namespace stele::cli {
 namespace {
 
+constexpr const char* default_policy = "stm";
+
 struct options {
   bench::comparison comparison;
   double zipf = -1;
-  std::vector<std::string> policies = {"stm"};
+  std::vector<std::string> policies = {default_policy};
   std::string dir, json, baseline, durability = "durable";
   std::optional<std::size_t> batch;
   bool no_limits = false;
@@ -67,13 +70,26 @@ std::string check_policy(const std::string& name) {
   return fmt::format("there is no policy '{}'; choose stm, single_writer or external", name);
 }
 
+// A host isolates its transactions by itself, and has no calls for many items.
+void check_host(options& o) {
+  if (o.comparison.what.host.empty()) return;
+  if (o.policies != std::vector<std::string>{default_policy})
+    fail("--policy says how Stele isolates transactions; with --host the host does that");
+  if (o.batch.value_or(0) != 0)
+    fail("--batch is for structures that have calls for many items; a host has none");
+  o.policies = {"external"};
+  o.batch = 0;
+}
+
 void check(options& o) {
+  check_host(o);
   bench::comparison& c = o.comparison;
   for (const std::string& name : o.policies) c.policies.push_back(policies.at(name));
   c.what.policy = c.policies.front();
   if (o.durability != "durable") c.what.commits = durability::ordered;
   if (o.durability == "deferred") c.what.defer_ordered = deferral::always;
-  if (std::ranges::count(c.policies, concurrency::external) != 0 && c.what.threads > 1)
+  if (c.what.host.empty() && c.what.threads > 1 &&
+      std::ranges::count(c.policies, concurrency::external) != 0)
     fail(
         "--policy external leaves locking to the caller, and this caller has none: use --threads "
         "1");
@@ -96,9 +112,11 @@ std::string title(const options& o) {
   if (t.parameters.read_share > 0)
     out += fmt::format(", {:.0f} % reads", t.parameters.read_share * 100);
   if (t.parameters.coalesce) out += ", in coalescing memory";
-  return out + fmt::format(", {}, policy {}, media {}, {} of {} s in turn\n",
-                           counted(t.threads, "thread"), fmt::join(o.policies, " and "), t.media,
-                           counted(c.runs, "run"), c.seconds);
+  const std::string isolation = t.host.empty()
+                                    ? fmt::format("policy {}", fmt::join(o.policies, " and "))
+                                    : fmt::format("host {}", t.host);
+  return out + fmt::format(", {}, {}, media {}, {} of {} s in turn\n", counted(t.threads, "thread"),
+                           isolation, t.media, counted(c.runs, "run"), c.seconds);
 }
 
 // A line on the terminal that names the present step and counts its seconds.
@@ -218,6 +236,9 @@ void add_task_options(CLI::App& command, options& o) {
       ->capture_default_str()
       ->check(check_durability);
   command.add_option("--seed", t.seed, "of content and operations")->capture_default_str();
+  command.add_option("--host", t.host,
+                     "sqlite: the operations are SQL transactions, Stele's rows are SQLite "
+                     "databases in pools, and the rivals SQLite's own files");
   command.add_option(
       "--dir", o.dir,
       "where pools are created; default: /dev/shm, for media file the current directory");
@@ -235,9 +256,10 @@ void add_compare(CLI::App& app) {
       ->delimiter(',')
       ->capture_default_str();
   command
-      ->add_option(
-          "--rivals", o->comparison.rivals,
-          fmt::format("other systems, by commas: {}", fmt::join(bench::rival_names(), ", ")))
+      ->add_option("--rivals", o->comparison.rivals,
+                   fmt::format("other systems, by commas: {}; with --host sqlite: {}",
+                               fmt::join(bench::rival_names(), ", "),
+                               fmt::join(bench::host_rival_names(), ", ")))
       ->delimiter(',');
   command->add_option("--runs", o->comparison.runs, "runs of each system")
       ->capture_default_str()

@@ -1,5 +1,6 @@
 // Runs contenders in turn and computes their rows.
 #include <bench/compare.h>
+#include <bench/host.h>
 #include <bench/limits.h>
 #include <fmt/format.h>
 
@@ -88,7 +89,7 @@ result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison
   if (c.batch != 0) {
     const auto w = workloads::make_workload(c.what.workload, c.what.parameters);
     if (!w) return std::unexpected(w.error());
-    if (!(*w)->has_calls_for_many())
+    if (!c.what.host.empty() || !(*w)->has_calls_for_many())
       return std::unexpected(
           error{errc::invalid_argument,
                 fmt::format("the workload '{}' has no calls for many items, so it takes no batch",
@@ -104,13 +105,16 @@ result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison
     else if (!failure)
       failure = std::move(one.error());
   };
-  if (c.limits) {
+  const bool is_hosted = !c.what.host.empty();
+  if (c.limits && is_hosted) take(make_host_limit(c.what), true);
+  if (c.limits && !is_hosted) {
     take(make_volatile(c.what), true);
     take(make_one_fence_log(c.what), true);
   }
   for (const std::string& mechanism : c.mechanisms)
     for (const task& t : tasks_of_stele(c)) take(make_stele(t, mechanism), false);
-  for (const std::string& rival : c.rivals) take(make_rival(task_of_rival(c), rival), false);
+  for (const std::string& rival : c.rivals)
+    take(is_hosted ? make_host_rival(c.what, rival) : make_rival(task_of_rival(c), rival), false);
   if (made.empty() && !failure)
     failure = {errc::invalid_argument, "nothing to compare: name a mechanism or a rival"};
   if (failure) return std::unexpected(std::move(*failure));

@@ -25,9 +25,9 @@ struct comparison {
   // Beside each row of Stele, one that runs so many operations at a time by the structure's calls
   // for many items, which it must have (get_many, find_many); 0: none.
   std::size_t batch = 0;
-  // A rival without the structure of word_hash runs hash instead.
+  // A rival without the structure of word_hash runs hash instead. With a host: its rivals, host.h.
   std::vector<std::string> rivals;
-  bool limits = true;  // also run the limit models and measure the hardware
+  bool limits = true;  // also run the limit models (a host's own one) and measure the hardware
   unsigned runs = 5;
   double seconds = 1;  // for each contender in each run
   std::function<void(const std::string&)> progress = [](const std::string&) {};

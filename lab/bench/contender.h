@@ -28,6 +28,7 @@ namespace stele::bench {
 // The task of every contender in one comparison.
 struct task {
   std::string workload = "sps";
+  std::string host;  // "": structures of Stele's; else a host of host.h, and its transactions
   workloads::parameters parameters;
   std::size_t ops_per_tx = 1;
   // Items of each call of Stele's row; 0: transactions of ops_per_tx operations. The row counts
@@ -104,8 +105,9 @@ std::vector<std::string> rival_names();
 // The rivals that run a workload: not every rival has every structure.
 std::vector<std::string> rivals_for(std::string_view workload);
 
-// How make_stele creates and opens its pools. pool_size_of is the size of pools whose task states
-// none.
+// How make_stele creates and opens its pools: with a host by the policy `external`, because the
+// host's adapter isolates transactions, and growing where the mechanism can. pool_size_of is the
+// size of pools whose task states none.
 std::size_t pool_size_of(const task& t);
 pool_options stele_options(const task& t, const std::string& mechanism);
 

@@ -1,6 +1,7 @@
 // Stele as a contender: a pool with one mechanism and the workload on it, used as a program would
 // use them.
 #include <bench/drive.h>
+#include <bench/host.h>
 #include <fmt/format.h>
 #include <tx/mechanism/catalog.h>
 #include <workloads/tpcc.h>
@@ -108,10 +109,19 @@ class stele_contender final : public contender {
 
 }  // namespace
 
+// Bytes of a pool for a host's database, for mechanisms whose pools do not grow: pages may be half
+// full, ycsb inserts an eighth of its records, and tpcc and linkbench add rows all the time.
+std::size_t hosted_pool_size(const task& t) {
+  constexpr std::size_t spare = std::size_t{64} << 20;
+  const bool adds_rows = t.workload == "tpcc" || t.workload == "linkbench";
+  return live_bytes_of(t) / 4 * 9 + (adds_rows ? 2 * spare : spare);
+}
+
 // Bytes of a pool for the workload at its fullest. Maps: every key present, with room for headers
 // and links. Arrays: twice the size, because the transaction that creates the array logs it. tpcc:
 // room for the tables of one more warehouse.
 std::size_t pool_size_of(const task& t) {
+  if (!t.host.empty()) return hosted_pool_size(t);
   const auto& p = t.parameters;
   constexpr std::size_t spare = std::size_t{64} << 20;
   if (t.workload == "tpcc") {
@@ -129,11 +139,13 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
   o.create_size = t.pool_size_bytes != 0 ? t.pool_size_bytes : pool_size_of(t);
   o.layout = "comparison";
   if (mechanism != default_name) o.mechanism = mechanism;
-  if (const auto known = detail::find_mechanism(o.mechanism);
-      known && (*known)->has_parity && t.pool_size_bytes == 0)
+  const auto known = detail::find_mechanism(o.mechanism);
+  const bool has_parity = known && (*known)->has_parity;
+  if (has_parity && t.pool_size_bytes == 0)
     o.create_size *= 2;  // checksums take up to 0.74 of home
   o.media = t.media;
-  o.policy = t.policy;
+  o.policy = t.host.empty() ? t.policy : concurrency::external;
+  if (!t.host.empty() && !has_parity) o.max_size = std::size_t{1} << 40;
   o.log_size = t.log_size_bytes;
   o.log_count = t.log_count;
   o.defer_ordered = t.defer_ordered;
@@ -142,10 +154,16 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
 }
 
 contender_result make_stele(const task& t, const std::string& mechanism) {
-  if (mechanism != default_name)
-    if (const auto known = detail::find_mechanism(mechanism); !known)
-      return std::unexpected(known.error());
-  auto w = workloads::make_workload(t.workload, t.parameters);
+  const auto known = detail::find_mechanism(mechanism == default_name ? "" : mechanism);
+  if (!known) return std::unexpected(known.error());
+  if (!t.host.empty() && (*known)->home != format::home_kind::in_place)
+    return std::unexpected(error{
+        errc::unsupported,
+        fmt::format("{}: the host's adapter reads pages in place, which this mechanism's pools do "
+                    "not have; choose another mechanism",
+                    mechanism)});
+  auto w =
+      t.host.empty() ? workloads::make_workload(t.workload, t.parameters) : make_hosted_workload(t);
   if (!w) return std::unexpected(std::move(w.error()));
   return std::make_unique<stele_contender>(t, mechanism, std::move(*w));
 }
