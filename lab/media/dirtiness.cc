@@ -86,12 +86,29 @@ void dirtiness_meter::write_back(const tape_event& e, bool clean_too) {
   });
 }
 
+// Of the bytes in the mask, those that the store gives another value.
+std::uint64_t dirtiness_meter::changed_bytes(const tape_event& e, std::uint64_t line,
+                                             std::uint64_t mask) const {
+  if (content_.empty()) return mask;
+  std::uint64_t changed = 0;
+  for (std::uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+    const std::uint64_t at = line * line_size + static_cast<unsigned>(std::countr_zero(rest));
+    if (content_[at] != e.bytes[at - e.address]) changed |= rest & -rest;
+  }
+  return changed;
+}
+
+void dirtiness_meter::store(const tape_event& e) {
+  for_each_line(e.address, e.length, [&](std::uint64_t line, std::uint64_t mask) {
+    stored_[line] |= changed_bytes(e, line, mask);
+  });
+}
+
 void dirtiness_meter::take(const tape_event& e) {
   if (e.thread >= streamed_.size()) streamed_.resize(e.thread + 1);
   auto& streamed = streamed_[e.thread];
   if (e.op == tape_op::store) {
-    for_each_line(e.address, e.length,
-                  [&](std::uint64_t line, std::uint64_t mask) { stored_[line] |= mask; });
+    store(e);
   } else if (e.op == tape_op::stream) {
     for_each_line(e.address, e.length, [&](std::uint64_t line, std::uint64_t mask) {
       auto& s = streamed[line];
@@ -107,10 +124,13 @@ void dirtiness_meter::take(const tape_event& e) {
       ++sum_of(s.tag).lines[static_cast<std::size_t>(std::popcount(s.mask))];
     streamed.clear();
   }
+  if (!content_.empty() && !e.bytes.empty())
+    std::ranges::copy(e.bytes, content_.begin() + static_cast<std::ptrdiff_t>(e.address));
 }
 
-result<dirtiness_by_part> dirtiness_of(tape_reader& tape, const std::function<bool()>& cancelled) {
-  dirtiness_meter meter;
+result<dirtiness_by_part> dirtiness_of(tape_reader& tape, const std::function<bool()>& cancelled,
+                                       dirty_bytes what) {
+  dirtiness_meter meter(what, tape.header().pool_size);
   while (!cancelled()) {
     const auto event = tape.next();
     if (!event) return std::unexpected(event.error());

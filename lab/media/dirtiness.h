@@ -8,7 +8,8 @@
 // its fence. Evictions by the cache are not on a tape, and what was dirty when the tape began is
 // not known.
 //
-// Memory use depends on the number of lines that are dirty at one time, not on the tape's length.
+// Memory use depends on the number of lines that are dirty at one time, not on the tape's length;
+// and on the pool's size, where only changed bytes count.
 #pragma once
 
 #include <media/tape.h>
@@ -40,9 +41,15 @@ struct dirtiness_by_part {
   dirtiness all() const noexcept;
 };
 
+// Which bytes of a store make a line dirty: all, or those whose value changes. The latter is for
+// programs that store whole lines or pages again; it takes a tape with bytes.
+enum class dirty_bytes : std::uint8_t { stored, changed };
+
 // Takes the events of a tape in order.
 class dirtiness_meter {
  public:
+  dirtiness_meter(dirty_bytes what, std::uint64_t pool_size)
+      : content_(what == dirty_bytes::changed ? pool_size : 0) {}
   void take(const tape_event& e);
   const dirtiness_by_part& totals() const noexcept { return sums_; }
 
@@ -54,16 +61,21 @@ class dirtiness_meter {
   };
 
   dirtiness& sum_of(tape_tag tag) noexcept;
+  void store(const tape_event& e);
+  std::uint64_t changed_bytes(const tape_event& e, std::uint64_t line, std::uint64_t mask) const;
   void write_back(const tape_event& e, bool clean_too);
   void write_back_long(const tape_event& e, std::uint64_t lines, bool clean_too);
 
+  std::vector<std::byte> content_;  // of the pool; empty, where each store counts
   masks stored_;
   std::vector<std::unordered_map<std::uint64_t, streamed_line>> streamed_;  // by thread
   dirtiness_by_part sums_;
 };
 
-// Reads from the reader's place to the end, or until `cancelled`. Errors: those of the reader.
+// Reads from the reader's place (for changed bytes: the tape's beginning) to the end, or until
+// `cancelled`. Errors: those of the reader.
 [[nodiscard]] result<dirtiness_by_part> dirtiness_of(
-    tape_reader& tape, const std::function<bool()>& cancelled = [] { return false; });
+    tape_reader& tape, const std::function<bool()>& cancelled = [] { return false; },
+    dirty_bytes what = dirty_bytes::stored);
 
 }  // namespace stele::media

@@ -51,6 +51,30 @@ TEST(dirtiness, counts_a_byte_once_however_often_it_is_stored_to) {
   EXPECT_EQ(d.home.lines[12], 1u);
 }
 
+TEST(dirtiness, may_be_of_the_bytes_that_change) {
+  tape_options with_bytes = shape;
+  with_bytes.record_bytes = true;
+  auto tape = tape_writer::to_memory(with_bytes);
+  std::vector<std::byte> pool(shape.pool_size);
+  pool[home + 3] = std::byte{7};
+  tape->image(pool.data(), pool.size());
+  {
+    const tape_writer::scoped_lock lock(*tape);
+    std::vector<std::byte> line(64);
+    line[3] = std::byte{7}, line[9] = std::byte{1};
+    for (int i = 0; i < 2; ++i) {
+      tape->event(store, 0, home, 64, line.data());
+      tape->event(flush, 0, home, 64);
+    }
+  }
+  ASSERT_TRUE(tape->finish());
+  auto reader = tape_reader::from_memory(tape->memory());
+  const auto d = dirtiness_of(*reader, [] { return false; }, dirty_bytes::changed);
+  ASSERT_TRUE(d) << d.error().message;
+  EXPECT_EQ(d->home.lines[1], 1u);
+  EXPECT_EQ(d->home.lines[0], 1u);
+}
+
 TEST(dirtiness, is_of_lines_whatever_the_ranges) {
   const auto d = read({{store, home + 60, 100}, {flush, home + 60, 100}});
   EXPECT_EQ(d.home.lines[4], 1u);
