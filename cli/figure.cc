@@ -27,6 +27,7 @@ struct evaluation {
   const char *name, *about, *figures_help, *keys_help;
   std::vector<std::string> (*figures)();
   result<bench::chart> (*measure)(std::string_view figure, const bench::sweep_options& o);
+  std::vector<std::string> (*hosted_figures)() = nullptr;  // null: no figure has a host
 };
 constexpr evaluation evaluations[] = {
     {"blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5",
@@ -53,7 +54,7 @@ constexpr evaluation evaluations[] = {
      "Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" "
      "(2019), sections II and V",
      "2, 3, 6 to 10, I, IV, or all", "records, and rows of stock; default: 2^16, with --quick 2^12",
-     bench::archapt_figures, bench::measure_archapt}};
+     bench::archapt_figures, bench::measure_archapt, bench::archapt_hosted_figures}};
 
 struct options {
   const evaluation* of = nullptr;
@@ -145,7 +146,9 @@ void run(options& o) {
   o.sweep.cancelled = interrupted;
   nlohmann::json all = nlohmann::json::array();
   bool measured = true;
-  for (const std::string& figure : wanted_figures(*o.of, o.figure))
+  const bool all_hosted = o.figure == "all" && !o.sweep.host.empty();
+  for (const std::string& figure :
+       all_hosted ? o.of->hosted_figures() : wanted_figures(*o.of, o.figure))
     if (!interrupted()) measured = redraw(o, figure, all) && measured;
   if (!o.json.empty()) write_json(o.json, {{"figures", all}});
   if (interrupted()) throw CLI::RuntimeError(130);
@@ -167,6 +170,10 @@ void add_evaluation(CLI::App& group, const evaluation& e) {
   command->add_option("--keys", o->keys, e.keys_help)->check(CLI::PositiveNumber);
   command->add_option("--seed", o->sweep.seed, "of content and operations")->capture_default_str();
   command->add_option("--dir", o->dir, "where pools are created; default /dev/shm");
+  if (e.hosted_figures != nullptr)
+    command->add_option("--host", o->sweep.host,
+                        fmt::format("sqlite: the mixes are SQL transactions of it; figures {}",
+                                    fmt::join(e.hosted_figures(), ", ")));
   command->add_option("--json", o->json, "write all figures to FILE; - is standard output");
   command->callback([o] { run(*o); });
 }

@@ -49,6 +49,11 @@ pool_options options_of(const recording_options& r, const std::string& mechanism
                   (std::size_t{4} << 20) + r.threads * (std::size_t{1} << 19);
   p.log_count = r.threads + 1;  // one more for the thread that fills
   p.log_size = std::size_t{1} << 16;
+  if (r.make_hosted) {
+    p.create_size = r.hosted_pool_size;
+    p.log_size = std::size_t{1} << 20;
+    p.policy = concurrency::external;
+  }
   p.mechanism = mechanism;
   p.media = "adr";
   p.background = false;
@@ -113,7 +118,7 @@ result<std::unique_ptr<media::tape_writer>> record_at(const std::string& path, w
 
 result<std::unique_ptr<media::tape_writer>> record(const recording_options& r,
                                                    const tape_factory& make) {
-  auto w = make_workload(r.workload, r.content);
+  auto w = r.make_hosted ? r.make_hosted() : make_workload(r.workload, r.content);
   if (!w) return std::unexpected(w.error());
   static std::atomic<unsigned> made{0};
   const std::string path = fmt::format("{}/tape-{}-{}.stele", r.dir, ::getpid(), made++);

@@ -23,6 +23,10 @@ struct recording_options {
   // True: the tape begins with the empty pool; false: with the filled pool.
   bool record_set_up = false;
   std::string dir = ".";  // directory of the pool
+  // Makes a host's workload in place of the one of this name. The pool then has so many bytes, the
+  // policy `external`, and logs for the host's larger transactions.
+  std::function<result<std::unique_ptr<workloads::workload>>()> make_hosted = {};
+  std::size_t hosted_pool_size = 0;
   std::function<bool()> cancelled = [] { return false; };
 };
 

@@ -157,33 +157,47 @@ namespace {
 struct figure_entry {
   const char *name, *title, *section, *setting;
   bool in_pools;  // whether the mixes run in pools of the setting
+  bool has_host;  // whether a host can run it
   result<> (*measure)(const sweep_options& o, chart& c);
 };
 
 constexpr figure_entry figures[] = {
     {"2", "What of the overhead of undo and redo logging goes into logging and into persistence",
-     "II-A", "mixes that write", true, measure_overhead},
-    {"3", "Distribution of the reuse of objects", "II-B", "each mix", false, measure_reuse},
+     "II-A", "mixes that write", true, true, measure_overhead},
+    {"3", "Distribution of the reuse of objects", "II-B", "each mix", false, false, measure_reuse},
     {"6", "Flushing objects beside creating and updating their checksums", "V-B",
-     "objects side by side in the home of a pool", false, measure_checksums},
-    {"7", "Throughput by threads", "V-B", "each mix", true, measure_throughput},
-    {"8", "99th-percentile latency", "V-B", "each mix", true, measure_tail},
-    {"9", "Lines flushed", "V-B", "mixes that write", true, measure_flushes},
+     "objects side by side in the home of a pool", false, false, measure_checksums},
+    {"7", "Throughput by threads", "V-B", "each mix", true, true, measure_throughput},
+    {"8", "99th-percentile latency", "V-B", "each mix", true, true, measure_tail},
+    {"9", "Lines flushed", "V-B", "mixes that write", true, false, measure_flushes},
     {"10", "Dirtiness of the lines written back, with and without coalescing", "V-B", "each mix",
-     false, measure_dirtiness},
-    {"I", "Dirtiness of the lines written back", "II-B", "mixes that write", false,
+     false, true, measure_dirtiness},
+    {"I", "Dirtiness of the lines written back", "II-B", "mixes that write", false, false,
      measure_dirtiness_table},
-    {"IV", "Crashes behind caches", "V-B", "mixes that write", false, measure_crashes},
+    {"IV", "Crashes behind caches", "V-B", "mixes that write", false, false, measure_crashes},
 };
 
+// What keeps transactions apart.
+std::string isolation_of(const sweep_options& o) {
+  return o.host.empty() ? "stm" : fmt::format("transactions of the host {}", o.host);
+}
+
 std::vector<std::string> notes_of(const figure_entry& f, const sweep_options& o) {
-  if (!f.in_pools) return {fmt::format("seed {}", o.seed)};
+  const std::string where =
+      o.host.empty() ? "the mixes run in the process that holds the pool; the text's run against "
+                       "Redis and SQLite, which are not in it"
+                     : "the mixes are SQL transactions of SQLite, whose database is in the pool; "
+                       "orders and links of tpcc and linkbench are added and none replaced; the "
+                       "text's run against Redis and SQLite";
+  if (!f.in_pools) {
+    std::vector<std::string> notes = {fmt::format("seed {}", o.seed)};
+    if (!o.host.empty()) notes.push_back(where);
+    return notes;
+  }
   return {fmt::format("medians of {} run{} (of {} s, in turn, where throughput or latency is "
                       "measured); seed {}",
                       o.runs, o.runs == 1 ? "" : "s", o.seconds, o.seed),
-          sizes_of(task_on(o, mixes.front(), 1)),
-          "the mixes run in the process that holds the pool; the text's run against Redis and "
-          "SQLite, which are not in it"};
+          sizes_of(task_on(o, mixes.front(), 1)), where};
 }
 
 }  // namespace
@@ -195,14 +209,26 @@ std::vector<std::string> archapt_figures() {
   return names;
 }
 
+std::vector<std::string> archapt_hosted_figures() {
+  std::vector<std::string> names;
+  for (const auto& f : archapt::figures)
+    if (f.has_host) names.emplace_back(f.name);
+  return names;
+}
+
 result<chart> measure_archapt(std::string_view figure, const sweep_options& o) {
   const auto* f = std::ranges::find(archapt::figures, figure, &archapt::figure_entry::name);
   if (f == std::ranges::end(archapt::figures))
     return std::unexpected(error{errc::invalid_argument,
                                  fmt::format("there is no figure '{}' to redraw; choose one of {}",
                                              figure, fmt::join(archapt_figures(), ", "))});
+  if (!o.host.empty() && !f->has_host)
+    return std::unexpected(
+        error{errc::invalid_argument,
+              fmt::format("figure {} is not measured with a host; choose one of {}", figure,
+                          fmt::join(archapt_hosted_figures(), ", "))});
   chart c;
-  c.name = fmt::format("archapt-{}", f->name);
+  c.name = fmt::format("archapt-{}{}{}", f->name, o.host.empty() ? "" : "-", o.host);
   const bool is_table = f->name[0] == 'I';
   c.title = fmt::format("{} {}: {}", is_table ? "Table" : "Figure", f->name, f->title);
   c.source = fmt::format(
@@ -211,8 +237,8 @@ result<chart> measure_archapt(std::string_view figure, const sweep_options& o) {
       f->section);
   c.setting = fmt::format(
       "{}; where neither this nor the axis nor a note says otherwise: records of 1024 B, texts of "
-      "tpcc of 512 B, one operation a transaction, keys by Zipf, stm, {}",
-      f->setting, archapt::medium);
+      "tpcc of 512 B, one operation a transaction, keys by Zipf, {}, {}",
+      f->setting, archapt::isolation_of(o), archapt::medium);
   c.notes = archapt::notes_of(*f, o);
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");

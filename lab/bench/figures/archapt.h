@@ -13,9 +13,11 @@ namespace stele::bench {
 
 // "2", "3", "6" to "10", "I", "IV".
 std::vector<std::string> archapt_figures();
+// Those that a host can run: "2", "7", "8", "10".
+std::vector<std::string> archapt_hosted_figures();
 
-// Errors: invalid_argument (unknown figure); cancelled, when nothing was measured; those of the
-// measurements.
+// Errors: invalid_argument (unknown figure, or one that the host of `o` cannot run); cancelled,
+// when nothing was measured; those of the measurements.
 [[nodiscard]] result<chart> measure_archapt(std::string_view figure, const sweep_options& o);
 
 }  // namespace stele::bench

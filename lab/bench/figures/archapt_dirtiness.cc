@@ -1,6 +1,7 @@
 // Records runs on coalescing and on plain memory, and measures the dirtiness of their lines.
 #include <bench/figures/archapt_dirtiness.h>
 #include <bench/figures/claims.h>
+#include <bench/host.h>
 #include <fmt/format.h>
 #include <media/dirtiness.h>
 #include <workloads/record.h>
@@ -63,6 +64,14 @@ constexpr statement statements[] = {
      "ycsb-e"},
 };
 
+// Figure 10 with SQLite as the host has the rows of table I instead: SQLite decides where its rows
+// are, and nothing of it is in coalescing memory.
+constexpr statement hosted_statements[] = {
+    {"10", "tpcc, undo", "0.40 (SQLite, table I)", "", value, "dirtiness", "plain", "", "tpcc"},
+    {"10", "linkbench, undo", "0.49 (SQLite, table I)", "", value, "dirtiness", "plain", "",
+     "linkbench"},
+};
+
 std::vector<std::optional<spread>> empty_points(const panel& p) {
   return std::vector<std::optional<spread>>(p.xs.size());
 }
@@ -81,6 +90,19 @@ struct subject {
   }
 };
 
+task task_of(const subject& s, const sweep_options& o) {
+  task t;
+  t.workload = s.workload;
+  t.host = o.host;
+  t.dir = o.dir;
+  t.label = s.coalesce ? "-coalescing" : "";
+  t.parameters = s.parameters(o);
+  t.pool_size_bytes = (std::size_t{8} << 20) + o.traced_keys * (s.value_size + 128) *
+                                                   4;  // twice what tpcc, the largest, needs
+  if (!o.host.empty()) t.pool_size_bytes = pool_size_of(t);
+  return t;
+}
+
 result<media::dirtiness_by_part> dirtiness_of(const subject& s, const char* mechanism,
                                               const sweep_options& o) {
   o.progress(fmt::format("{}, values of {} B, under {}{}", s.workload, s.value_size, mechanism,
@@ -93,32 +115,33 @@ result<media::dirtiness_by_part> dirtiness_of(const subject& s, const char* mech
                                  .dir = o.dir,
                                  .cancelled = o.cancelled};
   r.content = s.parameters(o);
+  if (!o.host.empty()) {
+    r.make_hosted = [t = task_of(s, o)] { return make_hosted_workload(t); };
+    r.record_bytes = true;
+    r.hosted_pool_size = task_of(s, o).pool_size_bytes;
+  }
   const auto tape = workloads::record(
       r, [](const media::tape_options& shape) { return media::tape_writer::to_memory(shape); });
   if (!tape) return std::unexpected(tape.error());
   auto reader = media::tape_reader::from_memory((*tape)->memory());
   if (!reader) return std::unexpected(reader.error());
-  return media::dirtiness_of(*reader, o.cancelled);
+  return media::dirtiness_of(
+      *reader, o.cancelled,
+      o.host.empty() ? media::dirty_bytes::stored : media::dirty_bytes::changed);
 }
 
 // The bytes of the blocks of the filled structure.
 result<std::uint64_t> bytes_taken(const subject& s, const sweep_options& o) {
-  task t;
-  t.workload = s.workload;
-  t.dir = o.dir;
-  t.label = s.coalesce ? "-coalescing" : "";
-  t.parameters = s.parameters(o);
-  t.pool_size_bytes = (std::size_t{8} << 20) + o.traced_keys * (s.value_size + 128) *
-                                                   4;  // twice what tpcc, the largest, needs
-  auto made = make_stele(t, "none");
+  auto made = make_stele(task_of(s, o), "none");
   if (!made) return std::unexpected(made.error());
   if (auto filled = (*made)->set_up(); !filled) return std::unexpected(filled.error());
   const footprint f = (*made)->space();
   return f.space_bytes.value_or(0) - f.log_bytes;
 }
 
-void add_claims(std::string_view figure, chart& into) {
-  const auto claims = claims_of(into, figure, statements);
+void add_claims(std::string_view figure, bool hosted, chart& into) {
+  const auto claims =
+      claims_of(into, figure, hosted ? std::span<const statement>(hosted_statements) : statements);
   into.claims.insert(into.claims.end(), claims.begin(), claims.end());
 }
 
@@ -135,20 +158,35 @@ void add_notes(const sweep_options& o, chart& into) {
       "a line counts each time it is written back: flushed, or streamed and fenced. Home has the "
       "heap's tables and states too; all: with logs and control words");
   into.notes.emplace_back("logs stream whole lines, their padding included");
+  if (!o.host.empty()) {
+    into.notes.emplace_back(
+        "a commit stores the lines of SQLite's pages that differ, each line whole; of home those "
+        "bytes count as dirty that get another value. SQLite decides where its rows are, so "
+        "nothing is in coalescing memory");
+    return;
+  }
   into.notes.emplace_back(
       "updates write whole records in place here, where Redis writes one of ten fields of a "
       "kilobyte; records of ycsb and rows of tpcc and linkbench are no texts of their own");
 }
 
-struct compared {
-  media::dirtiness_by_part plain, coalescing;
+// One for plain memory and, without a host, one for coalescing memory.
+using compared = std::vector<media::dirtiness_by_part>;
+struct memory_kind {
+  const char *name, *label;
 };
+constexpr memory_kind memory_kinds[] = {{"plain", "plain memory"},
+                                        {"coalescing", "coalescing memory"}};
+std::span<const memory_kind> kinds_on(const sweep_options& o) {
+  return std::span(memory_kinds).first(o.host.empty() ? 2 : 1);
+}
 
-// A panel of two series, plain and coalescing memory, over the workloads.
-panel pair_panel(std::string name, std::string y, const std::vector<std::string>& xs) {
+// A panel with a series for each kind of memory, over the workloads.
+panel panel_of_kinds(std::string name, std::string y, const std::vector<std::string>& xs,
+                     const sweep_options& o) {
   panel p{std::move(name), "workload", std::move(y), xs, {}, true};
-  p.lines = {{"plain", "plain memory", false, empty_points(p)},
-             {"coalescing", "coalescing memory", false, empty_points(p)}};
+  for (const memory_kind& k : kinds_on(o))
+    p.lines.push_back({k.name, k.label, false, empty_points(p)});
   return p;
 }
 
@@ -156,11 +194,9 @@ panel distribution(const std::string& workload, const compared& c) {
   panel p{"distribution, " + workload, "dirty bytes of a line", "% of the lines", {"0"}, {}, false};
   for (int bytes = 8; bytes <= 64; bytes += 8)
     p.xs.push_back(fmt::format("{}-{}", bytes - 7, bytes));
-  for (const auto& [name, label, parts] :
-       {std::tuple{"plain", "plain memory", &c.plain},
-        std::tuple{"coalescing", "coalescing memory", &c.coalescing}}) {
-    series s{name, label, false, empty_points(p)};
-    const media::dirtiness all = parts->all();
+  for (std::size_t kind = 0; kind < c.size(); ++kind) {
+    series s{memory_kinds[kind].name, memory_kinds[kind].label, false, empty_points(p)};
+    const media::dirtiness all = c[kind].all();
     const auto eighths = all.eighths();
     for (std::size_t i = 0; i < eighths.size(); ++i)
       s.points[i] = constant(100 * static_cast<double>(eighths[i]) /
@@ -176,11 +212,11 @@ class by_workload {
   // `end` is appended to the panel names.
   by_workload(std::vector<std::string> xs, const std::string& end, const sweep_options& o)
       : operations_(static_cast<double>(o.traced_operations)),
-        all_(pair_panel("dirtiness" + end, "mean dirtiness of all lines written back", xs)),
-        home_(
-            pair_panel("dirtiness of home" + end, "mean dirtiness of home lines written back", xs)),
-        lines_(pair_panel("lines" + end, "home lines written back a transaction", xs)),
-        memory_(pair_panel("memory" + end, "bytes of blocks a key", xs)),
+        all_(panel_of_kinds("dirtiness" + end, "mean dirtiness of all lines written back", xs, o)),
+        home_(panel_of_kinds("dirtiness of home" + end, "mean dirtiness of home lines written back",
+                             xs, o)),
+        lines_(panel_of_kinds("lines" + end, "home lines written back a transaction", xs, o)),
+        memory_(panel_of_kinds("memory" + end, "bytes of blocks a key", xs, o)),
         gain_{"gain" + end, "workload", "what coalescing adds to the mean dirtiness",
               xs,           {},         true} {
     gain_.lines = {{"all", "all lines", false, empty_points(gain_)},
@@ -188,26 +224,29 @@ class by_workload {
   }
 
   void add(std::size_t place, const compared& c) {
-    set(all_, place, c.plain.all().mean(), c.coalescing.all().mean());
-    set(home_, place, c.plain.home.mean(), c.coalescing.home.mean());
-    set(lines_, place, static_cast<double>(c.plain.home.total()) / operations_,
-        static_cast<double>(c.coalescing.home.total()) / operations_);
-    gain_.lines[0].points[place] = constant(c.coalescing.all().mean() - c.plain.all().mean());
-    gain_.lines[1].points[place] = constant(c.coalescing.home.mean() - c.plain.home.mean());
+    for (std::size_t kind = 0; kind < c.size(); ++kind) {
+      set(all_, kind, place, c[kind].all().mean());
+      set(home_, kind, place, c[kind].home.mean());
+      set(lines_, kind, place, static_cast<double>(c[kind].home.total()) / operations_);
+    }
+    if (c.size() < 2) return;
+    set(gain_, 0, place, c[1].all().mean() - c[0].all().mean());
+    set(gain_, 1, place, c[1].home.mean() - c[0].home.mean());
   }
-  void add_memory(std::size_t place, double plain, double coalescing) {
-    set(memory_, place, plain, coalescing);
+  void add_memory(std::size_t kind, std::size_t place, double bytes) {
+    set(memory_, kind, place, bytes);
   }
 
   std::vector<panel> panels() && {
-    return {std::move(all_), std::move(gain_), std::move(home_), std::move(lines_),
-            std::move(memory_)};
+    std::vector<panel> all = {std::move(all_)};
+    if (home_.lines.size() > 1) all.push_back(std::move(gain_));
+    for (panel* p : {&home_, &lines_, &memory_}) all.push_back(std::move(*p));
+    return all;
   }
 
  private:
-  static void set(panel& p, std::size_t place, double plain, double coalescing) {
-    p.lines[0].points[place] = constant(plain);
-    p.lines[1].points[place] = constant(coalescing);
+  static void set(panel& p, std::size_t line, std::size_t place, double value) {
+    p.lines[line].points[place] = constant(value);
   }
 
   double operations_;
@@ -215,23 +254,23 @@ class by_workload {
 };
 
 result<compared> compare_memories(subject s, const sweep_options& o) {
-  auto plain = dirtiness_of(s, "undo", o);
-  if (!plain) return std::unexpected(plain.error());
-  s.coalesce = true;
-  auto coalescing = dirtiness_of(s, "undo", o);
-  if (!coalescing) return std::unexpected(coalescing.error());
-  return compared{*plain, *coalescing};
+  compared all;
+  for (std::size_t kind = 0; kind < kinds_on(o).size(); ++kind) {
+    s.coalesce = kind != 0;
+    const auto d = dirtiness_of(s, "undo", o);
+    if (!d) return std::unexpected(d.error());
+    all.push_back(*d);
+  }
+  return all;
 }
 
 result<> compare_bytes(subject s, std::size_t place, const sweep_options& o, by_workload& into) {
-  const auto plain = bytes_taken(s, o);
-  if (!plain) return std::unexpected(plain.error());
-  s.coalesce = true;
-  const auto coalescing = bytes_taken(s, o);
-  if (!coalescing) return std::unexpected(coalescing.error());
-  const auto keys = static_cast<double>(o.traced_keys);
-  into.add_memory(place, static_cast<double>(*plain) / keys,
-                  static_cast<double>(*coalescing) / keys);
+  for (std::size_t kind = 0; kind < kinds_on(o).size(); ++kind) {
+    s.coalesce = kind != 0;
+    const auto bytes = bytes_taken(s, o);
+    if (!bytes) return std::unexpected(bytes.error());
+    into.add_memory(kind, place, static_cast<double>(*bytes) / static_cast<double>(o.traced_keys));
+  }
   return {};
 }
 
@@ -239,7 +278,7 @@ result<> compare_bytes(subject s, std::size_t place, const sweep_options& o, by_
 result<> measure_values(std::size_t value_size, const std::string& end, const sweep_options& o,
                         chart& into, std::vector<panel>& distributions) {
   std::vector<const char*> all(published.begin(), published.end());
-  all.insert(all.end(), ours.begin(), ours.end());
+  if (o.host.empty()) all.insert(all.end(), ours.begin(), ours.end());
   by_workload sums({all.begin(), all.end()}, end, o);
   for (std::size_t place = 0; place < all.size() && into.complete; ++place) {
     const auto c = compare_memories({all[place], value_size}, o);
@@ -297,7 +336,7 @@ result<> measure_dirtiness_table(const sweep_options& o, chart& into) {
   p.lines.push_back(std::move(redis));
   p.lines.push_back(std::move(sqlite));
   into.panels.push_back(std::move(p));
-  add_claims("I", into);
+  add_claims("I", false, into);
   add_notes(o, into);
   return {};
 }
@@ -311,7 +350,7 @@ result<> measure_dirtiness(const sweep_options& o, chart& into) {
     return done;
   into.panels.insert(into.panels.end(), std::make_move_iterator(distributions.begin()),
                      std::make_move_iterator(distributions.end()));
-  add_claims("10", into);
+  add_claims("10", !o.host.empty(), into);
   add_notes(o, into);
   return {};
 }

@@ -54,6 +54,7 @@ std::vector<std::string> names_of(std::span<const mix> all) {
 task task_on(const sweep_options& o, const mix& m, unsigned threads) {
   task t;
   t.workload = m.name;
+  t.host = o.host;
   t.media = medium;
   t.dir = o.dir;
   t.seed = t.parameters.seed = o.seed;

@@ -32,6 +32,7 @@ struct sweep_options {
   std::uint64_t kiln_large_keys = 1024, kiln_large_transactions = 64;
   std::size_t kiln_large_bytes = std::size_t{512} << 10, kiln_workloads = 6;
   std::uint64_t kiln_written_before = std::uint64_t{64} << 20;
+  std::string host;  // of the architecture-aware evaluation's mixes: "", or as in task
   // Architecture-aware evaluation: records, rows of stock, and objects that are flushed or
   // checksummed.
   std::uint64_t archapt_keys = std::uint64_t{1} << 16, archapt_objects = 1'300'000;
