@@ -1,5 +1,5 @@
-// stele bench media|all|peers|reads|store|space|lsnvmm|sim: measures the limits of the machine, and
-// the project's performance targets.
+// stele bench media|all|peers|reads|readers|store|sqlite|space|lsnvmm|sim: measures the limits of
+// the machine, and the project's performance targets.
 #include <bench/machine.h>
 #include <bench/targets.h>
 #include <cli/command.h>
@@ -159,6 +159,9 @@ void add_bench(CLI::App& app) {
             "the key-value store beside other embedded stores, commits on a file, care of a pool",
             o)
       ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_store_targets); });
+  add_timed(*group, "sqlite", "SQLite on pools beside SQLite on its own files", o)->callback([o] {
+    use_scratch(*o), run_targets(*o, bench::measure_sqlite_targets);
+  });
   add(*group, "space", "how full values of each size fill the heap of a pool of 128 MiB", o)
       ->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_space_targets); });
   add(*group, "sim", "the simulator's speeds and the memory of a run", o)->callback([o] {

@@ -50,6 +50,10 @@ struct target_options {
 // `stele bench store`. A target over a rival that is not built in counts as not met.
 [[nodiscard]] result<std::vector<performance_target>> measure_store_targets(
     const target_options& o);
+// SQLite on pools beside SQLite on its own files: `stele bench sqlite`. Errors: also unsupported,
+// where the build has no SQLite.
+[[nodiscard]] result<std::vector<performance_target>> measure_sqlite_targets(
+    const target_options& o);
 // How full values of many sizes fill a pool of 128 MiB: `stele bench space`.
 [[nodiscard]] result<std::vector<performance_target>> measure_space_targets(
     const target_options& o);

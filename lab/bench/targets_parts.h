@@ -31,5 +31,7 @@ const std::vector<target_group>& peer_targets();
 const std::vector<target_group>& read_targets();
 // Targets of reads by other processes.
 const std::vector<target_group>& reader_targets();
+// Targets of SQLite on pools.
+const std::vector<target_group>& sqlite_targets();
 
 }  // namespace stele::bench

@@ -9,13 +9,13 @@
 namespace stele::bench::sql {
 namespace {
 
-// SQLite's own waiting sleeps for a millisecond at first, many times a transaction.
+// SQLite's own way to wait sleeps for milliseconds, which is many transactions.
 int wait_for_lock(void*, int calls) {
-  constexpr int yields = 200, sleeps = 1000;
+  constexpr int yields = 200, sleeps = 10'000;
   if (calls < yields)
     std::this_thread::yield();
   else
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
   return calls < yields + sleeps;
 }
 

@@ -3,16 +3,15 @@
 
 #include <bench/sqlite/sql_workload.h>
 
-#include <deque>
+#include <atomic>
 #include <functional>
-#include <mutex>
 
 namespace stele::bench::sql {
 
 class session_pool {
  public:
   using open_function = std::function<result<std::shared_ptr<connection>>()>;
-  // `open` is called for each new session.
+  // `open` is called for each new session, by the thread that needs it.
   session_pool(sql_workload& workload, open_function open)
       : workload_(workload), open_(std::move(open)) {}
 
@@ -20,19 +19,20 @@ class session_pool {
   // Thread-safe.
   [[nodiscard]] result<> apply(std::span<const operation> operations);
   // Closes all. No thread is in apply().
-  void clear() { slots_.clear(); }
+  void clear();
 
  private:
-  struct slot {
+  static constexpr std::size_t most_threads = 1024;
+  struct alignas(64) slot {
+    std::atomic<bool> taken{false};
     std::unique_ptr<session> own;
-    bool taken = true;
   };
-  [[nodiscard]] result<slot*> take();
+  slot& take() noexcept;
+  [[nodiscard]] result<> open(slot& s);
 
   sql_workload& workload_;
   const open_function open_;
-  std::mutex mutex_;
-  std::deque<slot> slots_;
+  std::vector<slot> slots_ = std::vector<slot>(most_threads);
 };
 
 }  // namespace stele::bench::sql

@@ -211,7 +211,8 @@ class tpcc_session final : public session {
   statement last_order_{
       db(),
       "SELECT o_id, o_entry_d, o_carrier_id FROM orders "
-      "WHERE o_w_id = ? AND o_d_id = ? AND o_c_id = ? ORDER BY o_id DESC LIMIT 1"},
+      "WHERE o_w_id = ?1 AND o_d_id = ?2 AND o_id = (SELECT max(o_id) FROM orders "
+      "WHERE o_w_id = ?1 AND o_d_id = ?2 AND o_c_id = ?3)"},
       lines_{db(),
              "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d "
              "FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?"},

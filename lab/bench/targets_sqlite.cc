@@ -1,0 +1,410 @@
+// SQLite on pools beside SQLite on its own files: `stele bench sqlite`. Without SQLite in the build
+// there is nothing to measure.
+#include <bench/host.h>
+#include <bench/targets_parts.h>
+
+#ifdef STELE_HAVE_SQLITE
+#include <bench/sqlite/sessions.h>
+#include <fmt/format.h>
+#include <stele/sqlite.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <workloads/store.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <thread>
+#endif
+
+namespace stele::bench {
+
+#ifdef STELE_HAVE_SQLITE
+namespace {
+
+namespace fs = std::filesystem;
+using clock = std::chrono::steady_clock;
+using workloads::operation;
+
+constexpr const char* rival = "wal-full";
+
+double seconds_since(clock::time_point begin) {
+  return std::chrono::duration<double>(clock::now() - begin).count();
+}
+
+// The mechanism default and the rival, on memory or on a file of the device.
+comparison hosted(const target_options& o, const char* workload, std::size_t value_size,
+                  bool on_file) {
+  comparison c = of(o, workload, value_size, 1);
+  c.what.host = "sqlite";
+  c.what.parameters.keys = std::size_t{1} << 16;
+  c.what.media = on_file ? "file" : "adr";
+  c.what.dir = on_file ? o.file_dir : o.dir;
+  c.mechanisms = {"default"};
+  c.rivals = {rival};
+  c.limits = false;
+  return c;
+}
+
+performance_target over_rival_target(std::string what, double bound, const report& r) {
+  const row &ours = *find_row(r, "default"), &theirs = *find_row(r, rival);
+  return {std::move(what),
+          "x",
+          bound,
+          ours.tx_per_s.median / theirs.tx_per_s.median,
+          false,
+          fmt::format("{:.0f} over {:.0f} transactions/s; media {} and {}, durability {} and {}",
+                      ours.tx_per_s.median, theirs.tx_per_s.median, ours.media, theirs.media,
+                      ours.durability, theirs.durability)};
+}
+
+result<> updates(const target_options& o, std::vector<performance_target>& targets) {
+  for (const bool on_file : {false, true}) {
+    const std::string what =
+        fmt::format("updates of 1 KB over {}, {}", rival, on_file ? "file" : "memory");
+    o.progress(what);
+    const auto r = compare(hosted(o, "store", 1024, on_file));
+    if (!r) return std::unexpected(r.error());
+    targets.push_back(over_rival_target(what, on_file ? 1.1 : 2.5, *r));
+  }
+  return {};
+}
+
+// Of ycsb-a, whose updates write a record in place, and whose other half reads.
+result<> media_bytes(const target_options& o, std::vector<performance_target>& targets) {
+  constexpr double transactions_per_update = 2;
+  o.progress("media bytes of an update");
+  comparison c = hosted(o, "ycsb-a", 1024, false);
+  c.rivals.clear();
+  const auto r = compare(c);
+  if (!r) return std::unexpected(r.error());
+  const row& ours = r->rows.front();
+  const double streamed = transactions_per_update * ours.streamed_bytes_per_tx.value_or(0),
+               flushed = transactions_per_update * 64 * ours.lines_per_tx.value_or(0);
+  targets.push_back({"media bytes of an update of 1 KB", "B", 2048, streamed + flushed, true,
+                     fmt::format("{:.0f} B streamed, {:.0f} B in lines flushed; ycsb-a, media {}",
+                                 streamed, flushed, ours.media)});
+  return {};
+}
+
+result<> selects(const target_options& o, std::vector<performance_target>& targets) {
+  const std::string what = fmt::format("selects by key of 1 KB over {}, memory", rival);
+  o.progress(what);
+  comparison c = hosted(o, "store", 1024, false);
+  c.what.parameters.read_share = 1;
+  const auto r = compare(c);
+  if (!r) return std::unexpected(r.error());
+  targets.push_back(over_rival_target(what, 2, *r));
+  return {};
+}
+
+result<> tpcc(const target_options& o, std::vector<performance_target>& targets) {
+  for (const bool on_file : {false, true}) {
+    const std::string what = fmt::format("tpcc over {}, {}", rival, on_file ? "file" : "memory");
+    o.progress(what);
+    const auto r = compare(hosted(o, "tpcc", 512, on_file));
+    if (!r) return std::unexpected(r.error());
+    targets.push_back(over_rival_target(what, on_file ? 1.1 : 1.5, *r));
+  }
+  return {};
+}
+
+// The seconds that speedtest1 says it took. Errors: io, with its last line.
+result<double> speedtest(const std::string& program, const std::string& dir,
+                         const std::string& arguments) {
+  constexpr std::string_view heading = "TOTAL";
+  const std::string database = fmt::format("{}/speedtest-{}.db", dir, getpid());
+  FILE* const out = ::popen(
+      fmt::format("'{}' {} '{}' 2>&1 </dev/null", program, arguments, database).c_str(), "r");
+  if (out == nullptr) return std::unexpected(error{errc::io, program + " cannot be started"});
+  std::array<char, 512> line{};
+  std::string last;
+  double seconds = 0;
+  while (std::fgets(line.data(), line.size(), out) != nullptr) {
+    last = line.data();
+    const auto at = last.find(heading);
+    if (at != last.npos)
+      seconds =
+          std::strtod(last.c_str() + last.find_first_not_of('.', at + heading.size()), nullptr);
+  }
+  const int status = ::pclose(out);
+  for (const char* end : {"", "-journal", "-wal", "-shm"}) fs::remove(database + end);
+  if (status != 0 || seconds == 0)
+    return std::unexpected(error{errc::io, fmt::format("{} failed: {}", program, last)});
+  return seconds;
+}
+
+result<> whole_speedtest(const target_options& o, std::vector<performance_target>& targets) {
+  const std::string what = "speedtest1 over WAL NORMAL, memory";
+  const std::string ours = STELE_SQLITE_SUITE "/stele/speedtest1",
+                    theirs = STELE_SQLITE_SUITE "/unix/speedtest1";
+  performance_target target{what, "x", 1.2, 0, false, ""};
+  if (!fs::exists(ours) || !fs::exists(theirs)) {
+    target.detail =
+        "not built: tools/sqlite-suite --build-only, and again with --vfs unix, build it";
+    targets.push_back(target);
+    return {};
+  }
+  o.progress(what);
+  std::vector<double> pool_s, file_s;
+  for (unsigned run = 0; run < std::min(o.runs, 3u) && !o.cancelled(); ++run) {
+    const auto pool = speedtest(ours, o.dir, ""),
+               file = speedtest(theirs, o.dir, "--journal 'wal; PRAGMA synchronous=NORMAL'");
+    if (!pool) return std::unexpected(pool.error());
+    if (!file) return std::unexpected(file.error());
+    pool_s.push_back(*pool);
+    file_s.push_back(*file);
+  }
+  if (pool_s.empty()) return std::unexpected(error{errc::cancelled, "interrupted"});
+  const double pool = spread_of(pool_s).median, file = spread_of(file_s).median;
+  target.measured = file / pool;
+  target.detail = fmt::format(
+      "{:.2f} s over {:.2f} s, size 100; a commit is durable at once, in the WAL not", file, pool);
+  targets.push_back(target);
+  return {};
+}
+
+// A database with the rows of `store`, by its URI and pragmas.
+class database {
+ public:
+  database(std::string path, std::string uri, std::string pragmas, const workloads::parameters& p)
+      : path_(std::move(path)), uri_(std::move(uri)), pragmas_(std::move(pragmas)), p_(p) {}
+  database(const database&) = delete;
+  database& operator=(const database&) = delete;
+  ~database() {
+    sessions_.clear();
+    for (const char* end : {"", "-wal", "-shm"}) fs::remove(path_ + end);
+  }
+
+  [[nodiscard]] result<> fill() {
+    const auto db = open();
+    return db ? content_->fill(**db) : std::unexpected(db.error());
+  }
+  [[nodiscard]] result<> apply(const operation& op) { return sessions_.apply({&op, 1}); }
+  [[nodiscard]] result<std::shared_ptr<sql::connection>> open() const {
+    auto db = sql::connection::open(uri_);
+    if (db)
+      if (auto set = (*db)->run(pragmas_); !set) return std::unexpected(std::move(set.error()));
+    return db;
+  }
+
+ private:
+  const std::string path_, uri_, pragmas_;
+  const workloads::parameters p_;
+  const std::unique_ptr<sql::sql_workload> content_ = sql::make_store(p_);
+  sql::session_pool sessions_{*content_, [this] { return open(); }};
+};
+
+std::unique_ptr<database> in_pool(const target_options& o, const workloads::parameters& p,
+                                  const char* size) {
+  const std::string path = fmt::format("{}/bench-{}.stele", o.dir, getpid());
+  stele_sqlite_register(0);
+  return std::make_unique<database>(
+      path, fmt::format("file:{}?vfs=stele&media=adr&size={}", path, size), "", p);
+}
+std::unique_ptr<database> in_wal(const target_options& o, const workloads::parameters& p) {
+  const std::string path = fmt::format("{}/bench-{}.db", o.dir, getpid());
+  return std::make_unique<database>(path, path, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL",
+                                    p);
+}
+
+// Transactions a second of some threads: by the clock on the wall, and of their own processor time.
+struct speeds {
+  double wall = 0, processor = 0;
+};
+
+double processor_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+class beside_run {
+ public:
+  beside_run(database& db, const workloads::parameters& p) : db_(db), p_(p) {}
+
+  struct outcome {
+    speeds readers, writers;
+  };
+  result<outcome> run(unsigned readers, unsigned writers, double seconds) {
+    std::vector<part> parts(readers + writers);
+    std::atomic<bool> stop{false};
+    const auto begin = clock::now();
+    {
+      std::vector<std::jthread> threads;
+      for (unsigned i = 0; i < parts.size(); ++i)
+        threads.emplace_back([&, i] { work(i < readers ? 1 : 0, i + 1, stop, parts[i]); });
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+      stop = true;
+    }
+    const double took = seconds_since(begin);
+    for (part& p : parts)
+      if (p.failure) return std::unexpected(std::move(*p.failure));
+    const std::span all(parts);
+    return outcome{sum(all.first(readers), took), sum(all.subspan(readers), took)};
+  }
+
+ private:
+  struct part {
+    double transactions = 0, processor_s = 0;
+    std::optional<error> failure;
+  };
+  void work(double read_share, unsigned seed, const std::atomic<bool>& stop, part& to) {
+    workloads::parameters p = p_;
+    p.read_share = read_share;
+    const workloads::key_space keys(p);
+    base::rng random(base::mix(seed));
+    const double begin = processor_seconds();
+    for (; !to.failure && !stop.load(std::memory_order_relaxed); ++to.transactions)
+      if (auto done = db_.apply(workloads::store::draw(keys, random)); !done)
+        to.failure = std::move(done.error());
+    to.processor_s = processor_seconds() - begin;
+  }
+  static speeds sum(std::span<const part> parts, double took) {
+    part all;
+    for (const part& p : parts) {
+      all.transactions += p.transactions;
+      all.processor_s += p.processor_s;
+    }
+    return {all.transactions / took, all.processor_s == 0 ? 0 : all.transactions / all.processor_s};
+  }
+
+  database& db_;
+  const workloads::parameters p_;
+};
+
+constexpr unsigned reader_count = 4;
+
+// Speeds beside each other over speeds alone, medians.
+struct beside_shares {
+  speeds readers, writer, readers_alone, writer_alone;
+};
+
+result<> add_shares(beside_run& r, double seconds, std::array<std::vector<double>, 8>& into) {
+  const auto readers = r.run(reader_count, 0, seconds), writer = r.run(0, 1, seconds),
+             both = r.run(reader_count, 1, seconds);
+  for (const auto* one : {&readers, &writer, &both})
+    if (!*one) return std::unexpected(one->error());
+  const std::array values = {both->readers.wall / readers->readers.wall,
+                             both->readers.processor / readers->readers.processor,
+                             both->writers.wall / writer->writers.wall,
+                             both->writers.processor / writer->writers.processor,
+                             readers->readers.wall,
+                             readers->readers.processor,
+                             writer->writers.wall,
+                             writer->writers.processor};
+  for (std::size_t i = 0; i < values.size(); ++i) into[i].push_back(values[i]);
+  return {};
+}
+
+beside_shares medians(const std::array<std::vector<double>, 8>& of) {
+  std::array<double, 8> m{};
+  for (std::size_t i = 0; i < m.size(); ++i) m[i] = spread_of(of[i]).median;
+  return {{m[0], m[1]}, {m[2], m[3]}, {m[4], m[5]}, {m[6], m[7]}};
+}
+
+performance_target beside_target(const char* who, const char* whom, const speeds& share,
+                                 const speeds& alone, const speeds& share_of_wal) {
+  return {fmt::format("{} beside {}, processor time", who, whom),
+          "x",
+          0.8,
+          share.processor,
+          false,
+          fmt::format("alone {:.0f} a processor second, {:.0f}/s; share of the wall clock's speed "
+                      "{:.2f} on {} cores; {}: {:.2f} of processor time, {:.2f} of the wall clock",
+                      alone.processor, alone.wall, share.wall, std::thread::hardware_concurrency(),
+                      rival, share_of_wal.processor, share_of_wal.wall)};
+}
+
+result<> readers_beside_writer(const target_options& o, std::vector<performance_target>& targets) {
+  const workloads::parameters p{.value_size = 1024, .keys = std::size_t{1} << 16};
+  const auto pool = in_pool(o, p, "256M"), wal = in_wal(o, p);
+  for (database* db : {pool.get(), wal.get()})
+    if (auto filled = db->fill(); !filled) return filled;
+  beside_run on_pool(*pool, p), on_wal(*wal, p);
+  std::array<std::vector<double>, 8> of_pool, of_wal;
+  for (unsigned run = 0; run < o.runs; ++run) {
+    if (o.cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
+    o.progress(fmt::format("four readers beside a writer, run {} of {}", run + 1, o.runs));
+    if (auto done = add_shares(on_pool, o.seconds, of_pool); !done) return done;
+    if (auto done = add_shares(on_wal, o.seconds, of_wal); !done) return done;
+  }
+  const beside_shares ours = medians(of_pool), theirs = medians(of_wal);
+  targets.push_back(
+      beside_target("four readers", "a writer", ours.readers, ours.readers_alone, theirs.readers));
+  targets.push_back(
+      beside_target("a writer", "four readers", ours.writer, ours.writer_alone, theirs.writer));
+  return {};
+}
+
+// Another process writes to the database, and is killed when it has committed.
+[[nodiscard]] result<> write_and_be_killed(database& db, const workloads::parameters& p,
+                                           bool fill) {
+  constexpr unsigned transactions = 1000;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    bool ok = !fill || db.fill();
+    const workloads::key_space keys(p);
+    base::rng random(1);
+    for (unsigned i = 0; ok && i < transactions; ++i)
+      ok = db.apply(workloads::store::draw(keys, random)).has_value();
+    if (ok) ::kill(::getpid(), SIGKILL);
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (child < 0 || !WIFSIGNALED(status))
+    return std::unexpected(error{errc::io, "the process that writes the database failed"});
+  return {};
+}
+
+result<> opening(const target_options& o, std::vector<performance_target>& targets) {
+  const workloads::parameters p{.value_size = 1024, .keys = std::size_t{1} << 20};
+  const auto db = in_pool(o, p, "1536M");
+  std::vector<double> ms;
+  std::string pages;
+  for (unsigned run = 0; run < 3; ++run) {
+    if (o.cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
+    o.progress(fmt::format("opening after a kill, run {} of 3", run + 1));
+    if (auto killed = write_and_be_killed(*db, p, run == 0); !killed) return killed;
+    const auto begin = clock::now();
+    const auto opened = db->open();
+    if (!opened) return std::unexpected(opened.error());
+    const auto found = (*opened)->text("SELECT value FROM blob LIMIT 1");
+    ms.push_back(seconds_since(begin) * 1e3);
+    if (!found) return std::unexpected(found.error());
+    const auto counted = (*opened)->text("PRAGMA page_count");
+    if (!counted) return std::unexpected(counted.error());
+    pages = *counted;
+  }
+  targets.push_back(
+      {"opening after a kill, with the first select", "ms", 100, spread_of(ms).median, true,
+       fmt::format("a database of {} pages of 4096 B, media adr, mechanism default", pages)});
+  return {};
+}
+
+}  // namespace
+
+const std::vector<target_group>& sqlite_targets() {
+  static const std::vector<target_group> parts = {
+      updates, media_bytes, selects, whole_speedtest, readers_beside_writer, tpcc, opening};
+  return parts;
+}
+
+#else
+const std::vector<target_group>& sqlite_targets() {
+  static const std::vector<target_group> parts = {
+      [](const target_options&, std::vector<performance_target>&) -> result<> {
+        task t;
+        t.host = "sqlite";
+        return std::unexpected(make_host_limit(t).error());
+      }};
+  return parts;
+}
+#endif
+
+}  // namespace stele::bench
