@@ -274,6 +274,7 @@ TEST_F(SQLite, a_path_that_leads_to_another_file_is_another_database) {
   moved.must("insert into t values('new')");
   EXPECT_EQ(old.row("select count(*) from t"), "3");
   std::filesystem::remove(path);
+  ::usleep(20'000);
   EXPECT_EQ(fresh.run("create table v(a)"), SQLITE_READONLY_DBMOVED);
 }
 

@@ -3,6 +3,7 @@
 
 #include <base/mutant.h>
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <tx/runtime.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <thread>
 
 namespace stele::sqlite {
@@ -376,7 +378,8 @@ result<std::unique_ptr<open_pool>> open_pool::open(const std::string& path, pool
   if (!pool) return std::unexpected(std::move(pool.error()));
   auto opened = over(std::move(*pool));
   if (!opened) return opened;
-  (*opened)->file_ = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  (*opened)->watch(path);
+  (*opened)->has_thread_ = options.background;
   if (options.background)
     (*opened)->start_flusher();
   else
@@ -411,15 +414,30 @@ result<> open_pool::close() {
   return flushed ? closed : flushed;
 }
 
-open_pool::~open_pool() {
-  if (file_ >= 0) ::close(file_);
+void open_pool::watch(const std::string& path) {
+  file_ = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  names_ = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  if (names_ >= 0) ::inotify_add_watch(names_, path.c_str(), IN_ATTRIB);
 }
 
-// Asked before each transaction that writes: the file is looked at, and not for its path, which
-// takes four times as long.
+open_pool::~open_pool() {
+  for (const int fd : {file_, names_})
+    if (fd >= 0) ::close(fd);
+}
+
+// The file itself is only looked at when its names have changed: Linux gives a file that was looked
+// at a new time at its next write, and a sync then writes the inode too (docs/decisions/38). A pool
+// with a thread of its own asks for changes once a tick of the clock, so some milliseconds late.
 bool open_pool::is_removed() const noexcept {
+  timespec now{};
+  if (has_thread_) ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  if (names_ < 0 || (has_thread_ && asked_at_.exchange(now.tv_nsec) == now.tv_nsec))
+    return removed_;
+  std::array<char, 512> events;
   struct stat s{};
-  return file_ >= 0 && ::fstat(file_, &s) == 0 && s.st_nlink == 0;
+  if (::read(names_, events.data(), events.size()) > 0 && ::fstat(file_, &s) == 0)
+    removed_ = s.st_nlink == 0;
+  return removed_;
 }
 
 bool open_pool::is_poisoned() const noexcept {

@@ -163,7 +163,7 @@ class open_pool {
   // as all that follows.
   [[nodiscard]] result<database*> find(const std::string& name, bool make);
   bool is_poisoned() const noexcept;
-  // Its file was removed, or another one has taken its place.
+  // Its file was removed, or another one has taken its place. Cheap enough for each transaction.
   bool is_removed() const noexcept;
   // As pool::check(); commits wait.
   [[nodiscard]] result<> check();
@@ -196,12 +196,17 @@ class open_pool {
   open_pool(stele::pool<stored_databases> pool, bool defers)
       : pool_(std::move(pool)), defers_(defers) {}
   friend class database;
+  void watch(const std::string& path);
   bool defer(std::span<const part> parts);
   result<> flush_deferred();
   bool has_deferred();
 
   stele::pool<stored_databases> pool_;
-  int file_ = -1;  // what the path led to; -1: over a pool that was open
+  // What the path led to, and what tells that its names change; -1: over a pool that was open.
+  int file_ = -1, names_ = -1;
+  mutable std::atomic<bool> removed_{false};
+  mutable std::atomic<long> asked_at_{-1};
+  bool has_thread_ = false;
   bool defers_;
   // Outermost: one update of the pool at a time, because its policy is `external`.
   std::mutex updates_;
