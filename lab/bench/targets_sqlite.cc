@@ -106,8 +106,11 @@ result<double> speedtest(const std::string& program, const std::string& dir,
                          const std::string& arguments) {
   constexpr std::string_view heading = "TOTAL";
   const std::string database = fmt::format("{}/speedtest-{}.db", dir, getpid());
-  FILE* const out = ::popen(
-      fmt::format("'{}' {} '{}' 2>&1 </dev/null", program, arguments, database).c_str(), "r");
+  FILE* const out =
+      ::popen(fmt::format("STELE_SQLITE_OPTIONS='media=adr&size=128M' '{}' {} '{}' 2>&1 </dev/null",
+                          program, arguments, database)
+                  .c_str(),
+              "r");
   if (out == nullptr) return std::unexpected(error{errc::io, program + " cannot be started"});
   std::array<char, 512> line{};
   std::string last;
@@ -151,7 +154,10 @@ result<> whole_speedtest(const target_options& o, std::vector<performance_target
   const double pool = spread_of(pool_s).median, file = spread_of(file_s).median;
   target.measured = file / pool;
   target.detail = fmt::format(
-      "{:.2f} s over {:.2f} s, size 100; a commit is durable at once, in the WAL not", file, pool);
+      "{:.2f} s over {:.2f} s, size 100, a pool of 128 MiB, media adr; a commit is durable at "
+      "once, "
+      "in the WAL not",
+      file, pool);
   targets.push_back(target);
   return {};
 }
@@ -187,19 +193,31 @@ class database {
   sql::session_pool sessions_{*content_, [this] { return open(); }};
 };
 
+// On memory or a file, under PRAGMA synchronous.
+struct place {
+  bool on_file = false;
+  const char* synchronous = "FULL";
+};
+std::string database_path(const target_options& o, const place& where, const char* end) {
+  static unsigned count = 0;
+  return fmt::format("{}/bench-{}-{}{}", where.on_file ? o.file_dir : o.dir, getpid(), ++count,
+                     end);
+}
 std::unique_ptr<database> in_pool(const target_options& o, const workloads::parameters& p,
-                                  const char* size, bool on_file = false) {
-  const std::string path = fmt::format("{}/bench-{}.stele", on_file ? o.file_dir : o.dir, getpid());
+                                  const char* size, const place& where = {}) {
+  const std::string path = database_path(o, where, ".stele");
   stele_sqlite_register(0);
   return std::make_unique<database>(
-      path, fmt::format("file:{}?vfs=stele&media={}&size={}", path, on_file ? "file" : "adr", size),
-      "", p);
+      path,
+      fmt::format("file:{}?vfs=stele&media={}&size={}", path, where.on_file ? "file" : "adr", size),
+      fmt::format("PRAGMA synchronous={}", where.synchronous), p);
 }
 std::unique_ptr<database> in_wal(const target_options& o, const workloads::parameters& p,
-                                 bool on_file = false) {
-  const std::string path = fmt::format("{}/bench-{}.db", on_file ? o.file_dir : o.dir, getpid());
-  return std::make_unique<database>(path, path, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL",
-                                    p);
+                                 const place& where = {}) {
+  const std::string path = database_path(o, where, ".db");
+  return std::make_unique<database>(
+      path, path, fmt::format("PRAGMA journal_mode=WAL; PRAGMA synchronous={}", where.synchronous),
+      p);
 }
 
 // Transactions a second of some threads: by the clock on the wall, and of their own processor time.
@@ -213,10 +231,12 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// Threads that select, and threads that update, on one database.
+// Threads that select, and threads that update, each kind on one database.
 class beside_run {
  public:
-  beside_run(database& db, const workloads::parameters& p) : db_(db), p_(p) {}
+  beside_run(database& read, database& written, const workloads::parameters& p)
+      : read_(read), written_(written), p_(p) {}
+  beside_run(database& db, const workloads::parameters& p) : beside_run(db, db, p) {}
 
   struct outcome {
     speeds readers, writers;
@@ -246,10 +266,11 @@ class beside_run {
   };
   void work(bool reads, unsigned seed, const std::atomic<bool>& stop, part& to) {
     using enum operation::kind;
+    database& of = reads ? read_ : written_;
     base::rng random(base::mix(seed));
     const double begin = processor_seconds();
     for (; !to.failure && !stop.load(std::memory_order_relaxed); ++to.transactions)
-      if (auto done = db_.apply({reads ? read : put, random.below(p_.keys), random()}); !done)
+      if (auto done = of.apply({reads ? read : put, random.below(p_.keys), random()}); !done)
         to.failure = std::move(done.error());
     to.processor_s = processor_seconds() - begin;
   }
@@ -262,7 +283,7 @@ class beside_run {
     return {all.transactions / took, all.processor_s == 0 ? 0 : all.transactions / all.processor_s};
   }
 
-  database& db_;
+  database &read_, &written_;
   const workloads::parameters p_;
 };
 
@@ -270,15 +291,21 @@ constexpr workloads::parameters small_rows{.value_size = 1024, .keys = std::size
 
 // The first run's inserts of the rows that were not there at the start are not counted.
 result<> updates(const target_options& o, std::vector<performance_target>& targets) {
-  for (const bool on_file : {false, true}) {
-    const std::string what =
-        fmt::format("updates of 1 KB over {}, {}", rival, on_file ? "file" : "memory");
-    const auto pool = in_pool(o, small_rows, "256M", on_file), wal = in_wal(o, small_rows, on_file);
+  static constexpr struct {
+    place where;
+    double bound;
+    const char* name;
+  } settings[] = {{{}, 2.5, "updates of 1 KB over wal-full, memory"},
+                  {{true}, 1.1, "updates of 1 KB over wal-full, file"},
+                  {{true, "NORMAL"}, 1, "updates of 1 KB over wal-normal, NORMAL, file"}};
+  for (const auto& setting : settings) {
+    const auto pool = in_pool(o, small_rows, "256M", setting.where),
+               wal = in_wal(o, small_rows, setting.where);
     std::array<std::vector<double>, 2> rates;
     for (unsigned run = 0; run <= o.runs; ++run)
       for (std::size_t i = 0; i < rates.size(); ++i) {
         if (o.cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
-        o.progress(what);
+        o.progress(setting.name);
         database& db = i == 0 ? *pool : *wal;
         if (run == 0)
           if (auto filled = db.fill(); !filled) return filled;
@@ -287,74 +314,96 @@ result<> updates(const target_options& o, std::vector<performance_target>& targe
         if (run != 0) rates[i].push_back(measured->writers.wall);
       }
     const double ours = spread_of(rates[0]).median, theirs = spread_of(rates[1]).median;
-    targets.push_back({what, "x", on_file ? 1.1 : 2.5, ours / theirs, false,
-                       fmt::format("{:.0f} over {:.0f} transactions/s, one update each, durable; "
-                                   "media {}, {} rows",
-                                   ours, theirs, on_file ? "file" : "adr", small_rows.keys)});
+    targets.push_back(
+        {setting.name, "x", setting.bound, ours / theirs, false,
+         fmt::format("{:.0f} over {:.0f} transactions/s, one update each, media {}, "
+                     "{} rows",
+                     ours, theirs, setting.where.on_file ? "file" : "adr", small_rows.keys)});
   }
   return {};
 }
 
 constexpr unsigned reader_count = 4;
 
-// Speeds beside each other over speeds alone, medians.
-struct beside_shares {
-  speeds readers, writer, readers_alone, writer_alone;
+// What threads lose by using one database: their speed beside the others over that beside others
+// that do the same on another database, so that both have the same share of the processors.
+class sharing {
+ public:
+  [[nodiscard]] result<> fill(std::unique_ptr<database> one, std::unique_ptr<database> other) {
+    one_ = std::move(one), other_ = std::move(other);
+    auto filled = one_->fill();
+    return filled ? other_->fill() : filled;
+  }
+  [[nodiscard]] result<> run(double seconds) {
+    const auto together = beside_run(*one_, small_rows).run(reader_count, 1, seconds),
+               apart = beside_run(*other_, *one_, small_rows).run(reader_count, 1, seconds),
+               readers = beside_run(*one_, small_rows).run(reader_count, 0, seconds),
+               writer = beside_run(*one_, small_rows).run(0, 1, seconds);
+    for (const auto* measured : {&together, &apart, &readers, &writer})
+      if (!*measured) return std::unexpected(measured->error());
+    readers_.add(together->readers, apart->readers, readers->readers);
+    writer_.add(together->writers, apart->writers, writer->writers);
+    return {};
+  }
+
+  struct shares {
+    double over_apart, over_alone, per_processor_second, alone;
+  };
+  shares readers() const { return readers_.medians(); }
+  shares writer() const { return writer_.medians(); }
+
+ private:
+  struct runs {
+    std::vector<double> over_apart, over_alone, per_processor_second, alone;
+    void add(const speeds& together, const speeds& apart, const speeds& by_itself) {
+      over_apart.push_back(together.wall / apart.wall);
+      over_alone.push_back(together.wall / by_itself.wall);
+      per_processor_second.push_back(together.processor / by_itself.processor);
+      alone.push_back(by_itself.wall);
+    }
+    shares medians() const {
+      return {spread_of(over_apart).median, spread_of(over_alone).median,
+              spread_of(per_processor_second).median, spread_of(alone).median};
+    }
+  };
+
+  std::unique_ptr<database> one_, other_;
+  runs readers_, writer_;
 };
 
-result<> add_shares(beside_run& r, double seconds, std::array<std::vector<double>, 8>& into) {
-  const auto readers = r.run(reader_count, 0, seconds), writer = r.run(0, 1, seconds),
-             both = r.run(reader_count, 1, seconds);
-  for (const auto* one : {&readers, &writer, &both})
-    if (!*one) return std::unexpected(one->error());
-  const std::array values = {both->readers.wall / readers->readers.wall,
-                             both->readers.processor / readers->readers.processor,
-                             both->writers.wall / writer->writers.wall,
-                             both->writers.processor / writer->writers.processor,
-                             readers->readers.wall,
-                             readers->readers.processor,
-                             writer->writers.wall,
-                             writer->writers.processor};
-  for (std::size_t i = 0; i < values.size(); ++i) into[i].push_back(values[i]);
-  return {};
-}
-
-beside_shares medians(const std::array<std::vector<double>, 8>& of) {
-  std::array<double, 8> m{};
-  for (std::size_t i = 0; i < m.size(); ++i) m[i] = spread_of(of[i]).median;
-  return {{m[0], m[1]}, {m[2], m[3]}, {m[4], m[5]}, {m[6], m[7]}};
-}
-
-performance_target beside_target(const char* who, const char* whom, const speeds& share,
-                                 const speeds& alone, const speeds& share_of_wal) {
-  return {fmt::format("{} beside {}, processor time", who, whom),
+performance_target sharing_target(const char* what, const sharing::shares& ours,
+                                  const sharing::shares& theirs) {
+  return {what,
           "x",
           0.8,
-          share.processor,
+          ours.over_apart,
           false,
-          fmt::format("alone {:.0f} a processor second, {:.0f}/s; share of the wall clock's speed "
-                      "{:.2f} on {} cores; {}: {:.2f} of processor time, {:.2f} of the wall clock",
-                      alone.processor, alone.wall, share.wall, std::thread::hardware_concurrency(),
-                      rival, share_of_wal.processor, share_of_wal.wall)};
+          fmt::format("over the same beside others on another database; over alone, {:.0f}/s: "
+                      "{:.2f}, of a processor second {:.2f}, {} processors; {}: {:.2f}, {:.2f}, "
+                      "{:.2f}",
+                      ours.alone, ours.over_alone, ours.per_processor_second,
+                      std::thread::hardware_concurrency(), rival, theirs.over_apart,
+                      theirs.over_alone, theirs.per_processor_second)};
 }
 
 result<> readers_beside_writer(const target_options& o, std::vector<performance_target>& targets) {
-  const auto pool = in_pool(o, small_rows, "256M"), wal = in_wal(o, small_rows);
-  for (database* db : {pool.get(), wal.get()})
-    if (auto filled = db->fill(); !filled) return filled;
-  beside_run on_pool(*pool, small_rows), on_wal(*wal, small_rows);
-  std::array<std::vector<double>, 8> of_pool, of_wal;
+  sharing on_pool, on_wal;
+  o.progress("filling databases for four readers beside a writer");
+  if (auto filled = on_pool.fill(in_pool(o, small_rows, "256M"), in_pool(o, small_rows, "256M"));
+      !filled)
+    return filled;
+  if (auto filled = on_wal.fill(in_wal(o, small_rows), in_wal(o, small_rows)); !filled)
+    return filled;
   for (unsigned run = 0; run < o.runs; ++run) {
     if (o.cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
     o.progress(fmt::format("four readers beside a writer, run {} of {}", run + 1, o.runs));
-    if (auto done = add_shares(on_pool, o.seconds, of_pool); !done) return done;
-    if (auto done = add_shares(on_wal, o.seconds, of_wal); !done) return done;
+    for (sharing* of : {&on_pool, &on_wal})
+      if (auto done = of->run(o.seconds); !done) return done;
   }
-  const beside_shares ours = medians(of_pool), theirs = medians(of_wal);
   targets.push_back(
-      beside_target("four readers", "a writer", ours.readers, ours.readers_alone, theirs.readers));
+      sharing_target("four readers beside a writer", on_pool.readers(), on_wal.readers()));
   targets.push_back(
-      beside_target("a writer", "four readers", ours.writer, ours.writer_alone, theirs.writer));
+      sharing_target("a writer beside four readers", on_pool.writer(), on_wal.writer()));
   return {};
 }
 
