@@ -44,6 +44,7 @@ class connection {
     return reader_.size;
   }
 
+  bool has_moved();
   void belongs_to(sqlite3** handle);
   // This connection, and the others that the program's handle has attached.
   void for_all_of_handle(const std::function<void(connection&)>& call);
@@ -79,7 +80,8 @@ class connection {
   std::uint64_t most_pending_ = 0;  // of this transaction
   sqlite3** handle_ = nullptr;      // where SQLite keeps the handle that this connection is of
   int level_ = SQLITE_LOCK_NONE;
-  bool writer_ = false;
+  bool writer_ = false, has_moved_ = false;
+  std::uint64_t name_changes_seen_ = 0;
   bool sealed_ = false, synced_ = false;  // between SYNC and COMMIT_PHASETWO
   std::string super_journal_;
   database::snapshot reader_;

@@ -2,9 +2,7 @@
 #include "database.h"
 
 #include <base/mutant.h>
-#include <fcntl.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <tx/runtime.h>
 #include <unistd.h>
 
@@ -415,29 +413,24 @@ result<> open_pool::close() {
 }
 
 void open_pool::watch(const std::string& path) {
-  file_ = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   names_ = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  if (names_ >= 0) ::inotify_add_watch(names_, path.c_str(), IN_ATTRIB);
+  if (names_ >= 0) ::inotify_add_watch(names_, path.c_str(), IN_ATTRIB | IN_MOVE_SELF);
 }
 
 open_pool::~open_pool() {
-  for (const int fd : {file_, names_})
-    if (fd >= 0) ::close(fd);
+  if (names_ >= 0) ::close(names_);
 }
 
-// The file itself is only looked at when its names have changed: Linux gives a file that was looked
-// at a new time at its next write, and a sync then writes the inode too (docs/decisions/38). A pool
-// with a thread of its own asks for changes once a tick of the clock, so some milliseconds late.
-bool open_pool::is_removed() const noexcept {
+// A stat of the file at each commit would cost more: Linux gives a file that was looked at a new
+// time at its next write, and a sync then writes the inode too (docs/decisions/38). A pool with a
+// thread of its own asks once a tick of the clock, so some milliseconds late.
+std::uint64_t open_pool::name_changes() noexcept {
   timespec now{};
   if (has_thread_) ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   if (names_ < 0 || (has_thread_ && asked_at_.exchange(now.tv_nsec) == now.tv_nsec))
-    return removed_;
+    return name_changes_;
   std::array<char, 512> events;
-  struct stat s{};
-  if (::read(names_, events.data(), events.size()) > 0 && ::fstat(file_, &s) == 0)
-    removed_ = s.st_nlink == 0;
-  return removed_;
+  return ::read(names_, events.data(), events.size()) > 0 ? ++name_changes_ : name_changes_.load();
 }
 
 bool open_pool::is_poisoned() const noexcept {

@@ -163,8 +163,9 @@ class open_pool {
   // as all that follows.
   [[nodiscard]] result<database*> find(const std::string& name, bool make);
   bool is_poisoned() const noexcept;
-  // Its file was removed, or another one has taken its place. Cheap enough for each transaction.
-  bool is_removed() const noexcept;
+  // Changes when a name of the file may have: it was moved or removed. Cheap enough for each
+  // transaction.
+  std::uint64_t name_changes() noexcept;
   // As pool::check(); commits wait.
   [[nodiscard]] result<> check();
   // As pool::backup(), of all commits so far.
@@ -202,10 +203,9 @@ class open_pool {
   bool has_deferred();
 
   stele::pool<stored_databases> pool_;
-  // What the path led to, and what tells that its names change; -1: over a pool that was open.
-  int file_ = -1, names_ = -1;
-  mutable std::atomic<bool> removed_{false};
-  mutable std::atomic<long> asked_at_{-1};
+  int names_ = -1;  // tells that a name of the file changes; -1: over a pool that was open
+  std::atomic<std::uint64_t> name_changes_{0};
+  std::atomic<long> asked_at_{-1};
   bool has_thread_ = false;
   bool defers_;
   // Outermost: one update of the pool at a time, because its policy is `external`.

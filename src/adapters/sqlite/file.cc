@@ -400,6 +400,16 @@ connection::connection(std::string path, open_pool& pool, database& db, std::siz
   here().connections.push_back(this);
 }
 
+// Whether the path leads elsewhere.
+bool connection::has_moved() {
+  if (const std::uint64_t changes = pool_->name_changes(); changes != name_changes_seen_) {
+    const std::scoped_lock one(here().mutex);
+    name_changes_seen_ = changes;
+    has_moved_ = find_pool(path_) != pool_;
+  }
+  return has_moved_;
+}
+
 connection::~connection() {
   unlock(SQLITE_LOCK_NONE);
   of_->remove(reader_);
@@ -473,7 +483,7 @@ int control_file(sqlite3_file* f, int what, void* argument) {
         *static_cast<sqlite3_int64*>(argument) = 0;
         return SQLITE_OK;
       case SQLITE_FCNTL_HAS_MOVED:  // SQLite then refuses to write
-        *static_cast<int*>(argument) = c.pool().is_removed();
+        *static_cast<int*>(argument) = c.has_moved();
         return SQLITE_OK;
       case SQLITE_FCNTL_SIZE_HINT:
       case SQLITE_FCNTL_CHUNK_SIZE:
