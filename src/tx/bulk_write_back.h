@@ -76,6 +76,9 @@ class bulk_write_back {
     if (!planted(mutant::bulk_no_mark_fence))
       // The watermark is durable before any head moves and before checksums are marked valid
       medium_.control.fence();
+    // A commit of another thread may be writing the block that a head lies in: no head moves in
+    // memory unless the watermark is on media
+    if (medium_.control.failed()) return (void)medium_.check(), through;
     if (planted(mutant::sums_after_mark)) apply_deltas(through);
     if (moves && sums_.kept()) sums_.write_state(checksums_valid);
     truncation_.advance_heads(heads_);  // T5, T6

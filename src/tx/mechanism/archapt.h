@@ -229,7 +229,9 @@ class archapt {
   std::uint64_t truncate() {
     auto hold = truncation.lock();
     const std::uint64_t through = make_home_durable();
-    truncation.advance_heads(truncate_at_);  // T5, T6
+    // A commit of another thread may be writing the block that a head lies in: no head moves in
+    // memory unless the watermark is on media
+    if (!medium_.state.poisoned.load()) truncation.advance_heads(truncate_at_);  // T5, T6
     (void)medium_.check();
     hold.unlock();
     medium_.state.notify_durable_advanced();
@@ -251,8 +253,7 @@ class archapt {
     medium_.write_word(format::watermark_offset, through);  // T4
     // The watermark is durable before a commit is acknowledged or a head moves.
     medium_.control.fence();
-    physically_committed_.store(through, std::memory_order_release);
-    (void)medium_.check();
+    if (medium_.check()) physically_committed_.store(through, std::memory_order_release);
     return through;
   }
 
