@@ -53,10 +53,6 @@ void store_run(std::byte* home, const std::byte* bytes, std::size_t begin, std::
 
 constexpr pending_writes::block zeroes{};
 
-std::uint64_t blocks_of(std::uint64_t bytes) noexcept {
-  return (bytes + block_size - 1) / block_size;
-}
-
 // Calls f(number, bytes) for each block that these writes give the database and that home does not
 // have early: written ones, and zeroes where it was cut and is longer again. In the order of their
 // numbers.

@@ -63,7 +63,7 @@ class pending_writes {
         auto& last = add(size / block_size, false, load);
         std::fill(last.begin() + size % block_size, last.end(), std::byte{0});
       }
-      const std::uint64_t end = (size + block_size - 1) / block_size;
+      const std::uint64_t end = blocks_of(size);
       drop_from(end);
       std::erase_if(early_, [&](std::uint64_t number) { return number >= end; });
       stored_limit_ = std::min(stored_limit_, size);

@@ -15,6 +15,9 @@ inline constexpr const char* layout_name = "stele sqlite 1";  // of such a pool
 
 // The unit of versions and of pending writes. SQLite's pages may be smaller or larger.
 inline constexpr std::uint64_t block_size = 4096;
+constexpr std::uint64_t blocks_of(std::uint64_t bytes) noexcept {
+  return (bytes + block_size - 1) / block_size;
+}
 // Where SQLite counts the transactions that change a database.
 inline constexpr std::size_t change_counter_at = 24, change_counter_bytes = 4;
 
