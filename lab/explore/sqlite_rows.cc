@@ -1,14 +1,11 @@
 // The workloads `sqlite` and `sqlite-512`: see sqlite_rows.h.
-#include <adapters/sqlite/database.h>
-#include <adapters/sqlite/file.h>
 #include <base/check.h>
 #include <explore/sqlite_rows.h>
 #include <fmt/format.h>
-#include <stele/sqlite.h>
+#include <workloads/on_sqlite.h>
 #include <workloads/value.h>
 
 #include <array>
-#include <atomic>
 #include <map>
 
 namespace stele::explore {
@@ -91,30 +88,23 @@ class rows_model final : public model {
   std::array<std::map<std::uint64_t, std::uint64_t>, schemas.size()> databases_;
 };
 
-class sqlite_rows final : public workload {
+class sqlite_rows final : public workload_on_sqlite {
  public:
   sqlite_rows(const parameters& p, unsigned page_size)
       : keys_(p.keys), params_(p), page_size_(page_size) {}
 
   std::string_view name() const override { return page_size_ == 512 ? "sqlite-512" : "sqlite"; }
-  std::size_t root_size() const override { return sizeof(sqlite::stored_databases); }
 
   void attach(detail::pool_handle handle) override {
-    static std::atomic<unsigned> count{0};
-    if (::stele_sqlite_register(0) != SQLITE_OK)
-      throw failure(error{errc::unsupported, "SQLite takes no VFS"});
-    auto opened = sqlite::open_pool::over(pool<sqlite::stored_databases>(std::move(handle)));
-    if (!opened) throw failure(opened.error());
-    path_ = fmt::format("/explored/{}", ++count);
-    pool_ = sqlite::adopt(path_, std::move(*opened));
-    const std::string uri = "file:" + path_ + "?vfs=stele&pending=8K&database=";
+    workload_on_sqlite::attach(std::move(handle));
+    const std::string database = uri() + "&pending=8K&database=";
     const int code =
-        ::sqlite3_open_v2((uri + "main").c_str(), &db_,
+        ::sqlite3_open_v2((database + "main").c_str(), &db_,
                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI, nullptr);
-    result<> done =
-        code == SQLITE_OK
-            ? run("ATTACH '" + uri + "two' AS two; PRAGMA cache_size=10; PRAGMA two.cache_size=10")
-            : problem(code, "open");
+    result<> done = code == SQLITE_OK
+                        ? run("ATTACH '" + database +
+                              "two' AS two; PRAGMA cache_size=10; PRAGMA two.cache_size=10")
+                        : problem(code, "open");
     is_durable_ = true;
     if (!done) {
       detach();
@@ -123,9 +113,8 @@ class sqlite_rows final : public workload {
   }
   void detach() override {
     ::sqlite3_close(std::exchange(db_, nullptr));
-    if (std::exchange(pool_, nullptr) != nullptr) sqlite::disown(path_);
+    workload_on_sqlite::detach();
   }
-  detail::runtime& core() override { return pool_->content().core(); }
 
   result<> set_up() override {
     for (const char* schema : schemas) {
@@ -163,10 +152,6 @@ class sqlite_rows final : public workload {
     return {};
   }
 
-  // The pool itself defers nothing.
-  result<> sync() override { return pool_->flush(); }
-  result<> close() override { return pool_->close(); }
-
   result<std::uint64_t> digest() override {
     std::uint64_t sum = 0;
     for (std::size_t d = 0; d < schemas.size(); ++d) {
@@ -187,12 +172,6 @@ class sqlite_rows final : public workload {
       if (!done) return std::unexpected(done.error());
     }
     return sum;
-  }
-
-  void visit_blocks(const block_visit& visit) override {
-    const auto done = pool_->content().read(
-        [&](const sqlite::stored_databases& all) { all.visit_blocks(visit); });
-    if (!done) throw failure(done.error());
   }
 
   std::unique_ptr<model> make_model() const override {
@@ -287,8 +266,6 @@ class sqlite_rows final : public workload {
   const std::uint64_t keys_;
   const parameters params_;
   const unsigned page_size_;
-  std::string path_;
-  sqlite::open_pool* pool_ = nullptr;
   sqlite3* db_ = nullptr;
   bool is_durable_ = true;
 };

@@ -1,42 +1,28 @@
 // A workload over stored_databases. Its pool is one that the driver has opened, so media, counters
 // and tapes are those of every other workload.
-#include <adapters/sqlite/database.h>
-#include <adapters/sqlite/file.h>
 #include <bench/sqlite/hosted.h>
 #include <bench/sqlite/sessions.h>
-#include <fmt/format.h>
-#include <stele/sqlite.h>
-
-#include <atomic>
+#include <workloads/on_sqlite.h>
 
 namespace stele::bench::sql {
 namespace {
 
-class hosted final : public workloads::workload {
+class hosted final : public workloads::workload_on_sqlite {
  public:
   hosted(std::unique_ptr<workloads::workload> draws, std::unique_ptr<sql_workload> content)
       : draws_(std::move(draws)), content_(std::move(content)) {}
   ~hosted() override { detach(); }
 
   std::string_view name() const override { return draws_->name(); }
-  std::size_t root_size() const override { return sizeof(stele::sqlite::stored_databases); }
 
   void attach(detail::pool_handle handle) override {
-    static std::atomic<unsigned> count{0};
-    if (::stele_sqlite_register(0) != SQLITE_OK)
-      throw failure(error{errc::unsupported, "SQLite takes no VFS"});
-    auto opened =
-        stele::sqlite::open_pool::over(pool<stele::sqlite::stored_databases>(std::move(handle)));
-    if (!opened) throw failure(opened.error());
-    path_ = fmt::format("/hosted/{}", ++count);
-    pool_ = stele::sqlite::adopt(path_, std::move(*opened));
-    pool_->start_flusher();
+    workload_on_sqlite::attach(std::move(handle));
+    adopted().start_flusher();
   }
   void detach() override {
     sessions_.clear();
-    if (std::exchange(pool_, nullptr) != nullptr) stele::sqlite::disown(path_);
+    workload_on_sqlite::detach();
   }
-  detail::runtime& core() override { return pool_->content().core(); }
 
   result<> set_up() override {
     const auto db = open();
@@ -47,8 +33,6 @@ class hosted final : public workloads::workload {
     return sessions_.apply(operations);
   }
 
-  result<> sync() override { return pool_->flush(); }
-  result<> close() override { return pool_->close(); }
   // 0, when the content is sound.
   result<std::uint64_t> digest() override {
     const auto db = open();
@@ -56,17 +40,12 @@ class hosted final : public workloads::workload {
     if (auto sound = content_->check(**db); !sound) return std::unexpected(sound.error());
     return 0;
   }
-  void visit_blocks(const workloads::block_visit& visit) override {
-    const auto done = pool_->content().read(
-        [&](const stele::sqlite::stored_databases& all) { all.visit_blocks(visit); });
-    if (!done) throw failure(done.error());
-  }
   std::unique_ptr<workloads::model> make_model() const override { return nullptr; }
 
  private:
   // Ordered commits are those under synchronous=NORMAL.
   result<std::shared_ptr<connection>> open() {
-    auto db = connection::open("file:" + path_ + "?vfs=stele");
+    auto db = connection::open(uri());
     if (db && commit_durability() == durability::ordered)
       if (auto set = (*db)->run("PRAGMA synchronous=NORMAL"); !set)
         return std::unexpected(std::move(set.error()));
@@ -76,8 +55,6 @@ class hosted final : public workloads::workload {
   const std::unique_ptr<workloads::workload> draws_;
   const std::unique_ptr<sql_workload> content_;
   session_pool sessions_{*content_, [this] { return open(); }};
-  std::string path_;
-  stele::sqlite::open_pool* pool_ = nullptr;
 };
 
 }  // namespace
