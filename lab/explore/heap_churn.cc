@@ -8,6 +8,7 @@
 #include <explore/edges.h>
 #include <explore/heap_churn.h>
 #include <explore/named_stores.h>
+#include <explore/sqlite_blocks.h>
 #include <explore/sqlite_rows.h>
 #include <explore/workload_by_name.h>
 #include <stele/memory.h>
@@ -195,6 +196,8 @@ result<std::unique_ptr<workloads::workload>> make_explored_workload(
 #ifdef STELE_HAVE_SQLITE
   if (name == "sqlite") return make_sqlite_rows(p, 4096);
   if (name == "sqlite-512") return make_sqlite_rows(p, 512);
+  if (name == "sqlite-blocks") return make_sqlite_blocks(2);
+  if (name == "sqlite-block") return make_sqlite_blocks(1);
 #endif
   return workloads::make_workload(name, p);
 }

@@ -15,10 +15,9 @@ using base::mutant;
 // Indexed by number: mutants[i].what is i. `of` names the mechanisms that must each show the bug,
 // or a shared part of which one must show it: log, recovery, heap, file, stores, sqlite. `creation`
 // and `damage` belong to no mechanism: tests/crash/file_creation_test.cc,
-// tests/conformance/lost_parts_test.cc; nor does `threads`: tests/sqlite/concurrent_test.cc.
-// `overlap:` precedes the mechanisms of bugs that only
-// overlapping commits show (stele_schedules
-// --mutants). `scenario` is given for those that a sweep finds late: one that shows the bug.
+// tests/conformance/lost_parts_test.cc. `overlap:` precedes the mechanisms of bugs that only
+// overlapping commits show (stele_schedules --mutants). `scenario` is given for those that a sweep
+// finds late: one that shows the bug.
 struct mutant_entry {
   mutant what;
   std::string_view name, of, scenario = "";
@@ -243,7 +242,11 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sqlite_early_inside, "sqlite_early_inside", "sqlite"},
     {mutant::sqlite_deferred_left, "sqlite_deferred_left", "sqlite"},
     {mutant::sqlite_flush_apart, "sqlite_flush_apart", "sqlite"},
-    {mutant::sqlite_flush_takes_newer, "sqlite_flush_takes_newer", "threads"},
+    {mutant::sqlite_flush_takes_newer, "sqlite_flush_takes_newer", "overlap:default"},
+    {mutant::sqlite_flush_unversioned, "sqlite_flush_unversioned", "overlap:default"},
+    {mutant::sqlite_stamp_late, "sqlite_stamp_late", "overlap:default,redo"},
+    {mutant::sqlite_reader_forgotten, "sqlite_reader_forgotten", "overlap:default,redo"},
+    {mutant::sqlite_snapshot_unchecked, "sqlite_snapshot_unchecked", "overlap:default,redo"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

@@ -191,8 +191,7 @@ pool_needs needs_of(base::mutant m) noexcept {
 
 std::vector<mutant_target> targets_of(std::string_view of) {
   if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};
-  if (of == "creation" || of == "damage" || of == "threads" || of.starts_with("overlap:"))
-    return {};
+  if (of == "creation" || of == "damage" || of.starts_with("overlap:")) return {};
   if (of == "file") return {{std::string(of), {"undo", "redo-async", "default"}}};
   if (of == "stores") return {{std::string(of), {"default", "undo"}}};
 #ifdef STELE_HAVE_SQLITE

@@ -237,7 +237,11 @@ enum class mutant : std::uint16_t {
   sqlite_early_inside,        // a large transaction of SQLite stores early what others read
   sqlite_deferred_left,  // a durable commit of SQLite leaves the deferred ones before it deferred
   sqlite_flush_apart,    // deferred commits to several databases are stored one after another
-  sqlite_flush_takes_newer,  // a block that was changed during a flush counts as stored by it
+  sqlite_flush_takes_newer,   // a block that was changed during a flush counts as stored by it
+  sqlite_flush_unversioned,   // a flush does not begin a version
+  sqlite_stamp_late,          // a block's stamp is raised after its bytes are stored
+  sqlite_reader_forgotten,    // what a reader still needs of changed blocks is dropped
+  sqlite_snapshot_unchecked,  // a reader does not look whether its version is still the newest
 };
 
 inline constinit std::atomic<mutant> planted_mutant{mutant::none};

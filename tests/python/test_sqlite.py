@@ -67,7 +67,7 @@ class Sqlite(PoolCase):
         self.assertEqual(int(info["size_bytes"]), 32 << 20)
 
     def test_read_only(self):
-        with self.assertRaises(sqlite3.OperationalError):
+        with self.assertRaisesRegex(sqlite3.OperationalError, f"unable to open.*: cannot open {self.path('db')}"):
             self.connect(read_only=True)
         self.assertEqual(os.listdir(self.directory), [])
         self.connect().execute("create table t(a)")

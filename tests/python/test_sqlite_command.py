@@ -84,6 +84,17 @@ class SqliteCommand(PoolCase):
         done = subprocess.run(["sqlite3"], input=loaded, capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout, "42\n")
 
+    @unittest.skipUnless(shutil.which("php"), "there is no php")
+    def test_php(self):
+        with_module = {**os.environ, "LD_PRELOAD": MODULE, "STELE_SQLITE_OPTIONS": "size=8M"}
+        program = """$db = new SQLite3($argv[1]); $db->enableExceptions(true);
+            $db->exec("create table t(a); begin; insert into t values (42), (1); commit");
+            $more = new PDO("sqlite:" . $argv[1]); $more->exec("delete from t where a = 1");
+            echo $db->querySingle("select group_concat(a) || (select file from pragma_database_list) from t"),
+                 $db->querySingle("pragma stele_check");"""
+        done = subprocess.run(["php", "-r", program, "--", self.path("pool")], env=with_module, capture_output=True, text=True)
+        self.assertEqual((done.stdout, done.stderr), (f"42{self.path('pool')}ok", ""))
+
 
 if __name__ == "__main__":
     unittest.main()

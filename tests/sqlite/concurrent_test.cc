@@ -5,7 +5,6 @@
 // that it read of all cells. Writers are serial, so a history is right exactly if the noted vectors
 // of versions form a chain: each writer read what the writer before left, and each reader read one
 // of those states. STELE_SEED repeats the choices, STELE_SQLITE_SECONDS the length of the run.
-#include <base/mutant.h>
 #include <base/rng.h>
 #include <tests/budget.h>
 #include <tests/conformance/pools.h>
@@ -192,24 +191,12 @@ std::string run_threads(const setting& how, std::uint64_t seed, std::chrono::sec
   return writes == 0 ? "nothing was written" : "";
 }
 
-constexpr setting ordered_on_file = {"ordered, file", "size=32M&media=file", true};
-
 TEST(sqlite_concurrent, history_is_serializable) {
   const std::uint64_t seed = seed_from("STELE_SEED");
   const std::chrono::seconds length(count_from("STELE_SQLITE_SECONDS", 3));
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
   EXPECT_EQ(run_threads({"durable, process", "size=32M&media=process", false}, seed, length), "");
-  EXPECT_EQ(run_threads(ordered_on_file, seed, length), "");
-}
-
-TEST(sqlite_concurrent, a_flush_that_takes_newer_blocks_is_found_out) {
-  const std::uint64_t seed = seed_from("STELE_SEED");
-  base::planted_mutant = base::mutant::sqlite_flush_takes_newer;
-  std::string wrong;
-  for (std::uint64_t run = 0; run < 20 && wrong.empty(); ++run)
-    wrong = run_threads(ordered_on_file, seed + run, std::chrono::seconds(1));
-  base::planted_mutant = base::mutant::none;
-  EXPECT_NE(wrong, "");
+  EXPECT_EQ(run_threads({"ordered, file", "size=32M&media=file", true}, seed, length), "");
 }
 
 TEST(sqlite_concurrent, wrong_histories_are_found_out) {

@@ -167,6 +167,34 @@ void add_heap(scenario_list& w, bool log_home) {
   large.run_plan.pool_size = 262144;
 }
 
+#ifdef STELE_HAVE_SQLITE
+// Connections of SQLite, and flushes of what their commits have deferred.
+void add_sqlite(scenario_list& w) {
+  const auto of = [&](const char* name, const char* workload, std::uint64_t first, unsigned each,
+                      const char* beside) -> scenario& {
+    auto& s = w.add(name, workload, first, each, 4, 8);
+    s.run_plan.pool_size = 196608, s.concurrent.beside = beside, s.random_share = 0.8, s.bound = 4;
+    return s;
+  };
+  of("databases of SQLite", "sqlite-blocks", 2 + w.seed % 4, 2, "").weight = 0.5;
+  auto& read = of("readers of SQLite", "sqlite-block", 1 + w.seed % 4, 2, "read+read+read");
+  read.concurrent.points = granularity::loads;
+  if (w.mechanism != "default") return;
+  auto& two = of("deferred by SQLite", "sqlite-blocks", 1 + w.seed % 4, 3, "sync+sync");
+  two.run_plan.sync_every = 4, two.concurrent.mixed = w.seed % 2 == 0;
+  auto& flushed =
+      of("readers of SQLite beside flushes", "sqlite-block", 1 + w.seed % 4, 2, "read+sync+read");
+  flushed.run_plan.sync_every = 2, flushed.concurrent.points = granularity::loads;
+  auto& again = of("flushes of SQLite", "sqlite-block", 1 + w.seed % 4, 4, "sync+read+sync");
+  again.run_plan.sync_every = 8;
+  // A reader that is stopped in the middle of a block, and one flush meanwhile.
+  auto& whole =
+      of("a flush beside one connection of SQLite", "sqlite-block", 1 + w.seed % 2, 3, "sync+sync");
+  whole.run_plan.sync_every = 8, whole.run_plan.threads = 1, whole.preemptions = 1,
+  whole.concurrent.points = granularity::loads, whole.random_share = 0.2;
+}
+#endif
+
 }  // namespace
 
 std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t seed) {
@@ -222,6 +250,9 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
     joined.concurrent.background = true, joined.random_share = 0.9, joined.weight = 2,
     joined.bound = 4;
   }
+#ifdef STELE_HAVE_SQLITE
+  if (has({"default", "redo", "undo", "archapt-redo"}, mechanism)) add_sqlite(w);
+#endif
   if (mechanism == "default") {
     add_ordered(w);
     add_shared(w);

@@ -20,7 +20,12 @@ namespace {
 
 // Another thread may store to `from` meanwhile; the caller asks afterwards.
 void copy_beside_stores(std::byte* to, const std::byte* from, std::size_t size) noexcept {
-#ifdef __SANITIZE_THREAD__
+#if defined(STELE_SCHEDULED)
+  // Another thread may go on in the middle.
+  std::memcpy(to, from, size / 2);
+  (void)__atomic_load_n(reinterpret_cast<const char*>(from), __ATOMIC_RELAXED);
+  std::memcpy(to + size / 2, from + size / 2, size - size / 2);
+#elif defined(__SANITIZE_THREAD__)
   for (std::size_t i = 0; i < size; ++i)
     to[i] = static_cast<std::byte>(
         __atomic_load_n(reinterpret_cast<const char*>(from + i), __ATOMIC_RELAXED));
@@ -137,7 +142,7 @@ void database::begin_read(snapshot& s) noexcept {
     s.size = sizes_[now % sizes_.size()].load(std::memory_order_relaxed);
     s.version.store(now, std::memory_order_seq_cst);
     const std::uint64_t again = version_.load(std::memory_order_seq_cst);
-    if (again == now) return;
+    if (again == now || base::planted(base::mutant::sqlite_snapshot_unchecked)) return;
     now = again;
   }
 }
@@ -210,6 +215,12 @@ void database::keep_changed() {
     kept_.add(c.block, stamp_of(c.block).load(std::memory_order_relaxed), std::move(copy));
     kept_.end(c.block, next);
   }
+  if (!base::planted(base::mutant::sqlite_stamp_late)) raise_stamps();
+}
+
+// Step 3.
+void database::raise_stamps() noexcept {
+  const std::uint64_t next = version_.load(std::memory_order_relaxed) + 1;
   for (const change& c : stores_.changes) stamp_of(c.block).store(next, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
@@ -240,6 +251,7 @@ void database::publish(std::uint64_t size) noexcept {
 
 std::uint64_t database::oldest_read() const noexcept {
   std::uint64_t oldest = version_.load(std::memory_order_relaxed);
+  if (base::planted(base::mutant::sqlite_reader_forgotten)) return oldest;
   for (const snapshot* s : readers_)
     oldest = std::min(oldest, s->version.load(std::memory_order_seq_cst));
   return oldest;
@@ -352,7 +364,9 @@ void database::end_flush(bool stored) noexcept {
     std::erase_if(deferred_, [&](std::uint64_t number) {
       if (!is_home_now(number)) return false;
       kept_.end(number, next);
-      stamp_of(number).store(next, std::memory_order_release);
+      stamp_of(number).store(
+          base::planted(base::mutant::sqlite_flush_unversioned) ? next - 1 : next,
+          std::memory_order_release);
       return true;
     });
     home_size_ = flusher_.size;
@@ -569,6 +583,7 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
         },
         d);
   for (const part& p : parts) {
+    if (base::planted(base::mutant::sqlite_stamp_late)) p.of->raise_stamps();
     // A commit that failed has stored nothing: a version like the one before.
     if (done) p.of->home_size_ = p.writes->size();
     p.of->publish(p.of->home_size_);  // 5

@@ -103,6 +103,7 @@ class database {
   [[nodiscard]] result<> reserve(std::uint64_t bytes);
   void find_changes(pending_writes& writes);
   void keep_changed();
+  void raise_stamps() noexcept;
   std::uint64_t find_appended(pending_writes& writes);
   void store_lines(const stores& s);
   void store(const stores& s, std::uint64_t size);

@@ -7,16 +7,27 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "file.h"
 #include "vfs.h"
 
 extern "C" {
 
 SQLITE_EXTENSION_INIT1
 
+// select stele_error(): the sentence of the last error in this process. Also for programs whose
+// open has failed: there is no connection then for PRAGMA stele_error.
+static void answer_error(sqlite3_context* to, int, sqlite3_value**) {
+  const std::string sentence = stele::sqlite::last_report();
+  sqlite3_result_text(to, sentence.data(), static_cast<int>(sentence.size()), SQLITE_TRANSIENT);
+}
+
 // By load_extension('libstele_sqlite').
-int sqlite3_stelesqlite_init(sqlite3*, char** message, const sqlite3_api_routines* api) {
+int sqlite3_stelesqlite_init(sqlite3* db, char** message, const sqlite3_api_routines* api) {
   SQLITE_EXTENSION_INIT2(api);
-  const int code = stele::sqlite::register_vfs(false);
+  int code = stele::sqlite::register_vfs(false);
+  if (code == SQLITE_OK)
+    code = sqlite3_create_function(db, "stele_error", 0, SQLITE_UTF8, nullptr, answer_error,
+                                   nullptr, nullptr);
   if (code == SQLITE_OK) return SQLITE_OK_LOAD_PERMANENTLY;
   if (message != nullptr) *message = sqlite3_mprintf("the VFS \"stele\" cannot be registered");
   return code;
@@ -88,6 +99,14 @@ int sqlite3_open(const char* name, sqlite3** handle) {
   ready();
   static const auto open = next<int (*)(const char*, sqlite3**)>("sqlite3_open");
   return open(name, handle);
+}
+// PHP loads its plugins so that they look for functions in their own libraries first, and not here.
+// Made with a tail call, so that the C library sees who calls: it looks in the caller's folders.
+void* dlopen(const char* file, int mode) noexcept {
+  static const auto open =
+      reinterpret_cast<void* (*)(const char*, int)>(dlsym(RTLD_NEXT, "dlopen"));
+  if (is_preloaded()) mode &= ~RTLD_DEEPBIND;
+  return open(file, mode);
 }
 int sqlite3_open16(const void* name, sqlite3** handle) {
   ready();

@@ -29,11 +29,8 @@ def library():
     return _name
 
 
-def load():
-    """Makes the VFS `stele` known to Python's SQLite. connect() does it. Raises sqlite3.NotSupportedError, sqlite3.OperationalError."""
-    global _loaded
-    if _loaded:
-        return
+def _load_and_ask():
+    """Loads the module, and returns the sentence of its last error in this process; perhaps it is empty."""
     memory = _sqlite3.connect(":memory:")
     try:
         if not hasattr(memory, "enable_load_extension"):
@@ -48,8 +45,16 @@ def load():
             raise _sqlite3.OperationalError(
                 f"{library()} cannot be loaded: {e}; install Stele with SQLite's headers (Debian: libsqlite3-dev) present, or build it"
             ) from e
+        return memory.execute("select stele_error()").fetchone()[0]
     finally:
         memory.close()
+
+
+def load():
+    """Makes the VFS `stele` known to Python's SQLite. connect() does it. Raises sqlite3.NotSupportedError, sqlite3.OperationalError."""
+    global _loaded
+    if not _loaded:
+        _load_and_ask()
     _loaded = True
 
 
@@ -58,8 +63,8 @@ def connect(path, *, size=None, max_size=None, mechanism=None, media=None, datab
 
     size: of a new pool, bytes or a text such as "64M". max_size: it grows by itself up to so many bytes. mechanism, media: as in
     stele.open. database: the database of the pool, else "main". read_only: opens nothing for writing, and creates nothing.
-    All else is passed to sqlite3.connect. Raises sqlite3.Error; why is in SQLite's log, and in `PRAGMA stele_error` of a connection
-    that is open.
+    All else is passed to sqlite3.connect. Raises sqlite3.Error that says why. For later errors of the connection that sentence is in
+    SQLite's log, and in `PRAGMA stele_error`.
     """
     load()
     given = {"size": size, "max_size": max_size, "mechanism": mechanism, "media": media, "database": database}
@@ -67,4 +72,8 @@ def connect(path, *, size=None, max_size=None, mechanism=None, media=None, datab
     if read_only:
         parameters["mode"] = "ro"
     name = _quote(_os.path.abspath(_os.fsdecode(path)))
-    return _sqlite3.connect(f"file:{name}?{_urlencode(parameters, quote_via=_quote)}", uri=True, **options)
+    try:
+        return _sqlite3.connect(f"file:{name}?{_urlencode(parameters, quote_via=_quote)}", uri=True, **options)
+    except _sqlite3.Error as e:
+        e.args = (f"{e}: {_load_and_ask()}",)
+        raise
