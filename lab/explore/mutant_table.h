@@ -243,10 +243,12 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sqlite_deferred_left, "sqlite_deferred_left", "sqlite"},
     {mutant::sqlite_flush_apart, "sqlite_flush_apart", "sqlite"},
     {mutant::sqlite_flush_takes_newer, "sqlite_flush_takes_newer", "overlap:default"},
-    {mutant::sqlite_flush_unversioned, "sqlite_flush_unversioned", "overlap:default"},
-    {mutant::sqlite_stamp_late, "sqlite_stamp_late", "overlap:default,redo"},
+    {mutant::sqlite_flush_unversioned, "sqlite_flush_unversioned", "overlap:default",
+     "a flush beside one connection of SQLite"},
+    {mutant::sqlite_stamp_late, "sqlite_stamp_late", "overlap:default,redo", "readers of SQLite"},
     {mutant::sqlite_reader_forgotten, "sqlite_reader_forgotten", "overlap:default,redo"},
-    {mutant::sqlite_snapshot_unchecked, "sqlite_snapshot_unchecked", "overlap:default,redo"},
+    {mutant::sqlite_snapshot_unchecked, "sqlite_snapshot_unchecked", "overlap:default,redo",
+     "readers of SQLite"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)
