@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 namespace stele::testing {
@@ -348,7 +349,10 @@ TEST_F(SQLite, other_processes_read_beside_the_writer) {
   ASSERT_TRUE(writer.receive(word));
   sqlite_connection refused(uri());
   EXPECT_EQ(refused.open_code(), SQLITE_BUSY);
-  sqlite_connection reader("file:" + path + "?vfs=stele&mode=ro", SQLITE_OPEN_READONLY);
+  std::optional<sqlite_connection> opened;  // a commit may come while SQLite reads the header
+  do opened.emplace("file:" + path + "?vfs=stele&mode=ro", SQLITE_OPEN_READONLY);
+  while ((opened->open_code() & 0xFF) == SQLITE_BUSY);
+  sqlite_connection& reader = *opened;
   ASSERT_EQ(reader.open_code(), SQLITE_OK);
   EXPECT_NE(reader.row("pragma stele_error").find(std::to_string(writer.pid())), std::string::npos);
   int refusal = SQLITE_BUSY;  // a commit may come while SQLite reads the schema

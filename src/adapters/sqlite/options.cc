@@ -1,7 +1,8 @@
 // Reads URI parameters and the environment.
 #include "options.h"
 
-#include <charconv>
+#include <base/bytes.h>
+
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -34,26 +35,6 @@ std::optional<std::string> parameter(const char* name, const char* key) {
   return std::nullopt;
 }
 
-// Bytes, with an optional K, M, G or T.
-result<std::size_t> size_of(std::string_view name, std::string_view value) {
-  constexpr std::string_view units = "KMGT",
-                             right = "give bytes, or a number with K, M, G or T, as 64M";
-  std::size_t number = 0;
-  const auto [end, why] = std::from_chars(value.data(), value.data() + value.size(), number);
-  std::string_view unit = value.substr(static_cast<std::size_t>(end - value.data()));
-  if (why != std::errc() || unit.size() > 1) return wrong(name, value, right);
-  if (!unit.empty()) {
-    const auto at =
-        units.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
-    if (at == units.npos) return wrong(name, value, right);
-    const unsigned shift = 10 * (static_cast<unsigned>(at) + 1);
-    if (number > (~std::size_t{0} >> shift))
-      return wrong(name, value, "that is more than memory has addresses");
-    number <<= shift;
-  }
-  return number;
-}
-
 }  // namespace
 
 result<database_options> options_of(const char* name) {
@@ -76,8 +57,8 @@ result<database_options> options_of(const char* name) {
        {std::pair("size", &o.pool.create_size), std::pair("max_size", &o.pool.max_size),
         std::pair("pending", &o.pending_bytes)})
     if (const auto text = parameter(name, key)) {
-      const auto bytes = size_of(key, *text);
-      if (!bytes) return std::unexpected(bytes.error());
+      const auto bytes = base::bytes_of(*text);
+      if (!bytes) return wrong(key, *text, "give bytes, or a number with K, M, G or T, as 64M");
       *to = *bytes;
     }
   if (o.pool.max_size != 0 && o.pool.max_size < o.pool.create_size) o.pool.max_size = 0;

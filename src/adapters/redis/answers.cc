@@ -1,0 +1,123 @@
+// Waiting clients, and the answer to a command.
+#include "answers.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace stele::redis {
+
+server& here() noexcept {
+  static server one;
+  return one;
+}
+
+waiting_clients::~waiting_clients() {
+  {
+    const std::scoped_lock one(mutex_);
+    stopping_ = true;
+  }
+  wanted_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void waiting_clients::add(api::blocked_client* client, std::uint64_t commit) {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  {
+    const std::scoped_lock one(mutex_);
+    clients_.push_back({client, commit});
+  }
+  wanted_.notify_one();
+}
+
+// Commands go on meanwhile; what they commit after the sync has begun waits for the next.
+void waiting_clients::run() {
+  std::unique_lock hold(mutex_);
+  for (;;) {
+    wanted_.wait(hold, [&] { return stopping_ || !clients_.empty(); });
+    if (clients_.empty()) return;
+    hold.unlock();
+    const auto through = keys_.sync();
+    syncs_.fetch_add(1, std::memory_order_relaxed);
+    if (!through) {
+      std::fprintf(stderr,
+                   "stele: what clients wait for cannot be made durable, so the server ends: %s\n",
+                   through.error().message.c_str());
+      std::_Exit(1);
+    }
+    hold.lock();
+    for (; !clients_.empty() && clients_.front().commit <= *through; clients_.pop_front())
+      api::UnblockClient(clients_.front().client, nullptr);
+  }
+}
+
+namespace {
+
+// Whether Redis may send the client an answer within this turn of its event loop, because its
+// socket could not take the earlier ones.
+bool has_unsent_answers(api::context* of) {
+  const auto id = static_cast<long long>(api::GetClientId(of));
+  api::reply* const told = api::Call(of, "CLIENT", "ccl", "LIST", "ID", id);
+  bool unsent = true;
+  if (told != nullptr && api::CallReplyType(told) == api::reply_string) {
+    std::size_t size = 0;
+    const char* const line = api::CallReplyStringPtr(told, &size);
+    unsent = std::string_view(line, size).find(" events=r ") == std::string_view::npos;
+  }
+  if (told != nullptr) api::FreeCallReply(told);
+  return unsent;
+}
+
+}  // namespace
+
+void answer::end_unit() {
+  const int flags = api::GetContextFlags(context_);
+  // A script's commands are called from a command of ours, which ends the unit.
+  if ((flags & api::in_script) != 0) return;
+  const bool in_exec = (flags & api::in_multi) != 0;
+  if (in_exec && !here().asleep && !has_unsent_answers(context_)) return;
+  const bool now = in_exec || here().asleep || (flags & api::denies_blocking) != 0 ||
+                   (flags & api::is_replicated) != 0;
+  const std::uint64_t before = here().keys->newest_commit();
+  if (auto done = here().keys->end_unit(now); !done) {
+    std::fprintf(stderr, "stele: %s\n", done.error().message.c_str());
+    std::_Exit(1);
+  }
+  if (!now && here().keys->waits() && here().keys->newest_commit() != before)
+    commit_ = here().keys->newest_commit();
+}
+
+void answer::rests_on(const stored_item* item) {
+  const std::uint64_t on =
+      item != nullptr ? here().keys->rests_on(item) : here().keys->absence_rests_on();
+  commit_ = std::max(commit_, on);
+}
+
+api::context* answer::to() {
+  if (commit_ == 0) return context_;
+  if (later_ != nullptr) return later_;
+  constexpr int not_to_block = api::in_multi | api::in_script | api::denies_blocking;
+  if ((api::GetContextFlags(context_) & not_to_block) != 0 || here().asleep) {
+    if (auto done = here().keys->sync(); !done) {
+      std::fprintf(stderr, "stele: %s\n", done.error().message.c_str());
+      std::_Exit(1);
+    }
+    commit_ = 0;
+    return context_;
+  }
+  client_ = api::BlockClient(context_, nullptr, nullptr, nullptr, 0);
+  return later_ = api::GetThreadSafeContext(client_);
+}
+
+answer::~answer() {
+  if (later_ == nullptr) return;
+  api::FreeThreadSafeContext(later_);
+  here().waiting->add(client_, commit_);
+}
+
+int answer_error(api::context* to, const error& why) {
+  const char* const kind = why.code == errc::full ? "OOM " : "MISCONF ";
+  return api::ReplyWithError(to, (kind + why.message).c_str());
+}
+
+}  // namespace stele::redis

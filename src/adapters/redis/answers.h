@@ -1,0 +1,85 @@
+// Answers that wait until what they rest on is durable: docs/protocol/redis.md, C5 and C6.
+#pragma once
+
+#include "keys.h"
+#include "module_api.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace stele::redis {
+
+// The clients that wait, and the thread that syncs for them.
+class waiting_clients {
+ public:
+  explicit waiting_clients(keys& of) : keys_(of) {}
+  ~waiting_clients();
+  waiting_clients(const waiting_clients&) = delete;
+  waiting_clients& operator=(const waiting_clients&) = delete;
+
+  // Unblocks the client when the commit of this number is durable, or an error shows that it will
+  // never be; the server then ends. Main thread only.
+  void add(api::blocked_client* client, std::uint64_t commit);
+  std::uint64_t syncs() const noexcept { return syncs_.load(std::memory_order_relaxed); }
+
+ private:
+  struct waiting {
+    api::blocked_client* client;
+    std::uint64_t commit;
+  };
+  void run();
+
+  keys& keys_;
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  std::deque<waiting> clients_;  // in the order of their commits
+  bool stopping_ = false;
+  std::atomic<std::uint64_t> syncs_{0};
+  std::thread thread_;
+};
+
+// What the module has in this process.
+struct server {
+  std::unique_ptr<redis::keys> keys;
+  std::unique_ptr<waiting_clients> waiting;
+  api::type* text_type = nullptr;
+  api::type* hash_type = nullptr;
+  bool is_open = false;        // the pool's items are keys of the server
+  bool asleep = false;         // the hook before the server's sleep has run, that after it has not
+  bool loads_nothing = false;  // what the server loads from its files is older than the pool
+  bool is_loading = false;     // from a file or a master
+  std::uint64_t loaded = 0;    // values, meanwhile
+  bool calls_redis = false;    // the next command that the filter sees is meant for Redis itself
+  std::string path;
+};
+server& here() noexcept;
+
+// The answer to one command.
+class answer {
+ public:
+  explicit answer(api::context* to) noexcept : context_(to) {}
+  ~answer();
+  answer(const answer&) = delete;
+  answer& operator=(const answer&) = delete;
+
+  // Of a command that changes something: ends its unit, unless a MULTI or a script goes on.
+  void end_unit();
+  // Of a command that reads: what it has read, null for a key that is not there.
+  void rests_on(const stored_item* item);
+  // Where to answer. After end_unit() or rests_on().
+  api::context* to();
+
+ private:
+  api::context* const context_;
+  api::context* later_ = nullptr;
+  api::blocked_client* client_ = nullptr;
+  std::uint64_t commit_ = 0;
+};
+
+// Answers with an error of the pool's, in Redis' words.
+int answer_error(api::context* to, const error& why);
+
+}  // namespace stele::redis

@@ -1,0 +1,156 @@
+// What the commands have in common.
+#include "commands.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+namespace stele::redis {
+
+void open_key::replace(stored_item* item) {
+  void* old = nullptr;
+  api::ModuleTypeReplaceValue(key_, is_text_ ? here().text_type : here().hash_type, item, &old);
+  here().keys->note_unlinked(item_);
+  item_ = item;
+}
+
+result<> open_key::set_expiry(long long when) {
+  api::SetAbsExpire(key_, when == 0 ? api::no_expire : when);
+  return here().keys->set_expiry(item_, when);
+}
+
+void enter(const call& c) {
+  constexpr int goes_on = api::in_multi | api::in_script;
+  if (!here().keys->in_unit() || (api::GetContextFlags(c.context) & goes_on) != 0) return;
+  if (auto done = here().keys->end_unit(true); !done) {
+    std::fprintf(stderr, "stele: %s\n", done.error().message.c_str());
+    std::_Exit(1);
+  }
+}
+
+namespace {
+
+api::reply* call_redis(const call& c, const char* name, const char* format) {
+  here().calls_redis = true;
+  api::reply* const told =
+      api::Call(c.context, name, format, c.arguments + 1, static_cast<std::size_t>(c.count - 1));
+  here().calls_redis = false;
+  return told;
+}
+
+int hand_over(api::context* to, api::reply* told) {
+  if (told == nullptr)
+    return api::ReplyWithError(to, "ERR the command cannot be called by a module");
+  api::ReplyWithCallReply(to, told);
+  api::FreeCallReply(told);
+  return api::ok;
+}
+
+}  // namespace
+
+int delegate(const call& c, const char* name, bool changes) {
+  return hand_over(c.context, call_redis(c, name, changes ? "!v" : "v"));
+}
+
+int delegate_in_unit(const call& c, const char* name) {
+  api::reply* const told = call_redis(c, name, "!v");
+  answer a(c.context);
+  a.end_unit();
+  return hand_over(a.to(), told);
+}
+
+void replicate(const call& c, const char* name, int first) {
+  api::Replicate(c.context, name, "v", c.arguments + first,
+                 static_cast<std::size_t>(c.count - first));
+}
+
+// As Redis has it: no sign but -, no leading zero, nothing around it.
+std::optional<long long> integer_of(std::string_view text) {
+  long long value = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (wrong != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+  if (digits.size() > 1 && digits.starts_with('0')) return std::nullopt;
+  if (text == "-0") return std::nullopt;
+  return value;
+}
+
+std::optional<long double> float_of(std::string_view text) {
+  if (text.empty() || text.size() > 255 ||
+      std::isspace(static_cast<unsigned char>(text.front())) != 0 || text.find('\0') != text.npos)
+    return std::nullopt;
+  const std::string copy(text);
+  char* end = nullptr;
+  const long double value = std::strtold(copy.c_str(), &end);
+  if (end != copy.c_str() + copy.size() || std::isnan(value)) return std::nullopt;
+  return value;
+}
+
+std::string text_of_float(long double value) {
+  char digits[512];
+  const int size = std::snprintf(digits, sizeof digits, "%.17Lf", value);
+  std::string_view text(digits, static_cast<std::size_t>(size));
+  if (text.find('.') != text.npos) {
+    text.remove_suffix(text.size() - 1 - text.find_last_not_of('0'));
+    if (text.ends_with('.')) text.remove_suffix(1);
+  }
+  return text == "-0" ? "0" : std::string(text);
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+namespace {
+
+// Whether the class [...] at the begin of the pattern has the byte; takes the class away.
+bool take_class(std::string_view& pattern, unsigned char byte) {
+  pattern.remove_prefix(1);
+  const bool negated = pattern.starts_with('^');
+  if (negated) pattern.remove_prefix(1);
+  bool found = false;
+  while (!pattern.empty() && pattern.front() != ']') {
+    if (pattern.front() == '\\' && pattern.size() > 1) pattern.remove_prefix(1);
+    auto low = static_cast<unsigned char>(pattern.front()), high = low;
+    if (pattern.size() > 2 && pattern[1] == '-') {
+      high = static_cast<unsigned char>(pattern[2]);
+      pattern.remove_prefix(2);
+    }
+    if (low > high) std::swap(low, high);
+    found |= low <= byte && byte <= high;
+    pattern.remove_prefix(1);
+  }
+  if (!pattern.empty()) pattern.remove_prefix(1);
+  return found != negated;
+}
+
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view text) {
+  while (!pattern.empty()) {
+    if (pattern.front() == '*') {
+      while (pattern.starts_with('*')) pattern.remove_prefix(1);
+      if (pattern.empty()) return true;
+      for (std::size_t from = 0; from <= text.size(); ++from)
+        if (matches(pattern, text.substr(from))) return true;
+      return false;
+    }
+    if (text.empty()) return false;
+    const auto byte = static_cast<unsigned char>(text.front());
+    if (pattern.front() == '[') {
+      if (!take_class(pattern, byte)) return false;
+    } else {
+      const bool any = pattern.front() == '?';
+      if (pattern.front() == '\\' && pattern.size() > 1) pattern.remove_prefix(1);
+      if (!any && pattern.front() != text.front()) return false;
+      pattern.remove_prefix(1);
+    }
+    text.remove_prefix(1);
+  }
+  return text.empty();
+}
+
+}  // namespace stele::redis

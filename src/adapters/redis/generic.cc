@@ -1,0 +1,60 @@
+// Commands on keys of any type. Redis carries them out; what that changes in the pool is one unit.
+#include "commands.h"
+
+#include <algorithm>
+
+namespace stele::redis {
+
+namespace {
+
+template <std::size_t Size>
+struct literal {
+  consteval literal(const char (&from)[Size]) { std::copy_n(from, Size, text); }
+  char text[Size];
+};
+
+template <literal Name>
+int in_unit(const call& c) {
+  return delegate_in_unit(c, Name.text);
+}
+
+int type(const call& c) {
+  const open_key key(c, c.text(1), api::for_reading | api::without_touch);
+  if (key.is_foreign()) return delegate(c, "TYPE", false);
+  answer a(c.context);
+  a.rests_on(key.item());
+  const char* const name = key.text() != nullptr   ? "string"
+                           : key.hash() != nullptr ? "hash"
+                                                   : "none";
+  return api::ReplyWithSimpleString(a.to(), name);
+}
+
+constexpr command commands[] = {
+    {"type", type, "readonly fast", 1, 1, 1, 2, 2},
+    {"del", in_unit<"DEL">, "write", 1, -1, 1, 2, 0},
+    {"unlink", in_unit<"UNLINK">, "write fast", 1, -1, 1, 2, 0},
+    {"rename", in_unit<"RENAME">, "write", 1, 2, 1, 3, 3},
+    {"renamenx", in_unit<"RENAMENX">, "write fast", 1, 2, 1, 3, 3},
+    {"copy", in_unit<"COPY">, "write deny-oom", 1, 2, 1, 3, 0},
+    {"move", in_unit<"MOVE">, "write fast", 1, 1, 1, 3, 3},
+    {"expire", in_unit<"EXPIRE">, "write fast", 1, 1, 1, 3, 0},
+    {"pexpire", in_unit<"PEXPIRE">, "write fast", 1, 1, 1, 3, 0},
+    {"expireat", in_unit<"EXPIREAT">, "write fast", 1, 1, 1, 3, 0},
+    {"pexpireat", in_unit<"PEXPIREAT">, "write fast", 1, 1, 1, 3, 0},
+    {"persist", in_unit<"PERSIST">, "write fast", 1, 1, 1, 2, 2},
+    {"restore", in_unit<"RESTORE">, "write deny-oom", 1, 1, 1, 4, 0},
+    {"eval", in_unit<"EVAL">, "write deny-oom", 0, 0, 0, 3, 0},
+    {"evalsha", in_unit<"EVALSHA">, "write deny-oom", 0, 0, 0, 3, 0},
+    {"fcall", in_unit<"FCALL">, "write deny-oom", 0, 0, 0, 3, 0},
+    {"swapdb", in_unit<"SWAPDB">, "write fast", 0, 0, 0, 3, 3},
+    {"flushdb", in_unit<"FLUSHDB">, "write", 0, 0, 0, 1, 2},
+    {"flushall", in_unit<"FLUSHALL">, "write", 0, 0, 0, 1, 2},
+};
+
+}  // namespace
+
+std::span<const command> generic_commands() {
+  return commands;
+}
+
+}  // namespace stele::redis

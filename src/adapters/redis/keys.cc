@@ -1,0 +1,264 @@
+// Units, and what waits to be durable.
+#include "keys.h"
+
+#include <tx/runtime.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace stele::redis {
+
+namespace {
+
+using detail::begin_status;
+using detail::commit_status;
+
+// Answers that rest on the unit have been written. Redis ends too when it cannot keep such a
+// promise (appendfsync always).
+[[noreturn]] void end_process(const error& why) {
+  std::fprintf(stderr,
+               "stele: a transaction that clients have been answered for cannot be committed, so "
+               "the server ends; after a restart nothing of it is there: %s\n",
+               why.message.c_str());
+  std::_Exit(1);
+}
+
+}  // namespace
+
+keys::keys(pool<stored_keys> p) : pool_(std::move(p)) {
+  (void)pool_.read([&](const stored_keys& root) {
+    root_ = const_cast<stored_keys*>(&root);
+    next_place_ = root.places();
+    for (std::uint64_t place = next_place_; place-- > 0;)
+      if (root.at(place) == nullptr)
+        free_places_.push_back(place);
+      else
+        ++count_;
+  });
+  waits_ = pool_.core().wants_to_defer();
+}
+
+result<std::unique_ptr<keys>> keys::open(const std::string& path, const pool_options& options) {
+  auto pool = stele::pool<stored_keys>::open(path, options);
+  if (!pool) return std::unexpected(std::move(pool.error()));
+  if (!pool->core().has_plain_reads())
+    return std::unexpected(
+        error{errc::unsupported,
+              "the values of Redis are changed in place, which pools of the mechanism " +
+                  pool->mechanism() + " do not do; choose another mechanism"});
+  if (auto sound = pool->read([](const stored_keys& root) { return root.check(); }); !sound)
+    return std::unexpected(std::move(sound.error()));
+  return std::unique_ptr<keys>(new keys(std::move(*pool)));
+}
+
+bool keys::is_poisoned() const noexcept {
+  return pool_.core().state().poisoned.load(std::memory_order_relaxed);
+}
+
+// Room for a change, with some to spare for what the heap and a log need, so that a unit which has
+// begun does not end for want of it.
+result<> keys::make_room(std::size_t bytes) {
+  const std::size_t wanted = 4 * bytes + (64 << 10);
+  if (room_ < wanted) {
+    error why{errc::full,
+              "the pool has no room for this; delete keys, or start the server with a larger "
+              "max_size"};
+    std::size_t room = pool_.space().largest_free;
+    while (room < wanted && !open_ && detail::grow_for(pool_.core(), why))
+      room = pool_.space().largest_free;
+    if (room < wanted) return std::unexpected(std::move(why));
+    room_ = room;
+  }
+  room_ -= std::min(room_, 2 * bytes + 256);
+  return {};
+}
+
+result<> keys::begin() {
+  if (is_poisoned())
+    return std::unexpected(error{errc::poisoned,
+                                 "the pool takes no more changes since an error of its file; "
+                                 "restart the server"});
+  const auto how = waits_ ? durability::ordered : durability::durable;
+  if (detail::begin_transaction(pool_.core(), true, how) == begin_status::refused)
+    return std::unexpected(detail::last_error());
+  open_ = true;
+  changes_ = 0;
+  return {};
+}
+
+result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
+  if (auto room = make_room(bytes); !room) return room;
+  if (!open_)
+    if (auto begun = begin(); !begun) return begun;
+  error why;
+  try {
+    body();
+    ++changes_;
+    return {};
+  } catch (const failure& f) {
+    why = f.why();
+  } catch (const std::bad_alloc&) {
+    why = {errc::full, "the server has no memory for this"};
+  }
+  room_ = 0;
+  if (changes_ != 0) end_process(why);
+  detail::roll_back_transaction();
+  open_ = false;
+  touched_.clear();
+  freed_places_.clear();
+  return std::unexpected(std::move(why));
+}
+
+result<> keys::end_unit(bool now) {
+  if (!unlinked_.empty()) {
+    std::vector<stored_item*> gone;
+    gone.swap(unlinked_);
+    if (auto done = change(0,
+                           [&] {
+                             for (stored_item* item : gone) remove(item);
+                           });
+        !done)
+      return done;
+  }
+  if (open_) {
+    open_ = false;
+    const auto how = detail::commit_transaction();
+    if (how != commit_status::committed) end_process(detail::last_error());
+    const std::uint64_t number = ++commits_;
+    if (waits_) {
+      if (recent_.size() > 1024)
+        std::erase_if(recent_, [&](const auto& r) { return r.second <= durable_.load(); });
+      for (const stored_item* item : touched_) recent_[item] = number;
+      if (!freed_places_.empty() || removed_) last_removal_ = number;
+    }
+    free_places_.insert(free_places_.end(), freed_places_.begin(), freed_places_.end());
+  }
+  touched_.clear();
+  freed_places_.clear();
+  removed_ = false;
+  if (!waits_ || !now) return {};
+  if (auto done = sync(); !done) return std::unexpected(std::move(done.error()));
+  return {};
+}
+
+result<std::uint64_t> keys::sync() {
+  const std::uint64_t through = commits_.load();
+  if (durable_.load() >= through) return through;
+  if (auto done = pool_.sync(); !done) return std::unexpected(std::move(done.error()));
+  std::uint64_t before = durable_.load();
+  while (before < through && !durable_.compare_exchange_weak(before, through)) {
+  }
+  return through;
+}
+
+std::uint64_t keys::free_place() {
+  if (free_places_.empty()) return next_place_++;
+  const std::uint64_t place = free_places_.back();
+  free_places_.pop_back();
+  return place;
+}
+
+stored_item* keys::add(item_kind kind, std::string_view key, int database) {
+  const std::uint64_t place = free_place();
+  stored_item* item = nullptr;
+  try {
+    item = root_->add(place, kind, key, root_->keyspace_of(database));
+  } catch (...) {
+    free_places_.push_back(place);
+    throw;
+  }
+  ++count_;
+  if (has_child_) young_.insert(item);
+  touch(item);
+  return item;
+}
+
+void keys::remove(stored_item* item) {
+  recent_.erase(item);
+  std::erase(touched_, item);
+  removed_ = true;
+  if (must_copy(item)) {  // a child may read it: sweep() frees it later
+    item->keyspace = stored_keys::no_keyspace;
+    return;
+  }
+  young_.erase(item);
+  freed_places_.push_back(item->place);
+  root_->remove(item);
+  --count_;
+}
+
+void keys::end_child() noexcept {
+  has_child_ = false;
+  young_.clear();
+  has_garbage_ = true, swept_ = 0;
+}
+
+result<> keys::rename(stored_item* item, std::string_view key, int database) {
+  std::erase(unlinked_, item);
+  return change(key.size(), [&] {
+    item->key = key;
+    item->keyspace = root_->keyspace_of(database);
+    removed_ = true;  // its old name
+    touch(item);
+  });
+}
+
+result<> keys::set_expiry(stored_item* item, std::int64_t when) {
+  if (read([&] { return item->expiry.load(); }).value_or(when) == when) return {};
+  return change(0, [&] {
+    item->expiry = when;
+    touch(item);
+  });
+}
+
+result<> keys::flush(int database) {
+  has_garbage_ = true, swept_ = 0;
+  return change(0, [&] {
+    root_->flush(database);
+    removed_ = true;
+  });
+}
+
+result<> keys::swap(int one, int other) {
+  return change(0, [&] {
+    root_->swap(one, other);
+    removed_ = true;
+  });
+}
+
+bool keys::sweep() {
+  constexpr std::uint64_t looked_at = 4096, freed = 64;
+  if (!has_garbage_ || open_ || has_child_) return false;
+  std::vector<stored_item*> gone;
+  (void)pool_.read([&](const stored_keys& root) {
+    const std::uint64_t end = std::min(root.places(), swept_ + looked_at);
+    for (; swept_ < end && gone.size() < freed; ++swept_)
+      if (stored_item* const item = root.at(swept_);
+          item != nullptr && root.database_of(item->keyspace) < 0)
+        gone.push_back(item);
+    has_garbage_ = swept_ < root.places();
+  });
+  if (!gone.empty() && change(0, [&] {
+        for (stored_item* item : gone) remove(item);
+      }))
+    (void)end_unit(false);
+  return has_garbage_;
+}
+
+void keys::for_each(const std::function<void(stored_item*)>& f) const {
+  for (std::uint64_t place = 0; place < root_->places(); ++place)
+    if (stored_item* const item = root_->at(place)) f(item);
+}
+
+std::uint64_t keys::rests_on(const stored_item* item) const {
+  if (!waits_) return 0;
+  const auto at = recent_.find(item);
+  return at == recent_.end() || at->second <= durable_.load() ? 0 : at->second;
+}
+
+std::uint64_t keys::absence_rests_on() const {
+  return last_removal_ > durable_.load() ? last_removal_ : 0;
+}
+
+}  // namespace stele::redis

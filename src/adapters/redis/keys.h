@@ -1,0 +1,116 @@
+// The keys of a Redis server that are in its pool, changed in units: docs/protocol/redis.md. A unit
+// is one transaction of the pool, for one command, one script or one MULTI/EXEC.
+//
+// All is called from the server's main thread, but sync() and durable_through().
+#pragma once
+
+#include "stored.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace stele::redis {
+
+class keys {
+ public:
+  // Errors: those of pool::open; unsupported, of mechanisms whose home is not in place.
+  [[nodiscard]] static result<std::unique_ptr<keys>> open(const std::string& path,
+                                                          const pool_options& options);
+
+  pool<stored_keys>& content() noexcept { return pool_; }
+  stored_keys& root() noexcept { return *root_; }
+  // Whether a durable commit waits for a device, so that answers are given later.
+  bool waits() const noexcept { return waits_; }
+  bool is_poisoned() const noexcept;
+
+  // Runs `body` in the unit, which it begins if there is none. `bytes`: about what it will store.
+  // Errors: full, before anything has changed; poisoned, io. If an error shows that a unit with
+  // earlier changes cannot go on, the process ends: their answers are written already.
+  [[nodiscard]] result<> change(std::size_t bytes, const std::function<void()>& body);
+  bool in_unit() const noexcept { return open_; }
+  // Commits the unit, if there is one. `now`: it and all before it are durable on return. Else, if
+  // waits(), a sync that begins afterwards makes it so.
+  [[nodiscard]] result<> end_unit(bool now);
+
+  // In the unit, or in a transaction of its own. In a child of fork, without one: no item that the
+  // child can have changes while it lives.
+  template <class Body>
+  auto read(Body&& body) -> result<std::invoke_result_t<Body&>> {
+    if (::getpid() != process_) return body();
+    return pool_.read([&](const stored_keys&) { return body(); });
+  }
+
+  // While the server has a child that saves, items that the child may read are not changed, but
+  // copied, and removed ones keep their memory.
+  void begin_child() noexcept { has_child_ = true; }
+  void end_child() noexcept;
+  bool must_copy(const stored_item* item) const { return has_child_ && !young_.contains(item); }
+
+  // --- in change() ---
+
+  stored_item* add(item_kind kind, std::string_view key, int database);
+  void remove(stored_item* item);
+  // The item changes.
+  void touch(const stored_item* item) { touched_.push_back(item); }
+
+  // The item's key was taken out of Redis' keyspace. At the end of the unit the item goes, unless
+  // it was renamed.
+  void note_unlinked(stored_item* item) { unlinked_.push_back(item); }
+  [[nodiscard]] result<> rename(stored_item* item, std::string_view key, int database);
+  [[nodiscard]] result<> set_expiry(stored_item* item, std::int64_t when);
+  [[nodiscard]] result<> flush(int database);
+  [[nodiscard]] result<> swap(int one, int other);
+
+  // Frees some items that no database has. True: there may be more.
+  bool sweep();
+
+  // The number of the newest commit that the item, or the absence of any key, rests on; 0: it is
+  // durable.
+  std::uint64_t rests_on(const stored_item* item) const;
+  std::uint64_t absence_rests_on() const;
+  std::uint64_t newest_commit() const noexcept { return commits_; }
+  // Any thread. Makes the commits so far durable; returns the number of the newest.
+  [[nodiscard]] result<std::uint64_t> sync();
+  std::uint64_t durable_through() const noexcept { return durable_.load(); }
+
+  std::uint64_t count() const noexcept { return count_; }  // of items
+  // Calls f(item) for each item; in a transaction.
+  void for_each(const std::function<void(stored_item*)>& f) const;
+
+ private:
+  explicit keys(pool<stored_keys> p);
+  [[nodiscard]] result<> begin();
+  [[nodiscard]] result<> make_room(std::size_t bytes);
+  std::uint64_t free_place();
+
+  pool<stored_keys> pool_;
+  stored_keys* root_ = nullptr;
+  bool waits_ = false;
+  bool open_ = false;
+  std::uint64_t changes_ = 0;  // in the unit
+  std::vector<const stored_item*> touched_;
+  std::vector<stored_item*> unlinked_;
+  bool removed_ = false;  // an item, in the unit
+  // Places of the table.
+  std::vector<std::uint64_t> free_places_;
+  std::vector<std::uint64_t> freed_places_;  // free when the unit has been committed
+  std::uint64_t next_place_ = 0, count_ = 0;
+  std::uint64_t swept_ = 0;  // places that sweep() has looked at
+  bool has_garbage_ = true;  // items that no database has, perhaps
+  std::size_t room_ = 0;     // bytes that are free for certain
+  // Of commits that may not be durable.
+  std::atomic<std::uint64_t> commits_{0}, durable_{0};
+  std::unordered_map<const stored_item*, std::uint64_t> recent_;
+  std::uint64_t last_removal_ = 0;
+  const pid_t process_ = ::getpid();
+  bool has_child_ = false;
+  std::unordered_set<const stored_item*> young_;  // made while there is a child
+};
+
+}  // namespace stele::redis

@@ -1,0 +1,498 @@
+// Commands on strings.
+#include "commands.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+
+namespace stele::redis {
+
+namespace {
+
+constexpr long long as_it_was = -1;  // of an expiry time
+
+// The key is set to a string that expires then; 0: never.
+result<> put(const call& c, open_key& key, std::string_view value, long long expiry) {
+  keys& all = *here().keys;
+  const std::size_t bytes = value.size() + 64;
+  const long long kept = expiry != as_it_was ? expiry : key.exists() ? key.expiry() : 0;
+  if (stored_text* const text = key.text(); text != nullptr && !all.must_copy(key.item())) {
+    if (auto done = all.change(bytes,
+                               [&] {
+                                 text->value = value;
+                                 text->item.expiry = kept;
+                                 all.touch(&text->item);
+                               });
+        !done)
+      return done;
+  } else {
+    stored_item* item = nullptr;
+    const std::string_view name = view(key.name());
+    if (auto done = all.change(bytes + name.size(),
+                               [&] {
+                                 item = all.add(item_kind::string, name,
+                                                api::GetSelectedDb(c.context));
+                                 text_of(item).value = value;
+                                 item->expiry = kept;
+                               });
+        !done)
+      return done;
+    key.set(item);
+  }
+  if (key.expiry() != kept) return key.set_expiry(kept);
+  return {};
+}
+
+std::string value_of(const stored_text& text) {
+  return here().keys->read([&] { return text.value.str(); }).value_or("");
+}
+
+void notify(const call& c, const char* event, api::text* key) {
+  api::NotifyKeyspaceEvent(c.context, api::event_string, event, key);
+}
+
+// Answers for a key that is of another kind. True: answered.
+bool is_other_kind(const call& c, const open_key& key, const char* name, bool changes, int& done) {
+  if (key.is_foreign()) return done = delegate(c, name, changes), true;
+  if (key.hash() != nullptr) return done = api::ReplyWithError(c.context, wrong_type), true;
+  return false;
+}
+
+void reply_value(api::context* to, const stored_text* text) {
+  if (text == nullptr) {
+    api::ReplyWithNull(to);
+    return;
+  }
+  const std::string value = value_of(*text);
+  api::ReplyWithStringBuffer(to, value.data(), value.size());
+}
+
+int get(const call& c) {
+  const open_key key(c, c.text(1), api::for_reading);
+  int done = 0;
+  if (is_other_kind(c, key, "GET", false, done)) return done;
+  answer a(c.context);
+  a.rests_on(key.item());
+  reply_value(a.to(), key.text());
+  return api::ok;
+}
+
+int strlen(const call& c) {
+  const open_key key(c, c.text(1), api::for_reading);
+  int done = 0;
+  if (is_other_kind(c, key, "STRLEN", false, done)) return done;
+  answer a(c.context);
+  a.rests_on(key.item());
+  const std::size_t size =
+      key.text() == nullptr
+          ? 0
+          : here().keys->read([&] { return key.text()->value.size(); }).value_or(0);
+  return api::ReplyWithLongLong(a.to(), static_cast<long long>(size));
+}
+
+int mget(const call& c) {
+  answer a(c.context);
+  std::vector<std::unique_ptr<open_key>> keys;
+  for (int i = 1; i < c.count; ++i) {
+    keys.push_back(std::make_unique<open_key>(c, c.text(i), api::for_reading));
+    a.rests_on(keys.back()->item());
+  }
+  api::context* const to = a.to();
+  api::ReplyWithArray(to, c.count - 1);
+  for (int i = 1; i < c.count; ++i) {
+    const open_key& key = *keys[static_cast<std::size_t>(i - 1)];
+    if (key.is_foreign()) {
+      here().calls_redis = true;
+      api::reply* const told = api::Call(c.context, "GET", "s", c.text(i));
+      const bool is_string = told != nullptr && api::CallReplyType(told) == api::reply_string;
+      if (is_string)
+        api::ReplyWithCallReply(to, told);
+      else
+        api::ReplyWithNull(to);
+      if (told != nullptr) api::FreeCallReply(told);
+    } else {
+      reply_value(to, key.text());
+    }
+  }
+  return api::ok;
+}
+
+// When something expires that is given as `text` in this unit; nullopt: answered with an error.
+std::optional<long long> expiry_of(const call& c, std::string_view text, std::string_view unit,
+                                   const char* name) {
+  const auto given = integer_of(text);
+  if (!given) return api::ReplyWithError(c.context, not_an_integer), std::nullopt;
+  const bool seconds = equal_ignoring_case(unit, "EX") || equal_ignoring_case(unit, "EXAT");
+  const bool relative = unit.size() == 2;
+  long long when = *given;
+  const auto wrong = [&]() -> std::optional<long long> {
+    const std::string why = std::string("ERR invalid expire time in '") + name + "' command";
+    api::ReplyWithError(c.context, why.c_str());
+    return std::nullopt;
+  };
+  if (when <= 0 || (seconds && when > LLONG_MAX / 1000)) return wrong();
+  if (seconds) when *= 1000;
+  if (relative && when > LLONG_MAX - api::Milliseconds()) return wrong();
+  return relative ? when + api::Milliseconds() : when;
+}
+
+void replicate_set(const call& c, api::text* key, api::text* value, long long expiry) {
+  if (expiry == as_it_was)
+    api::Replicate(c.context, "SET", "ssc", key, value, "KEEPTTL");
+  else if (expiry == 0)
+    api::Replicate(c.context, "SET", "ss", key, value);
+  else
+    api::Replicate(c.context, "SET", "sscl", key, value, "PXAT", expiry);
+}
+
+// The end of a command that has set one key.
+int answer_ok(const call& c, const char* text = "OK") {
+  answer a(c.context);
+  a.end_unit();
+  return api::ReplyWithSimpleString(a.to(), text);
+}
+int answer_number(const call& c, long long number) {
+  answer a(c.context);
+  a.end_unit();
+  return api::ReplyWithLongLong(a.to(), number);
+}
+
+int set(const call& c) {
+  bool only_new = false, only_there = false, gets = false, keeps = false;
+  std::optional<long long> expiry;
+  for (int i = 3; i < c.count; ++i) {
+    const std::string_view word = c[i];
+    const auto is = [&](std::string_view name) { return equal_ignoring_case(word, name); };
+    if (is("NX") && !only_there) {
+      only_new = true;
+    } else if (is("XX") && !only_new) {
+      only_there = true;
+    } else if (is("GET")) {
+      gets = true;
+    } else if (is("KEEPTTL") && !expiry) {
+      keeps = true;
+    } else if ((is("EX") || is("PX") || is("EXAT") || is("PXAT")) && !expiry && !keeps &&
+               i + 1 < c.count) {
+      if (!(expiry = expiry_of(c, c[++i], word, "set"))) return api::ok;
+    } else {
+      return api::ReplyWithError(c.context, syntax_error);
+    }
+  }
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (gets && key.exists() && key.text() == nullptr) {
+    if (key.hash() != nullptr) return api::ReplyWithError(c.context, wrong_type);
+    return delegate(c, "SET", true);
+  }
+  const bool refused = (only_new && key.exists()) || (only_there && !key.exists());
+  std::optional<std::string> before;
+  if (gets && key.text() != nullptr) before = value_of(*key.text());
+  if (!refused) {
+    const long long until = keeps ? as_it_was : expiry.value_or(0);
+    if (auto done = put(c, key, c[2], until); !done) return answer_error(c.context, done.error());
+    replicate_set(c, c.text(1), c.text(2), until);
+    notify(c, "set", c.text(1));
+    if (expiry) api::NotifyKeyspaceEvent(c.context, api::event_generic, "expire", c.text(1));
+  }
+  answer a(c.context);
+  if (refused)
+    a.rests_on(key.item());
+  else
+    a.end_unit();
+  if (gets && before) return api::ReplyWithStringBuffer(a.to(), before->data(), before->size());
+  if (gets || refused) return api::ReplyWithNull(a.to());
+  return api::ReplyWithSimpleString(a.to(), "OK");
+}
+
+int setnx(const call& c) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (key.exists()) {
+    answer a(c.context);
+    a.rests_on(key.item());
+    return api::ReplyWithLongLong(a.to(), 0);
+  }
+  if (auto done = put(c, key, c[2], 0); !done) return answer_error(c.context, done.error());
+  replicate_set(c, c.text(1), c.text(2), 0);
+  notify(c, "set", c.text(1));
+  return answer_number(c, 1);
+}
+
+int set_with_expiry(const call& c, const char* unit, const char* name) {
+  const auto expiry = expiry_of(c, c[2], unit, name);
+  if (!expiry) return api::ok;
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (auto done = put(c, key, c[3], *expiry); !done) return answer_error(c.context, done.error());
+  replicate_set(c, c.text(1), c.text(3), *expiry);
+  notify(c, "set", c.text(1));
+  api::NotifyKeyspaceEvent(c.context, api::event_generic, "expire", c.text(1));
+  return answer_ok(c);
+}
+int setex(const call& c) {
+  return set_with_expiry(c, "EX", "setex");
+}
+int psetex(const call& c) {
+  return set_with_expiry(c, "PX", "psetex");
+}
+
+int getset(const call& c) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  int done = 0;
+  if (is_other_kind(c, key, "GETSET", true, done)) return done;
+  std::optional<std::string> before;
+  if (key.text() != nullptr) before = value_of(*key.text());
+  if (auto stored = put(c, key, c[2], 0); !stored) return answer_error(c.context, stored.error());
+  replicate_set(c, c.text(1), c.text(2), 0);
+  notify(c, "set", c.text(1));
+  answer a(c.context);
+  a.end_unit();
+  return before ? api::ReplyWithStringBuffer(a.to(), before->data(), before->size())
+                : api::ReplyWithNull(a.to());
+}
+
+int getdel(const call& c) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  int done = 0;
+  if (is_other_kind(c, key, "GETDEL", true, done)) return done;
+  answer a(c.context);
+  if (key.text() == nullptr) {
+    a.rests_on(nullptr);
+    return api::ReplyWithNull(a.to());
+  }
+  const std::string before = value_of(*key.text());
+  key.erase();
+  api::Replicate(c.context, "DEL", "s", c.text(1));
+  api::NotifyKeyspaceEvent(c.context, api::event_generic, "del", c.text(1));
+  a.end_unit();
+  return api::ReplyWithStringBuffer(a.to(), before.data(), before.size());
+}
+
+int getex(const call& c) {
+  std::optional<long long> expiry;
+  if (c.count == 3 && equal_ignoring_case(c[2], "PERSIST")) {
+    expiry = 0;
+  } else if (c.count == 4 &&
+             (equal_ignoring_case(c[2], "EX") || equal_ignoring_case(c[2], "PX") ||
+              equal_ignoring_case(c[2], "EXAT") || equal_ignoring_case(c[2], "PXAT"))) {
+    if (!(expiry = expiry_of(c, c[3], c[2], "getex"))) return api::ok;
+  } else if (c.count != 2) {
+    return api::ReplyWithError(c.context, syntax_error);
+  }
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  int done = 0;
+  if (is_other_kind(c, key, "GETEX", true, done)) return done;
+  answer a(c.context);
+  if (key.text() == nullptr || !expiry || *expiry == key.expiry()) {
+    a.rests_on(key.item());
+    reply_value(a.to(), key.text());
+    return api::ok;
+  }
+  const std::string value = value_of(*key.text());
+  if (*expiry != 0 && *expiry <= api::Milliseconds()) {
+    key.erase();
+    api::Replicate(c.context, "DEL", "s", c.text(1));
+    api::NotifyKeyspaceEvent(c.context, api::event_generic, "del", c.text(1));
+  } else {
+    if (auto stored = key.set_expiry(*expiry); !stored)
+      return answer_error(c.context, stored.error());
+    if (*expiry == 0)
+      api::Replicate(c.context, "PERSIST", "s", c.text(1));
+    else
+      api::Replicate(c.context, "PEXPIREAT", "sl", c.text(1), *expiry);
+    api::NotifyKeyspaceEvent(c.context, api::event_generic, *expiry == 0 ? "persist" : "expire",
+                             c.text(1));
+  }
+  a.end_unit();
+  return api::ReplyWithStringBuffer(a.to(), value.data(), value.size());
+}
+
+// The string becomes what `change` makes of it. Its expiry time stays.
+template <class Change>
+result<> modify(const call& c, open_key& key, std::size_t bytes, Change&& change) {
+  keys& all = *here().keys;
+  stored_text* const text = key.text();
+  if (text == nullptr || all.must_copy(key.item())) {
+    std::string value = text == nullptr ? std::string() : value_of(*text);
+    change(value);
+    return put(c, key, value, as_it_was);
+  }
+  return all.change(bytes, [&] {
+    change(text->value);
+    all.touch(&text->item);
+  });
+}
+
+int append(const call& c) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  int done = 0;
+  if (is_other_kind(c, key, "APPEND", true, done)) return done;
+  const std::size_t size =
+      key.text() == nullptr
+          ? 0
+          : here().keys->read([&] { return key.text()->value.size(); }).value_or(0);
+  if (size + c[2].size() > longest_string) return api::ReplyWithError(c.context, too_long);
+  if (auto stored = modify(c, key, size + c[2].size(), [&](auto& value) { value.append(c[2]); });
+      !stored)
+    return answer_error(c.context, stored.error());
+  replicate(c, "APPEND");
+  notify(c, "append", c.text(1));
+  return answer_number(c, static_cast<long long>(size + c[2].size()));
+}
+
+int setrange(const call& c) {
+  const auto offset = integer_of(c[2]);
+  if (!offset) return api::ReplyWithError(c.context, not_an_integer);
+  if (*offset < 0) return api::ReplyWithError(c.context, "ERR offset is out of range");
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  int done = 0;
+  if (is_other_kind(c, key, "SETRANGE", true, done)) return done;
+  std::string value = key.text() == nullptr ? std::string() : value_of(*key.text());
+  if (c[3].empty()) {
+    answer a(c.context);
+    a.rests_on(key.item());
+    return api::ReplyWithLongLong(a.to(), static_cast<long long>(value.size()));
+  }
+  const auto at = static_cast<std::size_t>(*offset);
+  if (at > longest_string || at + c[3].size() > longest_string)
+    return api::ReplyWithError(c.context, too_long);
+  value.resize(std::max(value.size(), at + c[3].size()));
+  value.replace(at, c[3].size(), c[3]);
+  if (auto stored = put(c, key, value, as_it_was); !stored)
+    return answer_error(c.context, stored.error());
+  replicate(c, "SETRANGE");
+  notify(c, "setrange", c.text(1));
+  return answer_number(c, static_cast<long long>(value.size()));
+}
+
+int getrange(const call& c) {
+  const auto first = integer_of(c[2]), last = integer_of(c[3]);
+  if (!first || !last) return api::ReplyWithError(c.context, not_an_integer);
+  const open_key key(c, c.text(1), api::for_reading);
+  int done = 0;
+  if (is_other_kind(c, key, "GETRANGE", false, done)) return done;
+  answer a(c.context);
+  a.rests_on(key.item());
+  const std::string value = key.text() == nullptr ? std::string() : value_of(*key.text());
+  const auto size = static_cast<long long>(value.size());
+  const auto from_end = [&](long long i) { return i < 0 ? std::max(i + size, 0LL) : i; };
+  const bool none = *first < 0 && *last < 0 && *first > *last;
+  const long long begin = from_end(*first), end = std::min(from_end(*last), size - 1);
+  if (none || begin > end) return api::ReplyWithStringBuffer(a.to(), "", 0);
+  return api::ReplyWithStringBuffer(a.to(), value.data() + begin,
+                                    static_cast<std::size_t>(end - begin + 1));
+}
+
+int add(const call& c, long long by, const char* name) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  int done = 0;
+  if (is_other_kind(c, key, name, true, done)) return done;
+  const auto before = integer_of(key.text() == nullptr ? "0" : value_of(*key.text()));
+  if (!before) return api::ReplyWithError(c.context, not_an_integer);
+  long long after = 0;
+  if (__builtin_add_overflow(*before, by, &after))
+    return api::ReplyWithError(c.context, "ERR increment or decrement would overflow");
+  if (auto stored = put(c, key, std::to_string(after), as_it_was); !stored)
+    return answer_error(c.context, stored.error());
+  api::Replicate(c.context, "INCRBY", "sl", c.text(1), by);
+  notify(c, "incrby", c.text(1));
+  return answer_number(c, after);
+}
+int incr(const call& c) {
+  return add(c, 1, "INCR");
+}
+int decr(const call& c) {
+  return add(c, -1, "DECR");
+}
+int incrby(const call& c) {
+  const auto by = integer_of(c[2]);
+  return by ? add(c, *by, "INCRBY") : api::ReplyWithError(c.context, not_an_integer);
+}
+int decrby(const call& c) {
+  const auto by = integer_of(c[2]);
+  if (by && *by == LLONG_MIN) return api::ReplyWithError(c.context, "ERR decrement would overflow");
+  return by ? add(c, -*by, "DECRBY") : api::ReplyWithError(c.context, not_an_integer);
+}
+
+int incrbyfloat(const call& c) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  int done = 0;
+  if (is_other_kind(c, key, "INCRBYFLOAT", true, done)) return done;
+  const auto before = float_of(key.text() == nullptr ? "0" : value_of(*key.text())),
+             by = float_of(c[2]);
+  if (!before || !by) return api::ReplyWithError(c.context, not_a_float);
+  const long double after = *before + *by;
+  if (std::isnan(after) || std::isinf(after))
+    return api::ReplyWithError(c.context, "ERR increment would produce NaN or Infinity");
+  const std::string text = text_of_float(after);
+  if (auto stored = put(c, key, text, as_it_was); !stored)
+    return answer_error(c.context, stored.error());
+  api::Replicate(c.context, "SET", "sbc", c.text(1), text.data(), text.size(), "KEEPTTL");
+  notify(c, "incrbyfloat", c.text(1));
+  answer a(c.context);
+  a.end_unit();
+  return api::ReplyWithStringBuffer(a.to(), text.data(), text.size());
+}
+
+// All or nothing: room for all is asked for before the first. False: answered with an error.
+bool put_all(const call& c) {
+  std::size_t bytes = 0;
+  for (int i = 1; i < c.count; ++i) bytes += c[i].size() + 64;
+  auto done = here().keys->change(bytes, [] {});
+  for (int i = 1; i < c.count && done; i += 2) {
+    open_key key(c, c.text(i), api::for_reading | api::for_writing);
+    done = put(c, key, c[i + 1], 0);
+    if (done) notify(c, "set", c.text(i));
+  }
+  if (!done) return answer_error(c.context, done.error()), false;
+  replicate(c, "MSET");
+  return true;
+}
+int mset(const call& c) {
+  if (c.count % 2 == 0)
+    return api::ReplyWithError(c.context, "ERR wrong number of arguments for 'mset' command");
+  if (!put_all(c)) return api::ok;
+  return answer_ok(c);
+}
+int msetnx(const call& c) {
+  if (c.count % 2 == 0)
+    return api::ReplyWithError(c.context, "ERR wrong number of arguments for 'msetnx' command");
+  for (int i = 1; i < c.count; i += 2) {
+    const open_key key(c, c.text(i), api::for_reading);
+    if (!key.exists()) continue;
+    answer a(c.context);
+    a.rests_on(key.item());
+    return api::ReplyWithLongLong(a.to(), 0);
+  }
+  if (!put_all(c)) return api::ok;
+  return answer_number(c, 1);
+}
+
+constexpr command commands[] = {
+    {"get", get, "readonly fast", 1, 1, 1, 2, 2},
+    {"strlen", strlen, "readonly fast", 1, 1, 1, 2, 2},
+    {"mget", mget, "readonly fast", 1, -1, 1, 2, 0},
+    {"getrange", getrange, "readonly", 1, 1, 1, 4, 4},
+    {"substr", getrange, "readonly", 1, 1, 1, 4, 4},
+    {"set", set, "write deny-oom", 1, 1, 1, 3, 0},
+    {"setnx", setnx, "write deny-oom fast", 1, 1, 1, 3, 3},
+    {"setex", setex, "write deny-oom", 1, 1, 1, 4, 4},
+    {"psetex", psetex, "write deny-oom", 1, 1, 1, 4, 4},
+    {"getset", getset, "write deny-oom fast", 1, 1, 1, 3, 3},
+    {"getdel", getdel, "write fast", 1, 1, 1, 2, 2},
+    {"getex", getex, "write fast", 1, 1, 1, 2, 0},
+    {"append", append, "write deny-oom fast", 1, 1, 1, 3, 3},
+    {"setrange", setrange, "write deny-oom", 1, 1, 1, 4, 4},
+    {"incr", incr, "write deny-oom fast", 1, 1, 1, 2, 2},
+    {"decr", decr, "write deny-oom fast", 1, 1, 1, 2, 2},
+    {"incrby", incrby, "write deny-oom fast", 1, 1, 1, 3, 3},
+    {"decrby", decrby, "write deny-oom fast", 1, 1, 1, 3, 3},
+    {"incrbyfloat", incrbyfloat, "write deny-oom fast", 1, 1, 1, 3, 3},
+    {"mset", mset, "write deny-oom", 1, -1, 2, 3, 0},
+    {"msetnx", msetnx, "write deny-oom", 1, -1, 2, 3, 0},
+};
+
+}  // namespace
+
+std::span<const command> string_commands() {
+  return commands;
+}
+
+}  // namespace stele::redis
