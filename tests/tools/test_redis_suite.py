@@ -126,13 +126,13 @@ class Wrapper(unittest.TestCase):
 
     def test_names_the_module_once_with_a_pool_in_the_servers_folder(self):
         os.mkdir(f"{self.where}/server.1")
-        line = f"loadmodule /m.so {self.where}/server.1/redis.stele size=1M x"
+        line = f"loadmodule /m.so path {self.where}/server.1/redis.stele size=1M x"
         self.assertEqual(self.start("port 1\ndir /\ndir ./server.1")[-1:], [line])
         self.assertEqual(self.start().count(line), 1)  # a restart
         self.assertEqual(self.start("port 2\ndir ./server.1").count(line), 1)  # another port
 
     def test_takes_the_current_folder_where_none_is_named(self):
-        self.assertEqual(self.start("port 1\n")[-1], f"loadmodule /m.so {self.where}/redis.stele size=1M x")
+        self.assertEqual(self.start("port 1\n")[-1], f"loadmodule /m.so path {self.where}/redis.stele size=1M x")
 
 
 class Running(unittest.TestCase):

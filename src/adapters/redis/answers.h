@@ -50,9 +50,10 @@ struct server {
   bool is_open = false;        // the pool's items are keys of the server
   bool asleep = false;         // the hook before the server's sleep has run, that after it has not
   bool loads_nothing = false;  // what the server loads from its files is older than the pool
-  bool is_loading = false;     // from a file or a master
-  std::uint64_t loaded = 0;    // values, meanwhile
-  bool calls_redis = false;    // the next command that the filter sees is meant for Redis itself
+  std::vector<std::pair<int, std::string>> placeholders;  // database and key of such
+  bool is_loading = false;                                // from a file or a master
+  std::uint64_t loaded = 0;                               // values, meanwhile
+  bool calls_redis = false;  // the next command that the filter sees is meant for Redis itself
   std::string path;
 };
 server& here() noexcept;

@@ -51,11 +51,11 @@ int hand_over(api::context* to, api::reply* told) {
 }  // namespace
 
 int delegate(const call& c, const char* name, bool changes) {
-  return hand_over(c.context, call_redis(c, name, changes ? "!v" : "v"));
+  return hand_over(c.context, call_redis(c, name, changes ? "0!v" : "0v"));
 }
 
 int delegate_in_unit(const call& c, const char* name) {
-  api::reply* const told = call_redis(c, name, "!v");
+  api::reply* const told = call_redis(c, name, "0!v");
   answer a(c.context);
   a.end_unit();
   return hand_over(a.to(), told);

@@ -29,7 +29,34 @@ int type(const call& c) {
   return api::ReplyWithSimpleString(a.to(), name);
 }
 
+// What Redis itself would have taken for the value: programs compare these words.
+const char* encoding_of(const open_key& key) {
+  constexpr std::size_t longest_in_list = 64, longest_embedded = 44;
+  constexpr std::uint64_t most_in_list = 128;
+  if (stored_text* const text = key.text()) {
+    const std::string value = text->value.str();
+    return integer_of(value) ? "int" : value.size() <= longest_embedded ? "embstr" : "raw";
+  }
+  bool is_small = key.hash()->count <= most_in_list;
+  if (is_small)
+    key.hash()->fields.for_each([&](const auto& field, const auto& value) {
+      is_small &= field.size() <= longest_in_list && value.size() <= longest_in_list;
+    });
+  return is_small ? "listpack" : "hashtable";
+}
+
+int object(const call& c) {
+  if (c.count != 3 || !equal_ignoring_case(c[1], "ENCODING")) return delegate(c, "OBJECT", false);
+  const open_key key(c, c.text(2), api::for_reading | api::without_touch);
+  if (key.item() == nullptr) return delegate(c, "OBJECT", false);
+  answer a(c.context);
+  a.rests_on(key.item());
+  const std::string name = here().keys->read([&] { return encoding_of(key); }).value_or("raw");
+  return api::ReplyWithStringBuffer(a.to(), name.data(), name.size());
+}
+
 constexpr command commands[] = {
+    {"object", object, "readonly", 2, 2, 1, 2, 0},
     {"type", type, "readonly fast", 1, 1, 1, 2, 2},
     {"del", in_unit<"DEL">, "write", 1, -1, 1, 2, 0},
     {"unlink", in_unit<"UNLINK">, "write fast", 1, -1, 1, 2, 0},

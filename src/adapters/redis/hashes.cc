@@ -45,6 +45,9 @@ result<> change(const call& c, open_key& key, std::size_t bytes,
                 const std::function<void(stored_hash&)>& body) {
   keys& all = *here().keys;
   stored_hash* const before = key.hash();
+  // The buckets may double.
+  if (before != nullptr)
+    bytes += all.read([&] { return before->fields.bucket_count(); }).value_or(0) * 16;
   if (before != nullptr && !all.must_copy(key.item()))
     return all.change(bytes, [&] {
       body(*before);
@@ -341,10 +344,10 @@ int hscan(const call& c) {
 int hrandfield(const call& c) {
   static std::mt19937_64 random{std::random_device{}()};
   const auto count = c.count > 2 ? integer_of(c[2]) : std::optional<long long>(1);
-  if (!count || *count < -(1LL << 62)) return api::ReplyWithError(c.context, not_an_integer);
+  if (!count) return api::ReplyWithError(c.context, not_an_integer);
   const bool with_values = c.count == 4 && equal_ignoring_case(c[3], "WITHVALUES");
   if (c.count == 4 && !with_values) return api::ReplyWithError(c.context, syntax_error);
-  if (with_values && *count < -(1LL << 61))
+  if (*count < -(1LL << (with_values ? 61 : 62)))
     return api::ReplyWithError(c.context, "ERR value is out of range");
   const open_key key(c, c.text(1), api::for_reading);
   int done = 0;

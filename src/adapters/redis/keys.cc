@@ -1,6 +1,8 @@
 // Units, and what waits to be durable.
 #include "keys.h"
 
+#include <stele/memory.h>
+#include <tx/mechanism/catalog.h>
 #include <tx/runtime.h>
 
 #include <algorithm>
@@ -40,13 +42,20 @@ keys::keys(pool<stored_keys> p) : pool_(std::move(p)) {
 }
 
 result<std::unique_ptr<keys>> keys::open(const std::string& path, const pool_options& options) {
+  const auto in_log = [](const std::string& mechanism) {
+    const auto known = detail::find_mechanism(mechanism);
+    return known && (*known)->home == format::home_kind::log;
+  };
+  const auto refusal = [](const std::string& mechanism) {
+    return std::unexpected(error{errc::unsupported,
+                                 "the values of Redis are changed in place, which pools of the "
+                                 "mechanism " +
+                                     mechanism + " do not do; choose another mechanism"});
+  };
+  if (in_log(options.mechanism)) return refusal(options.mechanism);
   auto pool = stele::pool<stored_keys>::open(path, options);
   if (!pool) return std::unexpected(std::move(pool.error()));
-  if (!pool->core().has_plain_reads())
-    return std::unexpected(
-        error{errc::unsupported,
-              "the values of Redis are changed in place, which pools of the mechanism " +
-                  pool->mechanism() + " do not do; choose another mechanism"});
+  if (!pool->core().has_plain_reads()) return refusal(pool->mechanism());
   if (auto sound = pool->read([](const stored_keys& root) { return root.check(); }); !sound)
     return std::unexpected(std::move(sound.error()));
   return std::unique_ptr<keys>(new keys(std::move(*pool)));
@@ -57,18 +66,25 @@ bool keys::is_poisoned() const noexcept {
 }
 
 // Room for a change, with some to spare for what the heap and a log need, so that a unit which has
-// begun does not end for want of it.
+// begun does not end for want of it. Where there is none, a transaction that takes so much and is
+// cancelled makes the pool grow.
 result<> keys::make_room(std::size_t bytes) {
-  const std::size_t wanted = 4 * bytes + (64 << 10);
+  const std::size_t wanted = 3 * bytes + (64 << 10);
   if (room_ < wanted) {
-    error why{errc::full,
-              "the pool has no room for this; delete keys, or start the server with a larger "
-              "max_size"};
-    std::size_t room = pool_.space().largest_free;
-    while (room < wanted && !open_ && detail::grow_for(pool_.core(), why))
-      room = pool_.space().largest_free;
-    if (room < wanted) return std::unexpected(std::move(why));
-    room_ = room;
+    room_ = pool_.space().largest_free;
+    if (room_ < wanted && !open_) {
+      const auto tried = pool_.update([&](stored_keys&) -> result<> {
+        (void)pool_memory::allocate(wanted, 16);
+        return std::unexpected(error{errc::cancelled, ""});
+      });
+      if (tried.error().code != errc::cancelled && tried.error().code != errc::full) return tried;
+      room_ = pool_.space().largest_free;
+    }
+    if (room_ < wanted)
+      return std::unexpected(
+          error{errc::full,
+                "the pool has no room for this; delete keys, or start the server with "
+                "a larger max_size"});
   }
   room_ -= std::min(room_, 2 * bytes + 256);
   return {};

@@ -84,17 +84,19 @@ void must(const result<>& done) {
 
 // --- what Redis tells ---
 
-bool is_event(std::string_view name, std::string_view other) {
-  return name == other;
-}
-
+// The server may not let its own text be kept, as long as the key is open.
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
-  const call c{context, nullptr, 0};
-  const open_key key(c, key_name, api::for_reading | api::without_touch);
-  if (key.item() == nullptr || is_placeholder(key.item())) return api::ok;
-  if (is_event(name, "rename_to") || is_event(name, "move_to"))
-    must(here().keys->rename(key.item(), view(key_name), api::GetSelectedDb(context)));
-  must(here().keys->set_expiry(key.item(), key.expiry()));
+  const std::string_view event = name, text = view(key_name);
+  api::text* const copy = api::CreateString(nullptr, text.data(), text.size());
+  {
+    const open_key key({context, nullptr, 0}, copy, api::for_reading | api::without_touch);
+    if (key.item() != nullptr && !is_placeholder(key.item())) {
+      if (event == "rename_to" || event == "move_to")
+        must(here().keys->rename(key.item(), text, api::GetSelectedDb(context)));
+      must(here().keys->set_expiry(key.item(), key.expiry()));
+    }
+  }
+  api::FreeString(nullptr, copy);
   return api::ok;
 }
 
@@ -127,6 +129,21 @@ void before_fork() {
   must(here().keys->end_unit(true));
 }
 
+// Keys of the server's own files that the pool does not have any more.
+void remove_placeholders(api::context* context) {
+  for (const auto& [database, name] : std::exchange(here().placeholders, {})) {
+    if (api::SelectDb(context, database) != api::ok) continue;
+    api::text* const text = api::CreateString(nullptr, name.data(), name.size());
+    api::key* const key = api::OpenKey(context, text, api::for_reading | api::for_writing);
+    const api::type* const type = api::ModuleTypeGetType(key);
+    if ((type == here().text_type || type == here().hash_type) &&
+        is_placeholder(static_cast<stored_item*>(api::ModuleTypeGetValue(key))))
+      api::DeleteKey(key);
+    api::CloseKey(key);
+    api::FreeString(nullptr, text);
+  }
+}
+
 // Steps O3: items become keys.
 void open_keys(api::context* context) {
   keys& all = *here().keys;
@@ -154,6 +171,7 @@ void open_keys(api::context* context) {
     });
   });
   if (!done) end_server(done.error());
+  remove_placeholders(context);
   if (!expired.empty()) {
     must(all.change(0, [&] {
       for (stored_item* item : expired) all.remove(item);
@@ -245,7 +263,8 @@ bool register_all(api::context* of) {
       if (api::CreateCommand(of, (prefix + c.name).c_str(), run, c.flags, c.first_key, c.last_key,
                              c.key_step) != api::ok)
         return false;
-  constexpr int classes = api::event_generic | api::event_expired | api::event_evicted;
+  constexpr int classes =
+      api::event_generic | api::event_expired | api::event_evicted | api::event_loaded;
   return register_types(of) && api::RegisterCommandFilter(of, filter, 0) != nullptr &&
          api::SubscribeToKeyspaceEvents(of, classes, on_key_event) == api::ok &&
          api::SubscribeToServerEvent(of, api::flush_event, on_flush) == api::ok &&

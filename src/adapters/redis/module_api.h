@@ -44,7 +44,7 @@ constexpr int in_script = 1 << 0, in_multi = 1 << 1, is_master = 1 << 2, is_repl
 
 // Classes of keyspace events, as bits.
 constexpr int event_generic = 1 << 2, event_string = 1 << 3, event_hash = 1 << 6,
-              event_expired = 1 << 8, event_evicted = 1 << 9;
+              event_expired = 1 << 8, event_evicted = 1 << 9, event_loaded = 1 << 12;
 
 struct event {
   std::uint64_t number, version;

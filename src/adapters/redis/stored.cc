@@ -1,27 +1,9 @@
 // The table of items.
 #include "stored.h"
 
-#include <bit>
-
 #include <stele/memory.h>
 
 namespace stele::redis {
-
-namespace {
-
-struct table_place {
-  std::uint64_t segment, offset;
-};
-constexpr table_place place_of(std::uint64_t place) {
-  const std::uint64_t in_units = place / stored_keys::first_segment + 1;
-  const auto segment = static_cast<std::uint64_t>(std::bit_width(in_units) - 1);
-  return {segment, place - ((std::uint64_t{1} << segment) - 1) * stored_keys::first_segment};
-}
-static_assert(place_of(1023).segment == 0 && place_of(1024).segment == 1 &&
-              place_of(1024).offset == 0 && place_of(3071).offset == 2047 &&
-              place_of(3072).segment == 2);
-
-}  // namespace
 
 std::uint64_t stored_keys::keyspace_of(int database) const {
   return static_cast<std::uint64_t>(database) + moved[database];
@@ -45,22 +27,22 @@ void stored_keys::swap(int one, int other) {
   moved[other] = first - static_cast<std::uint64_t>(other);
 }
 
-std::uint64_t stored_keys::places() const {
-  std::uint64_t count = 0;
-  for (std::uint64_t s = 0; s < segments && table[s] != nullptr; ++s) count += first_segment << s;
-  return count;
-}
-
 stored_item* stored_keys::at(std::uint64_t place) const {
-  const auto [segment, offset] = place_of(place);
-  return table[segment].load()[offset];
+  const std::uint64_t s = place / fan_out;
+  return table[s / fan_out].load()[s % fan_out].load()[place % fan_out];
 }
 
+// A new place is the one after all others.
 void stored_keys::put(std::uint64_t place, stored_item* item) {
-  const auto [segment, offset] = place_of(place);
-  if (table[segment] == nullptr)
-    table[segment] = pool_memory::make_array<field<stored_item*>>(first_segment << segment);
-  table[segment].load()[offset] = item;
+  const std::uint64_t s = place / fan_out;
+  if (s == segments) {
+    if (s == fan_out * fan_out)
+      throw failure(error{errc::full, "the pool has as many keys as its table can have"});
+    if (s % fan_out == 0) table[s / fan_out] = pool_memory::make_array<field<segment*>>(fan_out);
+    table[s / fan_out].load()[s % fan_out] = pool_memory::make_array<segment>(fan_out);
+    segments += 1;
+  }
+  table[s / fan_out].load()[s % fan_out].load()[place % fan_out] = item;
 }
 
 stored_item* stored_keys::add(std::uint64_t place, item_kind kind, std::string_view key,

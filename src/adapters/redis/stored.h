@@ -47,15 +47,18 @@ inline item_kind kind_of(const stored_item* item) {
 
 struct stored_keys {
   using pool_resident = void;
-  static constexpr std::uint64_t databases = 64, segments = 40, first_segment = 1024;
+  static constexpr std::uint64_t databases = 64, fan_out = 512;
   static constexpr std::uint64_t no_keyspace = ~std::uint64_t{0};
 
   // What is added to a database's number to get its keyspace's.
   field<std::uint64_t> moved[databases];
   field<std::uint64_t>
       newest;  // keyspaces given beyond the first ones, of which each database has one
-  // Segment s has 1024 << s places; null: not needed yet. A place is null or leads to an item.
-  field<field<stored_item*>*> table[segments];
+  // Three levels of blocks with 512 pointers each, so that it grows by small blocks. A place is
+  // null or leads to an item.
+  using segment = field<stored_item*>;
+  field<field<segment*>*> table[fan_out];
+  field<std::uint64_t> segments;  // in use
 
   // In a transaction, as all that follows.
   std::uint64_t keyspace_of(int database) const;
@@ -65,7 +68,7 @@ struct stored_keys {
   void flush(int database);
   void swap(int one, int other);
 
-  std::uint64_t places() const;
+  std::uint64_t places() const { return segments * fan_out; }
   stored_item* at(std::uint64_t place) const;
   // Throw failure(errc::full). The place is free.
   stored_item* add(std::uint64_t place, item_kind kind, std::string_view key,
@@ -74,8 +77,10 @@ struct stored_keys {
 
   template <class Visit>
   void visit_blocks(Visit&& visit) const {
-    for (const auto& segment : table)
-      if (segment.load() != nullptr) visit(static_cast<const void*>(segment.load()));
+    for (std::uint64_t s = 0; s < segments; ++s) {
+      if (s % fan_out == 0) visit(static_cast<const void*>(table[s / fan_out].load()));
+      visit(static_cast<const void*>(table[s / fan_out].load()[s % fan_out].load()));
+    }
     for (std::uint64_t place = 0; place < places(); ++place)
       if (stored_item* const item = at(place)) {
         visit(static_cast<const void*>(item));

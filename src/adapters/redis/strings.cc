@@ -280,7 +280,7 @@ int getex(const call& c) {
   int done = 0;
   if (is_other_kind(c, key, "GETEX", true, done)) return done;
   answer a(c.context);
-  if (key.text() == nullptr || !expiry || *expiry == key.expiry()) {
+  if (key.text() == nullptr || !expiry || (*expiry == 0 && key.expiry() == 0)) {
     a.rests_on(key.item());
     reply_value(a.to(), key.text());
     return api::ok;
@@ -391,7 +391,7 @@ int add(const call& c, long long by, const char* name) {
     return api::ReplyWithError(c.context, "ERR increment or decrement would overflow");
   if (auto stored = put(c, key, std::to_string(after), as_it_was); !stored)
     return answer_error(c.context, stored.error());
-  api::Replicate(c.context, "INCRBY", "sl", c.text(1), by);
+  replicate(c, name);
   notify(c, "incrby", c.text(1));
   return answer_number(c, after);
 }

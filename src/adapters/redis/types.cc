@@ -17,6 +17,11 @@ keys& all_keys() {
   return *here().keys;
 }
 
+stored_item* placeholder_for(api::io* from) {
+  here().placeholders.emplace_back(api::GetDbIdFromIO(from), view(api::GetKeyNameFromIO(from)));
+  return placeholder();
+}
+
 struct loaded_text {
   explicit loaded_text(api::io* from) : bytes(api::LoadStringBuffer(from, &size)) {}
   ~loaded_text() {
@@ -38,7 +43,7 @@ void end_unit_of_load() {
 void* load_text(api::io* from, int) {
   const loaded_text value(from);
   if (value.bytes == nullptr) return nullptr;
-  if (here().loads_nothing) return placeholder();
+  if (here().loads_nothing) return placeholder_for(from);
   stored_item* item = nullptr;
   const auto done = all_keys().change(value.size + 64, [&] {
     item = all_keys().add(item_kind::string, view(api::GetKeyNameFromIO(from)),
@@ -75,7 +80,7 @@ void* load_hash(api::io* from, int) {
     fields.emplace_back(field.view(), value.view());
     bytes += field.size + value.size + 64;
   }
-  if (here().loads_nothing) return placeholder();
+  if (here().loads_nothing) return placeholder_for(from);
   stored_item* item = nullptr;
   const auto done = all_keys().change(bytes + 64, [&] {
     item = all_keys().add(item_kind::hash, view(api::GetKeyNameFromIO(from)),

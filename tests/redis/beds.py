@@ -1,0 +1,133 @@
+"""A Redis server with the module, and a client: what the tests of this folder need."""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+MODULE = os.environ.get("STELE_REDIS_MODULE", "")
+
+
+class ServerGone(Exception):
+    pass
+
+
+class ServerError(Exception):
+    pass
+
+
+class Client:
+    """Commands and answers of one connection, in Redis' protocol."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.read = self.socket.makefile("rb")
+
+    def close(self):
+        self.read.close()
+        self.socket.close()
+
+    def send(self, *words):
+        parts = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+        self.socket.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+
+    def answer(self):
+        line = self.read.readline()
+        if not line.endswith(b"\r\n"):
+            raise ServerGone
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"+":
+            return rest.decode()
+        if kind == b"-":
+            raise ServerError(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            if rest == b"-1":
+                return None
+            text = self.read.read(int(rest) + 2)
+            if len(text) != int(rest) + 2:
+                raise ServerGone
+            return text[:-2]
+        if rest == b"-1":
+            return None
+        return [self.answer() for _ in range(int(rest))]
+
+    def __call__(self, *words):
+        try:
+            self.send(*words)
+            return self.answer()
+        except OSError:
+            raise ServerGone from None
+
+
+class Server:
+    def __init__(self, folder, *arguments, pool=True, options=(), name="pool"):
+        self.folder, self.arguments, self.options = folder, arguments, options
+        self.pool = os.path.join(folder, name) if pool else None
+        self.log = os.path.join(folder, f"{name}.log")
+        self.process = None
+        self.clients = []
+
+    def start(self, expects=True):
+        command = None
+        for _ in range(20):  # another program may take the port
+            self.port = random.randrange(20000, 30000)
+            command = ["redis-server", "--port", str(self.port), "--save", "", "--dir", self.folder, *self.options]
+            if self.pool:
+                command += ["--loadmodule", MODULE, "path", self.pool, *self.arguments]
+            with open(self.log, "ab") as log:
+                self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            for _ in range(500):
+                if self.process.poll() is not None:
+                    break
+                try:
+                    with_port = Client(self.port)
+                    with_port("PING")
+                    with_port.close()
+                    return self
+                except (OSError, ServerGone, ServerError):
+                    time.sleep(0.02)
+            if not expects:
+                return self
+            self.kill()
+            if "Address already in use" not in self.text():
+                break
+        raise AssertionError(f"the server does not start: {self.text()[-2000:]}")
+
+    def text(self):
+        with open(self.log, errors="replace") as log:
+            return log.read()
+
+    def client(self):
+        client = Client(self.port)
+        self.clients.append(client)
+        return client
+
+    def kill(self, how=signal.SIGKILL):
+        while self.clients:
+            self.clients.pop().close()
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(60)
+            self.process = None
+
+
+@unittest.skipUnless(MODULE and os.path.exists(MODULE), "the module is not built")
+@unittest.skipUnless(shutil.which("redis-server"), "there is no redis-server")
+class RedisCase(unittest.TestCase):
+    where = "/dev/shm" if os.path.isdir("/dev/shm") else None
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stele-redis-", dir=self.where)
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def server(self, *arguments, **more):
+        server = Server(self.folder, *arguments, **more)
+        self.addCleanup(server.kill)
+        return server.start()
