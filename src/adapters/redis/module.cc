@@ -186,7 +186,8 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   here().asleep = what == api::before_sleep;
   if (!here().asleep) return;
   if (!here().is_open) open_keys(context);
-  must(here().keys->end_unit(true));
+  // The answers of an EXEC are about to be sent. What Redis has removed by itself has no answer.
+  must(here().keys->end_unit(here().keys->in_unit()));
   (void)here().keys->sweep();
 }
 
