@@ -22,11 +22,17 @@ waiting_clients::~waiting_clients() {
 }
 
 void waiting_clients::add(api::blocked_client* client, std::uint64_t commit) {
+  coming_.push_back({client, commit});
+}
+
+void waiting_clients::begin_sync() {
+  if (coming_.empty()) return;
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   {
     const std::scoped_lock one(mutex_);
-    clients_.push_back({client, commit});
+    clients_.insert(clients_.end(), coming_.begin(), coming_.end());
   }
+  coming_.clear();
   wanted_.notify_one();
 }
 

@@ -23,6 +23,8 @@ class waiting_clients {
   // Unblocks the client when the commit of this number is durable, or an error shows that it will
   // never be; the server then ends. Main thread only.
   void add(api::blocked_client* client, std::uint64_t commit);
+  // Before the server sleeps: one sync for all commands of this turn.
+  void begin_sync();
   std::uint64_t syncs() const noexcept { return syncs_.load(std::memory_order_relaxed); }
 
  private:
@@ -33,6 +35,7 @@ class waiting_clients {
   void run();
 
   keys& keys_;
+  std::vector<waiting> coming_;  // the main thread's
   std::mutex mutex_;
   std::condition_variable wanted_;
   std::deque<waiting> clients_;  // in the order of their commits

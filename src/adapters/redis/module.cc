@@ -188,6 +188,7 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   if (!here().is_open) open_keys(context);
   // The answers of an EXEC are about to be sent. What Redis has removed by itself has no answer.
   must(here().keys->end_unit(here().keys->in_unit()));
+  here().waiting->begin_sync();
   (void)here().keys->sweep();
 }
 
