@@ -118,6 +118,24 @@ class Restarts(RedisCase):
         self.assertEqual(r("KEYS", "*"), [b"list"])
 
 
+class Rights(RedisCase):
+    def test_go_by_redis_own_commands_too(self):
+        server = self.server("size", "8M")
+        r = server.client()
+        r("SET", "a", 1)
+        r("SET", "b", 1)
+        r("ACL", "SETUSER", "ann", "on", ">secret", "~a", "+@all", "-set", "-flushall")
+        c = server.client()
+        c("AUTH", "ann", "secret")
+        self.assertEqual(c("GET", "a"), b"1")
+        self.assertEqual(c("INCR", "a"), 2)
+        for refused in (("SET", "a", 2), ("FLUSHALL",), ("GET", "b"), ("EVAL", "return redis.call('set', 'a', 3)", 0)):
+            with self.assertRaisesRegex(ServerError, "NOPERM|No permissions|permission"):
+                c(*refused)
+        self.assertEqual(r("GET", "a"), b"2")
+        self.assertEqual(r("DBSIZE"), 2)
+
+
 class FullPool(RedisCase):
     def test_reads_and_deletions_go_on(self):
         server = self.server("size", "2M", "max_size", "2M")

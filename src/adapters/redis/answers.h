@@ -56,7 +56,9 @@ struct server {
   std::vector<std::pair<int, std::string>> placeholders;  // database and key of such
   bool is_loading = false;                                // from a file or a master
   std::uint64_t loaded = 0;                               // values, meanwhile
-  bool calls_redis = false;  // the next command that the filter sees is meant for Redis itself
+  api::text* script_user = nullptr;                       // who has called the script that runs
+  bool debugs_scripts = false;  // since SCRIPT DEBUG: EVAL is Redis' own then
+  bool calls_redis = false;     // the next command that the filter sees is meant for Redis itself
   std::string path;
 };
 server& here() noexcept;

@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stele::redis {
 
@@ -16,6 +17,15 @@ struct literal {
 template <literal Name>
 int in_unit(const call& c) {
   return delegate_in_unit(c, Name.text);
+}
+
+template <literal Name>
+int script(const call& c) {
+  here().script_user = api::GetCurrentUserName(c.context);
+  const int done = delegate_in_unit(c, Name.text);
+  if (here().script_user != nullptr)
+    api::FreeString(nullptr, std::exchange(here().script_user, nullptr));
+  return done;
 }
 
 int type(const call& c) {
@@ -70,9 +80,9 @@ constexpr command commands[] = {
     {"pexpireat", in_unit<"PEXPIREAT">, "write fast", 1, 1, 1, 3, 0},
     {"persist", in_unit<"PERSIST">, "write fast", 1, 1, 1, 2, 2},
     {"restore", in_unit<"RESTORE">, "write deny-oom", 1, 1, 1, 4, 0},
-    {"eval", in_unit<"EVAL">, "write deny-oom", 0, 0, 0, 3, 0},
-    {"evalsha", in_unit<"EVALSHA">, "write deny-oom", 0, 0, 0, 3, 0},
-    {"fcall", in_unit<"FCALL">, "write deny-oom", 0, 0, 0, 3, 0},
+    {"eval", script<"EVAL">, "write deny-oom", 0, 0, 0, 3, 0},
+    {"evalsha", script<"EVALSHA">, "write deny-oom", 0, 0, 0, 3, 0},
+    {"fcall", script<"FCALL">, "write deny-oom", 0, 0, 0, 3, 0},
     {"swapdb", in_unit<"SWAPDB">, "write fast", 0, 0, 0, 3, 3},
     {"flushdb", in_unit<"FLUSHDB">, "write", 0, 0, 0, 1, 2},
     {"flushall", in_unit<"FLUSHALL">, "write", 0, 0, 0, 1, 2},

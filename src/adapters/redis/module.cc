@@ -49,14 +49,41 @@ std::string_view in_lower_case(std::string_view name, char (&to)[longest_name]) 
   return {to, name.size()};
 }
 
+// SCRIPT DEBUG is of a connection, and Redis debugs no script that a module calls.
+void note_debugging(api::filter_context* of) {
+  if (api::CommandFilterArgsCount(of) == 3 &&
+      equal_ignoring_case(view(api::CommandFilterArgGet(of, 1)), "DEBUG"))
+    here().debugs_scripts = !equal_ignoring_case(view(api::CommandFilterArgGet(of, 2)), "NO");
+}
+
 // A command of a client gets the name of ours.
 void filter(api::filter_context* of) {
   if (std::exchange(here().calls_redis, false)) return;
   char lower[longest_name];
-  const auto found = by_name().find(in_lower_case(view(api::CommandFilterArgGet(of, 0)), lower));
+  const std::string_view given = in_lower_case(view(api::CommandFilterArgGet(of, 0)), lower);
+  if (given == "script") note_debugging(of);
+  if (here().debugs_scripts && given.starts_with("eval")) return;
+  const auto found = by_name().find(given);
   if (found == by_name().end()) return;
   const std::string name = prefix + found->second->name;
   api::CommandFilterArgReplace(of, 0, api::CreateString(nullptr, name.data(), name.size()));
+}
+
+// Rights go by Redis' own command too: who may not run SET may not run what it becomes here.
+bool is_allowed(const call& c, const char* name) {
+  const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
+  api::text* const user_name = in_script ? here().script_user : api::GetCurrentUserName(c.context);
+  if (user_name == nullptr) return true;
+  std::vector<api::text*> arguments(c.arguments, c.arguments + c.count);
+  arguments[0] = api::CreateString(nullptr, name, std::string_view(name).size());
+  bool allowed = true;
+  if (api::user* const user = api::GetModuleUserFromUserName(user_name)) {
+    allowed = api::ACLCheckCommandPermissions(user, arguments.data(), c.count) == api::ok;
+    api::FreeModuleUser(user);
+  }
+  api::FreeString(nullptr, arguments[0]);
+  if (!in_script) api::FreeString(nullptr, user_name);
+  return allowed;
 }
 
 int run(api::context* context, api::text** arguments, int count) {
@@ -64,6 +91,11 @@ int run(api::context* context, api::text** arguments, int count) {
   char lower[longest_name];
   const auto found = by_name().find(in_lower_case(c[0].substr(prefix.size()), lower));
   const command& what = *found->second;
+  if (!is_allowed(c, what.name)) {
+    const std::string why = std::string("NOPERM this user has no permissions to run the '") +
+                            what.name + "' command or to access one of its keys";
+    return api::ReplyWithError(context, why.c_str());
+  }
   if (count < what.least || (what.most != 0 && count > what.most)) {
     const std::string why =
         std::string("ERR wrong number of arguments for '") + what.name + "' command";

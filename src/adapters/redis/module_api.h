@@ -24,6 +24,7 @@ struct filter_context;
 struct info;
 struct digest;
 struct key_context;
+struct user;
 
 constexpr int ok = 0, failed = 1;
 constexpr int interface_version = 1;
@@ -161,6 +162,10 @@ struct type_methods {
   X(int, CommandFilterArgsCount, (filter_context*))                                        \
   X(text*, CommandFilterArgGet, (filter_context*, int))                                    \
   X(int, CommandFilterArgReplace, (filter_context*, int, text*))                           \
+  X(text*, GetCurrentUserName, (context*)) /* null: nobody's, as from a master */          \
+  X(user*, GetModuleUserFromUserName, (text*))                                             \
+  X(void, FreeModuleUser, (user*))                                                         \
+  X(int, ACLCheckCommandPermissions, (user*, text * *arguments, int count))                \
   X(unsigned long long, GetClientId, (context*))                                           \
   X(int, GetContextFlags, (context*))                                                      \
   X(long long, Milliseconds, ())                                                           \
