@@ -105,6 +105,11 @@ std::string text_of_float(long double value);
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 bool matches(std::string_view pattern, std::string_view text);
 
+// The name of the user who calls; null: the server itself, a master, or another module.
+inline api::text* caller_of(const call& c) {
+  return api::GetClientUserNameById(c.context, api::GetClientId(c.context));
+}
+
 // The arguments from `first` on, to replicate as a command of this name.
 void replicate(const call& c, const char* name, int first = 1);
 

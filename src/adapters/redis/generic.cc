@@ -21,7 +21,7 @@ int in_unit(const call& c) {
 
 template <literal Name>
 int script(const call& c) {
-  here().script_user = api::GetCurrentUserName(c.context);
+  here().script_user = caller_of(c);
   const int done = delegate_in_unit(c, Name.text);
   if (here().script_user != nullptr)
     api::FreeString(nullptr, std::exchange(here().script_user, nullptr));
@@ -80,9 +80,9 @@ constexpr command commands[] = {
     {"pexpireat", in_unit<"PEXPIREAT">, "write fast", 1, 1, 1, 3, 0},
     {"persist", in_unit<"PERSIST">, "write fast", 1, 1, 1, 2, 2},
     {"restore", in_unit<"RESTORE">, "write deny-oom", 1, 1, 1, 4, 0},
-    {"eval", script<"EVAL">, "write deny-oom", 0, 0, 0, 3, 0},
-    {"evalsha", script<"EVALSHA">, "write deny-oom", 0, 0, 0, 3, 0},
-    {"fcall", script<"FCALL">, "write deny-oom", 0, 0, 0, 3, 0},
+    {"eval", script<"EVAL">, "may-replicate allow-stale no-mandatory-keys", 0, 0, 0, 3, 0},
+    {"evalsha", script<"EVALSHA">, "may-replicate allow-stale no-mandatory-keys", 0, 0, 0, 3, 0},
+    {"fcall", script<"FCALL">, "may-replicate allow-stale no-mandatory-keys", 0, 0, 0, 3, 0},
     {"swapdb", in_unit<"SWAPDB">, "write fast", 0, 0, 0, 3, 3},
     {"flushdb", in_unit<"FLUSHDB">, "write", 0, 0, 0, 1, 2},
     {"flushall", in_unit<"FLUSHALL">, "write", 0, 0, 0, 1, 2},

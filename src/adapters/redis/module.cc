@@ -72,7 +72,7 @@ void filter(api::filter_context* of) {
 // Rights go by Redis' own command too: who may not run SET may not run what it becomes here.
 bool is_allowed(const call& c, const char* name) {
   const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
-  api::text* const user_name = in_script ? here().script_user : api::GetCurrentUserName(c.context);
+  api::text* const user_name = in_script ? here().script_user : caller_of(c);
   if (user_name == nullptr) return true;
   std::vector<api::text*> arguments(c.arguments, c.arguments + c.count);
   arguments[0] = api::CreateString(nullptr, name, std::string_view(name).size());

@@ -96,88 +96,88 @@ struct type_methods {
 };
 
 // The functions, as X(type of the answer, name, parameters). Each is RedisModule_<name> there.
-#define STELE_REDIS_FUNCTIONS(X)                                                           \
-  X(void, SetModuleAttribs, (context*, const char* name, int version, int interface))      \
-  X(int, IsModuleNameBusy, (const char* name))                                             \
-  X(void, SetModuleOptions, (context*, int))                                               \
-  X(int, CreateCommand,                                                                    \
-    (context*, const char* name, command_function, const char* flags, int first, int last, \
-     int step))                                                                            \
-  X(void, Log, (context*, const char* level, const char* format, ...))                     \
-  X(void, Free, (void*))                                                                   \
-  X(int, WrongArity, (context*))                                                           \
-  X(int, ReplyWithLongLong, (context*, long long))                                         \
-  X(int, ReplyWithError, (context*, const char*))                                          \
-  X(int, ReplyWithSimpleString, (context*, const char*))                                   \
-  X(int, ReplyWithArray, (context*, long))                                                 \
-  X(void, ReplySetArrayLength, (context*, long))                                           \
-  X(int, ReplyWithMap, (context*, long))                                                   \
-  X(int, ReplyWithStringBuffer, (context*, const char*, std::size_t))                      \
-  X(int, ReplyWithString, (context*, text*))                                               \
-  X(int, ReplyWithNull, (context*))                                                        \
-  X(int, ReplyWithDouble, (context*, double))                                              \
-  X(int, ReplyWithCallReply, (context*, reply*))                                           \
-  X(reply*, Call, (context*, const char* command, const char* format, ...))                \
-  X(void, FreeCallReply, (reply*))                                                         \
-  X(int, CallReplyType, (reply*))                                                          \
-  X(long long, CallReplyInteger, (reply*))                                                 \
-  X(const char*, CallReplyStringPtr, (reply*, std::size_t*))                               \
-  X(std::size_t, CallReplyLength, (reply*))                                                \
-  X(reply*, CallReplyArrayElement, (reply*, std::size_t))                                  \
-  X(int, Replicate, (context*, const char* command, const char* format, ...))              \
-  X(int, ReplicateVerbatim, (context*))                                                    \
-  X(int, GetSelectedDb, (context*))                                                        \
-  X(int, SelectDb, (context*, int))                                                        \
-  X(key*, OpenKey, (context*, text * name, int mode))                                      \
-  X(void, CloseKey, (key*))                                                                \
-  X(int, KeyType, (key*))                                                                  \
-  X(int, DeleteKey, (key*))                                                                \
-  X(long long, GetAbsExpire, (key*))                                                       \
-  X(int, SetAbsExpire, (key*, long long))                                                  \
-  X(int, ModuleTypeSetValue, (key*, type*, void*))                                         \
-  X(int, ModuleTypeReplaceValue, (key*, type*, void* value, void** old))                   \
-  X(type*, ModuleTypeGetType, (key*))                                                      \
-  X(void*, ModuleTypeGetValue, (key*))                                                     \
-  X(const char*, StringPtrLen, (const text*, std::size_t*))                                \
-  X(text*, CreateString, (context*, const char*, std::size_t))                             \
-  X(void, FreeString, (context*, text*))                                                   \
-  X(type*, CreateDataType, (context*, const char* name, int encoding, type_methods*))      \
-  X(void, SaveUnsigned, (io*, std::uint64_t))                                              \
-  X(std::uint64_t, LoadUnsigned, (io*))                                                    \
-  X(void, SaveStringBuffer, (io*, const char*, std::size_t))                               \
-  X(char*, LoadStringBuffer, (io*, std::size_t*))                                          \
-  X(void, EmitAOF, (io*, const char* command, const char* format, ...))                    \
-  X(const text*, GetKeyNameFromIO, (io*))                                                  \
-  X(int, GetDbIdFromIO, (io*))                                                             \
-  X(const text*, GetKeyNameFromOptCtx, (key_context*))                                     \
-  X(const text*, GetToKeyNameFromOptCtx, (key_context*))                                   \
-  X(int, GetDbIdFromOptCtx, (key_context*))                                                \
-  X(int, GetToDbIdFromOptCtx, (key_context*))                                              \
-  X(void, DigestAddStringBuffer, (digest*, const char*, std::size_t))                      \
-  X(void, DigestEndSequence, (digest*))                                                    \
-  X(int, SubscribeToKeyspaceEvents, (context*, int classes, notification_function))        \
-  X(int, NotifyKeyspaceEvent, (context*, int class_, const char* name, text* key))         \
-  X(int, SubscribeToServerEvent, (context*, event, event_function))                        \
-  X(filter*, RegisterCommandFilter, (context*, filter_function, int flags))                \
-  X(int, CommandFilterArgsCount, (filter_context*))                                        \
-  X(text*, CommandFilterArgGet, (filter_context*, int))                                    \
-  X(int, CommandFilterArgReplace, (filter_context*, int, text*))                           \
-  X(text*, GetCurrentUserName, (context*)) /* null: nobody's, as from a master */          \
-  X(user*, GetModuleUserFromUserName, (text*))                                             \
-  X(void, FreeModuleUser, (user*))                                                         \
-  X(int, ACLCheckCommandPermissions, (user*, text * *arguments, int count))                \
-  X(unsigned long long, GetClientId, (context*))                                           \
-  X(int, GetContextFlags, (context*))                                                      \
-  X(long long, Milliseconds, ())                                                           \
-  X(blocked_client*, BlockClient,                                                          \
-    (context*, command_function on_reply, command_function on_timeout,                     \
-     void (*free)(context*, void*), long long timeout_ms))                                 \
-  X(int, UnblockClient, (blocked_client*, void*)) /* from any thread */                    \
-  X(context*, GetThreadSafeContext, (blocked_client*))                                     \
-  X(void, FreeThreadSafeContext, (context*))                                               \
-  X(int, RegisterInfoFunc, (context*, info_function))                                      \
-  X(int, InfoAddSection, (info*, const char*))                                             \
-  X(int, InfoAddFieldCString, (info*, const char* field, const char*))                     \
+#define STELE_REDIS_FUNCTIONS(X)                                                                \
+  X(void, SetModuleAttribs, (context*, const char* name, int version, int interface))           \
+  X(int, IsModuleNameBusy, (const char* name))                                                  \
+  X(void, SetModuleOptions, (context*, int))                                                    \
+  X(int, CreateCommand,                                                                         \
+    (context*, const char* name, command_function, const char* flags, int first, int last,      \
+     int step))                                                                                 \
+  X(void, Log, (context*, const char* level, const char* format, ...))                          \
+  X(void, Free, (void*))                                                                        \
+  X(int, WrongArity, (context*))                                                                \
+  X(int, ReplyWithLongLong, (context*, long long))                                              \
+  X(int, ReplyWithError, (context*, const char*))                                               \
+  X(int, ReplyWithSimpleString, (context*, const char*))                                        \
+  X(int, ReplyWithArray, (context*, long))                                                      \
+  X(void, ReplySetArrayLength, (context*, long))                                                \
+  X(int, ReplyWithMap, (context*, long))                                                        \
+  X(int, ReplyWithStringBuffer, (context*, const char*, std::size_t))                           \
+  X(int, ReplyWithString, (context*, text*))                                                    \
+  X(int, ReplyWithNull, (context*))                                                             \
+  X(int, ReplyWithDouble, (context*, double))                                                   \
+  X(int, ReplyWithCallReply, (context*, reply*))                                                \
+  X(reply*, Call, (context*, const char* command, const char* format, ...))                     \
+  X(void, FreeCallReply, (reply*))                                                              \
+  X(int, CallReplyType, (reply*))                                                               \
+  X(long long, CallReplyInteger, (reply*))                                                      \
+  X(const char*, CallReplyStringPtr, (reply*, std::size_t*))                                    \
+  X(std::size_t, CallReplyLength, (reply*))                                                     \
+  X(reply*, CallReplyArrayElement, (reply*, std::size_t))                                       \
+  X(int, Replicate, (context*, const char* command, const char* format, ...))                   \
+  X(int, ReplicateVerbatim, (context*))                                                         \
+  X(int, GetSelectedDb, (context*))                                                             \
+  X(int, SelectDb, (context*, int))                                                             \
+  X(key*, OpenKey, (context*, text * name, int mode))                                           \
+  X(void, CloseKey, (key*))                                                                     \
+  X(int, KeyType, (key*))                                                                       \
+  X(int, DeleteKey, (key*))                                                                     \
+  X(long long, GetAbsExpire, (key*))                                                            \
+  X(int, SetAbsExpire, (key*, long long))                                                       \
+  X(int, ModuleTypeSetValue, (key*, type*, void*))                                              \
+  X(int, ModuleTypeReplaceValue, (key*, type*, void* value, void** old))                        \
+  X(type*, ModuleTypeGetType, (key*))                                                           \
+  X(void*, ModuleTypeGetValue, (key*))                                                          \
+  X(const char*, StringPtrLen, (const text*, std::size_t*))                                     \
+  X(text*, CreateString, (context*, const char*, std::size_t))                                  \
+  X(void, FreeString, (context*, text*))                                                        \
+  X(type*, CreateDataType, (context*, const char* name, int encoding, type_methods*))           \
+  X(void, SaveUnsigned, (io*, std::uint64_t))                                                   \
+  X(std::uint64_t, LoadUnsigned, (io*))                                                         \
+  X(void, SaveStringBuffer, (io*, const char*, std::size_t))                                    \
+  X(char*, LoadStringBuffer, (io*, std::size_t*))                                               \
+  X(void, EmitAOF, (io*, const char* command, const char* format, ...))                         \
+  X(const text*, GetKeyNameFromIO, (io*))                                                       \
+  X(int, GetDbIdFromIO, (io*))                                                                  \
+  X(const text*, GetKeyNameFromOptCtx, (key_context*))                                          \
+  X(const text*, GetToKeyNameFromOptCtx, (key_context*))                                        \
+  X(int, GetDbIdFromOptCtx, (key_context*))                                                     \
+  X(int, GetToDbIdFromOptCtx, (key_context*))                                                   \
+  X(void, DigestAddStringBuffer, (digest*, const char*, std::size_t))                           \
+  X(void, DigestEndSequence, (digest*))                                                         \
+  X(int, SubscribeToKeyspaceEvents, (context*, int classes, notification_function))             \
+  X(int, NotifyKeyspaceEvent, (context*, int class_, const char* name, text* key))              \
+  X(int, SubscribeToServerEvent, (context*, event, event_function))                             \
+  X(filter*, RegisterCommandFilter, (context*, filter_function, int flags))                     \
+  X(int, CommandFilterArgsCount, (filter_context*))                                             \
+  X(text*, CommandFilterArgGet, (filter_context*, int))                                         \
+  X(int, CommandFilterArgReplace, (filter_context*, int, text*))                                \
+  X(text*, GetClientUserNameById, (context*, std::uint64_t id)) /* null: nobody, as a master */ \
+  X(user*, GetModuleUserFromUserName, (text*))                                                  \
+  X(void, FreeModuleUser, (user*))                                                              \
+  X(int, ACLCheckCommandPermissions, (user*, text * *arguments, int count))                     \
+  X(unsigned long long, GetClientId, (context*))                                                \
+  X(int, GetContextFlags, (context*))                                                           \
+  X(long long, Milliseconds, ())                                                                \
+  X(blocked_client*, BlockClient,                                                               \
+    (context*, command_function on_reply, command_function on_timeout,                          \
+     void (*free)(context*, void*), long long timeout_ms))                                      \
+  X(int, UnblockClient, (blocked_client*, void*)) /* from any thread */                         \
+  X(context*, GetThreadSafeContext, (blocked_client*))                                          \
+  X(void, FreeThreadSafeContext, (context*))                                                    \
+  X(int, RegisterInfoFunc, (context*, info_function))                                           \
+  X(int, InfoAddSection, (info*, const char*))                                                  \
+  X(int, InfoAddFieldCString, (info*, const char* field, const char*))                          \
   X(int, InfoAddFieldULongLong, (info*, const char* field, unsigned long long))
 
 #define STELE_REDIS_DECLARE(answer, name, parameters) inline answer(*name) parameters = nullptr;
