@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: build demo test bench lint format sanitize coverage clean install deb wheel deps deps-lint configure
+.PHONY: build demo redis-demo test bench lint format sanitize coverage clean install deb wheel deps deps-lint configure
 
 build: configure
 	@cmake --build build
@@ -11,6 +11,10 @@ build: configure
 demo: configure
 	@cmake --build build --target stele_command
 	@build/stele demo
+
+redis-demo: configure
+	@cmake --build build --target stele_redis_module
+	@tools/redis-demo build/libstele_redis.so
 
 test: build
 	@ctest --test-dir build --output-on-failure -j2
