@@ -146,8 +146,13 @@ class FullPool(RedisCase):
                 r("SET", f"k{stored}", "x" * 1000)
         self.assertGreater(stored, 500)
         self.assertEqual(r("GET", "k0"), b"x" * 1000)
+        with self.assertRaisesRegex(ServerError, "^OOM"):  # to the last small one
+            for small in range(100000):
+                r("SET", f"small{small}", "x")
         for i in range(200):
-            r("DEL", f"k{i}")
+            self.assertEqual(r("DEL", f"k{i}"), 1)
+        for i in range(small):
+            r("DEL", f"small{i}")
         self.assertEqual(r("SET", "again", "y" * 1000), "OK")
         server.kill()
         server.start()

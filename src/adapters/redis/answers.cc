@@ -23,6 +23,7 @@ waiting_clients::~waiting_clients() {
 
 void waiting_clients::add(api::blocked_client* client, std::uint64_t commit) {
   coming_.push_back({client, commit});
+  if (here().asleep) begin_sync();  // the hook has run
 }
 
 void waiting_clients::begin_sync() {
@@ -63,6 +64,7 @@ namespace {
 // socket could not take the earlier ones.
 bool has_unsent_answers(api::context* of) {
   const auto id = static_cast<long long>(api::GetClientId(of));
+  if (here().has_read_all == id) return false;
   api::reply* const told = api::Call(of, "CLIENT", "ccl", "LIST", "ID", id);
   bool unsent = true;
   if (told != nullptr && api::CallReplyType(told) == api::reply_string) {
@@ -71,6 +73,7 @@ bool has_unsent_answers(api::context* of) {
     unsent = std::string_view(line, size).find(" events=r ") == std::string_view::npos;
   }
   if (told != nullptr) api::FreeCallReply(told);
+  if (!unsent) here().has_read_all = id;
   return unsent;
 }
 
@@ -82,14 +85,15 @@ void answer::end_unit() {
   if ((flags & api::in_script) != 0) return;
   const bool in_exec = (flags & api::in_multi) != 0;
   if (in_exec && !here().asleep && !has_unsent_answers(context_)) return;
-  const bool now = in_exec || here().asleep || (flags & api::denies_blocking) != 0 ||
-                   (flags & api::is_replicated) != 0;
+  // Nobody waits for the answer to what a master sends.
+  const bool is_replicated = (flags & api::is_replicated) != 0;
+  const bool now = !is_replicated && (flags & (api::in_multi | api::denies_blocking)) != 0;
   const std::uint64_t before = here().keys->newest_commit();
   if (auto done = here().keys->end_unit(now); !done) {
     std::fprintf(stderr, "stele: %s\n", done.error().message.c_str());
     std::_Exit(1);
   }
-  if (!now && here().keys->waits() && here().keys->newest_commit() != before)
+  if (!now && !is_replicated && here().keys->waits() && here().keys->newest_commit() != before)
     commit_ = here().keys->newest_commit();
 }
 
@@ -103,7 +107,7 @@ api::context* answer::to() {
   if (commit_ == 0) return context_;
   if (later_ != nullptr) return later_;
   constexpr int not_to_block = api::in_multi | api::in_script | api::denies_blocking;
-  if ((api::GetContextFlags(context_) & not_to_block) != 0 || here().asleep) {
+  if ((api::GetContextFlags(context_) & not_to_block) != 0) {
     if (auto done = here().keys->sync(); !done) {
       std::fprintf(stderr, "stele: %s\n", done.error().message.c_str());
       std::_Exit(1);

@@ -50,9 +50,10 @@ struct server {
   std::unique_ptr<waiting_clients> waiting;
   api::type* text_type = nullptr;
   api::type* hash_type = nullptr;
-  bool is_open = false;        // the pool's items are keys of the server
-  bool asleep = false;         // the hook before the server's sleep has run, that after it has not
-  bool loads_nothing = false;  // what the server loads from its files is older than the pool
+  bool is_open = false;         // the pool's items are keys of the server
+  long long has_read_all = -1;  // the client of this turn that has no unsent answers
+  bool asleep = false;          // the hook before the server's sleep has run, that after it has not
+  bool loads_nothing = false;   // what the server loads from its files is older than the pool
   std::vector<std::pair<int, std::string>> placeholders;  // database and key of such
   bool is_loading = false;                                // from a file or a master
   std::uint64_t loaded = 0;                               // values, meanwhile

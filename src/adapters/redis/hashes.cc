@@ -45,9 +45,9 @@ result<> change(const call& c, open_key& key, std::size_t bytes,
                 const std::function<void(stored_hash&)>& body) {
   keys& all = *here().keys;
   stored_hash* const before = key.hash();
-  // The buckets may double.
-  if (before != nullptr)
+  if (before != nullptr && bytes != 0)  // the buckets may double
     bytes += all.read([&] { return before->fields.bucket_count(); }).value_or(0) * 16;
+  if (before != nullptr && all.must_copy(key.item())) bytes += memory_of(key.item());
   if (before != nullptr && !all.must_copy(key.item()))
     return all.change(bytes, [&] {
       body(*before);

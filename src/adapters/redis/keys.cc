@@ -104,7 +104,8 @@ result<> keys::begin() {
 }
 
 result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
-  if (auto room = make_room(bytes); !room) return room;
+  if (bytes != 0)
+    if (auto room = make_room(bytes); !room) return room;
   if (!open_)
     if (auto begun = begin(); !begun) return begun;
   error why;

@@ -29,9 +29,10 @@ class keys {
   bool waits() const noexcept { return waits_; }
   bool is_poisoned() const noexcept;
 
-  // Runs `body` in the unit, which it begins if there is none. `bytes`: about what it will store.
-  // Errors: full, before anything has changed; poisoned, io. If an error shows that a unit with
-  // earlier changes cannot go on, the process ends: their answers are written already.
+  // Runs `body` in the unit, which it begins if there is none. `bytes`: about what it will store;
+  // 0: it takes no room, so a full pool does not refuse it. Errors: full, before anything has
+  // changed; poisoned, io. If an error shows that a unit with earlier changes cannot go on, the
+  // process ends: their answers are written already.
   [[nodiscard]] result<> change(std::size_t bytes, const std::function<void()>& body);
   bool in_unit() const noexcept { return open_; }
   // Commits the unit, if there is one. `now`: it and all before it are durable on return. Else, if

@@ -216,6 +216,7 @@ void open_keys(api::context* context) {
 
 void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   here().asleep = what == api::before_sleep;
+  here().has_read_all = -1;
   if (!here().asleep) return;
   if (!here().is_open) open_keys(context);
   // The answers of an EXEC are about to be sent. What Redis has removed by itself has no answer.
