@@ -61,6 +61,12 @@ int delegate_in_unit(const call& c, const char* name) {
   return hand_over(a.to(), told);
 }
 
+int answer_number(const call& c, long long number) {
+  answer a(c.context);
+  a.end_unit();
+  return api::ReplyWithLongLong(a.to(), number);
+}
+
 void replicate(const call& c, const char* name, int first) {
   api::Replicate(c.context, name, "v", c.arguments + first,
                  static_cast<std::size_t>(c.count - first));

@@ -99,6 +99,9 @@ int delegate(const call& c, const char* name, bool changes);
 // The same for one that may change what the pool has.
 int delegate_in_unit(const call& c, const char* name);
 
+// The end of a command that has changed something.
+int answer_number(const call& c, long long number);
+
 std::optional<long long> integer_of(std::string_view text);
 std::optional<long double> float_of(std::string_view text);
 std::string text_of_float(long double value);

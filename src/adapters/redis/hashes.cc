@@ -78,12 +78,6 @@ std::uint64_t size_of(const open_key& key) {
   return here().keys->read([&] { return key.hash()->count.load(); }).value_or(0);
 }
 
-int answer_number(const call& c, long long number) {
-  answer a(c.context);
-  a.end_unit();
-  return api::ReplyWithLongLong(a.to(), number);
-}
-
 int put(const call& c, const char* name, bool answers_ok) {
   if (c.count % 2 != 0) {
     const std::string why = std::string("ERR wrong number of arguments for '") + name + "' command";

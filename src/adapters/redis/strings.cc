@@ -151,11 +151,6 @@ int answer_ok(const call& c, const char* text = "OK") {
   a.end_unit();
   return api::ReplyWithSimpleString(a.to(), text);
 }
-int answer_number(const call& c, long long number) {
-  answer a(c.context);
-  a.end_unit();
-  return api::ReplyWithLongLong(a.to(), number);
-}
 
 int set(const call& c) {
   bool only_new = false, only_there = false, gets = false, keeps = false;
