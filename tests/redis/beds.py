@@ -1,5 +1,6 @@
 """A Redis server with the module, and a client: what the tests of this folder need."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -87,9 +88,8 @@ class Server:
                 if self.process.poll() is not None:
                     break
                 try:
-                    with_port = Client(self.port)
-                    with_port("PING")
-                    with_port.close()
+                    with contextlib.closing(Client(self.port)) as asking:
+                        asking("PING")
                     return self
                 except (OSError, ServerGone, ServerError):
                     time.sleep(0.02)

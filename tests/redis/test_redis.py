@@ -179,6 +179,13 @@ class Refusals(RedisCase):
         ):
             self.assertIn(sentence, self.refused(*arguments, pool="of " + arguments[0]))
 
+    def test_too_many_databases(self):
+        server = Server(self.folder, options=("--databases", "65"))
+        self.addCleanup(server.kill)
+        server.start(expects=False)
+        self.assertIn("at most 64 databases", server.text())
+        self.assertEqual(os.listdir(self.folder), ["pool.log"])
+
     def test_wrong_files(self):
         with open(os.path.join(self.folder, "text"), "w") as out:
             out.write("nothing that anybody knows" * 1000)

@@ -311,6 +311,19 @@ bool register_all(api::context* of) {
          api::RegisterInfoFunc(of, inform) == api::ok;
 }
 
+std::size_t databases_of_server(api::context* of) {
+  std::size_t databases = 0;
+  api::reply* const told = api::Call(of, "CONFIG", "cc", "GET", "databases");
+  if (told == nullptr) return 0;
+  if (api::CallReplyType(told) == api::reply_array && api::CallReplyLength(told) == 2) {
+    std::size_t size = 0;
+    const char* const text = api::CallReplyStringPtr(api::CallReplyArrayElement(told, 1), &size);
+    databases = base::bytes_of({text, size}).value_or(0);
+  }
+  api::FreeCallReply(told);
+  return databases;
+}
+
 int load(api::context* of, api::text** arguments, int count) {
   if (const char* const missing = api::fetch(of))
     return std::fprintf(stderr, "stele: this server is too old: it has no %s of Redis 7.0\n",
@@ -319,6 +332,9 @@ int load(api::context* of, api::text** arguments, int count) {
   api::SetModuleAttribs(of, "stele", 1, api::interface_version);
   options o;
   if (const auto wrong = read_arguments({of, arguments, count}, o)) return refuse(of, *wrong);
+  if (databases_of_server(of) > stored_keys::databases)
+    return refuse(
+        of, "a pool has at most 64 databases; start the server with `databases 64`, or fewer");
   auto opened = keys::open(o.path, o.pool);
   if (!opened) return refuse(of, opened.error().message);
   here().path = o.path;
