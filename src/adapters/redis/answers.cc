@@ -3,13 +3,19 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 namespace stele::redis {
 
 server& here() noexcept {
   static server one;
   return one;
+}
+
+void must(const result<>& done) {
+  if (done) return;
+  std::fprintf(stderr, "stele: the pool cannot be changed any more, so the server ends: %s\n",
+               done.error().message.c_str());
+  std::_Exit(1);
 }
 
 waiting_clients::~waiting_clients() {
@@ -46,12 +52,7 @@ void waiting_clients::run() {
     hold.unlock();
     const auto through = keys_.sync();
     syncs_.fetch_add(1, std::memory_order_relaxed);
-    if (!through) {
-      std::fprintf(stderr,
-                   "stele: what clients wait for cannot be made durable, so the server ends: %s\n",
-                   through.error().message.c_str());
-      std::_Exit(1);
-    }
+    must(through ? result<>{} : std::unexpected(through.error()));
     hold.lock();
     for (; !clients_.empty() && clients_.front().commit <= *through; clients_.pop_front())
       api::UnblockClient(clients_.front().client, nullptr);
@@ -89,10 +90,7 @@ void answer::end_unit() {
   const bool is_replicated = (flags & api::is_replicated) != 0;
   const bool now = !is_replicated && (flags & (api::in_multi | api::denies_blocking)) != 0;
   const std::uint64_t before = here().keys->newest_commit();
-  if (auto done = here().keys->end_unit(now); !done) {
-    std::fprintf(stderr, "stele: %s\n", done.error().message.c_str());
-    std::_Exit(1);
-  }
+  must(here().keys->end_unit(now));
   if (!now && !is_replicated && here().keys->waits() && here().keys->newest_commit() != before)
     commit_ = here().keys->newest_commit();
 }
@@ -108,10 +106,8 @@ api::context* answer::to() {
   if (later_ != nullptr) return later_;
   constexpr int not_to_block = api::in_multi | api::in_script | api::denies_blocking;
   if ((api::GetContextFlags(context_) & not_to_block) != 0) {
-    if (auto done = here().keys->sync(); !done) {
-      std::fprintf(stderr, "stele: %s\n", done.error().message.c_str());
-      std::_Exit(1);
-    }
+    const auto synced = here().keys->sync();
+    must(synced ? result<>{} : std::unexpected(synced.error()));
     commit_ = 0;
     return context_;
   }

@@ -64,6 +64,10 @@ struct server {
 };
 server& here() noexcept;
 
+// Ends the process if it failed: the server cannot keep what it would have to answer. Redis ends
+// too when it cannot write with appendfsync always.
+void must(const result<>& done);
+
 // The answer to one command.
 class answer {
  public:

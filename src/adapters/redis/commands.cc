@@ -24,10 +24,7 @@ result<> open_key::set_expiry(long long when) {
 void enter(const call& c) {
   constexpr int goes_on = api::in_multi | api::in_script;
   if (!here().keys->in_unit() || (api::GetContextFlags(c.context) & goes_on) != 0) return;
-  if (auto done = here().keys->end_unit(true); !done) {
-    std::fprintf(stderr, "stele: %s\n", done.error().message.c_str());
-    std::_Exit(1);
-  }
+  must(here().keys->end_unit(true));
 }
 
 namespace {
@@ -59,6 +56,18 @@ int delegate_in_unit(const call& c, const char* name) {
   answer a(c.context);
   a.end_unit();
   return hand_over(a.to(), told);
+}
+
+bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const char* name,
+                   bool changes) {
+  if (key.is_foreign()) return delegate(c, name, changes), true;
+  const bool wrong = wanted == item_kind::string ? key.hash() != nullptr : key.text() != nullptr;
+  if (wrong) api::ReplyWithError(c.context, wrong_type);
+  return wrong;
+}
+
+std::string value_of(const stored_text& text) {
+  return here().keys->read([&] { return text.value.str(); }).value_or("");
 }
 
 int answer_number(const call& c, long long number) {

@@ -15,6 +15,20 @@ inline std::string_view view(const api::text* t) {
   return {at, size};
 }
 
+// A text that the module has made.
+class own_text {
+ public:
+  explicit own_text(std::string_view bytes)
+      : text_(api::CreateString(nullptr, bytes.data(), bytes.size())) {}
+  ~own_text() { api::FreeString(nullptr, text_); }
+  own_text(const own_text&) = delete;
+  own_text& operator=(const own_text&) = delete;
+  api::text* get() const noexcept { return text_; }
+
+ private:
+  api::text* text_;
+};
+
 inline constexpr const char* wrong_type =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr const char* syntax_error = "ERR syntax error";
@@ -99,6 +113,10 @@ int delegate(const call& c, const char* name, bool changes);
 // The same for one that may change what the pool has.
 int delegate_in_unit(const call& c, const char* name);
 
+// Answers for a key that is of another kind than the command of this name is for. True: answered.
+bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const char* name,
+                   bool changes);
+std::string value_of(const stored_text& text);
 // The end of a command that has changed something.
 int answer_number(const call& c, long long number);
 

@@ -9,13 +9,6 @@ namespace stele::redis {
 
 namespace {
 
-// Answers for a key that is of another kind. True: answered.
-bool is_other_kind(const call& c, const open_key& key, const char* name, bool changes, int& done) {
-  if (key.is_foreign()) return done = delegate(c, name, changes), true;
-  if (key.text() != nullptr) return done = api::ReplyWithError(c.context, wrong_type), true;
-  return false;
-}
-
 void notify(const call& c, const char* event, api::text* key) {
   api::NotifyKeyspaceEvent(c.context, api::event_hash, event, key);
 }
@@ -84,8 +77,7 @@ int put(const call& c, const char* name, bool answers_ok) {
     return api::ReplyWithError(c.context, why.c_str());
   }
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, answers_ok ? "HMSET" : "HSET", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::hash, answers_ok ? "HMSET" : "HSET", true)) return api::ok;
   std::size_t bytes = 0;
   for (int i = 2; i < c.count; ++i) bytes += c[i].size() + 64;
   long long added = 0;
@@ -112,8 +104,7 @@ int hmset(const call& c) {
 
 int hsetnx(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, "HSETNX", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::hash, "HSETNX", true)) return api::ok;
   if (field_of(key, c[2])) {
     answer a(c.context);
     a.rests_on(key.item());
@@ -135,53 +126,46 @@ void reply_field(api::context* to, const std::optional<std::string>& value) {
     api::ReplyWithNull(to);
 }
 
-int hget(const call& c) {
+// A command that only reads a hash: calls reply(where to answer, key).
+template <class Reply>
+int read(const call& c, const char* name, Reply&& reply) {
   const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, "HGET", false, done)) return done;
+  if (is_other_kind(c, key, item_kind::hash, name, false)) return api::ok;
   answer a(c.context);
   a.rests_on(key.item());
-  reply_field(a.to(), field_of(key, c[2]));
+  reply(a.to(), key);
   return api::ok;
+}
+
+int hget(const call& c) {
+  return read(c, "HGET",
+              [&](api::context* to, const open_key& key) { reply_field(to, field_of(key, c[2])); });
 }
 
 int hmget(const call& c) {
-  const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, "HMGET", false, done)) return done;
-  answer a(c.context);
-  a.rests_on(key.item());
-  api::ReplyWithArray(a.to(), c.count - 2);
-  for (int i = 2; i < c.count; ++i) reply_field(a.to(), field_of(key, c[i]));
-  return api::ok;
+  return read(c, "HMGET", [&](api::context* to, const open_key& key) {
+    api::ReplyWithArray(to, c.count - 2);
+    for (int i = 2; i < c.count; ++i) reply_field(to, field_of(key, c[i]));
+  });
 }
 
 int hexists(const call& c) {
-  const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, "HEXISTS", false, done)) return done;
-  answer a(c.context);
-  a.rests_on(key.item());
-  return api::ReplyWithLongLong(a.to(), field_of(key, c[2]).has_value());
+  return read(c, "HEXISTS", [&](api::context* to, const open_key& key) {
+    api::ReplyWithLongLong(to, field_of(key, c[2]).has_value());
+  });
 }
 
 int hstrlen(const call& c) {
-  const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, "HSTRLEN", false, done)) return done;
-  answer a(c.context);
-  a.rests_on(key.item());
-  return api::ReplyWithLongLong(a.to(),
-                                static_cast<long long>(field_of(key, c[2]).value_or("").size()));
+  return read(c, "HSTRLEN", [&](api::context* to, const open_key& key) {
+    const std::size_t size = field_of(key, c[2]).value_or("").size();
+    api::ReplyWithLongLong(to, static_cast<long long>(size));
+  });
 }
 
 int hlen(const call& c) {
-  const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, "HLEN", false, done)) return done;
-  answer a(c.context);
-  a.rests_on(key.item());
-  return api::ReplyWithLongLong(a.to(), static_cast<long long>(size_of(key)));
+  return read(c, "HLEN", [&](api::context* to, const open_key& key) {
+    api::ReplyWithLongLong(to, static_cast<long long>(size_of(key)));
+  });
 }
 
 using item = std::pair<std::string, std::string>;
@@ -201,22 +185,17 @@ std::vector<item> items_of(const open_key& key) {
 enum class part : std::uint8_t { both, names, values };
 
 int reply_all(const call& c, const char* name, part of) {
-  const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, name, false, done)) return done;
-  answer a(c.context);
-  a.rests_on(key.item());
-  const auto all = items_of(key);
-  api::context* const to = a.to();
-  if (of == part::both)
-    api::ReplyWithMap(to, static_cast<long>(all.size()));
-  else
-    api::ReplyWithArray(to, static_cast<long>(all.size()));
-  for (const auto& [field, value] : all) {
-    if (of != part::values) api::ReplyWithStringBuffer(to, field.data(), field.size());
-    if (of != part::names) api::ReplyWithStringBuffer(to, value.data(), value.size());
-  }
-  return api::ok;
+  return read(c, name, [&](api::context* to, const open_key& key) {
+    const auto all = items_of(key);
+    if (of == part::both)
+      api::ReplyWithMap(to, static_cast<long>(all.size()));
+    else
+      api::ReplyWithArray(to, static_cast<long>(all.size()));
+    for (const auto& [field, value] : all) {
+      if (of != part::values) api::ReplyWithStringBuffer(to, field.data(), field.size());
+      if (of != part::names) api::ReplyWithStringBuffer(to, value.data(), value.size());
+    }
+  });
 }
 int hgetall(const call& c) {
   return reply_all(c, "HGETALL", part::both);
@@ -230,8 +209,7 @@ int hvals(const call& c) {
 
 int hdel(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, "HDEL", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::hash, "HDEL", true)) return api::ok;
   long long removed = 0;
   for (int i = 2; i < c.count && removed == 0; ++i) removed += field_of(key, c[i]).has_value();
   if (removed == 0) {
@@ -261,8 +239,7 @@ int hincrby(const call& c) {
   const auto by = integer_of(c[3]);
   if (!by) return api::ReplyWithError(c.context, not_an_integer);
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, "HINCRBY", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::hash, "HINCRBY", true)) return api::ok;
   const auto before = integer_of(field_of(key, c[2]).value_or("0"));
   if (!before) return api::ReplyWithError(c.context, "ERR hash value is not an integer");
   long long after = 0;
@@ -282,8 +259,7 @@ int hincrbyfloat(const call& c) {
   if (!by) return api::ReplyWithError(c.context, not_a_float);
   if (std::isinf(*by)) return api::ReplyWithError(c.context, "ERR value is NaN or Infinity");
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, "HINCRBYFLOAT", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::hash, "HINCRBYFLOAT", true)) return api::ok;
   const auto before = float_of(field_of(key, c[2]).value_or("0"));
   if (!before) return api::ReplyWithError(c.context, "ERR hash value is not a float");
   const long double after = *before + *by;
@@ -318,8 +294,7 @@ int hscan(const call& c) {
     }
   }
   const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, "HSCAN", false, done)) return done;
+  if (is_other_kind(c, key, item_kind::hash, "HSCAN", false)) return api::ok;
   answer a(c.context);
   a.rests_on(key.item());
   auto all = items_of(key);
@@ -344,8 +319,7 @@ int hrandfield(const call& c) {
   if (*count < -(1LL << (with_values ? 61 : 62)))
     return api::ReplyWithError(c.context, "ERR value is out of range");
   const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, "HRANDFIELD", false, done)) return done;
+  if (is_other_kind(c, key, item_kind::hash, "HRANDFIELD", false)) return api::ok;
   answer a(c.context);
   a.rests_on(key.item());
   auto all = items_of(key);

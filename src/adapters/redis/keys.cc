@@ -122,9 +122,17 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
   if (changes_ != 0) end_process(why);
   detail::roll_back_transaction();
   open_ = false;
+  count_ += freed_places_.size() - taken_places_.size();
+  free_places_.insert(free_places_.end(), taken_places_.begin(), taken_places_.end());
+  forget_unit();
+  return std::unexpected(std::move(why));
+}
+
+void keys::forget_unit() noexcept {
   touched_.clear();
   freed_places_.clear();
-  return std::unexpected(std::move(why));
+  taken_places_.clear();
+  removed_ = false;
 }
 
 result<> keys::end_unit(bool now) {
@@ -147,13 +155,11 @@ result<> keys::end_unit(bool now) {
       if (recent_.size() > 1024)
         std::erase_if(recent_, [&](const auto& r) { return r.second <= durable_.load(); });
       for (const stored_item* item : touched_) recent_[item] = number;
-      if (!freed_places_.empty() || removed_) last_removal_ = number;
+      if (removed_) last_removal_ = number;
     }
     free_places_.insert(free_places_.end(), freed_places_.begin(), freed_places_.end());
   }
-  touched_.clear();
-  freed_places_.clear();
-  removed_ = false;
+  forget_unit();
   if (!waits_ || !now) return {};
   if (auto done = sync(); !done) return std::unexpected(std::move(done.error()));
   return {};
@@ -178,14 +184,9 @@ std::uint64_t keys::free_place() {
 
 stored_item* keys::add(item_kind kind, std::string_view key, int database) {
   const std::uint64_t place = free_place();
-  stored_item* item = nullptr;
-  try {
-    item = root_->add(place, kind, key, root_->keyspace_of(database));
-  } catch (...) {
-    free_places_.push_back(place);
-    throw;
-  }
+  taken_places_.push_back(place);
   ++count_;
+  stored_item* const item = root_->add(place, kind, key, root_->keyspace_of(database));
   if (has_child_) young_.insert(item);
   touch(item);
   return item;
@@ -208,7 +209,7 @@ void keys::remove(stored_item* item) {
 void keys::end_child() noexcept {
   has_child_ = false;
   young_.clear();
-  has_garbage_ = true, swept_ = 0;
+  note_garbage();
 }
 
 result<> keys::rename(stored_item* item, std::string_view key, int database) {
@@ -230,7 +231,7 @@ result<> keys::set_expiry(stored_item* item, std::int64_t when) {
 }
 
 result<> keys::flush(int database) {
-  has_garbage_ = true, swept_ = 0;
+  note_garbage();
   return change(0, [&] {
     root_->flush(database);
     removed_ = true;

@@ -1,7 +1,7 @@
 // The keys of a Redis server that are in its pool, changed in units: docs/protocol/redis.md. A unit
 // is one transaction of the pool, for one command, one script or one MULTI/EXEC.
 //
-// All is called from the server's main thread, but sync() and durable_through().
+// All is called from the server's main thread, but sync().
 #pragma once
 
 #include "stored.h"
@@ -68,6 +68,8 @@ class keys {
   [[nodiscard]] result<> flush(int database);
   [[nodiscard]] result<> swap(int one, int other);
 
+  // Some item belongs to no database.
+  void note_garbage() noexcept { has_garbage_ = true, swept_ = 0; }
   // Frees some items that no database has. True: there may be more.
   bool sweep();
 
@@ -78,7 +80,6 @@ class keys {
   std::uint64_t newest_commit() const noexcept { return commits_; }
   // Any thread. Makes the commits so far durable; returns the number of the newest.
   [[nodiscard]] result<std::uint64_t> sync();
-  std::uint64_t durable_through() const noexcept { return durable_.load(); }
 
   std::uint64_t count() const noexcept { return count_; }  // of items
   // Calls f(item) for each item; in a transaction.
@@ -89,6 +90,7 @@ class keys {
   [[nodiscard]] result<> begin();
   [[nodiscard]] result<> make_room(std::size_t bytes);
   std::uint64_t free_place();
+  void forget_unit() noexcept;
 
   pool<stored_keys> pool_;
   stored_keys* root_ = nullptr;
@@ -101,10 +103,11 @@ class keys {
   // Places of the table.
   std::vector<std::uint64_t> free_places_;
   std::vector<std::uint64_t> freed_places_;  // free when the unit has been committed
+  std::vector<std::uint64_t> taken_places_;  // in the unit
   std::uint64_t next_place_ = 0, count_ = 0;
-  std::uint64_t swept_ = 0;  // places that sweep() has looked at
-  bool has_garbage_ = true;  // items that no database has, perhaps
-  std::size_t room_ = 0;     // bytes that are free for certain
+  std::uint64_t swept_ = 0;   // places that sweep() has looked at
+  bool has_garbage_ = false;  // items that no database has, perhaps
+  std::size_t room_ = 0;      // bytes that are free for certain
   // Of commits that may not be durable.
   std::atomic<std::uint64_t> commits_{0}, durable_{0};
   std::unordered_map<const stored_item*, std::uint64_t> recent_;

@@ -74,14 +74,14 @@ bool is_allowed(const call& c, const char* name) {
   const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
   api::text* const user_name = in_script ? here().script_user : caller_of(c);
   if (user_name == nullptr) return true;
+  const own_text own_name(name);
   std::vector<api::text*> arguments(c.arguments, c.arguments + c.count);
-  arguments[0] = api::CreateString(nullptr, name, std::string_view(name).size());
+  arguments[0] = own_name.get();
   bool allowed = true;
   if (api::user* const user = api::GetModuleUserFromUserName(user_name)) {
     allowed = api::ACLCheckCommandPermissions(user, arguments.data(), c.count) == api::ok;
     api::FreeModuleUser(user);
   }
-  api::FreeString(nullptr, arguments[0]);
   if (!in_script) api::FreeString(nullptr, user_name);
   return allowed;
 }
@@ -105,30 +105,17 @@ int run(api::context* context, api::text** arguments, int count) {
   return what.run(c);
 }
 
-[[noreturn]] void end_server(const error& why) {
-  std::fprintf(stderr, "stele: the pool cannot be changed any more, so the server ends: %s\n",
-               why.message.c_str());
-  std::_Exit(1);
-}
-void must(const result<>& done) {
-  if (!done) end_server(done.error());
-}
-
 // --- what Redis tells ---
 
 // The server may not let its own text be kept, as long as the key is open.
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
   const std::string_view event = name, text = view(key_name);
-  api::text* const copy = api::CreateString(nullptr, text.data(), text.size());
-  {
-    const open_key key({context, nullptr, 0}, copy, api::for_reading | api::without_touch);
-    if (key.item() != nullptr && !is_placeholder(key.item())) {
-      if (event == "rename_to" || event == "move_to")
-        must(here().keys->rename(key.item(), text, api::GetSelectedDb(context)));
-      must(here().keys->set_expiry(key.item(), key.expiry()));
-    }
-  }
-  api::FreeString(nullptr, copy);
+  const own_text copy(text);
+  const open_key key({context, nullptr, 0}, copy.get(), api::for_reading | api::without_touch);
+  if (key.item() == nullptr || is_placeholder(key.item())) return api::ok;
+  if (event == "rename_to" || event == "move_to")
+    must(here().keys->rename(key.item(), text, api::GetSelectedDb(context)));
+  must(here().keys->set_expiry(key.item(), key.expiry()));
   return api::ok;
 }
 
@@ -165,14 +152,9 @@ void before_fork() {
 void remove_placeholders(api::context* context) {
   for (const auto& [database, name] : std::exchange(here().placeholders, {})) {
     if (api::SelectDb(context, database) != api::ok) continue;
-    api::text* const text = api::CreateString(nullptr, name.data(), name.size());
-    api::key* const key = api::OpenKey(context, text, api::for_reading | api::for_writing);
-    const api::type* const type = api::ModuleTypeGetType(key);
-    if ((type == here().text_type || type == here().hash_type) &&
-        is_placeholder(static_cast<stored_item*>(api::ModuleTypeGetValue(key))))
-      api::DeleteKey(key);
-    api::CloseKey(key);
-    api::FreeString(nullptr, text);
+    const own_text text(name);
+    open_key key({context, nullptr, 0}, text.get(), api::for_reading | api::for_writing);
+    if (is_placeholder(key.item())) key.erase();
   }
 }
 
@@ -187,22 +169,20 @@ void open_keys(api::context* context) {
     all.for_each([&](stored_item* item) {
       if (item->keyspace != keyspace)
         keyspace = item->keyspace, database = root.database_of(keyspace);
-      if (database < 0) return;
+      if (database < 0) return all.note_garbage();
       const std::int64_t expiry = item->expiry;
       if (expiry != 0 && expiry <= now) return expired.push_back(item);
       if (api::SelectDb(context, database) != api::ok) return;  // fewer databases than before
-      const std::string name = item->key.str();
-      api::text* const text = api::CreateString(nullptr, name.data(), name.size());
-      api::key* const key = api::OpenKey(context, text, api::for_reading | api::for_writing);
+      const own_text text(item->key.str());
+      api::key* const key = api::OpenKey(context, text.get(), api::for_reading | api::for_writing);
       if (api::KeyType(key) != api::empty_key) api::DeleteKey(key);
       api::ModuleTypeSetValue(
           key, kind_of(item) == item_kind::string ? here().text_type : here().hash_type, item);
       if (expiry != 0) api::SetAbsExpire(key, expiry);
       api::CloseKey(key);
-      api::FreeString(nullptr, text);
     });
   });
-  if (!done) end_server(done.error());
+  must(done);
   remove_placeholders(context);
   if (!expired.empty()) {
     must(all.change(0, [&] {

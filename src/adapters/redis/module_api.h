@@ -35,7 +35,6 @@ constexpr int for_reading = 1 << 0, for_writing = 1 << 1, without_touch = 1 << 1
 constexpr int empty_key = 0, string_key = 1, hash_key = 3, module_key = 6;
 // What CallReplyType answers.
 constexpr int reply_string = 0, reply_error = 1, reply_integer = 2, reply_array = 3, reply_null = 4;
-constexpr long postponed_length = -1;
 constexpr long long no_expire = -1;
 
 // What GetContextFlags answers, as bits.
@@ -98,34 +97,26 @@ struct type_methods {
 // The functions, as X(type of the answer, name, parameters). Each is RedisModule_<name> there.
 #define STELE_REDIS_FUNCTIONS(X)                                                                \
   X(void, SetModuleAttribs, (context*, const char* name, int version, int interface))           \
-  X(int, IsModuleNameBusy, (const char* name))                                                  \
-  X(void, SetModuleOptions, (context*, int))                                                    \
   X(int, CreateCommand,                                                                         \
     (context*, const char* name, command_function, const char* flags, int first, int last,      \
      int step))                                                                                 \
   X(void, Log, (context*, const char* level, const char* format, ...))                          \
   X(void, Free, (void*))                                                                        \
-  X(int, WrongArity, (context*))                                                                \
   X(int, ReplyWithLongLong, (context*, long long))                                              \
   X(int, ReplyWithError, (context*, const char*))                                               \
   X(int, ReplyWithSimpleString, (context*, const char*))                                        \
   X(int, ReplyWithArray, (context*, long))                                                      \
-  X(void, ReplySetArrayLength, (context*, long))                                                \
   X(int, ReplyWithMap, (context*, long))                                                        \
   X(int, ReplyWithStringBuffer, (context*, const char*, std::size_t))                           \
-  X(int, ReplyWithString, (context*, text*))                                                    \
   X(int, ReplyWithNull, (context*))                                                             \
-  X(int, ReplyWithDouble, (context*, double))                                                   \
   X(int, ReplyWithCallReply, (context*, reply*))                                                \
   X(reply*, Call, (context*, const char* command, const char* format, ...))                     \
   X(void, FreeCallReply, (reply*))                                                              \
   X(int, CallReplyType, (reply*))                                                               \
-  X(long long, CallReplyInteger, (reply*))                                                      \
   X(const char*, CallReplyStringPtr, (reply*, std::size_t*))                                    \
   X(std::size_t, CallReplyLength, (reply*))                                                     \
   X(reply*, CallReplyArrayElement, (reply*, std::size_t))                                       \
   X(int, Replicate, (context*, const char* command, const char* format, ...))                   \
-  X(int, ReplicateVerbatim, (context*))                                                         \
   X(int, GetSelectedDb, (context*))                                                             \
   X(int, SelectDb, (context*, int))                                                             \
   X(key*, OpenKey, (context*, text * name, int mode))                                           \
@@ -149,9 +140,7 @@ struct type_methods {
   X(void, EmitAOF, (io*, const char* command, const char* format, ...))                         \
   X(const text*, GetKeyNameFromIO, (io*))                                                       \
   X(int, GetDbIdFromIO, (io*))                                                                  \
-  X(const text*, GetKeyNameFromOptCtx, (key_context*))                                          \
   X(const text*, GetToKeyNameFromOptCtx, (key_context*))                                        \
-  X(int, GetDbIdFromOptCtx, (key_context*))                                                     \
   X(int, GetToDbIdFromOptCtx, (key_context*))                                                   \
   X(void, DigestAddStringBuffer, (digest*, const char*, std::size_t))                           \
   X(void, DigestEndSequence, (digest*))                                                         \

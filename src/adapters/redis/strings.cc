@@ -43,19 +43,8 @@ result<> put(const call& c, open_key& key, std::string_view value, long long exp
   return {};
 }
 
-std::string value_of(const stored_text& text) {
-  return here().keys->read([&] { return text.value.str(); }).value_or("");
-}
-
 void notify(const call& c, const char* event, api::text* key) {
   api::NotifyKeyspaceEvent(c.context, api::event_string, event, key);
-}
-
-// Answers for a key that is of another kind. True: answered.
-bool is_other_kind(const call& c, const open_key& key, const char* name, bool changes, int& done) {
-  if (key.is_foreign()) return done = delegate(c, name, changes), true;
-  if (key.hash() != nullptr) return done = api::ReplyWithError(c.context, wrong_type), true;
-  return false;
 }
 
 void reply_value(api::context* to, const stored_text* text) {
@@ -69,8 +58,7 @@ void reply_value(api::context* to, const stored_text* text) {
 
 int get(const call& c) {
   const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, "GET", false, done)) return done;
+  if (is_other_kind(c, key, item_kind::string, "GET", false)) return api::ok;
   answer a(c.context);
   a.rests_on(key.item());
   reply_value(a.to(), key.text());
@@ -79,8 +67,7 @@ int get(const call& c) {
 
 int strlen(const call& c) {
   const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, "STRLEN", false, done)) return done;
+  if (is_other_kind(c, key, item_kind::string, "STRLEN", false)) return api::ok;
   answer a(c.context);
   a.rests_on(key.item());
   const std::size_t size =
@@ -230,8 +217,7 @@ int psetex(const call& c) {
 
 int getset(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, "GETSET", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::string, "GETSET", true)) return api::ok;
   std::optional<std::string> before;
   if (key.text() != nullptr) before = value_of(*key.text());
   if (auto stored = put(c, key, c[2], 0); !stored) return answer_error(c.context, stored.error());
@@ -245,8 +231,7 @@ int getset(const call& c) {
 
 int getdel(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, "GETDEL", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::string, "GETDEL", true)) return api::ok;
   answer a(c.context);
   if (key.text() == nullptr) {
     a.rests_on(nullptr);
@@ -272,8 +257,7 @@ int getex(const call& c) {
     return api::ReplyWithError(c.context, syntax_error);
   }
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, "GETEX", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::string, "GETEX", true)) return api::ok;
   answer a(c.context);
   if (key.text() == nullptr || !expiry || (*expiry == 0 && key.expiry() == 0)) {
     a.rests_on(key.item());
@@ -317,8 +301,7 @@ result<> modify(const call& c, open_key& key, std::size_t bytes, Change&& change
 
 int append(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, "APPEND", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::string, "APPEND", true)) return api::ok;
   const std::size_t size =
       key.text() == nullptr
           ? 0
@@ -337,8 +320,7 @@ int setrange(const call& c) {
   if (!offset) return api::ReplyWithError(c.context, not_an_integer);
   if (*offset < 0) return api::ReplyWithError(c.context, "ERR offset is out of range");
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, "SETRANGE", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::string, "SETRANGE", true)) return api::ok;
   std::string value = key.text() == nullptr ? std::string() : value_of(*key.text());
   if (c[3].empty()) {
     answer a(c.context);
@@ -361,8 +343,7 @@ int getrange(const call& c) {
   const auto first = integer_of(c[2]), last = integer_of(c[3]);
   if (!first || !last) return api::ReplyWithError(c.context, not_an_integer);
   const open_key key(c, c.text(1), api::for_reading);
-  int done = 0;
-  if (is_other_kind(c, key, "GETRANGE", false, done)) return done;
+  if (is_other_kind(c, key, item_kind::string, "GETRANGE", false)) return api::ok;
   answer a(c.context);
   a.rests_on(key.item());
   const std::string value = key.text() == nullptr ? std::string() : value_of(*key.text());
@@ -377,8 +358,7 @@ int getrange(const call& c) {
 
 int add(const call& c, long long by, const char* name) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, name, true, done)) return done;
+  if (is_other_kind(c, key, item_kind::string, name, true)) return api::ok;
   const auto before = integer_of(key.text() == nullptr ? "0" : value_of(*key.text()));
   if (!before) return api::ReplyWithError(c.context, not_an_integer);
   long long after = 0;
@@ -408,8 +388,7 @@ int decrby(const call& c) {
 
 int incrbyfloat(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  int done = 0;
-  if (is_other_kind(c, key, "INCRBYFLOAT", true, done)) return done;
+  if (is_other_kind(c, key, item_kind::string, "INCRBYFLOAT", true)) return api::ok;
   const auto before = float_of(key.text() == nullptr ? "0" : value_of(*key.text())),
              by = float_of(c[2]);
   if (!before || !by) return api::ReplyWithError(c.context, not_a_float);

@@ -55,18 +55,12 @@ void* load_text(api::io* from, int) {
 }
 
 void save_text(api::io* to, void* value) {
-  const std::string bytes =
-      all_keys()
-          .read([&] { return text_of(static_cast<stored_item*>(value)).value.str(); })
-          .value_or("");
+  const std::string bytes = value_of(text_of(static_cast<stored_item*>(value)));
   api::SaveStringBuffer(to, bytes.data(), bytes.size());
 }
 
 void rewrite_text(api::io* to, api::text* key, void* value) {
-  const std::string bytes =
-      all_keys()
-          .read([&] { return text_of(static_cast<stored_item*>(value)).value.str(); })
-          .value_or("");
+  const std::string bytes = value_of(text_of(static_cast<stored_item*>(value)));
   api::EmitAOF(to, "SET", "sb", key, bytes.data(), bytes.size());
 }
 
@@ -119,10 +113,7 @@ void rewrite_hash(api::io* to, api::text* key, void* value) {
 }
 
 void digest_text(api::digest* to, void* value) {
-  const std::string bytes =
-      all_keys()
-          .read([&] { return text_of(static_cast<stored_item*>(value)).value.str(); })
-          .value_or("");
+  const std::string bytes = value_of(text_of(static_cast<stored_item*>(value)));
   api::DigestAddStringBuffer(to, bytes.data(), bytes.size());
   api::DigestEndSequence(to);
 }
