@@ -8,6 +8,7 @@
 #include <explore/edges.h>
 #include <explore/heap_churn.h>
 #include <explore/named_stores.h>
+#include <explore/redis_keys.h>
 #include <explore/sqlite_blocks.h>
 #include <explore/sqlite_rows.h>
 #include <explore/workload_by_name.h>
@@ -193,6 +194,7 @@ result<std::unique_ptr<workloads::workload>> make_explored_workload(
   if (name == "large") return make_large_churn();
   if (name == "edges") return make_edges();
   if (name == "stores") return make_named_stores(p);
+  if (name == "redis") return make_redis_keys(p);
 #ifdef STELE_HAVE_SQLITE
   if (name == "sqlite") return make_sqlite_rows(p, 4096);
   if (name == "sqlite-512") return make_sqlite_rows(p, 512);

@@ -13,8 +13,8 @@ namespace stele::explore {
 using base::mutant;
 
 // Indexed by number: mutants[i].what is i. `of` names the mechanisms that must each show the bug,
-// or a shared part of which one must show it: log, recovery, heap, file, stores, sqlite. `creation`
-// and `damage` belong to no mechanism: tests/crash/file_creation_test.cc,
+// or a shared part of which one must show it: log, recovery, heap, file, stores, redis, sqlite.
+// `creation` and `damage` belong to no mechanism: tests/crash/file_creation_test.cc,
 // tests/conformance/lost_parts_test.cc. `overlap:` precedes the mechanisms of bugs that only
 // overlapping commits show (stele_schedules --mutants). `scenario` is given for those that a sweep
 // finds late: one that shows the bug.
@@ -235,6 +235,13 @@ inline constexpr mutant_entry mutants[] = {
      "other processes read, truncated"},
     {mutant::kv_cleared_first, "kv_cleared_first", "stores"},
     {mutant::kv_drop_unlisted, "kv_drop_unlisted", "stores"},
+    {mutant::redis_unit_apart, "redis_unit_apart", "redis"},
+    {mutant::redis_acknowledged_early, "redis_acknowledged_early", "redis"},
+    {mutant::redis_child_ignored, "redis_child_ignored", "redis"},
+    {mutant::redis_freed_early, "redis_freed_early", "redis"},
+    {mutant::redis_keyspace_again, "redis_keyspace_again", "redis"},
+    {mutant::redis_sync_ahead, "redis_sync_ahead", "overlap:default",
+     "units of Redis beside syncs"},
     {mutant::sqlite_one_by_one, "sqlite_one_by_one", "sqlite"},
     {mutant::sqlite_acknowledged_early, "sqlite_acknowledged_early", "sqlite"},
     {mutant::sqlite_line_skipped, "sqlite_line_skipped", "sqlite"},
@@ -247,6 +254,8 @@ inline constexpr mutant_entry mutants[] = {
      "a flush beside one connection of SQLite"},
     {mutant::sqlite_stamp_late, "sqlite_stamp_late", "overlap:default,redo", "readers of SQLite"},
     {mutant::sqlite_reader_forgotten, "sqlite_reader_forgotten", "overlap:default,redo"},
+    {mutant::sqlite_cache_kept, "sqlite_cache_kept", "overlap:default,redo", "readers of SQLite"},
+    {mutant::sqlite_cache_ahead, "sqlite_cache_ahead", "overlap:default,redo", "readers of SQLite"},
     {mutant::sqlite_snapshot_unchecked, "sqlite_snapshot_unchecked", "overlap:default,redo",
      "readers of SQLite"},
 };

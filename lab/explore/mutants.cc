@@ -70,6 +70,13 @@ constexpr trial trials[] = {
      .earlier_version = true},
     {.workload = "large", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
     {.workload = "stores", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
+    {.workload = "redis", .threads = 1, .operations = 80, .bound = 64, .pool_size = 524288},
+    {.workload = "redis",
+     .threads = 1,
+     .operations = 80,
+     .bound = 64,
+     .on_file = true,
+     .pool_size = 524288},
     {.workload = "sqlite",
      .threads = 1,
      .operations = 40,
@@ -131,9 +138,11 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
   for (const trial& t : trials) {
     if (needs.checkpoints && t.checkpoint_commits == 0) continue;
     if (needs.named_stores != (t.workload == std::string_view("stores"))) continue;
+    if (needs.long_run && t.operations < 800) continue;
+    if (needs.redis != (t.workload == std::string_view("redis"))) continue;
     if (needs.sqlite != (t.workload == std::string_view("sqlite"))) continue;
     if (needs.block_checksums != t.block_checksums || needs.shared_log != t.shared_log ||
-        needs.file != t.on_file || needs.earlier_version != t.earlier_version ||
+        (needs.file != t.on_file && !needs.redis) || needs.earlier_version != t.earlier_version ||
         (needs.large_slabs && t.workload != std::string_view("large")))
       continue;
     s.bound = t.bound;
@@ -186,7 +195,9 @@ pool_needs needs_of(base::mutant m) noexcept {
           .file = within(file_home_unsynced, file_write_back_ignored),
           .earlier_version = within(version_copy_left, version_late),
           .named_stores = within(kv_cleared_first, kv_drop_unlisted),
-          .sqlite = within(sqlite_one_by_one, sqlite_flush_apart)};
+          .redis = within(redis_unit_apart, redis_keyspace_again),
+          .sqlite = within(sqlite_one_by_one, sqlite_flush_apart),
+          .long_run = m == bulk_spill_flushed};
 }
 
 std::vector<mutant_target> targets_of(std::string_view of) {
@@ -194,6 +205,7 @@ std::vector<mutant_target> targets_of(std::string_view of) {
   if (of == "creation" || of == "damage" || of.starts_with("overlap:")) return {};
   if (of == "file") return {{std::string(of), {"undo", "redo-async", "default"}}};
   if (of == "stores") return {{std::string(of), {"default", "undo"}}};
+  if (of == "redis") return {{std::string(of), {"default", "undo"}}};
 #ifdef STELE_HAVE_SQLITE
   if (of == "sqlite") return {{std::string(of), {"default", "undo"}}};
 #else
@@ -214,6 +226,7 @@ std::vector<mutant_outcome> explore_mutants(const mutant_selection& c) {
   std::vector<mutant_outcome> outcomes;
   for (const mutant_entry& m : mutants) {
     if (m.what == base::mutant::none || (!c.name.empty() && m.name != c.name)) continue;
+    if (static_cast<std::size_t>(m.what) % c.shares != c.share) continue;
     for (mutant_target& where : targets_of(m.of)) {
       if (!c.mechanism.empty())
         std::erase_if(where.mechanisms,

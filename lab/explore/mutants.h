@@ -21,11 +21,11 @@ struct mutant_target {
 // `of` is that member of the mutant's entry.
 std::vector<mutant_target> targets_of(std::string_view of);
 
-// The pools without which a mutant's code never runs. Runs on pools with block checksums, a shared
-// log, a file or an earlier version are for those mutants alone.
+// The pools, or the length of a run, without which a mutant's code hardly ever runs. Runs on pools
+// with block checksums, a shared log, a file or an earlier version are for those mutants alone.
 struct pool_needs {
   bool checkpoints, block_checksums, large_slabs, shared_log, file, earlier_version, named_stores,
-      sqlite;
+      redis, sqlite, long_run;
 };
 pool_needs needs_of(base::mutant m) noexcept;
 
@@ -42,6 +42,7 @@ struct mutant_selection {
   std::string mechanism;  // "" or the mechanism that a mutant must be able to break
   std::string name;       // "" or one mutant
   std::uint64_t seed = 1;
+  std::size_t share = 0, shares = 1;  // of all mutants, one in `shares`, by their number
   std::function<void(const mutant_outcome&)> on_outcome;
   std::function<bool()> cancelled;
 };

@@ -1,4 +1,5 @@
 // The workloads `sqlite-blocks` and `sqlite-block`: see sqlite_blocks.h.
+#include <adapters/sqlite/cache.h>
 #include <base/check.h>
 #include <explore/sqlite_blocks.h>
 #include <fmt/format.h>
@@ -6,6 +7,9 @@
 #include <workloads/value.h>
 
 #include <array>
+#include <atomic>
+#include <map>
+#include <optional>
 #include <thread>
 
 namespace stele::explore {
@@ -81,6 +85,59 @@ void fill(pending_writes::block& to, std::uint64_t value) {
   for (const std::size_t at : places) std::memcpy(to.data() + at, &value, sizeof value);
 }
 
+result<std::uint64_t> value_of(const pending_writes::block& bytes, std::uint64_t at) {
+  std::uint64_t value[std::size(places)];
+  for (std::size_t i = 0; i < std::size(places); ++i)
+    std::memcpy(&value[i], bytes.data() + places[i], sizeof value[i]);
+  if (value[0] != value[1] || value[0] != value[2])
+    return base::fail(errc::corrupt, fmt::format("block {} is torn", at / block_size));
+  return value[0];
+}
+
+// A connection to one database that keeps a cache between its read transactions, as SQLite does.
+class caching_reader {
+ public:
+  explicit caching_reader(database& of) : of_(of) { of_.add(reader_); }
+  ~caching_reader() { of_.remove(reader_); }
+  caching_reader(const caching_reader&) = delete;
+  caching_reader& operator=(const caching_reader&) = delete;
+
+  result<rows> values() {
+    known_.begin(of_.changes());
+    of_.begin_read(reader_);
+    auto all = read_all();
+    of_.end_read(reader_);
+    return all;
+  }
+
+ private:
+  result<rows> read_all() {
+    std::array<std::byte, sqlite::version_bytes::size> now;
+    of_.read(reader_, sqlite::version_bytes::at, now);
+    known_.answer(of_.changes(), now);
+    if (now != std::array<std::byte, sqlite::version_bytes::size>{}) cache_.clear();
+    rows all;
+    for (std::uint64_t at = 0; at < reader_.size; at += block_size) {
+      auto cached = cache_.find(at);
+      if (cached == cache_.end()) {
+        pending_writes::block bytes;
+        of_.read(reader_, at, bytes);
+        known_.note(at, bytes);
+        const auto value = value_of(bytes, at);
+        if (!value) return std::unexpected(value.error());
+        cached = cache_.emplace(at, *value).first;
+      }
+      all.push_back(cached->second);
+    }
+    return all;
+  }
+
+  database& of_;
+  database::snapshot reader_;
+  sqlite::cached_blocks known_;
+  std::map<std::uint64_t, std::uint64_t> cache_;  // values by place
+};
+
 // One connection to all databases of the pool, for one transaction.
 class session {
  public:
@@ -121,13 +178,9 @@ class session {
       for (std::uint64_t at = 0; at < readers_[d].size; at += block_size) {
         pending_writes::block bytes;
         databases_[d]->read(readers_[d], at, bytes);
-        std::uint64_t value[std::size(places)];
-        for (std::size_t i = 0; i < std::size(places); ++i)
-          std::memcpy(&value[i], bytes.data() + places[i], sizeof value[i]);
-        if (value[0] != value[1] || value[0] != value[2])
-          return base::fail(errc::corrupt,
-                            fmt::format("block {} of database {} is torn", at / block_size, d));
-        all[d].push_back(value[0]);
+        const auto value = value_of(bytes, at);
+        if (!value) return std::unexpected(value.error());
+        all[d].push_back(*value);
       }
     return all;
   }
@@ -141,7 +194,8 @@ class session {
       write_changed(writes[i], from[i], to[i]);
       parts.push_back({databases_[i], &readers_[i], &writes[i]});
     }
-    if (parts.empty()) return {};
+    // Nothing has changed. All that was before is durable after a durable commit all the same.
+    if (parts.empty()) return d == durability::durable ? pool_.flush() : result<>();
     if (early) pool_.store_early(parts.front());
     for (const auto& p : parts)
       if (auto room = pool_.reserve(p); !room) return room;
@@ -188,6 +242,10 @@ class sqlite_blocks final : public workload_on_sqlite {
       of_[d] = *found;
     }
   }
+  void detach() override {
+    reader_.reset();
+    workload_on_sqlite::detach();
+  }
 
   result<> set_up() override {
     session s(adopted(), those());
@@ -223,13 +281,11 @@ class sqlite_blocks final : public workload_on_sqlite {
 
   // Commits to two databases become visible one after the other, so no writer is at work then.
   result<std::uint64_t> digest() override {
+    if (databases_ == 1) return digest_of_one();
     session s(adopted(), those());
-    if (databases_ == 1)
-      s.begin();
-    else
-      s.begin_to_write();
+    s.begin_to_write();
     const auto values = s.values();
-    if (databases_ != 1) s.end_to_write();
+    s.end_to_write();
     if (!values) return std::unexpected(values.error());
     return digest_of(*values);
   }
@@ -239,10 +295,28 @@ class sqlite_blocks final : public workload_on_sqlite {
   }
 
  private:
+  // By the reader that has a cache, which begins with the first call; by one without, if another
+  // thread uses that.
+  result<std::uint64_t> digest_of_one() {
+    std::vector<rows> all(1);
+    result<rows> values;
+    if (reads_.exchange(true)) {
+      values = caching_reader(*of_[0]).values();
+    } else {
+      if (!reader_) reader_.emplace(*of_[0]);
+      values = reader_->values();
+      reads_ = false;
+    }
+    if (!values) return std::unexpected(values.error());
+    all[0] = std::move(*values);
+    return digest_of(all);
+  }
   std::span<database* const> those() const { return std::span(of_).first(databases_); }
 
   const unsigned databases_;
   std::array<database*, most_databases> of_{};
+  std::optional<caching_reader> reader_;
+  std::atomic<bool> reads_{false};
 };
 
 }  // namespace

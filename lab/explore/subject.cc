@@ -124,6 +124,7 @@ result<> subject::open(result<storage::pool_file> file, const detail::media_choi
   if (!file) return std::unexpected(file.error());
   pool_options options;
   options.mechanism = mechanism.name;
+  options.policy = workload_->policy();
   options.background = false;
   options.defer_ordered = deferral::always;
   options.verify = verification::always;

@@ -16,6 +16,7 @@ namespace stele::workloads {
 class workload_on_sqlite : public workload {
  public:
   std::size_t root_size() const override { return sizeof(sqlite::stored_databases); }
+  concurrency policy() const noexcept override { return concurrency::external; }
   void attach(detail::pool_handle handle) override {
     static std::atomic<unsigned> count{0};
     if (::stele_sqlite_register(0) != 0)

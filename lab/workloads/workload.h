@@ -49,6 +49,8 @@ class workload {
   virtual ~workload() = default;
   virtual std::string_view name() const = 0;
   virtual std::size_t root_size() const = 0;
+  // The concurrency of its pools.
+  virtual concurrency policy() const noexcept { return concurrency::stm; }
 
   // Takes the pool that the workload runs on; the pool's root is this workload's.
   virtual void attach(detail::pool_handle handle) = 0;

@@ -221,16 +221,22 @@ enum class mutant : std::uint16_t {
   bias_over_overlay,    // a transaction without locks beside locks of deferred commits
   long_read_one_look,   // a long read does not look again whether a page is kept
   long_read_moves_on,   // a long read begins while transactions run
-  readers_switch_unpaused,  // transactions run while the first reader's locks come into force
-  readers_back_unpaused,    // transactions run while the last reader's locks go out of force
-  readers_lone_unlocked,    // a thread that runs alone takes no locks for other processes
-  readers_lone_late,        // it takes them after its TxID
-  readers_own_locks,        // a reader takes a lock that a writer holds for its own
-  kept_marked_first,        // a page counts as kept for another process before it is copied
-  kept_one_look,            // another process does not look again whether a page is kept
-  kv_cleared_first,         // an item of a dropped store goes before its name does
-  kv_drop_unlisted,         // the name goes, and nothing leads to the store that is to be cleared
-  sqlite_one_by_one,        // databases that one COMMIT has changed are committed one after another
+  readers_switch_unpaused,   // transactions run while the first reader's locks come into force
+  readers_back_unpaused,     // transactions run while the last reader's locks go out of force
+  readers_lone_unlocked,     // a thread that runs alone takes no locks for other processes
+  readers_lone_late,         // it takes them after its TxID
+  readers_own_locks,         // a reader takes a lock that a writer holds for its own
+  kept_marked_first,         // a page counts as kept for another process before it is copied
+  kept_one_look,             // another process does not look again whether a page is kept
+  kv_cleared_first,          // an item of a dropped store goes before its name does
+  kv_drop_unlisted,          // the name goes, and nothing leads to the store that is to be cleared
+  redis_unit_apart,          // each change of a unit of Redis' keys is committed by itself
+  redis_acknowledged_early,  // the durable end of a unit syncs nothing
+  redis_child_ignored,       // a value that a child may read is changed in place
+  redis_freed_early,         // an item that a child may read is freed
+  redis_keyspace_again,      // a flushed database gets a keyspace that has had items
+  redis_sync_ahead,          // a sync counts commits for durable that came after its begin
+  sqlite_one_by_one,  // databases that one COMMIT has changed are committed one after another
   sqlite_acknowledged_early,  // a commit of SQLite returns before it is durable
   sqlite_line_skipped,        // the last changed line of a block is not stored
   sqlite_size_apart,          // the size of a database is stored in another transaction
@@ -241,6 +247,8 @@ enum class mutant : std::uint16_t {
   sqlite_flush_unversioned,   // a flush does not begin a version
   sqlite_stamp_late,          // a block's stamp is raised after its bytes are stored
   sqlite_reader_forgotten,    // what a reader still needs of changed blocks is dropped
+  sqlite_cache_kept,          // a connection keeps its cache when others have changed what it has
+  sqlite_cache_ahead,         // a connection takes changes for known that its version does not have
   sqlite_snapshot_unchecked,  // a reader does not look whether its version is still the newest
 };
 

@@ -516,6 +516,13 @@ result<std::uint64_t> heap::reserve_chunks(std::size_t bytes) {
   return chunk_offset(*first);
 }
 
+std::size_t heap::longest_free_run() const {
+  const std::lock_guard hold(mutex_);
+  std::size_t longest = 0, run = 0;
+  for (const bool is_free : free_chunks_) longest = std::max(longest, run = is_free ? run + 1 : 0);
+  return longest << file_.header().chunk_shift;
+}
+
 void heap::release_chunks(std::uint64_t offset, std::size_t bytes) noexcept {
   const std::lock_guard hold(mutex_);
   free_run(static_cast<std::uint32_t>(chunk_of(offset)),

@@ -140,6 +140,8 @@ class heap {
   // Errors: full.
   [[nodiscard]] result<std::uint64_t> reserve_chunks(std::size_t bytes);
   void release_chunks(std::uint64_t offset, std::size_t bytes) noexcept;
+  // Bytes of the longest run of chunks that an allocation can have now.
+  std::size_t longest_free_run() const;
 
   // Walks the whole heap as it is in home and checks that used and free parts tile it. No
   // transaction may run. Errors: corrupt, naming the chunk.
@@ -270,7 +272,7 @@ class heap {
   size_plan plan_;                                 // changes only while no transaction runs
   std::vector<chunk_info> chunks_, grown_chunks_;  // grown_chunks_: from reserve_growth
   std::optional<size_plan> grown_plan_;            // likewise
-  std::mutex mutex_;                               // protects all below
+  mutable std::mutex mutex_;                       // protects all below
   std::vector<bool> free_chunks_;
   std::size_t free_chunk_count_ = 0;
   std::size_t next_fit_chunk_ = 0;

@@ -622,7 +622,7 @@ pool_space runtime::space() const {
   const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift;
   s.used_bytes = sum->used_bytes;
   s.free_bytes = sum->free_chunks * chunk + sum->free_blocks_bytes;
-  s.largest_free = sum->longest_free_run * chunk;
+  s.largest_free = state_->heap.longest_free_run();
   const double taken = static_cast<double>(sum->used_chunks * chunk);
   s.fragmentation = taken == 0 ? 0 : 1 - static_cast<double>(sum->used_bytes) / taken;
   if (const virtual_home* const home = engine_->home()) home->measure(s);

@@ -131,7 +131,7 @@ TEST(CacheCrashes, see_most_planted_bugs) {
     if (m.what == base::mutant::none || targets_of(m.of).empty()) continue;
     const pool_needs needs = needs_of(m.what);
     if (needs.block_checksums || needs.shared_log || needs.file || needs.earlier_version ||
-        needs.named_stores || needs.sqlite)
+        needs.named_stores || needs.redis || needs.sqlite)
       continue;  // these pools have none of that
     ++all;
     if (seen(m))

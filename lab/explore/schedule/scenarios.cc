@@ -167,6 +167,13 @@ void add_heap(scenario_list& w, bool log_home) {
   large.run_plan.pool_size = 262144;
 }
 
+// The main thread of a Redis server, and the syncs that its clients wait for.
+void add_redis(scenario_list& w) {
+  auto& s = w.add("units of Redis beside syncs", "redis", 4 + w.seed % 8, 4, 4, 8);
+  s.run_plan.pool_size = 196608, s.run_plan.threads = 1, s.run_plan.sync_every = 16;
+  s.concurrent.beside = "sync+sync", s.random_share = 0.8, s.bound = 4;
+}
+
 #ifdef STELE_HAVE_SQLITE
 // Connections of SQLite, and flushes of what their commits have deferred.
 void add_sqlite(scenario_list& w) {
@@ -253,10 +260,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
 #ifdef STELE_HAVE_SQLITE
   if (has({"default", "redo", "undo", "archapt-redo"}, mechanism)) add_sqlite(w);
 #endif
-  if (mechanism == "default") {
-    add_ordered(w);
-    add_shared(w);
-  }
+  if (mechanism == "default") add_ordered(w), add_shared(w), add_redis(w);
   if (has({"default", "redo", "undo", "base", "redo-async"}, mechanism)) {
     auto& file = w.add("on a file", "sps", 3 + seed % 3, 2, 16, 512);
     file.run_plan.media = "file", file.bound = 16;

@@ -1,6 +1,7 @@
 // Units, and what waits to be durable.
 #include "keys.h"
 
+#include <base/mutant.h>
 #include <stele/memory.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/runtime.h>
@@ -13,12 +14,14 @@ namespace stele::redis {
 
 namespace {
 
+using base::mutant;
+using base::planted;
 using detail::begin_status;
 using detail::commit_status;
 
 // Answers that rest on the unit have been written. Redis ends too when it cannot keep such a
 // promise (appendfsync always).
-[[noreturn]] void end_process(const error& why) {
+void end_process(const error& why) {
   std::fprintf(stderr,
                "stele: a transaction that clients have been answered for cannot be committed, so "
                "the server ends; after a restart nothing of it is there: %s\n",
@@ -28,7 +31,8 @@ using detail::commit_status;
 
 }  // namespace
 
-keys::keys(pool<stored_keys> p) : pool_(std::move(p)) {
+keys::keys(pool<stored_keys> p, end_of_units cannot_go_on)
+    : pool_(std::move(p)), cannot_go_on_(cannot_go_on) {
   (void)pool_.read([&](const stored_keys& root) {
     root_ = const_cast<stored_keys*>(&root);
     next_place_ = root.places();
@@ -56,29 +60,46 @@ result<std::unique_ptr<keys>> keys::open(const std::string& path, const pool_opt
   auto pool = stele::pool<stored_keys>::open(path, options);
   if (!pool) return std::unexpected(std::move(pool.error()));
   if (!pool->core().has_plain_reads()) return refusal(pool->mechanism());
-  if (auto sound = pool->read([](const stored_keys& root) { return root.check(); }); !sound)
+  return over(std::move(*pool), end_process);
+}
+
+result<std::unique_ptr<keys>> keys::over(pool<stored_keys> p, end_of_units cannot_go_on) {
+  if (auto sound = p.read([](const stored_keys& root) { return root.check(); }); !sound)
     return std::unexpected(std::move(sound.error()));
-  return std::unique_ptr<keys>(new keys(std::move(*pool)));
+  return std::unique_ptr<keys>(new keys(std::move(p), cannot_go_on));
+}
+
+bool keys::must_copy(const stored_item* item) const noexcept {
+  return has_child_ && !young_.contains(item) && !planted(mutant::redis_child_ignored);
 }
 
 bool keys::is_poisoned() const noexcept {
   return pool_.core().state().poisoned.load(std::memory_order_relaxed);
 }
 
-// Room for a change, with some to spare for what the heap and a log need, so that a unit which has
-// begun does not end for want of it. Where there is none, a transaction that takes so much and is
-// cancelled makes the pool grow.
+// What so many bytes take at most: a block's rest, a record's words that are no payload, and of
+// large ones, whole chunks of the pool.
+std::size_t keys::taken_by(std::size_t bytes) const noexcept {
+  const std::size_t chunk = std::size_t{1} << pool_.core().state().file.header().chunk_shift;
+  return bytes + bytes / 4 + 256 + (bytes > chunk / 8 ? 2 * chunk : 0);
+}
+
+// Room for a change, and for the log of its unit, which is a block of the heap if it is long. All
+// may come from the longest free run. So a unit which has begun does not end for want of room.
+// Where there is none, a transaction that takes so much and is cancelled makes the pool grow.
 result<> keys::make_room(std::size_t bytes) {
-  const std::size_t wanted = 3 * bytes + (64 << 10);
+  if (!open_) unit_bytes_ = 0;
+  const std::size_t wanted = taken_by(bytes) + taken_by(unit_bytes_ + bytes) + (64 << 10);
   if (room_ < wanted) {
-    room_ = pool_.space().largest_free;
+    const auto& heap = pool_.core().state().heap;
+    room_ = heap.longest_free_run();
     if (room_ < wanted && !open_) {
       const auto tried = pool_.update([&](stored_keys&) -> result<> {
         (void)pool_memory::allocate(wanted, 16);
         return std::unexpected(error{errc::cancelled, ""});
       });
       if (tried.error().code != errc::cancelled && tried.error().code != errc::full) return tried;
-      room_ = pool_.space().largest_free;
+      room_ = heap.longest_free_run();
     }
     if (room_ < wanted)
       return std::unexpected(
@@ -86,7 +107,8 @@ result<> keys::make_room(std::size_t bytes) {
                 "the pool has no room for this; delete keys, or start the server with "
                 "a larger max_size"});
   }
-  room_ -= std::min(room_, 2 * bytes + 256);
+  room_ -= taken_by(bytes);
+  unit_bytes_ += bytes;
   return {};
 }
 
@@ -112,6 +134,10 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
   try {
     body();
     ++changes_;
+    if (planted(mutant::redis_unit_apart)) {
+      open_ = false;
+      (void)detail::commit_transaction();
+    }
     return {};
   } catch (const failure& f) {
     why = f.why();
@@ -119,7 +145,7 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
     why = {errc::full, "the server has no memory for this"};
   }
   room_ = 0;
-  if (changes_ != 0) end_process(why);
+  if (changes_ != 0) cannot_go_on_(why);
   detail::roll_back_transaction();
   open_ = false;
   count_ += freed_places_.size() - taken_places_.size();
@@ -149,8 +175,9 @@ result<> keys::end_unit(bool now) {
   if (open_) {
     open_ = false;
     const auto how = detail::commit_transaction();
-    if (how != commit_status::committed) end_process(detail::last_error());
+    if (how != commit_status::committed) cannot_go_on_(detail::last_error());
     const std::uint64_t number = ++commits_;
+    room_ -= std::min(room_, taken_by(unit_bytes_));
     if (waits_) {
       if (recent_.size() > 1024)
         std::erase_if(recent_, [&](const auto& r) { return r.second <= durable_.load(); });
@@ -160,15 +187,16 @@ result<> keys::end_unit(bool now) {
     free_places_.insert(free_places_.end(), freed_places_.begin(), freed_places_.end());
   }
   forget_unit();
-  if (!waits_ || !now) return {};
+  if (!waits_ || !now || planted(mutant::redis_acknowledged_early)) return {};
   if (auto done = sync(); !done) return std::unexpected(std::move(done.error()));
   return {};
 }
 
 result<std::uint64_t> keys::sync() {
-  const std::uint64_t through = commits_.load();
+  std::uint64_t through = commits_.load();
   if (durable_.load() >= through) return through;
   if (auto done = pool_.sync(); !done) return std::unexpected(std::move(done.error()));
+  if (planted(mutant::redis_sync_ahead)) through = commits_.load();
   std::uint64_t before = durable_.load();
   while (before < through && !durable_.compare_exchange_weak(before, through)) {
   }
@@ -196,7 +224,7 @@ void keys::remove(stored_item* item) {
   recent_.erase(item);
   std::erase(touched_, item);
   removed_ = true;
-  if (must_copy(item)) {  // a child may read it: sweep() frees it later
+  if (must_copy(item) && !planted(mutant::redis_freed_early)) {  // sweep() frees it later
     item->keyspace = stored_keys::no_keyspace;
     return;
   }

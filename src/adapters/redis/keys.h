@@ -22,6 +22,11 @@ class keys {
   // Errors: those of pool::open; unsupported, of mechanisms whose home is not in place.
   [[nodiscard]] static result<std::unique_ptr<keys>> open(const std::string& path,
                                                           const pool_options& options);
+  // Of a pool that is open, with concurrency::external. `cannot_go_on` is called when earlier
+  // changes of a unit are answered for and it cannot be committed; it ends the process or throws.
+  using end_of_units = void (*)(const error& why);
+  [[nodiscard]] static result<std::unique_ptr<keys>> over(pool<stored_keys> p,
+                                                          end_of_units cannot_go_on);
 
   pool<stored_keys>& content() noexcept { return pool_; }
   stored_keys& root() noexcept { return *root_; }
@@ -43,7 +48,11 @@ class keys {
   // child can have changes while it lives.
   template <class Body>
   auto read(Body&& body) -> result<std::invoke_result_t<Body&>> {
-    if (::getpid() != process_) return body();
+    if (::getpid() != process_) {
+      if constexpr (!std::is_void_v<std::invoke_result_t<Body&>>) return body();
+      body();
+      return {};
+    }
     return pool_.read([&](const stored_keys&) { return body(); });
   }
 
@@ -51,7 +60,7 @@ class keys {
   // copied, and removed ones keep their memory.
   void begin_child() noexcept { has_child_ = true; }
   void end_child() noexcept;
-  bool must_copy(const stored_item* item) const { return has_child_ && !young_.contains(item); }
+  bool must_copy(const stored_item* item) const noexcept;
 
   // --- in change() ---
 
@@ -86,13 +95,15 @@ class keys {
   void for_each(const std::function<void(stored_item*)>& f) const;
 
  private:
-  explicit keys(pool<stored_keys> p);
+  keys(pool<stored_keys> p, end_of_units cannot_go_on);
   [[nodiscard]] result<> begin();
+  std::size_t taken_by(std::size_t bytes) const noexcept;
   [[nodiscard]] result<> make_room(std::size_t bytes);
   std::uint64_t free_place();
   void forget_unit() noexcept;
 
   pool<stored_keys> pool_;
+  const end_of_units cannot_go_on_;
   stored_keys* root_ = nullptr;
   bool waits_ = false;
   bool open_ = false;
@@ -105,9 +116,10 @@ class keys {
   std::vector<std::uint64_t> freed_places_;  // free when the unit has been committed
   std::vector<std::uint64_t> taken_places_;  // in the unit
   std::uint64_t next_place_ = 0, count_ = 0;
-  std::uint64_t swept_ = 0;   // places that sweep() has looked at
-  bool has_garbage_ = false;  // items that no database has, perhaps
-  std::size_t room_ = 0;      // bytes that are free for certain
+  std::uint64_t swept_ = 0;     // places that sweep() has looked at
+  bool has_garbage_ = false;    // items that no database has, perhaps
+  std::size_t room_ = 0;        // bytes that are free for certain, in one run
+  std::size_t unit_bytes_ = 0;  // that the unit stores
   // Of commits that may not be durable.
   std::atomic<std::uint64_t> commits_{0}, durable_{0};
   std::unordered_map<const stored_item*, std::uint64_t> recent_;

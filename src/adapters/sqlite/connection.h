@@ -44,6 +44,9 @@ class connection {
     return reader_.size;
   }
 
+  // `PRAGMA data_version` is about to be run.
+  void tell_all_commits() noexcept { cache_.tell_all(); }
+
   bool has_moved();
   void belongs_to(sqlite3** handle);
   // This connection, and the others that the program's handle has attached.
@@ -83,9 +86,11 @@ class connection {
   bool writer_ = false, has_moved_ = false;
   std::uint64_t name_changes_seen_ = 0;
   bool sealed_ = false, synced_ = false;  // between SYNC and COMMIT_PHASETWO
+  bool denied_wal_ = false;               // in this transaction
   std::string super_journal_;
   database::snapshot reader_;
   pending_writes writes_;
+  cached_blocks cache_;
 };
 
 }  // namespace stele::sqlite

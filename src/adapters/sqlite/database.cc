@@ -48,6 +48,25 @@ std::uint64_t differing_lines(const std::byte* a, const std::byte* b) noexcept {
 }
 static_assert(block_size / 64 == 64);
 
+std::uint32_t counter_in(const std::byte* first_block) noexcept {
+  std::uint32_t counter = 0;
+  for (std::size_t i = 0; i < change_counter_bytes; ++i)
+    counter = counter << 8 | static_cast<std::uint32_t>(first_block[change_counter_at + i]);
+  return counter;
+}
+
+// Whether first blocks differ in more than SQLite changes of it in each commit: the counter, and
+// its copy with the number of SQLite's version.
+bool differ_beyond_counter(const std::byte* a, const std::byte* b) noexcept {
+  constexpr std::size_t counter_end = change_counter_at + change_counter_bytes, copy_at = 92,
+                        copy_end = 100;
+  const auto differ = [&](std::size_t begin, std::size_t end) {
+    return std::memcmp(a + begin, b + begin, end - begin) != 0;
+  };
+  return differ(0, change_counter_at) || differ(counter_end, copy_at) ||
+         differ(copy_end, block_size);
+}
+
 // Stores the bytes from `begin` to `end` without the words at both ends that do not differ.
 void store_run(std::byte* home, const std::byte* bytes, std::size_t begin, std::size_t end) {
   constexpr std::size_t word = sizeof(std::uint64_t);
@@ -172,9 +191,10 @@ void database::stores::compare(std::uint64_t number, const std::byte* bytes, std
   if (base::planted(base::mutant::sqlite_line_skipped)) lines &= ~std::bit_floor(lines);
   if (lines == 0) return;
   changes.push_back({number, bytes, lines, home});
-  if (number == 0)
-    counts =
-        std::memcmp(home + change_counter_at, bytes + change_counter_at, change_counter_bytes) != 0;
+  if (number != 0) return;
+  // A connection that kept its cache counts on from what it has seen, which may be too little.
+  counts = static_cast<std::int32_t>(counter_in(bytes) - counter_in(home)) > 0;
+  only_counts = !differ_beyond_counter(home, bytes);
 }
 
 void database::read_early(std::uint64_t number, std::span<std::byte> to,
@@ -198,7 +218,7 @@ std::uint64_t database::find_appended(pending_writes& writes) {
 // Step 1 of docs/protocol/sqlite.md. No block of the database is deferred.
 void database::find_changes(pending_writes& writes) {
   stores_.changes.clear();
-  stores_.counts = false;
+  stores_.counts = stores_.only_counts = false;
   for_each_block(writes, [&](std::uint64_t number, const std::byte* bytes) {
     stores_.compare(number, bytes, home_of(number * block_size));
   });
@@ -215,6 +235,7 @@ void database::keep_changed() {
     kept_.add(c.block, stamp_of(c.block).load(std::memory_order_relaxed), std::move(copy));
     kept_.end(c.block, next);
   }
+  if (stores_.only_counts) std::erase(numbers_, 0);
   if (!base::planted(base::mutant::sqlite_stamp_late)) raise_stamps();
 }
 
@@ -241,6 +262,15 @@ void database::store(const stores& s, std::uint64_t size) {
   store_lines(s);
   if (size != stored_.size_bytes) stored_.size_bytes = size;
   if (!s.counts) stored_.uncounted_commits = stored_.uncounted_commits + 1;
+}
+
+// Before publish(): who has a version knows of all changes until then.
+void database::tell_changes(std::uint64_t size) noexcept {
+  if (readers_.size() == 1) return;
+  if (size != newest_size())
+    changes_.add_all();
+  else
+    changes_.add(numbers_);
 }
 
 void database::publish(std::uint64_t size) noexcept {
@@ -287,8 +317,11 @@ bool database::may_defer(pending_writes& writes) {
 void database::prepare_deferral(pending_writes& writes) {
   deferring_.clear();
   numbers_.clear();
+  bool only_counts = false;
   for_each_block(writes, [&](std::uint64_t number, const std::byte* bytes) {
     const bool is_home = stamp_of(number).load(std::memory_order_relaxed) != not_home;
+    if (number == 0)
+      only_counts = !differ_beyond_counter(is_home ? home_of(0) : kept_.newest(0).data(), bytes);
     deferring_.push_back({number, kept_.copy_of(bytes),
                           is_home ? kept_.copy_of(home_of(number * block_size)) : nullptr});
     numbers_.push_back(number);
@@ -298,6 +331,7 @@ void database::prepare_deferral(pending_writes& writes) {
   for (const std::uint64_t number : deferred_)
     if (number >= blocks_of(writes.size())) numbers_.push_back(number);
   kept_.make_room(numbers_, 2);
+  if (only_counts) std::erase(numbers_, 0);
 }
 
 // Steps D2 to D4.
@@ -320,6 +354,7 @@ void database::defer(std::uint64_t size) noexcept {
     return true;
   });
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  tell_changes(size);
   publish(size);
   changed_at_.store(next, std::memory_order_release);
 }
@@ -585,6 +620,7 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
   for (const part& p : parts) {
     if (base::planted(base::mutant::sqlite_stamp_late)) p.of->raise_stamps();
     // A commit that failed has stored nothing: a version like the one before.
+    if (done) p.of->tell_changes(p.writes->size());
     if (done) p.of->home_size_ = p.writes->size();
     p.of->publish(p.of->home_size_);  // 5
     p.of->changed_at_.store(p.of->version_.load(std::memory_order_relaxed),

@@ -6,6 +6,7 @@
 // commit has changed, until the commit is durable and home.
 #pragma once
 
+#include "cache.h"
 #include "kept.h"
 
 #include <array>
@@ -55,6 +56,8 @@ class database {
   bool lock_writer() noexcept { return !writer_.exchange(true, std::memory_order_acquire); }
   void unlock_writer() noexcept { writer_.store(false, std::memory_order_release); }
   bool has_writer() const noexcept { return writer_.load(std::memory_order_relaxed); }
+  // The changes of all versions that have been published.
+  const recent_changes& changes() const noexcept { return changes_; }
   // No commit has changed the database since.
   bool is_newest(const snapshot& s) const noexcept {
     return s.version.load(std::memory_order_relaxed) >= changed_at_.load(std::memory_order_acquire);
@@ -77,7 +80,8 @@ class database {
   // What an update of the pool stores.
   struct stores {
     std::vector<change> changes;
-    bool counts = false;  // they change SQLite's own counter
+    bool counts = false;       // they raise SQLite's own counter
+    bool only_counts = false;  // and change no more of the first block
     void compare(std::uint64_t number, const std::byte* bytes, std::byte* home);
   };
   struct deferral {
@@ -107,6 +111,7 @@ class database {
   std::uint64_t find_appended(pending_writes& writes);
   void store_lines(const stores& s);
   void store(const stores& s, std::uint64_t size);
+  void tell_changes(std::uint64_t size) noexcept;
   void publish(std::uint64_t size) noexcept;
   void drop_unread() noexcept;
   void give_back_extents();
@@ -132,11 +137,12 @@ class database {
   std::atomic<std::uint64_t> changed_at_{1};  // version of the newest commit
   std::atomic<bool> writer_{false};
   kept_blocks kept_;
+  recent_changes changes_;
   // The rest is under the pool's mutex of versions, but flushed_ and flush_ that of updates.
   std::vector<snapshot*> readers_;
   std::uint64_t home_size_;  // as stored
   stores stores_;
-  std::vector<std::uint64_t> numbers_;   // of blocks; memory that is used again
+  std::vector<std::uint64_t> numbers_;   // of the blocks that a commit changes
   std::vector<deferral> deferring_;      // what a commit defers
   std::vector<std::uint64_t> deferred_;  // numbers of the blocks that are not home
   std::vector<flushed_block> flushed_;   // what a flush brings home

@@ -122,7 +122,12 @@ int connection::read(std::uint64_t at, std::span<std::byte> to) {
     of_->read(reader_, at, there);
   else
     read_through(at, there);
-  if (unlocked) of_->end_read(reader_);
+  if (unlocked)
+    of_->end_read(reader_);
+  else if (!version_bytes::is_question(at, there.size()))
+    cache_.note(at, there);
+  else if (!writes_.exist())
+    cache_.answer(of_->changes(), there.first<version_bytes::size>());
   if (pool_->is_poisoned()) return poisoned(SQLITE_IOERR_READ);
   return end_read(to, there.size());
 }
@@ -147,17 +152,12 @@ void connection::read_through(std::uint64_t at, std::span<std::byte> to) const {
 namespace {
 
 // A copy of a database in WAL mode says so in its header, and SQLite would look for the WAL. The
-// copy says that it has none, and counts as changed once more, so that its writer's cache does too.
-void deny_wal(std::span<std::byte> header) {
-  constexpr std::size_t write_version = 18, read_version = 19, counter = 24, counter_again = 92;
-  if (header[read_version] != std::byte{2}) return;
+// copy says that it has none. True: it did, so the writer's cache is wrong.
+bool deny_wal(std::span<std::byte> header) {
+  constexpr std::size_t write_version = 18, read_version = 19;
+  if (header[read_version] != std::byte{2}) return false;
   header[write_version] = header[read_version] = std::byte{1};
-  for (const std::size_t of_counter : {counter, counter_again})
-    for (std::size_t i = 4; i-- > 0;) {
-      header[of_counter + i] =
-          static_cast<std::byte>(static_cast<unsigned>(header[of_counter + i]) + 1);
-      if (header[of_counter + i] != std::byte{0}) break;
-    }
+  return true;
 }
 
 }  // namespace
@@ -169,7 +169,8 @@ int connection::write(std::uint64_t at, std::span<const std::byte> from) {
   writes_.begin(reader_.size);
   writes_.write(at, from,
                 [&](std::uint64_t number, pending_writes::block& to) { load(number, to); });
-  if (at == 0) deny_wal(*writes_.find(0));
+  cache_.note(at, from);
+  if (at == 0 && deny_wal(*writes_.find(0))) denied_wal_ = true;
   if (writes_.bytes() > most_pending_) store_early();
   return SQLITE_OK;
 }
@@ -198,7 +199,10 @@ int connection::lock(int level) {
     if (!writer_ && !of_->lock_writer()) return SQLITE_BUSY;
     writer_ = true;
   }
-  if (begins) of_->begin_read(reader_);
+  if (begins) {
+    cache_.begin(of_->changes());
+    of_->begin_read(reader_);
+  }
   if (level > SQLITE_LOCK_SHARED && !of_->is_newest(reader_)) {
     if (!exclusive) unlock_writer();
     return SQLITE_BUSY_SNAPSHOT;
@@ -221,6 +225,7 @@ void connection::unlock_writer() noexcept {
 
 void connection::drop_writes() noexcept {
   writes_.clear();
+  denied_wal_ = false;
   sealed_ = false;
 }
 
@@ -250,6 +255,11 @@ int connection::commit(std::span<connection* const> together) {
   }
   auto done =
       together[0]->pool_->commit(parts, durable ? durability::durable : durability::ordered);
+  for (connection* c : together)
+    if (done && !std::exchange(c->denied_wal_, false))
+      c->cache_.committed(c->of_->changes());
+    else
+      c->cache_.lost();
   return done ? SQLITE_OK : report(done.error(), SQLITE_IOERR_FSYNC);
 }
 

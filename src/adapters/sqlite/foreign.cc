@@ -34,7 +34,17 @@ result<> foreign_database::begin_read() {
   return pool_.read([&](const stored_databases&) { version_ = version_now(); });
 }
 
-result<bool> foreign_database::read(std::uint64_t at, std::span<std::byte> to) const {
+result<bool> foreign_database::read(std::uint64_t at, std::span<std::byte> to) {
+  auto done = copy(at, to);
+  if (!done || !*done) return done;
+  if (version_bytes::is_question(at, to.size()))
+    bytes_.answer(std::exchange(cached_, version_) == version_, to.first<version_bytes::size>());
+  else
+    bytes_.note(at, to);
+  return done;
+}
+
+result<bool> foreign_database::copy(std::uint64_t at, std::span<std::byte> to) const {
   return pool_.read([&](const stored_databases&) {
     if (version_now() != version_) return false;
     for (std::size_t done = 0; done < to.size();) {

@@ -3,7 +3,7 @@
 // when it reads on after a commit.
 #pragma once
 
-#include "stored.h"
+#include "cache.h"
 
 #include <cstddef>
 #include <memory>
@@ -22,7 +22,7 @@ class foreign_database {
   [[nodiscard]] result<> begin_read();
   std::uint64_t size() const noexcept { return version_.size; }
   // Bytes below size(). False: the version is no longer the newest.
-  [[nodiscard]] result<bool> read(std::uint64_t at, std::span<std::byte> to) const;
+  [[nodiscard]] result<bool> read(std::uint64_t at, std::span<std::byte> to);
 
  private:
   // What every commit changes a part of.
@@ -31,12 +31,14 @@ class foreign_database {
     std::uint32_t counter = 0;
     bool operator==(const version&) const = default;
   };
+  [[nodiscard]] result<bool> copy(std::uint64_t at, std::span<std::byte> to) const;
   explicit foreign_database(stele::pool<stored_databases> pool) : pool_(std::move(pool)) {}
   version version_now() const;
 
   stele::pool<stored_databases> pool_;
   const stored_database* stored_ = nullptr;
-  version version_;
+  version version_, cached_;  // cached_: of what SQLite's cache has
+  version_bytes bytes_;
 };
 
 }  // namespace stele::sqlite

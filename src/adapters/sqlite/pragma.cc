@@ -81,6 +81,7 @@ int run_pragma(connection& c, char** arguments) {
       c.for_all_of_handle([&](connection& one) { one.exclusive = same(value, "exclusive"); });
     return SQLITE_NOTFOUND;
   }
+  if (same(name, "data_version")) c.tell_all_commits();
   if (same(name, "stele_error")) return answer(arguments, last_report());
   if (same(name, "stele_counters")) return answer(arguments, counters_of(c));
   if (same(name, "stele_info")) return answer(arguments, information_of(c));

@@ -1,0 +1,42 @@
+// What commits have changed, and what caches have of it.
+#include "cache.h"
+
+#include <base/mutant.h>
+
+namespace stele::sqlite {
+
+// A reader that finds begun_ no further than it may be has seen no entry that was written since.
+void recent_changes::add(std::span<const std::uint64_t> blocks) noexcept {
+  constexpr std::array nothing{no_block};
+  if (blocks.size() >= remembered) return add_all();
+  if (blocks.empty()) blocks = nothing;
+  const position first = end_.load(std::memory_order_relaxed);
+  begun_.store(first + blocks.size(), std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    blocks_[(first + i) % remembered].store(blocks[i], std::memory_order_relaxed);
+  end_.store(first + blocks.size(), std::memory_order_release);
+}
+
+void recent_changes::add_all() noexcept {
+  const position next = end_.load(std::memory_order_relaxed) + remembered + 1;
+  begun_.store(next, std::memory_order_relaxed);
+  end_.store(next, std::memory_order_release);
+}
+
+void cached_blocks::answer(const recent_changes& changes,
+                           std::span<std::byte, version_bytes::size> to) noexcept {
+  const auto end = changes.end();
+  const auto has = [this](std::uint64_t number) {
+    return (words_[number / 64 % words_.size()] & bit_of(number)) != 0;
+  };
+  bool is_right = right_at_ != unknown;
+  if (is_right && !base::planted(base::mutant::sqlite_cache_kept))
+    is_right = tells_all_ ? right_at_ == end : !changes.changed(right_at_, end, has);
+  if (!is_right) words_.fill(0);
+  // A change between the begin and the version is looked at once more the next time.
+  right_at_ = base::planted(base::mutant::sqlite_cache_ahead) ? end : began_;
+  version_.answer(is_right, to);
+}
+
+}  // namespace stele::sqlite
