@@ -238,7 +238,9 @@ void add_task_options(CLI::App& command, options& o) {
   command.add_option("--seed", t.seed, "of content and operations")->capture_default_str();
   command.add_option("--host", t.host,
                      "sqlite: the operations are SQL transactions, Stele's rows are SQLite "
-                     "databases in pools, and the rivals SQLite's own files");
+                     "databases in pools, and the rivals SQLite's own files; redis: they are "
+                     "commands of clients, one a thread, and Stele's rows are servers with the "
+                     "module");
   command.add_option(
       "--dir", o.dir,
       "where pools are created; default: /dev/shm, for media file the current directory");
@@ -257,9 +259,11 @@ void add_compare(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--rivals", o->comparison.rivals,
-                   fmt::format("other systems, by commas: {}; with --host sqlite: {}",
+                   fmt::format("other systems, by commas: {}; with --host sqlite: {}; with --host "
+                               "redis: {}",
                                fmt::join(bench::rival_names(), ", "),
-                               fmt::join(bench::host_rival_names(), ", ")))
+                               fmt::join(bench::host_rival_names("sqlite"), ", "),
+                               fmt::join(bench::host_rival_names("redis"), ", ")))
       ->delimiter(',');
   command->add_option("--runs", o->comparison.runs, "runs of each system")
       ->capture_default_str()

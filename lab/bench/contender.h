@@ -98,6 +98,9 @@ using contender_result = result<std::unique_ptr<contender>>;
 // Create the contenders. Errors: invalid_argument, unsupported (the task does not fit this system),
 // not_found.
 [[nodiscard]] contender_result make_stele(const task& t, const std::string& mechanism);
+// The same with a workload of the caller's.
+[[nodiscard]] contender_result make_stele_with(const task& t, const std::string& mechanism,
+                                               std::unique_ptr<workloads::workload> w);
 [[nodiscard]] contender_result make_volatile(const task& t);
 [[nodiscard]] contender_result make_one_fence_log(const task& t);
 [[nodiscard]] contender_result make_rival(const task& t, std::string_view name);

@@ -156,16 +156,23 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
 contender_result make_stele(const task& t, const std::string& mechanism) {
   const auto known = detail::find_mechanism(mechanism == default_name ? "" : mechanism);
   if (!known) return std::unexpected(known.error());
+  if (!t.host.empty()) return make_on_host(t, mechanism);
+  auto w = workloads::make_workload(t.workload, t.parameters);
+  if (!w) return std::unexpected(std::move(w.error()));
+  return make_stele_with(t, mechanism, std::move(*w));
+}
+
+contender_result make_stele_with(const task& t, const std::string& mechanism,
+                                 std::unique_ptr<workloads::workload> w) {
+  const auto known = detail::find_mechanism(mechanism == default_name ? "" : mechanism);
+  if (!known) return std::unexpected(known.error());
   if (!t.host.empty() && (*known)->home != format::home_kind::in_place)
     return std::unexpected(error{
         errc::unsupported,
         fmt::format("{}: the host's adapter reads pages in place, which this mechanism's pools do "
                     "not have; choose another mechanism",
                     mechanism)});
-  auto w =
-      t.host.empty() ? workloads::make_workload(t.workload, t.parameters) : make_hosted_workload(t);
-  if (!w) return std::unexpected(std::move(w.error()));
-  return std::make_unique<stele_contender>(t, mechanism, std::move(*w));
+  return std::make_unique<stele_contender>(t, mechanism, std::move(w));
 }
 
 }  // namespace stele::bench
