@@ -6,13 +6,10 @@
 // exclusive connection do not. So a connection gives an answer of its own.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstring>
 #include <span>
-#include <vector>
 
 #include "stored.h"
 
@@ -72,7 +69,8 @@ class recent_changes {
  private:
   static constexpr std::uint64_t no_block = ~std::uint64_t{0};
   std::array<std::atomic<std::uint64_t>, remembered> blocks_{};
-  std::atomic<position> begun_{0}, end_{0};  // what is being added ends at begun_
+  // In a line of their own, as all threads read them. What is being added ends at begun_.
+  alignas(64) std::atomic<position> begun_{0}, end_{0};
 };
 
 // What the cache of one connection may have.
