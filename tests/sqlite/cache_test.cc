@@ -33,43 +33,31 @@ struct SQLiteCache : ::testing::Test {
     sqlite3_db_status(c.handle(), SQLITE_DBSTATUS_CACHE_MISS, &now, &most, 1);
     return now;
   }
+  void outlasts_commits_to_other_pages(const std::string& name, const std::string& synchronous) {
+    sqlite_connection writer(name), reader(name);
+    make_rows(writer);
+    writer.must("pragma synchronous=" + synchronous);
+    (void)n_of(reader, 100);
+    (void)n_of(reader, 100);
+    (void)read_pages(reader);
+    for (int i = 1; i < 50; ++i) {
+      writer.must(update_of(i));
+      EXPECT_EQ(n_of(reader, 100), 0);
+    }
+    EXPECT_EQ(read_pages(reader), 0);
+    for (int i = 1; i < 50; ++i) {
+      writer.must(update_of(100));
+      EXPECT_EQ(n_of(reader, 100), i);
+    }
+    EXPECT_GE(read_pages(reader), 49);
+  }
 };
 
 TEST_F(SQLiteCache, outlasts_commits_to_other_pages) {
-  sqlite_connection writer(uri()), reader(uri());
-  make_rows(writer);
-  (void)n_of(reader, 100);
-  (void)n_of(reader, 100);
-  (void)read_pages(reader);
-  for (int i = 1; i < 50; ++i) {
-    writer.must(update_of(i));
-    EXPECT_EQ(n_of(reader, 100), 0);
-  }
-  EXPECT_EQ(read_pages(reader), 0);
-  for (int i = 1; i < 50; ++i) {
-    writer.must(update_of(100));
-    EXPECT_EQ(n_of(reader, 100), i);
-  }
-  EXPECT_GE(read_pages(reader), 49);
+  outlasts_commits_to_other_pages(uri(), "full");
 }
-
 TEST_F(SQLiteCache, outlasts_deferred_commits_to_other_pages) {
-  const std::string on_file = uri_of(path, "media=file");
-  sqlite_connection writer(on_file), reader(on_file);
-  make_rows(writer);
-  writer.must("pragma synchronous=normal");
-  (void)n_of(reader, 100);
-  (void)n_of(reader, 100);
-  (void)read_pages(reader);
-  for (int i = 1; i < 50; ++i) {
-    writer.must(update_of(i));
-    EXPECT_EQ(n_of(reader, 100), 0);
-  }
-  EXPECT_EQ(read_pages(reader), 0);
-  for (int i = 1; i < 50; ++i) {
-    writer.must(update_of(100));
-    EXPECT_EQ(n_of(reader, 100), i);
-  }
+  outlasts_commits_to_other_pages(uri_of(path, "media=file"), "normal");
 }
 
 TEST_F(SQLiteCache, of_writers_in_turns_is_right) {

@@ -88,7 +88,6 @@ std::size_t keys::taken_by(std::size_t bytes) const noexcept {
 // may come from the longest free run. So a unit which has begun does not end for want of room.
 // Where there is none, a transaction that takes so much and is cancelled makes the pool grow.
 result<> keys::make_room(std::size_t bytes) {
-  if (!open_) unit_bytes_ = 0;
   const std::size_t wanted = taken_by(bytes) + taken_by(unit_bytes_ + bytes) + (64 << 10);
   if (room_ < wanted) {
     const auto& heap = pool_.core().state().heap;
@@ -159,6 +158,7 @@ void keys::forget_unit() noexcept {
   freed_places_.clear();
   taken_places_.clear();
   removed_ = false;
+  unit_bytes_ = 0;
 }
 
 result<> keys::end_unit(bool now) {
