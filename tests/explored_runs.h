@@ -9,6 +9,7 @@
 #include <tests/budget.h>
 
 #include <cstdio>
+#include <span>
 
 namespace stele::explore {
 
@@ -30,27 +31,46 @@ inline std::uint64_t explored_states(const plan& p, std::uint64_t bound) {
   return found->states;
 }
 
-// The plans that plan_of(run, seed) makes of the runs, with further seeds until there are as many
-// states as the environment variable `wanted` says.
-template <class Runs, class PlanOf>
-std::uint64_t explored_states(const Runs& runs, PlanOf&& plan_of, const char* wanted,
-                              std::uint64_t bound) {
+struct explored_run {
+  const char *mechanism, *workload;
+  std::size_t value_size, pool_size;
+  std::uint64_t sync_every = 0, operations = 16;
+  unsigned further_operations = 4;
+};
+
+inline plan plan_of(const explored_run& r, const char* media, std::uint64_t seed) {
+  plan p;
+  p.mechanism = r.mechanism;
+  p.workload = r.workload;
+  p.media = media;
+  p.value_size = r.value_size;
+  p.pool_size = r.pool_size;
+  p.sync_every = r.sync_every;
+  p.operations = r.operations;
+  p.further_operations = r.further_operations;
+  p.seed = seed;
+  return p;
+}
+
+// The runs, with further seeds until there are as many states as the environment variable `wanted`
+// says.
+inline std::uint64_t explored_states(std::span<const explored_run> runs, const char* media,
+                                     const char* wanted, std::uint64_t bound) {
   const std::uint64_t least = budget::count_from(wanted, 1);
   std::uint64_t states = 0;
   for (std::uint64_t seed = 1; states < least && !::testing::Test::HasFailure(); ++seed)
-    for (const auto& r : runs) states += explored_states(plan_of(r, seed), bound);
+    for (const auto& r : runs) states += explored_states(plan_of(r, media, seed), bound);
   fmt::print("  {} states\n", states);
   return states;
 }
 
 // Power cuts after one failed call, on files: of each of the first calls, then of every fourth, as
-// many as the environment variable `wanted` says.
-template <class Runs, class PlanOf>
-std::uint64_t explored_failed_calls(const Runs& runs, PlanOf&& plan_of, const char* wanted) {
+// many as the environment variable `wanted` says. The first two runs are taken in turns.
+inline std::uint64_t explored_failed_calls(std::span<const explored_run> runs, const char* wanted) {
   std::uint64_t states = 0;
   for (std::uint64_t call = 1; call <= budget::count_from(wanted, 40); call += call < 8 ? 1 : 4)
     for (const file_fault fault : {file_fault::refused, file_fault::write_back}) {
-      plan p = plan_of(runs[call % 2], 1);
+      plan p = plan_of(runs[call % 2], "file", 1);
       p.fail_call = call;
       p.fault = fault;
       states += explored_states(p, 8);

@@ -328,7 +328,7 @@ class redis_keys final : public workload {
     keys_->end_child();
     return {};
   }
-  // The expiry time the child has of Redis.
+  // Expiry times may differ: the child takes them from Redis, not from the item.
   result<> check_child() {
     std::set<stored_item*> there;
     (void)keys_->read([&] { keys_->for_each([&](stored_item* item) { there.insert(item); }); });

@@ -9,47 +9,30 @@
 namespace stele::explore {
 namespace {
 
-struct run_of {
-  const char* mechanism;
-  std::size_t value_size;
-  std::uint64_t sync_every, operations;
-  const char* media = "memory";
-};
-constexpr run_of runs[] = {
-    {"default", 64, 0, 40},      {"redo", 16, 0, 24},         {"undo", 64, 0, 24},
-    {"archapt-redo", 16, 0, 24}, {"archapt-undo", 64, 0, 24}, {"base", 16, 0, 24},
-    {"default", 16, 7, 40},      {"default", 512, 3, 60},
-};
-constexpr run_of file_runs[] = {{"default", 64, 0, 30, "file"},
-                                {"default", 16, 5, 30, "file"},
-                                {"redo", 64, 0, 20, "file"},
-                                {"undo", 16, 4, 20, "file"}};
-
-plan plan_of(const run_of& r, std::uint64_t seed) {
-  plan p;
-  p.mechanism = r.mechanism;
-  p.workload = "redis";
-  p.media = r.media;
-  p.value_size = r.value_size;
-  p.pool_size = 1048576;
-  p.sync_every = r.sync_every;
-  p.operations = r.operations;
-  p.further_operations = 6;
-  p.threads = 1;
-  p.seed = seed;
-  return p;
-}
+constexpr std::size_t pool_size = 1048576;
+constexpr explored_run runs[] = {{"default", "redis", 64, pool_size, 0, 40, 6},
+                                 {"redo", "redis", 16, pool_size, 0, 24, 6},
+                                 {"undo", "redis", 64, pool_size, 0, 24, 6},
+                                 {"archapt-redo", "redis", 16, pool_size, 0, 24, 6},
+                                 {"archapt-undo", "redis", 64, pool_size, 0, 24, 6},
+                                 {"base", "redis", 16, pool_size, 0, 24, 6},
+                                 {"default", "redis", 16, pool_size, 7, 40, 6},
+                                 {"default", "redis", 512, pool_size, 3, 60, 6}};
+constexpr explored_run file_runs[] = {{"default", "redis", 64, pool_size, 0, 30, 6},
+                                      {"default", "redis", 16, pool_size, 5, 30, 6},
+                                      {"redo", "redis", 64, pool_size, 0, 20, 6},
+                                      {"undo", "redis", 16, pool_size, 4, 20, 6}};
 
 TEST(redis_explored, every_crash_state_recovers) {
-  EXPECT_GT(explored_states(runs, plan_of, "STELE_REDIS_STATES", 16), 1000u);
+  EXPECT_GT(explored_states(runs, "memory", "STELE_REDIS_STATES", 16), 1000u);
 }
 
 TEST(redis_explored, every_power_cut_of_a_file_recovers) {
-  EXPECT_GT(explored_states(file_runs, plan_of, "STELE_REDIS_STATES", 32), 1000u);
+  EXPECT_GT(explored_states(file_runs, "file", "STELE_REDIS_STATES", 32), 1000u);
 }
 
 TEST(redis_explored, a_power_cut_after_a_failed_call_of_a_file_recovers) {
-  EXPECT_GT(explored_failed_calls(file_runs, plan_of, "STELE_REDIS_CALLS"), 1000u);
+  EXPECT_GT(explored_failed_calls(file_runs, "STELE_REDIS_CALLS"), 1000u);
 }
 
 }  // namespace
