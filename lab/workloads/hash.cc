@@ -32,37 +32,20 @@ using hash = toggle<maps, N>;
 struct word_maps : maps {
   static constexpr std::string_view name = "word_hash";
   template <class V, class Memory>
-  struct map_for {
-    using type = basic_hash_map<std::uint64_t, V, Memory>;
-  };
-  template <class V, class Memory>
-    requires(sizeof(V) == 8)
-  struct map_for<V, Memory> {
-    using type = basic_word_map<std::uint64_t, V, Memory>;
-  };
-  template <class V, class Memory>
-  using map = typename map_for<V, Memory>::type;
+  using map = basic_word_map<std::uint64_t, V, Memory>;
 
-  template <class V, class Memory>
-  static void prepare(basic_word_map<std::uint64_t, V, Memory>& map, std::uint64_t keys) {
+  template <class Map>
+  static void prepare(Map& map, std::uint64_t keys) {
     map.reserve(keys / 2);  // half of the keys are there
   }
   template <class Map>
-  static void prepare(Map& map, std::uint64_t keys) {
-    maps::prepare(map, keys);
-  }
-  template <class V, class Memory>
-  static auto find(const basic_word_map<std::uint64_t, V, Memory>& map, std::uint64_t key) {
-    return map.find(key);
-  }
-  template <class Map>
   static auto find(const Map& map, std::uint64_t key) {
-    return maps::find(map, key);
+    return map.find(key);
   }
 };
 
 template <std::size_t N>
-using word_hash = toggle<word_maps, N>;
+using word_hash = std::conditional_t<N == 8, toggle<word_maps, 8>, hash<N>>;
 
 }  // namespace
 

@@ -1,9 +1,9 @@
 // Short runs of every mechanism, under every crash that the model allows, with the real recovery:
 // no violation.
 //
-// The budget fits continuous integration, about twenty million states in all; `stele crash run` can
-// spend more. The tests also check the explorer: without persistence it finds violations, and their
-// lines replay them.
+// The budget fits continuous integration, about forty million states in all; `stele crash run` and
+// STELE_EXPLORE_BOUND (choices at a crash point) can spend more. The tests also check the explorer:
+// without persistence it finds violations, and their lines replay them.
 #include <explore/explorer.h>
 #include <explore/replay.h>
 #include <explore/report.h>
@@ -19,7 +19,7 @@ namespace {
 
 settings ci_budget() {
   settings s;
-  s.bound = 256;
+  s.bound = budget::count_from("STELE_EXPLORE_BOUND", 128);
   s.recovery_depth = 2;
   return s;
 }
