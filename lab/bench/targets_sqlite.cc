@@ -6,6 +6,7 @@
 #ifdef STELE_HAVE_SQLITE
 #include <bench/sqlite/sessions.h>
 #include <fmt/format.h>
+#include <sqlite3.h>
 #include <stele/sqlite.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -260,7 +261,7 @@ class beside_run {
   }
 
  private:
-  struct part {
+  struct alignas(64) part {  // in lines of its own, as its thread counts
     double transactions = 0, processor_s = 0;
     std::optional<error> failure;
   };
@@ -371,9 +372,9 @@ class sharing {
   runs readers_, writer_;
 };
 
-performance_target sharing_target(const char* what, const sharing::shares& ours,
+performance_target sharing_target(std::string what, const sharing::shares& ours,
                                   const sharing::shares& theirs) {
-  return {what,
+  return {std::move(what),
           "x",
           0.8,
           ours.over_apart,
@@ -386,7 +387,8 @@ performance_target sharing_target(const char* what, const sharing::shares& ours,
                       theirs.over_alone, theirs.per_processor_second)};
 }
 
-result<> readers_beside_writer(const target_options& o, std::vector<performance_target>& targets) {
+result<> readers_beside_writer(const target_options& o, std::vector<performance_target>& targets,
+                               const char* detail) {
   sharing on_pool, on_wal;
   o.progress("filling databases for four readers beside a writer");
   if (auto filled = on_pool.fill(in_pool(o, small_rows, "256M"), in_pool(o, small_rows, "256M"));
@@ -400,11 +402,27 @@ result<> readers_beside_writer(const target_options& o, std::vector<performance_
     for (sharing* of : {&on_pool, &on_wal})
       if (auto done = of->run(o.seconds); !done) return done;
   }
-  targets.push_back(
-      sharing_target("four readers beside a writer", on_pool.readers(), on_wal.readers()));
-  targets.push_back(
-      sharing_target("a writer beside four readers", on_pool.writer(), on_wal.writer()));
+  targets.push_back(sharing_target(fmt::format("four readers beside a writer{}", detail),
+                                   on_pool.readers(), on_wal.readers()));
+  targets.push_back(sharing_target(fmt::format("a writer beside four readers{}", detail),
+                                   on_pool.writer(), on_wal.writer()));
   return {};
+}
+
+// SQLite counts what it allocates under one mutex for all threads, unless it is told not to.
+result<> with_and_without_statistics(const target_options& o,
+                                     std::vector<performance_target>& targets) {
+  if (auto done = readers_beside_writer(o, targets, ""); !done) return done;
+  const auto count_memory = [](bool does) {
+    return sqlite3_shutdown() == SQLITE_OK &&
+           sqlite3_config(SQLITE_CONFIG_MEMSTATUS, static_cast<int>(does)) == SQLITE_OK &&
+           sqlite3_initialize() == SQLITE_OK;
+  };
+  if (!count_memory(false))
+    return std::unexpected(error{errc::io, "SQLite cannot be told to count no memory"});
+  auto done = readers_beside_writer(o, targets, ", MEMSTATUS 0");
+  count_memory(true);
+  return done;
 }
 
 // Another process writes to the database, and is killed when it has committed.
@@ -457,7 +475,7 @@ result<> opening(const target_options& o, std::vector<performance_target>& targe
 
 const std::vector<target_group>& sqlite_targets() {
   static const std::vector<target_group> parts = {
-      updates, media_bytes, selects, whole_speedtest, readers_beside_writer, tpcc, opening};
+      updates, media_bytes, selects, whole_speedtest, with_and_without_statistics, tpcc, opening};
   return parts;
 }
 

@@ -113,7 +113,6 @@ class caching_reader {
  private:
   result<rows> read_all() {
     std::array<std::byte, sqlite::version_bytes::size> now;
-    of_.read(reader_, sqlite::version_bytes::at, now);
     known_.answer(of_.changes(), now);
     if (now != std::array<std::byte, sqlite::version_bytes::size>{}) cache_.clear();
     rows all;

@@ -472,7 +472,9 @@ open_pool::~open_pool() {
 std::uint64_t open_pool::name_changes() noexcept {
   timespec now{};
   if (has_thread_) ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  if (names_ < 0 || (has_thread_ && asked_at_.exchange(now.tv_nsec) == now.tv_nsec))
+  // The exchange would move the line to this processor at each transaction.
+  if (names_ < 0 || (has_thread_ && (asked_at_.load(std::memory_order_relaxed) == now.tv_nsec ||
+                                     asked_at_.exchange(now.tv_nsec) == now.tv_nsec)))
     return name_changes_;
   std::array<char, 512> events;
   return ::read(names_, events.data(), events.size()) > 0 ? ++name_changes_ : name_changes_.load();

@@ -127,17 +127,20 @@ class database {
 
   static constexpr std::size_t max_extents = std::size_t{1} << 20;  // 4 TiB
   static constexpr std::size_t most_deferred = 1024;                // blocks
+  // What every read looks at, and no commit changes.
   open_pool& pool_;
   stored_database& stored_;
   std::unique_ptr<std::atomic<extent*>[], void (*)(std::atomic<extent*>*)> extents_;
   std::vector<std::unique_ptr<extent>> known_extents_;
-  // The size as of the version v is sizes_[v % 8] while v is the newest version.
-  std::array<std::atomic<std::uint64_t>, 8> sizes_{};
+  // What every read transaction looks at, and each commit changes: with the ends of changes_ one
+  // line. The size as of the version v is sizes_[v % 4] while v is the newest version.
+  alignas(64) std::array<std::atomic<std::uint64_t>, 4> sizes_{};
   std::atomic<std::uint64_t> version_{1};
   std::atomic<std::uint64_t> changed_at_{1};  // version of the newest commit
-  std::atomic<bool> writer_{false};
-  kept_blocks kept_;
   recent_changes changes_;
+  // What the writer changes more often.
+  alignas(64) std::atomic<bool> writer_{false};
+  kept_blocks kept_;
   // The rest is under the pool's mutex of versions, but flushed_ and flush_ that of updates.
   std::vector<snapshot*> readers_;
   std::uint64_t home_size_;  // as stored
@@ -215,8 +218,9 @@ class open_pool {
   std::atomic<long> asked_at_{-1};
   bool has_thread_ = false;
   bool defers_;
-  // Outermost: one update of the pool at a time, because its policy is `external`.
-  std::mutex updates_;
+  // Outermost: one update of the pool at a time, because its policy is `external`. In another line
+  // than what every read transaction looks at.
+  alignas(64) std::mutex updates_;
   std::mutex versions_;  // of all databases, and of the list of them
   std::map<std::string, std::unique_ptr<database>> databases_;
   bool flush_failed_ = false;          // the flusher's own

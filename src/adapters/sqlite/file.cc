@@ -118,16 +118,16 @@ int connection::read(std::uint64_t at, std::span<std::byte> to) {
       level_ == SQLITE_LOCK_NONE;  // SQLite reads the header of a database that it opens
   if (unlocked) of_->begin_read(reader_);
   const auto there = part_there(to, at, size());
-  if (!writes_.exist())
-    of_->read(reader_, at, there);
-  else
+  if (writes_.exist())
     read_through(at, there);
+  else if (!unlocked && version_bytes::is_question(at, there.size()))
+    cache_.answer(of_->changes(), there.first<version_bytes::size>());
+  else
+    of_->read(reader_, at, there);
   if (unlocked)
     of_->end_read(reader_);
   else if (!version_bytes::is_question(at, there.size()))
     cache_.note(at, there);
-  else if (!writes_.exist())
-    cache_.answer(of_->changes(), there.first<version_bytes::size>());
   if (pool_->is_poisoned()) return poisoned(SQLITE_IOERR_READ);
   return end_read(to, there.size());
 }
