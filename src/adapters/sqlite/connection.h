@@ -7,6 +7,7 @@
 
 #include "api.h"
 #include "database.h"
+#include "file_name.h"
 
 #include <functional>
 
@@ -23,7 +24,7 @@ class connection {
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
-  const std::string& path() const noexcept { return path_; }
+  const std::string& path() const noexcept { return name_.path(); }
   open_pool& pool() const noexcept { return *pool_; }
   int level() const noexcept { return level_; }
   bool is_reserved() const noexcept { return of_->has_writer(); }
@@ -76,7 +77,7 @@ class connection {
   template <class Which>
   static int commit_those(Which&& which);
 
-  const std::string path_;
+  const file_name name_;
   open_pool* const pool_;
   database* const of_;
   const std::size_t pending_limit_;
@@ -84,7 +85,7 @@ class connection {
   sqlite3** handle_ = nullptr;      // where SQLite keeps the handle that this connection is of
   int level_ = SQLITE_LOCK_NONE;
   bool writer_ = false, has_moved_ = false;
-  std::uint64_t name_changes_seen_ = 0;
+  long asked_at_ = -1;                    // ns of a clock: when the name was looked at
   bool sealed_ = false, synced_ = false;  // between SYNC and COMMIT_PHASETWO
   bool denied_wal_ = false;               // in this transaction
   std::string super_journal_;

@@ -2,7 +2,6 @@
 #include "database.h"
 
 #include <base/mutant.h>
-#include <sys/inotify.h>
 #include <tx/runtime.h>
 #include <unistd.h>
 
@@ -421,7 +420,6 @@ result<std::unique_ptr<open_pool>> open_pool::open(const std::string& path, pool
   if (!pool) return std::unexpected(std::move(pool.error()));
   auto opened = over(std::move(*pool));
   if (!opened) return opened;
-  (*opened)->watch(path);
   (*opened)->has_thread_ = options.background;
   if (options.background)
     (*opened)->start_flusher();
@@ -455,29 +453,6 @@ result<> open_pool::close() {
   if (!is_poisoned()) flushed = flush();
   auto closed = pool_.close();
   return flushed ? closed : flushed;
-}
-
-void open_pool::watch(const std::string& path) {
-  names_ = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  if (names_ >= 0) ::inotify_add_watch(names_, path.c_str(), IN_ATTRIB | IN_MOVE_SELF);
-}
-
-open_pool::~open_pool() {
-  if (names_ >= 0) ::close(names_);
-}
-
-// A stat of the file at each commit would cost more: Linux gives a file that was looked at a new
-// time at its next write, and a sync then writes the inode too (docs/decisions/38). A pool with a
-// thread of its own asks once a tick of the clock, so some milliseconds late.
-std::uint64_t open_pool::name_changes() noexcept {
-  timespec now{};
-  if (has_thread_) ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  // The exchange would move the line to this processor at each transaction.
-  if (names_ < 0 || (has_thread_ && (asked_at_.load(std::memory_order_relaxed) == now.tv_nsec ||
-                                     asked_at_.exchange(now.tv_nsec) == now.tv_nsec)))
-    return name_changes_;
-  std::array<char, 512> events;
-  return ::read(names_, events.data(), events.size()) > 0 ? ++name_changes_ : name_changes_.load();
 }
 
 bool open_pool::is_poisoned() const noexcept {

@@ -164,7 +164,6 @@ class open_pool {
   // Over a pool that is open, for tools. Ordered commits wait until flush() where the pool's own
   // would.
   [[nodiscard]] static result<std::unique_ptr<open_pool>> over(stele::pool<stored_databases> pool);
-  ~open_pool();
   open_pool(const open_pool&) = delete;
   open_pool& operator=(const open_pool&) = delete;
 
@@ -173,9 +172,8 @@ class open_pool {
   // as all that follows.
   [[nodiscard]] result<database*> find(const std::string& name, bool make);
   bool is_poisoned() const noexcept;
-  // Changes when a name of the file may have: it was moved or removed. Cheap enough for each
-  // transaction.
-  std::uint64_t name_changes() noexcept;
+  // A thread of its own makes commits durable soon.
+  bool has_thread() const noexcept { return has_thread_; }
   // As pool::check(); commits wait.
   [[nodiscard]] result<> check();
   // As pool::backup(), of all commits so far.
@@ -207,20 +205,15 @@ class open_pool {
   open_pool(stele::pool<stored_databases> pool, bool defers)
       : pool_(std::move(pool)), defers_(defers) {}
   friend class database;
-  void watch(const std::string& path);
   bool defer(std::span<const part> parts);
   result<> flush_deferred();
   bool has_deferred();
 
   stele::pool<stored_databases> pool_;
-  int names_ = -1;  // tells that a name of the file changes; -1: over a pool that was open
-  std::atomic<std::uint64_t> name_changes_{0};
-  std::atomic<long> asked_at_{-1};
   bool has_thread_ = false;
   bool defers_;
-  // Outermost: one update of the pool at a time, because its policy is `external`. In another line
-  // than what every read transaction looks at.
-  alignas(64) std::mutex updates_;
+  // Outermost: one update of the pool at a time, because its policy is `external`.
+  std::mutex updates_;
   std::mutex versions_;  // of all databases, and of the list of them
   std::map<std::string, std::unique_ptr<database>> databases_;
   bool flush_failed_ = false;          // the flusher's own

@@ -107,9 +107,9 @@ void connection::load(std::uint64_t number, pending_writes::block& to) const {
 }
 
 int connection::poisoned(int code) const {
-  return report({errc::poisoned, path_ + " cannot be used any more: an earlier write failed, or "
-                                         "part of the file is gone; close all "
-                                         "connections to it and open it again"},
+  return report({errc::poisoned, path() + " cannot be used any more: an earlier write failed, or "
+                                          "part of the file is gone; close all "
+                                          "connections to it and open it again"},
                 code);
 }
 
@@ -405,18 +405,17 @@ void disown(const std::string& path) {
 }
 
 connection::connection(std::string path, open_pool& pool, database& db, std::size_t pending_limit)
-    : path_(std::move(path)), pool_(&pool), of_(&db), pending_limit_(pending_limit) {
+    : name_(std::move(path)), pool_(&pool), of_(&db), pending_limit_(pending_limit) {
   of_->add(reader_);
   here().connections.push_back(this);
 }
 
-// Whether the path leads elsewhere.
+// A pool with a thread of its own asks once a tick of the clock, so some milliseconds late.
 bool connection::has_moved() {
-  if (const std::uint64_t changes = pool_->name_changes(); changes != name_changes_seen_) {
-    const std::scoped_lock one(here().mutex);
-    name_changes_seen_ = changes;
-    has_moved_ = find_pool(path_) != pool_;
-  }
+  timespec now{};
+  if (pool_->has_thread()) ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  if (!pool_->has_thread() || std::exchange(asked_at_, now.tv_nsec) != now.tv_nsec)
+    has_moved_ = name_.leads_elsewhere();
   return has_moved_;
 }
 

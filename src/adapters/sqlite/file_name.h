@@ -1,0 +1,41 @@
+// Whether a path still leads to the file that it led to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace stele::sqlite {
+
+// Asks for the file's handle, not by stat: since Linux 6.13 a file that stat has looked at gets a
+// new time at its next write, and a sync then writes the inode too (docs/decisions/38). Where the
+// file system has no handles, stat has to do.
+class file_name {
+ public:
+  // A path that leads nowhere now is not asked for later.
+  explicit file_name(std::string path);
+  const std::string& path() const noexcept { return path_; }
+  // Some 0.5 us. One thread at a time.
+  bool leads_elsewhere() const noexcept;
+
+ private:
+  enum class kind { none, handle, inode };
+  struct identity {
+    kind by = kind::none;
+    int mount = 0, type = 0;
+    unsigned size = 0;  // of the handle
+    std::array<std::uint8_t, 128> handle{};
+    dev_t device = 0;
+    ino_t inode = 0;
+    bool operator==(const identity&) const = default;
+  };
+  static identity by_handle(const std::string& path) noexcept;
+  static identity by_stat(const std::string& path) noexcept;
+
+  std::string path_;
+  identity identity_;
+};
+
+}  // namespace stele::sqlite
