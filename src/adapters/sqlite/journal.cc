@@ -2,6 +2,7 @@
 #include "journal.h"
 
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -15,10 +16,22 @@ namespace stele::sqlite {
 
 namespace {
 
-// Leaked: the mutex outlives all connections.
+// Those that exist: neither committed, nor followed by many others. What SQLite rolls back it may
+// leave behind. Leaked: the mutex outlives all connections.
 struct super_journals {
+  static constexpr std::size_t most = 1024;
   std::mutex mutex;
   std::set<std::string, std::less<>> names;
+  std::deque<std::string> opened;  // the newest names
+
+  void add(const char* name) {
+    const std::scoped_lock one(mutex);
+    if (!names.emplace(name).second) return;
+    opened.emplace_back(name);
+    if (opened.size() <= most) return;
+    names.erase(opened.front());
+    opened.pop_front();
+  }
 };
 super_journals& known() {
   static super_journals& all = *new super_journals;
@@ -113,10 +126,7 @@ constexpr sqlite3_io_methods methods = {
 int open_journal(sqlite3_file* file, const char* name, int flags) {
   return within_boundary(SQLITE_NOMEM, [&] {
     auto content = std::make_unique<journal>();
-    if ((flags & SQLITE_OPEN_SUPER_JOURNAL) != 0) {
-      const std::scoped_lock one(known().mutex);
-      known().names.emplace(name);
-    }
+    if ((flags & SQLITE_OPEN_SUPER_JOURNAL) != 0) known().add(name);
     static_cast<journal_file*>(file)->open = content.release();
     file->pMethods = &methods;
     return SQLITE_OK;
