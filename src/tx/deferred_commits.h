@@ -110,7 +110,6 @@ class deferred_commits {
     for (unsigned i = 0; i < batches_.size(); ++i)
       if (batches_[i].owner != nullptr)
         store_home(i, i != 0 && planted(mutant::batch_own_alone));  // G3
-    medium_.state.leave_ordered_mode();
   }
   void store_home(unsigned log, bool skip) {
     deferred_batch& batch = batches_[log];

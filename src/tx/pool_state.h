@@ -61,11 +61,15 @@ struct pool_state {
     deferred_from[log].value.store(no_commit, std::memory_order_seq_cst);
     deferred_logs.fetch_sub(1, std::memory_order_release);
   }
-  // Without deferred commits, TxIDs need not be drawn in order.
+  // Without deferred commits, TxIDs need not be drawn in order. Left by a durable commit or an idle
+  // flush, and not by each flush: entering it again interrupts every thread. Under txid_mutex.
+  void leave_ordered_mode_if_idle() noexcept {
+    if (deferred_logs.load(std::memory_order_acquire) == 0)
+      ordered_mode.store(false, std::memory_order_relaxed);
+  }
   void leave_ordered_mode() {
     const std::unique_lock lock(txid_mutex, std::try_to_lock);
-    if (lock.owns_lock() && deferred_logs.load(std::memory_order_acquire) == 0)
-      ordered_mode.store(false, std::memory_order_relaxed);
+    if (lock.owns_lock()) leave_ordered_mode_if_idle();
   }
 
   // Runs the callbacks of commits that have become durable, if there are any. The caller holds no

@@ -98,10 +98,12 @@ bool transaction::assign_txid_in_order(std::uint64_t& txid) {
   const bool drawn = assign_txid_announced(txid);
   // An ordered commit keeps the mutex, so that no record names it before it is in its deferred
   // batch.
-  if (drawn && ordered_)
+  if (drawn && ordered_) {
     state.last_ordered = txid;
-  else
+  } else {
+    if (!ordered_) state.leave_ordered_mode_if_idle();
     order_.release();
+  }
   return drawn;
 }
 
