@@ -20,6 +20,7 @@ line_fields fields_of(schedule_line& l) {
          "of ordered commits: those of every other thread are durable"},
         {"last-durable", &l.concurrent.last_durable,
          "of ordered commits: each thread's last is durable"},
+        {"told", &l.concurrent.told, "of ordered commits: callbacks acknowledge them too"},
         {"attached", &l.concurrent.attached,
          "that other process has attached before the threads begin, and reads once"},
         {"points",

@@ -209,6 +209,11 @@ enum class mutant : std::uint16_t {
   batch_own_alone,        // making deferred commits durable stores home for the first log only
   // the next TxID may be drawn before an ordered commit is registered as deferred
   batch_joined_early,
+  batch_home_early,          // commits are stored home that came while a flush waited for its fence
+  batch_ends_late,           // records that came during a flush count as flushed
+  batch_told_late,           // commits that came during a flush are told to be durable
+  told_early,                // callbacks are chosen by what was durable before they were added
+  batch_no_prefix,           // a flush takes one batch after the other while commits go on
   group_appended_meanwhile,  // records appended during a write count as written
   group_not_awaited,         // a commit does not wait for the thread that writes its record
   group_from_appended,       // the writer begins at its own record, not after the last durable one
@@ -243,12 +248,12 @@ enum class mutant : std::uint16_t {
   sqlite_early_inside,        // a large transaction of SQLite stores early what others read
   sqlite_deferred_left,  // a durable commit of SQLite leaves the deferred ones before it deferred
   sqlite_flush_apart,    // deferred commits to several databases are stored one after another
-  sqlite_flush_takes_newer,   // a block that was changed during a flush counts as stored by it
-  sqlite_flush_unversioned,   // a flush does not begin a version
-  sqlite_stamp_late,          // a block's stamp is raised after its bytes are stored
-  sqlite_reader_forgotten,    // what a reader still needs of changed blocks is dropped
-  sqlite_cache_kept,          // a connection keeps its cache when others have changed what it has
-  sqlite_cache_ahead,         // a connection takes changes for known that its version does not have
+  sqlite_flush_takes_newer,  // a block that was changed during a flush counts as stored by it
+  sqlite_flush_unversioned,  // a flush does not begin a version
+  sqlite_stamp_late,         // a block's stamp is raised after its bytes are stored
+  sqlite_reader_forgotten,   // what a reader still needs of changed blocks is dropped
+  sqlite_cache_kept,         // a connection keeps its cache when others have changed what it has
+  sqlite_cache_ahead,  // a connection takes changes for known that its version does not have
   sqlite_snapshot_unchecked,  // a reader does not look whether its version is still the newest
 };
 

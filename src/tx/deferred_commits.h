@@ -1,5 +1,5 @@
 // Ordered commits that have returned before they are durable: docs/protocol/default.md, steps O1 to
-// O3 and G1 to G3. Their values stay in the owner's overlay and their locks stay held until the
+// O3 and G1 to G4. Their values stay in the owner's overlay and their locks stay held until the
 // deferred batches are flushed: flush the records, fence, store home.
 #pragma once
 
@@ -49,19 +49,26 @@ class deferred_commits {
     }
     log_.append_deferred(t, txid, predecessor, batch);  // O1
     if (planted(mutant::default_ordered_home_first)) home_.store(log_.medium_of(t), t.lines());
-    const bool first = ++batch.commits == 1, full = batch.commits >= max_batch_commits;
+    batch.newest = txid;
+    const bool first = ++batch.commits == 1, full = batch.commits % max_batch_commits == 0;
     t.defer(txid);  // O2: the overlay keeps the values; locks stay held
     hold.unlock();
     t.release_txid_lock();
     if (first || full) [[unlikely]]
-      request_flush(full, t.overlay_lines().size() >= max_overlay_lines);  // O3
+      request_flush(t.log(), full, t.overlay_lines().size() >= max_overlay_lines);  // O3
     return true;
   }
 
-  // Makes every ordered commit that has returned durable and stores it home. Any thread may call
-  // it.
+  // Makes every ordered commit that has returned durable and stores it home. Ordered commits wait
+  // meanwhile. Any thread may call it.
   void flush() {
-    flush_batches();
+    flush_batches(false);
+    medium_.state.notify_durable_advanced();
+  }
+  // Makes every ordered commit that has returned durable. Ordered commits go on meanwhile; a batch
+  // that they have added to is stored home by a later flush. Any thread may call it.
+  void harden() {
+    flush_batches(true);
     medium_.state.notify_durable_advanced();
   }
   // Deferred commits are stored home before a truncation removes their records.
@@ -69,47 +76,86 @@ class deferred_commits {
     if (any()) flush();
   }
   // A step of the background thread: an ordered commit is durable about batch_delay after it
-  // returns, at once if the log is low.
+  // returns, at once if the log is low. While other threads flush, this one only looks now and then
+  // whether they still do.
   void flush_in_background() {
     if (!any()) return;
-    if (!log_.is_low()) std::this_thread::sleep_for(batch_delay);
-    flush();
+    if (!log_.is_low()) {
+      const std::uint64_t before = flushes_.load(std::memory_order_relaxed);
+      std::this_thread::sleep_for(others_flush_ ? delay_beside_others : batch_delay);
+      others_flush_ = before % 2 != 0 || flushes_.load(std::memory_order_relaxed) != before;
+      if (others_flush_) return;
+    }
+    harden();
   }
 
   // Every commit that has returned and has a TxID up to the result is durable.
   std::uint64_t durable_through() const noexcept {
-    return any() ? medium_.state.completed() : pool_state::no_commit;
+    if (!any()) return pool_state::no_commit;
+    return std::max(hardened_through_.load(std::memory_order_acquire), medium_.state.completed());
   }
   void add_totals(engine_totals& t) const noexcept { t.media += flush_medium_.count; }
 
  private:
-  // At this many commits in a batch, a flush is requested.
+  // At each so many commits of a batch, a flush is requested.
   static constexpr std::uint64_t max_batch_commits = Media::under_exploration ? 3 : 256;
   // The owner of a longer overlay waits for the flush.
   static constexpr std::uint64_t max_overlay_lines = 8192;
   static constexpr auto batch_delay = std::chrono::microseconds(100);
+  static constexpr auto delay_beside_others = std::chrono::milliseconds(1);
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
-  void request_flush(bool full, bool wait) {
+  void request_flush(unsigned log, bool full, bool wait) {
     if (!background_.runs()) return full ? flush() : void();
     background_.wake();
     if (!wait) return;
-    while (any() && !medium_.state.poisoned.load()) std::this_thread::yield();
+    while (medium_.state.has_deferred(log) && !medium_.state.poisoned.load())
+      std::this_thread::yield();
   }
-  // G1 to G3.
-  [[gnu::noinline]] void flush_batches() {
+  // G1 to G4.
+  [[gnu::noinline]] void flush_batches(bool commits_go_on) {
     const std::lock_guard one(flush_mutex_);
     if (!any()) return medium_.state.leave_ordered_mode();
-    // All batches are locked, so that the commits made durable are a prefix of the TxID order.
-    const all_batches_lock hold(batches_);
-    log_.flush(flush_medium_, batches_, planted(mutant::default_last_record));  // G1
+    const counted_flush counted(flushes_);
+    all_batches_lock hold(batches_);
+    const bool one_by_one = commits_go_on && planted(mutant::batch_no_prefix);
+    if (one_by_one) hold.unlock();
+    const std::uint64_t newest = begin_flush(one_by_one);  // G1
+    if (commits_go_on) hold.unlock();
+    log_.flush(flush_medium_, planted(mutant::default_last_record));  // G2
     if (!planted(mutant::default_no_batch_fence))
-      flush_medium_.fence();  // G2: records are durable before their stores to home
+      flush_medium_.fence();  // G3: records are durable before their stores to home
     if (flush_medium_.failed()) return medium_.state.poisoned.store(true);
+    if (commits_go_on) hold.lock();
+    hardened_through_.store(planted(mutant::batch_told_late) ? newest_commit() : newest,
+                            std::memory_order_release);
+    for (unsigned i = 0; planted(mutant::batch_ends_late) && i < batches_.size(); ++i)
+      log_.begin_flush(i, batches_[i]);
     log_.hardened();
-    for (unsigned i = 0; i < batches_.size(); ++i)
-      if (batches_[i].owner != nullptr)
-        store_home(i, i != 0 && planted(mutant::batch_own_alone));  // G3
+    for (unsigned i = 0; i < batches_.size(); ++i) end_flush(i);  // G4
+  }
+  // All batches are locked, so that the commits that become durable are a prefix of the TxID order.
+  // Returns the newest of them.
+  std::uint64_t begin_flush(bool one_by_one) {
+    for (unsigned i = 0; i < batches_.size(); ++i) {
+      deferred_batch& b = batches_[i];
+      std::unique_lock alone(b.mutex, std::defer_lock);
+      if (one_by_one) alone.lock();
+      log_.begin_flush(i, b);
+      b.flushed_commits = b.commits;
+    }
+    return newest_commit();
+  }
+  std::uint64_t newest_commit() const noexcept {
+    std::uint64_t newest = 0;
+    for (const deferred_batch& b : batches_) newest = std::max(newest, b.newest);
+    return newest;
+  }
+  void end_flush(unsigned log) {
+    const deferred_batch& b = batches_[log];
+    if (b.owner == nullptr) return;
+    if (b.commits == b.flushed_commits || planted(mutant::batch_home_early))
+      store_home(log, log != 0 && planted(mutant::batch_own_alone));
   }
   void store_home(unsigned log, bool skip) {
     deferred_batch& batch = batches_[log];
@@ -125,8 +171,22 @@ class deferred_commits {
   Log& log_;
   const home_writer<Media>& home_;
   background_thread& background_;
+  // Counts itself at its begin and at its end, so the count is odd while a flush runs.
+  struct counted_flush {
+    explicit counted_flush(std::atomic<std::uint64_t>& c) noexcept : count(c) { add(); }
+    ~counted_flush() { add(); }
+    counted_flush(const counted_flush&) = delete;
+    counted_flush& operator=(const counted_flush&) = delete;
+    void add() const noexcept { count.store(count.load() + 1, std::memory_order_relaxed); }
+    std::atomic<std::uint64_t>& count;
+  };
+
   std::mutex flush_mutex_;
-  Media flush_medium_;  // under flush_mutex_
+  std::atomic<std::uint64_t> flushes_{0};
+  bool others_flush_ = false;  // of the background thread
+  Media flush_medium_;         // under flush_mutex_
+  // The newest ordered commit that a flush has made durable; so are all before it.
+  std::atomic<std::uint64_t> hardened_through_{0};
   std::deque<deferred_batch> batches_;
 };
 

@@ -13,7 +13,7 @@
 //   result<> recover();
 // Parts by these names are used here: logs (log_lanes), truncation (log_truncation). What else the
 // interface names a mechanism may have, if it differs from what is said here: attach, close,
-// assign_txid, flush_deferred, durable_through, add_totals, ...
+// assign_txid, flush_deferred, harden_deferred, durable_through, add_totals, ...
 #pragma once
 
 #include <base/flatten.h>
@@ -138,7 +138,10 @@ class mechanism_engine final : public engine {
       return pool_state::no_commit;
   }
   [[nodiscard]] result<> sync() override {
-    flush_deferred();
+    if constexpr (requires { mechanism_.harden_deferred(); })
+      mechanism_.harden_deferred();
+    else
+      flush_deferred();
     return medium_.check();
   }
 

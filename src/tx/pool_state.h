@@ -61,6 +61,9 @@ struct pool_state {
     deferred_from[log].value.store(no_commit, std::memory_order_seq_cst);
     deferred_logs.fetch_sub(1, std::memory_order_release);
   }
+  bool has_deferred(unsigned log) const noexcept {
+    return deferred_from[log].value.load(std::memory_order_acquire) != no_commit;
+  }
   // Without deferred commits, TxIDs need not be drawn in order. Left by a durable commit or an idle
   // flush, and not by each flush: entering it again interrupts every thread. Under txid_mutex.
   void leave_ordered_mode_if_idle() noexcept {

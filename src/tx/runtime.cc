@@ -97,7 +97,7 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
       log_slots_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)),
       reading_(engine_->reading()) {
-  state_->notify_durable = [this] { notify_durable(engine_->durable_through(), {}); };
+  state_->notify_durable = [this] { notify_durable(); };
   if (options_.policy == concurrency::stm) {
     own_lock_count_ = line_lock_count(size());
     own_locks_ = std::make_unique<line_lock[]>(own_lock_count_);
@@ -112,9 +112,9 @@ runtime::~runtime() {
   try {
     (void)close();
   } catch (const std::bad_alloc&) {
-    notify_durable(pool_state::no_commit, std::unexpected(make_error(errc::poisoned, [this] {
-                     return state_->file.path() + " was not closed; opening it recovers it";
-                   })));
+    end_durable_callbacks(std::unexpected(make_error(errc::poisoned, [this] {
+      return state_->file.path() + " was not closed; opening it recovers it";
+    })));
   }
   readers_.reset();
   {
@@ -495,25 +495,35 @@ void runtime::notify_when_durable(std::uint64_t txid, std::function<void(result<
     state_->has_durable_callbacks.store(true, std::memory_order_release);
   }
   if (closed_ || state_->poisoned.load())
-    notify_durable(
-        pool_state::no_commit, std::unexpected(make_error(errc::poisoned, [this] {
-          return fmt::format(
-              "{} is not in use any more: whether this commit is durable, opening it tells",
-              state_->file.path());
-        })));
+    end_durable_callbacks(std::unexpected(make_error(errc::poisoned, [this] {
+      return fmt::format(
+          "{} is not in use any more: whether this commit is durable, opening it tells",
+          state_->file.path());
+    })));
   else
-    notify_durable(engine_->durable_through(), {});
+    notify_durable();
 }
 
-void runtime::notify_durable(std::uint64_t through, const result<>& how) noexcept {
-  // Takes over nodes of durable_callbacks_, so it allocates no memory.
+// Asked under the mutex: the answer says nothing of a commit that returns later, so the callbacks
+// must have been there before it.
+void runtime::notify_durable() noexcept {
+  const bool early = base::planted(base::mutant::told_early);
+  std::uint64_t through = early ? engine_->durable_through() : 0;
+  std::unique_lock hold(durable_callbacks_mutex_);
+  if (!early) through = engine_->durable_through();
+  call_durable_callbacks(std::move(hold), through, {});
+}
+void runtime::end_durable_callbacks(const result<>& how) noexcept {
+  call_durable_callbacks(std::unique_lock(durable_callbacks_mutex_), pool_state::no_commit, how);
+}
+// Takes over nodes of durable_callbacks_, so it allocates no memory.
+void runtime::call_durable_callbacks(std::unique_lock<std::mutex> hold, std::uint64_t through,
+                                     const result<>& how) noexcept {
   std::multimap<std::uint64_t, std::function<void(result<>)>> now;
-  {
-    const std::lock_guard hold(durable_callbacks_mutex_);
-    while (!durable_callbacks_.empty() && durable_callbacks_.begin()->first <= through)
-      now.insert(now.end(), durable_callbacks_.extract(durable_callbacks_.begin()));
-    state_->has_durable_callbacks.store(!durable_callbacks_.empty(), std::memory_order_release);
-  }
+  while (!durable_callbacks_.empty() && durable_callbacks_.begin()->first <= through)
+    now.insert(now.end(), durable_callbacks_.extract(durable_callbacks_.begin()));
+  state_->has_durable_callbacks.store(!durable_callbacks_.empty(), std::memory_order_release);
+  hold.unlock();
   for (const auto& [txid, callback] : now) callback(copy_result(how));
 }
 
@@ -581,15 +591,15 @@ result<> runtime::close_engine() {
              fmt::format("{} was left as it is: an earlier write failed, or part of the file is "
                          "gone (truncated, or unreadable); opening it recovers it",
                          state_->file.path()));
-    notify_durable(pool_state::no_commit, left);
+    end_durable_callbacks(left);
     return left;
   }
   if (auto checked = check_usable(); !checked) {
-    notify_durable(pool_state::no_commit, checked);
+    end_durable_callbacks(checked);
     return checked;
   }
   auto closed = engine_->close();
-  notify_durable(pool_state::no_commit, closed);
+  end_durable_callbacks(closed);
   state_->file.unlock();
   return closed;
 }

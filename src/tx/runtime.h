@@ -241,7 +241,11 @@ class runtime {
 
   [[nodiscard]] result<void*> migrate_root(std::uint64_t* header, std::uint64_t held_version,
                                            std::size_t size);
-  void notify_durable(std::uint64_t through, const result<>& how) noexcept;
+  // Call callbacks of commits: of those that are durable; of all, with how their pool ended.
+  void notify_durable() noexcept;
+  void end_durable_callbacks(const result<>& how) noexcept;
+  void call_durable_callbacks(std::unique_lock<std::mutex> hold, std::uint64_t through,
+                              const result<>& how) noexcept;
   [[nodiscard]] result<> close_engine();
   bool runs_transaction() const noexcept;
   std::unexpected<error> running_error() const;

@@ -52,8 +52,11 @@ result<concurrent_run> concurrent_runner::make(schedule::strategy& chooser, std:
 result<> concurrent_runner::run(concurrent_run& made, progress& p) {
   workloads::workload& w = subject_.workload();
   w.set_commit_durability(durability::durable);
-  for (const auto& op : sequential_)
-    if (auto done = w.apply({&op, 1}); !done && done.error().code != errc::full) return done;
+  for (auto& op : sequential_) {
+    const auto done = w.apply({&op, 1});
+    if (!done && done.error().code != errc::full) return done;
+    if (!done) op.what = workloads::operation::kind::read;
+  }
   w.set_commit_durability(p.ordered ? durability::ordered : durability::durable);
   // This thread was alone: else the first of the others would spend its choices on taking its bias.
   if (const auto entered = w.core().enter_without_bias()) w.core().leave(**entered);
@@ -105,10 +108,12 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
     }
     if (!done) op.what = workloads::operation::kind::read;
     p.ended |= 1u << n;
-    if (ordered(thread, n, p))
+    if (ordered(thread, n, p)) {
       engine.note(lane, tape_mark::tx_commit, n);
-    else
+      if (concurrency_.told) acknowledge_when_told(n, p);
+    } else {
       acknowledge(p.ordered ? ended | 1u << n : 1u << n, p);  // and the ordered ones before it
+    }
     const std::uint64_t every = subject_.run_plan().sync_every;
     if (p.ordered && (n + 1) % every == 0)
       if (auto synced = sync(p); !synced) made.problem = "a sync failed: " + synced.error().message;
@@ -134,6 +139,14 @@ void concurrent_runner::acknowledge(std::uint32_t which, progress& p) {
     subject_.workload().core().mechanism().note(0, tape_mark::returned,
                                                 static_cast<unsigned>(std::countr_zero(left)));
   p.acknowledged |= which;
+}
+
+// The newest commit may be one of another thread: then the callback comes later.
+void concurrent_runner::acknowledge_when_told(unsigned operation, progress& p) {
+  auto& core = subject_.workload().core();
+  core.notify_when_durable(core.newest_commit(), [this, operation, &p](const result<>& durable) {
+    if (durable) acknowledge(1u << operation, p);
+  });
 }
 
 void concurrent_runner::work_beside(concurrent_run& made, progress& p) {

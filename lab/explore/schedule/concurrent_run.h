@@ -26,6 +26,7 @@ struct concurrency_plan {
   bool background = false;    // the mechanism has threads of its own
   bool mixed = false;         // with ordered commits: every other thread commits durably
   bool last_durable = false;  // with ordered commits: the last one of each thread is durable
+  bool told = false;          // with ordered commits: callbacks acknowledge them too
   bool attached = false;      // another process has attached before the threads begin
   schedule::granularity points = schedule::granularity::locks;
 };
@@ -59,6 +60,7 @@ class concurrent_runner {
   // opening a pool returns.
   [[nodiscard]] result<concurrent_run> make(schedule::strategy& chooser, std::uint64_t limit,
                                             std::function<void(const std::string&)> stuck);
+  // After a run; one that did not fit is a read.
   const std::vector<workloads::operation>& sequential() const noexcept { return sequential_; }
 
  private:
@@ -76,6 +78,7 @@ class concurrent_runner {
   [[nodiscard]] static result<> observe(Read&& read, concurrent_run& run, const progress& p);
   bool ordered(unsigned thread, unsigned operation, const progress& p) const noexcept;
   void acknowledge(std::uint32_t which, progress& p);
+  void acknowledge_when_told(unsigned operation, progress& p);
   [[nodiscard]] result<> sync(progress& p);
 
   subject& subject_;

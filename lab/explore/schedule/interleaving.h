@@ -22,9 +22,9 @@ using precedence = std::vector<std::uint32_t>;
 
 class interleavings {
  public:
-  // `first` were applied one after the other, before the overlapping operations.
-  interleavings(const workloads::workload& w, std::vector<workloads::operation> first)
-      : workload_(w), sequential_(std::move(first)) {}
+  // `first` were applied one after the other, before the overlapping operations. Must outlive this.
+  interleavings(const workloads::workload& w, const std::vector<workloads::operation>& first)
+      : workload_(w), sequential_(first) {}
 
   // Whether some order of all of `must` and some of `may` gives this digest.
   bool allows(std::span<const workloads::operation> operations, const precedence& before,
@@ -50,7 +50,7 @@ class interleavings {
               std::vector<unsigned>& order, std::uint32_t in, outcomes& all);
 
   const workloads::workload& workload_;
-  std::vector<workloads::operation> sequential_;
+  const std::vector<workloads::operation>& sequential_;
   std::map<key, outcomes> known_;
   std::unordered_map<std::uint64_t, std::vector<workloads::operation>> paths_;
   std::unordered_map<std::uint64_t, run_history> histories_;

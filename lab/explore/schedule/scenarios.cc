@@ -131,6 +131,18 @@ void add_ordered(scenario_list& w) {
   loads.preemptions = 1, loads.random_share = 0.9;
   auto& synced_meanwhile = w.add("ordered and synced beside backup", "sps", 2, 2, 16, 512);
   synced_meanwhile.run_plan.sync_every = 2, synced_meanwhile.concurrent.beside = "backup";
+  auto& synced = w.add("ordered beside syncs", "sps", 2, 3, 64, 64);
+  synced.run_plan.sync_every = 8, synced.concurrent.beside = "sync+sync+sync",
+  synced.random_share = 0.7, synced.weight = 2;
+  auto& synced_filled = w.add("ordered beside syncs, truncated", "sps", 2 + w.seed % 4, 4, 8, 512);
+  synced_filled.run_plan.sync_every = 16, synced_filled.concurrent.beside = "sync+sync+sync",
+  synced_filled.random_share = 0.8, synced_filled.weight = 2;
+  auto& told = w.add("ordered beside syncs, told", "sps", 2, 3, 4, 8);
+  told.run_plan.sync_every = 8, told.concurrent.beside = "sync+sync", told.concurrent.told = true,
+  told.random_share = 0.7;
+  auto& background = w.add("ordered and told, made durable in the background", "sps", 2, 3, 4, 8);
+  background.run_plan.sync_every = 8, background.concurrent.background = true,
+  background.concurrent.told = true, background.random_share = 0.8;
   // With this seed a thread that is alone loads what another one has deferred.
   auto& alone = w.add("ordered, alone, then durable", "sps", 3, 4, 8, 64);
   alone.run_plan.sync_every = 8, alone.concurrent.last_durable = true, alone.run_plan.seed = 2,
@@ -149,6 +161,9 @@ void add_shared(scenario_list& w) {
   cut.run_plan.shared_log = true, cut.random_share = 0.8, cut.weight = 4;
   auto& ordered = w.add("one log for all, ordered", "sps", 3 + w.seed % 3, 3, 16, 512);
   ordered.run_plan.shared_log = true, ordered.run_plan.sync_every = 2, ordered.random_share = 0.9;
+  auto& synced = w.add("one log for all, ordered beside syncs", "sps", 3 + w.seed % 3, 3, 16, 512);
+  synced.run_plan.shared_log = true, synced.run_plan.sync_every = 8, synced.random_share = 0.8,
+  synced.concurrent.beside = "sync+sync", synced.concurrent.told = true;
   auto& three = w.add("one log for all, three threads", "sps", 1 + w.seed % 5, 2, 16, 512);
   three.run_plan.shared_log = true, three.run_plan.threads = 3, three.run_plan.log_count = 3,
   three.random_share = 0.9;
@@ -185,7 +200,7 @@ void add_sqlite(scenario_list& w) {
   };
   of("databases of SQLite", "sqlite-blocks", 2 + w.seed % 4, 2, "").weight = 0.5;
   auto& read = of("readers of SQLite", "sqlite-block", 1 + w.seed % 4, 2, "read+read+read");
-  read.concurrent.points = granularity::loads;
+  read.concurrent.points = granularity::loads, read.weight = 3;
   if (w.mechanism != "default") return;
   auto& two = of("deferred by SQLite", "sqlite-blocks", 1 + w.seed % 4, 3, "sync+sync");
   two.run_plan.sync_every = 4, two.concurrent.mixed = w.seed % 2 == 0;

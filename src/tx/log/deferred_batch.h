@@ -15,23 +15,34 @@ struct alignas(64) deferred_batch {
   std::mutex mutex;
   std::uint64_t from = 0, to = 0;
   std::uint64_t commits = 0;
-  transaction* owner = nullptr;  // null: the batch is empty
+  std::uint64_t newest = 0;           // TxID of the last commit, also once the batch is empty
+  std::uint64_t flushed_commits = 0;  // commits when the running flush began
+  transaction* owner = nullptr;       // null: the batch is empty
 };
 
-// Holds the mutexes of all batches of a pool.
+// Holds the mutexes of all batches of a pool, but between unlock() and lock().
 class all_batches_lock {
  public:
   explicit all_batches_lock(std::deque<deferred_batch>& batches) noexcept : batches_(batches) {
-    for (deferred_batch& b : batches_) b.mutex.lock();
+    lock();
   }
-  ~all_batches_lock() {
-    for (deferred_batch& b : batches_) b.mutex.unlock();
-  }
+  ~all_batches_lock() { unlock(); }
   all_batches_lock(const all_batches_lock&) = delete;
   all_batches_lock& operator=(const all_batches_lock&) = delete;
 
+  void lock() noexcept {
+    for (deferred_batch& b : batches_) b.mutex.lock();
+    locked_ = true;
+  }
+  void unlock() noexcept {
+    if (!locked_) return;
+    for (deferred_batch& b : batches_) b.mutex.unlock();
+    locked_ = false;
+  }
+
  private:
   std::deque<deferred_batch>& batches_;
+  bool locked_ = false;
 };
 
 }  // namespace stele::detail

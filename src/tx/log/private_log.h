@@ -7,7 +7,9 @@
 #include <tx/log/deferred_batch.h>
 #include <tx/log/truncation.h>
 
+#include <algorithm>
 #include <deque>
+#include <vector>
 
 namespace stele::detail {
 
@@ -60,12 +62,17 @@ class private_log {
   // With which t's owner fences and stores home.
   Media& medium_of(const transaction& t) noexcept { return lanes_.of(t).media; }
 
-  // Of a flush of the deferred batches: their records are durable with the medium's next fence, and
-  // then hardened() is called.
-  void flush(Media& medium, const std::deque<deferred_batch>& batches, std::uint64_t all_but) {
-    for (std::size_t i = 0; i < batches.size(); ++i)
-      if (const deferred_batch& b = batches[i]; b.owner != nullptr)
-        lanes_.flush_lines(medium, lanes_[i], b.from, b.to - all_but);
+  // A flush of the deferred batches: their records as they are at begin_flush(), but those that an
+  // earlier one has made durable. Durable with the medium's next fence, and then hardened() is
+  // called. Only begin_flush() needs the batches locked.
+  void begin_flush(unsigned log, const deferred_batch& b) {
+    lines& r = flushed_[log];
+    r = b.owner != nullptr ? lines{std::max(b.from, r.to), b.to} : lines{r.to, r.to};
+  }
+  void flush(Media& medium, std::uint64_t all_but) {
+    for (std::size_t i = 0; i < flushed_.size(); ++i)
+      if (const lines r = flushed_[i]; r.from < r.to)
+        lanes_.flush_lines(medium, lanes_[i], r.from, r.to - all_but);
   }
   void hardened() noexcept {}
 
@@ -74,9 +81,15 @@ class private_log {
   void add_totals(engine_totals&) const noexcept {}
 
  private:
+  struct lines {
+    std::uint64_t from = 0, to = 0;
+  };
+
   pool_medium<Media>& medium_;
   log_lanes<Media>& lanes_;
   log_truncation<Media>& truncation_;
+  // One for each ring; under the lock of a flush of the deferred batches.
+  std::vector<lines> flushed_ = std::vector<lines>(lanes_.size());
 };
 
 }  // namespace stele::detail

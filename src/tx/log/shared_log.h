@@ -85,17 +85,19 @@ class shared_log {
   // With which t's owner fences and stores home.
   Media& medium_of(const transaction& t) noexcept { return media_[t.log()]; }
 
-  // Of a flush of the deferred batches: each ring from its last durable line; all records that are
-  // flushed here are durable with the medium's next fence, and then hardened() is called.
-  void flush(Media& medium, const std::deque<deferred_batch>&, std::uint64_t all_but) {
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-      const group_commit::range r = groups_[i].pending_range();
-      flush_ends_[i] = r.to;
-      if (r.from < r.to) lanes_.flush_lines(medium, lanes_[i], r.from, r.to - all_but);
-    }
+  // A flush of the deferred batches: each ring from its last durable line to its end at
+  // begin_flush(). Durable with the medium's next fence, and then hardened() is called. Only
+  // begin_flush() needs the batches locked.
+  void begin_flush(unsigned log, const deferred_batch&) {
+    flushed_[log] = groups_[log].pending_range();
+  }
+  void flush(Media& medium, std::uint64_t all_but) {
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+      if (const group_commit::range r = flushed_[i]; r.from < r.to)
+        lanes_.flush_lines(medium, lanes_[i], r.from, r.to - all_but);
   }
   void hardened() {
-    for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].set_durable(flush_ends_[i]);
+    for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].set_durable(flushed_[i].to);
   }
 
   // Whether about half of the log is in use.
@@ -158,7 +160,7 @@ class shared_log {
   std::deque<group_commit> groups_{lanes_.size()};  // one for each ring
   std::deque<Media> media_;                         // one for each log's owner
   // One for each ring; under the lock of a flush of the deferred batches.
-  std::vector<std::uint64_t> flush_ends_ = std::vector<std::uint64_t>(lanes_.size());
+  std::vector<group_commit::range> flushed_ = std::vector<group_commit::range>(lanes_.size());
 };
 
 }  // namespace stele::detail

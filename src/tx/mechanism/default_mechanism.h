@@ -104,6 +104,7 @@ class volatile_checkpoint {
   // --- ordered commits ---
 
   void flush_deferred() { deferred_.flush(); }
+  void harden_deferred() { deferred_.harden(); }
   std::uint64_t durable_through() const noexcept { return deferred_.durable_through(); }
 
   // --- of a session ---
