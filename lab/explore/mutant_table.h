@@ -262,6 +262,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sqlite_reader_forgotten, "sqlite_reader_forgotten", "overlap:default,redo",
      "readers of SQLite"},
     {mutant::sqlite_cache_kept, "sqlite_cache_kept", "overlap:default,redo", "readers of SQLite"},
+    {mutant::sqlite_cache_early, "sqlite_cache_early", "overlap:default,redo", "readers of SQLite"},
     {mutant::sqlite_cache_ahead, "sqlite_cache_ahead", "overlap:default,redo", "readers of SQLite"},
     {mutant::sqlite_snapshot_unchecked, "sqlite_snapshot_unchecked", "overlap:default,redo",
      "readers of SQLite"},

@@ -103,8 +103,8 @@ class caching_reader {
   caching_reader& operator=(const caching_reader&) = delete;
 
   result<rows> values() {
-    known_.begin(of_.changes());
     of_.begin_read(reader_);
+    known_.begin(reader_.changes);
     auto all = read_all();
     of_.end_read(reader_);
     return all;
@@ -113,7 +113,7 @@ class caching_reader {
  private:
   result<rows> read_all() {
     std::array<std::byte, sqlite::version_bytes::size> now;
-    known_.answer(of_.changes(), now);
+    known_.answer(of_.changes(), reader_.changes, now);
     if (now != std::array<std::byte, sqlite::version_bytes::size>{}) cache_.clear();
     rows all;
     for (std::uint64_t at = 0; at < reader_.size; at += block_size) {

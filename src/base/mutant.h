@@ -253,6 +253,7 @@ enum class mutant : std::uint16_t {
   sqlite_stamp_late,         // a block's stamp is raised after its bytes are stored
   sqlite_reader_forgotten,   // what a reader still needs of changed blocks is dropped
   sqlite_cache_kept,         // a connection keeps its cache when others have changed what it has
+  sqlite_cache_early,  // a cache is taken to be right up to changes of the version after its own
   sqlite_cache_ahead,  // a connection takes changes for known that its version does not have
   sqlite_snapshot_unchecked,  // a reader does not look whether its version is still the newest
 };

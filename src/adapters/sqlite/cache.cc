@@ -24,18 +24,16 @@ void recent_changes::add_all() noexcept {
   end_.store(next, std::memory_order_release);
 }
 
-void cached_blocks::answer(const recent_changes& changes,
+void cached_blocks::answer(const recent_changes& changes, recent_changes::position at,
                            std::span<std::byte, version_bytes::size> to) noexcept {
-  const auto end = changes.end();
   const auto has = [this](std::uint64_t number) {
     return (words_[number / 64 % words_.size()] & bit_of(number)) != 0;
   };
   bool is_right = right_at_ != unknown;
   if (is_right && !base::planted(base::mutant::sqlite_cache_kept))
-    is_right = tells_all_ ? right_at_ == end : !changes.changed(right_at_, end, has);
+    is_right = tells_all_ ? right_at_ == at : !changes.changed(right_at_, at, has);
   if (!is_right) words_.fill(0);
-  // A change between the begin and the version is looked at once more the next time.
-  right_at_ = base::planted(base::mutant::sqlite_cache_ahead) ? end : began_;
+  right_at_ = base::planted(base::mutant::sqlite_cache_ahead) ? changes.end() : at;
   version_.answer(is_right, to);
 }
 

@@ -81,16 +81,17 @@ class cached_blocks {
     for (std::uint64_t n = begin / block_size; n * block_size < begin + bytes.size(); ++n)
       words_[n / 64 % words_.size()] |= bit_of(n);
   }
-  // A read transaction begins, before its version is taken.
-  void begin(const recent_changes& changes) noexcept {
-    began_ = changes.end();
-    if (!is_used_) right_at_ = began_;  // an empty cache
+  // A read transaction begins. Here and below, `at`: after all changes of the transaction's
+  // version.
+  void begin(recent_changes::position at) noexcept {
+    if (!is_used_) right_at_ = at;  // an empty cache
     is_used_ = true;
   }
-  // Answers the question. All changes of the transaction's version are in `changes`.
-  void answer(const recent_changes& changes, std::span<std::byte, version_bytes::size> to) noexcept;
+  // Answers the question.
+  void answer(const recent_changes& changes, recent_changes::position at,
+              std::span<std::byte, version_bytes::size> to) noexcept;
   // The connection itself has committed what it noted; nobody else has since its begin.
-  void committed(const recent_changes& changes) noexcept { right_at_ = changes.end(); }
+  void committed(recent_changes::position at) noexcept { right_at_ = at; }
   // What the cache has may be wrong.
   void lost() noexcept { right_at_ = unknown; }
   // From now on any commit of others empties the cache: `PRAGMA data_version` then tells them all.
@@ -105,7 +106,7 @@ class cached_blocks {
   version_bytes version_;
   // By the number of the block, modulo: some that the cache does not have, too.
   std::array<std::uint64_t, 512> words_{};
-  recent_changes::position began_ = 0, right_at_ = unknown;
+  recent_changes::position right_at_ = unknown;
   bool is_used_ = false, tells_all_ = false;
 };
 

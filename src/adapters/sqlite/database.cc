@@ -110,7 +110,7 @@ database::database(open_pool& pool, stored_database& stored)
   if (extents_ == nullptr) throw std::bad_alloc();
   note_extents();
   home_size_ = stored.size_bytes;
-  sizes_[1] = home_size_;
+  newest_[1].size = home_size_;
 }
 
 // Called when a transaction has given the database extents.
@@ -157,7 +157,12 @@ void database::remove(snapshot& s) noexcept {
 // reader needs.
 void database::begin_read(snapshot& s) noexcept {
   for (std::uint64_t now = version_.load(std::memory_order_acquire);;) {
-    s.size = sizes_[now % sizes_.size()].load(std::memory_order_relaxed);
+    const published& newest = newest_[now % newest_.size()];
+    s.size = newest.size.load(std::memory_order_relaxed);
+    s.changes = base::planted(base::mutant::sqlite_cache_early)
+                    ? changes_.end()
+                    : newest.changes.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);  // with that of publish()
     s.version.store(now, std::memory_order_seq_cst);
     const std::uint64_t again = version_.load(std::memory_order_seq_cst);
     if (again == now || base::planted(base::mutant::sqlite_snapshot_unchecked)) return;
@@ -181,7 +186,7 @@ void database::read(const snapshot& s, std::uint64_t at, std::span<std::byte> to
 }
 
 std::uint64_t database::newest_size() const noexcept {
-  return sizes_[version_.load(std::memory_order_relaxed) % sizes_.size()].load(
+  return newest_[version_.load(std::memory_order_relaxed) % newest_.size()].size.load(
       std::memory_order_relaxed);
 }
 
@@ -274,7 +279,11 @@ void database::tell_changes(std::uint64_t size) noexcept {
 
 void database::publish(std::uint64_t size) noexcept {
   const std::uint64_t next = version_.load(std::memory_order_relaxed) + 1;
-  sizes_[next % sizes_.size()].store(size, std::memory_order_relaxed);
+  published& newest = newest_[next % newest_.size()];
+  // Who still reads this place for an earlier version finds the newer one, and reads again.
+  std::atomic_thread_fence(std::memory_order_release);
+  newest.size.store(size, std::memory_order_relaxed);
+  newest.changes.store(changes_.end(), std::memory_order_relaxed);
   version_.store(next, std::memory_order_seq_cst);
 }
 

@@ -30,6 +30,7 @@ class database {
     static constexpr std::uint64_t none = ~std::uint64_t{0};
     std::atomic<std::uint64_t> version{none};
     std::uint64_t size = 0;
+    recent_changes::position changes = 0;  // after those of its version
   };
 
   database(open_pool& pool, stored_database& stored);
@@ -56,7 +57,7 @@ class database {
   bool lock_writer() noexcept { return !writer_.exchange(true, std::memory_order_acquire); }
   void unlock_writer() noexcept { writer_.store(false, std::memory_order_release); }
   bool has_writer() const noexcept { return writer_.load(std::memory_order_relaxed); }
-  // The changes of all versions that have been published.
+  // The changes of all versions that have been published, and perhaps of the next.
   const recent_changes& changes() const noexcept { return changes_; }
   // No commit has changed the database since.
   bool is_newest(const snapshot& s) const noexcept {
@@ -133,8 +134,11 @@ class database {
   std::unique_ptr<std::atomic<extent*>[], void (*)(std::atomic<extent*>*)> extents_;
   std::vector<std::unique_ptr<extent>> known_extents_;
   // What every read transaction looks at, and each commit changes: with the ends of changes_ one
-  // line. The size as of the version v is sizes_[v % 4] while v is the newest version.
-  alignas(64) std::array<std::atomic<std::uint64_t>, 4> sizes_{};
+  // line. What comes with the version v is in newest_[v % 2] while v is the newest version.
+  struct published {
+    std::atomic<std::uint64_t> size{0}, changes{0};
+  };
+  alignas(64) std::array<published, 2> newest_{};
   std::atomic<std::uint64_t> version_{1};
   std::atomic<std::uint64_t> changed_at_{1};  // version of the newest commit
   recent_changes changes_;

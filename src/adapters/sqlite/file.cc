@@ -121,7 +121,7 @@ int connection::read(std::uint64_t at, std::span<std::byte> to) {
   if (writes_.exist())
     read_through(at, there);
   else if (!unlocked && version_bytes::is_question(at, there.size()))
-    cache_.answer(of_->changes(), there.first<version_bytes::size>());
+    cache_.answer(of_->changes(), reader_.changes, there.first<version_bytes::size>());
   else
     of_->read(reader_, at, there);
   if (unlocked)
@@ -200,8 +200,8 @@ int connection::lock(int level) {
     writer_ = true;
   }
   if (begins) {
-    cache_.begin(of_->changes());
     of_->begin_read(reader_);
+    cache_.begin(reader_.changes);
   }
   if (level > SQLITE_LOCK_SHARED && !of_->is_newest(reader_)) {
     if (!exclusive) unlock_writer();
@@ -257,7 +257,7 @@ int connection::commit(std::span<connection* const> together) {
       together[0]->pool_->commit(parts, durable ? durability::durable : durability::ordered);
   for (connection* c : together)
     if (done && !std::exchange(c->denied_wal_, false))
-      c->cache_.committed(c->of_->changes());
+      c->cache_.committed(c->reader_.changes);
     else
       c->cache_.lost();
   return done ? SQLITE_OK : report(done.error(), SQLITE_IOERR_FSYNC);
