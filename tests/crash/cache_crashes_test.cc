@@ -11,6 +11,8 @@
 #include <tests/budget.h>
 #include <tests/crash/mechanisms.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 
 namespace stele::explore {
@@ -125,22 +127,32 @@ bool seen(const explore::mutant_entry& m) {
   return false;
 }
 
-TEST(CacheCrashes, see_most_planted_bugs) {
-  int all = 0, killed = 0;
+// Crashes behind caches did not show these in 300,000 tries each. The explorer of crash states
+// kills them.
+bool is_hidden(base::mutant m) {
+  using enum base::mutant;
+  constexpr std::array hidden = {base_word_first,
+                                 base_no_checksum,
+                                 xil_no_filler,
+                                 xil_aborted_left,
+                                 archapt_no_data_fence,
+                                 archapt_short_queue,
+                                 archapt_fallback_covered,
+                                 archapt_no_first_checkpoint,
+                                 archapt_fallback_undecided,
+                                 archapt_fallback_unflushed};
+  return std::ranges::find(hidden, m) != hidden.end();
+}
+
+TEST(CacheCrashes, see_planted_bugs) {
   for (const explore::mutant_entry& m : explore::mutants) {
-    if (m.what == base::mutant::none || targets_of(m.of).empty()) continue;
+    if (m.what == base::mutant::none || targets_of(m.of).empty() || is_hidden(m.what)) continue;
     const pool_needs needs = needs_of(m.what);
     if (needs.block_checksums || needs.shared_log || needs.file || needs.earlier_version ||
         needs.named_stores || needs.redis || needs.sqlite)
       continue;  // these pools have none of that
-    ++all;
-    if (seen(m))
-      ++killed;
-    else
-      fmt::print("  {} survived\n", m.name);
+    EXPECT_TRUE(seen(m)) << m.name << " survived";
   }
-  fmt::print("  {} of {} killed\n", killed, all);
-  EXPECT_GE(killed, all * 9 / 10);
 }
 
 TEST(CacheCrashes, a_violation_replays_from_its_line) {
