@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -68,12 +69,16 @@ class Client:
 
 
 class Server:
-    def __init__(self, folder, *arguments, pool=True, options=(), name="pool"):
-        self.folder, self.arguments, self.options = folder, arguments, options
+    def __init__(self, folder, *arguments, pool=True, options=(), name="pool", largest_file=None):
+        self.folder, self.arguments, self.options, self.largest_file = folder, arguments, options, largest_file
         self.pool = os.path.join(folder, name) if pool else None
         self.log = os.path.join(folder, f"{name}.log")
         self.process = None
         self.clients = []
+
+    def limit_files(self):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so the call fails, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.largest_file, self.largest_file))
 
     def start(self, expects=True):
         command = None
@@ -83,7 +88,8 @@ class Server:
             if self.pool:
                 command += ["--loadmodule", MODULE, "path", self.pool, *self.arguments]
             with open(self.log, "ab") as log:
-                self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+                self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                                preexec_fn=self.limit_files if self.largest_file else None)
             for _ in range(500):
                 if self.process.poll() is not None:
                     break

@@ -161,6 +161,30 @@ class FullPool(RedisCase):
         self.assertEqual(r("DBSIZE"), stored - 200 + 1)
 
 
+class FullDisk(RedisCase):
+    def test_a_pool_that_cannot_grow_refuses_and_serves_on(self):
+        server = self.server("size", "2M", "max_size", "64M", largest_file=6 << 20)
+        r = server.client()
+        stored = 0
+        with self.assertRaisesRegex(ServerError, "^OOM the pool has no room .*cannot grow: .*RLIMIT_FSIZE"):
+            for stored in range(100000):
+                r("SET", f"k{stored}", "x" * 1000)
+        self.assertGreater(stored, 500)
+        for i in (0, stored - 1):
+            self.assertEqual(r("GET", f"k{i}"), b"x" * 1000)
+        for i in range(100):
+            self.assertEqual(r("DEL", f"k{i}"), 1)
+        self.assertEqual(r("SET", "again", "y" * 900), "OK")
+        server.kill()
+        server.largest_file = None  # the disk has room again
+        r = server.start().client()
+        self.assertEqual(r("DBSIZE"), stored - 99)
+        self.assertEqual(r("GET", "again"), b"y" * 900)
+        for i in range(stored, stored + 5000):
+            r("SET", f"k{i}", "x" * 1000)
+        self.assertEqual(r("DBSIZE"), stored + 4901)
+
+
 class Refusals(RedisCase):
     def refused(self, *arguments, pool="pool"):
         server = Server(self.folder, *arguments, name=pool)

@@ -92,19 +92,23 @@ result<> keys::make_room(std::size_t bytes) {
   if (room_ < wanted) {
     const auto& heap = pool_.core().state().heap;
     room_ = heap.longest_free_run();
+    std::string why;
     if (room_ < wanted && !open_) {
       const auto tried = pool_.update([&](stored_keys&) -> result<> {
         (void)pool_memory::allocate(wanted, 16);
         return std::unexpected(error{errc::cancelled, ""});
       });
-      if (tried.error().code != errc::cancelled && tried.error().code != errc::full) return tried;
+      if (tried.error().code == errc::full)
+        why = " (" + tried.error().message + ")";
+      else if (tried.error().code != errc::cancelled)
+        return tried;
       room_ = heap.longest_free_run();
     }
     if (room_ < wanted)
-      return std::unexpected(
-          error{errc::full,
-                "the pool has no room for this; delete keys, or start the server with "
-                "a larger max_size"});
+      return std::unexpected(error{
+          errc::full,
+          "the pool has no room for this" + why +
+              "; delete keys, or start the server with a larger max_size and room on the disk"});
   }
   room_ -= taken_by(bytes);
   unit_bytes_ += bytes;
