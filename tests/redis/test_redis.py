@@ -137,14 +137,19 @@ class Rights(RedisCase):
 
 
 class FullPool(RedisCase):
-    def test_reads_and_deletions_go_on(self):
-        server = self.server("size", "2M", "max_size", "2M")
-        r = server.client()
+    def fill(self, r, why):
+        """Stores k0, k1, ... until a command is refused with `why`. Returns how many are stored."""
         stored = 0
-        with self.assertRaisesRegex(ServerError, "^OOM the pool has no room"):
+        with self.assertRaisesRegex(ServerError, why):
             for stored in range(100000):
                 r("SET", f"k{stored}", "x" * 1000)
         self.assertGreater(stored, 500)
+        return stored
+
+    def test_reads_and_deletions_go_on(self):
+        server = self.server("size", "2M", "max_size", "2M")
+        r = server.client()
+        stored = self.fill(r, "^OOM the pool has no room")
         self.assertEqual(r("GET", "k0"), b"x" * 1000)
         with self.assertRaisesRegex(ServerError, "^OOM"):  # to the last small one
             for small in range(100000):
@@ -160,16 +165,10 @@ class FullPool(RedisCase):
         self.assertEqual(r("GET", "again"), b"y" * 1000)
         self.assertEqual(r("DBSIZE"), stored - 200 + 1)
 
-
-class FullDisk(RedisCase):
-    def test_a_pool_that_cannot_grow_refuses_and_serves_on(self):
+    def test_of_a_full_disk_refuses_and_serves_on(self):
         server = self.server("size", "2M", "max_size", "64M", largest_file=6 << 20)
         r = server.client()
-        stored = 0
-        with self.assertRaisesRegex(ServerError, "^OOM the pool has no room .*cannot grow: .*RLIMIT_FSIZE"):
-            for stored in range(100000):
-                r("SET", f"k{stored}", "x" * 1000)
-        self.assertGreater(stored, 500)
+        stored = self.fill(r, "^OOM the pool has no room .*cannot grow: .*RLIMIT_FSIZE")
         for i in (0, stored - 1):
             self.assertEqual(r("GET", f"k{i}"), b"x" * 1000)
         for i in range(100):
