@@ -54,8 +54,9 @@ class deferred_commits {
     t.defer(txid);  // O2: the overlay keeps the values; locks stay held
     hold.unlock();
     t.release_txid_lock();
-    if (first || full) [[unlikely]]
-      request_flush(t.log(), full, t.overlay_lines().size() >= max_overlay_lines);  // O3
+    const bool is_long = t.overlay_lines().size() >= max_overlay_lines;
+    if (first || full || is_long) [[unlikely]]
+      request_flush(t.log(), full, is_long);  // O3
     return true;
   }
 
