@@ -115,6 +115,12 @@ class basic_hash_map {
   // since the misses of items overlap. `f` must not change the map. O(n + buckets).
   template <class F>
   void for_each(F&& f) const;
+  // One step of a walk in portions, between which the map may change: calls f as for_each does on
+  // the items of one bucket, and returns the cursor of the next step. The walk begins and ends with
+  // 0. An item that is there from its begin to its end is visited at least once; exactly once if
+  // the buckets do not double meanwhile. `f` must not change the map. O(1).
+  template <class F>
+  std::uint64_t scan(std::uint64_t cursor, F&& f) const;
 
   // Calls visit(const void*) for every allocated block of the map.
   template <class Visit>

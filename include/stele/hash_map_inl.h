@@ -176,6 +176,27 @@ void basic_hash_map<K, V, Memory>::for_each(F&& f) const {
       });
 }
 
+// The cursor is a bucket's number, and counts with its bits in reverse: the top bit is flipped
+// first, and a carry goes down. So a bucket comes right before the buckets that split off it, and a
+// doubling only divides what is not yet visited: what was visited stays so. This is the cursor of
+// Noordhuis (dictScan of Redis). Departure: buckets never become fewer, and the items of a bucket
+// not yet split off are found in its parent's chain by their hash values.
+template <class K, class V, class Memory>
+template <class F>
+std::uint64_t basic_hash_map<K, V, Memory>::scan(std::uint64_t cursor, F&& f) const {
+  const sizes s{sizes_.load()};
+  if (s.empty()) return 0;
+  const std::size_t mask = s.slots() - 1;
+  std::size_t bucket = cursor & mask;
+  for (const node* n = find_chain(bucket).first; n != nullptr; n = n->next)
+    if ((keys::hash_stored(n->item.first) & mask) == bucket) f(n->item.first, n->item.second);
+  for (std::size_t bit = s.slots() / 2; bit != 0; bit /= 2) {
+    bucket ^= bit;
+    if ((bucket & bit) != 0) return bucket;
+  }
+  return 0;
+}
+
 template <class K, class V, class Memory>
 std::size_t basic_hash_map<K, V, Memory>::size() const {
   std::size_t sum = 0;

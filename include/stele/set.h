@@ -101,6 +101,13 @@ class basic_set {
   void for_each(F&& f) const {
     map_.for_each([&](stored& key, const detail::no_value&) { f(key); });
   }
+  // As for hash_map, with f(const stored key&).
+  template <class F>
+  std::uint64_t scan(std::uint64_t cursor, F&& f) const
+    requires(!ordered)
+  {
+    return map_.scan(cursor, [&](stored& key, const detail::no_value&) { f(key); });
+  }
 
   // Calls visit(const void*) for every allocated block of the set.
   template <class Visit>

@@ -1,0 +1,386 @@
+// The tree of a sorted set.
+#include "stored_scores.h"
+
+#include <stele/memory.h>
+
+#include <string>
+
+namespace stele::redis {
+
+// Orders of slots.
+
+void slot_order::move(std::size_t from, std::size_t to) {
+  const auto below = [](std::uint64_t all, std::size_t position) {
+    return all & ((std::uint64_t{1} << 4 * position) - 1);
+  };
+  const std::uint64_t all = word_ >> 4, moved = slot(from);
+  const std::uint64_t others = below(all, from) | all >> 4 * (from + 1) << 4 * from;
+  const std::uint64_t ordered =
+      below(others, to) | moved << 4 * to | others >> 4 * to << 4 * (to + 1);
+  word_ = ordered << 4 | (word_ & 15);
+}
+
+bool slot_order::valid() const {
+  std::uint64_t seen = 0;
+  for (std::size_t i = 0; i < slots; ++i) seen |= std::uint64_t{1} << slot(i);
+  return seen == (std::uint64_t{1} << slots) - 1;
+}
+
+namespace {
+
+// How many of the numbers from `low` to before `high` are in the first part, where holds(number) is
+// true, plus `low`.
+template <class Holds>
+std::size_t end_of_first(std::size_t low, std::size_t high, Holds&& holds) {
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (holds(middle))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+}  // namespace
+
+// Lookup.
+
+auto stored_scores::child_of(const inner* n, std::uint64_t rank) -> place {
+  place p{0, rank};
+  const slot_order o = n->order();
+  for (;; ++p.position) {
+    const std::uint64_t count = n->slots[o.slot(p.position)].count;
+    if (p.rank < count || p.position + 1 == o.count()) return p;
+    p.rank -= count;
+  }
+}
+
+auto stored_scores::first_of(const node* n, std::uint64_t level) -> entry {
+  for (; level != 0; --level) n = inner_of(n)->at(0).child;
+  return leaf_of(n)->at(0).load();
+}
+
+// is_before(score, item) is true of the first items, and of no others.
+template <class Before>
+std::uint64_t stored_scores::count_before(Before&& is_before) const {
+  const node* n = root_;
+  if (n == nullptr) return 0;
+  std::uint64_t rank = 0;
+  const auto is_first = [&](const leaf_slot& s) { return is_before(s.score.load(), s.who); };
+  for (std::uint64_t level = height_; level != 0; --level) {
+    const inner* const in = inner_of(n);
+    const slot_order o = in->order();
+    const std::size_t child =
+        end_of_first(1, o.count(),
+                     [&](std::size_t i) { return is_first(in->slots[o.slot(i)].first); }) -
+        1;
+    for (std::size_t i = 0; i < child; ++i) rank += in->slots[o.slot(i)].count;
+    n = in->slots[o.slot(child)].child;
+  }
+  const leaf* const at = leaf_of(n);
+  const slot_order o = at->order();
+  return rank +
+         end_of_first(0, o.count(), [&](std::size_t i) { return is_first(at->slots[o.slot(i)]); });
+}
+
+std::uint64_t stored_scores::rank_of_key(double score, std::string_view member) const {
+  return count_before([&](double other, const item* who) {
+    return other != score ? other < score : who->first.compare(member) < 0;
+  });
+}
+
+auto stored_scores::find_rank(std::uint64_t rank) const -> leaf_place {
+  const node* n = root_;
+  for (std::uint64_t level = height_; level != 0; --level) {
+    const place p = child_of(inner_of(n), rank);
+    n = inner_of(n)->at(p.position).child;
+    rank = p.rank;
+  }
+  return {leaf_of(n), rank};
+}
+
+std::optional<double> stored_scores::find(std::string_view member) const {
+  const auto found = members_.find(member);
+  if (found == members_.end()) return std::nullopt;
+  return found->second.load();
+}
+
+std::optional<std::uint64_t> stored_scores::rank_of(std::string_view member) const {
+  const auto score = find(member);
+  if (!score) return std::nullopt;
+  return rank_of_key(*score, member);
+}
+
+std::uint64_t stored_scores::rank_of_score(double score, bool after) const {
+  return count_before(
+      [&](double other, const item*) { return after ? other <= score : other < score; });
+}
+
+std::uint64_t stored_scores::rank_of_member_bytes(std::string_view member, bool after) const {
+  return count_before([&](double, const item* who) {
+    const auto order = who->first.compare(member);
+    return after ? order <= 0 : order < 0;
+  });
+}
+
+// Inserting. An insertion returns an entry for the node that it has made to the right of the one
+// that was full; without a child: it has made none.
+
+template <class Node>
+auto stored_scores::insert_entry(Node* n, std::size_t position, const entry& e) -> entry {
+  slot_order o = n->order();
+  if (o.count() == slot_order::slots) return split(n, position, e);
+  n->slots[o.insert(position)].store(e);
+  n->set_order(o);
+  return {};
+}
+
+template <class Node>
+auto stored_scores::split(Node* n, std::size_t position, const entry& e) -> entry {
+  constexpr std::size_t half = (slot_order::slots + 1) / 2;
+  const std::size_t kept = position == slot_order::slots ? slot_order::slots : half;
+  Node* const right = stele::make<Node>();
+  slot_order o = n->order(), right_order;
+  for (std::size_t i = kept; i < slot_order::slots; ++i)
+    right->slots[right_order.insert(i - kept)].store(n->slots[o.slot(i)].load());
+  o.keep(kept);
+  if (position > half)
+    right->slots[right_order.insert(position - kept)].store(e);
+  else
+    n->slots[o.insert(position)].store(e);
+  n->set_order(o);
+  right->set_order(right_order);
+  entry made = right->at(0).load();
+  made.count = 0;
+  for (std::size_t i = 0; i < right_order.count(); ++i) made.count += right->at(i).load().count;
+  made.child = &right->head;
+  return made;
+}
+
+// An item comes behind the one of the rank before, so it is never the first of any but the first
+// child.
+auto stored_scores::insert_below(node* n, std::uint64_t level, std::uint64_t rank, const entry& e)
+    -> entry {
+  if (level == 0) return insert_entry(leaf_of(n), rank, e);
+  inner* const in = inner_of(n);
+  const place p = child_of(in, rank == 0 ? 0 : rank - 1);
+  inner_slot& s = in->at(p.position);
+  const entry made = insert_below(s.child, level - 1, rank == 0 ? 0 : p.rank + 1, e);
+  s.count = s.count + 1 - made.count;
+  return made.child == nullptr ? entry{} : insert_entry(in, p.position + 1, made);
+}
+
+void stored_scores::insert_at(std::uint64_t rank, const entry& e) {
+  if (root_ == nullptr) root_ = &stele::make<leaf>()->head;
+  const entry made = insert_below(root_, height_, rank, e);
+  size_ += 1;
+  if (made.child == nullptr) return;
+  inner* const root = stele::make<inner>();
+  insert_entry(root, 0, {0, nullptr, size_ - made.count, root_});
+  insert_entry(root, 1, made);
+  root_ = &root->head;
+  height_ += 1;
+}
+
+bool stored_scores::put(std::string_view member, double score) {
+  auto at = members_.find_entry(member);
+  if (!at.exists()) {
+    insert_at(rank_of_key(score, member), {score, &at.insert(score), 1, nullptr});
+    return true;
+  }
+  item& who = at.item();
+  const double old = who.second;
+  if (old == score) return false;
+  const std::uint64_t from = rank_of_key(old, member), to = rank_of_key(score, member);
+  who.second = score;
+  if (to == from || to == from + 1) {  // behind itself is where it is
+    set_score_at(from, score);
+  } else {
+    erase_at(from);
+    insert_at(to > from ? to - 1 : to, {score, &who, 1, nullptr});
+  }
+  return false;
+}
+
+void stored_scores::set_score_at(std::uint64_t rank, double score) {
+  node* n = root_;
+  for (std::uint64_t level = height_; level != 0; --level) {
+    const place p = child_of(inner_of(n), rank);
+    inner_slot& s = inner_of(n)->at(p.position);
+    if (p.rank == 0 && p.position != 0) s.first.score = score;
+    n = s.child;
+    rank = p.rank;
+  }
+  leaf_of(n)->at(rank).score = score;
+}
+
+// Erasing.
+
+template <class Node>
+bool stored_scores::join(Node* left, Node* right, const entry& right_entry) {
+  slot_order o = left->order();
+  const slot_order from = right->order();
+  if (o.count() + from.count() > most_joined) return false;
+  for (std::size_t i = 0; i < from.count(); ++i) {
+    entry e = right->slots[from.slot(i)].load();
+    if (i == 0) {
+      e.score = right_entry.score;
+      e.who = right_entry.who;
+    }
+    left->slots[o.insert(o.count())].store(e);
+  }
+  left->set_order(o);
+  stele::destroy(right);
+  return true;
+}
+
+// The child at this position and the next one become one if they have few entries. `level`: theirs.
+bool stored_scores::join_children(inner* n, std::uint64_t level, std::size_t position) {
+  inner_slot& left = n->at(position);
+  const entry right = n->at(position + 1).load();
+  if (!(level == 0 ? join(leaf_of(left.child), leaf_of(right.child), right)
+                   : join(inner_of(left.child), inner_of(right.child), right)))
+    return false;
+  left.count += right.count;
+  slot_order o = n->order();
+  o.erase(position + 1);
+  n->set_order(o);
+  return true;
+}
+
+void stored_scores::erase_below(node* n, std::uint64_t level, std::uint64_t rank) {
+  slot_order o(n->order);
+  if (level == 0) {
+    o.erase(rank);
+    n->order = o.word();
+    return;
+  }
+  inner* const in = inner_of(n);
+  const place p = child_of(in, rank);
+  inner_slot& s = in->at(p.position);
+  node* const child = s.child;
+  erase_below(child, level - 1, p.rank);
+  s.count -= 1;
+  if (s.count == 0) {
+    free_node(child, level - 1);
+    o.erase(p.position);
+    n->order = o.word();
+    return;
+  }
+  if (p.rank == 0 && p.position != 0) s.first.store(first_of(child, level - 1));
+  if (slot_order(child->order).count() > most_joined / 2) return;
+  if (p.position + 1 < o.count() && join_children(in, level - 1, p.position)) return;
+  if (p.position != 0) join_children(in, level - 1, p.position - 1);
+}
+
+void stored_scores::erase_at(std::uint64_t rank) {
+  erase_below(root_, height_, rank);
+  size_ -= 1;
+  if (size_ == 0) return free_tree();
+  while (height_ != 0 && inner_of(root_)->count() == 1) {
+    node* const old = root_;
+    root_ = inner_of(old)->at(0).child.load();
+    free_node(old, height_);
+    height_ -= 1;
+  }
+}
+
+bool stored_scores::erase(std::string_view member) {
+  auto at = members_.find_entry(member);
+  if (!at.exists()) return false;
+  erase_at(rank_of_key(at.item().second, member));
+  at.erase();
+  return true;
+}
+
+void stored_scores::erase_ranks(std::uint64_t first, std::uint64_t count) {
+  if (first >= size_) return;
+  count = std::min(count, size_ - first);
+  if (count == size_) return clear();
+  for (; count != 0; --count) {
+    const leaf_place p = find_rank(first);
+    const std::string member = p.at->at(p.position).who->first.str();
+    erase_at(first);
+    members_.erase(member);
+  }
+}
+
+void stored_scores::clear() {
+  free_tree();
+  members_.clear();
+}
+
+void stored_scores::free_node(node* n, std::uint64_t level) {
+  if (level == 0)
+    stele::destroy(leaf_of(n));
+  else
+    stele::destroy(inner_of(n));
+}
+
+void stored_scores::free_below(node* n, std::uint64_t level) {
+  for (std::size_t i = 0; level != 0 && i < inner_of(n)->count(); ++i)
+    free_below(inner_of(n)->at(i).child, level - 1);
+  free_node(n, level);
+}
+
+void stored_scores::free_tree() {
+  if (root_ == nullptr) return;
+  free_below(root_, height_);
+  root_ = nullptr;
+  height_ = 0;
+  size_ = 0;
+}
+
+// Inspection.
+
+struct stored_scores::walk {
+  std::uint64_t items = 0;
+  double score = 0;  // of the last item
+  std::string member;
+};
+
+result<> stored_scores::check_entry(const entry& e, walk& w) const {
+  const std::string member = e.who->first.str();
+  const auto found = members_.find(member);
+  if (found == members_.end() || &*found != e.who || e.who->second != e.score)
+    return detail::corrupt_error("sorted set: an entry of the tree is not its member's");
+  if (w.items != 0 && !(w.score != e.score ? w.score < e.score : w.member < member))
+    return detail::corrupt_error("sorted set: two entries are in the wrong order");
+  w = {w.items + 1, e.score, member};
+  return {};
+}
+
+result<> stored_scores::check_below(const node* n, std::uint64_t level, walk& w) const {
+  const slot_order o(n->order);
+  if (!o.valid() || o.count() == 0)
+    return detail::corrupt_error("sorted set: a node has no order of its slots");
+  for (std::size_t i = 0; i < o.count(); ++i) {
+    if (level == 0) {
+      if (auto sound = check_entry(leaf_of(n)->at(i).load(), w); !sound) return sound;
+      continue;
+    }
+    const entry e = inner_of(n)->at(i).load();
+    const std::uint64_t before = w.items;
+    if (auto sound = check_below(e.child, level - 1, w); !sound) return sound;
+    const entry first = first_of(e.child, level - 1);
+    if (w.items - before != e.count || (i != 0 && (first.who != e.who || first.score != e.score)))
+      return detail::corrupt_error("sorted set: a node does not have what its parent says");
+  }
+  return {};
+}
+
+result<> stored_scores::check() const {
+  if (auto sound = members_.check(); !sound) return sound;
+  walk w;
+  if (height_ > max_height)
+    return detail::corrupt_error("sorted set: its tree is higher than any can be");
+  if (root_ != nullptr) {
+    if (auto sound = check_below(root_, height_, w); !sound) return sound;
+  }
+  if (w.items != size_ || members_.size() != size_)
+    return detail::corrupt_error("sorted set: its size is not that of its tree and its members");
+  return {};
+}
+
+}  // namespace stele::redis
