@@ -197,5 +197,71 @@ TYPED_TEST(hash_map_on, clear_gives_every_block_back) {
   });
 }
 
+// A step of a scan; the keys that it visits are added.
+template <class Map>
+std::uint64_t scan_step(const Map& m, std::uint64_t cursor, std::multiset<std::uint64_t>& met) {
+  return m.scan(cursor, [&](const auto& key, const auto&) { met.insert(key.load()); });
+}
+
+// Also of buckets that are not yet split off.
+TYPED_TEST(hash_map_on, scan_meets_each_item_once_if_nothing_changes) {
+  for (const std::uint64_t reserved : {0u, 8u, 64u, 4096u}) {
+    bed<words<TypeParam>, TypeParam> b;
+    b.update([&](words<TypeParam>& m) {
+      for (std::uint64_t k = 0; k < 200; ++k) m.insert(k, k);
+      m.reserve(reserved);
+    });
+    b.read([](const words<TypeParam>& m) {
+      std::multiset<std::uint64_t> met;
+      std::uint64_t cursor = 0, steps = 0;
+      do {
+        cursor = scan_step(m, cursor, met);
+        ++steps;
+      } while (cursor != 0);
+      EXPECT_EQ(steps, m.bucket_count());
+      EXPECT_EQ(met.size(), 200u);
+      for (std::uint64_t k = 0; k < 200; ++k) EXPECT_TRUE(met.contains(k));
+    });
+  }
+}
+
+TYPED_TEST(hash_map_on, scan_meets_every_item_that_stays) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    bed<words<TypeParam>, TypeParam> b;
+    base::rng random(seed);
+    const std::uint64_t stay = random.below(200);
+    b.update([&](words<TypeParam>& m) {
+      for (std::uint64_t k = 0; k < stay; ++k) m.insert(k, k);
+    });
+    std::multiset<std::uint64_t> met;
+    std::uint64_t cursor = 0, steps = 0;
+    do {
+      b.read([&](const words<TypeParam>& m) { cursor = scan_step(m, cursor, met); });
+      b.update([&](words<TypeParam>& m) {
+        for (std::uint64_t i = random.below(20); i != 0; --i) {
+          const std::uint64_t key = 1000 + random.below(3000);
+          if (random.below(4) == 0)
+            m.erase(key);
+          else
+            m.insert(key, key);
+        }
+      });
+      ASSERT_LT(++steps, 100'000u);
+    } while (cursor != 0);
+    for (std::uint64_t k = 0; k < stay; ++k) EXPECT_TRUE(met.contains(k)) << "seed " << seed;
+  }
+}
+
+TYPED_TEST(hash_map_on, scan_of_an_empty_map_has_one_step_and_takes_any_cursor) {
+  bed<words<TypeParam>, TypeParam> b;
+  std::multiset<std::uint64_t> met;
+  b.read([&](const words<TypeParam>& m) { EXPECT_EQ(scan_step(m, ~std::uint64_t{0}, met), 0u); });
+  b.update([](words<TypeParam>& m) { m.insert(1, 1); });
+  b.read([&](const words<TypeParam>& m) {
+    for (std::uint64_t cursor = 0; cursor < 1000; ++cursor)
+      EXPECT_LT(scan_step(m, cursor << 50 | cursor, met), m.bucket_count());
+  });
+}
+
 }  // namespace
 }  // namespace stele::testing

@@ -95,6 +95,20 @@ TEST(set, is_in_order_and_has_its_ranges) {
   });
 }
 
+TEST(hash_set, scan_meets_every_key) {
+  bed<hash_set<string>, pool_memory> b;
+  b.update([](hash_set<string>& s) {
+    for (int i = 0; i < 100; ++i) s.insert(std::to_string(i));
+  });
+  b.read([](const hash_set<string>& s) {
+    std::set<std::string> met;
+    std::uint64_t cursor = 0;
+    do cursor = s.scan(cursor, [&](const string& key) { met.insert(key.str()); });
+    while (cursor != 0);
+    EXPECT_EQ(met.size(), 100u);
+  });
+}
+
 TEST(set, keeps_no_bytes_for_values) {
   static_assert(sizeof(map_item<std::uint64_t, detail::no_value, pool_memory>) == 8);
   static_assert(sizeof(map_item<string, detail::no_value, pool_memory>) == sizeof(string));

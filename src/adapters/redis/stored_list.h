@@ -13,9 +13,9 @@
 // at most.
 //
 // Zeroed memory is an empty list. Call members in a transaction of the pool, changing members in an
-// update. Members that may allocate throw failure(errc::full). Positions count from 0. A position
-// that is not there is failure(errc::invalid_argument). O(size / 31) to find a position from the
-// nearer end, O(1) at both ends.
+// update. Members that may allocate throw failure(errc::full); then the transaction must be rolled
+// back. Positions count from 0. A position that is not there is failure(errc::invalid_argument).
+// O(size / 31) to find a position from the nearer end, O(1) at both ends.
 #pragma once
 
 #include <stele/string.h>

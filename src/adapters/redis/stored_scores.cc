@@ -3,6 +3,7 @@
 
 #include <stele/memory.h>
 
+#include <algorithm>
 #include <string>
 
 namespace stele::redis {
@@ -140,7 +141,7 @@ template <class Node>
 auto stored_scores::split(Node* n, std::size_t position, const entry& e) -> entry {
   constexpr std::size_t half = (slot_order::slots + 1) / 2;
   const std::size_t kept = position == slot_order::slots ? slot_order::slots : half;
-  Node* const right = stele::make<Node>();
+  Node* const right = stele::make<Node>(slot_order());
   slot_order o = n->order(), right_order;
   for (std::size_t i = kept; i < slot_order::slots; ++i)
     right->slots[right_order.insert(i - kept)].store(n->slots[o.slot(i)].load());
@@ -172,11 +173,11 @@ auto stored_scores::insert_below(node* n, std::uint64_t level, std::uint64_t ran
 }
 
 void stored_scores::insert_at(std::uint64_t rank, const entry& e) {
-  if (root_ == nullptr) root_ = &stele::make<leaf>()->head;
+  if (root_ == nullptr) root_ = &stele::make<leaf>(slot_order())->head;
   const entry made = insert_below(root_, height_, rank, e);
   size_ += 1;
   if (made.child == nullptr) return;
-  inner* const root = stele::make<inner>();
+  inner* const root = stele::make<inner>(slot_order());
   insert_entry(root, 0, {0, nullptr, size_ - made.count, root_});
   insert_entry(root, 1, made);
   root_ = &root->head;

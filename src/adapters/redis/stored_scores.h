@@ -16,8 +16,9 @@
 // 1993). A node that is appended to is split behind its last entry, so ascending scores fill nodes.
 //
 // Zeroed memory is empty. Call members in a transaction of the pool, changing members in an update.
-// Members that may allocate throw failure(errc::full). A score is never NaN. -0.0 and 0.0 are the
-// same score. A rank is a position from 0, the lowest. O(log n), if nothing else is said.
+// Members that may allocate throw failure(errc::full); then the transaction must be rolled back. A
+// score is never NaN. -0.0 and 0.0 are the same score. A rank is a position from 0, the lowest.
+// O(log n), if nothing else is said.
 #pragma once
 
 #include <stele/hash_map.h>
@@ -110,7 +111,7 @@ class stored_scores {
 
  private:
   static constexpr std::size_t most_joined = 10;   // entries of two nodes that become one
-  static constexpr std::uint64_t max_height = 16;  // 15^16 insertions make more
+  static constexpr std::uint64_t max_height = 32;  // no pool has room for more
 
   // The head of a leaf and of an inner node.
   struct node {
@@ -152,7 +153,7 @@ class stored_scores {
     node head;
     Slot slots[slot_order::slots];
 
-    node_of() { head.order = slot_order{}.word(); }  // leaves the slots unchanged
+    explicit node_of(slot_order o) { set_order(o); }  // leaves the slots unchanged
     slot_order order() const { return slot_order(head.order); }
     void set_order(slot_order o) { head.order = o.word(); }
     std::size_t count() const { return order().count(); }
