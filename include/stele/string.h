@@ -68,6 +68,9 @@ class basic_string {
   // Throws failure(errc::invalid_argument) if the string is empty.
   void pop_back() { resize(checked(size() - 1)); }
   void resize(std::size_t count, char fill = '\0');
+  // Bytes from `at` on, in their place. Throws failure(errc::invalid_argument) if there are not so
+  // many. Stores no more than the words with these bytes.
+  void overwrite(std::size_t at, std::string_view bytes);
   void clear() { assign({}); }  // frees the block
   // One byte. Throws failure(errc::invalid_argument) if there is no such byte.
   [[nodiscard]] char at(std::size_t i) const;
@@ -216,6 +219,16 @@ void basic_string<Memory>::resize(std::size_t count, char fill) {
   if (count > size) return append(std::string(count - size, fill));
   if (count <= inline_capacity) return assign(str().substr(0, count));
   head_ = count << 8 | long_tag;
+}
+
+template <class Memory>
+void basic_string<Memory>::overwrite(std::size_t at, std::string_view bytes) {
+  if (bytes.empty()) return;
+  (void)checked(at);
+  (void)checked(at + bytes.size() - 1);
+  const std::uint64_t head = head_.load();
+  if (is_long(head)) return Memory::store_bytes(block_.load() + at, bytes.data(), bytes.size());
+  create_inline(str().replace(at, bytes.size(), bytes));
 }
 
 template <class Memory>

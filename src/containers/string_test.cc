@@ -77,6 +77,26 @@ TYPED_TEST(string_on, text_up_to_23_bytes_needs_no_block) {
   }
 }
 
+TYPED_TEST(string_on, overwrites_in_place) {
+  using string = basic_string<TypeParam>;
+  base::rng random(6);
+  bed<string, TypeParam> b;
+  for (int i = 0; i < 500; ++i) {
+    std::string text = text_of(random, i % 2 == 0 ? 23 : 600);
+    const std::size_t at = random.below(text.size() + 1);
+    const std::string part(random.below(text.size() - at + 1), 'P');
+    b.update([&](string& s) { s = text; });
+    const auto before = b.read([&](const string& s) { return blocks_of(s); });
+    b.update([&](string& s) { s.overwrite(at, part); });
+    text.replace(at, part.size(), part);
+    b.read([&](const string& s) {
+      ASSERT_EQ(s.str(), text);
+      ASSERT_EQ(blocks_of(s), before);
+    });
+    b.update([&](string& s) { EXPECT_THROW(s.overwrite(text.size(), "x"), failure); });
+  }
+}
+
 TYPED_TEST(string_on, compares_as_bytes_do) {
   using string = basic_string<TypeParam>;
   base::rng random(5);
