@@ -77,6 +77,11 @@ class basic_set {
   std::size_t erase(key_view key) { return map_.erase(key); }  // the number of keys erased, 0 or 1
   iterator erase(iterator at);                                 // returns the next key
   void clear() { map_.clear(); }                               // frees every block
+  [[nodiscard]] std::size_t bucket_count() const
+    requires(!ordered)
+  {
+    return map_.bucket_count();
+  }
   // As for hash_map.
   void reserve(std::size_t count)
     requires(!ordered)

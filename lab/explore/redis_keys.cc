@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <workloads/value.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace stele::explore {
 
@@ -18,16 +20,26 @@ using redis::stored_item;
 using kind_of = operation::kind;
 
 constexpr int databases = 2;
-constexpr std::uint64_t keys_of_database = 6, fields_of_hash = 3;
+constexpr std::uint64_t keys_of_database = 6, names = 3;
 
-// What Redis would have of a key, and the pool of its item.
+using elements = std::vector<std::pair<std::string, std::string>>;
+
+// What Redis would have of a key, and the pool of its item: its elements, of a hash and a set in
+// the order of their names.
 struct content {
   item_kind kind;
-  std::string text;  // of a string
-  std::map<std::string, std::string> fields;
+  elements all;
   std::int64_t expiry = 0;
 };
 using keyspace = std::map<std::string, content>;
+
+// A change of a value that is not a string.
+struct change {
+  item_kind kind;
+  bool takes;           // an element
+  std::uint64_t where;  // a choice of a place
+  std::string name, value;
+};
 
 // Choices of an operation.
 int database_of(const operation& op) {
@@ -42,19 +54,35 @@ std::string text_of(std::uint64_t seed, std::size_t longest) {
   return std::string(1 + seed % longest, static_cast<char>('a' + seed % 26));
 }
 
-// Both the model and the workload do this with what they have. `Target` has set, put_field, rename,
+item_kind kind_of_key(std::uint64_t number) {
+  constexpr item_kind kinds[] = {item_kind::hash, item_kind::list, item_kind::set,
+                                 item_kind::sorted_set};
+  return kinds[number % std::size(kinds)];
+}
+change change_of(std::uint64_t key, const operation& op, std::size_t longest) {
+  change c{kind_of_key(key), op.b / 8 % 4 == 0, op.b / 32, fmt::format("name {}", op.b % names),
+           text_of(op.b, longest)};
+  if (c.kind == item_kind::set && op.b % names == 0) c.name = c.value;
+  return c;
+}
+double score_of(const change& c) {
+  return static_cast<double>(c.where % 4) / 2;
+}
+
+// Both the model and the workload do this with what they have. `Target` has set, alter, rename,
 // erase, expire, flush and swap, of a database and a key.
 template <class Target>
 void run(Target& to, const operation& op, std::size_t longest) {
   const int d = database_of(op);
-  const std::string key = key_of(op.a / databases % keys_of_database);
+  const std::uint64_t number = op.a / databases % keys_of_database;
+  const std::string key = key_of(number);
   const std::string other = key_of(op.b % keys_of_database);
   switch (op.what) {
     case kind_of::put:
       to.set(d, key, text_of(op.b, longest));
       break;
     case kind_of::insert:
-      to.put_field(d, key, fmt::format("field {}", op.b % fields_of_hash), text_of(op.b, longest));
+      to.alter(d, key, change_of(number, op, longest));
       break;
     case kind_of::swap:
       to.rename(d, key, other);
@@ -78,8 +106,7 @@ void run(Target& to, const operation& op, std::size_t longest) {
 
 std::uint64_t digest_of(int database, const std::string& key, const content& c) {
   std::string all = fmt::format("{} {} {} {} ", database, key, static_cast<int>(c.kind), c.expiry);
-  all += c.text;
-  for (const auto& [field, value] : c.fields) all += fmt::format("{}={};", field, value);
+  for (const auto& [first, second] : c.all) all += fmt::format("{}={};", first, second);
   return digest_item(0, all.data(), all.size());
 }
 
@@ -95,12 +122,19 @@ class keys_model final : public model {
   }
 
   void set(int d, const std::string& key, const std::string& text) {
-    all_[d][key] = {item_kind::string, text, {}, 0};
+    all_[d][key] = {item_kind::string, {{text, ""}}, 0};
   }
-  void put_field(int d, const std::string& key, const std::string& field,
-                 const std::string& value) {
-    content& c = all_[d].try_emplace(key, content{item_kind::hash, {}, {}, 0}).first->second;
-    if (c.kind == item_kind::hash) c.fields[field] = value;
+  void alter(int d, const std::string& key, const change& c) {
+    const auto at = all_[d].find(key);
+    if (at == all_[d].end() && c.takes) return;
+    if (at != all_[d].end() && at->second.kind != c.kind) return;
+    content& now = at != all_[d].end() ? at->second : all_[d][key];
+    now.kind = c.kind;
+    if (c.kind == item_kind::list)
+      alter_list(now.all, c);
+    else
+      alter_named(now.all, c);
+    if (now.all.empty()) all_[d].erase(key);
   }
   void rename(int d, const std::string& key, const std::string& other) {
     if (key == other || !all_[d].contains(key)) return;
@@ -115,19 +149,77 @@ class keys_model final : public model {
   void swap() { std::swap(all_[0], all_[1]); }
 
  private:
+  static void alter_list(elements& all, const change& c) {
+    const auto at = all.begin() + static_cast<long>(c.where % (all.size() + (c.takes ? 0 : 1)));
+    if (c.takes)
+      all.erase(at);
+    else
+      all.insert(at, {c.value, ""});
+  }
+  static void alter_named(elements& all, const change& c) {
+    std::erase_if(all, [&](const auto& e) { return e.first == c.name; });
+    if (c.takes) return;
+    all.emplace_back(c.name, c.kind == item_kind::hash         ? c.value
+                             : c.kind == item_kind::sorted_set ? redis::text_of_score(score_of(c))
+                                                               : "");
+    std::ranges::sort(all, {}, [&](const auto& e) {
+      const double score =
+          c.kind == item_kind::sorted_set ? redis::score_of(e.second).value_or(0) : 0;
+      return std::pair(score, e.first);
+    });
+  }
+
   std::size_t longest_;
   keyspace all_[databases];
 };
 
 // In a transaction.
 content content_of(stored_item* item) {
-  content c{redis::kind_of(item), {}, {}, item->expiry};
-  if (c.kind == item_kind::string)
-    c.text = redis::text_of(item).value.str();
-  else
-    redis::hash_of(item).fields.for_each(
-        [&](const auto& field, const auto& value) { c.fields[field.str()] = value.str(); });
+  content c{redis::kind_of(item), {}, item->expiry};
+  redis::for_each_element(item, [&](std::string_view first, std::string_view second) {
+    c.all.emplace_back(first, second);
+  });
+  if (c.kind == item_kind::hash || c.kind == item_kind::set) std::ranges::sort(c.all);
   return c;
+}
+
+// As the commands of the module do it.
+void alter_item(stored_item* item, const change& c) {
+  redis::as_its_kind(item, [&]<class Stored>(Stored& stored) {
+    auto& to = [&]() -> auto& {
+      if constexpr (Stored::kind == item_kind::string)
+        return stored.value;
+      else
+        return stored.content;
+    }();
+    if constexpr (Stored::kind == item_kind::hash) {
+      if (c.takes)
+        stored.count -= to.erase(c.name);
+      else
+        stored.count += to.insert_or_assign(c.name, c.value).second ? 1 : 0;
+    } else if constexpr (Stored::kind == item_kind::set) {
+      if (c.takes)
+        stored.count -= to.erase(c.name);
+      else
+        stored.count += to.insert(c.name).second ? 1 : 0;
+    } else if constexpr (Stored::kind == item_kind::list) {
+      const std::uint64_t size = to.size(), at = c.where % (size + (c.takes ? 0 : 1));
+      if (c.takes)
+        to.erase(at);
+      else if (at == 0)
+        to.push_front(c.value);
+      else
+        to.insert(at, c.value);
+    } else if constexpr (Stored::kind == item_kind::sorted_set) {
+      if (!c.takes) {
+        to.put(c.name, score_of(c));
+      } else if (c.where % 2 == 0) {
+        to.erase(c.name);
+      } else if (const auto rank = to.rank_of(c.name)) {
+        to.erase_ranks(*rank, 1);
+      }
+    }
+  });
 }
 
 // What the module does for the commands, with a keyspace in the place of Redis' own.
@@ -209,7 +301,7 @@ class redis_keys final : public workload {
     stored_item* const old = find(d, key);
     if (old != nullptr && is(old, item_kind::string) && !keys_->must_copy(old)) {
       must(keys_->change(text.size() + 64, [&] {
-        redis::text_of(old).value = text;
+        redis::as<redis::stored_text>(old).value = text;
         old->expiry = 0;
         keys_->touch(old);
       }));
@@ -218,37 +310,30 @@ class redis_keys final : public workload {
     stored_item* item = nullptr;
     must(keys_->change(text.size() + key.size() + 64, [&] {
       item = keys_->add(item_kind::string, key, d);
-      redis::text_of(item).value = text;
+      redis::as<redis::stored_text>(item).value = text;
     }));
     replace(d, key, item);
   }
-  void put_field(int d, const std::string& key, const std::string& field,
-                 const std::string& value) {
+  void alter(int d, const std::string& key, const change& c) {
     stored_item* const old = find(d, key);
-    if (old != nullptr && !is(old, item_kind::hash)) return;
-    const auto put = [&](redis::stored_hash& h) {
-      h.count += h.fields.insert_or_assign(field, value).second ? 1 : 0;
-    };
-    if (old != nullptr && !keys_->must_copy(old)) {
-      must(keys_->change(512, [&] {
-        put(redis::hash_of(old));
-        keys_->touch(old);
-      }));
-      return;
-    }
-    stored_item* item = nullptr;
-    must(keys_->change(2048, [&] {
-      item = keys_->add(item_kind::hash, key, d);
-      if (old != nullptr) {
-        redis::hash_of(old).fields.for_each([&](const auto& f, const auto& v) {
-          redis::hash_of(item).fields.insert(f.str(), v.str());
+    if (old == nullptr ? c.takes : !is(old, c.kind)) return;
+    const bool copies = old != nullptr && keys_->must_copy(old);
+    stored_item* item = old;
+    bool is_empty = false;
+    must(keys_->change(c.takes && !copies ? 0 : 4096, [&] {
+      if (old == nullptr || copies) item = keys_->add(c.kind, key, d);
+      if (copies) {
+        redis::for_each_element(old, [&](std::string_view first, std::string_view second) {
+          redis::add_element(item, first, second);
         });
-        redis::hash_of(item).count = redis::hash_of(old).count.load();
         item->expiry = old->expiry.load();
       }
-      put(redis::hash_of(item));
+      alter_item(item, c);
+      keys_->touch(item);
+      is_empty = redis::count_of(item) == 0;
     }));
-    replace(d, key, item);
+    if (item != old) replace(d, key, item);
+    if (is_empty) erase(d, key);
   }
   void rename(int d, const std::string& key, const std::string& other) {
     stored_item* const item = find(d, key);
@@ -338,7 +423,7 @@ class redis_keys final : public workload {
             error{errc::corrupt, "a value that a child that saves may read has been freed"});
       const auto now = keys_->read([&, item = item] { return content_of(item); });
       if (!now) return std::unexpected(now.error());
-      if (now->kind != then.kind || now->text != then.text || now->fields != then.fields)
+      if (now->kind != then.kind || now->all != then.all)
         return std::unexpected(
             error{errc::corrupt, "a child that saves finds a value that has changed since"});
     }

@@ -32,7 +32,7 @@ outcome fill_and_empty(keys& all, std::uint64_t seed, std::size_t longest, std::
       const bool is_new = item == nullptr;
       const auto done = all.change(text.size() + key.size() + 64, [&] {
         stored_item* const changed = is_new ? all.add(item_kind::string, key, 0) : item;
-        text_of(changed).value = text;
+        as<stored_text>(changed).value = text;
         item = changed;
       });
       if (done) continue;

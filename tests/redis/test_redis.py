@@ -1,10 +1,11 @@
-"""Strings and hashes of a Redis server in a pool: commands, restarts, refusals, a child that saves, a replica."""
+"""Values of a Redis server in a pool: commands, restarts, refusals, a child that saves, a replica."""
 
 import os
 import signal
 import time
 import unittest
 
+import beds
 from beds import RedisCase, Server, ServerError, ServerGone
 
 
@@ -101,21 +102,237 @@ class Restarts(RedisCase):
         r = self.restarted(server)
         self.assertEqual([r("GET", "a"), r("GET", "b"), r("HGET", "h", "a")], [b"3", b"8", b"1"])
 
-    def test_other_types_stay_redis_own(self):
+    def fill_all_types(self, r):
+        """A key of each type, changed in several ways. Returns the commands that read them, and the answers."""
+        r("SET", "text", "abc")
+        r("SETRANGE", "text", 1, "XYZ" * 20)
+        r("SETBIT", "bits", 12, 1)
+        r("BITFIELD", "bits", "SET", "u8", 64, 200)
+        r("PFADD", "seen", *range(300))
+        r("HSET", "hash", *[f"{part}{i}" for i in range(200) for part in "fv"])
+        r("HDEL", "hash", *[f"f{i}" for i in range(0, 200, 3)])
+        r("RPUSH", "list", *range(500))
+        r("LINSERT", "list", "BEFORE", 250, "in the middle")
+        r("LREM", "list", 1, 17)
+        r("LTRIM", "list", 3, -20)
+        r("SADD", "set", *range(300), "x" * 100)
+        r("SREM", "set", *range(100, 200))
+        r("SUNIONSTORE", "union", "set", "set2")
+        r("ZADD", "ranking", *[word for i in range(300) for word in (i * 7 % 101 / 4, f"m{i}")])
+        r("ZINCRBY", "ranking", "inf", "m5")
+        r("ZREMRANGEBYRANK", "ranking", 20, 40)
+        r("ZUNIONSTORE", "sums", 2, "ranking", "set", "WEIGHTS", 2, 0.5)
+        r("GEOADD", "places", 13.36, 38.11, "Palermo", 15.08, 37.5, "Catania")
+        r("SORT", "set", "ALPHA", "STORE", "sorted")
+        reads = [("GET", "text"), ("GET", "bits"), ("PFCOUNT", "seen"), ("LRANGE", "list", 0, -1), ("SCARD", "union"),
+                 ("ZRANGE", "ranking", 0, -1, "WITHSCORES"), ("ZRANGE", "sums", 0, -1, "WITHSCORES"),
+                 ("GEODIST", "places", "Palermo", "Catania"), ("LRANGE", "sorted", 0, -1), ("SMISMEMBER", "set", 7, 150)]
+        unordered = [("HGETALL", "hash"), ("SMEMBERS", "set"), ("KEYS", "*")]
+        return reads, unordered
+
+    def answers(self, r, reads, unordered):
+        return [r(*words) for words in reads], [sorted(r(*words)) for words in unordered]
+
+    def test_all_types_are_there_again(self):
+        plain = self.server(pool=False, name="plain").client()
+        expected = self.answers(plain, *self.fill_all_types(plain))
+        server = self.server("size", "8M")
+        r = server.client()
+        asked = self.fill_all_types(r)
+        self.assertEqual(self.answers(r, *asked), expected)
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            r = self.restarted(server, how)
+            self.assertEqual(self.answers(r, *asked), expected)
+        self.assertIn(b"stele_durable_keys:11\r\n", r("INFO", "stele"))
+
+    def test_values_that_become_empty_go(self):
         server = self.server("size", "8M")
         r = server.client()
         r("RPUSH", "list", 1, 2)
-        for wrong in (("GET", "list"), ("HGET", "list", "a"), ("INCR", "list")):
+        r("SADD", "set", 1)
+        r("ZADD", "ranking", 1, "a")
+        r("HSET", "hash", "a", 1)
+        r("LPOP", "list", 2)
+        r("SPOP", "set")
+        r("ZPOPMIN", "ranking")
+        r("HDEL", "hash", "a")
+        r("SINTERSTORE", "set", "no", "none")
+        self.assertEqual(r("DBSIZE"), 0)
+        r = self.restarted(server)
+        self.assertEqual(r("DBSIZE"), 0)
+        self.assertIn(b"stele_durable_keys:0\r\n", r("INFO", "stele"))
+
+    def test_streams_stay_redis_own(self):
+        server = self.server("size", "8M")
+        r = server.client()
+        r("XADD", "stream", "*", "a", 1)
+        for wrong in (("GET", "stream"), ("HGET", "stream", "a"), ("LPUSH", "stream", 1), ("SADD", "stream", 1),
+                      ("ZADD", "stream", 1, "a"), ("SORT", "stream"), ("SETBIT", "stream", 1, 1)):
             with self.assertRaisesRegex(ServerError, "WRONGTYPE"):
                 r(*wrong)
         r("SET", "list", "text")
-        self.assertEqual(r("GET", "list"), b"text")
-        r("SETBIT", "bits", 7, 1)
-        self.assertEqual(r("GET", "bits"), b"\1")
-        self.assertIn(b"stele_durable_types:string,hash", r("INFO", "stele"))
+        self.assertEqual(r("TYPE", "stream"), "stream")
+        self.assertIn(b"stele_durable_types:string,hash,list,set,zset", r("INFO", "stele"))
         self.assertIn(b"stele_durable_keys:1\r\n", r("INFO", "stele"))
         r = self.restarted(server)
         self.assertEqual(r("KEYS", "*"), [b"list"])
+
+    def test_scans_in_portions(self):
+        r = self.server("size", "8M").client()
+        r("SADD", "set", *range(2000))
+        r("HSET", "hash", *[i for i in range(2000) for _ in "fv"])
+        r("ZADD", "ranking", *[i for i in range(2000) for _ in "sm"])
+        for command, key, step in (("SSCAN", "set", 1), ("HSCAN", "hash", 2), ("ZSCAN", "ranking", 2)):
+            cursor, found, steps = "0", set(), 0
+            while steps == 0 or cursor != b"0":
+                cursor, part = r(command, key, cursor, "COUNT", 50)
+                found.update(part[::step])
+                steps += 1
+                if steps % 3 == 0:  # what is there all the time is found all the same
+                    r("SADD", "set", *[f"new {steps} {i}" for i in range(100)])
+            self.assertTrue(found >= {b"%d" % i for i in range(2000)}, command)
+            self.assertGreater(steps, 10)
+
+
+class Waiting(RedisCase):
+    """Clients that wait for a list or a sorted set to have something."""
+
+    def test_are_served_and_what_they_take_is_gone_after_a_crash(self):
+        server = self.server("size", "8M", "media", "file")
+        r = server.client()
+        waits = (("BLPOP", "l1", "l2", 20), ("BRPOP", "l1", 20), ("BLMOVE", "from", "to", "LEFT", "RIGHT", 20),
+                 ("BLMPOP", 20, 2, "l3", "l4", "RIGHT", "COUNT", 2), ("BZPOPMIN", "z1", 20), ("BZPOPMAX", "z1", 20),
+                 ("BZMPOP", 20, 1, "z2", "MAX"))
+        clients = [server.client() for _ in waits]
+        for client, words in zip(clients, waits):
+            client.send(*words)
+        while r("INFO", "clients").count(b"blocked_clients:%d\r\n" % len(waits)) == 0:
+            time.sleep(0.01)
+        r("RPUSH", "l1", "a", "b")
+        r("RPUSH", "from", "c")
+        r("MULTI")
+        r("RPUSH", "l4", "d", "e", "f")
+        r("ZADD", "z1", 1, "low", 2, "middle", 3, "high")
+        r("EXEC")
+        r("EVAL", "redis.call('zadd', 'z2', 4, 'g')", 0)
+        answers = [client.answer() for client in clients]
+        self.assertEqual(answers, [[b"l1", b"a"], [b"l1", b"b"], b"c", [b"l4", [b"f", b"e"]], [b"z1", b"low", b"1"],
+                                   [b"z1", b"high", b"3"], [b"z2", [[b"g", b"4"]]]])
+        server.kill()
+        r = server.start().client()
+        self.assertEqual(sorted(r("KEYS", "*")), [b"l4", b"to", b"z1"])
+        self.assertEqual([r("LRANGE", "l4", 0, -1), r("LRANGE", "to", 0, -1), r("ZRANGE", "z1", 0, -1)],
+                         [[b"d"], [b"c"], [b"middle"]])
+
+    def test_end_at_their_time_and_wait_on_for_the_right_type(self):
+        server = self.server("size", "8M")
+        r, waiting = server.client(), server.client()
+        self.assertIsNone(waiting("BLPOP", "list", 0.05))
+        waiting.send("BLPOP", "list", 20)
+        while b"blocked_clients:1\r\n" not in r("INFO", "clients"):
+            time.sleep(0.01)
+        r("SET", "list", "no list")
+        r("DEL", "list")
+        r("RENAME", r("RPUSH", "other", "x") and "other", "list")
+        self.assertEqual(waiting.answer(), [b"list", b"x"])
+        for wrong in (("BLPOP", "list", -1), ("BLPOP", "list", "soon")):
+            with self.assertRaisesRegex(ServerError, "timeout"):
+                r(*wrong)
+
+
+class Watching(RedisCase):
+    def test_reads_and_commands_that_change_nothing_leave_a_transaction(self):
+        server = self.server("size", "8M")
+        r, other = server.client(), server.client()
+        r("SET", "text", "abc")
+        r("SADD", "set", "a")
+        r("ZADD", "ranking", 1, "a")
+        r("GEOADD", "places", 1, 1, "here")
+        unchanging = [("BITCOUNT", "text"), ("LCS", "text", "text"), ("SREM", "set", "b"), ("HDEL", "hash", "x"),
+                      ("ZADD", "ranking", 1, "a"), ("GEOSEARCH", "places", "FROMMEMBER", "here", "BYRADIUS", 1, "m"),
+                      ("SETBIT", "text", 1, 1), ("SORT", "set", "ALPHA"), ("LPOP", "list")]
+        changing = [("SETBIT", "text", 0, 1), ("SADD", "set", "c"), ("ZADD", "ranking", 2, "a"), ("RPUSH", "list", 1),
+                    ("APPEND", "text", "d"), ("HSET", "hash", "a", 1), ("GEOADD", "places", 2, 2, "there"),
+                    ("PFADD", "seen", 1), ("BITOP", "NOT", "text", "text"), ("ZREM", "ranking", "a")]
+        for words, runs in [(w, True) for w in unchanging] + [(w, False) for w in changing]:
+            r("WATCH", "text", "set", "ranking", "places", "list", "hash", "seen")
+            other(*words)
+            r("MULTI")
+            r("PING")
+            self.assertEqual(r("EXEC") is not None, runs, words)
+
+
+class FromPlainRedis(RedisCase):
+    """Data of servers without the module."""
+
+    def fill(self, r):
+        r("SET", "text", "abc", "PXAT", 4102444800000)
+        r("RPUSH", "list", *range(300))
+        r("SADD", "set", *range(100))
+        r("HSET", "hash", "a", 1)
+        r("ZADD", "ranking", 1.5, "a", "-inf", "b")
+        r("XADD", "stream", "1-1", "a", 1)
+        r("SELECT", 3)
+        r("SET", "other", 1)
+        r("SELECT", 0)
+
+    def check(self, r):
+        self.assertEqual((r("GET", "text"), r("PEXPIRETIME", "text")), (b"abc", 4102444800000))
+        self.assertEqual(r("LRANGE", "list", 0, -1), [b"%d" % i for i in range(300)])
+        self.assertEqual((r("SCARD", "set"), r("HGETALL", "hash")), (100, [b"a", b"1"]))
+        self.assertEqual(r("ZRANGE", "ranking", 0, -1, "WITHSCORES"), [b"b", b"-inf", b"a", b"1.5"])
+        r("SELECT", 3)
+        self.assertEqual(r("GET", "other"), b"1")
+        r("SELECT", 0)
+
+    def test_files_are_taken_into_an_empty_pool(self):
+        for how in ("rdb", "aof"):
+            options = ("--appendonly", "yes") if how == "aof" else ()
+            plain = self.server(pool=False, name=how, options=(*options, "--dbfilename", f"{how}.rdb"))
+            r = plain.client()
+            self.fill(r)
+            r("SAVE")
+            plain.kill()
+            server = self.server("size", "8M", name=f"pool of {how}", options=plain.options)
+            self.check(server.client())
+            self.assertIn("6 keys that were loaded are in the pool now", server.text())
+            server.kill()
+            server.options = ("--dbfilename", "none.rdb", "--appenddirname", "none")
+            r = server.start().client()
+            self.check(r)
+            self.assertEqual(r("EXISTS", "stream"), 0)
+            server.kill()
+
+    def test_dumped_values_become_values_of_the_pool(self):
+        plain = self.server(pool=False, name="plain")
+        p = plain.client()
+        self.fill(p)
+        server = self.server("size", "8M")
+        r = server.client()
+        for key in ("text", "list", "set", "hash", "ranking"):
+            r("RESTORE", key, 0, p("DUMP", key))
+        server.kill()
+        r = server.start().client()
+        self.assertEqual(r("DBSIZE"), 5)
+        self.assertEqual(r("LRANGE", "list", 0, -1), [b"%d" % i for i in range(300)])
+
+    def test_a_replica_of_a_plain_server(self):
+        plain = self.server(pool=False, name="plain", options=("--repl-diskless-sync-delay", "0"))
+        p = plain.client()
+        self.fill(p)
+        server = self.server("size", "8M", options=("--replicaof", f"127.0.0.1 {plain.port}"))
+        p("RPUSH", "list", 300)
+        while p("WAIT", 1, 100) != 1:
+            pass
+        p("RPOP", "list")
+        while p("WAIT", 1, 100) != 1:
+            pass
+        r = server.client()
+        self.check(r)
+        r("REPLICAOF", "NO", "ONE")
+        server.kill()
+        server.options = ()
+        self.check(server.start().client())
 
 
 class Rights(RedisCase):
@@ -165,6 +382,40 @@ class FullPool(RedisCase):
         self.assertEqual(r("GET", "again"), b"y" * 1000)
         self.assertEqual(r("DBSIZE"), stored - 200 + 1)
 
+    def test_long_scripts_end_with_an_error_only(self):
+        """A unit of many small changes, of each kind, to the last that has room: its log finds room too."""
+        changes = {
+            "set": "'set', 'k' .. i, string.rep('x', i % 50)", "hset": "'hset', 'k' .. i, 'f', i",
+            "one hash": "'hset', 'h', i, i", "rpush": "'rpush', 'k' .. i, i", "one list": "'lpush', 'l', i",
+            "sadd": "'sadd', 'k' .. i, i", "one set": "'sadd', 's', i", "zadd": "'zadd', 'k' .. i, 1, i",
+            "one ranking": "'zadd', 'z', -i, i", "incr": "'incr', 'k' .. i % 1000", "setbit": "'setbit', 'k' .. i, i % 99, 1",
+            "append": "'append', 'k' .. i % 100, 'more'", "pfadd": "'pfadd', 'p', i", "zincrby": "'zincrby', 'z', i, i % 300",
+        }
+        server = self.server("size", "4M", "max_size", "4M")
+        r = server.client()
+        for name, words in changes.items():
+            told = r("EVAL", f"for i = 1, 40000 do local e = redis.pcall({words}); if type(e) == 'table' and e.err then "
+                             "return e.err end end return 'all'", 0)
+            self.assertRegex(told, b"^(all|OOM the pool has no room.*)$", name)
+            held = {key: r("TYPE", key) for key in r("KEYS", "*")}
+            server.kill()
+            r = server.start().client()
+            self.assertEqual({key: r("TYPE", key) for key in r("KEYS", "*")}, held, name)
+            for key in held:
+                self.assertEqual(r("DEL", key), 1)
+
+    def test_one_value_fills_it_and_can_be_deleted(self):
+        r = self.server("size", "4M", "max_size", "4M").client()
+        for command, words in (("HSET", lambda m: [m, m]), ("SADD", lambda m: [m]), ("RPUSH", lambda m: [m]),
+                               ("ZADD", lambda m: [1, m])):
+            stored = 0
+            with self.assertRaisesRegex(ServerError, "^OOM the pool has no room"):
+                while True:
+                    r(command, "value", *[word for i in range(100) for word in words(f"{stored}:{i}")])
+                    stored += 1
+            self.assertGreater(stored, 100, command)
+            self.assertEqual(r("DEL", "value"), 1)
+
     def test_of_a_full_disk_refuses_and_serves_on(self):
         server = self.server("size", "2M", "max_size", "64M", largest_file=6 << 20)
         r = server.client()
@@ -197,10 +448,17 @@ class Refusals(RedisCase):
             (("size",), "has no value"),
             (("size", "many"), "size many is no size"),
             (("speed", "9"), "there is no argument speed"),
+            (("media", "memory"), "media memory has no path"),
             (("mechanism", "nix"), "no mechanism named 'nix'"),
             (("mechanism", "log_structured"), "choose another mechanism"),
         ):
             self.assertIn(sentence, self.refused(*arguments, pool="of " + arguments[0]))
+
+    def test_no_path(self):
+        server = Server(self.folder, pool=False, options=("--loadmodule", beds.MODULE))
+        self.addCleanup(server.kill)
+        server.start(expects=False)
+        self.assertIn("an argument is missing: path POOL", server.text())
 
     def test_too_many_databases(self):
         server = Server(self.folder, options=("--databases", "65"))
@@ -251,8 +509,23 @@ class Saving(RedisCase):
 
 
 class Replicas(RedisCase):
+    def test_a_replica_may_keep_nothing(self):
+        server = self.server("size", "16M", options=("--repl-diskless-sync-delay", "0"))
+        r = server.client()
+        for i in range(1000):
+            r("HSET", f"h{i}", "a", "x" * 1000)
+        before = set(os.listdir("/dev/shm"))
+        replica = self.server(pool=False, name="replica", options=(
+            "--loadmodule", beds.MODULE, "media", "memory", "size", "2M", "--replicaof", f"127.0.0.1 {server.port}"))
+        c = replica.client()
+        r("RPUSH", "list", 1)
+        while r("WAIT", 1, 100) != 1:
+            pass
+        self.assertEqual((c("DBSIZE"), c("HGET", "h7", "a")), (1001, b"x" * 1000))
+        self.assertEqual({name for name in set(os.listdir("/dev/shm")) - before if name.startswith("stele-redis")}, set())
+
     def test_a_replica_has_a_pool_of_its_own(self):
-        server = self.server("size", "16M")
+        server = self.server("size", "16M", options=("--repl-diskless-sync-delay", "0"))
         r = server.client()
         for i in range(1000):
             r("SET", f"k{i}", i)

@@ -88,7 +88,8 @@ void answer::end_unit() {
   if (in_exec && !here().asleep && !has_unsent_answers(context_)) return;
   // Nobody waits for the answer to what a master sends.
   const bool is_replicated = (flags & api::is_replicated) != 0;
-  const bool now = !is_replicated && (flags & (api::in_multi | api::denies_blocking)) != 0;
+  const bool now = !is_replicated &&
+                   (here().cannot_block || (flags & (api::in_multi | api::denies_blocking)) != 0);
   const std::uint64_t before = here().keys->newest_commit();
   must(here().keys->end_unit(now));
   if (!now && !is_replicated && here().keys->waits() && here().keys->newest_commit() != before)
@@ -105,7 +106,7 @@ api::context* answer::to() {
   if (commit_ == 0) return context_;
   if (later_ != nullptr) return later_;
   constexpr int not_to_block = api::in_multi | api::in_script | api::denies_blocking;
-  if ((api::GetContextFlags(context_) & not_to_block) != 0) {
+  if (here().cannot_block || (api::GetContextFlags(context_) & not_to_block) != 0) {
     const auto synced = here().keys->sync();
     must(synced ? result<>{} : std::unexpected(synced.error()));
     commit_ = 0;
@@ -122,6 +123,8 @@ answer::~answer() {
 }
 
 int answer_error(api::context* to, const error& why) {
+  // A replica that went on without it would differ from its master, and a server from its AOF.
+  if ((api::GetContextFlags(to) & api::is_replicated) != 0) must(std::unexpected(why));
   const char* const kind = why.code == errc::full ? "OOM " : "MISCONF ";
   return api::ReplyWithError(to, (kind + why.message).c_str());
 }

@@ -4,6 +4,7 @@
 #include "keys.h"
 #include "module_api.h"
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -48,21 +49,25 @@ class waiting_clients {
 struct server {
   std::unique_ptr<redis::keys> keys;
   std::unique_ptr<waiting_clients> waiting;
-  api::type* text_type = nullptr;
-  api::type* hash_type = nullptr;
-  bool is_open = false;         // the pool's items are keys of the server
+  std::array<api::type*, item_kinds + 1> types{};  // by item_kind
+  bool is_open = false;                            // the pool's items are keys of the server
   long long has_read_all = -1;  // the client of this turn that has no unsent answers
   bool asleep = false;          // the hook before the server's sleep has run, that after it has not
   bool loads_nothing = false;   // what the server loads from its files is older than the pool
-  std::vector<std::pair<int, std::string>> placeholders;  // database and key of such
-  bool is_loading = false;                                // from a file or a master
-  std::uint64_t loaded = 0;                               // values, meanwhile
-  api::text* script_user = nullptr;                       // who has called the script that runs
-  bool debugs_scripts = false;  // since SCRIPT DEBUG: EVAL is Redis' own then
-  bool calls_redis = false;     // the next command that the filter sees is meant for Redis itself
+  bool has_loaded = false;      // such a file
+  bool is_loading = false;      // from a file or a master
+  std::uint64_t loaded = 0;     // values, meanwhile
+  api::text* script_user = nullptr;  // who has called the script that runs
+  bool debugs_scripts = false;       // since SCRIPT DEBUG: EVAL is Redis' own then
+  bool calls_redis = false;   // the next command that the filter sees is meant for Redis itself
+  bool tells_master = false;  // this server is about to tell its master how far it has got
+  bool cannot_block = false;  // a client that has waited for a key is answered
   std::string path;
 };
 server& here() noexcept;
+inline api::type* type_of(item_kind kind) noexcept {
+  return here().types[static_cast<std::size_t>(kind)];
+}
 
 // Ends the process if it failed: the server cannot keep what it would have to answer. Redis ends
 // too when it cannot write with appendfsync always.

@@ -9,16 +9,70 @@
 
 namespace stele::redis {
 
+open_key::open_key(const call& c, api::text* name, int mode)
+    : context_(c.context), name_(name), key_(api::OpenKey(c.context, name, mode)) {
+  if (key_ == nullptr) return;
+  const api::type* const type = api::ModuleTypeGetType(key_);
+  const auto& known = here().types;
+  const auto at = type == nullptr ? known.end() : std::ranges::find(known, type);
+  if (at == known.end()) {
+    is_foreign_ = api::KeyType(key_) != api::empty_key;
+    return;
+  }
+  item_ = static_cast<stored_item*>(api::ModuleTypeGetValue(key_));
+  kind_ = static_cast<item_kind>(at - known.begin());
+}
+
+open_key::~open_key() {
+  if (key_ != nullptr) api::CloseKey(key_);
+  if (is_changed_) api::SignalModifiedKey(context_, name_);
+}
+
+void open_key::set(stored_item* item, item_kind kind) {
+  api::ModuleTypeSetValue(key_, type_of(kind), item);
+  item_ = item, kind_ = kind;
+  is_foreign_ = false, is_changed_ = true;
+}
+
 void open_key::replace(stored_item* item) {
   void* old = nullptr;
-  api::ModuleTypeReplaceValue(key_, is_text_ ? here().text_type : here().hash_type, item, &old);
+  api::ModuleTypeReplaceValue(key_, type_of(kind_), item, &old);
   here().keys->note_unlinked(item_);
-  item_ = item;
+  item_ = item, is_changed_ = true;
+}
+
+void open_key::erase() {
+  api::DeleteKey(key_);
+  item_ = nullptr;
+  is_foreign_ = false, is_changed_ = true;
+}
+
+long long open_key::expiry() const {
+  if (key_ == nullptr) return 0;
+  const long long when = api::GetAbsExpire(key_);
+  return when == api::no_expire ? 0 : when;
 }
 
 result<> open_key::set_expiry(long long when) {
   api::SetAbsExpire(key_, when == 0 ? api::no_expire : when);
+  is_changed_ = true;
   return here().keys->set_expiry(item_, when);
+}
+
+std::string text_of_reply(api::reply* of) {
+  std::size_t size = 0;
+  const char* const at = api::CallReplyStringPtr(of, &size);
+  return at == nullptr ? std::string() : std::string(at, size);
+}
+
+std::string text_setting(api::context* of, const char* name) {
+  std::string value;
+  api::reply* const told = api::Call(of, "CONFIG", "cc", "GET", name);
+  if (told == nullptr) return value;
+  if (api::CallReplyType(told) == api::reply_array && api::CallReplyLength(told) == 2)
+    value = text_of_reply(api::CallReplyArrayElement(told, 1));
+  api::FreeCallReply(told);
+  return value;
 }
 
 void enter(const call& c) {
@@ -26,8 +80,6 @@ void enter(const call& c) {
   if (!here().keys->in_unit() || (api::GetContextFlags(c.context) & goes_on) != 0) return;
   must(here().keys->end_unit(true));
 }
-
-namespace {
 
 api::reply* call_redis(const call& c, const char* name, const char* format) {
   here().calls_redis = true;
@@ -45,8 +97,6 @@ int hand_over(api::context* to, api::reply* told) {
   return api::ok;
 }
 
-}  // namespace
-
 int delegate(const call& c, const char* name, bool changes) {
   return hand_over(c.context, call_redis(c, name, changes ? "0!v" : "0v"));
 }
@@ -61,7 +111,11 @@ int delegate_in_unit(const call& c, const char* name) {
 bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const char* name,
                    bool changes) {
   if (key.is_foreign()) return delegate(c, name, changes), true;
-  const bool wrong = wanted == item_kind::string ? key.hash() != nullptr : key.text() != nullptr;
+  return is_wrong_kind(c, key, wanted);
+}
+
+bool is_wrong_kind(const call& c, const open_key& key, item_kind wanted) {
+  const bool wrong = key.exists() && !key.is(wanted);
   if (wrong) api::ReplyWithError(c.context, wrong_type);
   return wrong;
 }
@@ -74,11 +128,6 @@ int answer_number(const call& c, long long number) {
   answer a(c.context);
   a.end_unit();
   return api::ReplyWithLongLong(a.to(), number);
-}
-
-void replicate(const call& c, const char* name, int first) {
-  api::Replicate(c.context, name, "v", c.arguments + first,
-                 static_cast<std::size_t>(c.count - first));
 }
 
 // As Redis has it: no sign but -, no leading zero, nothing around it.

@@ -3,6 +3,7 @@
 
 #include "answers.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -51,19 +52,8 @@ struct call {
 // A key of Redis' keyspace, open for the time of a command. Expired keys are not there.
 class open_key {
  public:
-  open_key(const call& c, api::text* name, int mode)
-      : context_(c.context), name_(name), key_(api::OpenKey(c.context, name, mode)) {
-    if (key_ == nullptr) return;
-    const api::type* const t = api::ModuleTypeGetType(key_);
-    if (t != nullptr && (t == here().text_type || t == here().hash_type))
-      item_ = static_cast<stored_item*>(api::ModuleTypeGetValue(key_)),
-      is_text_ = t == here().text_type;
-    else
-      is_foreign_ = api::KeyType(key_) != api::empty_key;
-  }
-  ~open_key() {
-    if (key_ != nullptr) api::CloseKey(key_);
-  }
+  open_key(const call& c, api::text* name, int mode);
+  ~open_key();
   open_key(const open_key&) = delete;
   open_key& operator=(const open_key&) = delete;
 
@@ -71,30 +61,27 @@ class open_key {
   // Of a type that stays Redis' own.
   bool is_foreign() const noexcept { return is_foreign_; }
   bool exists() const noexcept { return item_ != nullptr || is_foreign_; }
-  stored_text* text() const noexcept {
-    return item_ != nullptr && is_text_ ? &text_of(item_) : nullptr;
-  }
-  stored_hash* hash() const noexcept {
-    return item_ != nullptr && !is_text_ ? &hash_of(item_) : nullptr;
-  }
   stored_item* item() const noexcept { return item_; }
+  // Of the item.
+  item_kind kind() const noexcept { return kind_; }
+  bool is(item_kind kind) const noexcept { return item_ != nullptr && kind_ == kind; }
+  // Null, unless the key is of this kind.
+  template <class Stored>
+  Stored* as() const noexcept {
+    return is(Stored::kind) ? &redis::as<Stored>(item_) : nullptr;
+  }
+  stored_text* text() const noexcept { return as<stored_text>(); }
+  stored_hash* hash() const noexcept { return as<stored_hash>(); }
 
   // The key gets this value, in the place of what it had. In Redis' keyspace; after the change.
-  void set(stored_item* item) {
-    is_text_ = kind_of(item) == item_kind::string;
-    api::ModuleTypeSetValue(key_, is_text_ ? here().text_type : here().hash_type, item);
-    item_ = item, is_foreign_ = false;
-  }
+  void set(stored_item* item, item_kind kind);
   // The same value in another item.
   void replace(stored_item* item);
-  void erase() {
-    api::DeleteKey(key_);
-    item_ = nullptr, is_foreign_ = false;
-  }
-  long long expiry() const {
-    const long long when = api::GetAbsExpire(key_);
-    return when == api::no_expire ? 0 : when;
-  }
+  void erase();
+  // What the item has was changed in its place: those who watch the key are told.
+  void note_changed() noexcept { is_changed_ = true; }
+  // ms since 1970; 0: never.
+  long long expiry() const;
   // Of Redis and, unless `when` is what the item has, in the unit. 0: never.
   result<> set_expiry(long long when);
 
@@ -103,8 +90,13 @@ class open_key {
   api::text* const name_;
   api::key* key_;
   stored_item* item_ = nullptr;
-  bool is_text_ = false, is_foreign_ = false;
+  item_kind kind_ = item_kind::string;
+  bool is_foreign_ = false, is_changed_ = false;
 };
+
+// A setting of the server; empty: there is none of this name.
+std::string text_setting(api::context* of, const char* name);
+std::string text_of_reply(api::reply* of);
 
 // Every command begins with it: commits what an EXEC before has left.
 void enter(const call& c);
@@ -113,9 +105,23 @@ int delegate(const call& c, const char* name, bool changes);
 // The same for one that may change what the pool has.
 int delegate_in_unit(const call& c, const char* name);
 
+// Calls Redis' own command of this name with the arguments. Null: a module may not call it.
+api::reply* call_redis(const call& c, const char* name, const char* format);
+// Answers what that answered.
+int hand_over(api::context* to, api::reply* told);
+
+// A name as an argument of a template.
+template <std::size_t Size>
+struct literal {
+  consteval literal(const char (&from)[Size]) { std::copy_n(from, Size, text); }
+  char text[Size];
+};
+
 // Answers for a key that is of another kind than the command of this name is for. True: answered.
 bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const char* name,
                    bool changes);
+// The same for a command whose own code answers for all keys: of another type, an error.
+bool is_wrong_kind(const call& c, const open_key& key, item_kind wanted);
 std::string value_of(const stored_text& text);
 // The end of a command that has changed something.
 int answer_number(const call& c, long long number);
@@ -131,8 +137,32 @@ inline api::text* caller_of(const call& c) {
   return api::GetClientUserNameById(c.context, api::GetClientId(c.context));
 }
 
-// The arguments from `first` on, to replicate as a command of this name.
-void replicate(const call& c, const char* name, int first = 1);
+inline constexpr const char* prefix = "stele.";  // of the module's commands
+
+// Tells replicas and the AOF a command. It has Redis' name, unless there is an AOF: what is loaded
+// from that passes no filter. `format`: as of api::Replicate.
+template <class... Words>
+void replicate_as(const call& c, const std::string& name, const char* format, Words... words) {
+  const bool has_aof = (api::GetContextFlags(c.context) & api::has_aof) != 0;
+  const std::string told = has_aof ? prefix + name : name;
+  api::Replicate(c.context, told.c_str(), format, words...);
+}
+// The same with the arguments.
+inline void replicate(const call& c, const char* name) {
+  replicate_as(c, name, "v", c.arguments + 1, static_cast<std::size_t>(c.count - 1));
+}
+
+// Calls each(place) for the arguments of a command of this name that are keys.
+template <class Each>
+void for_each_key(const call& c, const char* name, Each&& each) {
+  const own_text own_name(name);
+  std::vector<api::text*> arguments(c.arguments, c.arguments + c.count);
+  arguments[0] = own_name.get();
+  int count = 0;
+  int* const places = api::GetCommandKeys(c.context, arguments.data(), c.count, &count);
+  for (int i = 0; i < count; ++i) each(places[i]);
+  if (places != nullptr) api::Free(places);
+}
 
 struct command {
   const char* name;  // of Redis
@@ -143,6 +173,12 @@ struct command {
 };
 std::span<const command> string_commands();
 std::span<const command> hash_commands();
+std::span<const command> list_commands();
+std::span<const command> set_commands();
+std::span<const command> sorted_set_commands();
+std::span<const command> sorted_set_algebra_commands();
+std::span<const command> sort_commands();
+std::span<const command> lent_commands();
 std::span<const command> generic_commands();
 
 // Registers the types of values. Errors: a sentence of what is missing.

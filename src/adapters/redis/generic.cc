@@ -1,5 +1,5 @@
 // Commands on keys of any type. Redis carries them out; what that changes in the pool is one unit.
-#include "commands.h"
+#include "collections.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,12 +7,6 @@
 namespace stele::redis {
 
 namespace {
-
-template <std::size_t Size>
-struct literal {
-  consteval literal(const char (&from)[Size]) { std::copy_n(from, Size, text); }
-  char text[Size];
-};
 
 template <literal Name>
 int in_unit(const call& c) {
@@ -33,26 +27,59 @@ int type(const call& c) {
   if (key.is_foreign()) return delegate(c, "TYPE", false);
   answer a(c.context);
   a.rests_on(key.item());
-  const char* const name = key.text() != nullptr   ? "string"
-                           : key.hash() != nullptr ? "hash"
-                                                   : "none";
+  constexpr const char* names[] = {"none", "string", "hash", "list", "set", "zset"};
+  const char* const name = names[key.exists() ? static_cast<std::size_t>(key.kind()) : 0];
   return api::ReplyWithSimpleString(a.to(), name);
 }
 
+// A setting of the server that is a number.
+std::uint64_t setting(const call& c, const char* name, std::uint64_t otherwise) {
+  const auto value = integer_of(text_setting(c.context, name));
+  return value && *value >= 0 ? static_cast<std::uint64_t>(*value) : otherwise;
+}
+
+// Whether the server keeps so small a value in one of its small forms.
+bool is_small(const call& c, stored_item* item, const char* most_setting,
+              const char* longest_setting) {
+  if (count_of(item) > setting(c, most_setting, 128)) return false;
+  const std::uint64_t longest = setting(c, longest_setting, 64);
+  const bool values_count = kind_of(item) == item_kind::hash;
+  bool all = true;
+  for_each_element(item, [&](std::string_view first, std::string_view second) {
+    all &= first.size() <= longest && (!values_count || second.size() <= longest);
+  });
+  return all;
+}
+
 // What Redis itself would have taken for the value: programs compare these words.
-const char* encoding_of(const open_key& key) {
-  constexpr std::size_t longest_in_list = 64, longest_embedded = 44;
-  constexpr std::uint64_t most_in_list = 128;
-  if (stored_text* const text = key.text()) {
-    const std::string value = text->value.str();
-    return integer_of(value) ? "int" : value.size() <= longest_embedded ? "embstr" : "raw";
-  }
-  bool is_small = key.hash()->count <= most_in_list;
-  if (is_small)
-    key.hash()->fields.for_each([&](const auto& field, const auto& value) {
-      is_small &= field.size() <= longest_in_list && value.size() <= longest_in_list;
+const char* encoding_of(const call& c, stored_item* item) {
+  constexpr std::size_t longest_embedded = 44;
+  const auto are_integers = [&] {
+    bool all = true;
+    for_each_element(item, [&](std::string_view first, std::string_view) {
+      all &= integer_of(first).has_value();
     });
-  return is_small ? "listpack" : "hashtable";
+    return all;
+  };
+  switch (kind_of(item)) {
+    case item_kind::hash:
+      return is_small(c, item, "hash-max-listpack-entries", "hash-max-listpack-value")
+                 ? "listpack"
+                 : "hashtable";
+    case item_kind::list:
+      return "quicklist";
+    case item_kind::set:
+      return count_of(item) <= setting(c, "set-max-intset-entries", 512) && are_integers()
+                 ? "intset"
+                 : "hashtable";
+    case item_kind::sorted_set:
+      return is_small(c, item, "zset-max-listpack-entries", "zset-max-listpack-value") ? "listpack"
+                                                                                       : "skiplist";
+    default:
+      return are_integers()                                           ? "int"
+             : as<stored_text>(item).value.size() <= longest_embedded ? "embstr"
+                                                                      : "raw";
+  }
 }
 
 int object(const call& c) {
@@ -61,8 +88,25 @@ int object(const call& c) {
   if (key.item() == nullptr) return delegate(c, "OBJECT", false);
   answer a(c.context);
   a.rests_on(key.item());
-  const std::string name = here().keys->read([&] { return encoding_of(key); }).value_or("raw");
+  const std::string name =
+      here().keys->read([&] { return encoding_of(c, key.item()); }).value_or("raw");
   return api::ReplyWithStringBuffer(a.to(), name.data(), name.size());
+}
+
+// What a plain server has dumped becomes a value of the pool too.
+int restore(const call& c) {
+  api::reply* const told = call_redis(c, "RESTORE", "0v");
+  if (told != nullptr && api::CallReplyType(told) != api::reply_error) {
+    must(adopt(c, c.text(1)));
+    const open_key key(c, c.text(1), api::for_reading | api::without_touch);
+    if (key.exists())
+      replicate_as(c, "RESTORE", "slscc", c.text(1), key.expiry(), c.text(3), "REPLACE", "ABSTTL");
+    else  // its time had passed
+      replicate_as(c, "DEL", "s", c.text(1));
+  }
+  answer a(c.context);
+  a.end_unit();
+  return hand_over(a.to(), told);
 }
 
 constexpr command commands[] = {
@@ -79,10 +123,13 @@ constexpr command commands[] = {
     {"expireat", in_unit<"EXPIREAT">, "write fast", 1, 1, 1, 3, 0},
     {"pexpireat", in_unit<"PEXPIREAT">, "write fast", 1, 1, 1, 3, 0},
     {"persist", in_unit<"PERSIST">, "write fast", 1, 1, 1, 2, 2},
-    {"restore", in_unit<"RESTORE">, "write deny-oom", 1, 1, 1, 4, 0},
-    {"eval", script<"EVAL">, "may-replicate allow-stale no-mandatory-keys", 0, 0, 0, 3, 0},
-    {"evalsha", script<"EVALSHA">, "may-replicate allow-stale no-mandatory-keys", 0, 0, 0, 3, 0},
-    {"fcall", script<"FCALL">, "may-replicate allow-stale no-mandatory-keys", 0, 0, 0, 3, 0},
+    {"restore", restore, "write deny-oom", 1, 1, 1, 4, 0},
+    {"eval", script<"EVAL">, "may-replicate allow-stale no-mandatory-keys getkeys-api", 0, 0, 0, 3,
+     0},
+    {"evalsha", script<"EVALSHA">, "may-replicate allow-stale no-mandatory-keys getkeys-api", 0, 0,
+     0, 3, 0},
+    {"fcall", script<"FCALL">, "may-replicate allow-stale no-mandatory-keys getkeys-api", 0, 0, 0,
+     3, 0},
     {"swapdb", in_unit<"SWAPDB">, "write fast", 0, 0, 0, 3, 3},
     {"flushdb", in_unit<"FLUSHDB">, "write", 0, 0, 0, 1, 2},
     {"flushall", in_unit<"FLUSHALL">, "write", 0, 0, 0, 1, 2},

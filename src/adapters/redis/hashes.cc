@@ -1,74 +1,37 @@
 // Commands on hashes.
-#include "commands.h"
+#include "collections.h"
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 namespace stele::redis {
 
 namespace {
 
-void notify(const call& c, const char* event, api::text* key) {
-  api::NotifyKeyspaceEvent(c.context, api::event_hash, event, key);
-}
-
 std::optional<std::string> field_of(const open_key& key, std::string_view name) {
-  if (key.hash() == nullptr) return std::nullopt;
-  return here()
-      .keys
-      ->read([&]() -> std::optional<std::string> {
-        const auto at = key.hash()->fields.find(name);
-        if (at == key.hash()->fields.end()) return std::nullopt;
-        return at->second.str();
-      })
-      .value_or(std::nullopt);
+  return look<stored_hash>(key, [&](const stored_hash& hash) -> std::optional<std::string> {
+    const auto at = hash.content.find(name);
+    if (at == hash.content.end()) return std::nullopt;
+    return at->second.str();
+  });
 }
 
 // In a change: gives the field the value. True: it is new.
 bool store(stored_hash& hash, std::string_view name, std::string_view value) {
-  const bool is_new = hash.fields.insert_or_assign(name, value).second;
+  const bool is_new = hash.content.insert_or_assign(name, value).second;
   if (is_new) hash.count += 1;
   return is_new;
 }
 
-// Changes a hash, which is made if there is none, and copied if a child may read it. `body` returns
-// false to take nothing.
-result<> change(const call& c, open_key& key, std::size_t bytes,
-                const std::function<void(stored_hash&)>& body) {
-  keys& all = *here().keys;
-  stored_hash* const before = key.hash();
-  if (before != nullptr && bytes != 0)  // the buckets may double
-    bytes += all.read([&] { return before->fields.bucket_count(); }).value_or(0) * 16;
-  if (before != nullptr && all.must_copy(key.item())) bytes += memory_of(key.item());
-  if (before != nullptr && !all.must_copy(key.item()))
-    return all.change(bytes, [&] {
-      body(*before);
-      all.touch(&before->item);
-    });
-  stored_item* item = nullptr;
-  const std::string_view name = view(key.name());
-  auto done = all.change(bytes + name.size(), [&] {
-    item = all.add(item_kind::hash, name, api::GetSelectedDb(c.context));
-    if (before != nullptr) {
-      before->fields.for_each([&](const auto& field, const auto& value) {
-        store(hash_of(item), field.str(), value.str());
-      });
-      item->expiry = before->item.expiry.load();
-    }
-    body(hash_of(item));
-  });
-  if (!done) return done;
-  if (before == nullptr)
-    key.set(item);
-  else
-    key.replace(item);
-  return {};
+// The field gets the value. Errors: as change_item.
+result<bool> set_field(const call& c, open_key& key, std::string_view name,
+                       std::string_view value) {
+  return change<stored_hash>(c, key, name.size() + value.size() + bytes_of_element,
+                             [&](stored_hash& hash) { store(hash, name, value); });
 }
 
-std::uint64_t size_of(const open_key& key) {
-  if (key.hash() == nullptr) return 0;
-  return here().keys->read([&] { return key.hash()->count.load(); }).value_or(0);
+void notify(const call& c, const char* event) {
+  redis::notify(c, item_kind::hash, event, c.text(1));
 }
 
 int put(const call& c, const char* name, bool answers_ok) {
@@ -79,17 +42,17 @@ int put(const call& c, const char* name, bool answers_ok) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::hash, answers_ok ? "HMSET" : "HSET", true)) return api::ok;
   std::size_t bytes = 0;
-  for (int i = 2; i < c.count; ++i) bytes += c[i].size() + 64;
+  for (int i = 2; i < c.count; ++i) bytes += c[i].size() + bytes_of_element / 2;
   long long added = 0;
-  if (auto stored = change(c, key, bytes,
-                           [&](stored_hash& hash) {
-                             for (int i = 2; i < c.count; i += 2)
-                               added += store(hash, c[i], c[i + 1]);
-                           });
+  if (auto stored = change<stored_hash>(c, key, bytes,
+                                        [&](stored_hash& hash) {
+                                          for (int i = 2; i < c.count; i += 2)
+                                            added += store(hash, c[i], c[i + 1]);
+                                        });
       !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "HSET");
-  notify(c, "hset", c.text(1));
+  notify(c, "hset");
   answer a(c.context);
   a.end_unit();
   return answers_ok ? api::ReplyWithSimpleString(a.to(), "OK")
@@ -105,36 +68,24 @@ int hmset(const call& c) {
 int hsetnx(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::hash, "HSETNX", true)) return api::ok;
-  if (field_of(key, c[2])) {
-    answer a(c.context);
-    a.rests_on(key.item());
-    return api::ReplyWithLongLong(a.to(), 0);
-  }
-  if (auto stored = change(c, key, c[2].size() + c[3].size() + 64,
-                           [&](stored_hash& hash) { store(hash, c[2], c[3]); });
-      !stored)
+  if (field_of(key, c[2])) return answer_unchanged(c, key, 0);
+  if (auto stored = set_field(c, key, c[2], c[3]); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "HSET");
-  notify(c, "hset", c.text(1));
+  notify(c, "hset");
   return answer_number(c, 1);
 }
 
 void reply_field(api::context* to, const std::optional<std::string>& value) {
   if (value)
-    api::ReplyWithStringBuffer(to, value->data(), value->size());
+    reply_text(to, *value);
   else
     api::ReplyWithNull(to);
 }
 
-// A command that only reads a hash: calls reply(where to answer, key).
 template <class Reply>
 int read(const call& c, const char* name, Reply&& reply) {
-  const open_key key(c, c.text(1), api::for_reading);
-  if (is_other_kind(c, key, item_kind::hash, name, false)) return api::ok;
-  answer a(c.context);
-  a.rests_on(key.item());
-  reply(a.to(), key);
-  return api::ok;
+  return read_only<stored_hash>(c, name, reply);
 }
 
 int hget(const call& c) {
@@ -168,32 +119,18 @@ int hlen(const call& c) {
   });
 }
 
-using item = std::pair<std::string, std::string>;
-
-std::vector<item> items_of(const open_key& key) {
-  std::vector<item> all;
-  if (key.hash() != nullptr)
-    (void)here().keys->read([&] {
-      key.hash()->fields.for_each([&](const auto& field, const auto& value) {
-        all.emplace_back(field.str(), value.str());
-      });
-      return true;
-    });
-  return all;
-}
-
 enum class part : std::uint8_t { both, names, values };
 
 int reply_all(const call& c, const char* name, part of) {
   return read(c, name, [&](api::context* to, const open_key& key) {
-    const auto all = items_of(key);
+    const auto all = elements_of(key);
     if (of == part::both)
       api::ReplyWithMap(to, static_cast<long>(all.size()));
     else
       api::ReplyWithArray(to, static_cast<long>(all.size()));
     for (const auto& [field, value] : all) {
-      if (of != part::values) api::ReplyWithStringBuffer(to, field.data(), field.size());
-      if (of != part::names) api::ReplyWithStringBuffer(to, value.data(), value.size());
+      if (of != part::values) reply_text(to, field);
+      if (of != part::names) reply_text(to, value);
     }
   });
 }
@@ -212,26 +149,15 @@ int hdel(const call& c) {
   if (is_other_kind(c, key, item_kind::hash, "HDEL", true)) return api::ok;
   long long removed = 0;
   for (int i = 2; i < c.count && removed == 0; ++i) removed += field_of(key, c[i]).has_value();
-  if (removed == 0) {
-    answer a(c.context);
-    a.rests_on(key.item());
-    return api::ReplyWithLongLong(a.to(), 0);
-  }
+  if (removed == 0) return answer_unchanged(c, key, 0);
   removed = 0;
-  bool is_empty = false;
-  if (auto stored = change(c, key, 0,
-                           [&](stored_hash& hash) {
-                             for (int i = 2; i < c.count; ++i)
-                               removed += static_cast<long long>(hash.fields.erase(c[i]));
-                             hash.count -= static_cast<std::uint64_t>(removed);
-                             is_empty = hash.count == 0;
-                           });
-      !stored)
-    return answer_error(c.context, stored.error());
-  if (is_empty) key.erase();
+  const auto went = change<stored_hash>(c, key, 0, [&](stored_hash& hash) {
+    for (int i = 2; i < c.count; ++i) removed += static_cast<long long>(hash.content.erase(c[i]));
+    hash.count -= static_cast<std::uint64_t>(removed);
+  });
+  if (!went) return answer_error(c.context, went.error());
   replicate(c, "HDEL");
-  notify(c, "hdel", c.text(1));
-  if (is_empty) api::NotifyKeyspaceEvent(c.context, api::event_generic, "del", c.text(1));
+  notify_taken(c, item_kind::hash, "hdel", c.text(1), *went);
   return answer_number(c, removed);
 }
 
@@ -245,12 +171,10 @@ int hincrby(const call& c) {
   long long after = 0;
   if (__builtin_add_overflow(*before, *by, &after))
     return api::ReplyWithError(c.context, "ERR increment or decrement would overflow");
-  if (auto stored = change(c, key, c[2].size() + 64,
-                           [&](stored_hash& hash) { store(hash, c[2], std::to_string(after)); });
-      !stored)
+  if (auto stored = set_field(c, key, c[2], std::to_string(after)); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "HINCRBY");
-  notify(c, "hincrby", c.text(1));
+  notify(c, "hincrby");
   return answer_number(c, after);
 }
 
@@ -266,86 +190,45 @@ int hincrbyfloat(const call& c) {
   if (std::isnan(after) || std::isinf(after))
     return api::ReplyWithError(c.context, "ERR increment would produce NaN or Infinity");
   const std::string text = text_of_float(after);
-  if (auto stored = change(c, key, c[2].size() + text.size() + 64,
-                           [&](stored_hash& hash) { store(hash, c[2], text); });
-      !stored)
+  if (auto stored = set_field(c, key, c[2], text); !stored)
     return answer_error(c.context, stored.error());
-  api::Replicate(c.context, "HSET", "ssb", c.text(1), c.text(2), text.data(), text.size());
-  notify(c, "hincrbyfloat", c.text(1));
+  replicate_as(c, "HSET", "ssb", c.text(1), c.text(2), text.data(), text.size());
+  notify(c, "hincrbyfloat");
   answer a(c.context);
   a.end_unit();
   return api::ReplyWithStringBuffer(a.to(), text.data(), text.size());
 }
 
-// All fields in one answer, as Redis does for small hashes: so a cursor is always 0.
 int hscan(const call& c) {
-  if (!integer_of(c[2])) return api::ReplyWithError(c.context, "ERR invalid cursor");
-  std::string_view pattern = "*";
-  for (int i = 3; i < c.count; i += 2) {
-    if (i + 1 == c.count) return api::ReplyWithError(c.context, syntax_error);
-    if (equal_ignoring_case(c[i], "MATCH")) {
-      pattern = c[i + 1];
-    } else if (equal_ignoring_case(c[i], "COUNT")) {
-      const auto count = integer_of(c[i + 1]);
-      if (!count) return api::ReplyWithError(c.context, not_an_integer);
-      if (*count < 1) return api::ReplyWithError(c.context, syntax_error);
-    } else {
-      return api::ReplyWithError(c.context, syntax_error);
-    }
-  }
+  const auto how = scan_arguments_of(c);
+  if (!how) return api::ok;
   const open_key key(c, c.text(1), api::for_reading);
   if (is_other_kind(c, key, item_kind::hash, "HSCAN", false)) return api::ok;
-  answer a(c.context);
-  a.rests_on(key.item());
-  auto all = items_of(key);
-  std::erase_if(all, [&](const item& i) { return !matches(pattern, i.first); });
-  api::context* const to = a.to();
-  api::ReplyWithArray(to, 2);
-  api::ReplyWithStringBuffer(to, "0", 1);
-  api::ReplyWithArray(to, static_cast<long>(2 * all.size()));
-  for (const auto& [field, value] : all) {
-    api::ReplyWithStringBuffer(to, field.data(), field.size());
-    api::ReplyWithStringBuffer(to, value.data(), value.size());
-  }
-  return api::ok;
+  return reply_scan(c, key, *how, true, [&](std::uint64_t cursor, const element_visit& visit) {
+    return key.hash()->content.scan(
+        cursor, [&](const auto& field, const auto& value) { visit(field.str(), value.str()); });
+  });
 }
 
 int hrandfield(const call& c) {
-  static std::mt19937_64 random{std::random_device{}()};
-  const auto count = c.count > 2 ? integer_of(c[2]) : std::optional<long long>(1);
-  if (!count) return api::ReplyWithError(c.context, not_an_integer);
-  const bool with_values = c.count == 4 && equal_ignoring_case(c[3], "WITHVALUES");
-  if (c.count == 4 && !with_values) return api::ReplyWithError(c.context, syntax_error);
-  if (*count < -(1LL << (with_values ? 61 : 62)))
-    return api::ReplyWithError(c.context, "ERR value is out of range");
-  const open_key key(c, c.text(1), api::for_reading);
-  if (is_other_kind(c, key, item_kind::hash, "HRANDFIELD", false)) return api::ok;
-  answer a(c.context);
-  a.rests_on(key.item());
-  auto all = items_of(key);
-  api::context* const to = a.to();
-  if (c.count == 2) {
-    if (all.empty()) return api::ReplyWithNull(to);
-    const auto& [field, value] = all[random() % all.size()];
-    return api::ReplyWithStringBuffer(to, field.data(), field.size());
-  }
-  std::vector<const item*> chosen;
-  if (*count < 0) {
-    for (long long i = 0; i < -*count && !all.empty(); ++i)
-      chosen.push_back(&all[random() % all.size()]);
-  } else {
-    std::ranges::shuffle(all, random);
-    for (std::size_t i = 0; i < std::min(all.size(), static_cast<std::size_t>(*count)); ++i)
-      chosen.push_back(&all[i]);
-  }
-  const bool nested = with_values && (api::GetContextFlags(c.context) & api::speaks_resp3) != 0;
-  api::ReplyWithArray(to, static_cast<long>(chosen.size() * (with_values && !nested ? 2 : 1)));
-  for (const item* i : chosen) {
-    if (nested) api::ReplyWithArray(to, 2);
-    api::ReplyWithStringBuffer(to, i->first.data(), i->first.size());
-    if (with_values) api::ReplyWithStringBuffer(to, i->second.data(), i->second.size());
-  }
-  return api::ok;
+  const auto how = random_arguments_of(c, "WITHVALUES");
+  if (!how) return api::ok;
+  return read(c, "HRANDFIELD", [&](api::context* to, const open_key& key) {
+    const auto all = elements_of(key);
+    if (how->is_single) {
+      if (all.empty()) return void(api::ReplyWithNull(to));
+      return reply_text(to, all[random_numbers()() % all.size()].first);
+    }
+    const auto chosen = random_places(all.size(), how->count);
+    const bool nested = how->is_with_seconds && speaks_resp3(c);
+    api::ReplyWithArray(
+        to, static_cast<long>(chosen.size() * (how->is_with_seconds && !nested ? 2 : 1)));
+    for (const std::uint64_t place : chosen) {
+      if (nested) api::ReplyWithArray(to, 2);
+      reply_text(to, all[place].first);
+      if (how->is_with_seconds) reply_text(to, all[place].second);
+    }
+  });
 }
 
 constexpr command commands[] = {

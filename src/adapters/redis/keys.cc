@@ -84,32 +84,43 @@ std::size_t keys::taken_by(std::size_t bytes) const noexcept {
   return bytes + bytes / 4 + 256 + (bytes > chunk / 8 ? 2 * chunk : 0);
 }
 
+// A transaction that takes so much and is cancelled makes the pool grow. Returns why it has not;
+// empty: it has, or need not. Errors: poisoned, io.
+result<std::string> keys::grow_for(std::size_t bytes) {
+  const auto tried = pool_.update([&](stored_keys&) -> result<> {
+    (void)pool_memory::allocate(bytes, 16);
+    return std::unexpected(error{errc::cancelled, ""});
+  });
+  if (tried.error().code == errc::full) return tried.error().message;
+  if (tried.error().code != errc::cancelled) return std::unexpected(tried.error());
+  return std::string();
+}
+
 // Room for a change, and for the log of its unit, which is a block of the heap if it is long. All
-// may come from the longest free run. So a unit which has begun does not end for want of room.
-// Where there is none, a transaction that takes so much and is cancelled makes the pool grow.
+// may come from the longest free run. So a unit which has begun does not end for want of room. The
+// pool does not grow in a unit; so before one begins there is an
+// eighth of it more, if the pool can grow.
 result<> keys::make_room(std::size_t bytes) {
+  const std::size_t ahead =
+      std::max(std::size_t{4} << 20, pool_.core().state().file.header().size / 8);
   const std::size_t wanted = taken_by(bytes) + taken_by(unit_bytes_ + bytes) + (64 << 10);
-  if (room_ < wanted) {
-    const auto& heap = pool_.core().state().heap;
-    room_ = heap.longest_free_run();
-    std::string why;
-    if (room_ < wanted && !open_) {
-      const auto tried = pool_.update([&](stored_keys&) -> result<> {
-        (void)pool_memory::allocate(wanted, 16);
-        return std::unexpected(error{errc::cancelled, ""});
-      });
-      if (tried.error().code == errc::full)
-        why = " (" + tried.error().message + ")";
-      else if (tried.error().code != errc::cancelled)
-        return tried;
-      room_ = heap.longest_free_run();
-    }
-    if (room_ < wanted)
-      return std::unexpected(error{
-          errc::full,
-          "the pool has no room for this" + why +
-              "; delete keys, or start the server with a larger max_size and room on the disk"});
+  const auto& heap = pool_.core().state().heap;
+  const auto has = [&](std::size_t room) {
+    if (room_ < room) room_ = heap.longest_free_run();
+    return room_ >= room;
+  };
+  if (!open_ && !has(is_at_its_end_ ? wanted : wanted + ahead)) {
+    auto why = grow_for(wanted + ahead);
+    if (why && !why->empty() && !has(wanted)) why = grow_for(wanted);
+    if (!why) return std::unexpected(std::move(why.error()));
+    is_at_its_end_ = !why->empty();
+    why_not_ = std::move(*why);
   }
+  if (!has(wanted))
+    return std::unexpected(error{
+        errc::full,
+        "the pool has no room for this" + (why_not_.empty() ? "" : " (" + why_not_ + ")") +
+            "; delete keys, or start the server with a larger max_size and room on the disk"});
   room_ -= taken_by(bytes);
   unit_bytes_ += bytes;
   return {};
@@ -157,6 +168,13 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
   return std::unexpected(std::move(why));
 }
 
+result<> keys::change_apart(std::size_t bytes, const std::function<void()>& body) {
+  auto done = change(bytes, body);
+  if (done || done.error().code != errc::full || !open_) return done;
+  if (auto ended = end_unit(false); !ended) return ended;
+  return change(bytes, body);
+}
+
 void keys::forget_unit() noexcept {
   touched_.clear();
   freed_places_.clear();
@@ -169,6 +187,7 @@ result<> keys::end_unit(bool now) {
   if (!unlinked_.empty()) {
     std::vector<stored_item*> gone;
     gone.swap(unlinked_);
+    unasked_ = 0;
     if (auto done = change(0,
                            [&] {
                              for (stored_item* item : gone) remove(item);

@@ -39,6 +39,9 @@ class keys {
   // changed; poisoned, io. If an error shows that a unit with earlier changes cannot go on, the
   // process ends: their answers are written already.
   [[nodiscard]] result<> change(std::size_t bytes, const std::function<void()>& body);
+  // Runs change(), and if an open unit leaves no room for it, once more in a unit of its own. For
+  // loads, whose units are of any size.
+  [[nodiscard]] result<> change_apart(std::size_t bytes, const std::function<void()>& body);
   bool in_unit() const noexcept { return open_; }
   // Commits the unit, if there is one. `now`: it and all before it are durable on return. Else, if
   // waits(), a sync that begins afterwards makes it so.
@@ -72,6 +75,12 @@ class keys {
   // The item's key was taken out of Redis' keyspace. At the end of the unit the item goes, unless
   // it was renamed.
   void note_unlinked(stored_item* item) { unlinked_.push_back(item); }
+  // It was not meant so: the key gets it again.
+  void keep(stored_item* item) { std::erase(unlinked_, item); }
+  // One of these went for no command: it had expired, or room was needed.
+  void note_unasked() noexcept { ++unasked_; }
+  // Whether something was changed that a command may have an answer for.
+  bool owes_answers() const noexcept { return open_ || unlinked_.size() > unasked_; }
   [[nodiscard]] result<> rename(stored_item* item, std::string_view key, int database);
   [[nodiscard]] result<> set_expiry(stored_item* item, std::int64_t when);
   [[nodiscard]] result<> flush(int database);
@@ -91,6 +100,8 @@ class keys {
   [[nodiscard]] result<std::uint64_t> sync();
 
   std::uint64_t count() const noexcept { return count_; }  // of items
+  // Whether the pool has items, or once had.
+  bool was_used() const noexcept { return next_place_ != 0; }
   // Calls f(item) for each item; in a transaction.
   void for_each(const std::function<void(stored_item*)>& f) const;
 
@@ -98,6 +109,7 @@ class keys {
   keys(pool<stored_keys> p, end_of_units cannot_go_on);
   [[nodiscard]] result<> begin();
   std::size_t taken_by(std::size_t bytes) const noexcept;
+  [[nodiscard]] result<std::string> grow_for(std::size_t bytes);
   [[nodiscard]] result<> make_room(std::size_t bytes);
   std::uint64_t free_place();
   void forget_unit() noexcept;
@@ -110,7 +122,8 @@ class keys {
   std::uint64_t changes_ = 0;  // in the unit
   std::vector<const stored_item*> touched_;
   std::vector<stored_item*> unlinked_;
-  bool removed_ = false;  // an item, in the unit
+  std::size_t unasked_ = 0;  // of unlinked_
+  bool removed_ = false;     // an item, in the unit
   // Places of the table.
   std::vector<std::uint64_t> free_places_;
   std::vector<std::uint64_t> freed_places_;  // free when the unit has been committed
@@ -120,6 +133,8 @@ class keys {
   bool has_garbage_ = false;    // items that no database has, perhaps
   std::size_t room_ = 0;        // bytes that are free for certain, in one run
   std::size_t unit_bytes_ = 0;  // that the unit stores
+  bool is_at_its_end_ = false;  // the pool could not grow when it last should
+  std::string why_not_;
   // Of commits that may not be durable.
   std::atomic<std::uint64_t> commits_{0}, durable_{0};
   std::unordered_map<const stored_item*, std::uint64_t> recent_;

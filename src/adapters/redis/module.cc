@@ -1,13 +1,15 @@
-// libstele_redis.so: a module of Redis whose strings and hashes are in a pool. Usage and options:
+// libstele_redis.so: a module of Redis whose values are in a pool. Usage and options:
 // docs/guide/redis.md.
 #include <base/bytes.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <unordered_map>
 
-#include "commands.h"
+#include "collections.h"
 
 namespace stele::redis {
 
@@ -23,25 +25,26 @@ const char* api::fetch(context* of) {
 
 namespace {
 
-const std::string prefix = "stele.";
-
-std::span<const command> all_commands(std::size_t group) {
-  return group == 0 ? string_commands() : group == 1 ? hash_commands() : generic_commands();
+std::vector<command> all_commands() {
+  std::vector<command> all;
+  for (const auto group :
+       {string_commands(), hash_commands(), list_commands(), set_commands(), sorted_set_commands(),
+        sorted_set_algebra_commands(), sort_commands(), lent_commands(), generic_commands()})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
 }
-constexpr std::size_t groups = 3;
 
 // By Redis' name.
-const std::unordered_map<std::string_view, const command*>& by_name() {
+const std::unordered_map<std::string_view, command>& by_name() {
   static const auto all = [] {
-    std::unordered_map<std::string_view, const command*> made;
-    for (std::size_t g = 0; g < groups; ++g)
-      for (const command& c : all_commands(g)) made.emplace(c.name, &c);
+    std::unordered_map<std::string_view, command> made;
+    for (const command& c : all_commands()) made.emplace(c.name, c);
     return made;
   }();
   return all;
 }
 
-constexpr std::size_t longest_name = 16;
+constexpr std::size_t longest_name = 24;
 
 std::string_view in_lower_case(std::string_view name, char (&to)[longest_name]) {
   if (name.size() > longest_name) return {};
@@ -56,16 +59,35 @@ void note_debugging(api::filter_context* of) {
     here().debugs_scripts = !equal_ignoring_case(view(api::CommandFilterArgGet(of, 2)), "NO");
 }
 
+// SCAN asks for a type by Redis' name of it, and compares with ours.
+void name_type(api::filter_context* of) {
+  constexpr std::pair<const char*, const char*> names[] = {{"string", "stele-str"},
+                                                           {"hash", "stele-hsh"},
+                                                           {"list", "stele-lst"},
+                                                           {"set", "stele-set"},
+                                                           {"zset", "stele-zst"}};
+  const int count = api::CommandFilterArgsCount(of);
+  for (int i = 2; i + 1 < count; ++i) {
+    if (!equal_ignoring_case(view(api::CommandFilterArgGet(of, i)), "TYPE")) continue;
+    for (const auto& [theirs, ours] : names)
+      if (equal_ignoring_case(view(api::CommandFilterArgGet(of, i + 1)), theirs))
+        api::CommandFilterArgReplace(of, i + 1, api::CreateString(nullptr, ours, 9));
+    ++i;
+  }
+}
+
 // A command of a client gets the name of ours.
 void filter(api::filter_context* of) {
   if (std::exchange(here().calls_redis, false)) return;
   char lower[longest_name];
   const std::string_view given = in_lower_case(view(api::CommandFilterArgGet(of, 0)), lower);
   if (given == "script") note_debugging(of);
+  if (given == "replconf") here().tells_master = true;  // a master asks how far this server has got
+  if (given == "scan") name_type(of);
   if (here().debugs_scripts && given.starts_with("eval")) return;
   const auto found = by_name().find(given);
   if (found == by_name().end()) return;
-  const std::string name = prefix + found->second->name;
+  const std::string name = prefix + std::string(found->second.name);
   api::CommandFilterArgReplace(of, 0, api::CreateString(nullptr, name.data(), name.size()));
 }
 
@@ -86,11 +108,28 @@ bool is_allowed(const call& c, const char* name) {
   return allowed;
 }
 
+// The server asks where a command's keys are.
+int tell_keys(const call& c, const char* name) {
+  for_each_key(c, name, [&](int place) { api::KeyAtPos(c.context, place); });
+  return api::ok;
+}
+
+// A command of an AOF that is older than the pool. It has succeeded, so its keys were none that
+// stay Redis' own.
+int pass_over(const call& c, const char* name) {
+  for_each_key(c, name, [&](int place) {
+    open_key key(c, c.text(place), api::for_reading | api::for_writing);
+    if (key.is_foreign()) key.erase();
+  });
+  return api::ReplyWithNull(c.context);
+}
+
 int run(api::context* context, api::text** arguments, int count) {
   const call c{context, arguments, count};
   char lower[longest_name];
-  const auto found = by_name().find(in_lower_case(c[0].substr(prefix.size()), lower));
-  const command& what = *found->second;
+  const auto found = by_name().find(in_lower_case(c[0].substr(std::strlen(prefix)), lower));
+  const command& what = found->second;
+  if (api::IsKeysPositionRequest(context) != 0) return tell_keys(c, what.name);
   if (!is_allowed(c, what.name)) {
     const std::string why = std::string("NOPERM this user has no permissions to run the '") +
                             what.name + "' command or to access one of its keys";
@@ -101,6 +140,8 @@ int run(api::context* context, api::text** arguments, int count) {
         std::string("ERR wrong number of arguments for '") + what.name + "' command";
     return api::ReplyWithError(context, why.c_str());
   }
+  if (here().loads_nothing && (api::GetContextFlags(context) & api::is_loading) != 0)
+    return pass_over(c, what.name);
   enter(c);
   return what.run(c);
 }
@@ -110,6 +151,7 @@ int run(api::context* context, api::text** arguments, int count) {
 // The server may not let its own text be kept, as long as the key is open.
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
   const std::string_view event = name, text = view(key_name);
+  if (event == "expired" || event == "evicted") here().keys->note_unasked();
   const own_text copy(text);
   const open_key key({context, nullptr, 0}, copy.get(), api::for_reading | api::without_touch);
   if (key.item() == nullptr || is_placeholder(key.item())) return api::ok;
@@ -120,20 +162,35 @@ int on_key_event(api::context* context, int, const char* name, api::text* key_na
 }
 
 void on_flush(api::context*, api::event, std::uint64_t what, void* details) {
-  if (what != api::flush_begins || !here().is_open) return;
+  if (what != api::flush_begins || here().loads_nothing) return;
   const int database = static_cast<const api::flush_details*>(details)->database;
   for (int d = 0; d < static_cast<int>(stored_keys::databases); ++d)
     if (database == -1 || database == d) must(here().keys->flush(d));
 }
 
 void on_swap(api::context*, api::event, std::uint64_t, void* details) {
+  if (here().loads_nothing) return;
   const auto& swapped = *static_cast<const api::swap_details*>(details);
   must(here().keys->swap(swapped.first, swapped.second));
 }
 
-void on_loading(api::context*, api::event, std::uint64_t what, void*) {
+// What was loaded, and is Redis' own, goes to the pool.
+void take_in(api::context* context) {
+  const auto adopted = adopt_all(context);
+  must(adopted ? result<>{} : std::unexpected(adopted.error()));
+  if (*adopted != 0)
+    api::Log(context, "notice", "stele: %llu keys that were loaded are in the pool now",
+             static_cast<unsigned long long>(*adopted));
+}
+
+void on_loading(api::context* context, api::event, std::uint64_t what, void*) {
   here().is_loading = what != api::loading_ended && what != api::loading_failed;
-  if (!here().is_loading) must(here().keys->end_unit(false));
+  if (here().is_loading) {
+    here().has_loaded = true;
+    return;
+  }
+  must(here().keys->end_unit(false));
+  if (here().is_open) take_in(context);
 }
 
 void on_fork(api::context*, api::event, std::uint64_t what, void*) {
@@ -148,18 +205,25 @@ void before_fork() {
   must(here().keys->end_unit(true));
 }
 
-// Keys of the server's own files that the pool does not have any more.
-void remove_placeholders(api::context* context) {
-  for (const auto& [database, name] : std::exchange(here().placeholders, {})) {
-    if (api::SelectDb(context, database) != api::ok) continue;
-    const own_text text(name);
-    open_key key({context, nullptr, 0}, text.get(), api::for_reading | api::for_writing);
-    if (is_placeholder(key.item())) key.erase();
-  }
+// A file tells a position in the stream of changes, which the pool may be ahead of: nobody may go
+// on from there, neither this server as a replica nor a replica of it. So the next sync is a full
+// one.
+void forget_position(api::context* context) {
+  const auto call = [&](const char* command, auto... words) {
+    const char* const formats[] = {"", "c", "cc"};
+    api::reply* const told = api::Call(context, command, formats[sizeof...(words)], words...);
+    if (told != nullptr) api::FreeCallReply(told);
+  };
+  call("DEBUG", "CHANGE-REPL-ID");
+  const std::string master = text_setting(context, "replicaof");
+  const std::size_t gap = master.find(' ');
+  if (gap == master.npos) return;
+  call("REPLICAOF", "NO", "ONE");
+  call("REPLICAOF", master.substr(0, gap).c_str(), master.substr(gap + 1).c_str());
 }
 
 // Steps O3: items become keys.
-void open_keys(api::context* context) {
+void open_items(api::context* context) {
   keys& all = *here().keys;
   const long long now = api::Milliseconds();
   std::vector<stored_item*> expired;
@@ -175,20 +239,32 @@ void open_keys(api::context* context) {
       if (api::SelectDb(context, database) != api::ok) return;  // fewer databases than before
       const own_text text(item->key.str());
       api::key* const key = api::OpenKey(context, text.get(), api::for_reading | api::for_writing);
-      if (api::KeyType(key) != api::empty_key) api::DeleteKey(key);
-      api::ModuleTypeSetValue(
-          key, kind_of(item) == item_kind::string ? here().text_type : here().hash_type, item);
+      if (api::KeyType(key) != api::empty_key) api::DeleteKey(key);  // of a type of Redis' own
+      api::ModuleTypeSetValue(key, type_of(kind_of(item)), item);
       if (expiry != 0) api::SetAbsExpire(key, expiry);
       api::CloseKey(key);
     });
   });
   must(done);
-  remove_placeholders(context);
-  if (!expired.empty()) {
-    must(all.change(0, [&] {
-      for (stored_item* item : expired) all.remove(item);
-    }));
-    must(all.end_unit(true));
+  if (expired.empty()) return;
+  must(all.change(0, [&] {
+    for (stored_item* item : expired) all.remove(item);
+  }));
+  must(all.end_unit(true));
+}
+
+void open_keys(api::context* context) {
+  if (!here().loads_nothing) {  // what was loaded is in the pool, and nothing else is
+    take_in(context);
+  } else {
+    if (here().has_loaded) {
+      if (const std::uint64_t dropped = drop_all(context); dropped != 0)
+        api::Log(context, "notice",
+                 "stele: %llu keys of the server's own files are left out: the pool is newer",
+                 static_cast<unsigned long long>(dropped));
+      forget_position(context);
+    }
+    open_items(context);
   }
   here().is_open = true;
   here().loads_nothing = false;
@@ -199,10 +275,20 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   here().has_read_all = -1;
   if (!here().asleep) return;
   if (!here().is_open) open_keys(context);
-  // The answers of an EXEC are about to be sent. What Redis has removed by itself has no answer.
-  must(here().keys->end_unit(here().keys->in_unit()));
+  // The answers of an EXEC, or of a command of Redis' own that has removed a value (MIGRATE), are
+  // about to be sent. What has expired has no answer.
+  must(here().keys->end_unit(here().keys->owes_answers()));
+  if (std::exchange(here().tells_master, false)) {
+    const auto synced = here().keys->sync();
+    must(synced ? result<>{} : std::unexpected(synced.error()));
+  }
   here().waiting->begin_sync();
   (void)here().keys->sweep();
+}
+
+// A replica tells its master once a second how far it has got: what it tells of is durable then.
+void on_cron(api::context* context, api::event, std::uint64_t, void*) {
+  here().tells_master |= (api::GetContextFlags(context) & api::is_replica) != 0;
 }
 
 void on_shutdown(api::context*, api::event, std::uint64_t, void*) {
@@ -215,7 +301,7 @@ void inform(api::info* to, int for_crash_report) {
   const auto space = pool.space();
   api::InfoAddSection(to, "pool");
   api::InfoAddFieldCString(to, "path", here().path.c_str());
-  api::InfoAddFieldCString(to, "durable_types", "string,hash");
+  api::InfoAddFieldCString(to, "durable_types", "string,hash,list,set,zset");
   api::InfoAddFieldCString(to, "mechanism", pool.mechanism().c_str());
   api::InfoAddFieldCString(to, "durability", pool.durability_in_force().c_str());
   api::InfoAddFieldULongLong(to, "durable_keys", here().keys->count());
@@ -228,6 +314,8 @@ void inform(api::info* to, int for_crash_report) {
 }
 
 // --- loading ---
+
+constexpr const char* in_memory = "memory";  // in the place of a media: no file stays
 
 struct options {
   std::string path;
@@ -261,10 +349,29 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
              "; there are path, size, max_size, mechanism and media";
     }
   }
-  if (o.path.empty()) return "an argument is missing: path POOL";
+  if (o.path.empty() == (o.pool.media != in_memory))
+    return o.path.empty() ? "an argument is missing: path POOL; or give media memory, for values "
+                            "that end with the server"
+                          : "media memory has no path: its values end with the server";
   if (o.pool.mechanism.starts_with("archapt") || o.pool.max_size < o.pool.create_size)
     o.pool.max_size = 0;
   return std::nullopt;
+}
+
+// A pool without a name: its memory goes with the process, however that ends.
+result<std::unique_ptr<keys>> open_in_memory(pool_options o) {
+  o.media = "process";
+  std::string folder = "/dev/shm/stele-redis-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) folder = "/tmp/stele-redis-XXXXXX";
+  if (!folder.ends_with("XXXXXX") || ::mkdtemp(folder.data()) != nullptr) {
+    const std::string path = folder + "/pool";
+    auto opened = keys::open(path, o);
+    ::unlink(path.c_str());
+    ::rmdir(folder.c_str());
+    return opened;
+  }
+  return std::unexpected(
+      error{errc::io, "neither in /dev/shm nor in /tmp can a folder be made for values in memory"});
 }
 
 int refuse(api::context* of, const std::string& why) {
@@ -273,11 +380,10 @@ int refuse(api::context* of, const std::string& why) {
 }
 
 bool register_all(api::context* of) {
-  for (std::size_t g = 0; g < groups; ++g)
-    for (const command& c : all_commands(g))
-      if (api::CreateCommand(of, (prefix + c.name).c_str(), run, c.flags, c.first_key, c.last_key,
-                             c.key_step) != api::ok)
-        return false;
+  for (const command& c : all_commands())
+    if (api::CreateCommand(of, (prefix + std::string(c.name)).c_str(), run, c.flags, c.first_key,
+                           c.last_key, c.key_step) != api::ok)
+      return false;
   constexpr int classes =
       api::event_generic | api::event_expired | api::event_evicted | api::event_loaded;
   return register_types(of) && api::RegisterCommandFilter(of, filter, 0) != nullptr &&
@@ -287,21 +393,9 @@ bool register_all(api::context* of) {
          api::SubscribeToServerEvent(of, api::loading_event, on_loading) == api::ok &&
          api::SubscribeToServerEvent(of, api::fork_event, on_fork) == api::ok &&
          api::SubscribeToServerEvent(of, api::loop_event, on_loop) == api::ok &&
+         api::SubscribeToServerEvent(of, api::cron_event, on_cron) == api::ok &&
          api::SubscribeToServerEvent(of, api::shutdown_event, on_shutdown) == api::ok &&
          api::RegisterInfoFunc(of, inform) == api::ok;
-}
-
-std::size_t databases_of_server(api::context* of) {
-  std::size_t databases = 0;
-  api::reply* const told = api::Call(of, "CONFIG", "cc", "GET", "databases");
-  if (told == nullptr) return 0;
-  if (api::CallReplyType(told) == api::reply_array && api::CallReplyLength(told) == 2) {
-    std::size_t size = 0;
-    const char* const text = api::CallReplyStringPtr(api::CallReplyArrayElement(told, 1), &size);
-    databases = base::bytes_of({text, size}).value_or(0);
-  }
-  api::FreeCallReply(told);
-  return databases;
 }
 
 int load(api::context* of, api::text** arguments, int count) {
@@ -310,23 +404,25 @@ int load(api::context* of, api::text** arguments, int count) {
                         missing),
            api::failed;
   api::SetModuleAttribs(of, "stele", 1, api::interface_version);
+  api::SetModuleOptions(of, api::no_implicit_signal);
   options o;
   if (const auto wrong = read_arguments({of, arguments, count}, o)) return refuse(of, *wrong);
-  if (databases_of_server(of) > stored_keys::databases)
+  if (base::bytes_of(text_setting(of, "databases")).value_or(0) > stored_keys::databases)
     return refuse(
         of, "a pool has at most 64 databases; start the server with `databases 64`, or fewer");
-  auto opened = keys::open(o.path, o.pool);
+  auto opened = o.path.empty() ? open_in_memory(o.pool) : keys::open(o.path, o.pool);
   if (!opened) return refuse(of, opened.error().message);
-  here().path = o.path;
+  here().path = o.path.empty() ? in_memory : o.path;
   here().keys = std::move(*opened);
   here().waiting = std::make_unique<waiting_clients>(*here().keys);
-  here().loads_nothing = here().keys->count() != 0;
+  here().loads_nothing = here().keys->was_used();
   if (!register_all(of))
     return refuse(of, "the server does not take the module's commands or types");
   ::pthread_atfork(before_fork, nullptr, nullptr);
   api::Log(of, "notice",
-           "stele: strings and hashes are in %s: %llu keys, mechanism %s, durability %s",
-           o.path.c_str(), static_cast<unsigned long long>(here().keys->count()),
+           "stele: strings, hashes, lists, sets and sorted sets are in %s: %llu keys, mechanism "
+           "%s, durability %s",
+           here().path.c_str(), static_cast<unsigned long long>(here().keys->count()),
            here().keys->content().mechanism().c_str(),
            here().keys->content().durability_in_force().c_str());
   return api::ok;

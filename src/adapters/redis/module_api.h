@@ -25,6 +25,7 @@ struct info;
 struct digest;
 struct key_context;
 struct user;
+struct scan_cursor;
 
 constexpr int ok = 0, failed = 1;
 constexpr int interface_version = 1;
@@ -32,25 +33,31 @@ constexpr int interface_version = 1;
 // Modes of OpenKey.
 constexpr int for_reading = 1 << 0, for_writing = 1 << 1, without_touch = 1 << 16;
 // What KeyType answers.
-constexpr int empty_key = 0, string_key = 1, hash_key = 3, module_key = 6;
+constexpr int empty_key = 0, string_key = 1, list_key = 2, hash_key = 3, set_key = 4,
+              sorted_set_key = 5, module_key = 6;
+// What SetModuleOptions takes: a key that was open for writing does not count as changed by itself.
+// What ACLCheckKeyPermissions asks for.
+constexpr int key_access = 1 << 4;
+constexpr int no_implicit_signal = 1 << 1;
 // What CallReplyType answers.
 constexpr int reply_string = 0, reply_error = 1, reply_integer = 2, reply_array = 3, reply_null = 4;
 constexpr long long no_expire = -1;
 
 // What GetContextFlags answers, as bits.
 constexpr int in_script = 1 << 0, in_multi = 1 << 1, is_master = 1 << 2, is_replica = 1 << 3,
-              is_replicated = 1 << 12, is_loading = 1 << 13, denies_blocking = 1 << 21,
-              speaks_resp3 = 1 << 22;
+              is_cluster = 1 << 5, has_aof = 1 << 6, is_replicated = 1 << 12, is_loading = 1 << 13,
+              denies_blocking = 1 << 21, speaks_resp3 = 1 << 22;
 
 // Classes of keyspace events, as bits.
-constexpr int event_generic = 1 << 2, event_string = 1 << 3, event_hash = 1 << 6,
+constexpr int event_generic = 1 << 2, event_string = 1 << 3, event_list = 1 << 4,
+              event_set = 1 << 5, event_hash = 1 << 6, event_sorted_set = 1 << 7,
               event_expired = 1 << 8, event_evicted = 1 << 9, event_loaded = 1 << 12;
 
 struct event {
   std::uint64_t number, version;
 };
 constexpr event persistence_event{1, 1}, flush_event{2, 1}, loading_event{3, 1},
-    shutdown_event{5, 1}, swap_event{11, 1}, fork_event{13, 1}, loop_event{15, 1};
+    shutdown_event{5, 1}, cron_event{8, 1}, swap_event{11, 1}, fork_event{13, 1}, loop_event{15, 1};
 constexpr std::uint64_t flush_begins = 0, flush_ended = 1;
 constexpr std::uint64_t loading_ended = 3, loading_failed = 4;
 constexpr std::uint64_t child_born = 0, child_died = 1;
@@ -70,6 +77,7 @@ using command_function = int (*)(context*, text** arguments, int count);
 using event_function = void (*)(context*, event, std::uint64_t what, void* details);
 using notification_function = int (*)(context*, int classes, const char* name, text* key);
 using filter_function = void (*)(filter_context*);
+using scan_function = void (*)(context*, text* name, key*, void* data);
 using info_function = void (*)(info*, int for_crash_report);
 
 // The calls that the server makes of values of a type.
@@ -108,6 +116,9 @@ struct type_methods {
   X(int, ReplyWithArray, (context*, long))                                                      \
   X(int, ReplyWithMap, (context*, long))                                                        \
   X(int, ReplyWithStringBuffer, (context*, const char*, std::size_t))                           \
+  X(int, ReplyWithSet, (context*, long))                                                        \
+  X(int, ReplyWithDouble, (context*, double))                                                   \
+  X(int, ReplyWithNullArray, (context*))                                                        \
   X(int, ReplyWithNull, (context*))                                                             \
   X(int, ReplyWithCallReply, (context*, reply*))                                                \
   X(reply*, Call, (context*, const char* command, const char* format, ...))                     \
@@ -119,9 +130,20 @@ struct type_methods {
   X(int, Replicate, (context*, const char* command, const char* format, ...))                   \
   X(int, GetSelectedDb, (context*))                                                             \
   X(int, SelectDb, (context*, int))                                                             \
+  X(scan_cursor*, ScanCursorCreate, ())                                                         \
+  X(void, ScanCursorDestroy, (scan_cursor*))                                                    \
+  X(int, Scan, (context*, scan_cursor*, scan_function, void* data)) /* 0: that was all */       \
+  X(int, IsKeysPositionRequest, (context*))                                                     \
+  X(void, KeyAtPos, (context*, int place))                                                      \
   X(key*, OpenKey, (context*, text * name, int mode))                                           \
   X(void, CloseKey, (key*))                                                                     \
   X(int, KeyType, (key*))                                                                       \
+  X(void, SetModuleOptions, (context*, int options))                                            \
+  X(int, SignalModifiedKey, (context*, text * name))                                            \
+  X(int*, GetCommandKeys, (context*, text * *arguments, int count, int* keys))                  \
+  X(int, StringSet, (key*, text*))                                                              \
+  X(char*, StringDMA, (key*, std::size_t* size, int mode))                                      \
+  X(int, ZsetAdd, (key*, double score, text*, int* flags))                                      \
   X(int, DeleteKey, (key*))                                                                     \
   X(long long, GetAbsExpire, (key*))                                                            \
   X(int, SetAbsExpire, (key*, long long))                                                       \
@@ -138,6 +160,7 @@ struct type_methods {
   X(void, SaveStringBuffer, (io*, const char*, std::size_t))                                    \
   X(char*, LoadStringBuffer, (io*, std::size_t*))                                               \
   X(void, EmitAOF, (io*, const char* command, const char* format, ...))                         \
+  X(void, LogIOError, (io*, const char* level, const char* format, ...))                        \
   X(const text*, GetKeyNameFromIO, (io*))                                                       \
   X(int, GetDbIdFromIO, (io*))                                                                  \
   X(const text*, GetToKeyNameFromOptCtx, (key_context*))                                        \
@@ -155,12 +178,16 @@ struct type_methods {
   X(user*, GetModuleUserFromUserName, (text*))                                                  \
   X(void, FreeModuleUser, (user*))                                                              \
   X(int, ACLCheckCommandPermissions, (user*, text * *arguments, int count))                     \
+  X(int, ACLCheckKeyPermissions, (user*, text * key, int flags))                                \
   X(unsigned long long, GetClientId, (context*))                                                \
   X(int, GetContextFlags, (context*))                                                           \
   X(long long, Milliseconds, ())                                                                \
   X(blocked_client*, BlockClient,                                                               \
     (context*, command_function on_reply, command_function on_timeout,                          \
      void (*free)(context*, void*), long long timeout_ms))                                      \
+  X(blocked_client*, BlockClientOnKeys,                                                         \
+    (context*, command_function on_ready, command_function on_timeout,                          \
+     void (*free)(context*, void*), long long timeout_ms, text** keys, int count, void* data))  \
   X(int, UnblockClient, (blocked_client*, void*)) /* from any thread */                         \
   X(context*, GetThreadSafeContext, (blocked_client*))                                          \
   X(void, FreeThreadSafeContext, (context*))                                                    \

@@ -4,6 +4,10 @@
 #include <base/mutant.h>
 #include <stele/memory.h>
 
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
 namespace stele::redis {
 
 std::uint64_t stored_keys::keyspace_of(int database) const {
@@ -46,10 +50,28 @@ void stored_keys::put(std::uint64_t place, stored_item* item) {
   table[s / fan_out].load()[s % fan_out].load()[place % fan_out] = item;
 }
 
+namespace {
+
+stored_item* make_item(item_kind kind) {
+  switch (kind) {
+    case item_kind::hash:
+      return &stele::make<stored_hash>()->item;
+    case item_kind::list:
+      return &stele::make<stored_sequence>()->item;
+    case item_kind::set:
+      return &stele::make<stored_set>()->item;
+    case item_kind::sorted_set:
+      return &stele::make<stored_ranking>()->item;
+    default:
+      return &stele::make<stored_text>()->item;
+  }
+}
+
+}  // namespace
+
 stored_item* stored_keys::add(std::uint64_t place, item_kind kind, std::string_view key,
                               std::uint64_t keyspace) {
-  stored_item* const item = kind == item_kind::string ? &stele::make<stored_text>()->item
-                                                      : &stele::make<stored_hash>()->item;
+  stored_item* const item = make_item(kind);
   item->place = place;
   item->kind = static_cast<std::uint64_t>(kind);
   item->keyspace = keyspace;
@@ -60,16 +82,82 @@ stored_item* stored_keys::add(std::uint64_t place, item_kind kind, std::string_v
 
 void stored_keys::remove(stored_item* item) {
   put(item->place, nullptr);
-  if (kind_of(item) == item_kind::string)
-    stele::destroy(&text_of(item));
-  else
-    stele::destroy(&hash_of(item));
+  as_its_kind(item, [](auto& stored) { stele::destroy(&stored); });
+}
+
+std::uint64_t count_of(stored_item* item) {
+  return as_its_kind(item, []<class Stored>(Stored& stored) -> std::uint64_t {
+    if constexpr (Stored::kind == item_kind::string)
+      return 1;
+    else if constexpr (requires { stored.count; })
+      return stored.count;
+    else
+      return stored.content.size();
+  });
+}
+
+void for_each_element(stored_item* item, const element_visit& visit) {
+  as_its_kind(item, [&]<class Stored>(Stored& stored) {
+    if constexpr (Stored::kind == item_kind::string)
+      visit(stored.value.str(), {});
+    else if constexpr (Stored::kind == item_kind::hash)
+      stored.content.for_each(
+          [&](const auto& name, const auto& value) { visit(name.str(), value.str()); });
+    else if constexpr (Stored::kind == item_kind::set)
+      stored.content.for_each([&](const auto& member) { visit(member.str(), {}); });
+    else if constexpr (Stored::kind == item_kind::list)
+      stored.content.for_each(0, stored.content.size(), [&](const std::string& element) {
+        visit(element, {});
+        return true;
+      });
+    else
+      stored.content.for_each(0, stored.content.size(), [&](std::string_view member, double score) {
+        visit(member, text_of_score(score));
+        return true;
+      });
+  });
+}
+
+void add_element(stored_item* item, std::string_view first, std::string_view second) {
+  as_its_kind(item, [&]<class Stored>(Stored& stored) {
+    if constexpr (Stored::kind == item_kind::string) {
+      stored.value = first;
+    } else if constexpr (Stored::kind == item_kind::hash) {
+      stored.content.insert(first, second);
+      stored.count += 1;
+    } else if constexpr (Stored::kind == item_kind::set) {
+      stored.content.insert(first);
+      stored.count += 1;
+    } else if constexpr (Stored::kind == item_kind::list) {
+      stored.content.push_back(first);
+    } else {
+      stored.content.put(first, score_of(second).value_or(0));
+    }
+  });
+}
+
+std::string text_of_score(double score) {
+  if (std::isinf(score)) return score > 0 ? "inf" : "-inf";
+  char digits[64];
+  const int size = std::snprintf(digits, sizeof digits, "%.17g", score);
+  return {digits, static_cast<std::size_t>(size)};
+}
+
+std::optional<double> score_of(std::string_view text) {
+  if (text.empty() || std::isspace(static_cast<unsigned char>(text.front())) != 0 ||
+      text.find('\0') != text.npos)
+    return std::nullopt;
+  const std::string copy(text);
+  char* end = nullptr;
+  const double score = std::strtod(copy.c_str(), &end);
+  if (end != copy.c_str() + copy.size() || std::isnan(score)) return std::nullopt;
+  return score;
 }
 
 result<> stored_keys::check() const {
   for (std::uint64_t place = 0; place < places(); ++place) {
     const stored_item* const item = at(place);
-    if (item != nullptr && (item->place != place || item->kind < 1 || item->kind > 2))
+    if (item != nullptr && (item->place != place || item->kind < 1 || item->kind > item_kinds))
       return std::unexpected(error{
           errc::corrupt, "the item \"" + item->key.str() + "\" is not where the table has it"});
   }

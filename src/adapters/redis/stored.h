@@ -2,18 +2,25 @@
 // database with its value and expiry time. The table leads to all items.
 #pragma once
 
+#include <adapters/redis/stored_list.h>
+#include <adapters/redis/stored_scores.h>
 #include <stele/hash_map.h>
 #include <stele/pool.h>
+#include <stele/set.h>
 #include <stele/string.h>
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace stele::redis {
 
-inline constexpr const char* layout_name = "stele redis 1";  // of such a pool
+inline constexpr const char* layout_name = "stele redis 2";  // of such a pool
 
-enum class item_kind : std::uint64_t { string = 1, hash = 2 };
+enum class item_kind : std::uint64_t { string = 1, hash = 2, list = 3, set = 4, sorted_set = 5 };
+inline constexpr std::size_t item_kinds = 5;
 
 struct stored_item {
   using pool_resident = void;
@@ -25,25 +32,80 @@ struct stored_item {
 };
 struct stored_text {
   using pool_resident = void;
+  static constexpr item_kind kind = item_kind::string;
   stored_item item;
   stele::string value;
 };
 struct stored_hash {
   using pool_resident = void;
+  static constexpr item_kind kind = item_kind::hash;
   stored_item item;
-  field<std::uint64_t> count;  // of fields
-  hash_map<stele::string, stele::string> fields;
+  field<std::uint64_t> count;
+  hash_map<stele::string, stele::string> content;
+};
+struct stored_sequence {
+  using pool_resident = void;
+  static constexpr item_kind kind = item_kind::list;
+  stored_item item;
+  stored_list content;
+};
+struct stored_set {
+  using pool_resident = void;
+  static constexpr item_kind kind = item_kind::set;
+  stored_item item;
+  field<std::uint64_t> count;
+  hash_set<stele::string> content;
+};
+struct stored_ranking {
+  using pool_resident = void;
+  static constexpr item_kind kind = item_kind::sorted_set;
+  stored_item item;
+  stored_scores content;
 };
 
-inline stored_text& text_of(stored_item* item) {
-  return *reinterpret_cast<stored_text*>(item);
-}
-inline stored_hash& hash_of(stored_item* item) {
-  return *reinterpret_cast<stored_hash*>(item);
-}
 inline item_kind kind_of(const stored_item* item) {
   return static_cast<item_kind>(item->kind.load());
 }
+// The item of this kind; its kind must be that.
+template <class Stored>
+Stored& as(stored_item* item) {
+  return *reinterpret_cast<Stored*>(item);
+}
+// Calls f with the item as what it is. In a transaction, as all that follows.
+template <class F>
+decltype(auto) as_its_kind(stored_item* item, F&& f) {
+  switch (kind_of(item)) {
+    case item_kind::hash:
+      return f(as<stored_hash>(item));
+    case item_kind::list:
+      return f(as<stored_sequence>(item));
+    case item_kind::set:
+      return f(as<stored_set>(item));
+    case item_kind::sorted_set:
+      return f(as<stored_ranking>(item));
+    default:
+      return f(as<stored_text>(item));
+  }
+}
+
+// Every value is a sequence of elements, of one or two texts each: a string is one element, and a
+// member of a sorted set has its score, in digits that give it exactly.
+inline bool has_pairs(item_kind kind) noexcept {
+  return kind == item_kind::hash || kind == item_kind::sorted_set;
+}
+std::uint64_t count_of(stored_item* item);
+using element_visit = std::function<void(std::string_view first, std::string_view second)>;
+void for_each_element(stored_item* item, const element_visit& visit);
+// An element that is not there yet; of a list, at its end.
+void add_element(stored_item* item, std::string_view first, std::string_view second);
+// About what an item takes beside its key's bytes and its elements, and an element beside its
+// bytes.
+inline constexpr std::size_t bytes_of_item = sizeof(stored_ranking) + 256;
+inline constexpr std::size_t bytes_of_element = 128;
+
+// A score as Redis writes it, and back. An empty text, or one that is no number, has none.
+std::string text_of_score(double score);
+std::optional<double> score_of(std::string_view text);
 
 struct stored_keys {
   using pool_resident = void;
@@ -85,10 +147,12 @@ struct stored_keys {
       if (stored_item* const item = at(place)) {
         visit(static_cast<const void*>(item));
         item->key.visit_blocks(visit);
-        if (kind_of(item) == item_kind::string)
-          text_of(item).value.visit_blocks(visit);
-        else
-          hash_of(item).fields.visit_blocks(visit);
+        as_its_kind(item, [&]<class Stored>(Stored& stored) {
+          if constexpr (Stored::kind == item_kind::string)
+            stored.value.visit_blocks(visit);
+          else
+            stored.content.visit_blocks(visit);
+        });
       }
   }
   // Errors: corrupt, when an item is not where it says.

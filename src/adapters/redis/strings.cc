@@ -1,5 +1,5 @@
 // Commands on strings.
-#include "commands.h"
+#include "collections.h"
 
 #include <algorithm>
 #include <climits>
@@ -9,12 +9,13 @@ namespace stele::redis {
 
 namespace {
 
-constexpr long long as_it_was = -1;  // of an expiry time
+constexpr long long as_it_was = -1;                              // of an expiry time
+constexpr std::size_t bytes_of_text = sizeof(stored_text) + 64;  // beside its bytes
 
 // The key is set to a string that expires then; 0: never.
 result<> put(const call& c, open_key& key, std::string_view value, long long expiry) {
   keys& all = *here().keys;
-  const std::size_t bytes = value.size() + 64;
+  const std::size_t bytes = value.size() + bytes_of_text;
   const long long kept = expiry != as_it_was ? expiry : key.exists() ? key.expiry() : 0;
   if (stored_text* const text = key.text(); text != nullptr && !all.must_copy(key.item())) {
     if (auto done = all.change(bytes,
@@ -25,6 +26,7 @@ result<> put(const call& c, open_key& key, std::string_view value, long long exp
                                });
         !done)
       return done;
+    key.note_changed();
   } else {
     stored_item* item = nullptr;
     const std::string_view name = view(key.name());
@@ -32,19 +34,24 @@ result<> put(const call& c, open_key& key, std::string_view value, long long exp
                                [&] {
                                  item = all.add(item_kind::string, name,
                                                 api::GetSelectedDb(c.context));
-                                 text_of(item).value = value;
+                                 as<stored_text>(item).value = value;
                                  item->expiry = kept;
                                });
         !done)
       return done;
-    key.set(item);
+    key.set(item, item_kind::string);
   }
   if (key.expiry() != kept) return key.set_expiry(kept);
   return {};
 }
 
 void notify(const call& c, const char* event, api::text* key) {
-  api::NotifyKeyspaceEvent(c.context, api::event_string, event, key);
+  redis::notify(c, item_kind::string, event, key);
+}
+
+// In bytes; of no key 0.
+std::size_t length_of(const open_key& key) {
+  return look<stored_text>(key, [](const stored_text& text) { return text.value.size(); });
 }
 
 void reply_value(api::context* to, const stored_text* text) {
@@ -70,10 +77,7 @@ int strlen(const call& c) {
   if (is_other_kind(c, key, item_kind::string, "STRLEN", false)) return api::ok;
   answer a(c.context);
   a.rests_on(key.item());
-  const std::size_t size =
-      key.text() == nullptr
-          ? 0
-          : here().keys->read([&] { return key.text()->value.size(); }).value_or(0);
+  const std::size_t size = length_of(key);
   return api::ReplyWithLongLong(a.to(), static_cast<long long>(size));
 }
 
@@ -125,11 +129,11 @@ std::optional<long long> expiry_of(const call& c, std::string_view text, std::st
 
 void replicate_set(const call& c, api::text* key, api::text* value, long long expiry) {
   if (expiry == as_it_was)
-    api::Replicate(c.context, "SET", "ssc", key, value, "KEEPTTL");
+    replicate_as(c, "SET", "ssc", key, value, "KEEPTTL");
   else if (expiry == 0)
-    api::Replicate(c.context, "SET", "ss", key, value);
+    replicate_as(c, "SET", "ss", key, value);
   else
-    api::Replicate(c.context, "SET", "sscl", key, value, "PXAT", expiry);
+    replicate_as(c, "SET", "sscl", key, value, "PXAT", expiry);
 }
 
 // The end of a command that has set one key.
@@ -162,7 +166,7 @@ int set(const call& c) {
   }
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (gets && key.exists() && key.text() == nullptr) {
-    if (key.hash() != nullptr) return api::ReplyWithError(c.context, wrong_type);
+    if (!key.is_foreign()) return api::ReplyWithError(c.context, wrong_type);
     return delegate(c, "SET", true);
   }
   const bool refused = (only_new && key.exists()) || (only_there && !key.exists());
@@ -239,7 +243,7 @@ int getdel(const call& c) {
   }
   const std::string before = value_of(*key.text());
   key.erase();
-  api::Replicate(c.context, "DEL", "s", c.text(1));
+  replicate_as(c, "DEL", "s", c.text(1));
   api::NotifyKeyspaceEvent(c.context, api::event_generic, "del", c.text(1));
   a.end_unit();
   return api::ReplyWithStringBuffer(a.to(), before.data(), before.size());
@@ -267,15 +271,15 @@ int getex(const call& c) {
   const std::string value = value_of(*key.text());
   if (*expiry != 0 && *expiry <= api::Milliseconds()) {
     key.erase();
-    api::Replicate(c.context, "DEL", "s", c.text(1));
+    replicate_as(c, "DEL", "s", c.text(1));
     api::NotifyKeyspaceEvent(c.context, api::event_generic, "del", c.text(1));
   } else {
     if (auto stored = key.set_expiry(*expiry); !stored)
       return answer_error(c.context, stored.error());
     if (*expiry == 0)
-      api::Replicate(c.context, "PERSIST", "s", c.text(1));
+      replicate_as(c, "PERSIST", "s", c.text(1));
     else
-      api::Replicate(c.context, "PEXPIREAT", "sl", c.text(1), *expiry);
+      replicate_as(c, "PEXPIREAT", "sl", c.text(1), *expiry);
     api::NotifyKeyspaceEvent(c.context, api::event_generic, *expiry == 0 ? "persist" : "expire",
                              c.text(1));
   }
@@ -293,19 +297,25 @@ result<> modify(const call& c, open_key& key, std::size_t bytes, Change&& change
     change(value);
     return put(c, key, value, as_it_was);
   }
-  return all.change(bytes, [&] {
+  auto done = all.change(bytes, [&] {
     change(text->value);
     all.touch(&text->item);
   });
+  if (done) key.note_changed();
+  return done;
+}
+
+void overwrite(std::string& text, std::size_t at, std::string_view bytes) {
+  text.replace(at, bytes.size(), bytes);
+}
+void overwrite(stele::string& text, std::size_t at, std::string_view bytes) {
+  text.overwrite(at, bytes);
 }
 
 int append(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, "APPEND", true)) return api::ok;
-  const std::size_t size =
-      key.text() == nullptr
-          ? 0
-          : here().keys->read([&] { return key.text()->value.size(); }).value_or(0);
+  const std::size_t size = length_of(key);
   if (size + c[2].size() > longest_string) return api::ReplyWithError(c.context, too_long);
   if (auto stored = modify(c, key, size + c[2].size(), [&](auto& value) { value.append(c[2]); });
       !stored)
@@ -321,22 +331,26 @@ int setrange(const call& c) {
   if (*offset < 0) return api::ReplyWithError(c.context, "ERR offset is out of range");
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, "SETRANGE", true)) return api::ok;
-  std::string value = key.text() == nullptr ? std::string() : value_of(*key.text());
+  const std::size_t size = length_of(key);
   if (c[3].empty()) {
     answer a(c.context);
     a.rests_on(key.item());
-    return api::ReplyWithLongLong(a.to(), static_cast<long long>(value.size()));
+    return api::ReplyWithLongLong(a.to(), static_cast<long long>(size));
   }
   const auto at = static_cast<std::size_t>(*offset);
   if (at > longest_string || at + c[3].size() > longest_string)
     return api::ReplyWithError(c.context, too_long);
-  value.resize(std::max(value.size(), at + c[3].size()));
-  value.replace(at, c[3].size(), c[3]);
-  if (auto stored = put(c, key, value, as_it_was); !stored)
+  const std::size_t end = std::max(size, at + c[3].size());
+  if (auto stored = modify(c, key, end + bytes_of_text,
+                           [&](auto& value) {
+                             if (value.size() < end) value.resize(end);
+                             overwrite(value, at, c[3]);
+                           });
+      !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "SETRANGE");
   notify(c, "setrange", c.text(1));
-  return answer_number(c, static_cast<long long>(value.size()));
+  return answer_number(c, static_cast<long long>(end));
 }
 
 int getrange(const call& c) {
@@ -398,7 +412,7 @@ int incrbyfloat(const call& c) {
   const std::string text = text_of_float(after);
   if (auto stored = put(c, key, text, as_it_was); !stored)
     return answer_error(c.context, stored.error());
-  api::Replicate(c.context, "SET", "sbc", c.text(1), text.data(), text.size(), "KEEPTTL");
+  replicate_as(c, "SET", "sbc", c.text(1), text.data(), text.size(), "KEEPTTL");
   notify(c, "incrbyfloat", c.text(1));
   answer a(c.context);
   a.end_unit();
@@ -408,7 +422,7 @@ int incrbyfloat(const call& c) {
 // All or nothing: room for all is asked for before the first. False: answered with an error.
 bool put_all(const call& c) {
   std::size_t bytes = 0;
-  for (int i = 1; i < c.count; ++i) bytes += c[i].size() + 64;
+  for (int i = 1; i < c.count; ++i) bytes += c[i].size() + bytes_of_text;
   auto done = here().keys->change(bytes, [] {});
   for (int i = 1; i < c.count && done; i += 2) {
     open_key key(c, c.text(i), api::for_reading | api::for_writing);
@@ -439,12 +453,72 @@ int msetnx(const call& c) {
   return answer_number(c, 1);
 }
 
+// Where a bit is. nullopt: answered with an error.
+struct bit_place {
+  std::size_t byte;
+  unsigned shift;
+};
+std::optional<bit_place> bit_of(const call& c) {
+  const auto offset = integer_of(c[2]);
+  if (!offset || *offset < 0 || static_cast<std::size_t>(*offset) >= 8 * longest_string) {
+    api::ReplyWithError(c.context, "ERR bit offset is not an integer or out of range");
+    return std::nullopt;
+  }
+  const auto number = static_cast<std::size_t>(*offset);
+  return bit_place{number / 8, 7 - static_cast<unsigned>(number % 8)};
+}
+std::uint8_t byte_of(const open_key& key, std::size_t at) {
+  if (key.text() == nullptr) return 0;
+  const auto read = [&]() -> std::uint8_t {
+    const auto& value = key.text()->value;
+    return at < value.size() ? static_cast<std::uint8_t>(value.at(at)) : 0;
+  };
+  return here().keys->read(read).value_or(0);
+}
+
+int getbit(const call& c) {
+  const auto bit = bit_of(c);
+  if (!bit) return api::ok;
+  const open_key key(c, c.text(1), api::for_reading);
+  if (is_other_kind(c, key, item_kind::string, "GETBIT", false)) return api::ok;
+  answer a(c.context);
+  a.rests_on(key.item());
+  return api::ReplyWithLongLong(a.to(), byte_of(key, bit->byte) >> bit->shift & 1);
+}
+
+int setbit(const call& c) {
+  const auto bit = bit_of(c);
+  if (!bit) return api::ok;
+  if (c[3] != "0" && c[3] != "1")
+    return api::ReplyWithError(c.context, "ERR bit is not an integer or out of range");
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, item_kind::string, "SETBIT", true)) return api::ok;
+  const std::uint8_t before = byte_of(key, bit->byte);
+  const auto mask = static_cast<std::uint8_t>(1u << bit->shift);
+  const char now = static_cast<char>(c[3] == "1" ? before | mask : before & ~mask);
+  const bool is_set = (before & mask) != 0;
+  if (is_set == (c[3] == "1") && bit->byte < length_of(key))
+    return answer_unchanged(c, key, is_set);
+  if (auto stored = modify(c, key, bit->byte + bytes_of_text,
+                           [&](auto& value) {
+                             if (value.size() <= bit->byte) value.resize(bit->byte + 1);
+                             overwrite(value, bit->byte, {&now, 1});
+                           });
+      !stored)
+    return answer_error(c.context, stored.error());
+  replicate(c, "SETBIT");
+  notify(c, "setbit", c.text(1));
+  return answer_number(c, is_set);
+}
+
 constexpr command commands[] = {
     {"get", get, "readonly fast", 1, 1, 1, 2, 2},
     {"strlen", strlen, "readonly fast", 1, 1, 1, 2, 2},
     {"mget", mget, "readonly fast", 1, -1, 1, 2, 0},
     {"getrange", getrange, "readonly", 1, 1, 1, 4, 4},
     {"substr", getrange, "readonly", 1, 1, 1, 4, 4},
+    {"getbit", getbit, "readonly fast", 1, 1, 1, 3, 3},
+    {"setbit", setbit, "write deny-oom", 1, 1, 1, 4, 4},
     {"set", set, "write deny-oom", 1, 1, 1, 3, 0},
     {"setnx", setnx, "write deny-oom fast", 1, 1, 1, 3, 3},
     {"setex", setex, "write deny-oom", 1, 1, 1, 4, 4},

@@ -1,7 +1,5 @@
 // The types of values: what the server asks of them.
-#include "commands.h"
-
-#include <cstring>
+#include "collections.h"
 
 namespace stele::redis {
 
@@ -9,7 +7,10 @@ namespace {
 
 // Stands for what the server has loaded from a file of its own, and the pool does not have.
 stored_item* placeholder() noexcept {
-  static std::uint64_t nothing[sizeof(stored_hash) / sizeof(std::uint64_t)] = {};
+  constexpr std::size_t largest =
+      std::max({sizeof(stored_text), sizeof(stored_hash), sizeof(stored_sequence),
+                sizeof(stored_set), sizeof(stored_ranking)});
+  static std::uint64_t nothing[largest / sizeof(std::uint64_t)] = {};
   return reinterpret_cast<stored_item*>(nothing);
 }
 
@@ -17,9 +18,8 @@ keys& all_keys() {
   return *here().keys;
 }
 
-stored_item* placeholder_for(api::io* from) {
-  here().placeholders.emplace_back(api::GetDbIdFromIO(from), view(api::GetKeyNameFromIO(from)));
-  return placeholder();
+stored_item* item_of(const void* value) {
+  return const_cast<stored_item*>(static_cast<const stored_item*>(value));
 }
 
 struct loaded_text {
@@ -40,97 +40,90 @@ void end_unit_of_load() {
   if (here().is_loading && ++here().loaded % together == 0) (void)all_keys().end_unit(false);
 }
 
-void* load_text(api::io* from, int) {
-  const loaded_text value(from);
-  if (value.bytes == nullptr) return nullptr;
-  if (here().loads_nothing) return placeholder_for(from);
-  stored_item* item = nullptr;
-  const auto done = all_keys().change(value.size + 64, [&] {
-    item = all_keys().add(item_kind::string, view(api::GetKeyNameFromIO(from)),
-                          api::GetDbIdFromIO(from));
-    text_of(item).value = value.view();
-  });
-  end_unit_of_load();
-  return done ? item : nullptr;
-}
-
-void save_text(api::io* to, void* value) {
-  const std::string bytes = value_of(text_of(static_cast<stored_item*>(value)));
-  api::SaveStringBuffer(to, bytes.data(), bytes.size());
-}
-
-void rewrite_text(api::io* to, api::text* key, void* value) {
-  const std::string bytes = value_of(text_of(static_cast<stored_item*>(value)));
-  api::EmitAOF(to, "SET", "sb", key, bytes.data(), bytes.size());
-}
-
-void* load_hash(api::io* from, int) {
-  const std::uint64_t count = api::LoadUnsigned(from);
-  std::vector<std::pair<std::string, std::string>> fields;
-  std::size_t bytes = 0;
+void* load(api::io* from, item_kind kind) {
+  const std::uint64_t count = kind == item_kind::string ? 1 : api::LoadUnsigned(from);
+  std::vector<element> elements;
+  std::size_t bytes = bytes_of_item;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const loaded_text field(from), value(from);
-    if (field.bytes == nullptr || value.bytes == nullptr) return nullptr;
-    fields.emplace_back(field.view(), value.view());
-    bytes += field.size + value.size + 64;
+    const loaded_text first(from);
+    if (first.bytes == nullptr) return nullptr;
+    elements.emplace_back(first.view(), std::string());
+    if (has_pairs(kind)) {
+      const loaded_text second(from);
+      if (second.bytes == nullptr) return nullptr;
+      elements.back().second = second.view();
+    }
+    bytes += first.size + elements.back().second.size() + bytes_of_element;
   }
-  if (here().loads_nothing) return placeholder_for(from);
+  if (here().loads_nothing) return placeholder();
   stored_item* item = nullptr;
-  const auto done = all_keys().change(bytes + 64, [&] {
-    item = all_keys().add(item_kind::hash, view(api::GetKeyNameFromIO(from)),
-                          api::GetDbIdFromIO(from));
-    for (const auto& [field, value] : fields) hash_of(item).fields.insert(field, value);
-    hash_of(item).count = fields.size();
+  const auto done = all_keys().change_apart(bytes, [&] {
+    item = all_keys().add(kind, view(api::GetKeyNameFromIO(from)), api::GetDbIdFromIO(from));
+    for (const auto& [first, second] : elements) add_element(item, first, second);
   });
   end_unit_of_load();
-  return done ? item : nullptr;
+  if (done) return item;
+  api::LogIOError(from, "warning", "stele: a value cannot be loaded: %s",
+                  done.error().message.c_str());
+  return nullptr;
+}
+template <item_kind Kind>
+void* load_kind(api::io* from, int) {
+  return load(from, Kind);
 }
 
+// Calls each(kind, first, second) for all elements.
 template <class Each>
-void for_each_field(void* value, Each&& each) {
+void for_each_of(const void* value, Each&& each) {
   (void)all_keys().read([&] {
-    hash_of(static_cast<stored_item*>(value))
-        .fields.for_each([&](const auto& field, const auto& of) { each(field.str(), of.str()); });
-    return true;
+    const item_kind kind = kind_of(item_of(value));
+    for_each_element(item_of(value), [&](std::string_view first, std::string_view second) {
+      each(kind, first, second);
+    });
   });
 }
 
-void save_hash(api::io* to, void* value) {
-  api::SaveUnsigned(
-      to, all_keys()
-              .read([&] { return hash_of(static_cast<stored_item*>(value)).count.load(); })
-              .value_or(0));
-  for_each_field(value, [&](const std::string& field, const std::string& of) {
-    api::SaveStringBuffer(to, field.data(), field.size());
-    api::SaveStringBuffer(to, of.data(), of.size());
+void save(api::io* to, void* value) {
+  const auto [kind, count] =
+      all_keys()
+          .read([&] { return std::pair(kind_of(item_of(value)), count_of(item_of(value))); })
+          .value_or(std::pair(item_kind::string, std::uint64_t{0}));
+  if (kind != item_kind::string) api::SaveUnsigned(to, count);
+  for_each_of(value, [&](item_kind, std::string_view first, std::string_view second) {
+    api::SaveStringBuffer(to, first.data(), first.size());
+    if (has_pairs(kind)) api::SaveStringBuffer(to, second.data(), second.size());
   });
 }
 
-void rewrite_hash(api::io* to, api::text* key, void* value) {
-  for_each_field(value, [&](const std::string& field, const std::string& of) {
-    api::EmitAOF(to, "HSET", "sbb", key, field.data(), field.size(), of.data(), of.size());
+void rewrite(api::io* to, api::text* key, void* value) {
+  for_each_of(value, [&](item_kind kind, std::string_view first, std::string_view second) {
+    constexpr const char* commands[] = {"",           "stele.set", "stele.hset", "stele.rpush",
+                                        "stele.sadd", "stele.zadd"};
+    const char* const command = commands[static_cast<std::size_t>(kind)];
+    if (kind == item_kind::sorted_set) std::swap(first, second);
+    if (has_pairs(kind))
+      api::EmitAOF(to, command, "sbb", key, first.data(), first.size(), second.data(),
+                   second.size());
+    else
+      api::EmitAOF(to, command, "sb", key, first.data(), first.size());
   });
 }
 
-void digest_text(api::digest* to, void* value) {
-  const std::string bytes = value_of(text_of(static_cast<stored_item*>(value)));
-  api::DigestAddStringBuffer(to, bytes.data(), bytes.size());
+// The order of a list's elements counts.
+void add_to_digest(api::digest* to, void* value) {
+  for_each_of(value, [&](item_kind kind, std::string_view first, std::string_view second) {
+    api::DigestAddStringBuffer(to, first.data(), first.size());
+    if (has_pairs(kind)) api::DigestAddStringBuffer(to, second.data(), second.size());
+    if (kind != item_kind::list) api::DigestEndSequence(to);
+  });
   api::DigestEndSequence(to);
-}
-void digest_hash(api::digest* to, void* value) {
-  for_each_field(value, [&](const std::string& field, const std::string& of) {
-    api::DigestAddStringBuffer(to, field.data(), field.size());
-    api::DigestAddStringBuffer(to, of.data(), of.size());
-    api::DigestEndSequence(to);
-  });
 }
 
 // The item goes in unlinked(), in the main thread; this may be another one.
 void free(void*) {}
 
 void unlinked(api::key_context*, const void* value) {
-  auto* const item = const_cast<stored_item*>(static_cast<const stored_item*>(value));
-  if (!is_placeholder(item)) all_keys().note_unlinked(item);
+  if (!is_placeholder(item_of(value))) all_keys().note_unlinked(item_of(value));
 }
 
 // Freed in the main thread at once, as there is nothing to free.
@@ -139,25 +132,21 @@ std::size_t free_effort(api::key_context*, const void*) {
 }
 
 void* copy(api::key_context* of, const void* value) {
-  auto* const from = const_cast<stored_item*>(static_cast<const stored_item*>(value));
+  stored_item* const from = item_of(value);
+  if (is_placeholder(from)) return from;
   const std::string_view name = view(api::GetToKeyNameFromOptCtx(of));
   stored_item* item = nullptr;
-  const auto done = all_keys().change(memory_of(from) + name.size(), [&] {
+  const auto done = all_keys().change(memory_of(from) + name.size() + bytes_of_item, [&] {
     item = all_keys().add(kind_of(from), name, api::GetToDbIdFromOptCtx(of));
-    if (kind_of(from) == item_kind::string) {
-      text_of(item).value = text_of(from).value.str();
-    } else {
-      hash_of(from).fields.for_each([&](const auto& field, const auto& of_field) {
-        hash_of(item).fields.insert(field.str(), of_field.str());
-      });
-      hash_of(item).count = hash_of(from).count.load();
-    }
+    for_each_element(from, [&](std::string_view first, std::string_view second) {
+      add_element(item, first, second);
+    });
   });
   return done ? item : nullptr;
 }
 
 std::size_t memory(api::key_context*, const void* value, std::size_t) {
-  return memory_of(const_cast<stored_item*>(static_cast<const stored_item*>(value)));
+  return memory_of(item_of(value));
 }
 
 }  // namespace
@@ -170,32 +159,43 @@ std::size_t memory_of(stored_item* item) {
   if (is_placeholder(item)) return 0;
   return all_keys()
       .read([&] {
-        std::size_t bytes = item->key.size();
-        if (kind_of(item) == item_kind::string)
-          return bytes + sizeof(stored_text) + text_of(item).value.size();
-        hash_of(item).fields.for_each([&](const auto& field, const auto& value) {
-          bytes += 64 + field.size() + value.size();
+        std::size_t bytes =
+            item->key.size() + as_its_kind(item, [](const auto& stored) { return sizeof stored; });
+        const std::size_t each = kind_of(item) == item_kind::string ? 0 : bytes_of_element / 2;
+        for_each_element(item, [&](std::string_view first, std::string_view second) {
+          bytes += first.size() + second.size() + each;
         });
-        return bytes + sizeof(stored_hash);
+        return bytes;
       })
       .value_or(0);
 }
 
 bool register_types(api::context* of) {
-  api::type_methods common;
-  common.free = free;
-  common.free_effort_of_key = free_effort;
-  common.unlinked_from = unlinked;
-  common.copy_to = copy;
-  common.memory_of_key = memory;
-  api::type_methods text = common, hash = common;
-  text.load = load_text, text.save = save_text, text.rewrite = rewrite_text;
-  text.add_to_digest = digest_text;
-  hash.load = load_hash, hash.save = save_hash, hash.rewrite = rewrite_hash;
-  hash.add_to_digest = digest_hash;
-  here().text_type = api::CreateDataType(of, "stele-str", 0, &text);
-  here().hash_type = api::CreateDataType(of, "stele-hsh", 0, &hash);
-  return here().text_type != nullptr && here().hash_type != nullptr;
+  struct known {
+    item_kind kind;
+    const char* name;
+    void* (*load)(api::io*, int);
+  };
+  constexpr known all[] = {
+      {item_kind::string, "stele-str", load_kind<item_kind::string>},
+      {item_kind::hash, "stele-hsh", load_kind<item_kind::hash>},
+      {item_kind::list, "stele-lst", load_kind<item_kind::list>},
+      {item_kind::set, "stele-set", load_kind<item_kind::set>},
+      {item_kind::sorted_set, "stele-zst", load_kind<item_kind::sorted_set>},
+  };
+  static_assert(std::size(all) == item_kinds);
+  for (const auto& [kind, name, load] : all) {
+    api::type_methods methods;
+    methods.load = load, methods.save = save, methods.rewrite = rewrite;
+    methods.add_to_digest = add_to_digest;
+    methods.free = free, methods.free_effort_of_key = free_effort;
+    methods.unlinked_from = unlinked, methods.copy_to = copy;
+    methods.memory_of_key = memory;
+    api::type*& type = here().types[static_cast<std::size_t>(kind)];
+    type = api::CreateDataType(of, name, 0, &methods);
+    if (type == nullptr) return false;
+  }
+  return true;
 }
 
 }  // namespace stele::redis

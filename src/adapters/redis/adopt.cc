@@ -1,0 +1,138 @@
+// Values of Redis' own become values of the pool.
+#include "collections.h"
+
+namespace stele::redis {
+
+std::optional<item_kind> kind_of_redis(int type) noexcept {
+  switch (type) {
+    case api::string_key:
+      return item_kind::string;
+    case api::list_key:
+      return item_kind::list;
+    case api::hash_key:
+      return item_kind::hash;
+    case api::set_key:
+      return item_kind::set;
+    case api::sorted_set_key:
+      return item_kind::sorted_set;
+    default:
+      return std::nullopt;
+  }
+}
+
+namespace {
+
+api::reply* ask(const call& c, api::text* key, item_kind kind) {
+  here().calls_redis = true;
+  switch (kind) {
+    case item_kind::list:
+      return api::Call(c.context, "LRANGE", "scc", key, "0", "-1");
+    case item_kind::hash:
+      return api::Call(c.context, "HGETALL", "s", key);
+    case item_kind::set:
+      return api::Call(c.context, "SMEMBERS", "s", key);
+    case item_kind::sorted_set:
+      return api::Call(c.context, "ZRANGE", "sccc", key, "0", "-1", "WITHSCORES");
+    default:
+      return api::Call(c.context, "GET", "s", key);
+  }
+}
+
+// A key whose value is not the pool's, and could be.
+struct own_value {
+  int database;
+  std::string key;
+};
+std::vector<own_value> values_not_of_pool(api::context* context) {
+  struct found {
+    int database;
+    std::vector<own_value> all;
+  } now{0, {}};
+  const auto note = [](api::context*, api::text* name, api::key* key, void* to) {
+    auto& f = *static_cast<found*>(to);
+    if (key == nullptr) return;
+    const int type = api::KeyType(key);
+    if (kind_of_redis(type) || (type == api::module_key && is_placeholder(static_cast<stored_item*>(
+                                                               api::ModuleTypeGetValue(key)))))
+      f.all.push_back({f.database, std::string(view(name))});
+  };
+  for (; now.database < static_cast<int>(stored_keys::databases); ++now.database) {
+    if (api::SelectDb(context, now.database) != api::ok) break;
+    api::scan_cursor* const cursor = api::ScanCursorCreate();
+    while (api::Scan(context, cursor, note, &now) != 0) {
+    }
+    api::ScanCursorDestroy(cursor);
+  }
+  return std::move(now.all);
+}
+
+}  // namespace
+
+std::vector<element> elements_of_redis(const call& c, api::text* key, item_kind kind) {
+  std::vector<element> all;
+  api::reply* const told = ask(c, key, kind);
+  here().calls_redis = false;
+  if (told == nullptr) return all;
+  if (kind == item_kind::string) {
+    all.emplace_back(text_of_reply(told), std::string());
+  } else {
+    const std::size_t step = has_pairs(kind) ? 2 : 1, length = api::CallReplyLength(told);
+    for (std::size_t i = 0; i + step <= length; i += step)
+      all.emplace_back(
+          text_of_reply(api::CallReplyArrayElement(told, i)),
+          step == 2 ? text_of_reply(api::CallReplyArrayElement(told, i + 1)) : std::string());
+  }
+  api::FreeCallReply(told);
+  return all;
+}
+
+result<> adopt(const call& c, api::text* name) {
+  std::optional<item_kind> kind;
+  {
+    api::key* const key = api::OpenKey(c.context, name, api::for_reading | api::without_touch);
+    if (key == nullptr) return {};
+    kind = kind_of_redis(api::KeyType(key));
+    api::CloseKey(key);
+  }
+  if (!kind) return {};
+  const std::vector<element> elements = elements_of_redis(c, name, *kind);
+  open_key key(c, name, api::for_reading | api::for_writing);
+  const long long expiry = key.expiry();
+  if (auto done = store_all(c, key, *kind, elements, nullptr); !done) return done;
+  return expiry == 0 ? result<>{} : key.set_expiry(expiry);
+}
+
+result<std::uint64_t> adopt_all(api::context* context) {
+  constexpr std::uint64_t together = 256;
+  std::uint64_t count = 0;
+  for (const auto& [database, name] : values_not_of_pool(context)) {
+    if (api::SelectDb(context, database) != api::ok) continue;
+    const own_text text(name);
+    const call c{context, nullptr, 0};
+    auto done = adopt(c, text.get());
+    if (!done && done.error().code == errc::full && here().keys->in_unit()) {
+      done = here().keys->end_unit(false);  // the pool can grow between units
+      if (done) done = adopt(c, text.get());
+    }
+    if (!done) return std::unexpected(std::move(done.error()));
+    if (++count % together != 0) continue;
+    if (auto ended = here().keys->end_unit(false); !ended)
+      return std::unexpected(std::move(ended.error()));
+  }
+  if (auto done = here().keys->end_unit(true); !done)
+    return std::unexpected(std::move(done.error()));
+  return count;
+}
+
+std::uint64_t drop_all(api::context* context) {
+  const auto all = values_not_of_pool(context);
+  for (const auto& [database, name] : all) {
+    if (api::SelectDb(context, database) != api::ok) continue;
+    const own_text text(name);
+    open_key key({context, nullptr, 0}, text.get(), api::for_reading | api::for_writing);
+    key.erase();
+  }
+  return all.size();
+}
+
+}  // namespace stele::redis

@@ -1,0 +1,316 @@
+// What commands on hashes, lists, sets and sorted sets have in common.
+#include "collections.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+namespace stele::redis {
+
+namespace {
+
+// What a table inside the value may take more when it grows. It does so at two items in some
+// buckets, which half as many in the mean may be where others are not split off yet.
+std::size_t growth_of(stored_item* item) {
+  return as_its_kind(item, []<class Stored>(Stored& stored) -> std::size_t {
+    if constexpr (Stored::kind == item_kind::hash || Stored::kind == item_kind::set)
+      return 2 * stored.count >= stored.content.bucket_count() ? stored.content.bucket_count() * 16
+                                                               : 0;
+    else if constexpr (Stored::kind == item_kind::sorted_set)
+      return stored.content.size() * 16;
+    else
+      return 0;
+  });
+}
+
+}  // namespace
+
+result<bool> change_item(const call& c, open_key& key, item_kind kind, std::size_t bytes,
+                         const std::function<void(stored_item*)>& body) {
+  keys& all = *here().keys;
+  stored_item* const before = key.item();
+  const bool copies = before != nullptr && all.must_copy(before);
+  if (before != nullptr && bytes != 0)
+    bytes += all.read([&] { return growth_of(before); }).value_or(0);
+  if (copies) bytes += memory_of(before);
+  stored_item* item = before;
+  bool is_empty = false;
+  const std::string_view name = view(key.name());
+  if (before == nullptr || copies) bytes += name.size() + bytes_of_item;
+  auto done = all.change(bytes, [&] {
+    if (before == nullptr || copies) item = all.add(kind, name, api::GetSelectedDb(c.context));
+    if (copies) {
+      for_each_element(before, [&](std::string_view first, std::string_view second) {
+        add_element(item, first, second);
+      });
+      item->expiry = before->expiry.load();
+    }
+    body(item);
+    all.touch(item);
+    is_empty = count_of(item) == 0;
+  });
+  if (!done) return std::unexpected(std::move(done.error()));
+  if (before == nullptr)
+    key.set(item, kind);
+  else if (copies)
+    key.replace(item);
+  key.note_changed();
+  if (is_empty) key.erase();
+  return is_empty;
+}
+
+std::uint64_t size_of(const open_key& key) {
+  if (key.item() == nullptr) return 0;
+  return here().keys->read([&] { return count_of(key.item()); }).value_or(0);
+}
+
+std::vector<element> elements_of(const open_key& key) {
+  std::vector<element> all;
+  if (key.item() != nullptr)
+    (void)here().keys->read([&] {
+      all.reserve(count_of(key.item()));
+      for_each_element(key.item(), [&](std::string_view first, std::string_view second) {
+        all.emplace_back(first, second);
+      });
+    });
+  return all;
+}
+
+result<> store_all(const call& c, open_key& key, item_kind kind,
+                   const std::vector<element>& elements, const char* event) {
+  if (elements.empty()) {
+    if (!key.exists()) return {};
+    key.erase();
+    api::NotifyKeyspaceEvent(c.context, api::event_generic, "del", key.name());
+    return {};
+  }
+  keys& all = *here().keys;
+  const std::string_view name = view(key.name());
+  std::size_t bytes = name.size() + bytes_of_item;
+  for (const auto& [first, second] : elements)
+    bytes += first.size() + second.size() + bytes_of_element;
+  stored_item* item = nullptr;
+  auto done = all.change(bytes, [&] {
+    item = all.add(kind, name, api::GetSelectedDb(c.context));
+    for (const auto& [first, second] : elements) add_element(item, first, second);
+  });
+  if (!done) return done;
+  key.set(item, kind);
+  if (event != nullptr) notify(c, kind, event, key.name());
+  return {};
+}
+
+void notify(const call& c, item_kind kind, const char* event, api::text* key) {
+  constexpr int classes[] = {0,
+                             api::event_string,
+                             api::event_hash,
+                             api::event_list,
+                             api::event_set,
+                             api::event_sorted_set};
+  static_assert(std::size(classes) == item_kinds + 1);
+  api::NotifyKeyspaceEvent(c.context, classes[static_cast<std::size_t>(kind)], event, key);
+}
+
+void notify_taken(const call& c, item_kind kind, const char* event, api::text* key, bool went) {
+  notify(c, kind, event, key);
+  if (went) api::NotifyKeyspaceEvent(c.context, api::event_generic, "del", key);
+}
+
+void reply_text(api::context* to, std::string_view text) {
+  api::ReplyWithStringBuffer(to, text.data(), text.size());
+}
+
+int answer_unchanged(const call& c, const open_key& key, long long number) {
+  answer a(c.context);
+  a.rests_on(key.item());
+  return api::ReplyWithLongLong(a.to(), number);
+}
+
+std::mt19937_64& random_numbers() {
+  static std::mt19937_64 numbers{std::random_device{}()};
+  return numbers;
+}
+
+std::vector<std::uint64_t> random_places(std::uint64_t size, long long count) {
+  std::vector<std::uint64_t> places;
+  if (size == 0) return places;
+  auto& random = random_numbers();
+  if (count < 0) {
+    for (long long i = 0; i != count; --i) places.push_back(random() % size);
+    return places;
+  }
+  // Floyd's: each of the last `wanted` places in turn is chosen, or one before it.
+  const std::uint64_t wanted = std::min(size, static_cast<std::uint64_t>(count));
+  std::unordered_map<std::uint64_t, bool> chosen;
+  for (std::uint64_t last = size - wanted; last < size; ++last) {
+    const std::uint64_t any = random() % (last + 1);
+    places.push_back(chosen.emplace(any, true).second ? any : last);
+    chosen.emplace(places.back(), true);
+  }
+  std::ranges::shuffle(places, random);
+  return places;
+}
+
+std::optional<random_arguments> random_arguments_of(const call& c, const char* option) {
+  const auto fails = [&](const char* why) -> std::optional<random_arguments> {
+    api::ReplyWithError(c.context, why);
+    return std::nullopt;
+  };
+  random_arguments a;
+  if (c.count == 2) return a;
+  const auto count = integer_of(c[2]);
+  if (!count) return fails(not_an_integer);
+  a = {*count, false, c.count == 4};
+  if (c.count > 3 && (option == nullptr || !equal_ignoring_case(c[3], option)))
+    return fails(syntax_error);
+  if (a.count < -(1LL << (a.is_with_seconds ? 61 : 62))) return fails("ERR value is out of range");
+  return a;
+}
+
+std::optional<scan_arguments> scan_arguments_of(const call& c) {
+  const auto fails = [&](const char* why) -> std::optional<scan_arguments> {
+    api::ReplyWithError(c.context, why);
+    return std::nullopt;
+  };
+  scan_arguments how{0, "*", 10};
+  const std::string_view cursor = c[2];
+  const auto [end, wrong] =
+      std::from_chars(cursor.data(), cursor.data() + cursor.size(), how.cursor);
+  if (wrong != std::errc() || end != cursor.data() + cursor.size())
+    return fails("ERR invalid cursor");
+  for (int i = 3; i < c.count; i += 2) {
+    if (i + 1 == c.count) return fails(syntax_error);
+    if (equal_ignoring_case(c[i], "MATCH")) {
+      how.pattern = c[i + 1];
+    } else if (equal_ignoring_case(c[i], "COUNT")) {
+      const auto count = integer_of(c[i + 1]);
+      if (!count) return fails(not_an_integer);
+      if (*count < 1) return fails(syntax_error);
+      how.count = static_cast<std::uint64_t>(*count);
+    } else {
+      return fails(syntax_error);
+    }
+  }
+  return how;
+}
+
+// As many steps as give so many elements, or ten times as many.
+int reply_scan(const call& c, const open_key& key, const scan_arguments& how, bool pairs,
+               const scan_step& step) {
+  answer a(c.context);
+  a.rests_on(key.item());
+  std::vector<element> found;
+  std::uint64_t cursor = how.cursor, seen = 0;
+  if (key.item() == nullptr)
+    cursor = 0;
+  else
+    (void)here().keys->read([&] {
+      // A value of few elements is told at once, as Redis does.
+      const bool whole = count_of(key.item()) <= 128;
+      for (std::uint64_t steps = 0; steps < 10 * how.count || whole; ++steps) {
+        cursor = step(cursor, [&](std::string_view first, std::string_view second) {
+          ++seen;
+          if (matches(how.pattern, first)) found.emplace_back(first, second);
+        });
+        if (cursor == 0 || (seen >= how.count && !whole)) break;
+      }
+    });
+  api::context* const to = a.to();
+  api::ReplyWithArray(to, 2);
+  reply_text(to, std::to_string(cursor));
+  api::ReplyWithArray(to, static_cast<long>(found.size() * (pairs ? 2 : 1)));
+  for (const auto& [first, second] : found) {
+    reply_text(to, first);
+    if (pairs) reply_text(to, second);
+  }
+  return api::ok;
+}
+
+namespace {
+
+std::unordered_map<std::string, serve_function>& waiting_commands() {
+  static std::unordered_map<std::string, serve_function> all;
+  return all;
+}
+
+// A key that a client waits for has something now. The client cannot be blocked again, so its
+// answer is durable at once.
+int on_ready(api::context* context, api::text** arguments, int count) {
+  const call c{context, arguments, count};
+  here().cannot_block = true;
+  const bool served = waiting_commands().at(std::string(c[0]))(c);
+  here().cannot_block = false;
+  return served ? api::ok : api::failed;  // it waits on
+}
+int on_timeout(api::context* context, api::text**, int) {
+  return api::ReplyWithNullArray(context);
+}
+
+}  // namespace
+
+const char* read_pop_arguments(const call& c, int at, const char* one, const char* other,
+                               pop_arguments& to) {
+  const auto keys = integer_of(c[at]);
+  if (!keys || *keys < 1 || *keys > std::numeric_limits<int>::max())
+    return "ERR numkeys should be greater than 0";
+  if (*keys > c.count - at - 2) return syntax_error;
+  to = {at + 1, static_cast<int>(*keys), false, 1};
+  const int where = to.first + to.count;
+  to.at_second = equal_ignoring_case(c[where], other);
+  if (!to.at_second && !equal_ignoring_case(c[where], one)) return syntax_error;
+  if (where + 1 == c.count) return nullptr;
+  if (where + 3 != c.count || !equal_ignoring_case(c[where + 1], "COUNT")) return syntax_error;
+  const auto most = integer_of(c[where + 2]);
+  if (!most || *most < 1) return "ERR count should be greater than 0";
+  to.most = static_cast<std::uint64_t>(*most);
+  return nullptr;
+}
+
+std::optional<card_arguments> card_arguments_of(const call& c, const char* no_keys) {
+  const auto fails = [&](const char* why) -> std::optional<card_arguments> {
+    api::ReplyWithError(c.context, why);
+    return std::nullopt;
+  };
+  const auto keys = integer_of(c[1]);
+  if (!keys || *keys < 1) return fails(no_keys);
+  if (*keys > c.count - 2) return fails("ERR Number of keys can't be greater than number of args");
+  card_arguments a{static_cast<int>(*keys)};
+  for (int i = 2 + a.count; i < c.count; i += 2) {
+    if (!equal_ignoring_case(c[i], "LIMIT") || i + 1 == c.count) return fails(syntax_error);
+    const auto limit = integer_of(c[i + 1]);
+    if (!limit || *limit < 0) return fails("ERR LIMIT can't be negative");
+    if (*limit != 0) a.most = static_cast<std::uint64_t>(*limit);
+  }
+  return a;
+}
+
+std::optional<std::uint64_t> pop_count_of(const call& c) {
+  if (c.count == 2) return 1;
+  const auto given = integer_of(c[2]);
+  if (given && *given >= 0) return static_cast<std::uint64_t>(*given);
+  api::ReplyWithError(c.context, "ERR value is out of range, must be positive");
+  return std::nullopt;
+}
+
+int serve_or_wait(const call& c, serve_function serve, int first_key, int keys,
+                  std::string_view timeout) {
+  const auto seconds = float_of(timeout);
+  if (!seconds) return api::ReplyWithError(c.context, "ERR timeout is not a float or out of range");
+  if (*seconds < 0) return api::ReplyWithError(c.context, "ERR timeout is negative");
+  constexpr auto longest = static_cast<long double>(std::numeric_limits<long long>::max());
+  if (*seconds * 1000 >= longest - static_cast<long double>(api::Milliseconds()))
+    return api::ReplyWithError(c.context, "ERR timeout is out of range");
+  if (serve(c)) return api::ok;
+  constexpr int not_to_block = api::in_multi | api::in_script | api::denies_blocking;
+  if ((api::GetContextFlags(c.context) & not_to_block) != 0)
+    return api::ReplyWithNullArray(c.context);
+  waiting_commands()[std::string(c[0])] = serve;
+  api::BlockClientOnKeys(c.context, on_ready, on_timeout, nullptr,
+                         static_cast<long long>(std::ceil(*seconds * 1000)),
+                         c.arguments + first_key, keys, nullptr);
+  return api::ok;
+}
+
+}  // namespace stele::redis

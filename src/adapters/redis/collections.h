@@ -1,0 +1,134 @@
+// What commands on hashes, lists, sets and sorted sets have in common.
+#pragma once
+
+#include "commands.h"
+
+#include <random>
+
+namespace stele::redis {
+
+// Changes the value of a key, in the unit: makes one if there is none, and a copy if a child may
+// read it. `bytes`: about what is stored; 0: something is only taken away. A value without elements
+// goes, and the key with it. Returns whether it went. Errors: full, poisoned, io.
+result<bool> change_item(const call& c, open_key& key, item_kind kind, std::size_t bytes,
+                         const std::function<void(stored_item*)>& body);
+template <class Stored, class Body>
+result<bool> change(const call& c, open_key& key, std::size_t bytes, Body&& body) {
+  return change_item(c, key, Stored::kind, bytes,
+                     [&](stored_item* item) { body(as<Stored>(item)); });
+}
+// What a command finds in the value; of a key that is not there, a default.
+template <class Stored, class Body>
+auto look(const open_key& key, Body&& body) {
+  using found = std::invoke_result_t<Body&, Stored&>;
+  Stored* const value = key.as<Stored>();
+  if (value == nullptr) return found{};
+  return here().keys->read([&] { return body(*value); }).value_or(found{});
+}
+std::uint64_t size_of(const open_key& key);
+
+using element = std::pair<std::string, std::string>;
+std::vector<element> elements_of(const open_key& key);
+// The key gets a new value of these elements, without an expiry time; without elements, none.
+// Tells `event`, unless it is null, or that the key went. Errors: full, poisoned, io.
+result<> store_all(const call& c, open_key& key, item_kind kind,
+                   const std::vector<element>& elements, const char* event);
+
+// --- values of Redis' own: what it has loaded from files of a plain server, or made of copies ---
+
+// nullopt: of a type that stays Redis' own.
+std::optional<item_kind> kind_of_redis(int type) noexcept;
+std::vector<element> elements_of_redis(const call& c, api::text* key, item_kind kind);
+// The key's value, if it is one of Redis' own that the pool can have, goes to the pool. Errors:
+// full, poisoned, io; the key is then as it was.
+result<> adopt(const call& c, api::text* key);
+// The same for all keys, in units of some hundred.
+result<std::uint64_t> adopt_all(api::context* context);
+// Removes the values of Redis' own that the pool could have, and placeholders. Returns how many.
+std::uint64_t drop_all(api::context* context);
+
+void notify(const call& c, item_kind kind, const char* event, api::text* key);
+// The events of a command that took something away, and of the key if it went.
+void notify_taken(const call& c, item_kind kind, const char* event, api::text* key, bool went);
+
+void reply_text(api::context* to, std::string_view text);
+// A command that only reads a value of one kind: calls reply(where to answer, key).
+template <class Stored, class Reply>
+int read_only(const call& c, const char* name, Reply&& reply) {
+  const open_key key(c, c.text(1), api::for_reading);
+  if (is_other_kind(c, key, Stored::kind, name, false)) return api::ok;
+  answer a(c.context);
+  a.rests_on(key.item());
+  reply(a.to(), key);
+  return api::ok;
+}
+// The end of a command that has found nothing to change.
+int answer_unchanged(const call& c, const open_key& key, long long number);
+inline bool speaks_resp3(const call& c) {
+  return (api::GetContextFlags(c.context) & api::speaks_resp3) != 0;
+}
+
+std::mt19937_64& random_numbers();
+// Which of `size` elements a command answers that was asked for `count` random ones: different
+// ones, or, of a negative count, any.
+std::vector<std::uint64_t> random_places(std::uint64_t size, long long count);
+// The arguments of HRANDFIELD, SRANDMEMBER and ZRANDMEMBER. nullopt: answered with an error.
+struct random_arguments {
+  long long count = 1;
+  bool is_single = true, is_with_seconds = false;
+};
+std::optional<random_arguments> random_arguments_of(const call& c, const char* option);
+
+// HSCAN, SSCAN, ZSCAN: `step` visits what belongs to a cursor and returns the next, 0 at the end.
+struct scan_arguments {
+  std::uint64_t cursor;
+  std::string_view pattern;
+  std::uint64_t count;
+};
+// nullopt: answered with an error.
+std::optional<scan_arguments> scan_arguments_of(const call& c);
+using scan_step = std::function<std::uint64_t(std::uint64_t cursor, const element_visit& visit)>;
+int reply_scan(const call& c, const open_key& key, const scan_arguments& how, bool pairs,
+               const scan_step& step);
+
+// --- commands that wait for a key to have something ---
+
+// Answers and returns true, or returns false: none of the keys has anything.
+using serve_function = bool (*)(const call&);
+// The first of the keys that has a value of this kind: calls found(key). True: answered, perhaps
+// with an error; who waits already waits on where a key has another kind.
+template <class Found>
+bool serve_first(const call& c, item_kind kind, int first, int count, Found&& found) {
+  for (int i = first; i < first + count; ++i) {
+    open_key key(c, c.text(i), api::for_reading | api::for_writing);
+    if (!key.exists()) continue;
+    if (here().cannot_block && !key.is(kind)) return false;
+    if (!is_wrong_kind(c, key, kind)) found(key);
+    return true;
+  }
+  return false;
+}
+// What LMPOP and ZMPOP take, from the number of keys on: keys, one of two words for an end, COUNT.
+struct pop_arguments {
+  int first = 0, count = 0;  // of the keys
+  bool at_second = false;    // the second of the words was given
+  std::uint64_t most = 1;
+};
+// Null, or what is wrong.
+const char* read_pop_arguments(const call& c, int at, const char* one, const char* other,
+                               pop_arguments& to);
+// What SINTERCARD and ZINTERCARD take: how many keys, from the second argument on, and up to what
+// they count. nullopt: answered with an error.
+struct card_arguments {
+  int count = 0;
+  std::uint64_t most = ~std::uint64_t{0};
+};
+std::optional<card_arguments> card_arguments_of(const call& c, const char* no_keys);
+// A command that takes the first of something: how many; nullopt: answered with an error.
+std::optional<std::uint64_t> pop_count_of(const call& c);
+
+// `timeout`: in seconds, 0 for ever.
+int serve_or_wait(const call& c, serve_function serve, int first_key, int keys,
+                  std::string_view timeout);
+
+}  // namespace stele::redis

@@ -1,0 +1,258 @@
+// Commands that Redis itself carries out: for their time, keys have values of Redis' own, copies of
+// what the pool has. What a command has made of them goes to the pool in the command's unit.
+#include <algorithm>
+#include <map>
+
+#include "collections.h"
+
+namespace stele::redis {
+
+namespace {
+
+struct raw_key {
+  raw_key(const call& c, api::text* name)
+      : key(api::OpenKey(c.context, name, api::for_reading | api::for_writing)) {}
+  ~raw_key() { api::CloseKey(key); }
+  raw_key(const raw_key&) = delete;
+  raw_key& operator=(const raw_key&) = delete;
+  api::key* key;
+};
+
+// What of a sorted set the command gets: all, or the members that it names.
+enum class extent : std::uint8_t { whole, named };
+
+// A key of the command.
+struct loan {
+  api::text* name;
+  stored_item* item = nullptr;  // null: the key has none, or no value that the command could use
+  item_kind kind = item_kind::string;
+  long long expiry = 0;
+  std::vector<element> lent;
+};
+
+std::vector<api::text*> keys_of(const call& c, const char* name) {
+  std::vector<api::text*> found;
+  for_each_key(c, name, [&](int place) {
+    api::text* const key = c.text(place);
+    if (std::ranges::none_of(found, [&](api::text* k) { return view(k) == view(key); }))
+      found.push_back(key);
+  });
+  return found;
+}
+
+std::vector<element> named_members(const call& c, const open_key& key) {
+  return look<stored_ranking>(key, [&](const stored_ranking& ranking) {
+    std::vector<element> found;
+    for (int i = 2; i < c.count; ++i)
+      if (const auto score = ranking.content.find(c[i]))
+        found.emplace_back(c[i], text_of_score(*score));
+    return found;
+  });
+}
+
+// The key gets a value of Redis' own. The item stays.
+loan lend(const call& c, api::text* name, extent of) {
+  loan l{.name = name, .item = nullptr, .kind = item_kind::string, .expiry = 0, .lent = {}};
+  {
+    const open_key key(c, name, api::for_reading | api::without_touch);
+    if (!key.is(item_kind::string) && !key.is(item_kind::sorted_set)) return l;
+    l.item = key.item(), l.kind = key.kind(), l.expiry = key.expiry();
+    l.lent = of == extent::named ? named_members(c, key) : elements_of(key);
+  }
+  const raw_key to(c, name);
+  api::DeleteKey(to.key);
+  here().keys->keep(l.item);
+  if (l.kind == item_kind::string)
+    api::StringSet(to.key, own_text(l.lent[0].first).get());
+  else
+    for (const auto& [member, score] : l.lent)
+      api::ZsetAdd(to.key, score_of(score).value_or(0), own_text(member).get(), nullptr);
+  if (l.expiry != 0 && !l.lent.empty()) api::SetAbsExpire(to.key, l.expiry);
+  return l;
+}
+
+// The key gets its item again.
+void give_back(const raw_key& to, const loan& l) {
+  api::ModuleTypeSetValue(to.key, type_of(l.kind), l.item);
+  if (l.expiry != 0) api::SetAbsExpire(to.key, l.expiry);
+}
+
+long long expiry_of(const raw_key& key) {
+  const long long when = api::GetAbsExpire(key.key);
+  return when == api::no_expire ? 0 : when;
+}
+
+// A string of the same length is changed where it differs, in parts of so many bytes.
+void store_differences(stored_text& to, std::string_view before, std::string_view now) {
+  constexpr std::size_t part = 64;
+  for (std::size_t at = 0; at < now.size(); at += part)
+    if (const auto bytes = now.substr(at, part); bytes != before.substr(at, part))
+      to.value.overwrite(at, bytes);
+}
+
+// What the command has made of a string goes to the pool. Returns whether it has changed it.
+result<bool> take_text(const call& c, const loan& l) {
+  const raw_key key(c, l.name);
+  std::size_t size = 0;
+  const char* const at = api::StringDMA(key.key, &size, api::for_reading);
+  const std::string now(at, size);
+  const long long expiry = expiry_of(key);
+  keys& all = *here().keys;
+  const bool was_text = l.item != nullptr && l.kind == item_kind::string;
+  if (was_text && now == l.lent[0].first && expiry == l.expiry) return give_back(key, l), false;
+  const bool in_place = was_text && now.size() == l.lent[0].first.size() && !all.must_copy(l.item);
+  stored_item* item = l.item;
+  auto done = all.change(now.size() + view(l.name).size() + bytes_of_item, [&] {
+    if (in_place) {
+      store_differences(as<stored_text>(item), l.lent[0].first, now);
+    } else {
+      item = all.add(item_kind::string, view(l.name), api::GetSelectedDb(c.context));
+      as<stored_text>(item).value = now;
+    }
+    item->expiry = expiry;
+    all.touch(item);
+  });
+  if (!done) return std::unexpected(std::move(done.error()));
+  if (!in_place && l.item != nullptr) all.note_unlinked(l.item);
+  give_back(key, {l.name, item, item_kind::string, expiry, {}});
+  return true;
+}
+
+// The same of a sorted set: what differs from what was lent.
+result<bool> take_scores(const call& c, const loan& l) {
+  const std::vector<element> now = elements_of_redis(c, l.name, item_kind::sorted_set);
+  {
+    const raw_key key(c, l.name);
+    give_back(key, l);
+  }
+  std::map<std::string, std::string> before(l.lent.begin(), l.lent.end());
+  std::vector<element> stored;
+  std::size_t bytes = 0;
+  for (const auto& [member, score] : now) {
+    const auto at = before.find(member);
+    if (at == before.end() || at->second != score) {
+      stored.emplace_back(member, score);
+      bytes += member.size() + 2 * bytes_of_element;
+    }
+    if (at != before.end()) before.erase(at);
+  }
+  if (stored.empty() && before.empty()) return false;
+  open_key key(c, l.name, api::for_reading | api::for_writing);
+  auto done = change<stored_ranking>(c, key, bytes, [&](stored_ranking& ranking) {
+    for (const auto& [member, score] : before) ranking.content.erase(member);
+    for (const auto& [member, score] : stored)
+      ranking.content.put(member, score_of(score).value_or(0));
+  });
+  if (!done) return std::unexpected(std::move(done.error()));
+  return true;
+}
+
+bool sure(const result<bool>& done) {
+  must(done ? result<>{} : std::unexpected(done.error()));
+  return *done;
+}
+
+// After the command. Returns whether it has changed the key.
+bool take_back(const call& c, const loan& l, extent of, bool changes) {
+  int type = 0;
+  {
+    const raw_key key(c, l.name);
+    type = api::KeyType(key.key);
+    if (l.item != nullptr && (!changes || (type == api::empty_key && of == extent::named)))
+      return give_back(key, l), false;
+  }
+  if (type == api::empty_key) {
+    if (l.item != nullptr) here().keys->note_unlinked(l.item);
+    return l.item != nullptr;
+  }
+  const auto kind = kind_of_redis(type);
+  if (!kind) return false;
+  if (*kind == item_kind::string) return sure(take_text(c, l));
+  if (*kind == item_kind::sorted_set && l.item != nullptr && l.kind == *kind)
+    return sure(take_scores(c, l));
+  if (l.item != nullptr) here().keys->note_unlinked(l.item);
+  must(adopt(c, l.name));
+  return true;
+}
+
+// How long BITFIELD may make a string.
+std::size_t end_of_fields(const call& c) {
+  std::size_t end = 0;
+  for (int i = 2; i + 2 < c.count; ++i) {
+    if (!equal_ignoring_case(c[i], "SET") && !equal_ignoring_case(c[i], "INCRBY")) continue;
+    std::string_view offset = c[i + 2];
+    const bool in_fields = offset.starts_with('#');
+    if (in_fields) offset.remove_prefix(1);
+    const auto number = integer_of(offset).value_or(0);
+    if (number < 0 || number > (1LL << 32)) continue;  // refused
+    end = std::max(end, static_cast<std::size_t>(number) * (in_fields ? 64 : 1) / 8 + 16);
+  }
+  return std::min(end, longest_string);
+}
+
+int run_lent(const call& c, const char* name, extent of, bool changes) {
+  const auto keys = keys_of(c, name);
+  if (changes) {
+    std::size_t bytes = std::size_t{16} << 10;  // a counter of different elements
+    for (api::text* key : keys) {
+      const open_key there(c, key, api::for_reading | api::without_touch);
+      if (there.item() != nullptr) bytes += 2 * memory_of(there.item());
+    }
+    for (int i = 1; i < c.count; ++i) bytes += c[i].size() + bytes_of_element;
+    if (std::string_view(name) == "BITFIELD") bytes += end_of_fields(c);
+    if (auto room = here().keys->change(bytes, [] {}); !room)
+      return answer_error(c.context, room.error());
+  }
+  std::vector<loan> loans;
+  for (api::text* key : keys) loans.push_back(lend(c, key, of));
+  api::reply* const told = call_redis(c, name, "0v");
+  bool has_changed = false;
+  for (const loan& l : loans) has_changed |= take_back(c, l, of, changes);
+  if (has_changed) replicate(c, name);
+  answer a(c.context);
+  if (changes)
+    a.end_unit();
+  else
+    for (const loan& l : loans) a.rests_on(l.item);
+  return hand_over(a.to(), told);
+}
+
+template <literal Name, extent Of = extent::whole>
+int reads(const call& c) {
+  return run_lent(c, Name.text, Of, false);
+}
+template <literal Name, extent Of = extent::whole>
+int writes(const call& c) {
+  return run_lent(c, Name.text, Of, true);
+}
+
+constexpr command commands[] = {
+    {"bitcount", reads<"BITCOUNT">, "readonly", 1, 1, 1, 2, 0},
+    {"bitpos", reads<"BITPOS">, "readonly", 1, 1, 1, 3, 0},
+    {"bitfield_ro", reads<"BITFIELD_RO">, "readonly fast", 1, 1, 1, 2, 0},
+    {"bitfield", writes<"BITFIELD">, "write deny-oom", 1, 1, 1, 2, 0},
+    {"bitop", writes<"BITOP">, "write deny-oom", 2, -1, 1, 4, 0},
+    {"lcs", reads<"LCS">, "readonly", 1, 2, 1, 3, 0},
+    {"pfadd", writes<"PFADD">, "write deny-oom fast", 1, 1, 1, 2, 0},
+    {"pfcount", reads<"PFCOUNT">, "readonly", 1, -1, 1, 2, 0},
+    {"pfmerge", writes<"PFMERGE">, "write deny-oom", 1, -1, 1, 2, 0},
+    {"pfdebug", writes<"PFDEBUG">, "write deny-oom admin", 2, 2, 1, 3, 0},
+    {"geoadd", writes<"GEOADD", extent::named>, "write deny-oom", 1, 1, 1, 5, 0},
+    {"geodist", reads<"GEODIST", extent::named>, "readonly", 1, 1, 1, 4, 5},
+    {"geohash", reads<"GEOHASH", extent::named>, "readonly", 1, 1, 1, 2, 0},
+    {"geopos", reads<"GEOPOS", extent::named>, "readonly", 1, 1, 1, 2, 0},
+    {"geosearch", reads<"GEOSEARCH">, "readonly", 1, 1, 1, 7, 0},
+    {"geosearchstore", writes<"GEOSEARCHSTORE">, "write deny-oom", 1, 2, 1, 8, 0},
+    {"georadius", writes<"GEORADIUS">, "write deny-oom getkeys-api", 0, 0, 0, 6, 0},
+    {"georadius_ro", reads<"GEORADIUS_RO">, "readonly", 1, 1, 1, 6, 0},
+    {"georadiusbymember", writes<"GEORADIUSBYMEMBER">, "write deny-oom getkeys-api", 0, 0, 0, 5, 0},
+    {"georadiusbymember_ro", reads<"GEORADIUSBYMEMBER_RO">, "readonly", 1, 1, 1, 5, 0},
+};
+
+}  // namespace
+
+std::span<const command> lent_commands() {
+  return commands;
+}
+
+}  // namespace stele::redis

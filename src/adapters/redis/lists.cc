@@ -1,0 +1,502 @@
+// Commands on lists.
+#include "collections.h"
+
+#include <algorithm>
+#include <climits>
+#include <variant>
+
+namespace stele::redis {
+
+namespace {
+
+constexpr auto kind = item_kind::list;
+using texts = std::vector<std::string>;
+enum class end : std::uint8_t { left, right };
+
+constexpr const char* no_key = "ERR no such key";
+
+template <class Reply>
+int read(const call& c, const char* name, Reply&& reply) {
+  return read_only<stored_sequence>(c, name, reply);
+}
+
+std::optional<end> end_of(std::string_view word) {
+  if (equal_ignoring_case(word, "LEFT")) return end::left;
+  if (equal_ignoring_case(word, "RIGHT")) return end::right;
+  return std::nullopt;
+}
+const char* pop_name(end of) {
+  return of == end::left ? "LPOP" : "RPOP";
+}
+const char* pop_event(end of) {
+  return of == end::left ? "lpop" : "rpop";
+}
+
+// The element with this number, from the end if it is negative, as a place; nullopt: none has it.
+std::optional<std::uint64_t> place_of(long long number, std::uint64_t size) {
+  const auto all = static_cast<long long>(size);
+  if (number < 0) number += all;
+  if (number < 0 || number >= all) return std::nullopt;
+  return static_cast<std::uint64_t>(number);
+}
+struct part {
+  std::uint64_t first = 0, count = 0;
+};
+part part_of(long long first, long long last, std::uint64_t size) {
+  const auto all = static_cast<long long>(size);
+  if (first < 0) first = std::max(first + all, 0LL);
+  if (last < 0) last += all;
+  last = std::min(last, all - 1);
+  if (first > last) return {};
+  return {static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(last - first + 1)};
+}
+
+// --- at the ends ---
+
+result<bool> push(const call& c, open_key& key, end at,
+                  std::span<const std::string_view> elements) {
+  std::size_t bytes = 2048;  // a block
+  for (const std::string_view e : elements) bytes += e.size() + bytes_of_element;
+  return change<stored_sequence>(c, key, bytes, [&](stored_sequence& list) {
+    for (const std::string_view e : elements)
+      if (at == end::left)
+        list.content.push_front(e);
+      else
+        list.content.push_back(e);
+  });
+}
+
+int push_arguments(const call& c, const char* name, end at, bool only_there) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, kind, name, true)) return api::ok;
+  if (only_there && !key.exists()) return answer_unchanged(c, key, 0);
+  std::vector<std::string_view> elements;
+  for (int i = 2; i < c.count; ++i) elements.push_back(c[i]);
+  if (auto done = push(c, key, at, elements); !done) return answer_error(c.context, done.error());
+  replicate(c, name);
+  notify(c, kind, at == end::left ? "lpush" : "rpush", c.text(1));
+  return answer_number(c, static_cast<long long>(size_of(key)));
+}
+int lpush(const call& c) {
+  return push_arguments(c, "LPUSH", end::left, false);
+}
+int rpush(const call& c) {
+  return push_arguments(c, "RPUSH", end::right, false);
+}
+int lpushx(const call& c) {
+  return push_arguments(c, "LPUSHX", end::left, true);
+}
+int rpushx(const call& c) {
+  return push_arguments(c, "RPUSHX", end::right, true);
+}
+
+std::string element_at(const open_key& key, end at) {
+  return look<stored_sequence>(key, [&](const stored_sequence& list) {
+    return list.content.at(at == end::left ? 0 : list.content.size() - 1);
+  });
+}
+
+// Takes so many elements, or all. Tells the events.
+struct taken {
+  texts elements;
+  bool went = false;
+};
+result<taken> take(const call& c, open_key& key, end at, std::uint64_t count) {
+  taken t;
+  const auto went = change<stored_sequence>(c, key, 0, [&](stored_sequence& list) {
+    const std::uint64_t size = list.content.size(), n = std::min(count, size);
+    const std::uint64_t first = at == end::left ? 0 : size - n;
+    list.content.for_each(first, n, [&](std::string element) {
+      t.elements.push_back(std::move(element));
+      return true;
+    });
+    list.content.erase(first, n);
+  });
+  if (!went) return std::unexpected(went.error());
+  if (at == end::right) std::ranges::reverse(t.elements);
+  t.went = *went;
+  notify_taken(c, kind, pop_event(at), key.name(), *went);
+  return t;
+}
+
+void reply_texts(api::context* to, const texts& all) {
+  api::ReplyWithArray(to, static_cast<long>(all.size()));
+  for (const std::string& t : all) reply_text(to, t);
+}
+
+int pop(const call& c, end at) {
+  const auto count = pop_count_of(c);
+  if (!count) return api::ok;
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, kind, pop_name(at), true)) return api::ok;
+  answer a(c.context);
+  if (!key.exists() || *count == 0) {
+    a.rests_on(key.item());
+    if (c.count == 2) return api::ReplyWithNull(a.to());
+    return key.exists() ? api::ReplyWithArray(a.to(), 0) : api::ReplyWithNullArray(a.to());
+  }
+  const auto t = take(c, key, at, *count);
+  if (!t) return answer_error(c.context, t.error());
+  replicate(c, pop_name(at));
+  a.end_unit();
+  if (c.count == 2)
+    reply_text(a.to(), t->elements[0]);
+  else
+    reply_texts(a.to(), t->elements);
+  return api::ok;
+}
+int lpop(const call& c) {
+  return pop(c, end::left);
+}
+int rpop(const call& c) {
+  return pop(c, end::right);
+}
+
+// --- commands that wait for a list ---
+
+bool pop_first(const call& c, end at) {
+  return serve_first(c, kind, 1, c.count - 2, [&](open_key& key) {
+    answer a(c.context);
+    const auto t = take(c, key, at, 1);
+    if (!t) return void(answer_error(c.context, t.error()));
+    replicate_as(c, pop_name(at), "s", key.name());
+    a.end_unit();
+    api::ReplyWithArray(a.to(), 2);
+    reply_text(a.to(), view(key.name()));
+    reply_text(a.to(), t->elements[0]);
+  });
+}
+int blpop(const call& c) {
+  return serve_or_wait(
+      c, [](const call& of) { return pop_first(of, end::left); }, 1, c.count - 2, c[c.count - 1]);
+}
+int brpop(const call& c) {
+  return serve_or_wait(
+      c, [](const call& of) { return pop_first(of, end::right); }, 1, c.count - 2, c[c.count - 1]);
+}
+
+// Moves one element, if there is one. True: answered.
+bool move(const call& c, end from, end to) {
+  open_key source(c, c.text(1), api::for_reading | api::for_writing);
+  if (!source.exists()) return false;
+  if (is_wrong_kind(c, source, kind)) return !here().cannot_block;
+  answer a(c.context);
+  const std::string element = element_at(source, from);
+  const std::string_view moved = element;
+  const bool same = c[1] == c[2];
+  std::optional<open_key> target;
+  if (!same) {
+    target.emplace(c, c.text(2), api::for_reading | api::for_writing);
+    if (is_wrong_kind(c, *target, kind)) return true;
+  }
+  // Where there is no room, nothing has been taken yet.
+  if (auto done = push(c, same ? source : *target, to, {&moved, 1}); !done)
+    return answer_error(c.context, done.error()), true;
+  const auto went = change<stored_sequence>(c, source, 0, [&](stored_sequence& list) {
+    // In the same list, what was pushed at that end is first there.
+    const std::uint64_t pushed = same && from == to ? 1 : 0;
+    list.content.erase(from == end::left ? pushed : list.content.size() - 1 - pushed);
+  });
+  must(went ? result<>{} : std::unexpected(went.error()));
+  notify(c, kind, to == end::left ? "lpush" : "rpush", c.text(2));
+  notify_taken(c, kind, pop_event(from), c.text(1), *went);
+  replicate_as(c, "LMOVE", "sscc", c.text(1), c.text(2), from == end::left ? "LEFT" : "RIGHT",
+               to == end::left ? "LEFT" : "RIGHT");
+  a.end_unit();
+  reply_text(a.to(), element);
+  return true;
+}
+
+int move_or_null(const call& c, end from, end to) {
+  if (move(c, from, to)) return api::ok;
+  answer a(c.context);
+  a.rests_on(nullptr);
+  return api::ReplyWithNull(a.to());
+}
+int lmove(const call& c) {
+  const auto from = end_of(c[3]), to = end_of(c[4]);
+  if (!from || !to) return api::ReplyWithError(c.context, syntax_error);
+  return move_or_null(c, *from, *to);
+}
+int rpoplpush(const call& c) {
+  return move_or_null(c, end::right, end::left);
+}
+bool move_as_told(const call& c) {
+  return move(c, *end_of(c[3]), *end_of(c[4]));
+}
+int blmove(const call& c) {
+  if (!end_of(c[3]) || !end_of(c[4])) return api::ReplyWithError(c.context, syntax_error);
+  return serve_or_wait(c, move_as_told, 1, 1, c[5]);
+}
+int brpoplpush(const call& c) {
+  return serve_or_wait(
+      c, [](const call& of) { return move(of, end::right, end::left); }, 1, 1, c[3]);
+}
+
+bool pop_several(const call& c, const pop_arguments& how) {
+  return serve_first(c, kind, how.first, how.count, [&](open_key& key) {
+    answer a(c.context);
+    const end at = how.at_second ? end::right : end::left;
+    const auto t = take(c, key, at, how.most);
+    if (!t) return void(answer_error(c.context, t.error()));
+    replicate_as(c, pop_name(at), "sl", key.name(), static_cast<long long>(t->elements.size()));
+    a.end_unit();
+    api::ReplyWithArray(a.to(), 2);
+    reply_text(a.to(), view(key.name()));
+    reply_texts(a.to(), t->elements);
+  });
+}
+int lmpop(const call& c) {
+  pop_arguments how;
+  if (const char* const wrong = read_pop_arguments(c, 1, "LEFT", "RIGHT", how))
+    return api::ReplyWithError(c.context, wrong);
+  if (pop_several(c, how)) return api::ok;
+  answer a(c.context);
+  a.rests_on(nullptr);
+  return api::ReplyWithNullArray(a.to());
+}
+int blmpop(const call& c) {
+  pop_arguments how;
+  if (const char* const wrong = read_pop_arguments(c, 2, "LEFT", "RIGHT", how))
+    return api::ReplyWithError(c.context, wrong);
+  const auto serve = [](const call& of) {
+    pop_arguments again;
+    return read_pop_arguments(of, 2, "LEFT", "RIGHT", again) == nullptr && pop_several(of, again);
+  };
+  return serve_or_wait(c, serve, how.first, how.count, c[1]);
+}
+
+// --- by number and by value ---
+
+int llen(const call& c) {
+  return read(c, "LLEN", [&](api::context* to, const open_key& key) {
+    api::ReplyWithLongLong(to, static_cast<long long>(size_of(key)));
+  });
+}
+
+int lindex(const call& c) {
+  const auto number = integer_of(c[2]);
+  if (!number) return api::ReplyWithError(c.context, not_an_integer);
+  return read(c, "LINDEX", [&](api::context* to, const open_key& key) {
+    const auto found =
+        look<stored_sequence>(key, [&](const stored_sequence& list) -> std::optional<std::string> {
+          const auto place = place_of(*number, list.content.size());
+          if (!place) return std::nullopt;
+          return list.content.at(*place);
+        });
+    if (found)
+      reply_text(to, *found);
+    else
+      api::ReplyWithNull(to);
+  });
+}
+
+texts elements_from(const open_key& key, part of) {
+  texts found;
+  (void)look<stored_sequence>(key, [&](const stored_sequence& list) {
+    list.content.for_each(of.first, of.count, [&](std::string element) {
+      found.push_back(std::move(element));
+      return true;
+    });
+    return true;
+  });
+  return found;
+}
+
+int lrange(const call& c) {
+  const auto first = integer_of(c[2]), last = integer_of(c[3]);
+  if (!first || !last) return api::ReplyWithError(c.context, not_an_integer);
+  return read(c, "LRANGE", [&](api::context* to, const open_key& key) {
+    reply_texts(to, elements_from(key, part_of(*first, *last, size_of(key))));
+  });
+}
+
+int lset(const call& c) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, kind, "LSET", true)) return api::ok;
+  if (!key.exists()) return api::ReplyWithError(c.context, no_key);
+  const auto number = integer_of(c[2]);
+  if (!number) return api::ReplyWithError(c.context, not_an_integer);
+  const auto place = place_of(*number, size_of(key));
+  if (!place) return api::ReplyWithError(c.context, "ERR index out of range");
+  if (auto done =
+          change<stored_sequence>(c, key, c[3].size() + bytes_of_element,
+                                  [&](stored_sequence& list) { list.content.set(*place, c[3]); });
+      !done)
+    return answer_error(c.context, done.error());
+  replicate(c, "LSET");
+  notify(c, kind, "lset", c.text(1));
+  answer a(c.context);
+  a.end_unit();
+  return api::ReplyWithSimpleString(a.to(), "OK");
+}
+
+// The places of elements with this value, from the left or, in that order, from the right; some.
+std::vector<std::uint64_t> places_of(const open_key& key, std::string_view value, bool from_right,
+                                     std::uint64_t most, std::uint64_t looked_at) {
+  std::vector<std::uint64_t> found;
+  (void)look<stored_sequence>(key, [&](const stored_sequence& list) {
+    const std::uint64_t size = list.content.size(), n = std::min(looked_at, size);
+    std::uint64_t i = 0;
+    const auto visit = [&](const std::string& element) {
+      if (element == value) found.push_back(from_right ? size - 1 - i : i);
+      return ++i, found.size() < most;
+    };
+    if (from_right)
+      list.content.for_each_backwards(size - 1, n, visit);
+    else
+      list.content.for_each(0, n, visit);
+    return true;
+  });
+  return found;
+}
+constexpr std::uint64_t all_of_them = ~std::uint64_t{0};
+
+int linsert(const call& c) {
+  const bool after = equal_ignoring_case(c[2], "AFTER");
+  if (!after && !equal_ignoring_case(c[2], "BEFORE"))
+    return api::ReplyWithError(c.context, syntax_error);
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, kind, "LINSERT", true)) return api::ok;
+  if (!key.exists()) return answer_unchanged(c, key, 0);
+  const auto pivot = places_of(key, c[3], false, 1, all_of_them);
+  if (pivot.empty()) return answer_unchanged(c, key, -1);
+  if (auto done = change<stored_sequence>(
+          c, key, c[4].size() + 2048,
+          [&](stored_sequence& list) { list.content.insert(pivot[0] + after, c[4]); });
+      !done)
+    return answer_error(c.context, done.error());
+  replicate(c, "LINSERT");
+  notify(c, kind, "linsert", c.text(1));
+  return answer_number(c, static_cast<long long>(size_of(key)));
+}
+
+int lrem(const call& c) {
+  const auto count = integer_of(c[2]);
+  if (!count) return api::ReplyWithError(c.context, not_an_integer);
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, kind, "LREM", true)) return api::ok;
+  const std::uint64_t most = *count == 0  ? all_of_them
+                             : *count > 0 ? static_cast<std::uint64_t>(*count)
+                                          : ~static_cast<std::uint64_t>(*count) + 1;
+  if (places_of(key, c[3], *count < 0, 1, all_of_them).empty()) return answer_unchanged(c, key, 0);
+  std::uint64_t removed = 0;
+  const auto went = change<stored_sequence>(c, key, 0, [&](stored_sequence& list) {
+    removed = list.content.erase_equal(c[3], most, *count < 0);
+  });
+  if (!went) return answer_error(c.context, went.error());
+  replicate(c, "LREM");
+  notify_taken(c, kind, "lrem", c.text(1), *went);
+  return answer_number(c, static_cast<long long>(removed));
+}
+
+int ltrim(const call& c) {
+  const auto first = integer_of(c[2]), last = integer_of(c[3]);
+  if (!first || !last) return api::ReplyWithError(c.context, not_an_integer);
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, kind, "LTRIM", true)) return api::ok;
+  answer a(c.context);
+  if (!key.exists()) {
+    a.rests_on(nullptr);
+    return api::ReplyWithSimpleString(a.to(), "OK");
+  }
+  const part kept = part_of(*first, *last, size_of(key));
+  const auto went = change<stored_sequence>(c, key, 0, [&](stored_sequence& list) {
+    const std::uint64_t end = kept.first + kept.count;
+    list.content.erase(end, list.content.size() - end);
+    list.content.erase(0, kept.first);
+  });
+  if (!went) return answer_error(c.context, went.error());
+  replicate(c, "LTRIM");
+  notify_taken(c, kind, "ltrim", c.text(1), *went);
+  a.end_unit();
+  return api::ReplyWithSimpleString(a.to(), "OK");
+}
+
+struct position_arguments {
+  long long rank = 1, most = -1, looked_at = 0;  // most -1: one, and not in an array
+};
+std::variant<position_arguments, const char*> position_arguments_of(const call& c) {
+  position_arguments p;
+  for (int i = 3; i < c.count; i += 2) {
+    if (i + 1 == c.count) return syntax_error;
+    const auto number = integer_of(c[i + 1]);
+    if (equal_ignoring_case(c[i], "RANK")) {
+      if (!number) return not_an_integer;
+      if (*number == 0)
+        return "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second "
+               "... or use negative to start from the end of the list";
+      if (*number == LLONG_MIN) return "ERR value is out of range";
+      p.rank = *number;
+    } else if (equal_ignoring_case(c[i], "COUNT")) {
+      if (!number || *number < 0) return "ERR COUNT can't be negative";
+      p.most = *number;
+    } else if (equal_ignoring_case(c[i], "MAXLEN")) {
+      if (!number || *number < 0) return "ERR MAXLEN can't be negative";
+      p.looked_at = *number;
+    } else {
+      return syntax_error;
+    }
+  }
+  return p;
+}
+
+int lpos(const call& c) {
+  const auto read_arguments = position_arguments_of(c);
+  if (const auto* const wrong = std::get_if<const char*>(&read_arguments))
+    return api::ReplyWithError(c.context, *wrong);
+  const auto p = std::get<position_arguments>(read_arguments);
+  const auto skipped = static_cast<std::uint64_t>(std::abs(p.rank) - 1);
+  const std::uint64_t wanted = p.most == -1  ? 1
+                               : p.most == 0 ? all_of_them - skipped
+                                             : static_cast<std::uint64_t>(p.most);
+  return read(c, "LPOS", [&](api::context* to, const open_key& key) {
+    auto found =
+        places_of(key, c[2], p.rank < 0, skipped + wanted,
+                  p.looked_at == 0 ? all_of_them : static_cast<std::uint64_t>(p.looked_at));
+    found.erase(found.begin(),
+                found.begin() + static_cast<long>(std::min<std::uint64_t>(skipped, found.size())));
+    if (p.most != -1) {
+      api::ReplyWithArray(to, static_cast<long>(found.size()));
+      for (const std::uint64_t place : found)
+        api::ReplyWithLongLong(to, static_cast<long long>(place));
+    } else if (found.empty()) {
+      api::ReplyWithNull(to);
+    } else {
+      api::ReplyWithLongLong(to, static_cast<long long>(found[0]));
+    }
+  });
+}
+
+constexpr command commands[] = {
+    {"llen", llen, "readonly fast", 1, 1, 1, 2, 2},
+    {"lindex", lindex, "readonly", 1, 1, 1, 3, 3},
+    {"lrange", lrange, "readonly", 1, 1, 1, 4, 4},
+    {"lpos", lpos, "readonly", 1, 1, 1, 3, 0},
+    {"lpush", lpush, "write deny-oom fast", 1, 1, 1, 3, 0},
+    {"rpush", rpush, "write deny-oom fast", 1, 1, 1, 3, 0},
+    {"lpushx", lpushx, "write deny-oom fast", 1, 1, 1, 3, 0},
+    {"rpushx", rpushx, "write deny-oom fast", 1, 1, 1, 3, 0},
+    {"lpop", lpop, "write fast", 1, 1, 1, 2, 3},
+    {"rpop", rpop, "write fast", 1, 1, 1, 2, 3},
+    {"blpop", blpop, "write deny-script", 1, -2, 1, 3, 0},
+    {"brpop", brpop, "write deny-script", 1, -2, 1, 3, 0},
+    {"lmove", lmove, "write deny-oom", 1, 2, 1, 5, 5},
+    {"blmove", blmove, "write deny-oom deny-script", 1, 2, 1, 6, 6},
+    {"rpoplpush", rpoplpush, "write deny-oom", 1, 2, 1, 3, 3},
+    {"brpoplpush", brpoplpush, "write deny-oom deny-script", 1, 2, 1, 4, 4},
+    {"lmpop", lmpop, "write getkeys-api", 0, 0, 0, 4, 0},
+    {"blmpop", blmpop, "write getkeys-api", 0, 0, 0, 5, 0},
+    {"lset", lset, "write deny-oom", 1, 1, 1, 4, 4},
+    {"linsert", linsert, "write deny-oom", 1, 1, 1, 5, 5},
+    {"lrem", lrem, "write", 1, 1, 1, 4, 4},
+    {"ltrim", ltrim, "write", 1, 1, 1, 4, 4},
+};
+
+}  // namespace
+
+std::span<const command> list_commands() {
+  return commands;
+}
+
+}  // namespace stele::redis

@@ -1,0 +1,348 @@
+// Commands on sets.
+#include "collections.h"
+
+#include <algorithm>
+#include <set>
+
+namespace stele::redis {
+
+namespace {
+
+constexpr auto kind = item_kind::set;
+using texts = std::vector<std::string>;
+
+bool has(const open_key& key, std::string_view member) {
+  return look<stored_set>(key, [&](const stored_set& set) { return set.content.contains(member); });
+}
+
+template <class Reply>
+int read(const call& c, const char* name, Reply&& reply) {
+  return read_only<stored_set>(c, name, reply);
+}
+
+result<bool> add(const call& c, open_key& key, std::span<const std::string_view> members) {
+  std::size_t bytes = 0;
+  for (const std::string_view m : members) bytes += m.size() + bytes_of_element;
+  return change<stored_set>(c, key, bytes, [&](stored_set& set) {
+    for (const std::string_view m : members)
+      if (set.content.insert(m).second) set.count += 1;
+  });
+}
+result<bool> remove(const call& c, open_key& key, std::span<const std::string_view> members) {
+  return change<stored_set>(c, key, 0, [&](stored_set& set) {
+    for (const std::string_view m : members) set.count -= set.content.erase(m);
+  });
+}
+
+// Those of the arguments from the third on that are in the set, or are not, each once.
+std::vector<std::string_view> arguments_that(const call& c, const open_key& key, bool are_there) {
+  std::set<std::string_view> found;
+  for (int i = 2; i < c.count; ++i)
+    if (has(key, c[i]) == are_there) found.insert(c[i]);
+  return {found.begin(), found.end()};
+}
+
+int sadd(const call& c) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, kind, "SADD", true)) return api::ok;
+  const auto fresh = arguments_that(c, key, false);
+  if (fresh.empty()) return answer_unchanged(c, key, 0);
+  if (auto done = add(c, key, fresh); !done) return answer_error(c.context, done.error());
+  replicate(c, "SADD");
+  notify(c, kind, "sadd", c.text(1));
+  return answer_number(c, static_cast<long long>(fresh.size()));
+}
+
+int srem(const call& c) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, kind, "SREM", true)) return api::ok;
+  const auto there = arguments_that(c, key, true);
+  if (there.empty()) return answer_unchanged(c, key, 0);
+  const auto went = remove(c, key, there);
+  if (!went) return answer_error(c.context, went.error());
+  replicate(c, "SREM");
+  notify_taken(c, kind, "srem", c.text(1), *went);
+  return answer_number(c, static_cast<long long>(there.size()));
+}
+
+int smove(const call& c) {
+  open_key from(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, from, kind, "SMOVE", true)) return api::ok;
+  open_key to(c, c.text(2), api::for_reading | api::for_writing);
+  if (from.exists() && is_wrong_kind(c, to, kind)) return api::ok;
+  const std::string_view member = c[3];
+  const bool there = has(from, member), same = from.item() == to.item();
+  if (!there || same) return answer_unchanged(c, from, there ? 1 : 0);
+  const bool is_new = !has(to, member);
+  // Where there is no room, nothing has been taken yet.
+  if (is_new)
+    if (auto done = add(c, to, {&member, 1}); !done) return answer_error(c.context, done.error());
+  const auto went = remove(c, from, {&member, 1});
+  must(went ? result<>{} : std::unexpected(went.error()));
+  replicate(c, "SMOVE");
+  notify_taken(c, kind, "srem", c.text(1), *went);
+  if (is_new) notify(c, kind, "sadd", c.text(2));
+  return answer_number(c, 1);
+}
+
+int sismember(const call& c) {
+  return read(c, "SISMEMBER", [&](api::context* to, const open_key& key) {
+    api::ReplyWithLongLong(to, has(key, c[2]));
+  });
+}
+int smismember(const call& c) {
+  return read(c, "SMISMEMBER", [&](api::context* to, const open_key& key) {
+    api::ReplyWithArray(to, c.count - 2);
+    for (int i = 2; i < c.count; ++i) api::ReplyWithLongLong(to, has(key, c[i]));
+  });
+}
+int scard(const call& c) {
+  return read(c, "SCARD", [&](api::context* to, const open_key& key) {
+    api::ReplyWithLongLong(to, static_cast<long long>(size_of(key)));
+  });
+}
+
+void reply_set(api::context* to, const texts& members) {
+  api::ReplyWithSet(to, static_cast<long>(members.size()));
+  for (const std::string& m : members) reply_text(to, m);
+}
+
+texts members_of(const open_key& key) {
+  texts all;
+  (void)look<stored_set>(key, [&](const stored_set& set) {
+    all.reserve(set.count);
+    set.content.for_each([&](const auto& member) { all.push_back(member.str()); });
+    return true;
+  });
+  return all;
+}
+
+int smembers(const call& c) {
+  return read(c, "SMEMBERS",
+              [&](api::context* to, const open_key& key) { reply_set(to, members_of(key)); });
+}
+
+// Some members at random places of the table; a table that has become much too large is gone
+// through instead.
+texts random_members(const open_key& key, long long count) {
+  const auto size = static_cast<long long>(size_of(key));
+  if (size == 0 || count == 0) return {};
+  texts chosen;
+  constexpr long long few = 16;
+  if (std::abs(count) <= few && size > 4 * few) {
+    (void)look<stored_set>(key, [&](const stored_set& set) {
+      std::set<std::string> different;
+      auto& random = random_numbers();
+      const std::uint64_t buckets = set.content.bucket_count();
+      for (int tries = 0; tries < 1000; ++tries) {
+        if (static_cast<long long>(chosen.size()) == std::abs(count)) break;
+        texts in_bucket;
+        (void)set.content.scan(random() & (buckets - 1),
+                               [&](const auto& member) { in_bucket.push_back(member.str()); });
+        if (in_bucket.empty()) continue;
+        std::string& any = in_bucket[random() % in_bucket.size()];
+        if (count < 0 || different.insert(any).second) chosen.push_back(std::move(any));
+      }
+      return true;
+    });
+    if (static_cast<long long>(chosen.size()) == std::abs(count)) return chosen;
+    chosen.clear();
+  }
+  const texts all = members_of(key);
+  for (const std::uint64_t place : random_places(all.size(), count)) chosen.push_back(all[place]);
+  return chosen;
+}
+
+int srandmember(const call& c) {
+  const auto how = random_arguments_of(c, nullptr);
+  if (!how) return api::ok;
+  return read(c, "SRANDMEMBER", [&](api::context* to, const open_key& key) {
+    const texts chosen = random_members(key, how->count);
+    if (how->is_single) {
+      if (chosen.empty()) return void(api::ReplyWithNull(to));
+      return reply_text(to, chosen[0]);
+    }
+    api::ReplyWithArray(to, static_cast<long>(chosen.size()));
+    for (const std::string& m : chosen) reply_text(to, m);
+  });
+}
+
+// Replicas are told which members went.
+void replicate_removal(const call& c, const texts& members, bool went) {
+  if (went) {
+    replicate_as(c, "DEL", "s", c.text(1));
+    return;
+  }
+  std::vector<std::unique_ptr<own_text>> made;
+  std::vector<api::text*> words{c.text(1)};
+  for (const std::string& m : members) {
+    made.push_back(std::make_unique<own_text>(m));
+    words.push_back(made.back()->get());
+  }
+  replicate_as(c, "SREM", "v", words.data(), words.size());
+}
+
+int spop(const call& c) {
+  const auto count = pop_count_of(c);
+  if (!count) return api::ok;
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, kind, "SPOP", true)) return api::ok;
+  const texts chosen = random_members(key, static_cast<long long>(std::min(*count, size_of(key))));
+  answer a(c.context);
+  if (chosen.empty()) {
+    a.rests_on(key.item());
+    if (c.count == 2)
+      api::ReplyWithNull(a.to());
+    else
+      reply_set(a.to(), {});
+    return api::ok;
+  }
+  const std::vector<std::string_view> taken(chosen.begin(), chosen.end());
+  const auto went = remove(c, key, taken);
+  if (!went) return answer_error(c.context, went.error());
+  replicate_removal(c, chosen, *went && c.count == 3);
+  notify_taken(c, kind, "spop", c.text(1), *went);
+  a.end_unit();
+  if (c.count == 2)
+    reply_text(a.to(), chosen[0]);
+  else
+    reply_set(a.to(), chosen);
+  return api::ok;
+}
+
+// --- of several sets ---
+
+enum class combination : std::uint8_t { intersection, all, difference };
+
+// The sets of the keys from `first` on; null: answered with an error.
+using open_keys = std::vector<std::unique_ptr<open_key>>;
+std::optional<open_keys> open_sets(const call& c, int first, int count) {
+  open_keys opened;
+  for (int i = first; i < first + count; ++i) {
+    opened.push_back(std::make_unique<open_key>(c, c.text(i), api::for_reading));
+    if (is_wrong_kind(c, *opened.back(), kind)) return std::nullopt;
+  }
+  return opened;
+}
+
+texts intersect(const open_keys& sets, std::uint64_t most) {
+  const auto smallest =
+      std::ranges::min_element(sets, {}, [](const auto& key) { return size_of(*key); });
+  texts common;
+  for (std::string& m : members_of(**smallest)) {
+    if (common.size() == most) break;
+    if (std::ranges::all_of(sets, [&](const auto& key) { return has(*key, m); }))
+      common.push_back(std::move(m));
+  }
+  return common;
+}
+
+texts combine(combination how, const open_keys& sets) {
+  if (how == combination::intersection) return intersect(sets, ~std::uint64_t{0});
+  if (how == combination::difference) {
+    texts left = members_of(*sets[0]);
+    std::erase_if(left, [&](const std::string& m) {
+      return std::any_of(sets.begin() + 1, sets.end(),
+                         [&](const auto& key) { return has(*key, m); });
+    });
+    return left;
+  }
+  std::set<std::string> all;
+  for (const auto& key : sets)
+    for (std::string& m : members_of(*key)) all.insert(std::move(m));
+  return {all.begin(), all.end()};
+}
+
+int reply_combined(const call& c, combination how) {
+  const auto sets = open_sets(c, 1, c.count - 1);
+  if (!sets) return api::ok;
+  answer a(c.context);
+  for (const auto& key : *sets) a.rests_on(key->item());
+  reply_set(a.to(), combine(how, *sets));
+  return api::ok;
+}
+int sinter(const call& c) {
+  return reply_combined(c, combination::intersection);
+}
+int sunion(const call& c) {
+  return reply_combined(c, combination::all);
+}
+int sdiff(const call& c) {
+  return reply_combined(c, combination::difference);
+}
+
+int store_combined(const call& c, combination how, const char* name, const char* event) {
+  texts members;
+  {
+    const auto sets = open_sets(c, 2, c.count - 2);
+    if (!sets) return api::ok;
+    members = combine(how, *sets);
+  }
+  std::vector<element> elements;
+  for (std::string& m : members) elements.emplace_back(std::move(m), std::string());
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  const bool existed = key.exists();
+  if (auto done = store_all(c, key, kind, elements, event); !done)
+    return answer_error(c.context, done.error());
+  if (elements.empty() && !existed) return answer_unchanged(c, key, 0);
+  replicate(c, name);
+  return answer_number(c, static_cast<long long>(elements.size()));
+}
+int sinterstore(const call& c) {
+  return store_combined(c, combination::intersection, "SINTERSTORE", "sinterstore");
+}
+int sunionstore(const call& c) {
+  return store_combined(c, combination::all, "SUNIONSTORE", "sunionstore");
+}
+int sdiffstore(const call& c) {
+  return store_combined(c, combination::difference, "SDIFFSTORE", "sdiffstore");
+}
+
+int sintercard(const call& c) {
+  const auto how = card_arguments_of(c, "ERR numkeys should be greater than 0");
+  if (!how) return api::ok;
+  const auto sets = open_sets(c, 2, how->count);
+  if (!sets) return api::ok;
+  answer a(c.context);
+  for (const auto& key : *sets) a.rests_on(key->item());
+  return api::ReplyWithLongLong(a.to(), static_cast<long long>(intersect(*sets, how->most).size()));
+}
+
+int sscan(const call& c) {
+  const auto how = scan_arguments_of(c);
+  if (!how) return api::ok;
+  const open_key key(c, c.text(1), api::for_reading);
+  if (is_other_kind(c, key, kind, "SSCAN", false)) return api::ok;
+  return reply_scan(c, key, *how, false, [&](std::uint64_t cursor, const element_visit& visit) {
+    return key.as<stored_set>()->content.scan(cursor,
+                                              [&](const auto& member) { visit(member.str(), {}); });
+  });
+}
+
+constexpr command commands[] = {
+    {"sismember", sismember, "readonly fast", 1, 1, 1, 3, 3},
+    {"smismember", smismember, "readonly fast", 1, 1, 1, 3, 0},
+    {"scard", scard, "readonly fast", 1, 1, 1, 2, 2},
+    {"smembers", smembers, "readonly", 1, 1, 1, 2, 2},
+    {"srandmember", srandmember, "readonly", 1, 1, 1, 2, 3},
+    {"sscan", sscan, "readonly", 1, 1, 1, 3, 0},
+    {"sinter", sinter, "readonly", 1, -1, 1, 2, 0},
+    {"sunion", sunion, "readonly", 1, -1, 1, 2, 0},
+    {"sdiff", sdiff, "readonly", 1, -1, 1, 2, 0},
+    {"sintercard", sintercard, "readonly getkeys-api", 0, 0, 0, 3, 0},
+    {"sadd", sadd, "write deny-oom fast", 1, 1, 1, 3, 0},
+    {"srem", srem, "write fast", 1, 1, 1, 3, 0},
+    {"smove", smove, "write fast", 1, 2, 1, 4, 4},
+    {"spop", spop, "write fast", 1, 1, 1, 2, 3},
+    {"sinterstore", sinterstore, "write deny-oom", 1, -1, 1, 3, 0},
+    {"sunionstore", sunionstore, "write deny-oom", 1, -1, 1, 3, 0},
+    {"sdiffstore", sdiffstore, "write deny-oom", 1, -1, 1, 3, 0},
+};
+
+}  // namespace
+
+std::span<const command> set_commands() {
+  return commands;
+}
+
+}  // namespace stele::redis

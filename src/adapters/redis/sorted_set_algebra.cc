@@ -1,0 +1,187 @@
+// Commands that combine several sorted sets.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <variant>
+
+#include "scores.h"
+
+namespace stele::redis {
+
+namespace {
+
+enum class combination : std::uint8_t { all, intersection, difference };
+enum class aggregate : std::uint8_t { sum, lowest, highest };
+
+struct combine_arguments {
+  int first = 0, count = 0;
+  std::vector<double> weights;
+  aggregate how = aggregate::sum;
+  bool with_scores = false;
+};
+std::variant<combine_arguments, std::string> combine_arguments_of(const call& c, int at,
+                                                                  const char* name, bool weighs,
+                                                                  bool stores) {
+  combine_arguments a;
+  a.first = at + 1;
+  const auto keys = integer_of(c[at]);
+  if (!keys) return std::string(not_an_integer);
+  if (*keys < 1)
+    return std::string("ERR at least 1 input key is needed for '") + name + "' command";
+  if (*keys > c.count - a.first) return std::string(syntax_error);
+  a.count = static_cast<int>(*keys);
+  a.weights.assign(static_cast<std::size_t>(a.count), 1);
+  for (int i = a.first + a.count; i < c.count; ++i) {
+    const int left = c.count - i - 1;
+    if (weighs && equal_ignoring_case(c[i], "WEIGHTS") && left >= a.count) {
+      for (double& weight : a.weights) {
+        const auto given = score_of(c[++i]);
+        if (!given) return std::string("ERR weight value is not a float");
+        weight = *given;
+      }
+    } else if (weighs && equal_ignoring_case(c[i], "AGGREGATE") && left >= 1) {
+      ++i;
+      if (equal_ignoring_case(c[i], "SUM"))
+        a.how = aggregate::sum;
+      else if (equal_ignoring_case(c[i], "MIN"))
+        a.how = aggregate::lowest;
+      else if (equal_ignoring_case(c[i], "MAX"))
+        a.how = aggregate::highest;
+      else
+        return std::string(syntax_error);
+    } else if (!stores && equal_ignoring_case(c[i], "WITHSCORES")) {
+      a.with_scores = true;
+    } else {
+      return std::string(syntax_error);
+    }
+  }
+  return a;
+}
+
+double combined(aggregate how, double a, double b) {
+  if (how == aggregate::lowest) return std::min(a, b);
+  if (how == aggregate::highest) return std::max(a, b);
+  return std::isnan(a + b) ? 0 : a + b;  // infinities of both signs
+}
+
+// A set, or a sorted set; in a set all scores are 1.
+using open_keys = std::vector<std::unique_ptr<open_key>>;
+std::optional<open_keys> open_inputs(const call& c, int first, int count) {
+  open_keys opened;
+  for (int i = first; i < first + count; ++i) {
+    opened.push_back(std::make_unique<open_key>(c, c.text(i), api::for_reading));
+    const open_key& key = *opened.back();
+    if (!key.is(item_kind::set) && is_wrong_kind(c, key, item_kind::sorted_set))
+      return std::nullopt;
+  }
+  return opened;
+}
+scores scores_of(const open_key& key, double weight) {
+  scores all;
+  for (auto& [member, text] : elements_of(key)) {
+    const double score = weight * (key.is(item_kind::sorted_set) ? score_of(text).value_or(0) : 1);
+    all.push_back({std::move(member), std::isnan(score) ? 0 : score});
+  }
+  return all;
+}
+
+scores combine(combination how, const open_keys& inputs, const combine_arguments& a) {
+  std::map<std::string, double> all;
+  for (auto& [member, score] : scores_of(*inputs[0], a.weights[0])) all.emplace(member, score);
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    std::map<std::string, double> both;
+    for (auto& [member, score] : scores_of(*inputs[i], a.weights[i])) {
+      const auto at = all.find(member);
+      if (how == combination::difference) {
+        if (at != all.end()) all.erase(at);
+      } else if (at != all.end()) {
+        at->second = combined(a.how, at->second, score);
+        if (how == combination::intersection) both.insert(*at);
+      } else if (how == combination::all) {
+        all.emplace(std::move(member), score);
+      }
+    }
+    if (how == combination::intersection) all.swap(both);
+  }
+  scores sorted;
+  for (const auto& [member, score] : all) sorted.push_back({member, score});
+  std::ranges::stable_sort(sorted, {}, &scored::score);
+  return sorted;
+}
+
+int reply_combined(const call& c, combination how, const char* name) {
+  const auto arguments = combine_arguments_of(c, 1, name, how != combination::difference, false);
+  if (const auto* const wrong = std::get_if<std::string>(&arguments))
+    return api::ReplyWithError(c.context, wrong->c_str());
+  const auto& a = std::get<combine_arguments>(arguments);
+  const auto inputs = open_inputs(c, a.first, a.count);
+  if (!inputs) return api::ok;
+  answer given(c.context);
+  for (const auto& key : *inputs) given.rests_on(key->item());
+  reply_scores(c, given.to(), combine(how, *inputs, a), a.with_scores, true);
+  return api::ok;
+}
+int zunion(const call& c) {
+  return reply_combined(c, combination::all, "zunion");
+}
+int zinter(const call& c) {
+  return reply_combined(c, combination::intersection, "zinter");
+}
+int zdiff(const call& c) {
+  return reply_combined(c, combination::difference, "zdiff");
+}
+
+int store_combined(const call& c, combination how, const char* name, const char* event) {
+  const auto arguments = combine_arguments_of(c, 2, event, how != combination::difference, true);
+  if (const auto* const wrong = std::get_if<std::string>(&arguments))
+    return api::ReplyWithError(c.context, wrong->c_str());
+  const auto& a = std::get<combine_arguments>(arguments);
+  scores found;
+  {
+    const auto inputs = open_inputs(c, a.first, a.count);
+    if (!inputs) return api::ok;
+    found = combine(how, *inputs, a);
+  }
+  return store_scores(c, found, name, event);
+}
+int zunionstore(const call& c) {
+  return store_combined(c, combination::all, "ZUNIONSTORE", "zunionstore");
+}
+int zinterstore(const call& c) {
+  return store_combined(c, combination::intersection, "ZINTERSTORE", "zinterstore");
+}
+int zdiffstore(const call& c) {
+  return store_combined(c, combination::difference, "ZDIFFSTORE", "zdiffstore");
+}
+
+int zintercard(const call& c) {
+  const auto how =
+      card_arguments_of(c, "ERR at least 1 input key is needed for 'zintercard' command");
+  if (!how) return api::ok;
+  combine_arguments a;
+  a.weights.assign(static_cast<std::size_t>(how->count), 1);
+  const auto inputs = open_inputs(c, 2, how->count);
+  if (!inputs) return api::ok;
+  answer given(c.context);
+  for (const auto& key : *inputs) given.rests_on(key->item());
+  const std::uint64_t common = combine(combination::intersection, *inputs, a).size();
+  return api::ReplyWithLongLong(given.to(), static_cast<long long>(std::min(common, how->most)));
+}
+
+constexpr command commands[] = {
+    {"zunion", zunion, "readonly getkeys-api", 0, 0, 0, 3, 0},
+    {"zinter", zinter, "readonly getkeys-api", 0, 0, 0, 3, 0},
+    {"zdiff", zdiff, "readonly getkeys-api", 0, 0, 0, 3, 0},
+    {"zintercard", zintercard, "readonly getkeys-api", 0, 0, 0, 3, 0},
+    {"zunionstore", zunionstore, "write deny-oom getkeys-api", 0, 0, 0, 4, 0},
+    {"zinterstore", zinterstore, "write deny-oom getkeys-api", 0, 0, 0, 4, 0},
+    {"zdiffstore", zdiffstore, "write deny-oom getkeys-api", 0, 0, 0, 4, 0},
+};
+
+}  // namespace
+
+std::span<const command> sorted_set_algebra_commands() {
+  return commands;
+}
+
+}  // namespace stele::redis

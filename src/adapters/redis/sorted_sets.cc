@@ -1,0 +1,635 @@
+// Commands on sorted sets. Every range of them is one of ranks: see window.
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <variant>
+
+#include "scores.h"
+
+namespace stele::redis {
+
+void reply_scores(const call& c, api::context* to, const scores& all, bool with_scores,
+                  bool nested) {
+  nested &= with_scores && speaks_resp3(c);
+  api::ReplyWithArray(to, static_cast<long>(all.size() * (with_scores && !nested ? 2 : 1)));
+  for (const auto& [member, score] : all) {
+    if (nested) api::ReplyWithArray(to, 2);
+    reply_text(to, member);
+    if (with_scores) api::ReplyWithDouble(to, score);
+  }
+}
+
+int store_scores(const call& c, const scores& all, const char* name, const char* event) {
+  std::vector<element> elements;
+  for (const auto& [member, score] : all) elements.emplace_back(member, text_of_score(score));
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  const bool existed = key.exists();
+  if (auto done = store_all(c, key, item_kind::sorted_set, elements, event); !done)
+    return answer_error(c.context, done.error());
+  if (elements.empty() && !existed) return answer_unchanged(c, key, 0);
+  replicate(c, name);
+  return answer_number(c, static_cast<long long>(elements.size()));
+}
+
+namespace {
+
+template <class Reply>
+int read(const call& c, const char* name, Reply&& reply) {
+  return read_only<stored_ranking>(c, name, reply);
+}
+std::optional<double> score_in(const open_key& key, std::string_view member) {
+  return look<stored_ranking>(key, [&](const stored_ranking& r) { return r.content.find(member); });
+}
+
+// --- ZADD, ZINCRBY ---
+
+struct add_arguments {
+  bool only_new = false, only_there = false, only_greater = false, only_less = false;
+  bool tells_changed = false, increments = false;
+  int first = 2;  // score
+};
+std::variant<add_arguments, const char*> add_arguments_of(const call& c) {
+  add_arguments a;
+  for (; a.first < c.count; ++a.first) {
+    const auto is = [&](const char* word) { return equal_ignoring_case(c[a.first], word); };
+    if (is("NX"))
+      a.only_new = true;
+    else if (is("XX"))
+      a.only_there = true;
+    else if (is("GT"))
+      a.only_greater = true;
+    else if (is("LT"))
+      a.only_less = true;
+    else if (is("CH"))
+      a.tells_changed = true;
+    else if (is("INCR"))
+      a.increments = true;
+    else
+      break;
+  }
+  const int rest = c.count - a.first;
+  if (rest == 0 || rest % 2 != 0) return syntax_error;
+  if (a.only_new && a.only_there)
+    return "ERR XX and NX options at the same time are not compatible";
+  if (a.only_new + a.only_greater + a.only_less > 1)
+    return "ERR GT, LT, and/or NX options at the same time are not compatible";
+  if (a.increments && rest > 2) return "ERR INCR option supports a single increment-element pair";
+  return a;
+}
+
+constexpr const char* not_a_score = "ERR resulting score is not a number (NaN)";
+
+// What ZADD does with one pair.
+struct outcome {
+  std::optional<double> score;  // that it gets; none: it stays as it is
+  bool is_new = false;
+};
+std::variant<outcome, const char*> outcome_of(const add_arguments& how,
+                                              std::optional<double> before, double given) {
+  if (!before) return how.only_there ? outcome{} : outcome{given, true};
+  if (how.only_new) return outcome{};
+  const double after = how.increments ? *before + given : given;
+  if (std::isnan(after)) return not_a_score;
+  if ((how.only_greater && after <= *before) || (how.only_less && after >= *before))
+    return outcome{};
+  return outcome{after, false};
+}
+
+int answer_increment(const call& c, std::optional<double> score, const open_key& key,
+                     bool changed) {
+  answer a(c.context);
+  if (changed)
+    a.end_unit();
+  else
+    a.rests_on(key.item());
+  return score ? api::ReplyWithDouble(a.to(), *score) : api::ReplyWithNull(a.to());
+}
+
+int add(const call& c, const add_arguments& how, const char* name) {
+  std::vector<scored> given;
+  for (int i = how.first; i < c.count; i += 2) {
+    const auto score = score_of(c[i]);
+    if (!score) return api::ReplyWithError(c.context, not_a_float);
+    given.push_back({std::string(c[i + 1]), *score});
+  }
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, item_kind::sorted_set, name, true)) return api::ok;
+  // A member may be given twice.
+  std::map<std::string_view, double> stored;
+  long long added = 0, changed = 0;
+  std::size_t bytes = 0;
+  std::optional<double> last;
+  for (const auto& [member, score] : given) {
+    const auto again = stored.find(member);
+    const auto before = again != stored.end() ? again->second : score_in(key, member);
+    const auto found = outcome_of(how, before, score);
+    if (const auto* const wrong = std::get_if<const char*>(&found))
+      return api::ReplyWithError(c.context, *wrong);
+    const outcome& o = std::get<outcome>(found);
+    last = o.score;
+    if (!o.score || (before && *before == *o.score)) continue;
+    stored[member] = *o.score;
+    bytes += member.size() + 2 * bytes_of_element;
+    (o.is_new ? added : changed) += 1;
+  }
+  const bool changes = !stored.empty();
+  if (changes) {
+    if (auto done = change<stored_ranking>(c, key, bytes,
+                                           [&](stored_ranking& r) {
+                                             for (const auto& [member, score] : stored)
+                                               r.content.put(member, score);
+                                           });
+        !done)
+      return answer_error(c.context, done.error());
+    replicate(c, name);
+    notify(c, item_kind::sorted_set, how.increments ? "zincr" : "zadd", c.text(1));
+  }
+  if (how.increments) return answer_increment(c, last, key, changes);
+  const long long told = how.tells_changed ? added + changed : added;
+  return changes ? answer_number(c, told) : answer_unchanged(c, key, told);
+}
+
+int zadd(const call& c) {
+  const auto how = add_arguments_of(c);
+  if (const auto* const wrong = std::get_if<const char*>(&how))
+    return api::ReplyWithError(c.context, *wrong);
+  return add(c, std::get<add_arguments>(how), "ZADD");
+}
+int zincrby(const call& c) {
+  add_arguments how;
+  how.increments = true;
+  return add(c, how, "ZINCRBY");
+}
+
+int zrem(const call& c) {
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, item_kind::sorted_set, "ZREM", true)) return api::ok;
+  long long removed = 0;
+  bool any = false;
+  for (int i = 2; i < c.count && !any; ++i) any = score_in(key, c[i]).has_value();
+  if (!any) return answer_unchanged(c, key, 0);
+  const auto went = change<stored_ranking>(c, key, 0, [&](stored_ranking& r) {
+    for (int i = 2; i < c.count; ++i) removed += r.content.erase(c[i]);
+  });
+  if (!went) return answer_error(c.context, went.error());
+  replicate(c, "ZREM");
+  notify_taken(c, item_kind::sorted_set, "zrem", c.text(1), *went);
+  return answer_number(c, removed);
+}
+
+// --- one member ---
+
+int zcard(const call& c) {
+  return read(c, "ZCARD", [&](api::context* to, const open_key& key) {
+    api::ReplyWithLongLong(to, static_cast<long long>(size_of(key)));
+  });
+}
+void reply_score(api::context* to, std::optional<double> score) {
+  if (score)
+    api::ReplyWithDouble(to, *score);
+  else
+    api::ReplyWithNull(to);
+}
+int zscore(const call& c) {
+  return read(c, "ZSCORE",
+              [&](api::context* to, const open_key& key) { reply_score(to, score_in(key, c[2])); });
+}
+int zmscore(const call& c) {
+  return read(c, "ZMSCORE", [&](api::context* to, const open_key& key) {
+    api::ReplyWithArray(to, c.count - 2);
+    for (int i = 2; i < c.count; ++i) reply_score(to, score_in(key, c[i]));
+  });
+}
+int rank(const call& c, const char* name, bool from_highest) {
+  return read(c, name, [&](api::context* to, const open_key& key) {
+    const auto at =
+        look<stored_ranking>(key, [&](const stored_ranking& r) { return r.content.rank_of(c[2]); });
+    if (!at) return void(api::ReplyWithNull(to));
+    api::ReplyWithLongLong(to, static_cast<long long>(from_highest ? size_of(key) - 1 - *at : *at));
+  });
+}
+int zrank(const call& c) {
+  return rank(c, "ZRANK", false);
+}
+int zrevrank(const call& c) {
+  return rank(c, "ZREVRANK", true);
+}
+
+// --- ranges ---
+
+enum class order : std::uint8_t { rank, score, text };
+
+// One end of a range of scores or texts.
+struct score_bound {
+  double value;
+  bool is_open;
+};
+std::optional<score_bound> score_bound_of(std::string_view text) {
+  const bool is_open = text.starts_with('(');
+  if (is_open) text.remove_prefix(1);
+  const auto value = score_of(text);
+  if (!value) return std::nullopt;
+  return score_bound{*value, is_open};
+}
+struct text_bound {
+  std::string_view text;
+  bool is_open = false;
+  int infinite = 0;  // -1: before all; 1: after all
+};
+std::optional<text_bound> text_bound_of(std::string_view text) {
+  if (text == "-" || text == "+") return text_bound{{}, false, text == "-" ? -1 : 1};
+  if (text.empty() || (text[0] != '[' && text[0] != '(')) return std::nullopt;
+  return text_bound{text.substr(1), text[0] == '(', 0};
+}
+
+// Ranks from `first` to before `end`, counted from the lowest.
+struct window {
+  std::uint64_t first = 0, end = 0;
+  std::uint64_t size() const { return end > first ? end - first : 0; }
+};
+// A range as it was given, and the window of a sorted set that it is.
+struct range {
+  order by = order::rank;
+  bool reversed = false;
+  long long first = 0, last = 0;
+  score_bound low{}, high{};
+  text_bound from{}, to{};
+  long long offset = 0, limit = -1;
+
+  window in(const stored_scores& all) const;
+};
+
+// How many members are before this end of a range of texts.
+std::uint64_t rank_of(const stored_scores& all, const text_bound& bound, bool after) {
+  if (bound.infinite != 0) return bound.infinite < 0 ? 0 : all.size();
+  return all.rank_of_member_bytes(bound.text, after);
+}
+
+window range::in(const stored_scores& all) const {
+  const std::uint64_t size = all.size();
+  window w;
+  if (by == order::rank) {
+    const auto n = static_cast<long long>(size);
+    const long long begin = first < 0 ? std::max(first + n, 0LL) : first,
+                    end = std::min(last < 0 ? last + n : last, n - 1);
+    if (begin > end) return {};
+    w = {static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end) + 1};
+    return reversed ? window{size - w.end, size - w.first} : w;
+  }
+  if (by == order::score)
+    w = {all.rank_of_score(low.value, low.is_open), all.rank_of_score(high.value, !high.is_open)};
+  else
+    w = {rank_of(all, from, from.is_open), rank_of(all, to, !to.is_open)};
+  if (offset < 0 || w.size() <= static_cast<std::uint64_t>(offset)) return {};
+  const auto skipped = static_cast<std::uint64_t>(offset);
+  const std::uint64_t kept = limit < 0
+                                 ? w.size() - skipped
+                                 : std::min(w.size() - skipped, static_cast<std::uint64_t>(limit));
+  if (reversed) return {w.end - skipped - kept, w.end - skipped};
+  return {w.first + skipped, w.first + skipped + kept};
+}
+
+// Reads the two ends of a range. Null, or what is wrong.
+const char* read_bounds(range& r, std::string_view low, std::string_view high) {
+  if (r.by == order::rank) {
+    const auto first = integer_of(low), last = integer_of(high);
+    if (!first || !last) return not_an_integer;
+    r.first = *first, r.last = *last;
+    return nullptr;
+  }
+  if (r.reversed) std::swap(low, high);
+  if (r.by == order::score) {
+    const auto from = score_bound_of(low), to = score_bound_of(high);
+    if (!from || !to) return "ERR min or max is not a float";
+    r.low = *from, r.high = *to;
+    return nullptr;
+  }
+  const auto from = text_bound_of(low), to = text_bound_of(high);
+  if (!from || !to) return "ERR min or max not valid string range item";
+  r.from = *from, r.to = *to;
+  return nullptr;
+}
+
+scores members_in(const open_key& key, const range& r) {
+  return look<stored_ranking>(key, [&](const stored_ranking& ranking) {
+    scores found;
+    const window w = r.in(ranking.content);
+    const auto visit = [&](std::string_view member, double score) {
+      found.push_back({std::string(member), score});
+      return true;
+    };
+    if (w.size() != 0 && r.reversed)
+      ranking.content.for_each_backwards(w.end - 1, w.size(), visit);
+    else if (w.size() != 0)
+      ranking.content.for_each(w.first, w.size(), visit);
+    return found;
+  });
+}
+
+// The arguments of ZRANGE and its relatives, from `at` on: two ends and options.
+struct range_arguments {
+  range of;
+  bool with_scores = false;
+};
+struct range_form {
+  std::optional<order> by;  // none: told by options
+  bool reversed = false, stores = false;
+};
+std::variant<range_arguments, const char*> range_arguments_of(const call& c, int at,
+                                                              const range_form& form) {
+  range_arguments r;
+  r.of.by = form.by.value_or(order::rank);
+  r.of.reversed = form.reversed;
+  bool has_limit = false;
+  for (int i = at + 2; i < c.count; ++i) {
+    const auto is = [&](const char* word) { return equal_ignoring_case(c[i], word); };
+    if (!form.stores && is("WITHSCORES")) {
+      r.with_scores = true;
+    } else if (is("LIMIT") && i + 2 < c.count) {
+      const auto offset = integer_of(c[i + 1]), limit = integer_of(c[i + 2]);
+      if (!offset || !limit) return not_an_integer;
+      r.of.offset = *offset, r.of.limit = *limit;
+      has_limit = true;
+      i += 2;
+    } else if (!form.by && is("REV")) {
+      r.of.reversed = true;
+    } else if (!form.by && is("BYSCORE")) {
+      r.of.by = order::score;
+    } else if (!form.by && is("BYLEX")) {
+      r.of.by = order::text;
+    } else {
+      return syntax_error;
+    }
+  }
+  if (has_limit && r.of.by == order::rank)
+    return "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX";
+  if (r.with_scores && r.of.by == order::text)
+    return "ERR syntax error, WITHSCORES not supported in combination with BYLEX";
+  if (const char* const wrong = read_bounds(r.of, c[at], c[at + 1])) return wrong;
+  return r;
+}
+
+int reply_range(const call& c, const char* name, const range_form& form) {
+  const auto arguments = range_arguments_of(c, 2, form);
+  if (const auto* const wrong = std::get_if<const char*>(&arguments))
+    return api::ReplyWithError(c.context, *wrong);
+  const auto& how = std::get<range_arguments>(arguments);
+  return read(c, name, [&](api::context* to, const open_key& key) {
+    reply_scores(c, to, members_in(key, how.of), how.with_scores, true);
+  });
+}
+int zrange(const call& c) {
+  return reply_range(c, "ZRANGE", {});
+}
+int zrevrange(const call& c) {
+  return reply_range(c, "ZREVRANGE", {order::rank, true, false});
+}
+int zrangebyscore(const call& c) {
+  return reply_range(c, "ZRANGEBYSCORE", {order::score, false, false});
+}
+int zrevrangebyscore(const call& c) {
+  return reply_range(c, "ZREVRANGEBYSCORE", {order::score, true, false});
+}
+int zrangebylex(const call& c) {
+  return reply_range(c, "ZRANGEBYLEX", {order::text, false, false});
+}
+int zrevrangebylex(const call& c) {
+  return reply_range(c, "ZREVRANGEBYLEX", {order::text, true, false});
+}
+
+int zrangestore(const call& c) {
+  const auto arguments = range_arguments_of(c, 3, {std::nullopt, false, true});
+  if (const auto* const wrong = std::get_if<const char*>(&arguments))
+    return api::ReplyWithError(c.context, *wrong);
+  scores found;
+  {
+    const open_key source(c, c.text(2), api::for_reading);
+    if (is_wrong_kind(c, source, item_kind::sorted_set)) return api::ok;
+    found = members_in(source, std::get<range_arguments>(arguments).of);
+  }
+  return store_scores(c, found, "ZRANGESTORE", "zrangestore");
+}
+
+int count_in(const call& c, const char* name, order by) {
+  range r;
+  r.by = by;
+  if (const char* const wrong = read_bounds(r, c[2], c[3]))
+    return api::ReplyWithError(c.context, wrong);
+  return read(c, name, [&](api::context* to, const open_key& key) {
+    const std::uint64_t count = look<stored_ranking>(
+        key, [&](const stored_ranking& ranking) { return r.in(ranking.content).size(); });
+    api::ReplyWithLongLong(to, static_cast<long long>(count));
+  });
+}
+int zcount(const call& c) {
+  return count_in(c, "ZCOUNT", order::score);
+}
+int zlexcount(const call& c) {
+  return count_in(c, "ZLEXCOUNT", order::text);
+}
+
+int remove_range(const call& c, const char* name, const char* event, order by) {
+  range r;
+  r.by = by;
+  if (const char* const wrong = read_bounds(r, c[2], c[3]))
+    return api::ReplyWithError(c.context, wrong);
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, item_kind::sorted_set, name, true)) return api::ok;
+  const window w = look<stored_ranking>(
+      key, [&](const stored_ranking& ranking) { return r.in(ranking.content); });
+  if (w.size() == 0) return answer_unchanged(c, key, 0);
+  const auto went = change<stored_ranking>(
+      c, key, 0, [&](stored_ranking& ranking) { ranking.content.erase_ranks(w.first, w.size()); });
+  if (!went) return answer_error(c.context, went.error());
+  replicate(c, name);
+  notify_taken(c, item_kind::sorted_set, event, c.text(1), *went);
+  return answer_number(c, static_cast<long long>(w.size()));
+}
+int zremrangebyrank(const call& c) {
+  return remove_range(c, "ZREMRANGEBYRANK", "zremrangebyrank", order::rank);
+}
+int zremrangebyscore(const call& c) {
+  return remove_range(c, "ZREMRANGEBYSCORE", "zremrangebyscore", order::score);
+}
+int zremrangebylex(const call& c) {
+  return remove_range(c, "ZREMRANGEBYLEX", "zremrangebylex", order::text);
+}
+
+// --- ZPOPMIN and its relatives ---
+
+enum class end : std::uint8_t { lowest, highest };
+const char* pop_name(end at) {
+  return at == end::lowest ? "ZPOPMIN" : "ZPOPMAX";
+}
+
+// Takes so many members, or all. Tells the events and the replicas.
+result<scores> take(const call& c, open_key& key, end at, std::uint64_t count) {
+  range r;
+  r.reversed = at == end::highest;
+  r.last = static_cast<long long>(std::min<std::uint64_t>(count, LLONG_MAX)) - 1;
+  scores found = members_in(key, r);
+  const auto went = change<stored_ranking>(c, key, 0, [&](stored_ranking& ranking) {
+    const window w = r.in(ranking.content);
+    ranking.content.erase_ranks(w.first, w.size());
+  });
+  if (!went) return std::unexpected(went.error());
+  notify_taken(c, item_kind::sorted_set, at == end::lowest ? "zpopmin" : "zpopmax", key.name(),
+               *went);
+  replicate_as(c, pop_name(at), "sl", key.name(), static_cast<long long>(found.size()));
+  return found;
+}
+
+int pop(const call& c, end at) {
+  const auto count = pop_count_of(c);
+  if (!count) return api::ok;
+  open_key key(c, c.text(1), api::for_reading | api::for_writing);
+  if (is_other_kind(c, key, item_kind::sorted_set, pop_name(at), true)) return api::ok;
+  answer a(c.context);
+  if (!key.exists() || *count == 0) {
+    a.rests_on(key.item());
+    return api::ReplyWithArray(a.to(), 0);
+  }
+  const auto found = take(c, key, at, *count);
+  if (!found) return answer_error(c.context, found.error());
+  a.end_unit();
+  reply_scores(c, a.to(), *found, true, c.count == 3);
+  return api::ok;
+}
+int zpopmin(const call& c) {
+  return pop(c, end::lowest);
+}
+int zpopmax(const call& c) {
+  return pop(c, end::highest);
+}
+
+bool pop_first(const call& c, end at) {
+  return serve_first(c, item_kind::sorted_set, 1, c.count - 2, [&](open_key& key) {
+    answer a(c.context);
+    const auto found = take(c, key, at, 1);
+    if (!found) return void(answer_error(c.context, found.error()));
+    a.end_unit();
+    api::ReplyWithArray(a.to(), 3);
+    reply_text(a.to(), view(key.name()));
+    reply_text(a.to(), (*found)[0].member);
+    api::ReplyWithDouble(a.to(), (*found)[0].score);
+  });
+}
+int bzpopmin(const call& c) {
+  return serve_or_wait(
+      c, [](const call& of) { return pop_first(of, end::lowest); }, 1, c.count - 2, c[c.count - 1]);
+}
+int bzpopmax(const call& c) {
+  return serve_or_wait(
+      c, [](const call& of) { return pop_first(of, end::highest); }, 1, c.count - 2,
+      c[c.count - 1]);
+}
+
+bool pop_several(const call& c, const pop_arguments& how) {
+  return serve_first(c, item_kind::sorted_set, how.first, how.count, [&](open_key& key) {
+    answer a(c.context);
+    const auto found = take(c, key, how.at_second ? end::highest : end::lowest, how.most);
+    if (!found) return void(answer_error(c.context, found.error()));
+    a.end_unit();
+    api::ReplyWithArray(a.to(), 2);
+    reply_text(a.to(), view(key.name()));
+    api::ReplyWithArray(a.to(), static_cast<long>(found->size()));
+    for (const auto& [member, score] : *found) {
+      api::ReplyWithArray(a.to(), 2);
+      reply_text(a.to(), member);
+      api::ReplyWithDouble(a.to(), score);
+    }
+  });
+}
+int zmpop(const call& c) {
+  pop_arguments how;
+  if (const char* const wrong = read_pop_arguments(c, 1, "MIN", "MAX", how))
+    return api::ReplyWithError(c.context, wrong);
+  if (pop_several(c, how)) return api::ok;
+  answer a(c.context);
+  a.rests_on(nullptr);
+  return api::ReplyWithNullArray(a.to());
+}
+int bzmpop(const call& c) {
+  pop_arguments how;
+  if (const char* const wrong = read_pop_arguments(c, 2, "MIN", "MAX", how))
+    return api::ReplyWithError(c.context, wrong);
+  const auto serve = [](const call& of) {
+    pop_arguments again;
+    return read_pop_arguments(of, 2, "MIN", "MAX", again) == nullptr && pop_several(of, again);
+  };
+  return serve_or_wait(c, serve, how.first, how.count, c[1]);
+}
+
+int zrandmember(const call& c) {
+  const auto how = random_arguments_of(c, "WITHSCORES");
+  if (!how) return api::ok;
+  return read(c, "ZRANDMEMBER", [&](api::context* to, const open_key& key) {
+    scores chosen;
+    (void)look<stored_ranking>(key, [&](const stored_ranking& ranking) {
+      for (const std::uint64_t place : random_places(ranking.content.size(), how->count))
+        ranking.content.for_each(place, 1, [&](std::string_view member, double score) {
+          chosen.push_back({std::string(member), score});
+          return true;
+        });
+      return true;
+    });
+    if (how->is_single) {
+      if (chosen.empty()) return void(api::ReplyWithNull(to));
+      return reply_text(to, chosen[0].member);
+    }
+    reply_scores(c, to, chosen, how->is_with_seconds, true);
+  });
+}
+
+int zscan(const call& c) {
+  const auto how = scan_arguments_of(c);
+  if (!how) return api::ok;
+  const open_key key(c, c.text(1), api::for_reading);
+  if (is_other_kind(c, key, item_kind::sorted_set, "ZSCAN", false)) return api::ok;
+  return reply_scan(c, key, *how, true, [&](std::uint64_t cursor, const element_visit& visit) {
+    return key.as<stored_ranking>()->content.scan(
+        cursor,
+        [&](std::string_view member, double score) { visit(member, text_of_score(score)); });
+  });
+}
+
+constexpr command commands[] = {
+    {"zcard", zcard, "readonly fast", 1, 1, 1, 2, 2},
+    {"zscore", zscore, "readonly fast", 1, 1, 1, 3, 3},
+    {"zmscore", zmscore, "readonly fast", 1, 1, 1, 3, 0},
+    {"zrank", zrank, "readonly fast", 1, 1, 1, 3, 3},
+    {"zrevrank", zrevrank, "readonly fast", 1, 1, 1, 3, 3},
+    {"zcount", zcount, "readonly fast", 1, 1, 1, 4, 4},
+    {"zlexcount", zlexcount, "readonly fast", 1, 1, 1, 4, 4},
+    {"zrange", zrange, "readonly", 1, 1, 1, 4, 0},
+    {"zrevrange", zrevrange, "readonly", 1, 1, 1, 4, 0},
+    {"zrangebyscore", zrangebyscore, "readonly", 1, 1, 1, 4, 0},
+    {"zrevrangebyscore", zrevrangebyscore, "readonly", 1, 1, 1, 4, 0},
+    {"zrangebylex", zrangebylex, "readonly", 1, 1, 1, 4, 0},
+    {"zrevrangebylex", zrevrangebylex, "readonly", 1, 1, 1, 4, 0},
+    {"zrandmember", zrandmember, "readonly", 1, 1, 1, 2, 4},
+    {"zscan", zscan, "readonly", 1, 1, 1, 3, 0},
+    {"zadd", zadd, "write deny-oom fast", 1, 1, 1, 4, 0},
+    {"zincrby", zincrby, "write deny-oom fast", 1, 1, 1, 4, 4},
+    {"zrem", zrem, "write fast", 1, 1, 1, 3, 0},
+    {"zremrangebyrank", zremrangebyrank, "write", 1, 1, 1, 4, 4},
+    {"zremrangebyscore", zremrangebyscore, "write", 1, 1, 1, 4, 4},
+    {"zremrangebylex", zremrangebylex, "write", 1, 1, 1, 4, 4},
+    {"zrangestore", zrangestore, "write deny-oom", 1, 2, 1, 5, 0},
+    {"zpopmin", zpopmin, "write fast", 1, 1, 1, 2, 3},
+    {"zpopmax", zpopmax, "write fast", 1, 1, 1, 2, 3},
+    {"bzpopmin", bzpopmin, "write fast deny-script", 1, -2, 1, 3, 0},
+    {"bzpopmax", bzpopmax, "write fast deny-script", 1, -2, 1, 3, 0},
+    {"zmpop", zmpop, "write getkeys-api", 0, 0, 0, 4, 0},
+    {"bzmpop", bzmpop, "write getkeys-api", 0, 0, 0, 5, 0},
+};
+
+}  // namespace
+
+std::span<const command> sorted_set_commands() {
+  return commands;
+}
+
+}  // namespace stele::redis
