@@ -13,6 +13,7 @@ import time
 import unittest
 
 MODULE = os.environ.get("STELE_REDIS_MODULE", "")
+PROGRAM = os.environ.get("STELE_REDIS_SERVER", "redis-server")  # or that of a relative, as valkey-server
 
 
 class ServerGone(Exception):
@@ -69,8 +70,11 @@ class Client:
 
 
 class Server:
-    def __init__(self, folder, *arguments, pool=True, options=(), name="pool", largest_file=None):
+    """A restart takes another port, unless others know the server by its port."""
+
+    def __init__(self, folder, *arguments, pool=True, options=(), name="pool", largest_file=None, keeps_port=False):
         self.folder, self.arguments, self.options, self.largest_file = folder, arguments, options, largest_file
+        self.port, self.keeps_port = None, keeps_port
         self.pool = os.path.join(folder, name) if pool else None
         self.log = os.path.join(folder, f"{name}.log")
         self.process = None
@@ -81,10 +85,11 @@ class Server:
         resource.setrlimit(resource.RLIMIT_FSIZE, (self.largest_file, self.largest_file))
 
     def start(self, expects=True):
-        command = None
+        command, is_known = None, self.port is not None
         for _ in range(20):  # another program may take the port
-            self.port = random.randrange(20000, 30000)
-            command = ["redis-server", "--port", str(self.port), "--save", "", "--dir", self.folder, *self.options]
+            if not self.keeps_port or self.port is None:
+                self.port = random.randrange(20000, 30000)
+            command = [PROGRAM, "--port", str(self.port), "--save", "", "--dir", self.folder, *self.options]
             if self.pool:
                 command += ["--loadmodule", MODULE, "path", self.pool, *self.arguments]
             with open(self.log, "ab") as log:
@@ -104,6 +109,9 @@ class Server:
             self.kill()
             if "Address already in use" not in self.text():
                 break
+            if not is_known:
+                self.port = None
+            time.sleep(0.05)
         raise AssertionError(f"the server does not start: {self.text()[-2000:]}")
 
     def text(self):
@@ -125,13 +133,14 @@ class Server:
 
 
 @unittest.skipUnless(MODULE and os.path.exists(MODULE), "the module is not built")
-@unittest.skipUnless(shutil.which("redis-server"), "there is no redis-server")
+@unittest.skipUnless(shutil.which(PROGRAM), f"there is no {PROGRAM}")
 class RedisCase(unittest.TestCase):
     where = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="stele-redis-", dir=self.where)
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        if not os.environ.get("STELE_REDIS_KEEP"):
+            self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def server(self, *arguments, **more):
         server = Server(self.folder, *arguments, **more)
