@@ -72,6 +72,8 @@ class Client:
 class Server:
     """A restart takes another port, unless others know the server by its port."""
 
+    ports = 20000, 30000  # below those that Linux gives to clients
+
     def __init__(self, folder, *arguments, pool=True, options=(), name="pool", largest_file=None, keeps_port=False):
         self.folder, self.arguments, self.options, self.largest_file = folder, arguments, options, largest_file
         self.port, self.keeps_port = None, keeps_port
@@ -88,7 +90,7 @@ class Server:
         command, is_known = None, self.port is not None
         for _ in range(20):  # another program may take the port
             if not self.keeps_port or self.port is None:
-                self.port = random.randrange(20000, 30000)
+                self.port = random.randrange(*self.ports)
             command = [PROGRAM, "--port", str(self.port), "--save", "", "--dir", self.folder, *self.options]
             if self.pool:
                 command += ["--loadmodule", MODULE, "path", self.pool, *self.arguments]
@@ -101,7 +103,9 @@ class Server:
                 try:
                     with contextlib.closing(Client(self.port)) as asking:
                         asking("PING")
-                    return self
+                        if b"process_id:%d\r" % self.process.pid in asking("INFO", "server"):  # not another's port
+                            return self
+                    time.sleep(0.02)
                 except (OSError, ServerGone, ServerError):
                     time.sleep(0.02)
             if not expects:

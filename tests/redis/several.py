@@ -142,12 +142,14 @@ class Load:
 
 
 class SeveralCase(RedisCase):
+    ports = Server.ports
+
     def node(self, name, *options, pool=True, size="16M", starts=True):
         """A server with a folder of its own, which keeps its port."""
         folder = os.path.join(self.folder, name)
         os.makedirs(folder, exist_ok=True)
         server = Server(folder, "size", size, pool=pool, options=["--repl-diskless-sync-delay", "0", *options], keeps_port=True)
-        server.name = name
+        server.ports = self.ports
         self.addCleanup(server.kill)
         return server.start() if starts else server
 

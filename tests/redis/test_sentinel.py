@@ -28,7 +28,7 @@ class Sentinel:
             path = os.path.join(folder, "sentinel.conf")
             with open(path, "w") as out:
                 out.write(f"port {self.port}\nbind 127.0.0.1\ndir {folder}\nsentinel monitor pools 127.0.0.1 {master} {quorum}\n"
-                          "sentinel down-after-milliseconds pools 500\nsentinel failover-timeout pools 4000\nsentinel parallel-syncs pools 2\n")
+                          "sentinel down-after-milliseconds pools 1000\nsentinel failover-timeout pools 4000\nsentinel parallel-syncs pools 2\n")
             with open(self.log, "ab") as log:
                 self.process = subprocess.Popen([PROGRAM, path, "--sentinel"], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
             try:
@@ -37,7 +37,7 @@ class Sentinel:
                 self.kill()
                 raise
             if self.process.poll() is None:
-                self("SENTINEL", "DEBUG", "INFO-PERIOD", 500, "PUBLISH-PERIOD", 200)  # by default it waits seconds between its steps
+                self("SENTINEL", "DEBUG", "PING-PERIOD", 300, "INFO-PERIOD", 500, "PUBLISH-PERIOD", 200)  # by default it waits seconds between its steps
                 return
 
     def __call__(self, *words):
