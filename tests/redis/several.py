@@ -1,4 +1,8 @@
-"""Several servers at once: a load of mixed commands, what a server contains, and when one has caught up."""
+"""Several servers at once: a load of mixed commands, what a server contains, and when one has caught up.
+
+STELE_REDIS_LONGER: how many times as long the loads take; STELE_SEED: of the commands and moments;
+STELE_REDIS_ARGUMENTS: of the module, as `media file`; STELE_REDIS_FOLDER: where the servers run.
+"""
 
 import os
 import random
@@ -8,7 +12,8 @@ import time
 from beds import RedisCase, Server, ServerError, ServerGone
 
 SEED = int(os.environ.get("STELE_SEED", random.randrange(1 << 30)))
-LONGER = int(os.environ.get("STELE_REDIS_LONGER", 1))  # how many times as long the loads take
+LONGER = int(os.environ.get("STELE_REDIS_LONGER", 1))
+ARGUMENTS = os.environ.get("STELE_REDIS_ARGUMENTS", "").split()
 SCRIPT = "redis.call('incr', KEYS[1]); redis.call('hincrby', KEYS[2], 'n', 1); return redis.call('append', KEYS[3], ARGV[1])"
 
 
@@ -143,12 +148,13 @@ class Load:
 
 class SeveralCase(RedisCase):
     ports = Server.ports
+    where = os.environ.get("STELE_REDIS_FOLDER", RedisCase.where)
 
     def node(self, name, *options, pool=True, size="16M", starts=True):
         """A server with a folder of its own, which keeps its port."""
         folder = os.path.join(self.folder, name)
         os.makedirs(folder, exist_ok=True)
-        server = Server(folder, "size", size, pool=pool, options=["--repl-diskless-sync-delay", "0", *options], keeps_port=True)
+        server = Server(folder, "size", size, *ARGUMENTS, pool=pool, options=["--repl-diskless-sync-delay", "0", *options], keeps_port=True)
         server.ports = self.ports
         self.addCleanup(server.kill)
         return server.start() if starts else server

@@ -1,7 +1,4 @@
-"""Clusters of nodes with pools: redirections, slots that migrate, nodes that are killed.
-
-STELE_REDIS_LONGER: how many times as long the loads take; STELE_SEED: of the moments.
-"""
+"""Clusters of nodes with pools: redirections, slots that migrate, nodes that are killed."""
 
 import binascii
 import random

@@ -1,7 +1,7 @@
 """Servers that are killed under load: nothing that was answered is lost, and nothing is there in part.
 
-STELE_REDIS_KILLS: how often for each medium; STELE_SEED: of the moments. Each client counts in keys of its own, by
-plain commands, by transactions and by scripts, and knows what it was answered last.
+STELE_REDIS_KILLS: how often for each medium; STELE_REDIS_CLIENTS: how many at once; STELE_SEED: of the moments. Each
+client counts in keys of its own, by plain commands, by transactions and by scripts, and knows what it was answered last.
 """
 
 import os
@@ -15,6 +15,7 @@ import unittest
 from beds import RedisCase, ServerError, ServerGone
 
 KILLS = int(os.environ.get("STELE_REDIS_KILLS", 5))
+CLIENTS = int(os.environ.get("STELE_REDIS_CLIENTS", 0))  # 0: as each case has it
 SEED = int(os.environ.get("STELE_SEED", random.randrange(1 << 30)))
 SCRIPT = "redis.call('set', KEYS[1], ARGV[1]); redis.call('hset', KEYS[2], 'a', ARGV[1], 'b', ARGV[1])"
 
@@ -91,7 +92,7 @@ class Kills(RedisCase):
         random.seed(SEED)
         self.folder = folder
         server = self.server("size", "32M", *arguments)
-        counting = [Counting(i, kinds) for i in range(clients)]
+        counting = [Counting(i, kinds) for i in range(CLIENTS or clients)]
         r = server.client()
         for c in counting:
             r("MSET", c.key("n"), 0, c.key("m0"), "moves")
@@ -111,7 +112,7 @@ class Kills(RedisCase):
             r = server.client()
             problems = [p for p in (c.problem(r) for c in counting) if p]
             self.assertEqual(problems, [], f"kill {kill}, STELE_SEED={SEED}")
-        print(f"  {KILLS} kills, {clients} clients, {steps} steps answered, {' '.join(arguments)}")
+        print(f"  {KILLS} kills, {len(counting)} clients, {steps} steps answered, {' '.join(arguments)}")
         self.assertGreater(steps, KILLS)
 
     def test_in_memory(self):

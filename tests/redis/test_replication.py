@@ -1,7 +1,4 @@
-"""Masters and replicas with pools: syncs, kills in the middle of them, promotion; and Redis' own files beside a pool.
-
-STELE_REDIS_LONGER: how many times as long the loads take; STELE_SEED: of the commands.
-"""
+"""Masters and replicas with pools: syncs, kills in the middle of them, promotion; and Redis' own files beside a pool."""
 
 import os
 import signal

@@ -1,6 +1,6 @@
 """Sentinel: the master is killed under load, a replica is promoted, and the old master comes back as one.
 
-STELE_REDIS_FAILOVERS: how many in a row; STELE_SEED: of the moments.
+STELE_REDIS_FAILOVERS: how many in a row.
 """
 
 import os
