@@ -150,11 +150,11 @@ class SeveralCase(RedisCase):
     ports = Server.ports
     where = os.environ.get("STELE_REDIS_FOLDER", RedisCase.where)
 
-    def node(self, name, *options, pool=True, size="16M", starts=True):
+    def node(self, name, *options, pool=True, size="16M", arguments=ARGUMENTS, starts=True):
         """A server with a folder of its own, which keeps its port."""
         folder = os.path.join(self.folder, name)
         os.makedirs(folder, exist_ok=True)
-        server = Server(folder, "size", size, *ARGUMENTS, pool=pool, options=["--repl-diskless-sync-delay", "0", *options], keeps_port=True)
+        server = Server(folder, "size", size, *arguments, pool=pool, options=["--repl-diskless-sync-delay", "0", *options], keeps_port=True)
         server.ports = self.ports
         self.addCleanup(server.kill)
         return server.start() if starts else server

@@ -333,6 +333,52 @@ class Effects(SeveralCase):
         self.assertEqual([c("GET", f"n{i}") for i in range(len(counts))], [str(30 * LONGER).encode()] * len(counts))
 
 
+    def test_what_wait_told_of_is_in_the_replicas_pool(self):
+        for i in range(3 * LONGER):
+            master, replica = (self.node(f"{name}{i}", arguments=("media", "file")) for name in ("master", "replica"))
+            replica.client()("REPLICAOF", "127.0.0.1", master.port)
+            m, _ = self.wait_for_link(master, replica)
+            for n in range(100):
+                m("SET", "n", n)
+                self.assertEqual(m("WAIT", 1, 5000), 1)
+            replica.process.send_signal(signal.SIGKILL)
+            self.assertEqual(self.alone(replica)("GET", "n"), b"99")
+            master.kill()
+            replica.kill()
+
+    def test_failover_by_command(self):
+        master, replica, m, c = self.pair()
+        with Load(master) as load:
+            self.run_for(load, 50)
+            wait_until(lambda: m("FAILOVER", "TO", "127.0.0.1", replica.port, "TIMEOUT", 10000) == "OK", "the failover begins")
+            wait_until(lambda: info(replica.client(), "replication", "role") == "master", "the failover")
+        self.assertEqual([why for _, why in load.wrong if why.split()[0] not in ("READONLY", "UNBLOCKED", "EXECABORT")], [])
+        self.assert_converges(replica, master)
+
+
+class FullPool(SeveralCase):
+    def small_replica(self, master):
+        replica = self.node("replica", size="2M", arguments=("max_size", "2M"))
+        replica.client()("REPLICAOF", "127.0.0.1", master.port)
+        return replica
+
+    def test_replica_that_has_no_room_does_not_go_on(self):
+        master = self.node("master")
+        replica = self.small_replica(master)
+        m, _ = self.wait_for_link(master, replica)
+        list(pipelined(m, (("SET", f"k{i}", "x" * 1000) for i in range(4000))))
+        wait_until(lambda: replica.process.poll() is not None, "the replica has ended", 10)
+        self.assertIn("no room", replica.text())
+        self.assertEqual(m("DBSIZE"), 4000)
+
+    def test_full_sync_that_finds_no_room(self):
+        master = self.node("master")
+        list(pipelined(master.client(), (("SET", f"k{i}", "x" * 1000) for i in range(4000))))
+        replica = self.small_replica(master)
+        wait_until(lambda: replica.process.poll() is not None, "the replica has ended", 10)
+        self.assertIn("no room", replica.text())
+
+
 class OwnFiles(SeveralCase):
     """AOF and RDB of a server that has a pool."""
 
@@ -343,9 +389,7 @@ class OwnFiles(SeveralCase):
         for _ in range(2):
             with Load(server, keys=40) as load:
                 self.run_for(load, 100)
-                r("BGREWRITEAOF")
-                wait_until(lambda: info(r, "persistence", "aof_rewrite_in_progress") == 0 and info(r, "persistence", "aof_rewrite_scheduled") == 0,
-                           "the AOF is rewritten")
+                self.rewrite_aof(r)
                 self.run_for(load, 100)
             self.assertEqual((load.wrong, info(r, "persistence", "aof_last_bgrewrite_status")), ([], "ok"))
             before = content(r)
@@ -383,15 +427,40 @@ class OwnFiles(SeveralCase):
             self.assertIn(answered, (last[0], last[0] + 1))
             self.assertIn(int(r("HGET", "h", "n")), (last[0], last[0] + 1))
 
+    def rewrite_aof(self, r):
+        r("BGREWRITEAOF")
+        wait_until(lambda: info(r, "persistence", "aof_rewrite_in_progress") == 0 and info(r, "persistence", "aof_rewrite_scheduled") == 0,
+                   "the AOF is rewritten")
+
+    def test_copies_and_renames_in_an_aof(self):
+        """The tail of the AOF works on keys of its base, and the pool is newer than both."""
+        server = self.node("server", "--appendonly", "yes")
+        r = server.client()
+        r("MSET", "a", "text", "gone", 1, "from", "moved")
+        r("HSET", "h", "a", 1)
+        self.rewrite_aof(r)
+        r("COPY", "a", "b")
+        r("COPY", "h", "g")
+        r("RENAME", "from", "to")
+        r("RENAME", "gone", "gone too")
+        r("CONFIG", "SET", "appendonly", "no")
+        r("DEL", "gone too")
+        r("SET", "to", "newer")
+        before = content(r)
+        for _ in range(2):
+            server.kill()
+            server.start()
+            r = server.client()
+            self.assert_same(before, content(r))
+            self.assertEqual(info(r, "stele", "stele_durable_keys"), len(before))
+
     def aof_into_an_empty_pool(self, *options):
         server = self.node("server", "--appendonly", "yes", *options)
         r = server.client()
         fill(r, 100)
         with Load(server, keys=40) as load:
             self.run_for(load, 100)
-            r("BGREWRITEAOF")
-            wait_until(lambda: info(r, "persistence", "aof_rewrite_in_progress") == 0 and info(r, "persistence", "aof_rewrite_scheduled") == 0,
-                       "the AOF is rewritten")
+            self.rewrite_aof(r)
             self.run_for(load, 300)
         before = content(r)
         server.kill(signal.SIGTERM)
