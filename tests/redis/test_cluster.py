@@ -279,6 +279,20 @@ class Migration(ClusterCase):
         self.assert_whole(nodes, expected, [])
 
 
+    def test_migrated_keys_do_not_come_back(self):
+        source, target = (self.node(name, arguments=("media", "file")) for name in ("source", "target"))
+        keys = [f"k{i}" for i in range(100)]
+        s = source.client()
+        list(pipelined(s, (("SET", k, k) for k in keys)))
+        self.assertEqual(s("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys), "OK")
+        for node in (source, target):
+            node.process.send_signal(signal.SIGKILL)
+        for node in (source, target):
+            node.kill()
+            node.start()
+        self.assertEqual([node.client()("DBSIZE") for node in (source, target)], [0, 100])
+
+
 class Nodes(ClusterCase):
     def test_node_is_killed_and_comes_back(self):
         nodes = self.cluster(3)
