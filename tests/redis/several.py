@@ -46,6 +46,8 @@ def pipelined(r, commands):
                 yield why
 
 
+# A sync does not wait for more replicas, nor for the second at which a replica tells that it has loaded a stream.
+AT_ONCE = "--repl-diskless-sync-delay", "0", "--repl-diskless-sync", "no"
 READS = {"string": ("GET",), "hash": ("HGETALL",), "list": ("LRANGE", 0, -1), "set": ("SMEMBERS",), "zset": ("ZRANGE", 0, -1, "WITHSCORES")}
 
 
@@ -154,7 +156,7 @@ class SeveralCase(RedisCase):
         """A server with a folder of its own, which keeps its port."""
         folder = os.path.join(self.folder, name)
         os.makedirs(folder, exist_ok=True)
-        server = Server(folder, "size", size, *arguments, pool=pool, options=["--repl-diskless-sync-delay", "0", *options], keeps_port=True)
+        server = Server(folder, "size", size, *arguments, pool=pool, options=[*AT_ONCE, *options], keeps_port=True)
         server.ports = self.ports
         self.addCleanup(server.kill)
         return server.start() if starts else server
@@ -165,6 +167,10 @@ class SeveralCase(RedisCase):
     def wait_for_link(self, master, replica):
         """Until the replica has all that the master has sent. Returns clients of both."""
         m, c = master.client(), replica.client()
+        if info(m, "replication", "role") == "master" and info(m, "cluster", "cluster_enabled") == 0:
+            wait_until(lambda: info(m, "replication", "connected_slaves") >= 1, "a replica is connected")
+            m("PUBLISH", "nobody", "is replicated, so WAIT waits")
+            wait_until(lambda: m("WAIT", 1, 1000) >= 1, "a replica tells that it has all")
 
         def caught_up():
             return (info(c, "replication", "master_link_status") == "up" and info(c, "replication", "master_sync_in_progress") == 0

@@ -241,7 +241,7 @@ class Migration(ClusterCase):
         writers = self.writing(nodes, 2)
         for w in writers:
             slot = slot_of(w.key("n"))
-            for _ in range(10 * LONGER):
+            for _ in range(5 * LONGER):
                 here = nodes if slot < SLOTS // 2 else nodes[::-1]
                 self.migrate(nodes, here[0], here[1], slot, 1, 0.01)
                 self.goes_on(writers, 2)

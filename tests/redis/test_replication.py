@@ -334,7 +334,7 @@ class Effects(SeveralCase):
 
 
     def test_what_wait_told_of_is_in_the_replicas_pool(self):
-        for i in range(3 * LONGER):
+        for i in range(2 * LONGER):
             master, replica = (self.node(f"{name}{i}", arguments=("media", "file")) for name in ("master", "replica"))
             replica.client()("REPLICAOF", "127.0.0.1", master.port)
             m, _ = self.wait_for_link(master, replica)
