@@ -1,7 +1,7 @@
 """Servers that are killed under load: nothing that was answered is lost, and nothing is there in part.
 
 STELE_REDIS_KILLS: how often for each medium; STELE_REDIS_CLIENTS: how many at once; STELE_SEED: of the moments. Each
-client counts in keys of its own, by plain commands, by transactions and by scripts, and knows what it was answered last.
+client counts in keys of its own, by plain commands, by transactions and by scripts, in values of all types, and knows what it was answered last.
 """
 
 import os
@@ -24,13 +24,13 @@ class Counting:
     """One client: key `n` has the number of its last step, the others what the last step of a kind has stored."""
 
     def __init__(self, number, kinds):
-        self.number, self.kinds, self.answered, self.tried = number, kinds, 0, 0
+        self.number, self.kinds, self.answered, self.tried, self.begun = number, kinds, 0, 0, 0
 
     def key(self, name):
         return f"{name}:{self.number}"
 
     def step(self, r, i):
-        n, h, moving = self.key("n"), self.key("h"), self.key("m")
+        n, h = self.key("n"), self.key("h")
         kind = self.kinds[i % len(self.kinds)]
         if kind == "set":
             r("SET", n, i)
@@ -43,6 +43,21 @@ class Counting:
             r("HSET", h, "a", i, "b", i, "long", "x" * (i % 3000))
             r("RENAME", self.key(f"m{moves % 2}"), self.key(f"m{(moves + 1) % 2}"))
             r("EXEC")
+        elif kind == "many":
+            r("MULTI")
+            r("INCR", n)
+            r("RPUSH", self.key("list"), i)
+            r("LTRIM", self.key("list"), -KEPT, -1)
+            r("SADD", self.key("set"), i)
+            r("SREM", self.key("set"), i - KEPT * len(self.kinds))
+            r("ZADD", self.key("ranking"), i, i)
+            r("ZREMRANGEBYRANK", self.key("ranking"), 0, -KEPT - 1)
+            r("EXEC")
+        elif kind == "single":
+            r("LPUSH", self.key("pushed"), i)
+            r("ZADD", self.key("scored"), i, i)
+            r("SADD", self.key("added"), i)
+            r("INCR", n)
         elif kind == "script":
             r("EVAL", SCRIPT, 2, n, h, i)
         else:
@@ -79,12 +94,33 @@ class Counting:
         where = [r("EXISTS", self.key(f"m{i}")) for i in range(2)]
         if where != [int(moved % 2 == i) for i in range(2)]:
             return f"client {self.number}: the renamed key is at {where} after {moved} moves"
-        self.answered = self.tried = there
+        collections = self.wrong_collections(r, there)
+        self.answered = self.tried = self.begun = there
+        return collections
+
+    def steps_of(self, kind, first, last):
+        return [b"%d" % i for i in range(max(first, 1), last + 1) if self.kinds[i % len(self.kinds)] == kind]
+
+    def wrong_collections(self, r, there):
+        many = self.steps_of("many", there - KEPT * len(self.kinds) + 1, there)
+        found = [r("LRANGE", self.key("list"), 0, -1), r("ZRANGE", self.key("ranking"), 0, -1),
+                 sorted(r("SMEMBERS", self.key("set")), key=int)]
+        if found != [many] * 3:
+            return f"client {self.number}: {found} where the number is {there}"
+        found = [r("LRANGE", self.key("pushed"), 0, -1)[::-1], r("ZRANGE", self.key("scored"), 0, -1),
+                 sorted(r("SMEMBERS", self.key("added")), key=int)]
+        single = self.steps_of("single", self.begun + 1, there)
+        # Commands of the step that was tried may have run, from the first on.
+        tried = self.steps_of("single", there + 1, self.tried)
+        if found not in [[single + tried * (i < more) for i in range(3)] for more in range(4)]:
+            return f"client {self.number}: {found} where the number is {there}, and before that {self.begun}"
+        r("DEL", self.key("pushed"), self.key("scored"), self.key("added"))
         return None
 
 
-ALL = ("set", "add", "exec", "script", "copy")
-PLAIN = ("set", "add", "copy")
+ALL = ("set", "add", "exec", "many", "single", "script", "copy")
+PLAIN = ("set", "add", "single", "copy")
+KEPT = 5  # elements
 
 
 class Kills(RedisCase):
