@@ -4,16 +4,18 @@
 #include <bench/redis/server.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
-#include <vector>
 
 namespace stele::bench::redis {
 namespace {
@@ -54,8 +56,15 @@ result<std::unique_ptr<server>> server::start(const std::string& folder,
                                     "--logfile",
                                     folder + "/log"};
   words.insert(words.end(), settings.begin(), settings.end());
+  std::unique_ptr<server> started(new server(folder, std::move(words)));
+  if (auto ready = started->start_again(); !ready) return std::unexpected(std::move(ready.error()));
+  return started;
+}
+
+result<> server::start_again() {
+  assert(process_ == 0);
   std::vector<char*> arguments;
-  for (std::string& w : words) arguments.push_back(w.data());
+  for (std::string& w : arguments_) arguments.push_back(w.data());
   arguments.push_back(nullptr);
   const pid_t process = ::fork();
   if (process < 0) return base::fail(errc::io, "cannot start redis-server: fork failed");
@@ -66,15 +75,13 @@ result<std::unique_ptr<server>> server::start(const std::string& folder,
     ::execvp(arguments[0], arguments.data());
     ::_exit(cannot_execute);
   }
-  std::unique_ptr<server> started(new server(folder, process));
-  if (auto ready = started->wait_until_ready(); !ready)
-    return std::unexpected(std::move(ready.error()));
-  return started;
+  process_ = process;
+  return wait_until_ready();
 }
 
 result<> server::wait_until_ready() {
   const auto end = std::chrono::steady_clock::now() + start_limit;
-  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(5))) {
+  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
     int status = 0;
     if (::waitpid(process_, &status, WNOHANG) == process_) {
       process_ = 0;
@@ -92,11 +99,15 @@ result<> server::wait_until_ready() {
   }
 }
 
+void server::kill() {
+  if (process_ == 0) return;
+  ::kill(process_, SIGKILL);
+  ::waitpid(process_, nullptr, 0);
+  process_ = 0;
+}
+
 server::~server() {
-  if (process_ != 0) {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
+  kill();
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
 }
@@ -108,6 +119,28 @@ std::uint64_t server::file_bytes() const {
     if (entry.is_regular_file(ignored) && entry.path().filename() != "log")
       sum += entry.file_size(ignored);
   return sum;
+}
+
+std::vector<std::string> module_settings(std::string_view media, std::size_t pool_bytes,
+                                         std::string_view mechanism) {
+  return {"--loadmodule", STELE_REDIS_MODULE,
+          "path",         "pool.stele",
+          "size",         fmt::format("{}", pool_bytes),
+          "mechanism",    std::string(mechanism),
+          "media",        std::string(media)};
+}
+
+result<std::string> free_port() {
+  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  const bool found = probe >= 0 && ::bind(probe, reinterpret_cast<sockaddr*>(&at), size) == 0 &&
+                     ::getsockname(probe, reinterpret_cast<sockaddr*>(&at), &size) == 0;
+  if (probe >= 0) ::close(probe);
+  if (!found) return base::fail(errc::io, "there is no free port on the loopback");
+  return fmt::format("{}", ntohs(at.sin_port));
 }
 
 }  // namespace stele::bench::redis

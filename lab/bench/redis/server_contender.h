@@ -1,9 +1,7 @@
 // Redis servers as contenders: Stele's rows have the module with a pool, the rivals Redis' own
 // files.
 //
-// The operations of ycsb-a to ycsb-f are commands on strings: GET, SET, GET and SET for a
-// read-modify-write, MGET of consecutive keys for a scan. Each thread is a client with a connection
-// of its own, which waits for each answer. Several operations a transaction are a MULTI.
+// Each thread is a client with a connection of its own, which waits for each answer.
 #pragma once
 
 #include <bench/contender.h>
