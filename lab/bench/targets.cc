@@ -286,6 +286,10 @@ result<std::vector<performance_target>> measure_sqlite_targets(const target_opti
   return measure_parts(o, sqlite_targets());
 }
 
+result<std::vector<performance_target>> measure_redis_targets(const target_options& o) {
+  return measure_parts(o, redis_targets());
+}
+
 result<std::vector<performance_target>> measure_lsnvmm_targets(const target_options& o) {
   return measure_parts(o, lsnvmm_targets());
 }

@@ -4,6 +4,7 @@
 
 #include <stele/error.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,7 +16,8 @@ struct performance_target {
   std::string what, unit;
   double bound = 0, measured = 0;
   bool at_most = false;
-  std::string detail;  // how it was measured
+  std::string detail;    // how it was measured
+  bool has_mark = true;  // false: it is measured and told; there is no bound
   bool met() const noexcept { return at_most ? measured <= bound : measured >= bound; }
 };
 
@@ -25,6 +27,9 @@ struct target_options {
   std::string configs = "configs";  // the folder of machine files of the simulator
   unsigned runs = 5;
   double seconds = 0.5;
+  // Of Redis: keys that are restarted and replicated, and operations that must not make a pool
+  // grow.
+  std::uint64_t keys = 1'000'000, operations = 1'000'000;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<void(const performance_target&)> measured = [](const performance_target&) {
   };  // called for each target when it is measured
@@ -53,6 +58,10 @@ struct target_options {
 // SQLite on pools beside SQLite on its own files: `stele bench sqlite`. Errors: also unsupported,
 // where the build has no SQLite.
 [[nodiscard]] result<std::vector<performance_target>> measure_sqlite_targets(
+    const target_options& o);
+// Redis on pools beside Redis on its own files: `stele bench redis`. Errors: also unsupported,
+// where the build has no Redis.
+[[nodiscard]] result<std::vector<performance_target>> measure_redis_targets(
     const target_options& o);
 // How full values of many sizes fill a pool of 128 MiB: `stele bench space`.
 [[nodiscard]] result<std::vector<performance_target>> measure_space_targets(

@@ -33,5 +33,7 @@ const std::vector<target_group>& read_targets();
 const std::vector<target_group>& reader_targets();
 // Targets of SQLite on pools.
 const std::vector<target_group>& sqlite_targets();
+// Targets of Redis on pools.
+const std::vector<target_group>& redis_targets();
 
 }  // namespace stele::bench

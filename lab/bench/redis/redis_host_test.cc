@@ -3,6 +3,7 @@
 #include <bench/host.h>
 #include <bench/redis/server.h>
 #include <bench/redis/tpcc.h>
+#include <bench/targets.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -181,6 +182,30 @@ TEST(redis_host, says_what_it_does_not_have) {
   ASSERT_TRUE(unopened);
   EXPECT_THAT((*unopened)->set_up().error().message,
               ::testing::HasSubstr("redis-server has ended"));
+}
+
+// The marks are told, whatever they are; the command ends well when everything was measured.
+TEST(redis_host, measures_its_figures) {
+  const testing::scratch_directory dir;
+  target_options o;
+  o.dir = dir.file("memory"), o.file_dir = dir.file("device");
+  std::filesystem::create_directory(o.dir);
+  std::filesystem::create_directory(o.file_dir);
+  o.keys = 1000, o.operations = 8000;
+  o.runs = 1, o.seconds = 0.02;
+  const auto measured = measure_redis_targets(o);
+  ASSERT_TRUE(measured) << measured.error().message;
+  std::vector<std::string> names;
+  for (const performance_target& t : *measured) {
+    names.push_back(t.what);
+    EXPECT_GT(t.measured, 0) << t.what;
+  }
+  EXPECT_THAT(names, ::testing::IsSupersetOf(
+                         {"ycsb-a, 50 clients, memory, over none", "restart",
+                          "restart, AOF over pool", "full sync of a replica, over plain Redis",
+                          "the pool's own space", "growth of the pool, end over a quarter"}));
+  EXPECT_TRUE(std::filesystem::is_empty(o.dir));
+  EXPECT_TRUE(std::filesystem::is_empty(o.file_dir));
 }
 
 }  // namespace
