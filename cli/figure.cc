@@ -27,7 +27,8 @@ struct evaluation {
   const char *name, *about, *figures_help, *keys_help;
   std::vector<std::string> (*figures)();
   result<bench::chart> (*measure)(std::string_view figure, const bench::sweep_options& o);
-  std::vector<std::string> (*hosted_figures)() = nullptr;  // null: no figure has a host
+  std::vector<std::string> (*hosted_figures)(std::string_view host) =
+      nullptr;  // null: no figure has a host
 };
 constexpr evaluation evaluations[] = {
     {"blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5",
@@ -148,7 +149,7 @@ void run(options& o) {
   bool measured = true;
   const bool all_hosted = o.figure == "all" && !o.sweep.host.empty();
   for (const std::string& figure :
-       all_hosted ? o.of->hosted_figures() : wanted_figures(*o.of, o.figure))
+       all_hosted ? o.of->hosted_figures(o.sweep.host) : wanted_figures(*o.of, o.figure))
     if (!interrupted()) measured = redraw(o, figure, all) && measured;
   if (!o.json.empty()) write_json(o.json, {{"figures", all}});
   if (interrupted()) throw CLI::RuntimeError(130);
@@ -172,8 +173,10 @@ void add_evaluation(CLI::App& group, const evaluation& e) {
   command->add_option("--dir", o->dir, "where pools are created; default /dev/shm");
   if (e.hosted_figures != nullptr)
     command->add_option("--host", o->sweep.host,
-                        fmt::format("sqlite: the mixes are SQL transactions of it; figures {}",
-                                    fmt::join(e.hosted_figures(), ", ")));
+                        fmt::format("sqlite: the mixes are SQL transactions of it; figures {}; "
+                                    "redis: commands and scripts of its clients; figures {}",
+                                    fmt::join(e.hosted_figures("sqlite"), ", "),
+                                    fmt::join(e.hosted_figures("redis"), ", ")));
   command->add_option("--json", o->json, "write all figures to FILE; - is standard output");
   command->callback([o] { run(*o); });
 }

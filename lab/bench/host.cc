@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #ifdef STELE_HAVE_REDIS
+#include <bench/redis/hosted.h>
 #include <bench/redis/server_contender.h>
 #endif
 #ifdef STELE_HAVE_SQLITE
@@ -22,6 +23,8 @@ struct host {
   contender_result (*rival)(const task& t, std::string_view name) = nullptr;
   contender_result (*limit)(const task& t) = nullptr;
   std::vector<std::string> (*rival_names)() = nullptr;
+  result<std::vector<std::uint32_t>> (*uses)(const task& t,
+                                             const std::function<bool()>& cancelled) = nullptr;
 };
 
 #ifdef STELE_HAVE_SQLITE
@@ -34,14 +37,6 @@ contender_result sqlite_on_pool(const task& t, const std::string& mechanism) {
   return make_stele_with(t, mechanism, std::move(*w));
 }
 #endif
-#ifdef STELE_HAVE_REDIS
-result<std::unique_ptr<workloads::workload>> no_workload(const task&) {
-  return base::fail(errc::unsupported,
-                    "a Redis server is a process of its own, and this needs a host in the same "
-                    "process; choose sqlite");
-}
-#endif
-
 constexpr host hosts[] = {
 #ifdef STELE_HAVE_SQLITE
     {"sqlite", "", sqlite_workload, sqlite_on_pool, sql::make_on_file, sql::make_in_memory,
@@ -50,8 +45,8 @@ constexpr host hosts[] = {
     {"sqlite", "SQLite's headers (Debian: libsqlite3-dev)"},
 #endif
 #ifdef STELE_HAVE_REDIS
-    {"redis", "", no_workload, redis::make_with_module, redis::make_with_files,
-     redis::make_without_files, redis::file_contender_names},
+    {"redis", "", redis::make_hosted, redis::make_with_module, redis::make_with_files,
+     redis::make_without_files, redis::file_contender_names, redis::count_uses},
 #else
     {"redis", "hiredis (Debian: libhiredis-dev)"},
 #endif
@@ -90,6 +85,16 @@ contender_result make_host_rival(const task& t, std::string_view name) {
 contender_result make_host_limit(const task& t) {
   const auto h = host_of(t);
   return h ? h->limit(t) : std::unexpected(h.error());
+}
+
+result<std::vector<std::uint32_t>> count_host_uses(const task& t,
+                                                   const std::function<bool()>& cancelled) {
+  const auto h = host_of(t);
+  if (!h) return std::unexpected(h.error());
+  if (h->uses == nullptr)
+    return base::fail(errc::unsupported,
+                      fmt::format("the host {} does not tell what it uses", h->name));
+  return h->uses(t, cancelled);
 }
 
 std::vector<std::string> host_rival_names(std::string_view name) {

@@ -32,14 +32,29 @@ sweep on_mixes(const sweep_options& o, std::span<const mix> all, unsigned thread
           true};
 }
 
-std::vector<entry> all_systems() {
+constexpr const char* none_note =
+    "none: the home is stored to in place, without log, flush or fence: no durability";
+
+// The module of Redis takes a mechanism, and none of its options.
+std::vector<entry> all_systems(const sweep_options& o) {
+  if (is_on_redis(o))
+    return entries_of({system::none, system::undo, system::undo_archapt, system::redo,
+                       system::async, system::redo_archapt});
   return entries_of({system::none, system::undo, system::undo_archapt, system::undo_later,
                      system::undo_never, system::redo, system::async, system::redo_archapt,
                      system::redo_never});
 }
 
-constexpr const char* none_note =
-    "none: the home is stored to in place, without log, flush or fence: no durability";
+// Whether the systems of a ratio are measured.
+bool has(const panel& ratios, const pair& of) {
+  const series* const s = ratios.find(fmt::format("{} / {}", of.a, of.b));
+  return s != nullptr && std::ranges::any_of(s->points, [](const auto& p) { return bool(p); });
+}
+
+void add_notes_on_systems(const sweep_options& o, chart& c) {
+  if (is_on_redis(o)) return c.notes.emplace_back(none_note), void();
+  for (const char* note : {later_note, never_note, none_note}) c.notes.emplace_back(note);
+}
 
 std::string threads_name(unsigned threads) {
   return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
@@ -108,9 +123,9 @@ result<> measure_throughput(const sweep_options& o, chart& c) {
   std::vector<panel> rates, ratios;
   for (const unsigned threads : {1u, 2u, 4u}) {
     if (!c.complete || threads > o.archapt_threads) break;
-    if (auto done = run(
-            on_mixes(o, mixes, threads, all_systems(), {transactions_per_s(threads_name(threads))}),
-            o, c);
+    if (auto done = run(on_mixes(o, mixes, threads, all_systems(o),
+                                 {transactions_per_s(threads_name(threads))}),
+                        o, c);
         !done)
       return done;
     rates.push_back(std::move(c.panels.back()));
@@ -120,10 +135,10 @@ result<> measure_throughput(const sweep_options& o, chart& c) {
   }
   for (const panel& r : ratios)
     for (const pair& of : {over_bases[0], over_bases[1], over_bases[3], over_bases[5]})
-      c.notes.push_back(verdict_of(r, {of, 1.19, 0.97}));
+      if (has(r, of)) c.notes.push_back(verdict_of(r, {of, 1.19, 0.97}));
   c.panels = std::move(rates);
   c.panels.insert(c.panels.end(), ratios.begin(), ratios.end());
-  for (const char* note : {later_note, never_note, none_note}) c.notes.emplace_back(note);
+  add_notes_on_systems(o, c);
   return {};
 }
 
@@ -133,7 +148,7 @@ result<> measure_tail(const sweep_options& o, chart& c) {
                      return spread{r.*of / 1e3, r.*of / 1e3, r.*of / 1e3};
                    }};
   };
-  if (auto done = run(on_mixes(o, mixes, 2, all_systems(),
+  if (auto done = run(on_mixes(o, mixes, 2, all_systems(o),
                                {percentile("99th percentile", &row::p99_ns),
                                 percentile("median", &row::p50_ns)}),
                       o, c);
@@ -141,12 +156,14 @@ result<> measure_tail(const sweep_options& o, chart& c) {
     return done;
   const panel ratios = ratios_of(c.panels.front(), over_bases, "99th percentile, over the base");
   for (const pair& of : {over_bases[0], over_bases[1], over_bases[3], over_bases[5]})
-    c.notes.push_back(verdict_of(ratios, {of, std::nullopt, std::nullopt, 1.0}));
+    if (has(ratios, of))
+      c.notes.push_back(verdict_of(ratios, {of, std::nullopt, std::nullopt, 1.0}));
   c.panels.push_back(ratios);
   c.notes.emplace_back(
       "two threads, as many as there are cores (the text: eight clients on 24 cores); the "
       "latency of one transaction in 16, or of short ones in 64, is taken, over all runs");
-  for (const char* note : {later_note, never_note, none_note}) c.notes.emplace_back(note);
+  add_notes_on_systems(o, c);
+  if (is_on_redis(o)) return {};
   c.notes.emplace_back(
       "the latency of later is until the logical commit, not until the client is told");
   return {};
@@ -154,41 +171,64 @@ result<> measure_tail(const sweep_options& o, chart& c) {
 
 namespace {
 
+enum class hosts : std::uint8_t { none, redis, all };
+
 struct figure_entry {
   const char *name, *title, *section, *setting;
   bool in_pools;  // whether the mixes run in pools of the setting
-  bool has_host;  // whether a host can run it
+  hosts on;       // the hosts that can run it
   result<> (*measure)(const sweep_options& o, chart& c);
 };
 
 constexpr figure_entry figures[] = {
     {"2", "What of the overhead of undo and redo logging goes into logging and into persistence",
-     "II-A", "mixes that write", true, true, measure_overhead},
-    {"3", "Distribution of the reuse of objects", "II-B", "each mix", false, false, measure_reuse},
+     "II-A", "mixes that write", true, hosts::all, measure_overhead},
+    {"3", "Distribution of the reuse of objects", "II-B", "each mix", false, hosts::redis,
+     measure_reuse},
     {"6", "Flushing objects beside creating and updating their checksums", "V-B",
-     "objects side by side in the home of a pool", false, false, measure_checksums},
-    {"7", "Throughput by threads", "V-B", "each mix", true, true, measure_throughput},
-    {"8", "99th-percentile latency", "V-B", "each mix", true, true, measure_tail},
-    {"9", "Lines flushed", "V-B", "mixes that write", true, false, measure_flushes},
+     "objects side by side in the home of a pool", false, hosts::none, measure_checksums},
+    {"7", "Throughput by threads", "V-B", "each mix", true, hosts::all, measure_throughput},
+    {"8", "99th-percentile latency", "V-B", "each mix", true, hosts::all, measure_tail},
+    {"9", "Lines flushed", "V-B", "mixes that write", true, hosts::redis, measure_flushes},
     {"10", "Dirtiness of the lines written back, with and without coalescing", "V-B", "each mix",
-     false, true, measure_dirtiness},
-    {"I", "Dirtiness of the lines written back", "II-B", "mixes that write", false, false,
+     false, hosts::all, measure_dirtiness},
+    {"I", "Dirtiness of the lines written back", "II-B", "mixes that write", false, hosts::none,
      measure_dirtiness_table},
-    {"IV", "Crashes behind caches", "V-B", "mixes that write", false, false, measure_crashes},
+    {"IV", "Crashes behind caches", "V-B", "mixes that write", false, hosts::redis,
+     measure_crashes},
 };
+
+bool is_run_by(const figure_entry& f, std::string_view host) {
+  return f.on == hosts::all || (f.on == hosts::redis && host == "redis");
+}
 
 // What keeps transactions apart.
 std::string isolation_of(const sweep_options& o) {
   return o.host.empty() ? "stm" : fmt::format("transactions of the host {}", o.host);
 }
 
+// What runs the mixes.
+std::string place_of(const figure_entry& f, const sweep_options& o) {
+  if (o.host.empty())
+    return "the mixes run in the process that holds the pool; the text's run against Redis and "
+           "SQLite, which are not in it";
+  if (is_on_redis(o) && f.measure == measure_crashes)
+    return "in place of the mixes: what the module does to the keys of Redis in its pool, without "
+           "a "
+           "server, so that it can be judged (the workload redis of stele crash)";
+  if (is_on_redis(o))
+    return "the mixes are commands and scripts of clients of Redis, each a thread that waits for "
+           "each answer; strings and hashes are in the pool (adr), by the module with its own "
+           "settings of logs and queue where time is measured; orders of tpcc are added and none "
+           "replaced; the text's run against Redis and SQLite";
+  return "the mixes are SQL transactions of SQLite, whose database is in the pool; orders and "
+         "links "
+         "of tpcc and linkbench are added and none replaced; the text's run against Redis and "
+         "SQLite";
+}
+
 std::vector<std::string> notes_of(const figure_entry& f, const sweep_options& o) {
-  const std::string where =
-      o.host.empty() ? "the mixes run in the process that holds the pool; the text's run against "
-                       "Redis and SQLite, which are not in it"
-                     : "the mixes are SQL transactions of SQLite, whose database is in the pool; "
-                       "orders and links of tpcc and linkbench are added and none replaced; the "
-                       "text's run against Redis and SQLite";
+  const std::string where = place_of(f, o);
   if (!f.in_pools) {
     std::vector<std::string> notes = {fmt::format("seed {}", o.seed)};
     if (!o.host.empty()) notes.push_back(where);
@@ -197,7 +237,9 @@ std::vector<std::string> notes_of(const figure_entry& f, const sweep_options& o)
   return {fmt::format("medians of {} run{} (of {} s, in turn, where throughput or latency is "
                       "measured); seed {}",
                       o.runs, o.runs == 1 ? "" : "s", o.seconds, o.seed),
-          sizes_of(task_on(o, mixes.front(), 1)), where};
+          is_on_redis(o) && f.measure != measure_flushes ? fmt::format("{} keys", o.archapt_keys)
+                                                         : sizes_of(task_on(o, mixes.front(), 1)),
+          where};
 }
 
 }  // namespace
@@ -209,10 +251,10 @@ std::vector<std::string> archapt_figures() {
   return names;
 }
 
-std::vector<std::string> archapt_hosted_figures() {
+std::vector<std::string> archapt_hosted_figures(std::string_view host) {
   std::vector<std::string> names;
   for (const auto& f : archapt::figures)
-    if (f.has_host) names.emplace_back(f.name);
+    if (archapt::is_run_by(f, host)) names.emplace_back(f.name);
   return names;
 }
 
@@ -222,11 +264,11 @@ result<chart> measure_archapt(std::string_view figure, const sweep_options& o) {
     return std::unexpected(error{errc::invalid_argument,
                                  fmt::format("there is no figure '{}' to redraw; choose one of {}",
                                              figure, fmt::join(archapt_figures(), ", "))});
-  if (!o.host.empty() && !f->has_host)
+  if (!o.host.empty() && !archapt::is_run_by(*f, o.host))
     return std::unexpected(
         error{errc::invalid_argument,
               fmt::format("figure {} is not measured with a host; choose one of {}", figure,
-                          fmt::join(archapt_hosted_figures(), ", "))});
+                          fmt::join(archapt_hosted_figures(o.host), ", "))});
   chart c;
   c.name = fmt::format("archapt-{}{}{}", f->name, o.host.empty() ? "" : "-", o.host);
   const bool is_table = f->name[0] == 'I';
@@ -238,11 +280,13 @@ result<chart> measure_archapt(std::string_view figure, const sweep_options& o) {
   c.setting = fmt::format(
       "{}; where neither this nor the axis nor a note says otherwise: records of 1024 B, texts of "
       "tpcc of 512 B, one operation a transaction, keys by Zipf, {}, {}",
-      f->setting, archapt::isolation_of(o), archapt::medium);
+      f->setting, archapt::isolation_of(o), archapt::medium_of(o));
   c.notes = archapt::notes_of(*f, o);
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
-  const auto claims = claims_of(c, figure, stated::archapt_statements);
+  auto claims = claims_of(c, figure, stated::archapt_statements);
+  if (!o.host.empty())  // has no system of theirs
+    std::erase_if(claims, [](const claim& k) { return k.measured.empty(); });
   c.claims.insert(c.claims.end(), claims.begin(), claims.end());
   return c;
 }

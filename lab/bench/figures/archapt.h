@@ -13,8 +13,8 @@ namespace stele::bench {
 
 // "2", "3", "6" to "10", "I", "IV".
 std::vector<std::string> archapt_figures();
-// Those that a host can run: "2", "7", "8", "10".
-std::vector<std::string> archapt_hosted_figures();
+// Those that a host can run: sqlite "2", "7", "8", "10", redis also "3", "9", "IV".
+std::vector<std::string> archapt_hosted_figures(std::string_view host);
 
 // Errors: invalid_argument (unknown figure, or one that the host of `o` cannot run); cancelled,
 // when nothing was measured; those of the measurements.

@@ -30,6 +30,13 @@ constexpr capacity capacities[] = {{"44 KiB", small_bytes},
                                    {"704 B", ways* line_bytes},
                                    {"19.25 MB", 28672 * ways* line_bytes}};
 
+// Redis' keys are fewer bytes than the larger caches have.
+std::vector<capacity> capacities_on(const sweep_options& o) {
+  if (is_on_redis(o)) return {capacities[3]};
+  const std::size_t count = std::min<std::size_t>(o.archapt_caches, std::size(capacities));
+  return {capacities, capacities + count};
+}
+
 explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanism,
                       const capacity& c) {
   const std::size_t cache_bytes = c.bytes;
@@ -44,7 +51,7 @@ explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanis
       200, 3 * p.keys);  // the stores fill the cache anew, except where nearly all operations read
   p.seed = o.seed;
   task t;
-  t.workload = p.workload;
+  t.workload = is_on_redis(o) ? "kv" : p.workload;  // for the size of the content
   t.parameters.keys = p.keys;
   t.parameters.value_size = p.value_size;
   p.log_count = 1;
@@ -90,12 +97,11 @@ result<explore::findings> crash(const sweep_options& o, const mix& m, const char
 }  // namespace
 
 result<> measure_crashes(const sweep_options& o, chart& into) {
-  const auto some = mixes_that_write();
+  // Of Redis: units of the module on its keys, which the explorer can judge without a server.
+  const auto some = is_on_redis(o) ? std::vector<mix>{{"redis", 1024, true}} : mixes_that_write();
   std::uint64_t crashes = 0;
   for (const char* mechanism : {system::undo_archapt, system::redo_archapt})
-    for (const capacity& c :
-         std::span(capacities)
-             .first(std::min<std::size_t>(o.archapt_caches, std::size(capacities))))
+    for (const capacity& c : capacities_on(o))
       for (const std::string_view policy : explore::all_policies()) {
         panel p{fmt::format("{}, {}, {}", mechanism, c.name, policy),
                 "workload",
@@ -126,7 +132,7 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
                   "recovered, compared with the model and used on: nothing was lost or "
                   "torn that recovery had not refused",
                   crashes, o.archapt_crashes,
-                  o.archapt_caches < std::size(capacities)
+                  capacities_on(o).size() < std::size(capacities)
                       ? ""
                       : fmt::format(", {} behind the largest cache", o.archapt_large_crashes)));
   into.notes.push_back(fmt::format(

@@ -39,6 +39,13 @@ std::size_t log_size_of(const task& t) {
 
 }  // namespace
 
+bool is_on_redis(const sweep_options& o) {
+  return o.host == "redis";
+}
+const char* medium_of(const sweep_options& o) {
+  return is_on_redis(o) ? "adr" : "delayed:150";
+}
+
 std::vector<mix> mixes_that_write() {
   std::vector<mix> some;
   std::ranges::copy_if(mixes, std::back_inserter(some), &mix::writes);
@@ -55,7 +62,7 @@ task task_on(const sweep_options& o, const mix& m, unsigned threads) {
   task t;
   t.workload = m.name;
   t.host = o.host;
-  t.media = medium;
+  t.media = medium_of(o);
   t.dir = o.dir;
   t.seed = t.parameters.seed = o.seed;
   t.threads = threads;
@@ -66,7 +73,9 @@ task task_on(const sweep_options& o, const mix& m, unsigned threads) {
   t.log_count = threads + 1;  // one more for the thread that fills the pool
   t.log_size_bytes = log_size_of(t);
   t.archapt.cache_bytes = static_cast<std::size_t>(static_cast<double>(live) / data_over_cache);
-  const std::size_t content = pool_size_of(t) - 64 * mib,
+  // Each row of tpcc is a hash with blocks for its fields.
+  const std::size_t blocks = is_on_redis(o) ? 6 : 1;
+  const std::size_t content = blocks * (pool_size_of(t) - 64 * mib),
                     logs = t.log_count * t.log_size_bytes;  // pool_size_of adds 64 MiB
   const std::size_t deferred_bytes =
       (threads + 1) * mib;  // space freed by ordered commits stays in use until they are durable

@@ -14,7 +14,9 @@
 
 namespace stele::bench::archapt {
 
-inline constexpr const char* medium = "delayed:150";
+// On Redis the medium is that of a server's pool, which has no delays.
+bool is_on_redis(const sweep_options& o);
+const char* medium_of(const sweep_options& o);
 inline constexpr double data_over_cache = 10e9 / 19.25e6;  // of the text
 
 struct mix {

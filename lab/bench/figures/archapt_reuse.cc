@@ -7,6 +7,7 @@
 // creation on. An object that replaces another counts as the same object, because it is stored in
 // the same place.
 #include <bench/figures/archapt_parts.h>
+#include <bench/host.h>
 #include <fmt/format.h>
 #include <workloads/linkbench.h>
 #include <workloads/tpcc.h>
@@ -198,6 +199,7 @@ class table_reuse final : public reuse {
 
 result<uses> count_uses(const sweep_options& o, const mix& m) {
   const task t = task_on(o, m, 1);
+  if (!t.host.empty()) return count_host_uses(t, o.cancelled);
   const auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(w.error());
   std::unique_ptr<reuse> r;
@@ -247,6 +249,8 @@ result<> measure_reuse(const sweep_options& o, chart& c) {
     if (!c.complete) break;
     o.progress(xs[i]);
     const auto counted = count_uses(o, mixes[i]);
+    c.complete = counted || counted.error().code != errc::cancelled;
+    if (!c.complete) break;
     if (!counted) return std::unexpected(counted.error());
     for (panel& p : c.panels)
       for (series& line : p.lines) {
@@ -257,9 +261,13 @@ result<> measure_reuse(const sweep_options& o, chart& c) {
       }
   }
   c.notes.push_back(fmt::format(
-      "an object is a record (ycsb), a row, an order with its lines being one (tpcc), a node or a "
-      "list of links (linkbench); an operation that reads or writes it uses it once; {} "
-      "operations on {} keys",
+      "{}; an operation that reads or writes it uses it once; {} operations on {} keys",
+      is_on_redis(o)
+          ? "an object is a key of Redis, with its string or hash: a record (ycsb), a row (tpcc), "
+            "a "
+            "node, a list of links or the counts of a node (linkbench); counted by MONITOR"
+          : "an object is a record (ycsb), a row, an order with its lines being one (tpcc), a node "
+            "or a list of links (linkbench)",
       o.archapt_keys, o.archapt_keys));
   return {};
 }

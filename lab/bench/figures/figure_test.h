@@ -43,6 +43,18 @@ inline void expect_every_answer(const chart& c) {
   for (const claim& k : c.claims) EXPECT_FALSE(k.measured.empty()) << k.what;
 }
 
+// Of the architecture-aware evaluation, with a host.
+inline sweep_options tiny_hosted_sweep(const std::string& host) {
+  sweep_options o = tiny_sweep();
+  o.host = host;
+  o.archapt_keys = 512;
+  o.archapt_threads = 2;
+  o.archapt_crashes = 20;
+  o.traced_operations = 300;
+  o.traced_keys = 256;
+  return o;
+}
+
 // Expects an error for an unknown figure; the error names the figure.
 inline void expect_unknown(const result<chart>& c, const std::string& figure) {
   ASSERT_FALSE(c);

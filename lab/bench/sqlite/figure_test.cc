@@ -7,13 +7,7 @@ namespace stele::bench {
 namespace {
 
 sweep_options tiny() {
-  sweep_options o = tiny_sweep();
-  o.host = "sqlite";
-  o.archapt_keys = 512;
-  o.archapt_threads = 2;
-  o.traced_operations = 300;
-  o.traced_keys = 256;
-  return o;
+  return tiny_hosted_sweep("sqlite");
 }
 
 class every_hosted_figure : public testing::TestWithParam<std::string> {};
@@ -25,7 +19,8 @@ TEST_P(every_hosted_figure, yields_all_points) {
   if (GetParam() != "2") expect_every_point(*c);  // a short run may show no overhead
 }
 
-INSTANTIATE_TEST_SUITE_P(all, every_hosted_figure, testing::ValuesIn(archapt_hosted_figures()),
+INSTANTIATE_TEST_SUITE_P(all, every_hosted_figure,
+                         testing::ValuesIn(archapt_hosted_figures("sqlite")),
                          [](const auto& which) { return which.param; });
 
 TEST(archapt_host, dirtiness_is_of_the_bytes_that_change) {
