@@ -45,12 +45,6 @@ std::vector<entry> all_systems(const sweep_options& o) {
                      system::redo_never});
 }
 
-// Whether the systems of a ratio are measured.
-bool has(const panel& ratios, const pair& of) {
-  const series* const s = ratios.find(fmt::format("{} / {}", of.a, of.b));
-  return s != nullptr && std::ranges::any_of(s->points, [](const auto& p) { return bool(p); });
-}
-
 void add_notes_on_systems(const sweep_options& o, chart& c) {
   if (is_on_redis(o)) return c.notes.emplace_back(none_note), void();
   for (const char* note : {later_note, never_note, none_note}) c.notes.emplace_back(note);
@@ -135,7 +129,7 @@ result<> measure_throughput(const sweep_options& o, chart& c) {
   }
   for (const panel& r : ratios)
     for (const pair& of : {over_bases[0], over_bases[1], over_bases[3], over_bases[5]})
-      if (has(r, of)) c.notes.push_back(verdict_of(r, {of, 1.19, 0.97}));
+      if (is_measured(r, of)) c.notes.push_back(verdict_of(r, {of, 1.19, 0.97}));
   c.panels = std::move(rates);
   c.panels.insert(c.panels.end(), ratios.begin(), ratios.end());
   add_notes_on_systems(o, c);
@@ -156,7 +150,7 @@ result<> measure_tail(const sweep_options& o, chart& c) {
     return done;
   const panel ratios = ratios_of(c.panels.front(), over_bases, "99th percentile, over the base");
   for (const pair& of : {over_bases[0], over_bases[1], over_bases[3], over_bases[5]})
-    if (has(ratios, of))
+    if (is_measured(ratios, of))
       c.notes.push_back(verdict_of(ratios, {of, std::nullopt, std::nullopt, 1.0}));
   c.panels.push_back(ratios);
   c.notes.emplace_back(

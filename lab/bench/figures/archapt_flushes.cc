@@ -177,8 +177,10 @@ result<> measure_flushes(const sweep_options& o, chart& c) {
                   system::undo_always, system::undo_coalescing, system::later_coalescing,
                   system::redo, system::async, system::redo_archapt, system::redo_never,
                   system::redo_always, system::redo_coalescing});
-  if (!o.host.empty())  // decides where its values are
-    std::erase_if(entries, [](const entry& e) { return e.name.ends_with("coalescing"); });
+  if (is_on_redis(o))  // which decides where values are, and commits durably on memory
+    std::erase_if(entries, [](const entry& e) {
+      return e.name.ends_with("coalescing") || e.name.contains("later");
+    });
   std::vector<panel> panels;
   for (const part& p : parts) {
     panels.push_back({p.panel, "workload", p.y, names_of(some), {}, true});
@@ -203,8 +205,7 @@ result<> measure_flushes(const sweep_options& o, chart& c) {
        {pair{system::undo_archapt, system::undo}, pair{system::undo_later, system::undo},
         pair{system::redo_archapt, system::redo}, pair{system::later_coalescing, system::undo},
         pair{system::redo_coalescing, system::redo}})
-    if (o.host.empty() || !std::string_view(of.a).ends_with("coalescing"))
-      c.notes.push_back(verdict_of(saved, {of, 60.0, std::nullopt}));
+    if (is_measured(saved, of)) c.notes.push_back(verdict_of(saved, {of, 60.0, std::nullopt}));
   c.panels = {saved, saved_of(with_logs(panels.front(), panels[3]), "saved, with the log's lines")};
   c.panels.insert(c.panels.end(), panels.begin(), panels.end());
   c.notes.push_back(fmt::format(
@@ -212,13 +213,14 @@ result<> measure_flushes(const sweep_options& o, chart& c) {
       "truncation to truncation, after {} for a start; logs of half the size that the others have, "
       "cut when they are full",
       periods, periods_before));
-  for (const char* note : {later_note, never_note}) c.notes.emplace_back(note);
-  if (!o.host.empty()) {
+  if (is_on_redis(o)) {
     c.notes.emplace_back(
         "a server without a pool ran each transaction; its commands were done in a pool of this "
-        "process as the module does them");
+        "process as the module does them. On memory it commits durably in the command, so there is "
+        "no archapt-undo later");
     return {};
   }
+  for (const char* note : {later_note, never_note}) c.notes.emplace_back(note);
   c.notes.emplace_back(
       "coalescing: containers on coalescing memory (section III-D), the text's second technique; "
       "its 66 % is of both");

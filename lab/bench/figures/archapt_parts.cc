@@ -128,6 +128,11 @@ panel ratios_of(const panel& p, std::span<const pair> pairs, std::string name) {
   return out;
 }
 
+bool is_measured(const panel& ratios, const pair& of) {
+  const series* const s = ratios.find(fmt::format("{} / {}", of.a, of.b));
+  return s != nullptr && std::ranges::any_of(s->points, [](const auto& p) { return bool(p); });
+}
+
 std::string verdict_of(const panel& ratios, const requirement& d) {
   const std::string name = fmt::format("{} / {}", d.what.a, d.what.b);
   const series* s = ratios.find(name);

@@ -63,6 +63,9 @@ struct pair {
 };
 panel ratios_of(const panel& p, std::span<const pair> pairs, std::string name);
 
+// Whether both systems of a ratio were measured anywhere.
+bool is_measured(const panel& ratios, const pair& of);
+
 // The project's requirement for a ratio on each mix and in the mean. verdict_of makes a note that
 // says whether it is met.
 struct requirement {

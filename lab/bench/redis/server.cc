@@ -89,8 +89,11 @@ result<> server::wait_until_ready() {
         return base::fail(errc::unsupported,
                           "there is no redis-server, which is the host; install it (Debian: "
                           "redis-server)");
-      return base::fail(errc::io,
-                        fmt::format("redis-server has ended: {}", end_of(folder_ + "/log")));
+      return base::fail(
+          errc::io,
+          fmt::format("redis-server has ended{}: {}",
+                      WIFSIGNALED(status) ? fmt::format(" by signal {}", WTERMSIG(status)) : "",
+                      end_of(folder_ + "/log")));
     }
     if (auto there = connection::open(socket()); there && (*there)->run({"PING"})) return {};
     if (std::chrono::steady_clock::now() > end)
