@@ -16,11 +16,11 @@
 namespace stele::bench::redis {
 namespace {
 
-using stele::redis::hash_of;
+using stele::redis::as;
 using stele::redis::item_kind;
 using stele::redis::stored_hash;
 using stele::redis::stored_item;
-using stele::redis::text_of;
+using stele::redis::stored_text;
 
 std::string folder_of_mirror(const task& t) {
   static std::atomic<unsigned> made{0};
@@ -29,9 +29,9 @@ std::string folder_of_mirror(const task& t) {
 
 // A value of the pool as one text, fields by their names.
 std::string content_of(stored_item* item) {
-  if (stele::redis::kind_of(item) == item_kind::string) return text_of(item).value.str();
+  if (stele::redis::kind_of(item) == item_kind::string) return as<stored_text>(item).value.str();
   std::set<std::string> fields;
-  hash_of(item).fields.for_each([&](const auto& field, const auto& value) {
+  as<stored_hash>(item).content.for_each([&](const auto& field, const auto& value) {
     fields.insert(fmt::format("{}={};", field.str(), value.str()));
   });
   return fmt::format("{}", fmt::join(fields, ""));
@@ -142,7 +142,7 @@ class hosted final : public workloads::workload {
   template <class Body>
   result<> change(item_kind kind, const std::string& key, std::size_t bytes, Body&& body) {
     stored_item*& item = items_[key];
-    return keys_->change(bytes + key.size() + 64, [&] {
+    return keys_->change(bytes + key.size() + stele::redis::bytes_of_item, [&] {
       if (item == nullptr) item = keys_->add(kind, key, 0);
       body(item);
       keys_->touch(item);
@@ -150,23 +150,23 @@ class hosted final : public workloads::workload {
   }
   result<> set(const std::string& key, const std::string& value) {
     return change(item_kind::string, key, value.size(),
-                  [&](stored_item* item) { text_of(item).value = value; });
+                  [&](stored_item* item) { as<stored_text>(item).value = value; });
   }
   result<> put_fields(const texts& c) {
     std::size_t bytes = 0;
     for (std::size_t i = 2; i < c.size(); ++i) bytes += c[i].size() + 64;
     return change(item_kind::hash, c[1], bytes, [&](stored_item* item) {
-      stored_hash& hash = hash_of(item);
+      stored_hash& hash = as<stored_hash>(item);
       for (std::size_t i = 2; i + 1 < c.size(); i += 2)
-        hash.count += hash.fields.insert_or_assign(c[i], c[i + 1]).second ? 1 : 0;
+        hash.count += hash.content.insert_or_assign(c[i], c[i + 1]).second ? 1 : 0;
     });
   }
   result<> increase(const texts& c) {
     long long before = 0;
     if (stored_item* const item = find(c[1])) {
       const auto text = keys_->read([&] {
-        const auto at = hash_of(item).fields.find(c[2]);
-        return at == hash_of(item).fields.end() ? std::string("0") : at->second.str();
+        const auto at = as<stored_hash>(item).content.find(c[2]);
+        return at == as<stored_hash>(item).content.end() ? std::string("0") : at->second.str();
       });
       if (!text) return std::unexpected(text.error());
       before = std::stoll(*text);
@@ -178,8 +178,8 @@ class hosted final : public workloads::workload {
     if (item == nullptr) return {};
     bool is_empty = false;
     auto done = keys_->change(0, [&] {
-      stored_hash& hash = hash_of(item);
-      for (std::size_t i = 2; i < c.size(); ++i) hash.count -= hash.fields.erase(c[i]);
+      stored_hash& hash = as<stored_hash>(item);
+      for (std::size_t i = 2; i < c.size(); ++i) hash.count -= hash.content.erase(c[i]);
       is_empty = hash.count == 0;
       if (is_empty)
         keys_->remove(item);

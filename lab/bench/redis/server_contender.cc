@@ -102,10 +102,9 @@ std::string synced(const task& t) {
 contender_result make_with_module(const task& t, const std::string& mechanism) {
   const auto known = detail::find_mechanism(mechanism);
   if (!known) return std::unexpected(known.error());
-  // Workloads add keys: tpcc in units of many changes, within which a pool does not grow; pools of
-  // archapt do not grow at all.
+  // Workloads add keys, and pools of archapt do not grow.
   constexpr std::size_t mib = std::size_t{1} << 20;
-  const bool has_room_from_start = t.workload == "tpcc" || mechanism.starts_with("archapt");
+  const bool has_room_from_start = mechanism.starts_with("archapt");
   const std::size_t size = t.pool_size_bytes != 0
                                ? t.pool_size_bytes
                                : std::max<std::size_t>(64 * mib, 6 * live_bytes_of(t)) +

@@ -104,7 +104,10 @@ result<> adopt(const call& c, api::text* name) {
 
 result<std::uint64_t> adopt_all(api::context* context) {
   constexpr std::uint64_t together = 256;
-  std::uint64_t count = 0;
+  std::uint64_t count = 0, keys = 0;
+  for (int d = 0; d < static_cast<int>(stored_keys::databases); ++d)
+    if (api::SelectDb(context, d) == api::ok) keys += api::DbSize(context);
+  if (keys == here().loaded) return 0;  // all were of the module's types
   for (const auto& [database, name] : values_not_of_pool(context)) {
     if (api::SelectDb(context, database) != api::ok) continue;
     const own_text text(name);

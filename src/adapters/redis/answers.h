@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -56,12 +57,13 @@ struct server {
   bool loads_nothing = false;   // what the server loads from its files is older than the pool
   bool has_loaded = false;      // such a file
   bool is_loading = false;      // from a file or a master
-  std::uint64_t loaded = 0;     // values, meanwhile
+  std::uint64_t loaded = 0;     // values of the module's types, by the last load
   api::text* script_user = nullptr;  // who has called the script that runs
   bool debugs_scripts = false;       // since SCRIPT DEBUG: EVAL is Redis' own then
   bool calls_redis = false;   // the next command that the filter sees is meant for Redis itself
   bool tells_master = false;  // this server is about to tell its master how far it has got
-  bool cannot_block = false;  // a client that has waited for a key is answered
+  std::optional<bool> all_may_all = {};  // there is one user, who may do everything
+  bool cannot_block = false;             // a client that has waited for a key is answered
   std::string path;
 };
 server& here() noexcept;

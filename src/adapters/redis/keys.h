@@ -6,8 +6,6 @@
 
 #include "stored.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -51,7 +49,7 @@ class keys {
   // child can have changes while it lives.
   template <class Body>
   auto read(Body&& body) -> result<std::invoke_result_t<Body&>> {
-    if (::getpid() != process_) {
+    if (is_child_) {
       if constexpr (!std::is_void_v<std::invoke_result_t<Body&>>) return body();
       body();
       return {};
@@ -59,6 +57,8 @@ class keys {
     return pool_.read([&](const stored_keys&) { return body(); });
   }
 
+  // In a child of fork, before it reads.
+  void enter_child() noexcept { is_child_ = true; }
   // While the server has a child that saves, items that the child may read are not changed, but
   // copied, and removed ones keep their memory.
   void begin_child() noexcept { has_child_ = true; }
@@ -139,7 +139,7 @@ class keys {
   std::atomic<std::uint64_t> commits_{0}, durable_{0};
   std::unordered_map<const stored_item*, std::uint64_t> recent_;
   std::uint64_t last_removal_ = 0;
-  const pid_t process_ = ::getpid();
+  bool is_child_ = false;
   bool has_child_ = false;
   std::unordered_set<const stored_item*> young_;  // made while there is a child
 };

@@ -82,6 +82,7 @@ void filter(api::filter_context* of) {
   char lower[longest_name];
   const std::string_view given = in_lower_case(view(api::CommandFilterArgGet(of, 0)), lower);
   if (given == "script") note_debugging(of);
+  if (given == "acl" || given == "module") here().all_may_all = false;
   if (given == "replconf") here().tells_master = true;  // a master asks how far this server has got
   if (given == "scan") name_type(of);
   if (here().debugs_scripts && given.starts_with("eval")) return;
@@ -91,8 +92,35 @@ void filter(api::filter_context* of) {
   api::CommandFilterArgReplace(of, 0, api::CreateString(nullptr, name.data(), name.size()));
 }
 
+// How many elements the answer to a command of two words has; and its first, if it is a text.
+std::pair<std::size_t, std::string> told_by(api::context* context, const char* first,
+                                            const char* second) {
+  api::reply* const told = api::Call(context, first, "c", second);
+  if (told == nullptr || api::CallReplyType(told) != api::reply_array) return {0, {}};
+  const std::size_t length = api::CallReplyLength(told);
+  std::string text;
+  if (api::reply* const one = length == 0 ? nullptr : api::CallReplyArrayElement(told, 0);
+      one != nullptr && api::CallReplyType(one) == api::reply_string)
+    text = text_of_reply(one);
+  api::FreeCallReply(told);
+  return {length, text};
+}
+
+// Whether rights need not be asked: there is no user but `default`, who may do everything, and no
+// other module, which could have users of its own. False for ever once ACL or MODULE was called:
+// within a MULTI no filter tells when they run.
+bool all_may_all(api::context* context) {
+  if (!here().all_may_all) {
+    const auto [users, line] = told_by(context, "ACL", "LIST");
+    here().all_may_all = users == 1 && line.find(" ~* ") != line.npos && line.ends_with(" +@all") &&
+                         told_by(context, "MODULE", "LIST").first == 1;
+  }
+  return *here().all_may_all;
+}
+
 // Rights go by Redis' own command too: who may not run SET may not run what it becomes here.
 bool is_allowed(const call& c, const char* name) {
+  if (all_may_all(c.context)) return true;
   const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
   api::text* const user_name = in_script ? here().script_user : caller_of(c);
   if (user_name == nullptr) return true;
@@ -157,6 +185,7 @@ int on_key_event(api::context* context, int, const char* name, api::text* key_na
   if (key.item() == nullptr || is_placeholder(key.item())) return api::ok;
   if (event == "rename_to" || event == "move_to")
     must(here().keys->rename(key.item(), text, api::GetSelectedDb(context)));
+  if (event == "loaded" && key.expiry() == 0) return api::ok;  // as the item was made
   must(here().keys->set_expiry(key.item(), key.expiry()));
   return api::ok;
 }
@@ -187,6 +216,7 @@ void on_loading(api::context* context, api::event, std::uint64_t what, void*) {
   here().is_loading = what != api::loading_ended && what != api::loading_failed;
   if (here().is_loading) {
     here().has_loaded = true;
+    here().loaded = 0;
     return;
   }
   must(here().keys->end_unit(false));
@@ -203,6 +233,9 @@ void on_fork(api::context*, api::event, std::uint64_t what, void*) {
 void before_fork() {
   if (here().keys == nullptr) return;
   must(here().keys->end_unit(true));
+}
+void after_fork_in_child() {
+  if (here().keys != nullptr) here().keys->enter_child();
 }
 
 // A file tells a position in the stream of changes, which the pool may be ahead of: nobody may go
@@ -418,7 +451,7 @@ int load(api::context* of, api::text** arguments, int count) {
   here().loads_nothing = here().keys->was_used();
   if (!register_all(of))
     return refuse(of, "the server does not take the module's commands or types");
-  ::pthread_atfork(before_fork, nullptr, nullptr);
+  ::pthread_atfork(before_fork, nullptr, after_fork_in_child);
   api::Log(of, "notice",
            "stele: strings, hashes, lists, sets and sorted sets are in %s: %llu keys, mechanism "
            "%s, durability %s",

@@ -130,6 +130,7 @@ struct type_methods {
   X(int, Replicate, (context*, const char* command, const char* format, ...))                   \
   X(int, GetSelectedDb, (context*))                                                             \
   X(int, SelectDb, (context*, int))                                                             \
+  X(unsigned long long, DbSize, (context*))                                                     \
   X(scan_cursor*, ScanCursorCreate, ())                                                         \
   X(void, ScanCursorDestroy, (scan_cursor*))                                                    \
   X(int, Scan, (context*, scan_cursor*, scan_function, void* data)) /* 0: that was all */       \
