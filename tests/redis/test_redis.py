@@ -352,6 +352,25 @@ class Rights(RedisCase):
         self.assertEqual(r("GET", "a"), b"2")
         self.assertEqual(r("DBSIZE"), 2)
 
+    def test_hold_however_they_were_given(self):
+        server = self.server("size", "8M", options=("--user", "ann", "on", ">secret", "~a", "+@all", "-set"))
+        c = server.client()
+        c("AUTH", "ann", "secret")
+        self.assertEqual(c("INCR", "a"), 1)
+        for refused in (("SET", "a", 2), ("GET", "b")):
+            with self.assertRaisesRegex(ServerError, "NOPERM"):
+                c(*refused)
+        other = self.server("size", "8M", name="other")
+        r = other.client()
+        self.assertEqual(r("SET", "a", 1), "OK")
+        r("MULTI")
+        r("ACL", "SETUSER", "default", "-set")
+        r("GET", "a")
+        r("EXEC")
+        self.assertEqual(r("GET", "a"), b"1")
+        with self.assertRaisesRegex(ServerError, "NOPERM"):
+            r("SET", "a", 2)
+
 
 class FullPool(RedisCase):
     def fill(self, r, why):

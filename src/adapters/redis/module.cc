@@ -76,13 +76,22 @@ void name_type(api::filter_context* of) {
   }
 }
 
+// Whether the command makes users, changes them, or loads a module, which may do so.
+bool may_change_rights(api::filter_context* of, std::string_view command) {
+  if (command != "acl" && command != "module") return false;
+  if (api::CommandFilterArgsCount(of) < 2) return false;
+  const std::string_view what = view(api::CommandFilterArgGet(of, 1));
+  constexpr const char* changing[] = {"SETUSER", "DELUSER", "LOAD", "LOADEX"};
+  return std::ranges::any_of(changing, [&](const char* c) { return equal_ignoring_case(what, c); });
+}
+
 // A command of a client gets the name of ours.
 void filter(api::filter_context* of) {
   if (std::exchange(here().calls_redis, false)) return;
   char lower[longest_name];
   const std::string_view given = in_lower_case(view(api::CommandFilterArgGet(of, 0)), lower);
   if (given == "script") note_debugging(of);
-  if (given == "acl" || given == "module") here().all_may_all = false;
+  if (may_change_rights(of, given)) here().all_may_all = false;
   if (given == "replconf") here().tells_master = true;  // a master asks how far this server has got
   if (given == "scan") name_type(of);
   if (here().debugs_scripts && given.starts_with("eval")) return;
@@ -96,19 +105,21 @@ void filter(api::filter_context* of) {
 std::pair<std::size_t, std::string> told_by(api::context* context, const char* first,
                                             const char* second) {
   api::reply* const told = api::Call(context, first, "c", second);
-  if (told == nullptr || api::CallReplyType(told) != api::reply_array) return {0, {}};
-  const std::size_t length = api::CallReplyLength(told);
+  if (told == nullptr) return {0, {}};
+  std::size_t length = 0;
   std::string text;
-  if (api::reply* const one = length == 0 ? nullptr : api::CallReplyArrayElement(told, 0);
-      one != nullptr && api::CallReplyType(one) == api::reply_string)
-    text = text_of_reply(one);
+  if (api::CallReplyType(told) == api::reply_array) {
+    length = api::CallReplyLength(told);
+    api::reply* const one = length == 0 ? nullptr : api::CallReplyArrayElement(told, 0);
+    if (one != nullptr && api::CallReplyType(one) == api::reply_string) text = text_of_reply(one);
+  }
   api::FreeCallReply(told);
-  return {length, text};
+  return {length, std::move(text)};
 }
 
 // Whether rights need not be asked: there is no user but `default`, who may do everything, and no
-// other module, which could have users of its own. False for ever once ACL or MODULE was called:
-// within a MULTI no filter tells when they run.
+// other module, which could have users of its own. False for ever once ACL or MODULE may have
+// changed that: within a MULTI no filter tells when they run.
 bool all_may_all(api::context* context) {
   if (!here().all_may_all) {
     const auto [users, line] = told_by(context, "ACL", "LIST");
