@@ -102,6 +102,10 @@ void answer::rests_on(const stored_item* item) {
   commit_ = std::max(commit_, on);
 }
 
+void answer::rests_on_all() {
+  commit_ = std::max(commit_, here().keys->all_rest_on());
+}
+
 api::context* answer::to() {
   if (commit_ == 0) return context_;
   if (later_ != nullptr) return later_;

@@ -87,6 +87,8 @@ class answer {
   void end_unit();
   // Of a command that reads: what it has read, null for a key that is not there.
   void rests_on(const stored_item* item);
+  // Of one whose answer any key may change.
+  void rests_on_all();
   // Where to answer. After end_unit() or rests_on().
   api::context* to();
 

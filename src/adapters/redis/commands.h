@@ -170,6 +170,8 @@ struct command {
   const char* flags;
   int first_key, last_key, key_step;
   int least, most;  // arguments with the name; most 0: any number
+  // Redis' own does as well, unless commits are durable later than they return.
+  bool only_where_commits_wait = false;
 };
 std::span<const command> string_commands();
 std::span<const command> hash_commands();

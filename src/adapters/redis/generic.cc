@@ -93,6 +93,25 @@ int object(const call& c) {
   return api::ReplyWithStringBuffer(a.to(), name.data(), name.size());
 }
 
+// Redis tells of these keys, or of all; the answer waits until what it tells is durable.
+template <literal Name>
+int tells_of_keys(const call& c) {
+  answer a(c.context);
+  for_each_key(c, Name.text, [&](int place) {
+    const open_key key(c, c.text(place), api::for_reading | api::without_touch);
+    a.rests_on(key.item());
+  });
+  api::reply* const told = call_redis(c, Name.text, "0v");
+  return hand_over(a.to(), told);
+}
+template <literal Name>
+int tells_of_all(const call& c) {
+  answer a(c.context);
+  a.rests_on_all();
+  api::reply* const told = call_redis(c, Name.text, "0v");
+  return hand_over(a.to(), told);
+}
+
 // What a plain server has dumped becomes a value of the pool too.
 int restore(const call& c) {
   api::reply* const told = call_redis(c, "RESTORE", "0v");
@@ -110,6 +129,17 @@ int restore(const call& c) {
 }
 
 constexpr command commands[] = {
+    {"exists", tells_of_keys<"EXISTS">, "readonly fast", 1, -1, 1, 2, 0, true},
+    {"touch", tells_of_keys<"TOUCH">, "readonly fast", 1, -1, 1, 2, 0, true},
+    {"ttl", tells_of_keys<"TTL">, "readonly fast", 1, 1, 1, 2, 2, true},
+    {"pttl", tells_of_keys<"PTTL">, "readonly fast", 1, 1, 1, 2, 2, true},
+    {"expiretime", tells_of_keys<"EXPIRETIME">, "readonly fast", 1, 1, 1, 2, 2, true},
+    {"pexpiretime", tells_of_keys<"PEXPIRETIME">, "readonly fast", 1, 1, 1, 2, 2, true},
+    {"dump", tells_of_keys<"DUMP">, "readonly", 1, 1, 1, 2, 2, true},
+    {"dbsize", tells_of_all<"DBSIZE">, "readonly fast", 0, 0, 0, 1, 1, true},
+    {"keys", tells_of_all<"KEYS">, "readonly", 0, 0, 0, 2, 2, true},
+    {"randomkey", tells_of_all<"RANDOMKEY">, "readonly", 0, 0, 0, 1, 1, true},
+    {"scan", tells_of_all<"SCAN">, "readonly", 0, 0, 0, 2, 0, true},
     {"object", object, "readonly", 2, 2, 1, 2, 0},
     {"type", type, "readonly fast", 1, 1, 1, 2, 2},
     {"del", in_unit<"DEL">, "write", 1, -1, 1, 2, 0},

@@ -326,6 +326,10 @@ std::uint64_t keys::rests_on(const stored_item* item) const {
   return at == recent_.end() || at->second <= durable_.load() ? 0 : at->second;
 }
 
+std::uint64_t keys::all_rest_on() const {
+  return waits_ && commits_ > durable_ ? commits_.load() : 0;
+}
+
 std::uint64_t keys::absence_rests_on() const {
   return last_removal_ > durable_.load() ? last_removal_ : 0;
 }

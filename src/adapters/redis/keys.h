@@ -95,6 +95,7 @@ class keys {
   // durable.
   std::uint64_t rests_on(const stored_item* item) const;
   std::uint64_t absence_rests_on() const;
+  std::uint64_t all_rest_on() const;  // the same of all keys together
   std::uint64_t newest_commit() const noexcept { return commits_; }
   // Any thread. Makes the commits so far durable; returns the number of the newest.
   [[nodiscard]] result<std::uint64_t> sync();

@@ -97,6 +97,7 @@ void filter(api::filter_context* of) {
   if (here().debugs_scripts && given.starts_with("eval")) return;
   const auto found = by_name().find(given);
   if (found == by_name().end()) return;
+  if (found->second.only_where_commits_wait && !here().keys->waits()) return;
   const std::string name = prefix + std::string(found->second.name);
   api::CommandFilterArgReplace(of, 0, api::CreateString(nullptr, name.data(), name.size()));
 }
