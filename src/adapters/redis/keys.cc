@@ -35,12 +35,16 @@ keys::keys(pool<stored_keys> p, end_of_units cannot_go_on)
     : pool_(std::move(p)), cannot_go_on_(cannot_go_on) {
   (void)pool_.read([&](const stored_keys& root) {
     root_ = const_cast<stored_keys*>(&root);
-    next_place_ = root.places();
-    for (std::uint64_t place = next_place_; place-- > 0;)
-      if (root.at(place) == nullptr)
-        free_places_.push_back(place);
-      else
-        ++count_;
+    const auto free_until = [&](std::uint64_t place) {
+      while (next_place_ < place) free_places_.push_back(next_place_++);
+    };
+    root.for_each([&](std::uint64_t place, stored_item*) {
+      free_until(place);
+      next_place_ = place + 1;
+      ++count_;
+    });
+    free_until(root.places());
+    std::ranges::reverse(free_places_);  // the first is taken first
   });
   waits_ = pool_.core().wants_to_defer();
 }
@@ -316,8 +320,7 @@ bool keys::sweep() {
 }
 
 void keys::for_each(const std::function<void(stored_item*)>& f) const {
-  for (std::uint64_t place = 0; place < root_->places(); ++place)
-    if (stored_item* const item = root_->at(place)) f(item);
+  root_->for_each([&](std::uint64_t, stored_item* item) { f(item); });
 }
 
 std::uint64_t keys::rests_on(const stored_item* item) const {

@@ -155,13 +155,13 @@ std::optional<double> score_of(std::string_view text) {
 }
 
 result<> stored_keys::check() const {
-  for (std::uint64_t place = 0; place < places(); ++place) {
-    const stored_item* const item = at(place);
-    if (item != nullptr && (item->place != place || item->kind < 1 || item->kind > item_kinds))
-      return std::unexpected(error{
+  result<> sound;
+  for_each([&](std::uint64_t place, const stored_item* item) {
+    if (item->place != place || item->kind < 1 || item->kind > item_kinds)
+      sound = std::unexpected(error{
           errc::corrupt, "the item \"" + item->key.str() + "\" is not where the table has it"});
-  }
-  return {};
+  });
+  return sound;
 }
 
 }  // namespace stele::redis

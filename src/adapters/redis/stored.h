@@ -137,23 +137,34 @@ struct stored_keys {
                    std::uint64_t keyspace);
   void remove(stored_item* item);
 
+  // Calls f(place, item) for all items. They lie anywhere, so the next ones are fetched meanwhile.
+  template <class F>
+  void for_each(F&& f) const {
+    constexpr std::uint64_t ahead = 16;
+    for (std::uint64_t s = 0; s < segments; ++s) {
+      const segment* const places = table[s / fan_out].load()[s % fan_out].load();
+      for (std::uint64_t i = 0; i < fan_out; ++i) {
+        if (i + ahead < fan_out) __builtin_prefetch(places[i + ahead].load());
+        if (stored_item* const item = places[i]) f(s * fan_out + i, item);
+      }
+    }
+  }
   template <class Visit>
   void visit_blocks(Visit&& visit) const {
     for (std::uint64_t s = 0; s < segments; ++s) {
       if (s % fan_out == 0) visit(static_cast<const void*>(table[s / fan_out].load()));
       visit(static_cast<const void*>(table[s / fan_out].load()[s % fan_out].load()));
     }
-    for (std::uint64_t place = 0; place < places(); ++place)
-      if (stored_item* const item = at(place)) {
-        visit(static_cast<const void*>(item));
-        item->key.visit_blocks(visit);
-        as_its_kind(item, [&]<class Stored>(Stored& stored) {
-          if constexpr (Stored::kind == item_kind::string)
-            stored.value.visit_blocks(visit);
-          else
-            stored.content.visit_blocks(visit);
-        });
-      }
+    for_each([&](std::uint64_t, stored_item* item) {
+      visit(static_cast<const void*>(item));
+      item->key.visit_blocks(visit);
+      as_its_kind(item, [&]<class Stored>(Stored& stored) {
+        if constexpr (Stored::kind == item_kind::string)
+          stored.value.visit_blocks(visit);
+        else
+          stored.content.visit_blocks(visit);
+      });
+    });
   }
   // Errors: corrupt, when an item is not where it says.
   [[nodiscard]] result<> check() const;
