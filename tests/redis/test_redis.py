@@ -194,6 +194,74 @@ class Restarts(RedisCase):
             self.assertGreater(steps, 10)
 
 
+class AsRedis(RedisCase):
+    """Commands on keys of all types, right and wrong ones, are answered as a server without the module answers them."""
+
+    def fill(self, r):
+        r("SET", "text", "abc")
+        r("SET", "number", 7)
+        r("HSET", "hash", "a", 1)
+        r("RPUSH", "list", 3, 1, 2)
+        r("SADD", "set", 1, 2)
+        r("ZADD", "ranking", 1, "a", 2, "b")
+        r("GEOADD", "places", 13, 38, "a")
+        r("XADD", "stream", "1-1", "a", 1)
+
+    COMMANDS = (
+        "get K,set K v,setnx K v,setex K 9 v,psetex K 9000 v,getset K v,getdel K,getex K,append K x,strlen K,incr K,incrby K 2,"
+        "decr K,incrbyfloat K 1.5,setrange K 1 zz,getrange K 0 1,mget K text,mset K 1,msetnx K 1,setbit K 3 1,getbit K 3,bitcount K,"
+        "bitpos K 1,bitfield K set u8 0 5,bitfield_ro K get u8 0,bitop not K2 K,bitop and K2 K text,lcs K text,set K v get,set K v xx,"
+        "pfadd K a,pfcount K,pfmerge K2 K,hset K f v,hsetnx K f v,hget K a,hmget K a b,hgetall K,hdel K a,hlen K,hexists K a,hkeys K,"
+        "hvals K,hincrby K a 2,hincrbyfloat K a 0.5,hstrlen K a,hrandfield K 0,hscan K 0,lpush K x,rpush K x,lpushx K x,rpushx K x,"
+        "lpop K,rpop K,lpop K 2,llen K,lindex K 0,lset K 0 x,lset K 9 x,linsert K before 1 x,lrange K 0 -1,lrem K 0 1,ltrim K 0 0,lpos K 1,"
+        "lmove K K2 left right,lmove list K left left,rpoplpush K K2,lmpop 1 K left,blpop K 0.01,brpop K list 0.01,blmove K K2 left left 0.01,"
+        "sadd K x,srem K 1,sismember K 1,smismember K 1 2,scard K,srandmember K 0,spop K 0,smove K K2 1,smove set K 1,sinter K set,"
+        "sunion K set,sdiff K set,sinterstore K2 K set,sunionstore K set,sdiffstore K2 set K,sintercard 2 K set,sscan K 0,"
+        "zadd K 1 x,zadd K nx 1 a,zadd K xx ch 5 a,zadd K gt incr 1 a,zincrby K 2 a,zrem K a,zscore K a,zmscore K a x,zcard K,zrank K a,"
+        "zrevrank K a,zcount K -inf +inf,zlexcount K - +,zrange K 0 -1,zrange K 0 -1 rev withscores,zrange K (1 2 byscore,"
+        "zrangebylex K [a +,zrevrangebyscore K 9 0 limit 0 1,zrangestore K2 K 0 -1,zpopmin K,zpopmax K 2,zmpop 1 K min,bzpopmin K 0.01,"
+        "zremrangebyrank K 0 0,zremrangebyscore K 0 1,zremrangebylex K - [a,zrandmember K 0,zscan K 0,zunion 2 K ranking withscores,"
+        "zinter 2 K ranking,zdiff 2 ranking K,zunionstore K2 2 K set weights 2 3,zinterstore K 1 K,zdiffstore K2 1 K,zintercard 1 K,"
+        "geoadd K 1 2 x,geoadd K xx 1 2 x,geopos K a x,geodist K a a,geohash K a,geosearch K fromlonlat 13 38 byradius 9 km,"
+        "geosearchstore K2 K fromlonlat 13 38 byradius 9 km,georadius K 13 38 9 km,georadius K 13 38 9 km store K2,"
+        "georadiusbymember K a 9 km,sort K,sort K alpha,sort K by nosort get #,sort K alpha store K2,sort_ro K alpha desc,type K,exists K K2,"
+        "ttl K,expire K 100,persist K,rename K K2,copy K K2,copy K K2 replace,del K,unlink K,touch K,object encoding K,dump none,"
+        # wrong ones
+        "get,set K,set K v nx xx,setbit K -1 1,setbit K 1 2,lpop K -1,linsert K near 1 x,lpos K 1 rank 0,lmpop 0 K left,zadd K nx xx 1 a,"
+        "zadd K x a,zadd K 1,zrange K a b,zrange K 0 1 limit 0 1,zrangebyscore K x 1,zrangebylex K a b,zunion 0 K,zunionstore K2 5 K,"
+        "sintercard 0 K,sintercard 1 K limit -1,hincrby K a x,hset K f,hrandfield K x,geoadd K 999 2 x,geodist K a,bitop not K2 K K,"
+        "bitcount K 1,bitfield K set u99 0 1,sort K by,blpop K x,lcs K,spop K -1,srandmember K x,expire K x,copy K,object what K")
+
+    def test_answers_and_what_is_left(self):
+        ours, theirs = self.server("size", "8M").client(), self.server(pool=False, name="plain").client()
+
+        def answer(r, words):
+            try:
+                told = r(*words)
+            except ServerError as error:
+                return "error", str(error).split()[0]
+            if words[0] in ("sscan", "hscan", "zscan"):
+                told = told[1]
+            unordered = ("smembers", "hgetall", "hkeys", "hvals", "sinter", "sunion", "sdiff", "sscan", "hscan", "zscan")
+            return sorted(told) if isinstance(told, list) and (words[0] in unordered or "nosort" in words) else told
+
+        reads = {"string": "get", "hash": "hgetall", "list": "lrange", "set": "smembers", "zset": "zrange", "stream": "xlen"}
+        for key in ("text", "number", "hash", "list", "set", "ranking", "places", "stream", "none"):
+            for line in self.COMMANDS.split(","):
+                words = [{"K": key, "K2": "other"}.get(word, word) for word in line.split()]
+                for r in (ours, theirs):
+                    r("FLUSHALL")
+                    self.fill(r)
+                self.assertEqual(answer(ours, words), answer(theirs, words), words)
+                names = sorted(theirs("KEYS", "*"))
+                self.assertEqual(sorted(ours("KEYS", "*")), names, words)
+                for name in names:
+                    kind = theirs("TYPE", name)
+                    self.assertEqual(ours("TYPE", name), kind, words)
+                    read = [reads[kind], name] + ["0", "-1"] * (kind in ("list", "zset")) + ["withscores"] * (kind == "zset")
+                    self.assertEqual(answer(ours, read), answer(theirs, read), words)
+
+
 class Waiting(RedisCase):
     """Clients that wait for a list or a sorted set to have something."""
 

@@ -57,7 +57,8 @@ loan lend(const call& c, api::text* name, extent of) {
     const open_key key(c, name, api::for_reading | api::without_touch);
     if (!key.is(item_kind::string) && !key.is(item_kind::sorted_set)) return l;
     l.item = key.item(), l.kind = key.kind(), l.expiry = key.expiry();
-    l.lent = of == extent::named ? named_members(c, key) : elements_of(key);
+    const bool is_whole = of == extent::whole || l.kind == item_kind::string;
+    l.lent = is_whole ? elements_of(key) : named_members(c, key);
   }
   const raw_key to(c, name);
   api::DeleteKey(to.key);
