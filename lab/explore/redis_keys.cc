@@ -323,9 +323,7 @@ class redis_keys final : public workload {
     must(keys_->change(c.takes && !copies ? 0 : 4096, [&] {
       if (old == nullptr || copies) item = keys_->add(c.kind, key, d);
       if (copies) {
-        redis::for_each_element(old, [&](std::string_view first, std::string_view second) {
-          redis::add_element(item, first, second);
-        });
+        redis::copy_elements(old, item);
         item->expiry = old->expiry.load();
       }
       alter_item(item, c);

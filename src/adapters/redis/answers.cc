@@ -50,11 +50,10 @@ void waiting_clients::run() {
     wanted_.wait(hold, [&] { return stopping_ || !clients_.empty(); });
     if (clients_.empty()) return;
     hold.unlock();
-    const auto through = keys_.sync();
+    const std::uint64_t through = must(keys_.sync());
     syncs_.fetch_add(1, std::memory_order_relaxed);
-    must(through ? result<>{} : std::unexpected(through.error()));
     hold.lock();
-    for (; !clients_.empty() && clients_.front().commit <= *through; clients_.pop_front())
+    for (; !clients_.empty() && clients_.front().commit <= through; clients_.pop_front())
       api::UnblockClient(clients_.front().client, nullptr);
   }
 }
@@ -109,10 +108,8 @@ void answer::rests_on_all() {
 api::context* answer::to() {
   if (commit_ == 0) return context_;
   if (later_ != nullptr) return later_;
-  constexpr int not_to_block = api::in_multi | api::in_script | api::denies_blocking;
-  if (here().cannot_block || (api::GetContextFlags(context_) & not_to_block) != 0) {
-    const auto synced = here().keys->sync();
-    must(synced ? result<>{} : std::unexpected(synced.error()));
+  if (!may_block(context_)) {
+    must(here().keys->sync());
     commit_ = 0;
     return context_;
   }

@@ -74,6 +74,17 @@ inline api::type* type_of(item_kind kind) noexcept {
 // Ends the process if it failed: the server cannot keep what it would have to answer. Redis ends
 // too when it cannot write with appendfsync always.
 void must(const result<>& done);
+template <class T>
+T must(result<T> done) {
+  if (!done) must(result<>(std::unexpected(std::move(done.error()))));
+  return std::move(*done);
+}
+
+// Whether a command of this context may let its client wait.
+inline bool may_block(api::context* of) {
+  constexpr int not_to_block = api::in_multi | api::in_script | api::denies_blocking;
+  return !here().cannot_block && (api::GetContextFlags(of) & not_to_block) == 0;
+}
 
 // The answer to one command.
 class answer {

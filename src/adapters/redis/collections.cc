@@ -42,9 +42,7 @@ result<bool> change_item(const call& c, open_key& key, item_kind kind, std::size
   auto done = all.change(bytes, [&] {
     if (before == nullptr || copies) item = all.add(kind, name, api::GetSelectedDb(c.context));
     if (copies) {
-      for_each_element(before, [&](std::string_view first, std::string_view second) {
-        add_element(item, first, second);
-      });
+      copy_elements(before, item);
       item->expiry = before->expiry.load();
     }
     body(item);
@@ -303,9 +301,7 @@ int serve_or_wait(const call& c, serve_function serve, int first_key, int keys,
   if (*seconds * 1000 >= longest - static_cast<long double>(api::Milliseconds()))
     return api::ReplyWithError(c.context, "ERR timeout is out of range");
   if (serve(c)) return api::ok;
-  constexpr int not_to_block = api::in_multi | api::in_script | api::denies_blocking;
-  if ((api::GetContextFlags(c.context) & not_to_block) != 0)
-    return api::ReplyWithNullArray(c.context);
+  if (!may_block(c.context)) return api::ReplyWithNullArray(c.context);
   waiting_commands()[std::string(c[0])] = serve;
   api::BlockClientOnKeys(c.context, on_ready, on_timeout, nullptr,
                          static_cast<long long>(std::ceil(*seconds * 1000)),

@@ -131,4 +131,29 @@ std::optional<std::uint64_t> pop_count_of(const call& c);
 int serve_or_wait(const call& c, serve_function serve, int first_key, int keys,
                   std::string_view timeout);
 
+// LMPOP, ZMPOP, and BLMPOP, BZMPOP: `Pop` answers and returns true, or none of the keys has
+// anything.
+using pop_function = bool (*)(const call&, const pop_arguments&);
+template <literal One, literal Other, pop_function Pop>
+int pop_from_several(const call& c) {
+  pop_arguments how;
+  if (const char* const wrong = read_pop_arguments(c, 1, One.text, Other.text, how))
+    return api::ReplyWithError(c.context, wrong);
+  if (Pop(c, how)) return api::ok;
+  answer a(c.context);
+  a.rests_on(nullptr);
+  return api::ReplyWithNullArray(a.to());
+}
+template <literal One, literal Other, pop_function Pop>
+int wait_for_several(const call& c) {
+  pop_arguments how;
+  if (const char* const wrong = read_pop_arguments(c, 2, One.text, Other.text, how))
+    return api::ReplyWithError(c.context, wrong);
+  const auto serve = [](const call& of) {
+    pop_arguments again;
+    return read_pop_arguments(of, 2, One.text, Other.text, again) == nullptr && Pop(of, again);
+  };
+  return serve_or_wait(c, serve, how.first, how.count, c[1]);
+}
+
 }  // namespace stele::redis

@@ -148,11 +148,6 @@ result<bool> take_scores(const call& c, const loan& l) {
   return true;
 }
 
-bool sure(const result<bool>& done) {
-  must(done ? result<>{} : std::unexpected(done.error()));
-  return *done;
-}
-
 // After the command. Returns whether it has changed the key.
 bool take_back(const call& c, const loan& l, extent of, bool changes) {
   int type = 0;
@@ -168,9 +163,9 @@ bool take_back(const call& c, const loan& l, extent of, bool changes) {
   }
   const auto kind = kind_of_redis(type);
   if (!kind) return false;
-  if (*kind == item_kind::string) return sure(take_text(c, l));
+  if (*kind == item_kind::string) return must(take_text(c, l));
   if (*kind == item_kind::sorted_set && l.item != nullptr && l.kind == *kind)
-    return sure(take_scores(c, l));
+    return must(take_scores(c, l));
   if (l.item != nullptr) here().keys->note_unlinked(l.item);
   must(adopt(c, l.name));
   return true;

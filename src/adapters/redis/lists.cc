@@ -97,26 +97,21 @@ std::string element_at(const open_key& key, end at) {
 }
 
 // Takes so many elements, or all. Tells the events.
-struct taken {
-  texts elements;
-  bool went = false;
-};
-result<taken> take(const call& c, open_key& key, end at, std::uint64_t count) {
-  taken t;
+result<texts> take(const call& c, open_key& key, end at, std::uint64_t count) {
+  texts taken;
   const auto went = change<stored_sequence>(c, key, 0, [&](stored_sequence& list) {
     const std::uint64_t size = list.content.size(), n = std::min(count, size);
     const std::uint64_t first = at == end::left ? 0 : size - n;
     list.content.for_each(first, n, [&](std::string element) {
-      t.elements.push_back(std::move(element));
+      taken.push_back(std::move(element));
       return true;
     });
     list.content.erase(first, n);
   });
   if (!went) return std::unexpected(went.error());
-  if (at == end::right) std::ranges::reverse(t.elements);
-  t.went = *went;
+  if (at == end::right) std::ranges::reverse(taken);
   notify_taken(c, kind, pop_event(at), key.name(), *went);
-  return t;
+  return taken;
 }
 
 void reply_texts(api::context* to, const texts& all) {
@@ -140,9 +135,9 @@ int pop(const call& c, end at) {
   replicate(c, pop_name(at));
   a.end_unit();
   if (c.count == 2)
-    reply_text(a.to(), t->elements[0]);
+    reply_text(a.to(), (*t)[0]);
   else
-    reply_texts(a.to(), t->elements);
+    reply_texts(a.to(), *t);
   return api::ok;
 }
 int lpop(const call& c) {
@@ -163,7 +158,7 @@ bool pop_first(const call& c, end at) {
     a.end_unit();
     api::ReplyWithArray(a.to(), 2);
     reply_text(a.to(), view(key.name()));
-    reply_text(a.to(), t->elements[0]);
+    reply_text(a.to(), (*t)[0]);
   });
 }
 int blpop(const call& c) {
@@ -197,7 +192,7 @@ bool move(const call& c, end from, end to) {
     const std::uint64_t pushed = same && from == to ? 1 : 0;
     list.content.erase(from == end::left ? pushed : list.content.size() - 1 - pushed);
   });
-  must(went ? result<>{} : std::unexpected(went.error()));
+  must(went);
   notify(c, kind, to == end::left ? "lpush" : "rpush", c.text(2));
   notify_taken(c, kind, pop_event(from), c.text(1), *went);
   replicate_as(c, "LMOVE", "sscc", c.text(1), c.text(2), from == end::left ? "LEFT" : "RIGHT",
@@ -239,33 +234,13 @@ bool pop_several(const call& c, const pop_arguments& how) {
     const end at = how.at_second ? end::right : end::left;
     const auto t = take(c, key, at, how.most);
     if (!t) return void(answer_error(c.context, t.error()));
-    replicate_as(c, pop_name(at), "sl", key.name(), static_cast<long long>(t->elements.size()));
+    replicate_as(c, pop_name(at), "sl", key.name(), static_cast<long long>(t->size()));
     a.end_unit();
     api::ReplyWithArray(a.to(), 2);
     reply_text(a.to(), view(key.name()));
-    reply_texts(a.to(), t->elements);
+    reply_texts(a.to(), *t);
   });
 }
-int lmpop(const call& c) {
-  pop_arguments how;
-  if (const char* const wrong = read_pop_arguments(c, 1, "LEFT", "RIGHT", how))
-    return api::ReplyWithError(c.context, wrong);
-  if (pop_several(c, how)) return api::ok;
-  answer a(c.context);
-  a.rests_on(nullptr);
-  return api::ReplyWithNullArray(a.to());
-}
-int blmpop(const call& c) {
-  pop_arguments how;
-  if (const char* const wrong = read_pop_arguments(c, 2, "LEFT", "RIGHT", how))
-    return api::ReplyWithError(c.context, wrong);
-  const auto serve = [](const call& of) {
-    pop_arguments again;
-    return read_pop_arguments(of, 2, "LEFT", "RIGHT", again) == nullptr && pop_several(of, again);
-  };
-  return serve_or_wait(c, serve, how.first, how.count, c[1]);
-}
-
 // --- by number and by value ---
 
 int llen(const call& c) {
@@ -485,8 +460,8 @@ constexpr command commands[] = {
     {"blmove", blmove, "write deny-oom deny-script", 1, 2, 1, 6, 6},
     {"rpoplpush", rpoplpush, "write deny-oom", 1, 2, 1, 3, 3},
     {"brpoplpush", brpoplpush, "write deny-oom deny-script", 1, 2, 1, 4, 4},
-    {"lmpop", lmpop, "write getkeys-api", 0, 0, 0, 4, 0},
-    {"blmpop", blmpop, "write getkeys-api", 0, 0, 0, 5, 0},
+    {"lmpop", pop_from_several<"LEFT", "RIGHT", pop_several>, "write getkeys-api", 0, 0, 0, 4, 0},
+    {"blmpop", wait_for_several<"LEFT", "RIGHT", pop_several>, "write getkeys-api", 0, 0, 0, 5, 0},
     {"lset", lset, "write deny-oom", 1, 1, 1, 4, 4},
     {"linsert", linsert, "write deny-oom", 1, 1, 1, 5, 5},
     {"lrem", lrem, "write", 1, 1, 1, 4, 4},

@@ -217,11 +217,10 @@ void on_swap(api::context*, api::event, std::uint64_t, void* details) {
 
 // What was loaded, and is Redis' own, goes to the pool.
 void take_in(api::context* context) {
-  const auto adopted = adopt_all(context);
-  must(adopted ? result<>{} : std::unexpected(adopted.error()));
-  if (*adopted != 0)
+  const std::uint64_t adopted = must(adopt_all(context));
+  if (adopted != 0)
     api::Log(context, "notice", "stele: %llu keys that were loaded are in the pool now",
-             static_cast<unsigned long long>(*adopted));
+             static_cast<unsigned long long>(adopted));
 }
 
 void on_loading(api::context* context, api::event, std::uint64_t what, void*) {
@@ -323,10 +322,7 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   // The answers of an EXEC, or of a command of Redis' own that has removed a value (MIGRATE), are
   // about to be sent. What has expired has no answer.
   must(here().keys->end_unit(here().keys->owes_answers()));
-  if (std::exchange(here().tells_master, false)) {
-    const auto synced = here().keys->sync();
-    must(synced ? result<>{} : std::unexpected(synced.error()));
-  }
+  if (std::exchange(here().tells_master, false)) must(here().keys->sync());
   here().waiting->begin_sync();
   (void)here().keys->sweep();
 }

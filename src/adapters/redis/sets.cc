@@ -78,7 +78,7 @@ int smove(const call& c) {
   if (is_new)
     if (auto done = add(c, to, {&member, 1}); !done) return answer_error(c.context, done.error());
   const auto went = remove(c, from, {&member, 1});
-  must(went ? result<>{} : std::unexpected(went.error()));
+  must(went);
   replicate(c, "SMOVE");
   notify_taken(c, kind, "srem", c.text(1), *went);
   if (is_new) notify(c, kind, "sadd", c.text(2));

@@ -542,26 +542,6 @@ bool pop_several(const call& c, const pop_arguments& how) {
     }
   });
 }
-int zmpop(const call& c) {
-  pop_arguments how;
-  if (const char* const wrong = read_pop_arguments(c, 1, "MIN", "MAX", how))
-    return api::ReplyWithError(c.context, wrong);
-  if (pop_several(c, how)) return api::ok;
-  answer a(c.context);
-  a.rests_on(nullptr);
-  return api::ReplyWithNullArray(a.to());
-}
-int bzmpop(const call& c) {
-  pop_arguments how;
-  if (const char* const wrong = read_pop_arguments(c, 2, "MIN", "MAX", how))
-    return api::ReplyWithError(c.context, wrong);
-  const auto serve = [](const call& of) {
-    pop_arguments again;
-    return read_pop_arguments(of, 2, "MIN", "MAX", again) == nullptr && pop_several(of, again);
-  };
-  return serve_or_wait(c, serve, how.first, how.count, c[1]);
-}
-
 int zrandmember(const call& c) {
   const auto how = random_arguments_of(c, "WITHSCORES");
   if (!how) return api::ok;
@@ -622,8 +602,8 @@ constexpr command commands[] = {
     {"zpopmax", zpopmax, "write fast", 1, 1, 1, 2, 3},
     {"bzpopmin", bzpopmin, "write fast deny-script", 1, -2, 1, 3, 0},
     {"bzpopmax", bzpopmax, "write fast deny-script", 1, -2, 1, 3, 0},
-    {"zmpop", zmpop, "write getkeys-api", 0, 0, 0, 4, 0},
-    {"bzmpop", bzmpop, "write getkeys-api", 0, 0, 0, 5, 0},
+    {"zmpop", pop_from_several<"MIN", "MAX", pop_several>, "write getkeys-api", 0, 0, 0, 4, 0},
+    {"bzmpop", wait_for_several<"MIN", "MAX", pop_several>, "write getkeys-api", 0, 0, 0, 5, 0},
 };
 
 }  // namespace

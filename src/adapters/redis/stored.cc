@@ -136,6 +136,12 @@ void add_element(stored_item* item, std::string_view first, std::string_view sec
   });
 }
 
+void copy_elements(stored_item* from, stored_item* to) {
+  for_each_element(from, [&](std::string_view first, std::string_view second) {
+    add_element(to, first, second);
+  });
+}
+
 std::string text_of_score(double score) {
   if (std::isinf(score)) return score > 0 ? "inf" : "-inf";
   char digits[64];

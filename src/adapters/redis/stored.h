@@ -98,6 +98,8 @@ using element_visit = std::function<void(std::string_view first, std::string_vie
 void for_each_element(stored_item* item, const element_visit& visit);
 // An element that is not there yet; of a list, at its end.
 void add_element(stored_item* item, std::string_view first, std::string_view second);
+// To an item of the same kind that has none.
+void copy_elements(stored_item* from, stored_item* to);
 // About what an item takes beside its key's bytes and its elements, and an element beside its
 // bytes.
 inline constexpr std::size_t bytes_of_item = sizeof(stored_ranking) + 256;

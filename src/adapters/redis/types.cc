@@ -138,9 +138,7 @@ void* copy(api::key_context* of, const void* value) {
   stored_item* item = nullptr;
   const auto done = all_keys().change(memory_of(from) + name.size() + bytes_of_item, [&] {
     item = all_keys().add(kind_of(from), name, api::GetToDbIdFromOptCtx(of));
-    for_each_element(from, [&](std::string_view first, std::string_view second) {
-      add_element(item, first, second);
-    });
+    copy_elements(from, item);
   });
   return done ? item : nullptr;
 }
