@@ -106,14 +106,19 @@ enum class mutant : std::uint16_t {
   undo_last_old_line,      // the log holds the new values of the last line instead of its old ones
   undo_last_home_line,     // the last home line is not flushed
   undo_truncate_first,     // the head moves before home is flushed
-  recover_truncate_first,  // logs are truncated before home is durable
-  recover_unsorted,        // committed transactions are replayed in log order
-  recover_first_log_only,  // only the first log is read
-  recover_no_scrub,        // lines of a torn commit stay in the log
-  recover_no_home_fence,   // the watermark rises before home is durable
-  recover_no_mark_fence,   // logs are truncated before the watermark is durable
-  recover_unflushed,       // replayed home lines are not flushed
-  recover_heads_first,     // heads are reset before the rings are zeroed
+  published_no_log_fence,  // redo: home is stored before the stores' log is durable
+  published_last_store,    // redo: the log lacks the last store
+  published_no_store_fence,  // undo: the store goes on before the old value is durable
+  published_abort_uncut,     // undo: an aborted transaction's records stay in the log
+  published_abort_unfenced,  // undo: locks are released before the log is durably cut
+  recover_truncate_first,    // logs are truncated before home is durable
+  recover_unsorted,          // committed transactions are replayed in log order
+  recover_first_log_only,    // only the first log is read
+  recover_no_scrub,          // lines of a torn commit stay in the log
+  recover_no_home_fence,     // the watermark rises before home is durable
+  recover_no_mark_fence,     // logs are truncated before the watermark is durable
+  recover_unflushed,         // replayed home lines are not flushed
+  recover_heads_first,       // heads are reset before the rings are zeroed
   heap_free_early,      // a freed block may be allocated again before its transaction has committed
   heap_freed_twice,     // a freed block enters the free list twice
   heap_untracked_free,  // the free is not part of the transaction: a crash loses it

@@ -20,6 +20,7 @@ class access_buffer;
 class reader_session;
 class transaction;
 class virtual_home;
+struct written_line;
 
 // The log format of a session; part of the session word on media.
 enum class log_kind : std::uint8_t {
@@ -56,6 +57,7 @@ class engine {
   // What a transaction asks about its mechanism, once for a pool.
   struct traits {
     bool executes_in_log = false;  // begin_in_log() may return true
+    bool watches_stores = false;   // begin_watched() may return true
     // Ordered commits return before they are durable.
     bool defers_ordered = false;
     // Ordered commits are otherwise different from durable ones.
@@ -85,6 +87,16 @@ class engine {
     return nullptr;
   }
   virtual void abort_in_log(transaction&) noexcept {}
+
+  // Mechanisms that act at each store: if begin_watched() returns true, watch_store() is called for
+  // each store of the transaction, whose line it has locked, before the store goes to the write
+  // set. stored: its bytes, within one line; before: the bytes of the line that the transaction has
+  // stored already. May throw restart and failure. abort_watched() ends a transaction that does not
+  // commit; its locks are still held.
+  virtual bool begin_watched(transaction&) { return false; }
+  virtual void watch_store(transaction&, const written_line& /*stored*/, std::uint64_t /*before*/) {
+  }
+  virtual void abort_watched(transaction&) noexcept {}
 
   // The buffer in which transactions of a log record the lines that they load; null: none.
   virtual access_buffer* access_buffer_of(unsigned) noexcept { return nullptr; }

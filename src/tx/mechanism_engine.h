@@ -106,20 +106,32 @@ class mechanism_engine final : public engine {
   }
 
   bool begin_in_log(transaction& t) override {
-    if constexpr (requires { mechanism_.begin(t); })
+    if constexpr (executes_in_log)
       return mechanism_.begin(t);
     else
       return false;
   }
   format::log_block* store_in_log(transaction& t, format::log_block* at, std::uint64_t offset,
                                   std::uint64_t value, std::uint8_t mask) override {
-    if constexpr (requires { mechanism_.store_in_log(t, at, offset, value, mask); })
+    if constexpr (executes_in_log)
       return mechanism_.store_in_log(t, at, offset, value, mask);
     else
       return nullptr;
   }
   void abort_in_log(transaction& t) noexcept override {
-    if constexpr (requires { mechanism_.abort(t); }) mechanism_.abort(t);
+    if constexpr (executes_in_log) mechanism_.abort(t);
+  }
+  bool begin_watched(transaction& t) override {
+    if constexpr (watches)
+      return mechanism_.begin(t);
+    else
+      return false;
+  }
+  void watch_store(transaction& t, const written_line& stored, std::uint64_t before) override {
+    if constexpr (watches) mechanism_.watch_store(t, stored, before);
+  }
+  void abort_watched(transaction& t) noexcept override {
+    if constexpr (watches) mechanism_.abort(t);
   }
   access_buffer* access_buffer_of(unsigned log) noexcept override {
     if constexpr (requires { mechanism_.access_buffer_of(log); })
@@ -192,6 +204,8 @@ class mechanism_engine final : public engine {
       return {};
   }
 
+  static constexpr bool executes_in_log = requires { &Mechanism::store_in_log; };
+  static constexpr bool watches = requires { &Mechanism::watch_store; };
   static constexpr bool has_lanes = requires(Mechanism m) { m.logs; };
   static constexpr bool truncates_later = requires(Mechanism m) { m.truncation; };
 

@@ -74,6 +74,7 @@ class runtime {
   // only cost time.
   bool in_place() const noexcept { return in_place_; }
   bool may_execute_in_log() const noexcept { return may_execute_in_log_; }
+  bool may_watch_stores() const noexcept { return may_watch_stores_; }
   bool defers_ordered() const noexcept { return defers_ordered_; }
   // Whether ordered commits shall wait in memory, though the mechanism may have none that do: a
   // fence is a sync, or the options say so.
@@ -265,7 +266,7 @@ class runtime {
   std::string durability_;
   bool home_is_remapped_;
   bool in_place_;
-  bool may_execute_in_log_;
+  bool may_execute_in_log_, may_watch_stores_;
   bool defers_ordered_, tells_ordered_;
   bool has_plain_updates_;
   std::unique_ptr<line_lock[]> own_locks_;  // of the policy stm

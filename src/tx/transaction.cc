@@ -223,6 +223,7 @@ void transaction::rollback() noexcept {
   if (!volatile_undo_.empty()) [[unlikely]]
     roll_back_volatile();
   if (in_log()) runtime_.mechanism().abort_in_log(*this);
+  if (watched()) runtime_.mechanism().abort_watched(*this);
   allocations_.rollback();
   snapshot_.release_unchanged();
   counts_.count_abort();

@@ -5,6 +5,7 @@
 //   stm                         snapshot: locks of lines read and stored, one consistent state
 //   single writer, external     none more; loads and stores take no locks
 //   in the log (xil, blurred)   none more; the write set points to blocks of the log
+//   watched (*-published)       none more; the mechanism is told of each store
 //   in place (mechanism none)   in_place_undo: stores go home at once
 //   ordered                     overlay: values and locks of deferred commits; txid_order
 //   atomic blocks of g++        volatile_undo_log: stores outside the pool
@@ -69,6 +70,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   const storage::heap::changes& allocations() const noexcept { return allocations_.changes(); }
   // Its stores are in its log: the words of the write set are pointers to blocks there.
   bool in_log() const noexcept { return store_target_ == store_target::log; }
+  // Its mechanism is told of each store.
+  bool watched() const noexcept { return store_target_ == store_target::watched; }
   std::uint64_t value(const written_line& line, unsigned word) const noexcept {
     return in_log() ? format::word_of(*reinterpret_cast<const format::log_block*>(line.words[word]))
                     : line.words[word];
@@ -199,6 +202,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   bool assign_txid_in_order(std::uint64_t& txid);
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
                     std::uint8_t mask);
+  void store_watched(written_line& line, const written_line& stored);
   void store_word_slow(std::uint64_t offset, std::uint64_t bits);
   void store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_in_place(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
@@ -219,6 +223,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   enum class store_target : std::uint8_t {
     read_only,  // stores are refused
     write_set,
+    watched,  // the write set, after the mechanism has been told
     log,
     home,  // mechanism none; in_place_ holds the old words
   };

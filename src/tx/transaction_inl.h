@@ -189,6 +189,8 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   }
   if (writes && runtime_.may_execute_in_log() && runtime_.mechanism().begin_in_log(*this))
     store_target_ = store_target::log;
+  if (writes && runtime_.may_watch_stores() && runtime_.mechanism().begin_watched(*this))
+    store_target_ = store_target::watched;
   with_home(home_, [](auto& home) { home.pin(); });
   if (stm) snapshot_.take();
 }

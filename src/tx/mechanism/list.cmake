@@ -12,6 +12,8 @@ set(STELE_MECHANISMS
     "blurred|blurred|mechanism/blurred.h|execution in log and volatile checkpoint"
     "adaptive|adaptive|mechanism/blurred.h|blurred or vcbp, whichever is better on this medium and workload"
     "undo|undo|mechanism/redo.h|torn-bit undo log, home written back in the commit"
+    "redo-published|redo_published|mechanism/published.h|redo as published: each store is logged by itself"
+    "undo-published|undo_published|mechanism/published.h|undo as published: each old value is durable before the store"
     "archapt-undo|archapt_undo|mechanism/archapt.h|undo log\; home flushed late or, covered by checksums, not at all"
     "archapt-redo|archapt_redo|mechanism/archapt.h|redo log\; home flushed late or, covered by checksums, not at all"
     "log_structured|log_structured|log_structured/log_structured.h|the log is the only home: one fence a commit, cleaning in the background")

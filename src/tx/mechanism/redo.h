@@ -35,6 +35,11 @@ class home_in_commit {
     if (!planted(bugs.no_log_fence) && !medium_.fence_ok(l.media))
       return false;  // 2: the record is durable before home changes
     l.log.publish();
+    return store_home(t);
+  }
+  // Steps 3 to 6, of a commit whose record is durable and published.
+  bool store_home(transaction& t) {
+    auto& l = logs.of(t);
     t.begin_home_stores();
     if (planted(bugs.truncate_first)) l.log.write_head(l.log.tail());
     home.store_flushed(l.media, t, sums_, bugs.last_home_line);  // 3

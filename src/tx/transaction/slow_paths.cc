@@ -23,6 +23,24 @@ void copy_racing(void* to, std::uintptr_t from, std::size_t size) noexcept {
   std::atomic_thread_fence(std::memory_order_acquire);
 }
 
+// A store, for the mechanism that watches it.
+written_line part_of_word(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) noexcept {
+  const std::uint64_t line = line_of(offset);
+  const auto word = static_cast<unsigned>(offset - line) / 8;
+  written_line part(line, std::uint64_t{mask} << (8 * word));
+  part.words[word] = bits;
+  return part;
+}
+// The same for bytes of one line; from: null for zeroes.
+written_line part_of_line(std::uint64_t offset, const std::byte* from, std::size_t size) noexcept {
+  const std::uint64_t line = line_of(offset), skip = offset - line;
+  written_line part(line, byte_range(skip, size));
+  part.words = {};
+  if (from != nullptr)
+    std::memcpy(reinterpret_cast<std::byte*>(part.words.data()) + skip, from, size);
+  return part;
+}
+
 }  // namespace
 
 // Execution in log: stores bytes of a word in its log block. Other bytes of the word stay.
@@ -75,9 +93,22 @@ void transaction::store_word_slow(std::uint64_t offset, std::uint64_t bits) {
   line.mask |= std::uint64_t{0xFF} << in_line;
 }
 
-// A store that does not go to the write set: it goes to the log or home, or is refused.
+// The bytes of `stored`, of which line has none or some, go to the write set.
+void transaction::store_watched(written_line& line, const written_line& stored) {
+  runtime_.mechanism().watch_store(*this, stored, line.mask);
+  for (unsigned w = next_word(stored.mask, 0); w < 8; w = next_word(stored.mask, w + 1)) {
+    const std::uint64_t counting = expand_mask(stored.word_mask(w));
+    line.words[w] = (line.words[w] & ~counting) | (stored.words[w] & counting);
+  }
+  line.mask |= stored.mask;
+}
+
+// A store that does not just go to the write set: the mechanism is told of it, or it goes to the
+// log or home, or is refused.
 void transaction::store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
-  if (in_log()) return store_in_log(line_for_store(line_of(offset)), offset, bits, mask);
+  const std::uint64_t line = line_of(offset);
+  if (in_log()) return store_in_log(line_for_store(line), offset, bits, mask);
+  if (watched()) return store_watched(line_for_store(line), part_of_word(offset, bits, mask));
   store_in_place(offset, bits, mask);
 }
 
@@ -92,6 +123,16 @@ void transaction::store_slow(std::uint64_t offset, std::uint64_t bits, std::uint
 }
 
 void transaction::store_part_slow(std::uint64_t offset, const std::byte* from, std::size_t size) {
+  if (watched()) {
+    for (std::size_t done = 0; done < size;) {
+      const std::uint64_t at = offset + done;
+      const std::size_t here = std::min<std::size_t>(line_size - at % line_size, size - done);
+      store_watched(line_for_store(line_of(at)),
+                    part_of_line(at, from != nullptr ? from + done : nullptr, here));
+      done += here;
+    }
+    return;
+  }
   for (std::size_t done = 0; done < size;) {
     const std::uint64_t at = offset + done, skip = at & 7;
     const std::size_t take = std::min<std::size_t>(8 - skip, size - done);
@@ -115,6 +156,11 @@ void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsig
     const std::uint8_t mask =
         static_cast<std::uint8_t>(size == 8 ? 0xFF : ((1u << size) - 1) << (at & 7));
     return store_in_log(*line, offset & ~std::uint64_t{7}, value << (8 * (at & 7)), mask);
+  }
+  if (watched()) {
+    const auto mask = static_cast<std::uint8_t>(byte_range(at & 7, size));
+    return store_watched(*line,
+                         part_of_word(offset & ~std::uint64_t{7}, value << (8 * (at & 7)), mask));
   }
   const std::uint64_t bytes = byte_range(at & 7, size),
                       bits = expand_mask(static_cast<std::uint8_t>(bytes));

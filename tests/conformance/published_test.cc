@@ -1,0 +1,107 @@
+// What redo-published and undo-published cost, store by store, beside redo and undo: B9, L12.
+#include <tests/conformance/pools.h>
+
+namespace stele::testing {
+namespace {
+
+constexpr std::size_t lines = 16, words_a_line = 8;
+struct numbers {
+  field<std::uint64_t> at[lines * words_a_line];
+  field<std::uint64_t> many[4096];
+};
+
+pool_options options_of(const std::string& mechanism, concurrency policy, std::size_t log_size) {
+  auto o = setting{mechanism, "adr", policy}.options();
+  o.log_size = log_size, o.log_count = 2;
+  o.block_checksums = checksums::off;
+  return o;
+}
+
+// Fences, log lines and flushed lines of one update.
+struct cost {
+  std::uint64_t fences, logged, flushed;
+  bool operator==(const cost&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const cost& c) {
+  return out << c.fences << " fences, " << c.logged << " log lines, " << c.flushed << " flushed";
+}
+
+template <class Body>
+cost cost_of(const std::string& mechanism, concurrency policy, Body&& body) {
+  scratch_directory dir;
+  auto p = open_pool<numbers>(dir.file("pool"), options_of(mechanism, policy, 1u << 16));
+  const auto before = p.counters();
+  EXPECT_TRUE(succeeds(p.update(body)));
+  const auto after = p.counters();
+  return {after.fences - before.fences, (after.streamed_bytes - before.streamed_bytes) / line_size,
+          after.flushed_lines - before.flushed_lines};
+}
+
+// The numbers of a root begin somewhere in a line.
+std::size_t first_of_a_line(const numbers& n) {
+  const auto in_line = reinterpret_cast<std::uintptr_t>(&n.at[0]) % line_size / 8;
+  return (words_a_line - in_line) % words_a_line;
+}
+
+class published : public ::testing::TestWithParam<concurrency> {};
+
+TEST_P(published, each_word_stored_is_an_entry_of_the_redo_log_repeated_ones_too) {
+  const auto body = [](numbers& n) {
+    const std::size_t first = first_of_a_line(n);
+    for (std::uint64_t i = 0; i < 30; ++i) n.at[first + i % 3] = i;
+  };
+  // The TxID and one run of three words; or the TxID and 30 times a head and a word, 7 to a line.
+  EXPECT_EQ(cost_of("redo", GetParam(), body), (cost{3, 1, 2}));
+  EXPECT_EQ(cost_of("redo-published", GetParam(), body), (cost{3, 9, 2}));
+}
+
+TEST_P(published, each_first_store_has_its_own_fence_of_the_undo_log) {
+  const auto body = [](numbers& n) {
+    const std::size_t first = first_of_a_line(n);
+    for (std::uint64_t i = 0; i < 30; ++i) n.at[first + i % 3] = i;
+    for (std::size_t line = 1; line < 5; ++line) n.at[first + line * words_a_line] = 7;
+  };
+  EXPECT_EQ(cost_of("undo", GetParam(), body).fences, 3u);
+  EXPECT_EQ(cost_of("undo-published", GetParam(), body), (cost{7 + 2, 7, 6}));
+}
+
+// Two fences more than a read: the log is cut before the locks are released.
+TEST_P(published, an_abort_cuts_the_undo_log) {
+  scratch_directory dir;
+  auto p = open_pool<numbers>(dir.file("pool"), options_of("undo-published", GetParam(), 1u << 16));
+  ASSERT_TRUE(succeeds(p.update([](numbers& n) { n.at[0] = 5; })));
+  const auto before = p.counters().fences;
+  EXPECT_TRUE(fails_with(p.update([](numbers& n) -> result<> {
+    n.at[0] = 6;
+    return std::unexpected(error{errc::not_found, "changed its mind"});
+  }),
+                         errc::not_found));
+  EXPECT_EQ(p.counters().fences - before, 2u);
+  EXPECT_EQ(p.read([](const numbers& n) { return n.at[0].load(); }).value_or(0), 5u);
+}
+
+TEST_P(published, a_transaction_that_outgrows_its_log_is_logged_as_a_batch) {
+  for (const char* mechanism : {"redo-published", "undo-published"}) {
+    SCOPED_TRACE(mechanism);
+    scratch_directory dir;
+    auto p = open_pool<numbers>(dir.file("pool"), options_of(mechanism, GetParam(), 4096));
+    for (std::uint64_t round = 1; round < 4; ++round)
+      ASSERT_TRUE(succeeds(p.update([&](numbers& n) {
+        for (auto& one : n.many) one = one + round;
+        n.at[0] += 1;
+      })));
+    ASSERT_TRUE(succeeds(p.update([&](numbers& n) { n.at[0] += 1; })));
+    EXPECT_GE(p.counters().log_spills, 3u);
+    const auto wrong = p.read([](const numbers& n) {
+      return std::ranges::count_if(n.many, [](const auto& one) { return one != 6; });
+    });
+    EXPECT_EQ(wrong.value_or(-1), 0);
+    EXPECT_EQ(p.read([](const numbers& n) { return n.at[0].load(); }).value_or(0), 4u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, published, ::testing::ValuesIn(all_policies),
+                         [](const auto& which) { return name_of(which.param); });
+
+}  // namespace
+}  // namespace stele::testing
