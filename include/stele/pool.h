@@ -67,9 +67,11 @@ enum class deferral : std::uint8_t {
 
 // How mechanisms with a volatile checkpoint make home durable.
 enum class bulk_persistence : std::uint8_t {
-  automatic,    // by medium: whole_cache on a file (one sync), else log_walk
-  log_walk,     // flushes each line that the logs name, once
-  whole_cache,  // makes all stores so far durable at once; only on the media file and recording
+  // By medium: whole_cache on a file (one sync) and where a medium emulates it, else log_walk.
+  automatic,
+  log_walk,  // flushes each line that the logs name, once
+  // Makes all stores so far durable at once; only on the media file, recording, delayed:...:cache=
+  whole_cache,
 };
 
 // Block checksums of home. They detect bytes that another program changed and bits that the device
@@ -133,7 +135,8 @@ struct pool_options {
   // error, open() returns that error and the pool is unchanged. Without it such a pool is refused.
   std::function<result<>(migration&)> migrate = {};
   std::string mechanism = "";  // "": default; `stele compare --help` lists all
-  std::string media = "auto";  // auto, adr, eadr, process, file, delayed:NS[:GBPS],
+  std::string media = "auto";  // auto, adr, eadr, process, file,
+                               // delayed:NS[:GBPS][:cache=GBPS],
                                // pcm:strict|rules[:LOG_SPEEDUP][:waits]
   // "power" or "process": what acknowledged commits must survive; open() fails if the pool gives
   // less.

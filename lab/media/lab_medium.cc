@@ -39,8 +39,15 @@ bool parse_number(std::string_view text, Number& value) {
   return problem == std::errc{} && end == text.data() + text.size();
 }
 
-// Parses what follows "delayed:", NS[:GBPS].
+// Parses what follows "delayed:", NS[:GBPS][:cache=GBPS].
 bool parse_delay(std::string_view text, delay& d) {
+  constexpr std::string_view cache = ":cache=";
+  if (const auto at = text.find(cache); at != std::string_view::npos) {
+    if (!parse_number(text.substr(at + cache.size()), d.cache_bytes_per_ns) ||
+        !(d.cache_bytes_per_ns > 0))
+      return false;
+    text = text.substr(0, at);
+  }
   const auto colon = text.find(':');
   if (!parse_number(text.substr(0, colon), d.latency_ns) || d.latency_ns > 1'000'000) return false;
   return colon == std::string_view::npos ||
@@ -70,8 +77,11 @@ std::optional<media_choice> parse(std::string_view specification) {
   constexpr std::string_view delayed = "delayed:", pcm = "pcm:";
   lab_medium m;
   if (specification.starts_with(delayed) &&
-      parse_delay(specification.substr(delayed.size()), m.latency_model))
-    return choose(m, {.media_latency_ns = m.latency_model.latency_ns});
+      parse_delay(specification.substr(delayed.size()), m.latency_model)) {
+    auto chosen = choose(m, {.media_latency_ns = m.latency_model.latency_ns});
+    chosen.emulates_whole_cache = m.latency_model.cache_bytes_per_ns != 0;
+    return chosen;
+  }
   m.what = lab_medium::kind::pcm;
   if (specification.starts_with(pcm) && parse_pcm(specification.substr(pcm.size()), m.pcm))
     return choose(m);
@@ -102,7 +112,8 @@ result<detail::recorded_medium> record(const std::string& path, const detail::po
 
 const detail::lab_media registration = {
     .names =
-        "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), or pcm:strict or pcm:rules, "
+        "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), followed by :cache=GBPS if the "
+        "whole cache can be written back at once, or pcm:strict or pcm:rules, "
         "followed by :SPEEDUP of writes to logs (1 to 100) and by :waits if so wished",
     .parse = parse,
     .record = record,

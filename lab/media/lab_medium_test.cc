@@ -11,6 +11,16 @@ TEST(lab_media_names, carry_the_delay_of_slower_memory) {
   EXPECT_EQ(latency->lab->what, media::lab_medium::kind::delayed);
   EXPECT_EQ(latency->lab->latency_model.latency_ns, 300u);
   EXPECT_EQ(both->lab->latency_model.bytes_per_ns, 2.5);
+  EXPECT_FALSE(both->emulates_whole_cache);
+  for (const char* name : {"delayed:300:cache=8", "delayed:300:2.5:cache=8"}) {  // B5
+    const auto whole = parse_media(name);
+    ASSERT_TRUE(whole) << name;
+    EXPECT_TRUE(whole->emulates_whole_cache) << name;
+    EXPECT_EQ(whole->lab->latency_model.cache_bytes_per_ns, 8) << name;
+  }
+  for (const char* name : {"delayed:300:cache=", "delayed:300:cache=0", "delayed:300:cache=nan",
+                           "delayed:cache=8", "delayed:300:cache=8:2"})
+    EXPECT_FALSE(parse_media(name)) << name;
 }
 
 TEST(lab_media_names, carry_what_banks_of_phase_change_memory_may_do) {

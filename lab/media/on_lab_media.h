@@ -44,8 +44,10 @@ std::unique_ptr<engine> build_on_lab(pool_state& state, const media_choice& choi
   switch (m.what) {
 #ifndef STELE_SCHEDULED
     case kind::delayed:
-      return build<Mechanism<delayed<adr>>>(state, choice,
-                                            typename delayed<adr>::shared{{}, m.latency_model});
+      return build<Mechanism<delayed<adr>>>(
+          state, choice,
+          typename delayed<adr>::shared{
+              {}, m.latency_model, state.file.at(state.file.header().home_offset)});
     case kind::pcm: {
       const auto& h = state.file.header();
       return build<Mechanism<banked<adr>>>(state, choice, state.file.base(), m.pcm,

@@ -30,7 +30,7 @@ std::string durability_of(const media_choice& m, const mechanism_entry& mechanis
                           const storage::pool_file& file) {
   if (mechanism.name == "none") return "none";
   if (m.what == kind::file) return storage::is_volatile(file.path()) ? "process" : "power";
-  if (!file.direct_access() || m.what == kind::process) return "process";
+  if (!file.direct_access() || m.what == kind::process || m.emulates_whole_cache) return "process";
   return m.what == kind::eadr ? "power, cache included" : "power";
 }
 
@@ -94,7 +94,7 @@ result<media_choice> choose_media(const pool_options& options, const std::string
 // User space can write back single lines, but not a whole cache.
 result<> check_bulk(const pool_options& options, const media_choice& m) {
   if (options.bulk != bulk_persistence::whole_cache || m.what == kind::file ||
-      !options.tape.empty())
+      m.emulates_whole_cache || !options.tape.empty())
     return {};
   return fail(errc::unsupported,
               "no program can write a processor's whole cache back: bulk persistence of the whole "
@@ -274,11 +274,14 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   }
   auto media = choose_media(options, path);
   if (!media) return std::unexpected(media.error());
-  media->tuning = {.background = options.background,
-                   .shared_log = media->what == kind::file,
-                   .bulk = options.bulk,
-                   .of_mechanism = options.tuning,
-                   .media_latency_ns = media->tuning.media_latency_ns};
+  media->tuning = {
+      .background = options.background,
+      .shared_log = media->what == kind::file,
+      .bulk = media->emulates_whole_cache && options.bulk == bulk_persistence::automatic
+                  ? bulk_persistence::whole_cache
+                  : options.bulk,
+      .of_mechanism = options.tuning,
+      .media_latency_ns = media->tuning.media_latency_ns};
   if (auto possible = check_bulk(options, *media); !possible)
     return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::private_log : (*mechanism)->map;

@@ -17,9 +17,15 @@ namespace stele::bench::stated {
 struct system_name {
   const char *mechanism, *text;
 };
-inline constexpr system_name systems[] = {
-    {"none", "NP"},     {"base", "BASE"},     {"redo", "MNE"},     {"redo-async", "MNE-ASYNC"},
-    {"xil", "BP(XIL)"}, {"vcbp", "BP(VCBP)"}, {"blurred", "BPPM"}, {"adaptive", "BPPM-A"}};
+inline constexpr system_name systems[] = {{"none", "NP"},
+                                          {"base", "BASE"},
+                                          {"redo", "MNE"},
+                                          {"redo-async", "MNE-ASYNC"},
+                                          {"redo-published", "MNE as published"},
+                                          {"xil", "BP(XIL)"},
+                                          {"vcbp", "BP(VCBP)"},
+                                          {"blurred", "BPPM"},
+                                          {"adaptive", "BPPM-A"}};
 
 using enum metric;
 inline constexpr statement statements[] = {
@@ -32,6 +38,14 @@ inline constexpr statement statements[] = {
      "base", ""},
     {"9", "blurred over redo", "as high as 74.6 %, on average", "%", gain, "throughput", "blurred",
      "redo", ""},
+    {"9", "blurred over redo-published", "as high as 74.6 %, on average", "%", gain, "throughput",
+     "blurred", "redo-published", ""},
+    {"9", "blurred, whole cache, over base", "56.3 % to 143.7 %, mean 86.3 %", "%", gain,
+     "throughput", "blurred whole", "base", ""},
+    {"9", "vcbp, whole cache, over base", "52.2 % to 84.8 %, mean 63.5 %", "%", gain, "throughput",
+     "vcbp whole", "base", ""},
+    {"9", "blurred, whole cache, over redo-published", "as high as 74.6 %, on average", "%", gain,
+     "throughput", "blurred whole", "redo-published", ""},
     {"9", "blurred's part of the gap to none", "almost half", "%", gap_closed, "throughput",
      "blurred", "base", ""},
 
@@ -79,6 +93,8 @@ inline constexpr statement statements[] = {
 
     {"15", "blurred over redo", "consistently better", "%", gain, "throughput", "blurred", "redo",
      ""},
+    {"15", "blurred over redo-published", "consistently better", "%", gain, "throughput", "blurred",
+     "redo-published", ""},
     {"15", "blurred over redo-async", "consistently better", "%", gain, "throughput", "blurred",
      "redo-async", ""},
     {"15", "no idle time: redo-async over redo", "poorer", "%", gain, "throughput", "redo-async",
@@ -89,6 +105,14 @@ inline constexpr statement statements[] = {
      "2000"},
     {"16", "2000 ns: vcbp over base", "nearly 5 times", "times", ratio, "throughput", "vcbp",
      "base", "2000"},
+    {"16", "35 ns: blurred over base, whole cache", "74.1 %", "%", gain, "throughput",
+     "blurred whole", "base", "35"},
+    {"16", "2000 ns: blurred over base, whole cache", "3 times", "times", ratio, "throughput",
+     "blurred whole", "base", "2000"},
+    {"16", "2000 ns: vcbp over base, whole cache", "nearly 5 times", "times", ratio, "throughput",
+     "vcbp whole", "base", "2000"},
+    {"16", "2000 ns: blurred over vcbp, whole cache", "poorer", "%", gain, "throughput",
+     "blurred whole", "vcbp whole", "2000"},
     {"16", "2000 ns: blurred over vcbp", "poorer", "%", gain, "throughput", "blurred", "vcbp",
      "2000"},
 

@@ -25,6 +25,8 @@ struct media_choice {
   kind what = kind::adr;
   // For kind::lab: which medium of the laboratory.
   std::shared_ptr<const media::lab_medium> lab = nullptr;
+  // kind::lab: persisting the whole cache at once is emulated. Nothing is written back.
+  bool emulates_whole_cache = false;
   engine_tuning tuning = {};
 };
 // Looks a medium up by name. Errors: invalid_argument; the message names the valid media.

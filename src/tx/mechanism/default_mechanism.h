@@ -28,6 +28,7 @@ struct checkpoint_variant {
   bool ordered = true;        // ordered commits return before they are durable
   bool in_background = true;  // a thread truncates, if the pool may have one
   dirty_lines where = dirty_lines::in_queue;
+  bool owner_writes_back = true;  // what is in the queue, in batches
 };
 
 template <class Media, class Log, checkpoint_variant variant>
@@ -125,7 +126,7 @@ class volatile_checkpoint {
   using mutant = base::mutant;
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
   static constexpr bool owner_writes_back =
-      Log::has_one_writer && variant.where == dirty_lines::in_queue;
+      Log::has_one_writer && variant.where == dirty_lines::in_queue && variant.owner_writes_back;
 
   // The TxID of the ordered commit that t's record names.
   static std::uint64_t predecessor_of(const transaction& t) noexcept {

@@ -7,8 +7,9 @@
 // persistence. Page: docs/protocol/vcbp.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016),
 // section 3.3.
 //
-// Both are the durable commit of `default`. Its ordered commits are durable when they return here,
-// and truncation reads the logs back.
+// Both are the durable commit of `default`. Its ordered commits are durable when they return here.
+// Truncation reads the logs of redo-async back; of vcbp it takes the lines that commits have
+// queued.
 #pragma once
 
 #include <tx/mechanism/default_mechanism.h>
@@ -21,8 +22,9 @@ using redo_async =
                         checkpoint_variant{
                             .ordered = false, .in_background = true, .where = dirty_lines::in_log}>;
 template <class Media>
-using vcbp = volatile_checkpoint<
-    Media, private_log<Media, false>,
-    checkpoint_variant{.ordered = false, .in_background = false, .where = dirty_lines::in_log}>;
+using vcbp =
+    volatile_checkpoint<Media, private_log<Media, true>,
+                        checkpoint_variant{
+                            .ordered = false, .in_background = false, .owner_writes_back = false}>;
 
 }  // namespace stele::detail
