@@ -211,6 +211,7 @@ TEST(compare, keeps_completed_runs_when_cancelled) {
   EXPECT_EQ(compare(c).error().code, errc::cancelled);
 }
 
+// B11
 TEST(compare, runs_contenders_that_are_made_already_and_idle_ones_slower) {
   comparison c = small("sps");
   c.limits = false;

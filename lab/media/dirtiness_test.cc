@@ -37,6 +37,7 @@ dirtiness_by_part read(std::initializer_list<event> events) {
 
 using enum tape_op;
 
+// A11
 TEST(dirtiness, is_the_bytes_stored_since_the_last_flush) {
   const auto d = read({{store, home, 8}, {flush, home, 1}, {store, home, 16}, {flush, home, 64}});
   EXPECT_EQ(d.home.lines[8], 1u);

@@ -114,6 +114,7 @@ clock::duration time_of_fence(delay cost, std::size_t count) {
   return clock::now() - begin;
 }
 
+// B10, L11
 TEST(delayed, a_fence_takes_at_least_the_latency_of_its_lines) {
   using std::chrono::microseconds;
   EXPECT_GE(time_of_fence({50'000, 0}, 1), microseconds(50));

@@ -75,6 +75,7 @@ double transactions_take(unsigned count, bool rules, double log_speedup = 1) {
   return time.writes() - 1;
 }
 
+// D7
 TEST(pcm_banks, rules_let_records_pass_barriers) {
   EXPECT_EQ(transactions_take(8, false), 4 * 8);
   EXPECT_EQ(transactions_take(8, true), 3 * 8 + 1)

@@ -362,6 +362,7 @@ TEST(kiln_preset, has_the_latencies_of_table_2) {
   EXPECT_EQ(closing + wait_ns(c, "activate", "write") + c.write_latency_ns + c.write_pulse_ns, 76);
 }
 
+// K1
 TEST(kiln_preset, has_the_caches_of_table_2) {
   const machine_config b = preset("kiln"), a = preset("kiln-sram-l3");
   EXPECT_EQ(b.cores.count * b.cores.threads_per_core, 16U);
@@ -374,6 +375,7 @@ TEST(kiln_preset, has_the_caches_of_table_2) {
   EXPECT_FALSE(a.l3.nonvolatile);
 }
 
+// D4
 TEST(dp2_preset, has_the_retentions_of_table_1) {
   const memory_config c = preset("dp2").nonvolatile_memory;
   EXPECT_EQ(c.ranks * c.banks, 32U);

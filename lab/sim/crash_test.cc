@@ -5,6 +5,7 @@
 namespace stele::sim {
 namespace {
 
+// K2, K5, K6
 TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
   kiln_counts done;
   crash_report all;
@@ -52,6 +53,7 @@ TEST(kiln_run, ends_though_transactions_that_nothing_keeps_apart_wait_for_each_o
   EXPECT_GT(waited, 0u);
 }
 
+// K3, K4
 TEST(kiln_crash, finds_every_planted_bug) {
   for (const mutant_verdict& v : kill_mutants(1, [] { return false; }))
     EXPECT_TRUE(v.killed) << name_of(v.mutant) << " survived " << v.crashes << " crashes";

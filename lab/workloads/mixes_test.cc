@@ -19,6 +19,7 @@ std::map<kind, double> shares_of(const std::string& name) {
   return shares;
 }
 
+// A12
 TEST(mixes, are_those_that_are_stated) {
   const std::map<std::string, std::map<kind, double>> stated = {
       {"ycsb-a", {{kind::read, 50}, {kind::put, 50}}},

@@ -56,6 +56,7 @@ class native : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(all, native, testing::ValuesIn(native_workloads),
                          [](const auto& i) { return i.param; });
 
+// K10
 TEST_P(native, agrees_with_its_model_and_its_plain_twin) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const native_plan plan{.params = {.value_size = std::size_t{8} << seed % 10,
@@ -117,6 +118,7 @@ TEST_P(native, the_tape_makes_the_memory) {
 }
 
 // invoked, begin, accesses, commit, returned, all of the thread in turn, and nothing in between.
+// K7
 TEST_P(native, transactions_are_well_formed) {
   constexpr unsigned threads = 4;
   const recorded r =
@@ -171,6 +173,7 @@ std::size_t resident_bytes() {
   return static_cast<std::size_t>(use.ru_maxrss) * 1024;
 }
 
+// K10
 TEST_P(native, elements_of_512_KiB_take_little_memory_and_are_on_the_tape_whole) {
   constexpr std::size_t element = std::size_t{512} << 10;
   const std::size_t before = resident_bytes();

@@ -107,6 +107,7 @@ TEST_P(each_workload, on_a_small_pool_agrees_with_its_model) {
   }
 }
 
+// B11
 TEST_P(each_workload, on_a_pool_agrees_with_its_model_for_every_value_size) {
   for (std::size_t size = 8; size <= 4096; size *= 2) {
     attached_workload w(GetParam(),

@@ -63,6 +63,7 @@ void churn_all(bed<object<8>, memory>& b, base::rng& random) {
   (churn<N>(b, random), ...);
 }
 
+// A8
 TEST(coalescing, no_object_is_on_more_lines_than_its_size_needs) {
   bed<object<8>, memory> b;
   const std::size_t before = b.pool().space().used_bytes;
@@ -123,6 +124,7 @@ std::string text_of(std::uint64_t n, std::size_t size) {
   return text.replace(0, 1, std::to_string(n % 10));
 }
 
+// A8
 TEST(coalescing, a_node_its_key_and_its_value_are_one_block) {
   bed<texts, memory> b;
   b.update([](texts& t) { t.reserve(64); });

@@ -13,6 +13,7 @@ std::vector<std::uint64_t> taken(access_buffer& b) {
   return all;
 }
 
+// A10
 TEST(access_buffer, keeps_a_sample_in_order) {
   access_buffer b;
   for (std::uint64_t line = 0; line < 5 * access_buffer::sample_interval; ++line)

@@ -116,6 +116,7 @@ TEST_P(adaptive_on, stays_with_the_mode_that_the_threshold_gives) {
   }
 }
 
+// B8
 TEST_P(adaptive_on, loses_nothing_over_hundreds_of_switches) {
   scratch_directory dir;
   std::array<std::uint64_t, thread_count> commits{};
@@ -184,6 +185,7 @@ TEST_P(bulk_persistence_of, whole_cache_is_refused_where_no_program_can_do_it) {
 }
 
 // The logs are so small that each way is taken many times.
+// B5
 TEST_P(bulk_persistence_of, either_way_keeps_everything_on_a_file) {
   for (const auto way :
        {bulk_persistence::automatic, bulk_persistence::log_walk, bulk_persistence::whole_cache}) {

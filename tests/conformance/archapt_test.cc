@@ -96,6 +96,7 @@ struct crashed_pool {
 
 class archapt : public ::testing::TestWithParam<std::string> {};
 
+// A9
 TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged) {
   scratch_directory dir;
   const pool_options options = options_of(GetParam(), between);
@@ -130,6 +131,7 @@ TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged
   EXPECT_FALSE(fallback_of(open_pool<numbers>(path, options)));
 }
 
+// A6
 TEST_P(archapt, refuses_what_it_cannot_restore_without_a_checkpoint) {
   scratch_directory dir;
   const pool_options options = options_of(GetParam(), 0);

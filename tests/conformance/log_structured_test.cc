@@ -43,6 +43,7 @@ std::uint64_t sum_of(const pool<Root>& p) {
       .value_or(0);
 }
 
+// L1
 TEST(log_structured, has_nothing_behind_the_addresses_of_home) {
   scratch_directory dir;
   auto p = open_pool<numbers>(dir.file("pool"), options_of());
@@ -77,6 +78,7 @@ TEST(log_structured, is_what_such_a_pool_is_opened_with_and_nothing_else) {
 
 // Every option of the map and both ways of keeping logs: the same content, before and after
 // reopening.
+// L4, L6
 TEST(log_structured, holds_the_same_with_every_option) {
   for (unsigned bits = 0; bits < 64; ++bits) {
     SCOPED_TRACE(bits);
@@ -206,6 +208,7 @@ TEST_P(log_structured_space, is_full_with_a_sentence_and_frees_then) {
 
 // A transaction larger than a chunk is split over many chunks. A block larger than the heap's
 // chunks is made and freed.
+// L3
 TEST(log_structured, takes_transactions_of_any_size) {
   struct holder {
     field<numbers*> big;
@@ -237,6 +240,7 @@ TEST(log_structured, takes_transactions_of_any_size) {
 }
 
 // Writers, readers and cleaners run at once. Swaps keep the sum, and every reader sees that sum.
+// L7
 TEST(log_structured, cleans_beside_writers_and_readers) {
   for (const concurrency policy : {concurrency::stm, concurrency::single_writer}) {
     SCOPED_TRACE(name_of(policy));
@@ -306,6 +310,7 @@ struct file_of {
 
 // A clean close saves the map. A damaged map is not used: the log is read instead, and nothing is
 // lost.
+// L8
 TEST(log_structured, reads_the_map_that_a_close_left_and_the_log_without_it) {
   scratch_directory dir;
   auto p = open_pool<numbers>(dir.file("pool"), options_of());
@@ -339,6 +344,7 @@ TEST(log_structured, reads_the_map_that_a_close_left_and_the_log_without_it) {
 
 // One thread and several threads recover the same from a log with frees, overwrites and moved
 // blocks.
+// L8
 TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
   scratch_directory dir;
   {

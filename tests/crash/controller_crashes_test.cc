@@ -35,6 +35,7 @@ class ControllerCrashes : public testing::TestWithParam<std::string> {};
 
 // Operations of sps read only what they write, so operations of several threads may overlap
 // (write_trace.h).
+// D9
 TEST_P(ControllerCrashes, every_crash_recovers) {
   findings sum;
   for (const auto& [workload, threads] : {std::pair{"sps", 1u},
@@ -66,6 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Right, ControllerCrashes,
 
 class WrongControllers : public testing::TestWithParam<std::string> {};
 
+// D9
 TEST_P(WrongControllers, lose_data_and_show_where) {
   controller_settings s;
   s.scheduler = GetParam();
@@ -121,6 +123,7 @@ TEST(ControllerCrashes, spilled_records_are_ordered_too) {
   }
 }
 
+// D5
 TEST(ControllerCrashes, logs_that_have_expired_are_never_trusted) {
   std::uint64_t refused = 0, states = 0;
   for (const auto& [workload, threads] :

@@ -38,6 +38,7 @@ void expect_no_violation(const plan& p, settings s) {
 
 class Explore : public testing::TestWithParam<std::tuple<std::string, const char*, unsigned>> {};
 
+// B7, B9, L2
 TEST_P(Explore, every_crash_state_recovers) {
   plan p;
   p.mechanism = std::get<0>(GetParam());
@@ -196,6 +197,7 @@ TEST(Explore, values_of_many_lines) {
 
 // Whole values are skipped, side by side. Recovery must detect, every time, what the checksums
 // cannot restore, and must refuse nothing else.
+// A7
 TEST(Explore, lines_that_cannot_be_restored) {
   for (const char* mechanism : {"archapt-redo", "archapt-undo"})
     for (const bool halves : {false, true}) {
@@ -219,6 +221,7 @@ TEST(Explore, lines_that_cannot_be_restored) {
     }
 }
 
+// A7
 TEST(Explore, losses_go_back_to_a_checkpoint) {
   for (const char* mechanism : {"archapt-redo", "archapt-undo"}) {
     plan p;
@@ -240,6 +243,7 @@ TEST(Explore, losses_go_back_to_a_checkpoint) {
   }
 }
 
+// B6
 TEST(Explore, crashes_in_recoveries_of_crashes_in_recoveries) {
   for (const std::string& mechanism : durable_mechanisms()) {
     plan p;
@@ -289,6 +293,7 @@ TEST(Explore, pools_that_were_made_for_another_mechanism) {
       }
 }
 
+// B5
 TEST(Explore, bulk_persistence_of_the_whole_cache) {
   for (const char* mechanism : {"vcbp", "blurred", "adaptive", "default"}) {
     plan p;

@@ -8,6 +8,7 @@ namespace {
 
 class kiln_workloads : public testing::TestWithParam<const char*> {};
 
+// K6
 TEST_P(kiln_workloads, recover_to_a_prefix) {
   const workloads::native_plan plan{.params = {.value_size = 64, .keys = 64},
                                     .threads = 4,

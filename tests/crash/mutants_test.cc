@@ -13,6 +13,7 @@ class Mutants : public ::testing::TestWithParam<std::size_t> {
 };
 INSTANTIATE_TEST_SUITE_P(share, Mutants, ::testing::Range(std::size_t{0}, Mutants::shares));
 
+// A5
 TEST_P(Mutants, are_all_killed) {
   mutant_selection c;
   c.share = GetParam(), c.shares = shares;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t all_ones = ~std::uint64_t{0};
 
+// L3
 TEST(format_docs_log_structured, the_table_of_a_chunk_is_the_struct) {
   using h = format::chunk_header;
   using format::log_type;
@@ -31,6 +32,7 @@ TEST(format_docs_log_structured, the_table_of_a_chunk_is_the_struct) {
   EXPECT_EQ(h::pack_owner(log_type{0xFF}, 0), 0xFFu) << "the type is the low byte";
 }
 
+// L1, L2
 TEST(format_docs_log_structured, the_bits_of_a_block_and_of_an_entry) {
   using b = format::block_preamble;
   const page p("log-structured.md");

@@ -103,6 +103,7 @@ TEST(format_docs_log, the_example_of_a_record_is_what_a_ring_writes) {
   EXPECT_EQ(std::stoull(p.between("has the upper half ", ":"), nullptr, 16), sum.value32());
 }
 
+// B1
 TEST(format_docs_blocks, the_bits_of_a_record) {
   const page p("blocks.md");
   const auto data = [](std::uint64_t value, bool sense) {

@@ -48,6 +48,7 @@ class itm_pool : public ::testing::TestWithParam<std::string> {
   scratch_directory dir_;
 };
 
+// L10
 TEST_P(itm_pool, keeps_what_blocks_have_committed) {
   root* r = open();
   for (std::uint64_t i = 1; i <= 100; ++i) push(r, i);

@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+import tempfile
 import unittest
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools")
@@ -21,7 +22,7 @@ def tool(name):
     return module
 
 
-shape, commit_counts = tool("shape"), tool("commit-counts")
+shape, commit_counts, lint = tool("shape"), tool("commit-counts"), tool("lint")
 
 HEADER = """\
 // class in_a_comment : public nothing {
@@ -114,6 +115,30 @@ class Shape(unittest.TestCase):
         figures["members"]["transaction"] = 99
         found = [c.split(":")[0] for c in shape.complaints(figures)]
         self.assertEqual(found, ["src/tx/mechanism/redo.h", "transaction"])
+
+
+class Papers(unittest.TestCase):
+    ROW = "| {} | a part | `src/part.h` | {} | figure 1 | none |\n"
+
+    def findings(self, rows, test="// B1, B12\nTEST(a, b) {}\n"):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in {"docs/papers/README.md": rows, "src/part.h": "", "tests/x_test.cc": test}.items():
+                os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+                with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+                    f.write(text)
+            lint.findings.clear()
+            lint.check_papers(root)
+        return list(lint.findings)
+
+    def test_a_row_has_files_and_a_test_that_names_it(self):
+        named, missing = "`tests/x_test.cc`", "`tests/none_test.cc`"
+        self.assertEqual(self.findings(self.ROW.format("B1", named) + self.ROW.format("B12", named)), [])
+        self.assertEqual(self.findings(self.ROW.format("L13", "no test")), [])
+        self.assertIn("does not name B2:", self.findings(self.ROW.format("B2", named))[0])
+        self.assertIn("does not name B1:", self.findings(self.ROW.format("B1", named), "int B1;\n")[0])
+        self.assertIn("does not exist", self.findings(self.ROW.format("B1", missing))[0])
+        self.assertIn("names no test", self.findings(self.ROW.format("B1", ""))[0])
+        self.assertIn("4 cells", self.findings("| B1 | a part | `src/part.h` | no test |\n")[0])
 
 
 class Trace(unittest.TestCase):

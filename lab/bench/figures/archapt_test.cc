@@ -36,6 +36,7 @@ void expect_flushes_of_a_commit(const chart& c) {
 
 class every_archapt_figure : public testing::TestWithParam<std::string> {};
 
+// A11
 TEST_P(every_archapt_figure, yields_all_points_and_answers_all_statements) {
   const auto c = measure_archapt(GetParam(), tiny());
   ASSERT_NO_FATAL_FAILURE(expect_whole(c, "archapt-" + GetParam()));

@@ -15,6 +15,7 @@ sweep_options tiny() {
 
 class every_figure : public testing::TestWithParam<std::string> {};
 
+// B12
 TEST_P(every_figure, yields_all_points_and_answers_all_statements) {
   const auto c = measure_blurred(GetParam(), tiny());
   ASSERT_NO_FATAL_FAILURE(expect_whole(c, "blurred-" + GetParam()));

@@ -17,6 +17,7 @@ sweep_options tiny() {
 
 class every_dp2_figure : public testing::TestWithParam<std::string> {};
 
+// D10
 TEST_P(every_dp2_figure, yields_all_points_and_answers_all_statements) {
   const auto c = measure_dp2(GetParam(), tiny());
   ASSERT_NO_FATAL_FAILURE(expect_whole(c, "dp2-" + GetParam()));

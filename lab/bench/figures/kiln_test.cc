@@ -25,6 +25,7 @@ class every_kiln_figure : public testing::TestWithParam<std::string> {};
 
 // The structures fit into the caches, so the native system writes nothing to memory, and ratios to
 // that are left out; all other points are there.
+// K12
 TEST_P(every_kiln_figure, yields_all_series_and_answers_what_it_can) {
   const auto c = measure_kiln(GetParam(), tiny());
   ASSERT_NO_FATAL_FAILURE(expect_whole(c, "kiln-" + GetParam()));

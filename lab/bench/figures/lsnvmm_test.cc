@@ -23,6 +23,7 @@ sweep_options tiny() {
 
 class every_lsnvmm_figure : public testing::TestWithParam<std::string> {};
 
+// L12
 TEST_P(every_lsnvmm_figure, yields_all_points_and_answers_all_statements) {
   const auto c = measure_lsnvmm(GetParam(), tiny());
   ASSERT_NO_FATAL_FAILURE(expect_whole(c, "lsnvmm-" + GetParam()));
@@ -79,6 +80,7 @@ TEST(lsnvmm, reckons_traffic_and_hits_from_sums_of_events) {
   EXPECT_DOUBLE_EQ(lsnvmm::hit_percent_of(r), 90);
 }
 
+// L6
 TEST(lsnvmm, stages_add_one_optimisation_each) {
   std::vector<unsigned> counts;
   for (const entry& e : lsnvmm::stages(tiny())) {

@@ -18,6 +18,7 @@ sweep_options tiny() {
 
 class every_figure_on_redis : public testing::TestWithParam<const char*> {};
 
+// A12
 TEST_P(every_figure_on_redis, yields_all_points) {
   const std::string figure = GetParam();
   const auto c = measure_archapt(figure, tiny());

@@ -12,6 +12,7 @@ sweep_options tiny() {
 
 class every_hosted_figure : public testing::TestWithParam<std::string> {};
 
+// A12
 TEST_P(every_hosted_figure, yields_all_points) {
   const auto c = measure_archapt(GetParam(), tiny());
   ASSERT_NO_FATAL_FAILURE(expect_whole(c, "archapt-" + GetParam() + "-sqlite"));

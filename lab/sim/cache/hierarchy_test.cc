@@ -93,6 +93,7 @@ TEST(hierarchy, clean_to_memory_writes_the_newest_content_once) {
 
 // One writer at a time, readers see the last write: four cores on few lines, so that lines are
 // evicted all the time.
+// K1
 TEST(hierarchy, readers_see_the_last_write) {
   for (const char* policy : {"lru", "plru", "bip", "random"}) {
     machine_config m = small_machine(4);

@@ -61,6 +61,7 @@ const std::initializer_list<stream_write> figure_4 = {
     {'L', 0, 0}, {'L', 1, 1}, {'|'},       {'C', 0, 0}, {'|'},      {'L', 1, 1, 1},
     {'D', 0, 0}, {'|'},       {'C', 1, 1}, {'|'},       {'D', 1, 0}};
 
+// D1
 TEST(barriers, figure_4_strict_takes_five_writes) {
   //                                                  L0 L1 C0 L2 D0 C1 D1
   EXPECT_EQ(starts("strict", figure_4), (std::vector<double>{0, 0, 1, 2, 2, 3, 4}));
@@ -71,6 +72,7 @@ TEST(barriers, figure_4_rule_1_lets_L2_run_beside_C0) {
 TEST(barriers, figure_4_rule_2_alone_still_waits_for_L2) {
   EXPECT_EQ(starts("rule2", figure_4), (std::vector<double>{0, 0, 1, 2, 2, 3, 4}));
 }
+// D3
 TEST(barriers, figure_4_both_rules_let_C1_run_beside_D0) {
   EXPECT_EQ(starts("rules", figure_4), (std::vector<double>{0, 0, 1, 1, 2, 2, 3}));
 }
@@ -88,6 +90,7 @@ TEST(barriers, rule_2_passes_data_that_waits_for_its_bank) {
   EXPECT_EQ(starts("rule2", s), (std::vector<double>{0, 0, 1, 1, 2}));
 }
 
+// D3
 TEST(barriers, rule_2_goes_one_step_and_no_further) {
   const std::initializer_list<stream_write> s = {
       {'L', 1, 1}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'}, {'D', 0, 0, 3}, {'|'}, {'C', 1, 1}};
@@ -185,6 +188,7 @@ TEST(ranges, wrong_ranges_are_refused) {
   EXPECT_TRUE(bed.memory->set_ranges({{0, 128, 128, 192}}));
 }
 
+// D2
 TEST(ranges, tell_writes_apart_by_address) {
   const log_ranges r = *log_ranges::of({{64, 256, 0, 64}, {512, 640, 256, 320}});
   const auto what = [&](std::uint64_t a) {

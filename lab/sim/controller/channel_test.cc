@@ -192,6 +192,7 @@ TEST(refresh, a_saturated_rank_is_refreshed_on_time) {
 
 // --- wear and retention ---
 
+// D8
 TEST(wear, writes_are_counted_by_bank_and_line) {
   memory_fixture bed(timed());
   bed.memory->count_line_writes();
@@ -204,6 +205,7 @@ TEST(wear, writes_are_counted_by_bank_and_line) {
   EXPECT_EQ(s.max_writes_per_line, 3u);
 }
 
+// D5
 TEST(retention, a_log_line_that_outlives_its_retention_is_refused) {
   memory_config c = dp2_memory("strict");
   c.log_retention_s = 1e2;
@@ -225,6 +227,7 @@ TEST(retention, a_log_line_that_outlives_its_retention_is_refused) {
 
 // --- energy ---
 
+// K11
 TEST(energy, is_bits_times_picojoules_of_each_part) {
   memory_config c = machine_of("kiln").nonvolatile_memory;
   memory_fixture bed(c);

@@ -17,6 +17,7 @@ memory_config one_bank(const std::string& scheduler) {
 
 using tokens = std::vector<unsigned>;
 
+// K1
 TEST(fr_fcfs, row_hits_pass_older_requests) {
   memory_fixture bed(one_bank("fr-fcfs"));
   bed.read(0, 1), bed.read(0, 2), bed.read(0, 1, 1), bed.read(0, 2, 1), bed.read(0, 1, 2);

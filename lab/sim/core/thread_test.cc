@@ -146,6 +146,7 @@ TEST(isolation, all_transactions_commit_though_they_conflict) {
             w.isolation->counts.conflicts);
 }
 
+// K9
 TEST(isolation, a_transaction_larger_than_the_private_caches_takes_the_lock) {
   std::vector<event> list = {{tape_op::tx_begin}};
   for (std::uint64_t line = 0; line < 12; ++line) list.push_back({tape_op::store, line * 64});
@@ -156,6 +157,7 @@ TEST(isolation, a_transaction_larger_than_the_private_caches_takes_the_lock) {
   EXPECT_EQ(w.threads[0]->counts.aborts, 9u);  // eight retries, then the lock
 }
 
+// K9
 TEST(isolation, a_mutex_lets_one_in_at_a_time) {
   const world w(transactions_on_one_line(2, 50), small_machine(), "mutex");
   EXPECT_EQ(w.isolation->counts.lock_taken, 100u);
@@ -163,6 +165,7 @@ TEST(isolation, a_mutex_lets_one_in_at_a_time) {
   EXPECT_GT(std::max(w.ns(0), w.ns(1)), 100 * 50);
 }
 
+// K8
 TEST(logs, write_entries_of_two_words_for_each_word) {
   std::vector<event> list = {{tape_op::tx_begin}, {tape_op::store, 0, 64}, {tape_op::tx_commit}};
   for (const auto& [name, log_lines] :
@@ -200,6 +203,7 @@ TEST(logs, read_their_lines_first_if_the_machine_says_so) {
   }
 }
 
+// K7
 TEST(kiln, sends_what_has_ended_when_order_or_a_transaction_asks_for_it) {
   std::vector<event> list;
   for (std::uint64_t n = 0; n < 5; ++n)

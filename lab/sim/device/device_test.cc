@@ -25,6 +25,7 @@ TEST(stt_mram, has_the_latencies_of_kilns_table_2) {
   EXPECT_EQ(latency(write, t3), 76'000u);
 }
 
+// D4
 TEST(pcm, writes_take_iterations_over_the_speedup) {
   const std::pair<double, picoseconds> rows[] = {{1e7, 1'425'000}, {1e6, 1'187'500},
                                                  {1e5, 950'000},   {1e4, 838'235},
@@ -51,6 +52,7 @@ TEST(pcm, an_unknown_retention_is_refused_with_the_known) {
       << made.error().message;
 }
 
+// D8
 TEST(pcm, endurance_is_equation_1) {
   EXPECT_NEAR(endurance(2.0 / 3, 1.7), 1.4667, 5e-5);
   EXPECT_EQ(endurance(0, 1.7), 1);

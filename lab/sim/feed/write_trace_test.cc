@@ -87,6 +87,7 @@ TEST(write_trace, streams_and_bulk_persistence_write_lines) {
   EXPECT_EQ(t.steps(), "0w192 0w193 0| 0w194 0| ");
 }
 
+// D6
 TEST(write_trace, operations_of_two_threads_take_turns_barrier_by_barrier) {
   taped t;
   t.operation(0, 0, 0).operation(1, 1, 4);

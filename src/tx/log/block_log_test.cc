@@ -164,6 +164,7 @@ class block_log_test : public ::testing::Test {
   std::uint64_t committed_end_ = 0;
 };
 
+// B1
 TEST_F(block_log_test, gives_back_values_masks_and_top_bits) {
   const stored written = {word(0, 0),
                           word(1, ~std::uint64_t{0}),
@@ -189,6 +190,7 @@ TEST_F(block_log_test, gives_back_values_masks_and_top_bits) {
   }
 }
 
+// B3
 TEST_F(block_log_test, tells_each_lap_from_the_one_before) {
   struct committed {
     std::uint64_t txid, end;
@@ -274,6 +276,7 @@ TEST_F(block_log_test, steps_over_an_aborted_transaction_whichever_of_its_lines_
     }
 }
 
+// B3
 TEST_F(block_log_test, steps_over_long_aborted_transactions_with_lost_and_torn_lines) {
   base::rng random(2);
   for (const std::uint64_t head : heads())
@@ -334,6 +337,7 @@ TEST_F(block_log_test, finds_nothing_after_an_abort_that_no_commit_followed) {
       }
 }
 
+// B2
 TEST_F(block_log_test, does_not_return_a_commit_that_lacks_any_block) {
   for (const std::uint64_t head : heads())
     for (const std::uint64_t blocks : {1u, 2u, 3u, 4u, 30u}) {
@@ -358,6 +362,7 @@ TEST_F(block_log_test, does_not_return_a_commit_that_lacks_any_block) {
     }
 }
 
+// B2
 TEST_F(block_log_test, does_not_return_a_commit_with_the_first_value_of_a_block_stored_twice) {
   for (const std::uint64_t head : heads())
     for (std::uint64_t which = 0; which < 9; ++which)

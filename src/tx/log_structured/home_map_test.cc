@@ -68,6 +68,7 @@ home_map::mapped_range random_piece(base::rng& random, log_address& next, bool t
 
 class home_map_shapes : public ::testing::TestWithParam<std::pair<bool, bool>> {};
 
+// L5
 TEST_P(home_map_shapes, agrees_with_an_array_through_every_overlap) {
   bed b(GetParam().first, GetParam().second);
   base::rng random(3);
@@ -113,6 +114,7 @@ TEST(home_map, keeps_account_of_live_and_stale_words) {
   }
 }
 
+// L7
 TEST(home_map, moves_what_is_still_there_and_nothing_else) {
   bed b;
   b.put({100, 40, 1000});
@@ -198,6 +200,7 @@ TEST(home_map, says_when_no_node_is_left) {
 }
 
 // A reader finds a mapped word at one of its places, whatever changes around it.
+// L5
 TEST(home_map, readers_never_miss_a_mapped_word) {
   bed b;
   for (std::uint64_t home = 0; home < format::region_words; home += 64)

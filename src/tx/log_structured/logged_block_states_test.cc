@@ -54,6 +54,7 @@ class logged_block_states_test : public ::testing::Test {
   claims writer_;
 };
 
+// L9
 TEST_F(logged_block_states_test, a_block_is_used_when_the_log_holds_any_word_of_it) {
   EXPECT_FALSE(states_->is_used(slab_, 2));
   log_word(slab_.block_offset(2) + 56, 0);

@@ -51,6 +51,7 @@ TEST(mode_choice, without_a_threshold_does_not_go_by_the_latency) {
 
 // Blurred, vcbp, then the winner. By the fake clock, blurred wins the first time and vcbp the
 // second, for two windows each.
+// B8
 TEST(mode_choice, tries_blurred_then_vcbp_then_stays_with_the_better) {
   for (const std::uint64_t warm_up : {1u, 2u, 7u, 8u, 9u, 100u}) {
     SCOPED_TRACE("warm-up " + std::to_string(warm_up));

@@ -26,6 +26,7 @@ class plain_queue {
   std::list<std::uint64_t> columns_;
 };
 
+// A1
 TEST(column_lru, holds_the_columns_used_last) {
   for (std::size_t capacity : {1u, 2u, 3u, 7u, 43u}) {
     base::rng random(capacity);

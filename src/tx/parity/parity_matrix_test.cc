@@ -43,6 +43,7 @@ TEST(checksum_matrix, finds_nothing_where_nothing_is_stale) {
   EXPECT_EQ(done.uncorrected, 0u);
 }
 
+// A4
 TEST(checksum_matrix, restores_every_single_line) {
   base::rng random(2);
   const matrix good = random_matrix(random);
@@ -82,6 +83,7 @@ TEST(checksum_matrix, restores_crossing_lines_of_different_halves_with_the_secon
   EXPECT_EQ(m.lines, good.lines);
 }
 
+// A6
 TEST(checksum_matrix, restores_exactly_what_the_pattern_allows) {
   base::rng random(5);
   const matrix good = random_matrix(random);
@@ -139,6 +141,7 @@ TEST(checksum_matrix, finds_what_the_sums_do_not_show) {
   EXPECT_EQ(m.lines, good.lines);
 }
 
+// A5
 TEST(checksum_matrix, knows_a_block_that_was_torn) {
   base::rng random(8);
   format::parity_block block{};

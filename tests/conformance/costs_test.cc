@@ -1,0 +1,117 @@
+// Counts what a durable commit of each published mechanism costs: its fences, whether it flushes
+// home, and when a log is truncated. The numbers are those of docs/protocol/README.md. One thread,
+// no background thread, so the counters are exact.
+#include <tests/conformance/pools.h>
+
+namespace stele::testing {
+namespace {
+
+struct alignas(64) cell {
+  field<std::uint64_t> value;
+};
+struct cells {
+  cell at[64];
+};
+
+struct cost {
+  const char* mechanism;
+  std::uint64_t fences;    // of a commit
+  bool flushes_home;       // in the commit
+  std::uint64_t more = 0;  // fences that all commits of the test may have besides
+};
+constexpr cost costs[] = {{"base", 4, true},          {"redo", 3, true},
+                          {"redo-async", 1, false},   {"undo", 3, true},
+                          {"xil", 2, true},           {"vcbp", 1, false},
+                          {"blurred", 1, false},      {"archapt-undo", 3, true},
+                          {"archapt-redo", 1, false}, {"log_structured", 1, false, 8}};
+constexpr std::uint64_t commits = 200;
+
+pool_options options_of(const char* mechanism) {
+  auto o = setting{mechanism, "adr"}.options(4u << 20);
+  o.log_size = 256 << 10, o.log_count = 2;
+  o.background = false;
+  return o;
+}
+
+void swap(pool<cells>& p, std::uint64_t i, durability d = durability::durable) {
+  ASSERT_TRUE(succeeds(p.update(
+      [&](cells& c) {
+        c.at[i % 64].value = i;
+        c.at[(i + 7) % 64].value = i + 1;
+      },
+      d)));
+}
+
+class commits_of : public ::testing::TestWithParam<cost> {};
+
+// A2, A3, B2, B4, B7, B9
+TEST_P(commits_of, cost_what_the_page_says) {
+  const auto [mechanism, fences, flushes_home, more] = GetParam();
+  scratch_directory dir;
+  auto p = open_pool<cells>(dir.file("pool"), options_of(mechanism));
+  for (std::uint64_t i = 0; i < 64; ++i) swap(p, i);
+  ASSERT_TRUE(succeeds(p.sync()));
+  const auto before = p.counters();
+  for (std::uint64_t i = 0; i < commits; ++i) swap(p, i);
+  const auto after = p.counters();
+  EXPECT_GE(after.fences - before.fences, commits * fences);
+  EXPECT_LE(after.fences - before.fences, commits * fences + more);
+  const auto flushed = after.flushed_lines - before.flushed_lines,
+             streamed = (after.streamed_bytes - before.streamed_bytes) / 64;
+  EXPECT_GE(flushed + streamed, commits) << "each commit writes its log";
+  if (flushes_home)
+    EXPECT_GE(flushed, 2 * commits) << "two lines of home";
+  else
+    EXPECT_LT(flushed, 2 * commits);
+}
+
+INSTANTIATE_TEST_SUITE_P(published, commits_of, ::testing::ValuesIn(costs), [](const auto& one) {
+  std::string name = one.param.mechanism;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+// The log is kept until it is full; then home is made durable, each line once. B4, B5
+TEST(bulk_persistence, comes_when_a_log_is_full_and_flushes_each_line_once) {
+  for (const char* mechanism : {"vcbp", "blurred"}) {
+    SCOPED_TRACE(mechanism);
+    scratch_directory dir;
+    auto p = open_pool<cells>(dir.file("pool"), options_of(mechanism));
+    const auto first = p.counters();
+    std::uint64_t done = 0;
+    while (p.counters().truncations == first.truncations && done < 20'000) swap(p, done++);
+    EXPECT_GT(done, 1000u);
+    const auto before = p.counters();
+    for (std::uint64_t i = 0; i < 10; ++i) swap(p, i);
+    const auto after = p.counters();
+    ASSERT_EQ(after.truncations, before.truncations);
+    // Ten further commits say how many lines a commit flushes; the rest was the truncation's.
+    const std::uint64_t a_commit = (after.flushed_lines - before.flushed_lines) / 10,
+                        truncation = before.flushed_lines - first.flushed_lines - done * a_commit;
+    EXPECT_GE(truncation, 64u);
+    EXPECT_LT(truncation, 64u + 64) << "the heap's own lines, sums and control words";
+  }
+}
+
+// The thread goes on after the logical commit; the ticket waits for the physical one. A2
+TEST(archapt_undo, tells_of_an_ordered_commit_at_its_physical_commit) {
+  scratch_directory dir;
+  auto o = options_of("archapt-undo");
+  auto p = open_pool<cells>(dir.file("pool"), o);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    const auto before = p.counters();
+    swap(p, i, durability::ordered);
+    const auto logical = p.counters();
+    EXPECT_EQ(logical.fences - before.fences, 1u);
+    EXPECT_EQ(logical.flushed_lines, before.flushed_lines) << "nothing of home";
+    int told = 0;
+    p.when_durable(p.committed(), [&](result<> r) { told += r ? 1 : 100; });
+    EXPECT_EQ(told, 0);
+    ASSERT_TRUE(succeeds(p.wait(p.committed())));
+    EXPECT_EQ(told, 1);
+    EXPECT_GE(p.counters().flushed_lines - logical.flushed_lines, 2u);
+  }
+}
+
+}  // namespace
+}  // namespace stele::testing
