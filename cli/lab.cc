@@ -14,5 +14,6 @@ int main(int argc, char** argv) {
   stele::cli::add_sim(app);
   stele::cli::add_bench(app);
   stele::cli::add_figure(app);
+  stele::cli::add_report(app);
   return stele::cli::run(app, argc, argv, STELE_VERSION);
 }

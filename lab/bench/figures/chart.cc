@@ -129,8 +129,11 @@ nlohmann::json json_of(const chart& c) {
   nlohmann::json panels = nlohmann::json::array(), claims = nlohmann::json::array();
   for (const panel& p : c.panels) panels.push_back(json_of(p));
   for (const claim& k : c.claims)
-    claims.push_back(
-        {{"what", k.what}, {"stated", k.stated}, {"unit", k.unit}, {"measured", k.measured}});
+    claims.push_back({{"what", k.what},
+                      {"stated", k.stated},
+                      {"unit", k.unit},
+                      {"measured", k.measured},
+                      {"summary", summary_of(k)}});
   return {{"name", c.name},   {"title", c.title}, {"source", c.source}, {"setting", c.setting},
           {"panels", panels}, {"claims", claims}, {"notes", c.notes},   {"complete", c.complete}};
 }

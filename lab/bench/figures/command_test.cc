@@ -1,5 +1,6 @@
-// The command `stele figure` as a user runs it: its files, its errors, and pictures that cannot be
-// drawn.
+// The commands `stele figure` and `stele report` as a user runs them: their files, their errors, a
+// set of figures that goes on where it ended, and pictures that cannot be drawn.
+#include <bench/figures/archapt.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -46,6 +47,8 @@ class figure_command : public testing::Test {
   ~figure_command() override { fs::remove_all(dir_); }
 
   const std::string command_ = STELE_COMMAND " figure blurred";
+  // Counts, and takes no time.
+  const std::string reuse_ = STELE_COMMAND " figure archapt --figure 3 --quick --out ";
   const std::string plot_ = STELE_SOURCE_DIR "/tools/plot";
   const fs::path dir_ =
       fs::path(testing::TempDir()) / ("stele-figures-" + std::to_string(::getpid()));
@@ -60,6 +63,47 @@ TEST_F(figure_command, writes_table_json_and_picture) {
   EXPECT_EQ(chart["name"], "blurred-14");
   if (o.said.find("no picture") != std::string::npos) GTEST_SKIP() << o.said;
   EXPECT_EQ(text_of(dir_ / "blurred-14.png").substr(1, 3), "PNG");
+}
+
+// A complete figure with the origin of this command is kept, and no other one.
+TEST_F(figure_command, all_measures_what_the_folder_lacks) {
+  const outcome first = run(reuse_ + dir_.string());
+  ASSERT_EQ(first.status, 0) << first.said;
+  const auto measured = nlohmann::json::parse(text_of(dir_ / "archapt-3.json"));
+  EXPECT_TRUE(measured["origin"]["machine"].contains("processor"));
+  EXPECT_THAT(measured["origin"]["command"], HasSubstr("stele figure archapt --figure 3 --quick"));
+  for (const std::string& number : archapt_figures()) {
+    auto one = measured;
+    one["name"] = "archapt-" + number;
+    std::ofstream(dir_ / ("archapt-" + number + ".json")) << one;
+    std::ofstream(dir_ / ("archapt-" + number + ".png")) << "a picture";
+  }
+  const std::string all = STELE_COMMAND " figure all archapt --quick --out " + dir_.string();
+  for (const char* change : {"complete", "program", "nothing"}) {
+    auto other = measured;
+    if (*change == 'c') other["complete"] = false;
+    if (*change == 'p') other["origin"]["build"]["program"] = "another";
+    std::ofstream(dir_ / "archapt-3.json") << other;
+    const outcome o = run(all);
+    EXPECT_EQ(o.status, 0) << o.said;
+    EXPECT_THAT(o.said, HasSubstr(*change == 'n' ? "0 measured, 9 kept" : "1 measured, 8 kept"));
+  }
+  std::ofstream(dir_ / "archapt-3.json") << "{\"complete\": tr";  // cut off
+  EXPECT_THAT(run(all).said, HasSubstr("1 measured, 8 kept"));
+}
+
+TEST_F(figure_command, report_is_a_page_of_a_folder) {
+  const std::string report = STELE_COMMAND " report --from " + dir_.string() + " --out ";
+  const outcome empty = run(report + (dir_ / "page").string());
+  EXPECT_EQ(empty.status, 1);
+  EXPECT_THAT(empty.said, HasSubstr("has no figure"));
+  ASSERT_EQ(run(reuse_ + dir_.string()).status, 0);
+  const outcome o = run(report + (dir_ / "page").string());
+  EXPECT_EQ(o.status, 0) << o.said;
+  EXPECT_THAT(o.said, HasSubstr("1 figure, 8 missing"));
+  EXPECT_THAT(text_of(dir_ / "page" / "report.html"), HasSubstr("id=\"archapt-3\""));
+  EXPECT_EQ(run(report + (dir_ / "archapt-3.json").string()).status, 1) << "no directory";
+  EXPECT_EQ(run(STELE_COMMAND " report --from /none --out " + dir_.string()).status, 1);
 }
 
 TEST_F(figure_command, refuses_what_it_does_not_know) {

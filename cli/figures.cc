@@ -1,0 +1,321 @@
+// Measures figures one by one or as a set, and writes their files.
+#include <bench/figures/archapt.h>
+#include <bench/figures/blurred.h>
+#include <bench/figures/dp2.h>
+#include <bench/figures/kiln.h>
+#include <bench/figures/lsnvmm.h>
+#include <bench/figures/origin.h>
+#include <cli/command.h>
+#include <cli/figures.h>
+#include <cli/scratch.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+namespace stele::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr evaluation all_evaluations[] = {
+    {"blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5",
+     "9 to 17, II (also table2), or all",
+     "size of the key space; default: 2^18, where values are large 2^15, with --quick 2^14",
+     bench::blurred_figures, bench::measure_blurred},
+    {"lsnvmm",
+     "Hu, Ren, Badam, Shu, Moscibroda, \"Log-Structured Non-Volatile Main Memory\" (2017), section "
+     "5",
+     "4 to 13, or all",
+     "size of the key space, half of it filled; default: 2^18, figure 10 2^16, with --quick 2^14",
+     bench::lsnvmm_figures, bench::measure_lsnvmm},
+    {"archapt",
+     "Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" "
+     "(2019), sections II and V",
+     "2, 3, 6 to 10, I, IV, or all", "records, and rows of stock; default: 2^16, with --quick 2^12",
+     bench::archapt_figures, bench::measure_archapt, bench::archapt_hosted_figures},
+    {"dp2",
+     "Sun, Lu, Shu, \"DP2: Reducing Transaction Overhead with Differential and Dual Persistency in "
+     "Persistent Memory\" (2015), section 4",
+     "2, 5 to 10, endurance, or all",
+     "size of the key space of what is emulated; default: 2^15, with --quick 2^14",
+     bench::dp2_figures, bench::measure_dp2},
+    {"kiln", "Zhao, Li, Yoon, Xie, Jouppi, \"Kiln\" (2013), sections 1 and 6",
+     "1, 6 to 11, overflow, sensitivity, or all",
+     "size of the key space of small elements; default: 2^20, with --quick 2^12",
+     bench::kiln_figures, bench::measure_kiln}};
+
+constexpr unsigned runs_of_a_set = 3;  // so that the default set takes less than an hour
+
+// --- what a figure was measured with ---
+
+nlohmann::json settings_json(const figure& f, const figure_options& o) {
+  return {{"quick", o.quick}, {"runs", o.sweep.runs},
+          {"keys", o.keys},   {"seed", o.sweep.seed},
+          {"host", f.host},   {"dir", !o.dir.empty() ? o.dir : folder_in_memory()}};
+}
+
+// The command that measures this figure with these settings.
+std::string command_of(const figure& f, const figure_options& o) {
+  std::string words = fmt::format("stele figure {} --figure {}", f.of->name, f.number);
+  if (!f.host.empty()) words += " --host " + f.host;
+  if (o.quick) words += " --quick";
+  if (o.runs != 0) words += fmt::format(" --runs {}", o.runs);
+  if (o.keys != 0) words += fmt::format(" --keys {}", o.keys);
+  if (o.sweep.seed != 1) words += fmt::format(" --seed {}", o.sweep.seed);
+  if (!o.dir.empty()) words += " --dir " + o.dir;
+  return words + " --out " + (o.out.empty() ? "figures" : o.out);
+}
+
+nlohmann::json origin_json(const figure& f, const figure_options& o) {
+  static const nlohmann::json machine = bench::machine_json(),
+                              build = bench::build_json(STELE_VERSION);
+  return {{"machine", machine}, {"build", build}, {"settings", settings_json(f, o)}};
+}
+
+// Whether the file is a complete figure with this origin.
+bool is_kept(const fs::path& file, const nlohmann::json& origin) {
+  std::ifstream in(file);
+  const auto found = nlohmann::json::parse(in, nullptr, false);
+  if (!found.is_object() || !found.value("complete", false)) return false;
+  const auto had = found.value("origin", nlohmann::json::object());
+  return std::ranges::all_of(origin.items(), [&](const auto& part) {
+    return had.contains(part.key()) && had[part.key()] == part.value();
+  });
+}
+
+// --- files ---
+
+// Beside the file first, so that it is whole under its name.
+void write_whole(const fs::path& file, const std::string& text) {
+  const fs::path beside = file.string() + ".part";
+  std::error_code problem;
+  {
+    std::ofstream out(beside);
+    out << text << std::flush;
+    if (!out) problem = std::make_error_code(std::errc::io_error);
+  }
+  if (!problem) fs::rename(beside, file, problem);
+  if (!problem) return;
+  std::error_code ignored;
+  fs::remove(beside, ignored);
+  fail(
+      fmt::format("cannot write {}: is there room, and may this user write there?", file.string()));
+}
+
+// tools/plot prints the reason when it cannot draw.
+void draw(const std::string& json_file, const std::string& picture) {
+  if (run_program({STELE_PLOT, json_file, picture}) == -1)
+    fmt::print(stderr, "no picture {}: cannot run {}; the table and the JSON file are complete\n",
+               picture, STELE_PLOT);
+}
+
+void write_files(const figure& f, const figure_options& o, const measured_figure& m) {
+  const std::string stem = (fs::path(o.out) / f.name()).string();
+  write_whole(stem + ".txt", bench::table_of(m.chart));
+  write_whole(stem + ".json", m.json.dump(2) + '\n');
+  draw(stem + ".json", stem + ".png");
+}
+
+// --- progress ---
+
+bool on_terminal() {
+  return isatty(STDERR_FILENO) != 0;
+}
+
+// What fits one line: the rest of a longer one could not be rewritten.
+std::string clipped(const std::string& line) {
+  winsize w{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1;
+  return line.substr(0, known ? w.ws_col - 1u : 79u);
+}
+
+// On a terminal, one line that is rewritten; elsewhere, one line for each figure.
+std::function<void(const std::string&)> progress_of(const std::string& place) {
+  if (!on_terminal()) {
+    fmt::print(stderr, "figure {} ...\n", place);
+    return [](const std::string&) {};
+  }
+  return [place](const std::string& what) {
+    fmt::print(stderr, "\r\033[K{}", clipped(fmt::format("figure {}: {}", place, what)));
+  };
+}
+
+std::string minutes(double seconds) {
+  const auto s = static_cast<unsigned>(seconds + 0.5);
+  return s < 60 ? fmt::format("{} s", s) : fmt::format("{} min {:02} s", s / 60, s % 60);
+}
+
+using clock = std::chrono::steady_clock;
+double seconds_since(clock::time_point begin) {
+  return std::chrono::duration<double>(clock::now() - begin).count();
+}
+
+// --- a set ---
+
+void add_figures(const evaluation& of, const std::string& host, std::vector<figure>& to) {
+  for (std::string& number : host.empty() ? of.figures() : of.hosted_figures(host))
+    to.push_back({&of, std::move(number), host});
+}
+
+// Seconds that the figures of each evaluation took, or that their files say.
+struct evaluation_time {
+  std::string name;
+  double seconds = 0;
+  unsigned measured = 0, kept = 0, failed = 0;
+};
+
+void print_times(const std::vector<evaluation_time>& times, double all) {
+  for (const evaluation_time& t : times)
+    fmt::print("{:<12} {:>13}; {} measured, {} kept{}\n", t.name, minutes(t.seconds), t.measured,
+               t.kept, t.failed == 0 ? "" : fmt::format(", {} failed", t.failed));
+  fmt::print("{:<12} {:>13}\n", "all", minutes(all));
+}
+
+}  // namespace
+
+std::span<const evaluation> evaluations() noexcept {
+  return all_evaluations;
+}
+
+std::string figure::name() const {
+  return fmt::format("{}-{}{}{}", of->name, number, host.empty() ? "" : "-", host);
+}
+
+void add_options(CLI::App& command, figure_options& o) {
+  command.add_flag("--quick", o.quick,
+                   "short runs on small structures: to see that it works, not to quote");
+  command
+      .add_option(
+          "--runs", o.runs,
+          "runs of which the median counts, where time is measured; default: 5, of a set of "
+          "figures 3, with --quick 3")
+      ->check(CLI::Range(1, 1000));
+  command.add_option("--seed", o.sweep.seed, "of content and operations")->capture_default_str();
+  command.add_option("--dir", o.dir, "where pools are created; default /dev/shm");
+}
+
+void prepare(figure_options& o) {
+  if (o.quick) bench::make_quick(o.sweep);
+  if (o.runs != 0) o.sweep.runs = o.runs;
+  if (o.keys != 0)
+    o.sweep.keys = o.sweep.large_keys = o.sweep.kiln_keys = o.sweep.archapt_keys = o.keys;
+  std::error_code problem;
+  if (!o.out.empty()) fs::create_directories(o.out, problem);
+  if (problem) fail(fmt::format("--out {}: {}", o.out, problem.message()));
+  if (!o.out.empty() && ::access(o.out.c_str(), W_OK) != 0)
+    fail(fmt::format("--out {}: this user may not write there; choose another folder", o.out));
+  o.sweep.dir = enter_scratch(!o.dir.empty() ? o.dir : folder_in_memory());
+  o.sweep.cancelled = interrupted;
+}
+
+std::optional<measured_figure> measure(const figure& f, const figure_options& o,
+                                       const std::string& place) {
+  bench::sweep_options sweep = o.sweep;
+  sweep.host = f.host;
+  sweep.progress = progress_of(place);
+  nlohmann::json origin = origin_json(f, o);
+  origin["date"] = bench::date_now();
+  origin["command"] = command_of(f, o);
+  const auto begin = clock::now();
+  auto c = f.of->measure(f.number, sweep);
+  origin["seconds"] = seconds_since(begin);
+  if (on_terminal()) fmt::print(stderr, "\r\033[K");
+  if (!c) {
+    fmt::print(stderr, "stele: figure {}: {}\n", f.name(), c.error().message);
+    return std::nullopt;
+  }
+  measured_figure m{std::move(*c), {}};
+  m.json = bench::json_of(m.chart);
+  m.json["origin"] = std::move(origin);
+  if (!o.out.empty()) write_files(f, o, m);
+  return m;
+}
+
+void add_options(CLI::App& command, figure_set& set) {
+  std::vector<std::string> names;
+  for (const evaluation& e : all_evaluations) names.emplace_back(e.name);
+  set.names = {"blurred", "lsnvmm", "archapt"};
+  command
+      .add_option("evaluations", set.names,
+                  "which: blurred, lsnvmm, archapt (the default: less than an hour on two cores); "
+                  "dp2, kiln (simulated: half an hour more)")
+      ->check(CLI::IsMember(names));
+  command.add_flag("--hosts", set.hosts,
+                   "archapt's figures with the hosts sqlite and redis too: an hour more");
+  command.add_flag("--again", set.again,
+                   "measure figures too that the folder has from the same build, machine and "
+                   "settings");
+  add_options(command, set.each);
+}
+
+std::vector<figure> figures_of(const figure_set& set) {
+  std::vector<figure> figures;
+  for (const evaluation& e : all_evaluations) {
+    if (std::ranges::find(set.names, e.name) == set.names.end()) continue;
+    add_figures(e, "", figures);
+    if (!set.hosts || e.hosted_figures == nullptr) continue;
+    for (const char* host : {"sqlite", "redis"}) add_figures(e, host, figures);
+  }
+  return figures;
+}
+
+bool measure(const figure_set& set) {
+  figure_options o = set.each;
+  if (o.runs == 0 && !o.quick) o.runs = runs_of_a_set;
+  prepare(o);
+  const std::vector<figure> figures = figures_of(set);
+  const auto begin = clock::now();
+  std::vector<evaluation_time> times;
+  bool whole = true;
+  for (std::size_t i = 0; i < figures.size() && !interrupted(); ++i) {
+    const figure& f = figures[i];
+    if (times.empty() || times.back().name != f.of->name) times.push_back({f.of->name});
+    evaluation_time& time = times.back();
+    const std::string stem = (fs::path(o.out) / f.name()).string();
+    if (!set.again && is_kept(stem + ".json", origin_json(f, o))) {
+      if (!fs::exists(stem + ".png")) draw(stem + ".json", stem + ".png");
+      fmt::print("{:<20} kept\n", f.name());
+      ++time.kept;
+      continue;
+    }
+    const auto m = measure(f, o,
+                           fmt::format("{} ({} of {}, {} so far)", f.name(), i + 1, figures.size(),
+                                       minutes(seconds_since(begin))));
+    const bool done = m && m->chart.complete;
+    whole = whole && done;
+    time.seconds += m ? m->json["origin"]["seconds"].get<double>() : 0;
+    ++(m ? time.measured : time.failed);
+    if (m)
+      fmt::print("{:<20} {:>13}{}\n", f.name(), minutes(m->json["origin"]["seconds"].get<double>()),
+                 done ? "" : ", interrupted: measured in part");
+    std::fflush(stdout);
+  }
+  print_times(times, seconds_since(begin));
+  return whole && !interrupted();
+}
+
+int run_program(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::fflush(nullptr);
+  // In a group of its own, which a terminal's interrupt does not reach.
+  posix_spawnattr_t apart;
+  posix_spawnattr_init(&apart);
+  posix_spawnattr_setflags(&apart, POSIX_SPAWN_SETPGROUP);
+  pid_t child = 0;
+  int status = 0;
+  const int failed = posix_spawn(&child, arguments[0], nullptr, &apart, arguments.data(), environ);
+  posix_spawnattr_destroy(&apart);
+  if (failed != 0 || ::waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace stele::cli

@@ -1,0 +1,78 @@
+// stele report: the figures of published evaluations on one HTML page, with the stated numbers
+// beside the measured ones. Measures what the folder lacks, or reads a folder as it is.
+#include <cli/command.h>
+#include <cli/figures.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+namespace stele::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct options {
+  figure_set set;
+  std::string from;
+};
+
+// Of a folder that is only read: the evaluations that were named, else those with any figure there.
+std::vector<figure> expected_in(const options& o, bool named) {
+  std::vector<figure> expected;
+  for (const evaluation& e : evaluations()) {
+    figure_set one{.names = {e.name}, .hosts = o.set.hosts, .each = {}};
+    const std::vector<figure> figures = figures_of(one);
+    const bool any = std::ranges::any_of(figures, [&](const figure& f) {
+      return fs::exists(fs::path(o.from) / (f.name() + ".json"));
+    });
+    const bool wanted = named ? std::ranges::find(o.set.names, e.name) != o.set.names.end() : any;
+    if (wanted) expected.insert(expected.end(), figures.begin(), figures.end());
+  }
+  return expected;
+}
+
+// tools/report prints what it wrote, or why it could not.
+void write_page(const std::string& from, const std::string& page,
+                const std::vector<figure>& expected) {
+  std::vector<std::string> words = {STELE_REPORT, from, page};
+  for (const figure& f : expected) words.push_back(f.name());
+  const int status = run_program(words);
+  if (status == -1) fail(fmt::format("no page {}: cannot run {}", page, STELE_REPORT));
+  if (status != 0) throw CLI::RuntimeError(status);
+}
+
+void run_from_folder(const options& o, bool named) {
+  if (!fs::is_directory(o.from)) fail(fmt::format("--from {} is not a directory", o.from));
+  std::error_code problem;
+  fs::create_directories(o.set.each.out, problem);
+  if (problem) fail(fmt::format("--out {}: {}", o.set.each.out, problem.message()));
+  write_page(o.from, fs::path(o.set.each.out) / "report.html", expected_in(o, named));
+}
+
+void run(const options& o, bool named) {
+  if (!o.from.empty()) return run_from_folder(o, named);
+  const bool whole = measure(o.set);
+  write_page(o.set.each.out, fs::path(o.set.each.out) / "report.html", figures_of(o.set));
+  if (!whole) throw CLI::RuntimeError(interrupted() ? 130 : 1);
+}
+
+}  // namespace
+
+void add_report(CLI::App& app) {
+  const auto o = std::make_shared<options>();
+  CLI::App* command = app.add_subcommand(
+      "report", "one HTML page of the figures of published evaluations, measured here");
+  command
+      ->add_option("--out", o->set.each.out,
+                   "the directory for report.html, and for tables, JSON and pictures as of figure "
+                   "all, whose figures there are used")
+      ->required();
+  command->add_option("--from", o->from,
+                      "a directory with JSON files of figures: nothing is measured");
+  add_options(*command, o->set);
+  command->callback([o, command] { run(*o, command->count("evaluations") != 0); });
+}
+
+}  // namespace stele::cli
