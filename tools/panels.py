@@ -39,11 +39,10 @@ def measured(panel):
 
 
 def colours(panel):
-    """The colour of each label, by the order of the series; more than ten take turns."""
-    found = {}
-    for series in measured(panel):
-        found.setdefault(series["label"], matplotlib.colormaps["tab10"](len(found) % 10))
-    return {label: matplotlib.colors.to_hex(colour) for label, colour in found.items()}
+    """The colour of each label, by the order of the series; more than twenty take turns."""
+    labels = list(dict.fromkeys(series["label"] for series in measured(panel)))
+    colour = matplotlib.colormaps["tab10" if len(labels) <= 10 else "tab20"]
+    return {label: matplotlib.colors.to_hex(colour(i % colour.N)) for i, label in enumerate(labels)}
 
 
 def draw_bars(axes, panel, ink):
@@ -94,6 +93,7 @@ def draw(axes, panel, ink="black"):
     axes.set_xlabel(fold(panel["x"], 60), fontsize=8)
     axes.set_ylabel(fold(panel["y"], 44), fontsize=8)
     axes.tick_params(labelsize=7)
+    axes.yaxis.get_offset_text().set_fontsize(7)
     medians = [p["median"] for s in panel["series"] for p in s["points"]]
     if spans_decades(panel):
         axes.set_yscale("log")
@@ -128,7 +128,7 @@ def svg_of(panel, prefix, title):
     settings = {name: INK for name in ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "hatch.color")}
     settings.update({"svg.fonttype": "none", "svg.hashsalt": "stele", "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"]})
     with matplotlib.rc_context(settings):
-        figure = Figure(figsize=(4.6, 2.7), layout="constrained")
+        figure = Figure(figsize=(4.1, 2.7), layout="constrained")
         draw(figure.add_subplot(), panel, INK)
         written = io.BytesIO()
         FigureCanvasSVG(figure)
