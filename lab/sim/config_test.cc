@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <sim/config_file.h>
 #include <sim/config_keys.h>
+#include <sim/design/kiln.h>
 #include <sim/nearest.h>
 
 #include <filesystem>
@@ -360,6 +361,15 @@ TEST(kiln_preset, has_the_latencies_of_table_2) {
   EXPECT_EQ(c.read_latency_ns, 25);
   EXPECT_EQ(closing + wait_ns(c, "activate", "read") + c.read_latency_ns, 65);
   EXPECT_EQ(closing + wait_ns(c, "activate", "write") + c.write_latency_ns + c.write_pulse_ns, 76);
+}
+
+// K2: core, thread, transaction, state.
+TEST(kiln_preset, has_tags_of_fourteen_more_bits) {
+  machine_config m = preset("kiln");
+  EXPECT_EQ(m.design.transaction_ids, 256U);
+  EXPECT_EQ(tag_bits(m), 3U + 1 + 8 + 2);
+  m.design.transaction_ids = 257;
+  EXPECT_EQ(tag_bits(m), 15U);
 }
 
 // K1

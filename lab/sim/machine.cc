@@ -184,9 +184,11 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   r.simulated -= from.at;
   r.quantities = totals_of(*s);
   subtract(r.quantities, from.totals);
-  if (s->kiln_design != nullptr)
+  if (s->kiln_design != nullptr) {
     r.add("kiln.pending_at_most",
-          static_cast<double>(s->kiln_design->counts.max_pending));  // a maximum, not a sum
+          static_cast<double>(s->kiln_design->counts.max_pending));         // a maximum, not a sum
+    r.add("kiln.tag_overhead", 100.0 * tag_bits(machine) / (64 * 8), "%");  // of a line
+  }
   add_derived(r);
   return r;
 }

@@ -35,6 +35,14 @@ std::string_view name_of(kiln_mutant f) noexcept {
   return names[static_cast<std::size_t>(f)];
 }
 
+unsigned tag_bits(const machine_config& machine) noexcept {
+  const auto bits_of = [](unsigned count) { return std::bit_width(std::max(count, 1u) - 1); };
+  return static_cast<unsigned>(bits_of(machine.cores.count) +
+                               bits_of(machine.cores.threads_per_core) +
+                               bits_of(machine.design.transaction_ids)) +
+         2;
+}
+
 kiln::kiln(const design_context& where)
     : events_(where.events),
       caches_(where.caches),

@@ -62,6 +62,10 @@ struct nonvolatile_state {
   std::size_t pending = 0, superseded = 0, copies = 0;  // lines that recovery found
 };
 
+// Bits that a tag of the nonvolatile cache has besides those of any cache: numbers of core,
+// hardware thread and transaction, and two for the state (section 4.3).
+unsigned tag_bits(const machine_config& machine) noexcept;
+
 class kiln final : public design, public shared_cache_policy, event_handler, requester {
  public:
   // Precondition: the shared cache has a power of two of sets.
