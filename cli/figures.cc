@@ -79,15 +79,16 @@ nlohmann::json origin_json(const figure& f, const figure_options& o) {
   return {{"machine", machine}, {"build", build}, {"settings", settings_json(f, o)}};
 }
 
-// Whether the file is a complete figure with this origin.
-bool is_kept(const fs::path& file, const nlohmann::json& origin) {
+// The seconds that the figure in the file took, if it is complete and has this origin.
+std::optional<double> seconds_of_kept(const fs::path& file, const nlohmann::json& origin) {
   std::ifstream in(file);
   const auto found = nlohmann::json::parse(in, nullptr, false);
-  if (!found.is_object() || !found.value("complete", false)) return false;
-  const auto had = found.value("origin", nlohmann::json::object());
-  return std::ranges::all_of(origin.items(), [&](const auto& part) {
-    return had.contains(part.key()) && had[part.key()] == part.value();
-  });
+  if (!found.is_object() || found.value("complete", nlohmann::json()) != true) return std::nullopt;
+  const auto had = found.value("origin", nlohmann::json());
+  for (const auto& [key, part] : origin.items())
+    if (!had.is_object() || had.value(key, nlohmann::json()) != part) return std::nullopt;
+  const auto seconds = had.value("seconds", nlohmann::json());
+  return seconds.is_number() ? seconds.get<double>() : 0;
 }
 
 // --- files ---
@@ -164,19 +165,66 @@ void add_figures(const evaluation& of, const std::string& host, std::vector<figu
     to.push_back({&of, std::move(number), host});
 }
 
-// Seconds that the figures of each evaluation took, or that their files say.
-struct evaluation_time {
-  std::string name;
-  double seconds = 0;
-  unsigned measured = 0, kept = 0, failed = 0;
-};
+// Measures the figures of a set one after the other, and keeps account of their times.
+class set_run {
+ public:
+  set_run(figure_options o, bool again, std::size_t figures)
+      : o_(std::move(o)), again_(again), figures_(figures) {}
 
-void print_times(const std::vector<evaluation_time>& times, double all) {
-  for (const evaluation_time& t : times)
-    fmt::print("{:<12} {:>13}; {} measured, {} kept{}\n", t.name, minutes(t.seconds), t.measured,
-               t.kept, t.failed == 0 ? "" : fmt::format(", {} failed", t.failed));
-  fmt::print("{:<12} {:>13}\n", "all", minutes(all));
-}
+  void measure_or_keep(const figure& f) {
+    ++begun_;
+    if (times_.empty() || times_.back().evaluation != f.of->name)
+      times_.push_back({f.of->name, 0, 0, 0, 0});
+    const std::string stem = (fs::path(o_.out) / f.name()).string();
+    const auto kept = again_ ? std::nullopt : seconds_of_kept(stem + ".json", origin_json(f, o_));
+    if (!kept) return measure_one(f);
+    if (!fs::exists(stem + ".png")) draw(stem + ".json", stem + ".png");
+    count(times_.back().kept, f, *kept, ", kept");
+  }
+
+  void print_times() const {
+    for (const account& t : times_)
+      fmt::print("{:<12} {:>21}; {} measured, {} kept, {} failed\n", t.evaluation,
+                 minutes(t.seconds), t.measured, t.kept, t.failed);
+    fmt::print("{:<12} {:>21}\n", "this command", minutes(seconds_since(begin_)));
+  }
+  bool whole() const noexcept { return whole_; }
+
+ private:
+  struct account {
+    std::string evaluation;
+    double seconds;  // of figures measured and kept
+    unsigned measured, kept, failed;
+  };
+
+  void measure_one(const figure& f) {
+    const auto m = measure(f, o_,
+                           fmt::format("{} ({} of {}, {} so far)", f.name(), begun_, figures_,
+                                       minutes(seconds_since(begin_))));
+    whole_ = whole_ && m && m->chart.complete;
+    if (!m) {
+      ++times_.back().failed;
+      return;
+    }
+    count(times_.back().measured, f, m->json["origin"]["seconds"],
+          m->chart.complete ? "" : ", interrupted: measured in part");
+  }
+
+  void count(unsigned& in, const figure& f, double seconds, const char* how) {
+    ++in;
+    times_.back().seconds += seconds;
+    fmt::print("{:<20} {:>13}{}\n", f.name(), minutes(seconds), how);
+    std::fflush(stdout);
+  }
+
+  const figure_options o_;
+  const bool again_;
+  const std::size_t figures_;
+  std::size_t begun_ = 0;
+  bool whole_ = true;
+  const clock::time_point begin_ = clock::now();
+  std::vector<account> times_;
+};
 
 }  // namespace
 
@@ -271,34 +319,11 @@ bool measure(const figure_set& set) {
   if (o.runs == 0 && !o.quick) o.runs = runs_of_a_set;
   prepare(o);
   const std::vector<figure> figures = figures_of(set);
-  const auto begin = clock::now();
-  std::vector<evaluation_time> times;
-  bool whole = true;
-  for (std::size_t i = 0; i < figures.size() && !interrupted(); ++i) {
-    const figure& f = figures[i];
-    if (times.empty() || times.back().name != f.of->name) times.push_back({f.of->name});
-    evaluation_time& time = times.back();
-    const std::string stem = (fs::path(o.out) / f.name()).string();
-    if (!set.again && is_kept(stem + ".json", origin_json(f, o))) {
-      if (!fs::exists(stem + ".png")) draw(stem + ".json", stem + ".png");
-      fmt::print("{:<20} kept\n", f.name());
-      ++time.kept;
-      continue;
-    }
-    const auto m = measure(f, o,
-                           fmt::format("{} ({} of {}, {} so far)", f.name(), i + 1, figures.size(),
-                                       minutes(seconds_since(begin))));
-    const bool done = m && m->chart.complete;
-    whole = whole && done;
-    time.seconds += m ? m->json["origin"]["seconds"].get<double>() : 0;
-    ++(m ? time.measured : time.failed);
-    if (m)
-      fmt::print("{:<20} {:>13}{}\n", f.name(), minutes(m->json["origin"]["seconds"].get<double>()),
-                 done ? "" : ", interrupted: measured in part");
-    std::fflush(stdout);
-  }
-  print_times(times, seconds_since(begin));
-  return whole && !interrupted();
+  set_run run(o, set.again, figures.size());
+  for (const figure& f : figures)
+    if (!interrupted()) run.measure_or_keep(f);
+  run.print_times();
+  return run.whole() && !interrupted();
 }
 
 int run_program(std::vector<std::string> words) {

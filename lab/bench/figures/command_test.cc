@@ -75,6 +75,7 @@ TEST_F(figure_command, all_measures_what_the_folder_lacks) {
   for (const std::string& number : archapt_figures()) {
     auto one = measured;
     one["name"] = "archapt-" + number;
+    one["panels"] = nlohmann::json::array();
     std::ofstream(dir_ / ("archapt-" + number + ".json")) << one;
     std::ofstream(dir_ / ("archapt-" + number + ".png")) << "a picture";
   }
@@ -89,7 +90,10 @@ TEST_F(figure_command, all_measures_what_the_folder_lacks) {
     EXPECT_THAT(o.said, HasSubstr(*change == 'n' ? "0 measured, 9 kept" : "1 measured, 8 kept"));
   }
   std::ofstream(dir_ / "archapt-3.json") << "{\"complete\": tr";  // cut off
-  EXPECT_THAT(run(all).said, HasSubstr("1 measured, 8 kept"));
+  const outcome report = run(STELE_COMMAND " report archapt --quick --out " + dir_.string());
+  EXPECT_EQ(report.status, 0) << report.said;
+  EXPECT_THAT(report.said, HasSubstr("1 measured, 8 kept"));
+  EXPECT_THAT(text_of(dir_ / "report.html"), HasSubstr("id=\"archapt-IV\""));
 }
 
 TEST_F(figure_command, report_is_a_page_of_a_folder) {
