@@ -129,7 +129,9 @@ def svg_of(panel, prefix, title):
     settings.update({"svg.fonttype": "none", "svg.hashsalt": "stele", "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"]})
     with matplotlib.rc_context(settings):
         figure = Figure(figsize=(4.1, 2.7), layout="constrained")
-        draw(figure.add_subplot(), panel, INK)
+        axes = figure.add_subplot()
+        draw(axes, panel, INK)
+        axes.set_ylabel(fold(panel["y"], 34), fontsize=8)
         written = io.BytesIO()
         FigureCanvasSVG(figure)
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
