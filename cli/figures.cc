@@ -296,7 +296,7 @@ void add_options(CLI::App& command, figure_set& set) {
                   "dp2, kiln (simulated: half an hour more)")
       ->check(CLI::IsMember(names));
   command.add_flag("--hosts", set.hosts,
-                   "archapt's figures with the hosts sqlite and redis too: an hour more");
+                   "archapt's figures with the hosts sqlite and redis too; takes 5 GB of memory");
   command.add_flag("--again", set.again,
                    "measure figures too that the folder has from the same build, machine and "
                    "settings");
