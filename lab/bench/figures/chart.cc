@@ -55,12 +55,17 @@ std::string table_of(const std::vector<claim>& claims) {
   return "\nbeside the text\n" + aligned(lines);
 }
 
+// JSON has no other numbers.
+bool is_number(const spread& s) {
+  return std::isfinite(s.min) && std::isfinite(s.median) && std::isfinite(s.max);
+}
+
 nlohmann::json json_of(const panel& p) {
   nlohmann::json all = nlohmann::json::array();
   for (const series& s : p.lines) {
     nlohmann::json points = nlohmann::json::array();
     for (std::size_t i = 0; i < p.xs.size(); ++i)
-      if (const auto& v = s.points[i])
+      if (const auto& v = s.points[i]; v && is_number(*v))
         points.push_back({{"x", p.xs[i]}, {"min", v->min}, {"median", v->median}, {"max", v->max}});
     all.push_back({{"name", s.name},
                    {"label", s.label},

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace stele::bench {
@@ -76,7 +77,9 @@ TEST(chart, table_keeps_stated_numbers_apart) {
 }
 
 TEST(chart, json_has_every_measured_point_and_no_other) {
-  const nlohmann::json j = json_of(small_chart());
+  chart c = small_chart();
+  c.panels[0].lines[1].points[1] = spread{1, std::nan(""), 1};  // a ratio to nothing
+  const nlohmann::json j = json_of(c);
   EXPECT_EQ(j["name"], "blurred-9");
   EXPECT_EQ(j["complete"], true);
   const auto& series = j["panels"][0]["series"];
