@@ -61,7 +61,8 @@ void add_evaluation(CLI::App& group, const evaluation& e) {
   const auto o = std::make_shared<options>();
   o->of = &e;
   CLI::App* command = group.add_subcommand(e.name, e.about);
-  command->add_option("--figure", o->figure, e.figures_help)
+  command
+      ->add_option("--figure", o->figure, fmt::format("{}, or all", fmt::join(e.figures(), ", ")))
       ->required()
       ->check([&e](const std::string& named) { return check_figure(e, named); });
   command->add_option(

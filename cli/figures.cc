@@ -26,28 +26,24 @@ namespace fs = std::filesystem;
 
 constexpr evaluation all_evaluations[] = {
     {"blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5",
-     "9 to 17, II (also table2), or all",
      "size of the key space; default: 2^18, where values are large 2^15, with --quick 2^14",
      bench::blurred_figures, bench::measure_blurred},
     {"lsnvmm",
      "Hu, Ren, Badam, Shu, Moscibroda, \"Log-Structured Non-Volatile Main Memory\" (2017), section "
      "5",
-     "4 to 13, or all",
      "size of the key space, half of it filled; default: 2^18, figure 10 2^16, with --quick 2^14",
      bench::lsnvmm_figures, bench::measure_lsnvmm},
     {"archapt",
      "Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" "
      "(2019), sections II and V",
-     "2, 3, 6 to 10, I, IV, or all", "records, and rows of stock; default: 2^16, with --quick 2^12",
-     bench::archapt_figures, bench::measure_archapt, bench::archapt_hosted_figures},
+     "records, and rows of stock; default: 2^16, with --quick 2^12", bench::archapt_figures,
+     bench::measure_archapt, bench::archapt_hosted_figures},
     {"dp2",
      "Sun, Lu, Shu, \"DP2: Reducing Transaction Overhead with Differential and Dual Persistency in "
      "Persistent Memory\" (2015), section 4",
-     "2, 5 to 10, endurance, or all",
      "size of the key space of what is emulated; default: 2^15, with --quick 2^14",
      bench::dp2_figures, bench::measure_dp2},
     {"kiln", "Zhao, Li, Yoon, Xie, Jouppi, \"Kiln\" (2013), sections 1 and 6",
-     "1, 6 to 11, overflow, sensitivity, or all",
      "size of the key space of small elements; default: 2^20, with --quick 2^12",
      bench::kiln_figures, bench::measure_kiln}};
 

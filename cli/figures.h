@@ -20,7 +20,7 @@ namespace stele::cli {
 
 // A published evaluation.
 struct evaluation {
-  const char *name, *about, *figures_help, *keys_help;
+  const char *name, *about, *keys_help;
   std::vector<std::string> (*figures)();
   result<bench::chart> (*measure)(std::string_view figure, const bench::sweep_options& o);
   std::vector<std::string> (*hosted_figures)(std::string_view host) =
