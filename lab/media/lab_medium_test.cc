@@ -12,7 +12,8 @@ TEST(lab_media_names, carry_the_delay_of_slower_memory) {
   EXPECT_EQ(latency->lab->latency_model.latency_ns, 300u);
   EXPECT_EQ(both->lab->latency_model.bytes_per_ns, 2.5);
   EXPECT_FALSE(both->emulates_whole_cache);
-  for (const char* name : {"delayed:300:cache=8", "delayed:300:2.5:cache=8"}) {  // B5
+  // B5
+  for (const char* name : {"delayed:300:cache=8", "delayed:300:2.5:cache=8"}) {
     const auto whole = parse_media(name);
     ASSERT_TRUE(whole) << name;
     EXPECT_TRUE(whole->emulates_whole_cache) << name;

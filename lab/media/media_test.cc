@@ -125,6 +125,25 @@ TEST(delayed, a_fence_takes_at_least_the_latency_of_its_lines) {
       << "640 bytes at a byte a microsecond";
 }
 
+// B5
+TEST(delayed, the_whole_cache_takes_a_latency_and_the_lines_of_home_changed_since) {
+  lines memory;
+  const lines some;
+  delayed<adr>::shared shared{{}, {50'000, 0, 0.001}, memory.bytes + 64};
+  delayed<adr> one(shared, 0), other(shared, 1);
+  one.store(memory.bytes, some.bytes, 8);  // before home
+  for (const std::size_t at : {64, 72, 128, 64}) one.store(memory.bytes + at, some.bytes, 8);
+  other.store(memory.bytes + 192, some.bytes, 128);
+  const range home[] = {{memory.bytes + 64, 448}};
+  for (const std::uint64_t lines : {5u, 0u}) {
+    const auto begin = clock::now();
+    other.bulk_persist(home);
+    EXPECT_GE(clock::now() - begin, std::chrono::microseconds(50 + 64 * lines));
+    EXPECT_EQ(shared.persisted_lines, 5u);
+  }
+  EXPECT_EQ(one.count.flushed_lines + other.count.flushed_lines, 0u) << "it is emulated";
+}
+
 TEST(delayed, counts_as_what_it_slows_down) {
   lines memory;
   delayed<adr>::shared shared{{}, {10, 0}};

@@ -25,7 +25,7 @@ std::unique_ptr<engine> build(pool_state& state, const media_choice& choice,
       std::make_unique<typename medium::shared>(std::forward<SharedArguments>(arguments)...);
   // A mechanism may have a variant for media where threads had better share a log.
   if constexpr (requires { typename Mechanism::on_shared_log; } &&
-                medium::whole_cache != media::whole_cache::unsupported)
+                (medium::whole_cache == media::whole_cache::preferred || medium::under_exploration))
     if (choice.tuning.shared_log)
       return std::make_unique<mechanism_engine<typename Mechanism::on_shared_log>>(
           state, std::move(shared), choice.tuning);
