@@ -130,7 +130,8 @@ class edges final : public workloads::workload_on<edge_root> {
       destroy(block);
     }
     if (op.what == kind::erase) {
-      for (std::size_t i = 0; i < abort_words; ++i) r.words[i] = op.b + i;
+      const std::size_t words = abort_words >> op.a % 4;
+      for (std::size_t i = 0; i < words; ++i) r.words[i] = op.b + i;
       cancel("stored, and then not");
     }
     if (op.what == kind::append) r.extent_seed == 0 ? fill(r, op.b) : clear(r);

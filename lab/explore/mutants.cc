@@ -25,6 +25,7 @@ struct trial {
   file_fault fault = file_fault::refused;
   std::size_t pool_size = 65536;
   bool earlier_version = false;  // only for the mutants of the version
+  bool runs = false;             // only for the mutants of runs in block logs
 };
 constexpr trial trials[] = {
     {"sps", 1, 60, 128, 0},
@@ -68,6 +69,19 @@ constexpr trial trials[] = {
      .bound = 128,
      .pool_size = 262144,
      .earlier_version = true},
+    {.workload = "sps",
+     .threads = 1,
+     .operations = 60,
+     .bound = 128,
+     .value_size = 64,
+     .runs = true},
+    {.workload = "rbtree", .threads = 2, .operations = 120, .bound = 128, .runs = true},
+    {.workload = "edges",
+     .threads = 2,
+     .operations = 60,
+     .bound = 64,
+     .pool_size = 262144,
+     .runs = true},
     {.workload = "large", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
     {.workload = "stores", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
     {.workload = "redis", .threads = 1, .operations = 80, .bound = 64, .pool_size = 524288},
@@ -143,7 +157,7 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
     if (needs.sqlite != (t.workload == std::string_view("sqlite"))) continue;
     if (needs.block_checksums != t.block_checksums || needs.shared_log != t.shared_log ||
         (needs.file != t.on_file && !needs.redis) || needs.earlier_version != t.earlier_version ||
-        (needs.large_slabs && t.workload != std::string_view("large")))
+        needs.runs != t.runs || (needs.large_slabs && t.workload != std::string_view("large")))
       continue;
     s.bound = t.bound;
     for (const std::string& mechanism : where.mechanisms) {
@@ -164,6 +178,7 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
       p.shared_log = t.shared_log;
       if (t.on_file) p.media = "file";
       p.earlier_version = t.earlier_version;
+      p.runs = t.runs;
       p.fail_call = t.fail_call;
       p.fault = t.fault;
       p.seed = c.seed;
@@ -197,7 +212,8 @@ pool_needs needs_of(base::mutant m) noexcept {
           .named_stores = within(kv_cleared_first, kv_drop_unlisted),
           .redis = within(redis_unit_apart, redis_keyspace_again),
           .sqlite = within(sqlite_one_by_one, sqlite_flush_apart),
-          .long_run = m == bulk_spill_flushed};
+          .long_run = m == bulk_spill_flushed,
+          .runs = within(xil_run_torn, xil_run_read_as_records)};
 }
 
 std::vector<mutant_target> targets_of(std::string_view of) {

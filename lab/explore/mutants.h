@@ -22,10 +22,11 @@ struct mutant_target {
 std::vector<mutant_target> targets_of(std::string_view of);
 
 // The pools, or the length of a run, without which a mutant's code hardly ever runs. Runs on pools
-// with block checksums, a shared log, a file or an earlier version are for those mutants alone.
+// with block checksums, a shared log, a file, an earlier version or runs in block logs are for
+// those mutants alone.
 struct pool_needs {
   bool checkpoints, block_checksums, large_slabs, shared_log, file, earlier_version, named_stores,
-      redis, sqlite, long_run;
+      redis, sqlite, long_run, runs;
 };
 pool_needs needs_of(base::mutant m) noexcept;
 

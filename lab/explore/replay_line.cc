@@ -167,6 +167,11 @@ line_fields fields_of(plan& p) {
       {"sync-every", &p.sync_every,
        "ordered commits, a sync after so many operations; 0: durable ones"},
       {"warm-up", &p.warm_up, "transactions in each mode before adaptive chooses"},
+      {"runs", &p.runs, "execution in log: adjacent words share a record"},
+      {"abort-interval",
+       &p.abort_interval,
+       "execution in log: blocks of an aborted transaction with at least one abort record",
+       {.least = 4, .most = 1024}},
       {"cache-bytes", &p.cache_bytes,
        "archapt: what the queue of lines used last takes the cache for; short, so that lines "
        "are skipped"},

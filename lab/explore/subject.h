@@ -19,6 +19,7 @@
 #include <media/tape.h>
 #include <stele/adaptive_options.h>
 #include <stele/archapt_options.h>
+#include <stele/blurred_options.h>
 #include <stele/log_structured_options.h>
 #include <tx/mechanism/catalog.h>
 
@@ -48,6 +49,8 @@ struct plan {
   std::uint64_t sync_every = 0;
   // Of the mechanism adaptive, in transactions: short, so that it often changes its mode.
   std::uint64_t warm_up = 6;
+  bool runs = false;              // xil, blurred, adaptive: adjacent words share a record
+  unsigned abort_interval = 64;   // the same: blocks from one abort record to the next
   std::size_t cache_bytes = 448;  // archapt: the length of its queue; short, so that it skips lines
   bool halves = false;            // archapt: checksums of halves too
   std::uint64_t checkpoint_commits = 0;  // archapt: commits between two checkpoints
@@ -84,6 +87,7 @@ inline detail::engine_tuning tuning_of(const plan& p) {
       .shared_log = p.shared_log || on_file,
       .bulk = p.whole_cache || on_file ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
       .of_mechanism = {adaptive_options{.warm_up = p.warm_up},
+                       blurred_options{.runs = p.runs, .abort_interval = p.abort_interval},
                        // Cleans at every chunk, so that runs show it.
                        log_structured_options{.clean_from = 0, .victim_live_share = 0.7},
                        archapt_options{.cache_bytes = p.cache_bytes,

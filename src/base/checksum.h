@@ -4,6 +4,7 @@
 // probability 2^-64 (2^-32 where only half of the checksum is kept). Not cryptographic.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +39,26 @@ class checksum {
 
  private:
   std::uint64_t sum_;
+};
+
+// The checksums of the first, second, ... words of rows of `width` words. Several short chains,
+// because the steps of one long chain would wait for each other.
+template <std::size_t width>
+class checksum_columns {
+ public:
+  checksum_columns() noexcept = default;  // unspecified sums
+  explicit constexpr checksum_columns(const checksum& start) noexcept { sums_.fill(start); }
+
+  constexpr void add(const std::uint64_t* row) noexcept {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < width; ++i) sums_[i].add(row[i]);
+  }
+  constexpr void add_to(checksum& sum) const noexcept {
+    for (const checksum& column : sums_) sum.add(column.value());
+  }
+
+ private:
+  std::array<checksum, width> sums_;
 };
 
 }  // namespace stele::base

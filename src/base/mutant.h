@@ -90,12 +90,18 @@ enum class mutant : std::uint16_t {
   xil_tail_bit,              // the top bit of the data block is not kept
   xil_no_filler,             // the rest of a transaction's last line is not filled
   xil_aborted_left,          // holes keep their old torn bits at truncation
-  xil_short_reach,           // reading looks for an abort record only in the next block
-  xil_no_checksum,  // untorn blocks count, even if the commit record was written for other blocks
-  switch_no_truncate,    // a log changes its format while it holds committed transactions
-  switch_no_zero,        // the ring keeps lines of the other format
-  switch_half_zeroed,    // half of the ring keeps lines of the other format
-  switch_no_zero_fence,  // the head moves before the zeroes are durable
+  xil_short_reach,           // reading looks for no abort record after a hole
+  xil_no_checksum,   // untorn blocks count, even if the commit record was written for other blocks
+  xil_run_torn,      // the torn bit of a run's further words is not inverted at wrap-around
+  xil_run_bits,      // the bits that torn bits displace in a run's further words are not kept
+  xil_run_short,     // the head of a run counts one word less, each time that it grows
+  xil_run_unpadded,  // the half of a block that a run leaves is not filled
+  xil_run_head_rewritten,   // a second store to a run's word makes its head a data record again
+  xil_run_read_as_records,  // looking for abort records, reading takes a run's words for records
+  switch_no_truncate,       // a log changes its format while it holds committed transactions
+  switch_no_zero,           // the ring keeps lines of the other format
+  switch_half_zeroed,       // half of the ring keeps lines of the other format
+  switch_no_zero_fence,     // the head moves before the zeroes are durable
   // records of the new format are written before the head that names it is durable
   switch_no_head_fence,
   switch_old_form,         // the head names the old format

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <vector>
 
@@ -202,6 +203,37 @@ TEST(log_block, the_example_of_its_page_is_what_is_stored) {
   expect(pack({block_kind::commit, 0, 5, sum.value() >> 16}, true), 0x8000000000000005u,
          0x3F67F2CE8BD00C01u);
   expect(pack({}, true), 0x8000000000000000u, 0x0000000000000001u);
+}
+
+// A run of three words at every place of a line, with every displaced bit.
+TEST(log_block, a_run_gives_back_its_words) {
+  for (const bool sense : {false, true})
+    for (std::uint64_t further = 1; further <= max_further_words; ++further)
+      for (std::uint64_t bits = 0; bits < 128; ++bits) {
+        alignas(64) std::array<log_block, blocks_per_line> line{};
+        auto* const words = &line[0].data;
+        const auto value = [&](std::uint64_t number) {
+          return (bits >> number & 1) != 0 ? ~std::uint64_t{0} >> number
+                                           : std::uint64_t{6} << number;
+        };
+        line[0] = pack({block_kind::data, 0xFF, value(0), 0x4000}, sense);
+        for (std::uint64_t n = 1; n <= further; ++n) {
+          const std::uint64_t place = n + 1;
+          line[0].metadata = with_further_words(line[0].metadata, 1) |
+                             (displaced_bit(value(n), place) ? displaced_mask(n) : 0);
+          words[place] = seal_further(value(n), place, sense);
+        }
+        block_record r;
+        ASSERT_TRUE(unpack(line[0], r));
+        EXPECT_EQ(r.kind, block_kind::run);
+        EXPECT_EQ(r.address, 0x4000u);
+        EXPECT_EQ(r.further, further);
+        EXPECT_EQ(word_at(place_of(line.data())), value(0));
+        for (std::uint64_t n = 1; n <= further; ++n)
+          ASSERT_EQ(word_at(place_of(words + n + 1, 0)), value(n)) << n << " of " << further;
+        for (std::uint64_t b = 0; b <= further / 2; ++b)
+          EXPECT_TRUE(is_untorn(line[b], sense)) << b << " of " << further;
+      }
 }
 
 // The worked example of docs/format/log-structured.md: a chunk at 0x1c00, generation 1, lane 0; one

@@ -7,9 +7,11 @@
 // moves to the metadata block (the tail bit).
 //
 // Departures from the paper: addresses are pool offsets; a commit record's unused address field
-// holds a checksum; of the four reserved bits, two mark spill records and a third marks checksum
-// deltas.
+// holds a checksum; of the four reserved bits, two mark spill records, a third checksum deltas, and
+// the fourth runs: records of several words with one metadata block.
 #pragma once
+
+#include <base/checksum.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -33,6 +35,9 @@ enum class block_kind : std::uint8_t {
   // data is the sum of the old terms of the transaction's words in the block of home at `address`
   // (block_checksums.h)
   checksum_delta,
+  commit_by_columns,  // a commit whose checksum sums whole lines by columns
+  run,  // data is the word for `address`; `further` words after it in its line are for the next
+        // ones
 };
 
 // An unpacked record.
@@ -41,12 +46,14 @@ struct block_record {
   std::uint8_t mask = 0;  // data records: which bytes of the word count
   std::uint64_t data = 0;
   std::uint64_t address = 0;  // 48 bits
+  std::uint8_t further = 0;   // runs: words after the first, 1 to max_further_words
 };
 
 inline constexpr std::uint64_t address_mask = (std::uint64_t{1} << 48) - 1;
 
 // Bits of the metadata block: 0 torn, 1 tail, 2-9 mask, 10 FLG_DC (1: commit or abort), 11 FLG_CA
-// (1: commit), 12 spill, 13 spill checksum, 14 checksum delta, 15 zero, 16-63 address.
+// (1: commit), 12 spill, 13 spill checksum, 14 checksum delta, 15 run (of a commit: by columns),
+// 16-63 address.
 constexpr std::uint64_t flags_of(block_kind k) noexcept {
   switch (k) {
     case block_kind::data:
@@ -61,6 +68,10 @@ constexpr std::uint64_t flags_of(block_kind k) noexcept {
       return 1u << 13;
     case block_kind::checksum_delta:
       return 1u << 14;
+    case block_kind::commit_by_columns:
+      return 3u << 10 | 1u << 15;
+    case block_kind::run:
+      return 1u << 15;
   }
   return 0;
 }
@@ -82,14 +93,111 @@ constexpr std::uint64_t word_of(const log_block& b) noexcept {
   return (b.data & ~(std::uint64_t{1} << 63)) | (b.metadata >> 1 & 1) << 63;
 }
 
+// The checksum of a transaction's first `blocks` blocks. line_at(i) are the words of its line i.
+// columns: whole lines are summed by columns.
+template <class LineAt>
+base::checksum blocks_checksum(base::checksum sum, bool columns, std::uint64_t blocks,
+                               LineAt&& line_at) noexcept {
+  const std::uint64_t lines = blocks / blocks_per_line;
+  if (columns) {
+    base::checksum_columns<2 * blocks_per_line> of_lines(sum);
+    for (std::uint64_t i = 0; i < lines; ++i) of_lines.add(line_at(i));
+    of_lines.add_to(sum);
+  } else {
+    for (std::uint64_t i = 0; i < lines; ++i) sum.add(line_at(i), 16 * blocks_per_line);
+  }
+  if (blocks % blocks_per_line != 0) sum.add(line_at(lines), 16 * (blocks % blocks_per_line));
+  return sum;
+}
+// By columns pays for many lines.
+inline constexpr std::uint64_t blocks_for_columns = 6 * blocks_per_line;
+
+// --- runs ---
+
+inline constexpr std::uint64_t words_per_line = 8, max_further_words = words_per_line - 2;
+
+// The torn bit of the word at this place in its line: bit 63 of data blocks, bit 0 of metadata
+// blocks, and the same of the words that a run has in their places.
+constexpr std::uint64_t torn_bit_at(std::uint64_t place) noexcept {
+  return place % 2 == 0 ? std::uint64_t{1} << 63 : 1;
+}
+constexpr bool is_run(std::uint64_t metadata) noexcept {
+  return (metadata & 0xFC00) == flags_of(block_kind::run);
+}
+constexpr std::uint64_t further_words(std::uint64_t metadata) noexcept {
+  return is_run(metadata) ? metadata >> 16 & 7 : 0;
+}
+// Blocks of a record after its first.
+constexpr std::uint64_t further_blocks(std::uint64_t further) noexcept {
+  return (further + 1) / 2;
+}
+// The metadata of a record of a whole word, or of a run, after so many more words have joined it.
+constexpr std::uint64_t with_further_words(std::uint64_t metadata, std::uint64_t more) noexcept {
+  if (!is_run(metadata)) metadata = (metadata & ~std::uint64_t{0xFFFC}) | flags_of(block_kind::run);
+  return metadata + (more << 16);
+}
+// A further word at this place of a line, as stored; its own bit there, which goes to the head.
+constexpr std::uint64_t seal_further(std::uint64_t word, std::uint64_t place, bool sense) noexcept {
+  return (word & ~torn_bit_at(place)) | (sense ? torn_bit_at(place) : 0);
+}
+constexpr bool displaced_bit(std::uint64_t word, std::uint64_t place) noexcept {
+  return (word & torn_bit_at(place)) != 0;
+}
+// In the head's metadata: the displaced bit of the further word of this number, from 1 on.
+constexpr std::uint64_t displaced_mask(std::uint64_t number) noexcept {
+  return std::uint64_t{1} << (1 + number);
+}
+// The further word of this number, with its own bit restored.
+constexpr std::uint64_t further_word(std::uint64_t stored, std::uint64_t place,
+                                     std::uint64_t metadata, std::uint64_t number) noexcept {
+  return (stored & ~torn_bit_at(place)) |
+         ((metadata & displaced_mask(number)) != 0 ? torn_bit_at(place) : 0);
+}
+
+// Where a running transaction has stored a word: the address of a record, whose word it is; or the
+// address of a further word of a run, plus 1 and the number of the head's block in its line.
+using log_place = std::uint64_t;
+inline log_place place_of(const log_block* record) noexcept {
+  return reinterpret_cast<log_place>(record);
+}
+inline log_place place_of(const std::uint64_t* further, std::uint64_t head) noexcept {
+  return reinterpret_cast<log_place>(further) + 1 + head;
+}
+struct placed_word {
+  std::uint64_t* word;
+  log_block* head;
+  std::uint64_t place, number;  // in the line; in the run, 0 for the head's own word
+
+  explicit placed_word(log_place at) noexcept
+      : word(reinterpret_cast<std::uint64_t*>(at & ~std::uint64_t{7})), place(at / 8 % 8) {
+    const std::uint64_t block = at % 8 != 0 ? at % 8 - 1 : place / 2;
+    head = reinterpret_cast<log_block*>(at & ~std::uint64_t{63}) + block;
+    number = at % 8 != 0 ? place - 2 * block - 1 : 0;
+  }
+};
+inline std::uint64_t word_at(log_place at) noexcept {
+  if (at % 8 == 0) return word_of(*reinterpret_cast<const log_block*>(at));
+  const placed_word w(at);
+  return further_word(*w.word, w.place, w.head->metadata, w.number);
+}
+
 // False: no record has these flags.
 constexpr bool unpack(const log_block& b, block_record& r) noexcept {
-  const std::uint64_t flags = b.metadata & 0xFC00;
+  const std::uint64_t flags = b.metadata & 0xFC00, address = b.metadata >> 16;
+  if (flags == flags_of(block_kind::data)) {
+    r = {block_kind::data, static_cast<std::uint8_t>(b.metadata >> 2), word_of(b), address};
+    return true;
+  }
+  if (is_run(b.metadata)) {
+    r = {block_kind::run, 0xFF, word_of(b), address & ~std::uint64_t{7},
+         static_cast<std::uint8_t>(address & 7)};
+    return r.further >= 1 && r.further <= max_further_words;
+  }
   for (const block_kind k :
-       {block_kind::data, block_kind::commit, block_kind::abort, block_kind::spill,
+       {block_kind::commit, block_kind::commit_by_columns, block_kind::abort, block_kind::spill,
         block_kind::spill_checksum, block_kind::checksum_delta})
     if (flags == flags_of(k)) {
-      r = {k, static_cast<std::uint8_t>(b.metadata >> 2), word_of(b), b.metadata >> 16};
+      r = {k, static_cast<std::uint8_t>(b.metadata >> 2), word_of(b), address};
       return true;
     }
   return false;

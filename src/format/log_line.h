@@ -60,26 +60,9 @@ struct line_header {
 
 inline constexpr std::uint64_t unused_header_bits = ((std::uint64_t{1} << 12) - 1) << 51;
 
-// The checksums of the first, second, ... payload words of a record's lines in columns. Seven short
-// chains, because the steps of one long chain would wait for each other.
-class column_sums {
- public:
-  column_sums() noexcept = default;  // unspecified sums
-  // start: of the record, before its first word.
-  explicit constexpr column_sums(const base::checksum& start) noexcept { sums_.fill(start); }
-
-  // The payload words of one line.
-  constexpr void add(const std::uint64_t* words) noexcept {
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i].add(words[i]);
-  }
-  constexpr void add_to(base::checksum& sum) const noexcept {
-    for (const base::checksum& column : sums_) sum.add(column.value());
-  }
-
- private:
-  std::array<base::checksum, payload_words> sums_;
-};
+// Of the payload words of a record's lines in columns, from the record's checksum before its first
+// word on.
+using column_sums = base::checksum_columns<payload_words>;
 
 struct alignas(64) log_line {
   std::array<std::uint64_t, 8> words;

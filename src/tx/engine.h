@@ -8,11 +8,8 @@
 #include <tx/pool_state.h>
 
 #include <cstdint>
+#include <span>
 #include <string_view>
-
-namespace stele::format {
-struct log_block;
-}  // namespace stele::format
 
 namespace stele::detail {
 
@@ -78,14 +75,17 @@ class engine {
   [[nodiscard]] virtual result<> start(std::uint8_t logs_were) = 0;
 
   // Execution in log, for mechanisms that have it: if begin_in_log() returns true, the stores of
-  // the transaction go to its log as they are made. Both may throw restart.
+  // the transaction go to its log as they are made. All may throw restart.
   virtual bool begin_in_log(transaction&) { return false; }
-  // Stores the bytes of the mask of one word to t's log: in the block that already holds the word,
-  // or in a new block (null). Returns the block.
-  virtual format::log_block* store_in_log(transaction&, format::log_block*, std::uint64_t,
-                                          std::uint64_t, std::uint8_t) {
-    return nullptr;
+  // Stores the bytes of the mask of one word to t's log: in the place that already holds the word,
+  // or in a new one (0). Returns the place (format::log_place).
+  virtual std::uint64_t store_in_log(transaction&, std::uint64_t, std::uint64_t, std::uint64_t,
+                                     std::uint8_t) {
+    return 0;
   }
+  // The same for whole words from an offset on that the log does not hold yet, all of one line.
+  virtual void store_words_in_log(transaction&, std::uint64_t, std::span<const std::uint64_t>,
+                                  std::uint64_t*) {}
   virtual void abort_in_log(transaction&) noexcept {}
 
   // Mechanisms that act at each store: if begin_watched() returns true, watch_store() is called for

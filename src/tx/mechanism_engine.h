@@ -111,12 +111,17 @@ class mechanism_engine final : public engine {
     else
       return false;
   }
-  format::log_block* store_in_log(transaction& t, format::log_block* at, std::uint64_t offset,
-                                  std::uint64_t value, std::uint8_t mask) override {
+  std::uint64_t store_in_log(transaction& t, std::uint64_t at, std::uint64_t offset,
+                             std::uint64_t value, std::uint8_t mask) override {
     if constexpr (executes_in_log)
       return mechanism_.store_in_log(t, at, offset, value, mask);
     else
-      return nullptr;
+      return 0;
+  }
+  void store_words_in_log(transaction& t, std::uint64_t offset,
+                          std::span<const std::uint64_t> words, std::uint64_t* places) override {
+    if constexpr (executes_in_log)
+      mechanism_.store_words_in_log(t, offset, words, places);
   }
   void abort_in_log(transaction& t) noexcept override {
     if constexpr (executes_in_log) mechanism_.abort(t);

@@ -68,13 +68,24 @@ class alignas(64) transaction final : public storage::heap::writer {
   // The caller asked for durability::ordered. ordered(): and the engine defers such commits.
   bool ordered_requested() const noexcept { return ordered_requested_; }
   const storage::heap::changes& allocations() const noexcept { return allocations_.changes(); }
-  // Its stores are in its log: the words of the write set are pointers to blocks there.
+  // Its stores are in its log: the words of the write set are places there (format::log_place).
   bool in_log() const noexcept { return store_target_ == store_target::log; }
   // Its mechanism is told of each store.
   bool watched() const noexcept { return store_target_ == store_target::watched; }
   std::uint64_t value(const written_line& line, unsigned word) const noexcept {
-    return in_log() ? format::word_of(*reinterpret_cast<const format::log_block*>(line.words[word]))
-                    : line.words[word];
+    return in_log() ? format::word_at(line.words[word]) : line.words[word];
+  }
+
+  // Called by the mechanism in a commit whose stores are in the log: the write set gets the values
+  // in place of the places. Before the log is flushed: a load from a line that is being written
+  // back waits for it.
+  void take_values_from_log() noexcept {
+    for (written_line& line : writes_.lines())
+      for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
+        std::uint64_t& word = line.words[static_cast<unsigned>(std::countr_zero(left))];
+        word = format::word_at(word);
+      }
+    store_target_ = store_target::write_set;
   }
 
   // A short begin for a durable update, if runtime::has_plain_updates(). False: begin() must do it.
@@ -203,6 +214,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
                     std::uint8_t mask);
   void store_watched(written_line& line, const written_line& stored);
+  std::size_t store_words_in_log(std::uint64_t offset, const std::byte* from, std::size_t size);
   void store_word_slow(std::uint64_t offset, std::uint64_t bits);
   void store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_in_place(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);

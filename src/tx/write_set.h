@@ -53,6 +53,7 @@ class write_set {
   bool empty() const noexcept { return count_ == 0; }
   bool full() const noexcept { return count_ == capacity_; }  // the next add() allocates memory
   std::span<const written_line> lines() const noexcept { return {lines_.get(), count_}; }
+  std::span<written_line> lines() noexcept { return {lines_.get(), count_}; }
   written_line& last() noexcept { return lines_.get()[count_ - 1]; }
 
   written_line* find(std::uint64_t line) noexcept {

@@ -308,6 +308,26 @@ TEST(Explore, bulk_persistence_of_the_whole_cache) {
   }
 }
 
+// Execution in log where adjacent words share a record; abort records far apart and in every line.
+TEST(Explore, block_logs_with_runs) {
+  for (const char* mechanism : {"xil", "blurred", "adaptive"})
+    for (const char* workload : {"sps", "rbtree", "edges"}) {
+      plan p;
+      p.mechanism = mechanism;
+      p.workload = workload;
+      p.threads = 2;
+      p.operations = 60;
+      p.value_size = 64;
+      p.runs = true;
+      p.abort_interval = workload == std::string_view("sps") ? 64 : p.mechanism == "xil" ? 4 : 1024;
+      if (p.workload == "edges") p.pool_size = 262144;
+      settings s = ci_budget();
+      s.bound = 64;
+      s.recovery_bound = 6;
+      expect_no_violation(p, s);
+    }
+}
+
 // Block checksums are checked at every opening, so a block that does not match is a violation.
 TEST(Explore, pools_with_sums_that_grow) {
   for (const char* mechanism : {"default", "vcbp", "blurred", "redo-async"})

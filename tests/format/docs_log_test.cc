@@ -11,6 +11,8 @@
 #include <tests/format/page.h>
 #include <tx/log/block_log.h>
 
+#include <array>
+
 namespace stele::testing {
 namespace {
 
@@ -117,18 +119,19 @@ TEST(format_docs_blocks, the_bits_of_a_record) {
   };
   const std::uint64_t abort = metadata({.kind = block_kind::abort});
   auto rows = p.table("| bits of the metadata block | name |");
-  for (auto& row : rows)  // three bits that have no name in the paper: by what they mean
+  for (auto& row : rows)  // four bits that have no name in the paper: by what they mean
     if (row[1] == "(reserved in the paper)") row[1] = row[2];
-  expect_bits(rows, {{"TornBit", metadata({}, true)},
-                     {"TailBit", metadata({.data = std::uint64_t{1} << 63})},
-                     {"MASK", metadata({.mask = 0xFF})},
-                     {"FLG_DC", abort},
-                     {"FLG_CA", metadata({.kind = block_kind::commit}) & ~abort},
-                     {"1: spill record", metadata({.kind = block_kind::spill})},
-                     {"1: spill checksum record", metadata({.kind = block_kind::spill_checksum})},
-                     {"1: checksum delta record", metadata({.kind = block_kind::checksum_delta})},
-                     {"RESV", 1u << 15},
-                     {"ADDR", metadata({.address = format::address_mask})}});
+  expect_bits(rows,
+              {{"TornBit", metadata({}, true)},
+               {"TailBit", metadata({.data = std::uint64_t{1} << 63})},
+               {"MASK", metadata({.mask = 0xFF})},
+               {"FLG_DC", abort},
+               {"FLG_CA", metadata({.kind = block_kind::commit}) & ~abort},
+               {"1: spill record", metadata({.kind = block_kind::spill})},
+               {"1: spill checksum record", metadata({.kind = block_kind::spill_checksum})},
+               {"1: checksum delta record", metadata({.kind = block_kind::checksum_delta})},
+               {"1: run; of a commit record: by columns", metadata({.kind = block_kind::run})},
+               {"ADDR", metadata({.address = format::address_mask})}});
 }
 
 TEST(format_docs_blocks, the_flags_of_each_record) {
@@ -139,8 +142,10 @@ TEST(format_docs_blocks, the_flags_of_each_record) {
       {"abort", format::flags_of(block_kind::abort)},
       {"spill", format::flags_of(block_kind::spill)},
       {"checksum delta", format::flags_of(block_kind::checksum_delta)},
-      {"spill checksum", format::flags_of(block_kind::spill_checksum)}};
-  const auto rows = page("blocks.md").table("| record | bits 10-14 |");
+      {"spill checksum", format::flags_of(block_kind::spill_checksum)},
+      {"commit by columns", format::flags_of(block_kind::commit_by_columns)},
+      {"run", format::flags_of(block_kind::run)}};
+  const auto rows = page("blocks.md").table("| record | bits 10-15 |");
   for (const auto& row : rows) {
     std::uint64_t flags = 0;
     if (row[0] == "filler") {
@@ -154,21 +159,43 @@ TEST(format_docs_blocks, the_flags_of_each_record) {
   EXPECT_EQ(rows.size(), kinds.size());
 }
 
-TEST(format_docs_blocks, the_example_is_what_a_block_log_writes) {
+using line_words = std::array<std::uint64_t, 8>;
+
+// The line that a block log of the examples' pool has after a transaction with TxID 5 that stores
+// these words from 0x4000 on.
+line_words line_of_words(std::initializer_list<std::uint64_t> words, bool runs) {
   memory_pool pool({.size = 512 << 10, .log_size = 4096, .log_count = 1, .layout = ""}, 1);
   media::adr::shared shared;
   media::adr medium(shared, 0);
   detail::ring<media::adr> ring(medium, pool.file(), 0);
   ring.reset(0);
   detail::block_log<media::adr> log(medium, ring, pool.file().header().id);
+  log.configure(runs, detail::default_abort_interval);
   log.reset(0);
   log.begin();
-  log.append({block_kind::data, 0xFF, 42, 0x4000});
-  log.append({block_kind::data, 0xFF, 0x8000000000000001u, 0x4008});
+  std::uint64_t address = 0x4000 - 8;
+  for (const std::uint64_t word : words)
+    (void)log.append_word({block_kind::data, 0xFF, word, address += 8});
   log.commit(5);
-  std::uint64_t written[8];
-  std::memcpy(written, ring.bytes(), sizeof written);
+  line_words written;
+  std::memcpy(written.data(), ring.bytes(), sizeof written);
+  return written;
+}
 
+TEST(format_docs_blocks, the_example_of_a_run_is_what_a_block_log_writes) {
+  const line_words written = line_of_words({42, 0x8000000000000001u, 7}, true);
+  const page p = page("blocks.md").section("## Example of a run");
+  const auto lines = p.example();
+  ASSERT_EQ(lines.size(), 5u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::string& line = lines[i + 1];
+    EXPECT_EQ(std::stoul(line, nullptr, 16), 16 * i);
+    EXPECT_EQ(words_in(line, "0000"), (std::vector{written[2 * i], written[2 * i + 1]})) << line;
+  }
+}
+
+TEST(format_docs_blocks, the_example_is_what_a_block_log_writes) {
+  const line_words written = line_of_words({42, 0x8000000000000001u}, false);
   const page p = page("blocks.md").section("## Example");
   const auto lines = p.example();
   ASSERT_EQ(lines.size(), 5u);  // one of titles

@@ -10,6 +10,9 @@
 #include <format/slot_log.h>
 #include <tests/fuzz/repair.h>
 
+#include <algorithm>
+#include <array>
+
 namespace stele::fuzz {
 
 using format::pool_header;
@@ -83,22 +86,30 @@ void repair_lines(image pool, const ring& r, std::uint64_t head, std::uint64_t i
 }
 
 void repair_blocks(image pool, const ring& r, std::uint64_t head, std::uint64_t id) {
-  base::checksum sum(id ^ head);
   for (std::uint64_t at = head * 4, first = head; at < (head + r.lines) * 4; ++at) {
     const std::uint64_t offset = r.at(at / 4) + at % 4 * 16;
     const format::log_block b{pool.word(offset), pool.word(offset + 8)};
     format::block_record record;
     const bool ends = !format::is_untorn(b, r.sense(at / 4)) || !format::unpack(b, record) ||
                       record.kind == format::block_kind::abort;
-    if (!ends && record.kind != format::block_kind::commit) {
-      if (record.kind != format::block_kind::data || record.mask != 0)
-        sum.add(b.data), sum.add(b.metadata);
+    const bool by_columns = record.kind == format::block_kind::commit_by_columns;
+    if (!ends && record.kind != format::block_kind::commit && !by_columns) {
+      // The words of a run are no records.
+      at = std::min(at + format::further_blocks(record.further), at | 3);
       continue;
     }
-    if (!ends) pool.put(offset + 8, (b.metadata & 0xFFFF) | sum.value() >> 16 << 16);
+    if (!ends) {
+      std::array<std::uint64_t, 8> words;
+      const auto line_at = [&](std::uint64_t line) {
+        for (std::uint64_t i = 0; i < 8; ++i) words[i] = pool.word(r.at(first + line) + 8 * i);
+        return words.data();
+      };
+      const auto sum =
+          format::blocks_checksum(base::checksum(id ^ first), by_columns, at - first * 4, line_at);
+      pool.put(offset + 8, (b.metadata & 0xFFFF) | sum.value() >> 16 << 16);
+    }
     at |= 3;  // the next transaction begins on a new line
     first = at / 4 + 1;
-    sum = base::checksum(id ^ first);
   }
 }
 

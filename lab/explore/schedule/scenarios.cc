@@ -97,6 +97,19 @@ void add_other_processes(scenario_list& w) {
   cut.concurrent.beside = "other+other", cut.random_share = 0.9, cut.weight = 0.5;
 }
 
+// Execution in log where adjacent words share a record; aborts, in a small interval.
+void add_runs(scenario_list& w) {
+  if (!has({"xil", "blurred", "adaptive"}, w.mechanism)) return;
+  auto& cut = w.add("runs, truncated", "sps", 2 + w.seed % 4, 2, 16, 512);
+  cut.run_plan.runs = true;
+  auto& stores = w.add("runs, each store a point", "rbtree", 2 + w.seed % 4, 2, 4, 64);
+  stores.run_plan.runs = true, stores.concurrent.points = granularity::stores,
+  stores.random_share = 0.9;
+  auto& edges = w.add("runs that are aborted", "edges", 4 + w.seed % 8, 2, 8, 8);
+  edges.run_plan.runs = true, edges.run_plan.abort_interval = 16, edges.random_share = 0.9,
+  edges.bound = 4, edges.run_plan.pool_size = 262144;
+}
+
 // Block checksums that truncations update.
 void add_sums(scenario_list& w) {
   if (!has({"default", "redo-async", "vcbp", "xil", "blurred", "adaptive"}, w.mechanism)) return;
@@ -258,6 +271,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
     grown.concurrent.beside = "grow", grown.run_plan.grow_every = 1'000'000;
   }
   add_sums(w);
+  add_runs(w);
   if (!log_home) add_other_processes(w);
   if (!log_home) add_snapshots(w);
   if (log_home) {

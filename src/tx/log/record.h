@@ -40,21 +40,24 @@ struct ring_view {
                                        std::uint64_t& position, log_record& record);
 
 // The same for a log of blocks, where `position` is the line after the last commit record that was
-// read. Skips aborted transactions and reads the next committed one, as one run for each word.
-// Reads up to the line `end`. False: nothing more is committed. An aborted transaction has an abort
-// record at least every abort_record_interval blocks.
-inline constexpr std::uint64_t abort_record_interval = 64;  // blocks
+// read. Skips aborted transactions and reads the next committed one, as one run for each record.
+// Reads up to the line `end`, at most a lap after the head: beyond, holes hold blocks of earlier
+// laps whose torn bits look right. False: nothing more is committed. An aborted transaction has an
+// abort record in at least one of any max_abort_interval blocks.
+inline constexpr std::uint64_t default_abort_interval = 64, max_abort_interval = 1024;  // blocks
 inline constexpr std::uint64_t no_end = std::uint64_t{1} << 60;
 [[nodiscard]] result<bool> read_block_record(const storage::pool_file& file, const ring_view& ring,
                                              std::uint64_t& position, std::uint64_t end,
                                              log_record& record);
 
-// Reads a record of the form that the log's head word names. Errors: corrupt.
+// Reads a record of the form that the log's head word names, not beyond a lap after the head.
+// Errors: corrupt.
 [[nodiscard]] inline result<bool> read_record_by_head(const storage::pool_file& file,
                                                       const ring_view& ring, std::uint64_t head,
                                                       std::uint64_t& position, log_record& record) {
   return (head & format::log_blocks_bit) != 0
-             ? read_block_record(file, ring, position, no_end, record)
+             ? read_block_record(file, ring, position,
+                                 (head & format::log_position_mask) + ring.lines, record)
              : read_record(file, ring, position, record);
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stele/adaptive_options.h>
+#include <stele/blurred_options.h>
 #include <tx/bulk_write_back.h>
 #include <tx/log/recovery.h>
 #include <tx/mechanism/mode_choice.h>
@@ -41,13 +42,16 @@ class execution_in_log {
         truncation(m, logs, no_background_, [this] { return write_back.truncate(); }),
         write_back(m, sums, logs, truncation, tuning.bulk,
                    variant.volatile_checkpoint ? dirty_lines::in_log : dirty_lines::flushed),
+        options_(tuning.of_mechanism.get<blurred_options>()),
         commit_counts_(logs.size()) {
+    for (lane& l : logs) l.blocks.configure(options_.runs, options_.abort_interval);
     if (variant.adaptive)
       mode_choice_.emplace(tuning.of_mechanism.get<adaptive_options>(), tuning.media_latency_ns,
                            Media::under_exploration);
   }
 
   [[nodiscard]] result<> attach(log_kind were) {
+    if (auto right = check_options(); !right) return right;
     return logs.attach(were == kind, !mode_choice_ || mode_choice_->wants_blocks());
   }
 
@@ -62,17 +66,22 @@ class execution_in_log {
     return true;
   }
 
-  format::log_block* store_in_log(transaction& t, format::log_block* at, std::uint64_t offset,
-                                  std::uint64_t value, std::uint8_t mask) {
+  format::log_place store_in_log(transaction& t, format::log_place at, std::uint64_t offset,
+                                 std::uint64_t value, std::uint8_t mask) {
     lane& l = logs.of(t);
     const format::block_record r{format::block_kind::data, mask, value, offset};
-    if (at != nullptr) {
+    if (at != 0) {
       l.blocks.rewrite(at, r);
       return at;
     }
-    if (!l.blocks.has_room(blocks_needed(l))) [[unlikely]]
-      wait_for_block_space(l, t);
-    return l.blocks.append(r);
+    wait_for_blocks(l, t, 1);
+    return l.blocks.append_word(r);
+  }
+  void store_words_in_log(transaction& t, std::uint64_t offset,
+                          std::span<const std::uint64_t> words, format::log_place* places) {
+    lane& l = logs.of(t);
+    wait_for_blocks(l, t, words.size());
+    l.blocks.append_words(offset, words, places);
   }
 
   void abort(transaction& t) noexcept {
@@ -125,6 +134,18 @@ class execution_in_log {
     std::uint64_t commits = 0;
   };
 
+  [[nodiscard]] result<> check_options() const {
+    const std::uint64_t blocks = options_.abort_interval;
+    if (blocks >= format::blocks_per_line && blocks <= max_abort_interval &&
+        blocks % format::blocks_per_line == 0)
+      return {};
+    return base::fail(
+        errc::invalid_argument,
+        fmt::format("{}: an abort record in every {} blocks is not possible; set "
+                    "blurred_options::abort_interval to a multiple of {} up to {}",
+                    file_.path(), blocks, format::blocks_per_line, max_abort_interval));
+  }
+
   using mutant = base::mutant;
   using lane = typename log_lanes<Media>::lane;
   using aborted_range = typename log_lanes<Media>::aborted_range;
@@ -148,19 +169,19 @@ class execution_in_log {
       if (planted(mutant::bulk_home_first)) home.store(l.media, t.lines());
       return;
     }
-    t.in_log() ? append_checksum_deltas(l, t) : append_all(l, t);
+    if (t.in_log()) {
+      append_checksum_deltas(l, t);
+      t.take_values_from_log();
+    } else {
+      append_all(l, t);
+    }
     if (planted(mutant::xil_home_first)) store_home(l, t, false);
     l.blocks.commit(txid);
   }
   void store_home(lane& l, const transaction& t, bool flushes) {
     const auto lines = t.lines();
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (!t.in_log())
-        home.store(l.media, lines[i]);
-      else
-        for (unsigned w = next_word(lines[i].mask, 0); w < 8; w = next_word(lines[i].mask, w + 1))
-          home.store_word(l.media, lines[i].offset + 8 * w, t.value(lines[i], w),
-                          lines[i].word_mask(w));
+      home.store(l.media, lines[i]);
       if (flushes && !(i + 1 == lines.size() && planted(mutant::xil_last_home_line)))
         l.media.flush(file_.at(lines[i].offset), line_size);
     }
@@ -201,8 +222,8 @@ class execution_in_log {
     }
     for (const written_line& line : t.lines())
       for (unsigned w = next_word(line.mask, 0); w < 8; w = next_word(line.mask, w + 1))
-        l.blocks.append({format::block_kind::data, line.word_mask(w),
-                         line.words[w] & expand_mask(line.word_mask(w)), line.offset + 8 * w});
+        l.blocks.append_word({format::block_kind::data, line.word_mask(w),
+                              line.words[w] & expand_mask(line.word_mask(w)), line.offset + 8 * w});
     append_checksum_deltas(l, t);
   }
   void append_checksum_deltas(lane& l, const transaction& t) {
@@ -212,23 +233,30 @@ class execution_in_log {
       l.blocks.append({format::block_kind::checksum_delta, 0, zero_deltas ? 0 : weight, block});
     });
   }
-  // How many blocks must fit when the running transaction stores one more word: the word's own
-  // block, and at most one checksum delta for each block.
-  std::uint64_t blocks_needed(const lane& l) const noexcept {
-    return 1 +
-           (sums_.logged() && !planted(mutant::sums_weights_crowded) ? l.blocks.records() + 1 : 0);
+  // How many blocks must fit when the running transaction stores so many more words: their own
+  // blocks, and at most one checksum delta for each block.
+  std::uint64_t blocks_needed(const lane& l, std::uint64_t words) const noexcept {
+    return words + (sums_.logged() && !planted(mutant::sums_weights_crowded)
+                        ? l.blocks.blocks() + words
+                        : 0);
   }
 
-  void wait_for_block_space(lane& l, transaction& t) {
-    if (l.blocks.lines_used() >= l.log.capacity_lines() / 2) {
+  void wait_for_blocks(lane& l, transaction& t, std::uint64_t words) {
+    if (!l.blocks.has_room(blocks_needed(l, words))) [[unlikely]]
+      wait_for_block_space(l, t, words);
+  }
+  void wait_for_block_space(lane& l, transaction& t, std::uint64_t words) {
+    const std::uint64_t most = l.blocks.blocks() + blocks_needed(l, words);  // with an empty ring
+    if (l.blocks.lines_used() >= l.log.capacity_lines() / 2 ||
+        (most - 1) / format::blocks_per_line + 1 >= l.log.capacity_lines()) {
       t.exceeds_log = true;
       throw restart{};
     }
     const auto made = exclude_wait([&]() -> result<> {
-      while (!l.blocks.has_room(blocks_needed(l))) {
+      while (!l.blocks.has_room(blocks_needed(l, words))) {
         truncation.truncate();
         if (medium_.state.poisoned.load()) return medium_.check();
-        if (!l.blocks.has_room(blocks_needed(l))) medium_.state.await_announced(l.number);
+        if (!l.blocks.has_room(blocks_needed(l, words))) medium_.state.await_announced(l.number);
       }
       return {};
     });
@@ -282,6 +310,7 @@ class execution_in_log {
   bulk_write_back<Media> write_back;
 
  private:
+  const blurred_options options_;
   std::optional<mode_choice> mode_choice_;
   std::vector<count> commit_counts_;
   std::atomic<std::uint64_t> switches_{0};

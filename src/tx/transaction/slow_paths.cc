@@ -43,17 +43,34 @@ written_line part_of_line(std::uint64_t offset, const std::byte* from, std::size
 
 }  // namespace
 
-// Execution in log: stores bytes of a word in its log block. Other bytes of the word stay.
+// Execution in log: stores bytes of a word in its place in the log. Other bytes of the word stay.
 void transaction::store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
                                std::uint8_t mask) {
   const unsigned word = static_cast<unsigned>(offset - line.offset) / 8;
   const std::uint8_t old = line.word_mask(word);
-  auto* const at = old != 0 ? reinterpret_cast<format::log_block*>(line.words[word]) : nullptr;
-  const std::uint64_t counting = expand_mask(mask), kept = at != nullptr ? format::word_of(*at) : 0;
+  const format::log_place at = old != 0 ? line.words[word] : 0;
+  const std::uint64_t counting = expand_mask(mask), kept = at != 0 ? format::word_at(at) : 0;
   const std::uint64_t merged = (kept & ~counting) | (bits & counting);
-  line.words[word] = reinterpret_cast<std::uint64_t>(
-      runtime_.mechanism().store_in_log(*this, at, line.offset + 8 * word, merged, old | mask));
+  line.words[word] =
+      runtime_.mechanism().store_in_log(*this, at, line.offset + 8 * word, merged, old | mask);
   line.mask |= std::uint64_t{mask} << (8 * word);
+}
+
+// Stores whole words of one line, as many as there are, at once. Returns their bytes; 0 if the line
+// has one of them already, which keeps its place. Precondition: in_log(), an aligned offset.
+std::size_t transaction::store_words_in_log(std::uint64_t offset, const std::byte* from,
+                                            std::size_t size) {
+  const std::uint64_t in_line = offset - line_of(offset);
+  const std::size_t bytes = std::min<std::size_t>(line_size - in_line, size) & ~std::size_t{7};
+  if (bytes == 0) return 0;
+  written_line& line = line_for_store(line_of(offset));
+  if ((line.mask & byte_range(in_line, bytes)) != 0) return 0;
+  std::uint64_t words[line_size / 8] = {};
+  if (from != nullptr) std::memcpy(words, from, bytes);
+  runtime_.mechanism().store_words_in_log(*this, offset, {words, bytes / 8},
+                                          &line.words[in_line / 8]);
+  line.mask |= byte_range(in_line, bytes);
+  return bytes;
 }
 
 [[gnu::noinline]] std::uint64_t transaction::load_from(mapped_home& home, std::uint64_t offset) {
@@ -135,6 +152,13 @@ void transaction::store_part_slow(std::uint64_t offset, const std::byte* from, s
   }
   for (std::size_t done = 0; done < size;) {
     const std::uint64_t at = offset + done, skip = at & 7;
+    if (skip == 0 && in_log())
+      if (const std::size_t whole =
+              store_words_in_log(at, from != nullptr ? from + done : nullptr, size - done);
+          whole != 0) {
+        done += whole;
+        continue;
+      }
     const std::size_t take = std::min<std::size_t>(8 - skip, size - done);
     std::uint64_t word = 0;
     if (from != nullptr) std::memcpy(reinterpret_cast<std::byte*>(&word) + skip, from + done, take);
