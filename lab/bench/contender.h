@@ -12,6 +12,7 @@
 #include <base/rng.h>
 #include <stele/adaptive_options.h>
 #include <stele/archapt_options.h>
+#include <stele/blurred_options.h>
 #include <stele/log_structured_options.h>
 #include <stele/pool.h>
 #include <workloads/workload.h>
@@ -42,6 +43,7 @@ struct task {
   std::size_t log_size_bytes = 0;              // of each log of Stele; 0: by pool size
   std::size_t log_count = 0;                   // the number of these logs; 0: by pool size
   adaptive_options adaptive = {};              // options of Stele's mechanism `adaptive`
+  blurred_options blurred = {};                // of xil, blurred and adaptive
   log_structured_options log_structured = {};  // likewise
   archapt_options archapt = {};                // likewise
   // of Stele's transactions; a run with ordered commits ends with a sync, whose time is counted

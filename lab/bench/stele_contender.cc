@@ -149,7 +149,7 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
   o.log_size = t.log_size_bytes;
   o.log_count = t.log_count;
   o.defer_ordered = t.defer_ordered;
-  o.tuning = {t.adaptive, t.log_structured, t.archapt};
+  o.tuning = {t.adaptive, t.blurred, t.log_structured, t.archapt};
   return o;
 }
 

@@ -1,16 +1,21 @@
 // Figure 14: the time of recovery of a nearly full log, by the log's size.
 //
-// A process commits small transactions of the hash workload until the log has been truncated twice,
-// which tells how many fit, then commits nine tenths of that number again and is killed. The
-// recovery step of opening is timed alone on its pool. On copies are timed: this step without the
-// added latency, and opening as a whole, beside the opening of an empty pool.
+// A process commits small transactions of a workload until the log has been truncated twice, which
+// tells how many fit, then commits nine tenths of that number again and is killed. The recovery
+// step of opening is timed alone on its pool. On copies are timed: this step without the added
+// latency; reading the log alone, without replay; and opening as a whole, beside the opening of an
+// empty pool. The text shows one workload, because the others' times are close to it: here all are
+// measured.
 #include <bench/figures/blurred_parts.h>
+#include <bench/figures/stated.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <tx/inspect.h>
+#include <tx/log/record.h>
 #include <tx/open.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -24,16 +29,17 @@ constexpr const char* mechanism = "blurred";
 constexpr std::array<double, 5> log_sizes_mb = {0.1, 0.25, 0.5, 1, 2};
 
 struct recovery_times {
-  double recovery_us = 0, undelayed_us = 0, killed_us = 0, empty_us = 0, log_bytes = 0;
+  double recovery_us = 0, undelayed_us = 0, reading_us = 0, killed_us = 0, empty_us = 0,
+         log_bytes = 0;
 };
 
 double us_since(clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(clock::now() - begin).count();
 }
 
-task recovery_task(const sweep_options& o, double log_mb) {
+task recovery_task(const sweep_options& o, const char* workload, double log_mb) {
   task t;
-  t.workload = "hash";
+  t.workload = workload;
   t.media = "delayed:150";
   t.dir = o.dir;
   t.seed = t.parameters.seed = o.seed;
@@ -125,6 +131,38 @@ result<double> recovery_us(const std::string& path, const std::string& medium) {
   return us_since(begin);
 }
 
+// The committed transactions of all logs, in the order of their TxIDs: steps 1 and 2 of the text's
+// recovery.
+result<std::vector<std::uint64_t>> sorted_txids(const storage::pool_file& file) {
+  std::vector<std::uint64_t> txids;
+  detail::log_record record;
+  for (std::uint32_t log = 0; log < file.header().log_count; ++log) {
+    const auto ring = detail::ring_of_log(file, log);
+    const auto head = detail::read_log_head(file, ring.log_offset);
+    if (!head) return std::unexpected(head.error());
+    for (std::uint64_t position = *head & format::log_position_mask;;) {
+      const auto whole = detail::read_record_by_head(file, ring, *head, position, record);
+      if (!whole) return std::unexpected(whole.error());
+      if (!*whole) break;
+      txids.push_back(record.txid);
+    }
+  }
+  std::ranges::sort(txids);
+  return txids;
+}
+
+// Of a log whose pages are mapped and cached: the second of two readings.
+result<double> reading_us(const std::string& path) {
+  const auto how = detail::find_mechanism(mechanism);
+  if (!how) return std::unexpected(how.error());
+  const auto file = storage::pool_file::open(path, (*how)->map);
+  if (!file) return std::unexpected(file.error());
+  if (const auto first = sorted_txids(*file); !first) return std::unexpected(first.error());
+  const auto begin = clock::now();
+  if (const auto second = sorted_txids(*file); !second) return std::unexpected(second.error());
+  return us_since(begin);
+}
+
 result<double> opening_us(const std::string& path, const task& t, std::size_t root_size) {
   const auto begin = clock::now();
   const auto handle = detail::pool_handle::open(path, options_for(t), root_size);
@@ -159,14 +197,14 @@ result<recovery_times> measure_once(const task& t) {
     if (auto copied = copy_pool(pool.path, to->path); !copied)
       return std::unexpected(std::move(copied.error()));
   if (auto made = opening_us(empty.path, t, root_size); !made) return std::unexpected(made.error());
-  const auto bytes = bytes_in_logs(pool.path);
+  const auto bytes = bytes_in_logs(pool.path), reading = reading_us(pool.path);
   const auto recovery = recovery_us(pool.path, t.media),
              undelayed = recovery_us(second.path, "adr");
   const auto killed = opening_us(copy.path, t, root_size),
              opened = opening_us(empty.path, t, root_size);
-  for (const auto* one : {&bytes, &recovery, &undelayed, &killed, &opened})
+  for (const auto* one : {&bytes, &reading, &recovery, &undelayed, &killed, &opened})
     if (!*one) return std::unexpected(one->error());
-  return recovery_times{*recovery, *undelayed, *killed, *opened, *bytes};
+  return recovery_times{*recovery, *undelayed, *reading, *killed, *opened, *bytes};
 }
 
 using column = double recovery_times::*;
@@ -176,42 +214,68 @@ struct named_column {
 };
 constexpr named_column times[] = {{"recovery", "recovery", &recovery_times::recovery_us},
                                   {"undelayed", "recovery, adr", &recovery_times::undelayed_us},
+                                  {"reading", "reading, mapped", &recovery_times::reading_us},
                                   {"killed", "opening after the kill", &recovery_times::killed_us},
                                   {"empty", "opening an empty pool", &recovery_times::empty_us}};
 constexpr named_column bytes[] = {{"log", "bytes of records", &recovery_times::log_bytes}};
 
-panel panel_of(const char* name, const char* y, std::span<const named_column> columns,
-               const std::vector<std::vector<recovery_times>>& measured) {
+using runs_of_sizes = std::array<std::vector<recovery_times>, log_sizes_mb.size()>;
+
+panel empty_panel(const char* name, const char* y) {
   panel p{name, "log size, MiB", y, {}, {}, false};
   for (const double mb : log_sizes_mb) p.xs.push_back(fmt::format("{:g}", mb));
-  for (const named_column& c : columns) {
-    series& s = p.lines.emplace_back(series{c.name, c.label, false, {}});
-    for (const auto& runs : measured) {
-      std::vector<double> values;
-      for (const recovery_times& r : runs) values.push_back(r.*c.value);
-      s.points.push_back(values.empty() ? std::nullopt : std::optional(spread_of(values)));
-    }
-  }
   return p;
+}
+
+void add_series(panel& p, const char* name, const char* label, column value,
+                const runs_of_sizes& measured) {
+  series& s = p.lines.emplace_back(series{name, label, false, {}});
+  for (const auto& runs : measured) {
+    std::vector<double> values;
+    for (const recovery_times& r : runs) values.push_back(r.*value);
+    s.points.push_back(values.empty() ? std::nullopt : std::optional(spread_of(values)));
+  }
+}
+
+panel panel_of(const char* name, const char* y, std::span<const named_column> columns,
+               const runs_of_sizes& measured) {
+  panel p = empty_panel(name, y);
+  for (const named_column& c : columns) add_series(p, c.name, c.label, c.value, measured);
+  return p;
+}
+
+using runs_of_workloads = std::array<runs_of_sizes, stated::workloads.size()>;
+
+// One run of each workload with each size.
+result<> measure_each(const sweep_options& o, unsigned run, runs_of_workloads& measured,
+                      chart& into) {
+  for (std::size_t w = 0; w < measured.size(); ++w)
+    for (std::size_t i = 0; i < log_sizes_mb.size(); ++i) {
+      into.complete = into.complete && !o.cancelled();
+      if (!into.complete) return {};
+      o.progress(fmt::format("{}, log size {:g} MiB, run {} of {}", stated::workloads[w],
+                             log_sizes_mb[i], run + 1, o.runs));
+      const auto once = measure_once(recovery_task(o, stated::workloads[w], log_sizes_mb[i]));
+      if (!once) return std::unexpected(once.error());
+      measured[w][i].push_back(*once);
+    }
+  return {};
 }
 
 }  // namespace
 
 result<> measure_recovery(const sweep_options& o, chart& into) {
-  std::vector<std::vector<recovery_times>> measured(log_sizes_mb.size());
+  runs_of_workloads measured;
   for (unsigned run = 0; run < o.runs && into.complete; ++run)
-    for (std::size_t i = 0; i < log_sizes_mb.size() && into.complete; ++i) {
-      if (o.cancelled()) {
-        into.complete = false;
-        continue;
-      }
-      o.progress(fmt::format("log size {:g} MiB, run {} of {}", log_sizes_mb[i], run + 1, o.runs));
-      const auto once = measure_once(recovery_task(o, log_sizes_mb[i]));
-      if (!once) return std::unexpected(once.error());
-      measured[i].push_back(*once);
-    }
-  into.panels.push_back(panel_of("recovery", "microseconds", times, measured));
-  into.panels.push_back(panel_of("log", "bytes that recovery reads", bytes, measured));
+    if (auto done = measure_each(o, run, measured, into); !done) return done;
+  const auto hash = std::ranges::find(stated::workloads, std::string_view("hash"));
+  const auto& shown = measured[static_cast<std::size_t>(hash - stated::workloads.begin())];
+  into.panels.push_back(panel_of("recovery", "microseconds", times, shown));
+  panel& all = into.panels.emplace_back(empty_panel("each workload", "microseconds"));
+  for (std::size_t w = 0; w < measured.size(); ++w)
+    add_series(all, stated::workloads[w], stated::workloads[w], &recovery_times::recovery_us,
+               measured[w]);
+  into.panels.push_back(panel_of("log", "bytes that recovery reads", bytes, shown));
   into.notes.emplace_back(
       "one process committed without background work, its log nine tenths full, and was killed; "
       "medium delayed:150");
