@@ -134,14 +134,15 @@ class bulk_write_back {
       add_deltas(record);
       position = next;
     }
-    if (!base::planted<Media>(mutant::xil_aborted_left)) logs_.flush_aborted_ranges(l, position);
-    return position;
+    return flush_aborted(l, position);
   }
   // The same from the dirty-line queue.
   std::uint64_t collect_queued(lane& l, std::uint64_t through) {
     std::uint64_t position = l.log.head();
+    const std::uint64_t tail = l.log.tail();
     const bool wanted = needs_lines_of(l);
-    for (dirty_line_queue::entry n; l.dirty_lines.peek(n) && n.txid <= through;) {
+    dirty_line_queue::entry n;
+    while (l.dirty_lines.peek(n) && n.txid <= through) {
       const bool flushed = l.dirty_lines.is_flushed(),
                  unnamed =
                      n.lines == 0 && !(flushed && planted(mutant::bulk_spill_flushed)) && wanted;
@@ -151,7 +152,14 @@ class bulk_write_back {
         if (wanted && !flushed) add_line(line);
       });
     }
+    if (l.has_blocks)
+      return flush_aborted(l, l.dirty_lines.peek(n) ? position : std::max(position, tail));
     if (sums_.logged()) add_overtaken_deltas(l, position, through);
+    return position;
+  }
+  // The aborted ranges of a log before `position`, which it returns.
+  std::uint64_t flush_aborted(lane& l, std::uint64_t position) {
+    if (!planted(mutant::xil_aborted_left)) logs_.flush_aborted_ranges(l, position);
     return position;
   }
   void add_logged_record(lane& l, std::uint64_t position, bool with_lines) {

@@ -120,8 +120,7 @@ class mechanism_engine final : public engine {
   }
   void store_words_in_log(transaction& t, std::uint64_t offset,
                           std::span<const std::uint64_t> words, std::uint64_t* places) override {
-    if constexpr (executes_in_log)
-      mechanism_.store_words_in_log(t, offset, words, places);
+    if constexpr (executes_in_log) mechanism_.store_words_in_log(t, offset, words, places);
   }
   void abort_in_log(transaction& t) noexcept override {
     if constexpr (executes_in_log) mechanism_.abort(t);

@@ -121,6 +121,8 @@ class block_log {
     committed_end_ = end;
   }
   void publish() noexcept { ring_.set_tail(committed_end_); }
+  // The line after the last commit record.
+  std::uint64_t committed_end() const noexcept { return committed_end_; }
 
   // Ends the transaction with abort records: one at the end, and one at the begin of a line in each
   // abort_interval blocks, where no run hides it. They are not flushed here: the next commit or a

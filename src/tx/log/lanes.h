@@ -143,13 +143,13 @@ class log_lanes {
         sums_.write_deltas(t, out);
     });
   }
-  // Queues the dirty lines of the record that was appended last, for truncation. A spilled record
-  // queues no lines: truncation reads them from the log.
+  // Queues the dirty lines of the record that was appended last, for truncation; before it is
+  // published. A spilled record queues no lines: truncation reads them from the log.
   void queue_dirty_lines(lane& l, const transaction& t, std::uint64_t txid) {
     const bool spilled = l.spilled;
     if (spilled) [[unlikely]]
       l.spilled = false;
-    l.dirty_lines.push(txid, l.log.appended_end(),
+    l.dirty_lines.push(txid, l.has_blocks ? l.blocks.committed_end() : l.log.appended_end(),
                        spilled ? std::span<const written_line>() : t.lines());
   }
   // Log lines for t's record, or an upper bound of them that is at most `plenty`. The bound is

@@ -41,7 +41,7 @@ class execution_in_log {
         home(file_),
         truncation(m, logs, no_background_, [this] { return write_back.truncate(); }),
         write_back(m, sums, logs, truncation, tuning.bulk,
-                   variant.volatile_checkpoint ? dirty_lines::in_log : dirty_lines::flushed),
+                   variant.volatile_checkpoint ? dirty_lines::in_queue : dirty_lines::flushed),
         options_(tuning.of_mechanism.get<blurred_options>()),
         commit_counts_(logs.size()) {
     for (lane& l : logs) l.blocks.configure(options_.runs, options_.abort_interval);
@@ -109,6 +109,7 @@ class execution_in_log {
   bool commit(transaction& t, std::uint64_t txid) {
     lane& l = logs.of(t);
     append_record(l, t, txid);  // 1, 2
+    if (variant.volatile_checkpoint) logs.queue_dirty_lines(l, t, txid);
     if (!planted(l.has_blocks ? mutant::xil_no_log_fence : mutant::bulk_no_log_fence) &&
         !medium_.fence_ok(l.media))
       return false;  // 3: the log is durable before home changes
