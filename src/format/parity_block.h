@@ -75,8 +75,9 @@ constexpr std::uint64_t matrix_count(std::uint64_t home_size) noexcept {
 }
 
 // Checksum of a line. A partly stored line must not pass for the line that was intended.
+inline constexpr std::uint32_t line_checksum_seed = 0x57E1E;
 inline std::uint32_t line_checksum(const line_words& line) noexcept {
-  return media::crc32c(0x57E1E, line.data(), line.size());
+  return media::crc32c(line_checksum_seed, line.data(), line.size());
 }
 
 }  // namespace stele::format

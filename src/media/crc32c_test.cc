@@ -28,6 +28,17 @@ TEST(crc32c, is_the_same_by_table) {
   }
 }
 
+TEST(crc32c, is_the_same_for_many_lines) {
+  base::rng random(2);
+  for (const std::size_t lines : {0u, 1u, 3u, 4u, 49u}) {
+    std::vector<std::uint64_t> w(8 * lines);
+    for (auto& x : w) x = random();
+    std::vector<std::uint32_t> crcs(lines);
+    crc32c_of_lines(5, w.data(), lines, crcs.data());
+    for (std::size_t i = 0; i < lines; ++i) ASSERT_EQ(crcs[i], crc32c(5, w.data() + 8 * i, 8));
+  }
+}
+
 TEST(crc32c, sees_every_single_bit) {
   std::vector<std::uint64_t> w(6, 0x0123456789ABCDEFu);
   const auto whole = crc32c(7, w.data(), w.size());

@@ -1,6 +1,7 @@
 // Computes row and column sums and checksums of lines; corrects stale lines by peeling.
 #include <base/checksum.h>
 #include <base/mutant.h>
+#include <media/square_sums.h>
 #include <tx/parity/parity_matrix.h>
 
 #include <cstring>
@@ -15,14 +16,8 @@ using format::matrix_side;
 
 namespace {
 
-using wide [[gnu::vector_size(sizeof(line_words))]] = std::uint64_t;
-
 void add(line_words& to, const line_words& line) noexcept {
-  wide a, b;
-  std::memcpy(&a, &to, sizeof a);
-  std::memcpy(&b, &line, sizeof b);
-  a += b;
-  std::memcpy(&to, &a, sizeof a);
+  for (std::size_t i = 0; i < line.size(); ++i) to[i] += line[i];
 }
 void subtract(line_words& from, const line_words& line) noexcept {
   for (std::size_t i = 0; i < line.size(); ++i) from[i] -= line[i];
@@ -126,16 +121,23 @@ std::uint64_t stale_lines(const matrix& m, const format::parity_block& b) noexce
 }  // namespace
 
 void compute_checksums(const matrix& m, bool halves, format::parity_block& b) noexcept {
-  b.columns = b.rows = b.odd_columns = b.odd_rows = {};
+  static_assert(media::square_side == matrix_side);
+  b.odd_columns = b.odd_rows = {};
   b.reserved = {};
-  for (unsigned i = 0; i < format::matrix_lines; ++i) {
+  media::sum_square(m.lines[0].data(), b.columns[0].data(), b.rows[0].data());
+  media::crc32c_of_lines(format::line_checksum_seed, m.lines[0].data(), m.lines.size(),
+                         b.lines.data());
+  for (unsigned i = 0; halves && i < format::matrix_lines; ++i) {
     const unsigned column = format::column_of(i), row = format::row_of(i);
-    const line_words& line = m.lines[i];
-    b.lines[i] = checked(line);
-    add(b.columns[planted(mutant::archapt_wrong_column) ? i / (matrix_side + 1) : column], line);
-    add(b.rows[row], line);
-    if (halves && row % 2 == 1) add(b.odd_columns[column], line);
-    if (halves && column % 2 == 1) add(b.odd_rows[row], line);
+    if (row % 2 == 1) add(b.odd_columns[column], m.lines[i]);
+    if (column % 2 == 1) add(b.odd_rows[row], m.lines[i]);
+  }
+  for (unsigned i = 0; planted(mutant::archapt_weak_checksum) && i < format::matrix_lines; ++i)
+    b.lines[i] = checked(m.lines[i]);
+  if (planted(mutant::archapt_wrong_column)) {
+    b.columns = {};
+    for (unsigned i = 0; i < format::matrix_lines; ++i)
+      add(b.columns[i / (matrix_side + 1)], m.lines[i]);
   }
 }
 
