@@ -1,6 +1,7 @@
-// A lock-free buffer of the home lines that a thread has loaded: a sample of the newest. archapt
-// estimates from it what the cache holds. One thread appends, another drains. Source: Wu, Ren and
-// Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), section IV.
+// A lock-free buffer of the home lines that a thread has loaded: a sample of the newest, in one
+// transaction of 16. archapt estimates from it what the cache holds. One thread appends, another
+// drains. Source: Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent
+// Memory" (2019), section IV.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +15,12 @@ class access_buffer {
  public:
   static constexpr std::uint64_t capacity = 4096;
   static constexpr std::uint64_t sample_interval = 4;
+  static constexpr unsigned transactions_a_sample = 16;
+
+  // Called by the thread that loads. begin_transaction() begins one and returns whether to append
+  // its loads; is_next_sampled() foretells that, so that the others keep the fast paths.
+  bool begin_transaction() noexcept { return ++transactions_ % transactions_a_sample == 0; }
+  bool is_next_sampled() const noexcept { return (transactions_ + 1) % transactions_a_sample == 0; }
 
   // Called by the thread that loads. Consecutive loads of one line count as one.
   void append(std::uint64_t offset) noexcept {
@@ -36,6 +43,7 @@ class access_buffer {
   }
 
  private:
+  unsigned transactions_ = 0;
   std::uint64_t last_ = ~std::uint64_t{0}, seen_ = 0;
   std::atomic<std::uint64_t> tail_{0};
   std::array<std::atomic<std::uint64_t>, capacity> offsets_{};

@@ -25,6 +25,17 @@ TEST(access_buffer, keeps_a_sample_in_order) {
   EXPECT_TRUE(taken(b).empty()) << "each is taken once";
 }
 
+TEST(access_buffer, samples_one_transaction_of_many) {
+  access_buffer b;
+  unsigned sampled = 0;
+  for (unsigned i = 0; i < 10 * access_buffer::transactions_a_sample; ++i) {
+    const bool next = b.is_next_sampled();
+    ASSERT_EQ(b.begin_transaction(), next);
+    sampled += next;
+  }
+  EXPECT_EQ(sampled, 10u);
+}
+
 TEST(access_buffer, counts_loads_of_a_line_in_a_row_once) {
   access_buffer b;
   for (std::uint64_t i = 0; i < 8 * access_buffer::sample_interval; ++i) b.append(64 + i % 64);

@@ -10,7 +10,7 @@ transaction::transaction(runtime& r, unsigned log, statistics& counts)
     : runtime_(r),
       log_(log),
       home_(r.home(log)),
-      access_buffer_(r.mechanism().access_buffer_of(log)),
+      buffer_of_log_(r.mechanism().access_buffer_of(log)),
       snapshot_(r.locks(), r.lock_owner(log)),
       allocations_(r.state().heap),
       overlay_(r.state().overlays),

@@ -207,6 +207,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void store_part_slow(std::uint64_t offset, const std::byte* from, std::size_t size);
   written_line& line_for_store(std::uint64_t line);
   void take_over(access& a) noexcept;
+  bool is_sampled() noexcept;
   bool needs_locks(bool alone) const noexcept;
   bool reads_need_locks(bool alone) const noexcept;
   bool assign_txid_announced(std::uint64_t& txid);
@@ -244,7 +245,10 @@ class alignas(64) transaction final : public storage::heap::writer {
   bool blocks_readers_ = false;
   const home_of_log home_;
   const moment* moment_ = nullptr;
-  access_buffer* const access_buffer_;  // null: the mechanism does not ask for loads
+  // Where the running transaction's loads are noted; null: nowhere. buffer_of_log_: null, if the
+  // mechanism does not ask for loads.
+  access_buffer* access_buffer_ = nullptr;
+  access_buffer* const buffer_of_log_;
   thread_context* context_ = nullptr;
   std::uint64_t filter_ = 0;  // has the bit of every line in the write set and the overlay
   // The first exception in a destructor: the attempt can only roll back.

@@ -117,10 +117,19 @@ inline bool transaction::reads_need_locks(bool alone) const noexcept {
   return snapshot_.guards_reads() && needs_locks(alone);
 }
 
-// What begin() does for most updates: stores go to the write set, home is in place, and nothing is
-// deferred. Stores only what differs: each store here delays those after the last commit's fence.
+// Whether the loads of the transaction that begins are to be noted: begin() does that.
+inline bool transaction::is_sampled() noexcept {
+  if (buffer_of_log_->is_next_sampled()) return true;
+  access_buffer_ = nullptr;
+  (void)buffer_of_log_->begin_transaction();
+  return false;
+}
+
+// What begin() does for most updates: stores go to the write set, home is in place, nothing is
+// deferred, and the mechanism asks for no loads. Stores only what differs: each store here delays
+// those after the last commit's fence.
 inline bool transaction::try_begin_update(thread_context& v, bool alone) noexcept {
-  if (!overlay_.empty()) [[unlikely]]
+  if (!overlay_.empty() || buffer_of_log_ != nullptr) [[unlikely]]
     return false;
   access& a = this_access;
   if (a.running != this) [[unlikely]]
@@ -142,6 +151,8 @@ inline bool transaction::try_begin_update(thread_context& v, bool alone) noexcep
 inline bool transaction::try_begin_read(thread_context& v, bool alone) noexcept {
   if (!overlay_.empty()) [[unlikely]]
     return false;
+  if (buffer_of_log_ != nullptr && is_sampled()) [[unlikely]]
+    return false;
   access& a = this_access;
   if (a.running != this) [[unlikely]]
     take_over(a);
@@ -152,8 +163,7 @@ inline bool transaction::try_begin_read(thread_context& v, bool alone) noexcept 
   filter_ = 0;
   context_ = &v;
   store_target_ = store_target::read_only;
-  locks                ? snapshot_.begin(false, access_buffer_ == nullptr && !sanitizes_threads),
-      snapshot_.take() : snapshot_.begin_alone();
+  locks ? snapshot_.begin(false, !sanitizes_threads), snapshot_.take() : snapshot_.begin_alone();
   return true;
 }
 
@@ -161,6 +171,8 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   ordered = ordered && runtime_.tells_ordered();
   if (writes && !ordered && runtime_.has_plain_updates() && try_begin_update(v, alone)) return;
   context_ = &v;
+  if (buffer_of_log_ != nullptr) [[unlikely]]
+    access_buffer_ = buffer_of_log_->begin_transaction() ? buffer_of_log_ : nullptr;
   ordered_requested_ = ordered;
   ordered_ = ordered && runtime_.defers_ordered();
   if (!overlay_.empty() && overlay_.is_stored()) [[unlikely]]
@@ -168,7 +180,8 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   // An ordered commit keeps its locks until it is home.
   const bool stm =
       (writes || snapshot_.guards_reads()) && needs_locks(alone && !ordered_) && moment_ == nullptr;
-  const bool all_routed = stm || runtime_.home_is_remapped() || moment_ != nullptr;
+  const bool all_routed =
+      stm || runtime_.home_is_remapped() || moment_ != nullptr || access_buffer_ != nullptr;
   const bool routed = writes || all_routed || !overlay_.empty();
   access& a = this_access;
   take_over(a);
