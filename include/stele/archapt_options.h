@@ -4,6 +4,13 @@
 //   options.tuning.of<stele::archapt_options>().checkpoint_commits = 10'000;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);
 //
+// The paper's interface (table II): Archapt_Init is opening a pool with these options;
+// Archapt_Tx_Start and Archapt_Tx_End are the begin and the end of an update's or a read's body;
+// Archapt_Tx_LCommit, the logical commit, is the return of an update with durability::ordered,
+// after which pool::wait and pool::when_durable tell of the physical one; Archapt_Malloc and
+// Archapt_Free are stele::make and stele::destroy, with the memory policies of
+// stele/coalescing.h.
+//
 // Their counters: skipped_lines, home lines that were covered and not flushed; checksum_lines,
 // lines of checksums that were flushed; undo_logged_lines, lines whose old values went to the log.
 #pragma once
@@ -16,9 +23,11 @@ namespace stele {
 // When a line is covered by checksums and not flushed, if the cache is estimated to have evicted it
 // already.
 enum class skipping : std::uint8_t {
-  when_it_pays,  // if the checksums take fewer lines than they cover
-  always,        // whenever possible: for tests, and to measure its cost
-  never,
+  // At first hardly: on one sixteenth of the places where checksums take less than flushing, until
+  // the lines skipped there are seen to stay skipped. From then on wherever a gain is expected.
+  when_it_pays,
+  always,  // whenever possible: for tests, and to measure its cost
+  never,   // lines are flushed late, each once
 };
 
 // Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019).

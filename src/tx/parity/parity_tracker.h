@@ -11,6 +11,7 @@
 #include <tx/commit_gate.h>
 #include <tx/parity/column_lru.h>
 #include <tx/parity/parity_area.h>
+#include <tx/parity/skip_ledger.h>
 
 #include <algorithm>
 #include <span>
@@ -56,6 +57,9 @@ class parity_tracker {
   // --- for commits, inside the gate ---
 
   bool enabled() const noexcept { return skip_policy_ != skipping::never; }
+  bool always_skips() const noexcept { return skip_policy_ == skipping::always; }
+  // Whether anything may be covered. Changes only while the gate is closed.
+  bool any_covered() const noexcept { return any_covered_; }
   bool covered(std::uint64_t matrix) const noexcept {
     return (state_[matrix].load(std::memory_order_relaxed) & is_covered) != 0;
   }
@@ -114,7 +118,6 @@ class parity_tracker {
     any_covered_ = false;
     return ++epoch_;
   }
-  bool any_covered() const noexcept { return any_covered_; }
 
   // T3a: uncovers matrices. Flushes what was skipped, then writes a block that says so; durable on
   // return.
@@ -122,7 +125,8 @@ class parity_tracker {
     if (matrices.empty()) return;
     for (std::uint64_t m : matrices) {
       flush(m, skipped_[m]);
-      budget_ -= std::popcount(skipped_[m]) + 1;
+      ledger_.charge(count(skipped_[m] & ~dirty_[m]) + 1);
+      dirty_[m] &= ~skipped_[m];
     }
     if (!planted(mutant::archapt_ended_first))
       media_.fence();  // home is durable before a block says that it is
@@ -159,7 +163,6 @@ class parity_tracker {
     unsigned which;
     format::parity_block block;
   };
-  static constexpr std::int64_t min_budget = -256;
   static constexpr unsigned words_per_old_line = 9;
   static constexpr std::size_t batch = 32;  // matrices that get a block while commits wait
   static constexpr std::uint64_t is_listed = std::uint64_t{1} << 63;  // in dirty_
@@ -184,33 +187,36 @@ class parity_tracker {
     }
     return cold | (skipped_[m] & ~dirty);
   }
-  // A covered matrix stays covered until that has cost as much as flushing the skipped lines would.
-  // The cost is block lines beyond the lines saved, and old values in the log. From then on
-  // covering is no better than not covering, and may be much worse.
+  // When it pays: of the matrices where a block is less than its lines, one in sixteen, to learn
+  // what comes later, and the others where the ledger expects a gain. A covered matrix stays
+  // covered until that has cost as much as flushing the skipped lines would: from then on covering
+  // is no better than not covering, and may be much worse.
   bool worth_a_block(std::uint64_t m) noexcept {
     const std::uint64_t dirty = dirty_[m] & format::full_matrix_mask, cold = candidates(m, dirty);
-    if (skip_policy_ == skipping::always) return cold != 0;
+    if (always_skips()) return cold != 0;
+    if (!covered(m))
+      return skip_ledger::is_less(count(cold), area.block_lines()) &&
+             (is_tried(m) || ledger_.pays(count(cold), area.block_lines()));
     if (count(cold) <= area.block_lines()) return false;
-    if (!covered(m)) return budget_ >= min_budget;
     const unsigned saved = std::min(count(cold & dirty), area.block_lines());
     const unsigned cost =
-        area.block_lines() - saved +
-        (keeps_old_values_ ? count(dirty) * words_per_old_line / format::payload_words : 0);
+        area.block_lines() - saved + (keeps_old_values_ ? old_lines(count(dirty)) : 0);
     overpaid_lines_[m] =
         static_cast<std::uint8_t>(std::min<unsigned>(overpaid_lines_[m] + cost, UINT8_MAX));
     return overpaid_lines_[m] <= count(skipped_[m]);
   }
+  static bool is_tried(std::uint64_t m) noexcept { return m * 0x9E3779B97F4A7C15u >> 60 == 0; }
+  // Log lines for the old values of so many lines.
+  static constexpr unsigned old_lines(unsigned lines) noexcept {
+    return lines * words_per_old_line / format::payload_words;
+  }
   static unsigned count(std::uint64_t lines) noexcept {
     return static_cast<unsigned>(std::popcount(lines));
   }
-  // The budget: what skipping has saved, in lines, less what it has cost. An eighth is forgotten at
-  // each truncation: old gains pay for nothing, and what did not pay is tried again.
-  void update_budget() noexcept {
+  void charge_old_values() noexcept {
     const std::uint64_t kept = kept_lines_.load(std::memory_order_relaxed);
-    budget_ -= static_cast<std::int64_t>((kept - charged_lines_) * words_per_old_line /
-                                         format::payload_words);
+    ledger_.charge(old_lines(static_cast<unsigned>(kept - charged_lines_)));
     charged_lines_ = kept;
-    budget_ -= budget_ / 8;
   }
 
   // Truncation allocates no memory after this: with undo, a commit must not fail once its record is
@@ -232,7 +238,8 @@ class parity_tracker {
   // uncovered. False: a checkpoint was made instead.
   template <class Gather, class Checkpoint>
   bool cover_cold(Gather&& gather_rest, Checkpoint&& checkpoint) {
-    update_budget();
+    ledger_.begin_truncation();
+    charge_old_values();
     to_cover_.clear(), to_uncover_.clear();
     for (const std::uint64_t m : listed_) {
       if (worth_a_block(m))
@@ -276,7 +283,7 @@ class parity_tracker {
                 .flushes = planted(mutant::archapt_hot_unflushed) ? 0 : dirty & ~skipped,
                 .which = next_slot(m),
                 .block = {}};
-    if (!covered(m)) overpaid_lines_[m] = 0;
+    note_block(m, count(skipped), static_cast<unsigned>(saved));
     if (covered(m) ? planted(mutant::archapt_in_place) : planted(mutant::archapt_over_end))
       b.which = 1 - b.which;
     area.read(m, content_);
@@ -291,8 +298,13 @@ class parity_tracker {
     state_[m].store(static_cast<std::uint8_t>(is_covered | (b.which != 0 ? second_slot : 0)),
                     std::memory_order_relaxed);
     skipped_lines_.fetch_add(saved, std::memory_order_relaxed);
-    budget_ += static_cast<std::int64_t>(saved) - area.block_lines();
     return b;
+  }
+  void note_block(std::uint64_t m, unsigned skipped, unsigned saved) noexcept {
+    if (covered(m))
+      return ledger_.charge(std::int64_t{area.block_lines() + skip_ledger::summing_lines} - saved);
+    overpaid_lines_[m] = 0;
+    ledger_.skip(skipped);
   }
 
   void write(std::span<const new_block> blocks) {
@@ -334,9 +346,9 @@ class parity_tracker {
   column_lru recent_columns_;
   matrix content_;
   bool keeps_old_values_ = false;
-  std::int64_t budget_ = 0;
-  std::uint64_t charged_lines_ = 0;
-  bool any_covered_ = false;  // since the last end_all()
+  skip_ledger ledger_;
+  std::uint64_t charged_lines_ = 0;  // old values that the ledger has
+  bool any_covered_ = false;         // since the last end_all()
   std::atomic<std::uint64_t> skipped_lines_{0}, checksum_lines_{0}, kept_lines_{0};
 };
 
