@@ -19,7 +19,7 @@ struct expected_survivor {
 };
 constexpr expected_survivor expected_survivors[] = {
     {"archapt.h", "make_checkpoint", "the checkpoint's TxID before a loss that goes back to it"},
-    {"archapt.h", "restore_checkpoint",
+    {"fallback_to_checkpoint.h", "finish",
      "a recovery is durable when it returns: on a file the next engine's medium is another"},
     {"base.h", "clear_all", "likewise"},
     {"lanes.h", "empty", "likewise"},

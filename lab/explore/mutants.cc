@@ -27,6 +27,7 @@ struct trial {
   bool earlier_version = false;  // only for the mutants of the version
   bool runs = false;             // only for the mutants of runs in block logs
 };
+constexpr std::size_t skips_nothing = std::size_t{1} << 30;  // no pool is longer than this queue
 constexpr trial trials[] = {
     {"sps", 1, 60, 128, 0},
     {"sps", 2, 60, 128, 0},
@@ -105,6 +106,8 @@ constexpr trial trials[] = {
      .value_size = 1024,
      .pool_size = 524288},
     {"churn", 1, 60, 128, 0},
+    {"sps", 2, 60, 128, 0, 8, skips_nothing},
+    {"sps", 2, 60, 128, 7, 8, skips_nothing},
     {"sps", 1, 60, 512, 10, 256, 1792},
     {"sps", 1, 60, 256, 0, 256, 448, 6},
     {"churn", 2, 120, 256, 0},

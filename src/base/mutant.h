@@ -202,6 +202,10 @@ enum class mutant : std::uint16_t {
   archapt_fallback_unflushed,   // home is not flushed in a fallback
   archapt_fallback_covered,     // parity blocks from before a fallback still count
   archapt_fallback_replayed,    // logs from before a fallback are still replayed
+  archapt_last_home_line,       // a commit that stands alone does not flush its last line of home
+  archapt_alone_over_ordered,   // a commit stands alone although ordered ones are not durable
+  archapt_in_doubt_kept,  // recovery over undo keeps the newest commit of a log whatever home has
+  archapt_later_ignored,  // a commit in doubt is judged by home with the stores of later commits
   // a commit in the shared log draws its TxID before it takes its place in the log
   default_txid_before_place,
   // paused threads are taken for idle: ordered commits of running threads are retired

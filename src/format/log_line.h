@@ -23,10 +23,11 @@ enum class record_kind : std::uint8_t {
   undo = 2,             // old values of a transaction that is changing home
   spilled = 3,          // like the others, but the payload is in an extent: offset, words, checksum
   redo_dependent = 4,   // redo; prefix word: TxID of the ordered commit that must precede it
-  redo_with_epoch = 5,  // redo and undo of pools with parity blocks; prefix word: epoch
-  undo_with_epoch = 6,
+  redo_with_epoch = 5,  // redo; prefix word: epoch of the parity blocks; earlier programs wrote it
+  undo_with_epoch = 6,  // undo; prefix word: epoch of the parity blocks
+  undo_with_sum = 7,    // undo; prefix word: the sum of the new values (format/values_sum.h)
 };
-inline constexpr record_kind last_record_kind = record_kind::undo_with_epoch;
+inline constexpr record_kind last_record_kind = record_kind::undo_with_sum;
 constexpr bool has_prefix_word(record_kind k) noexcept {
   return k >= record_kind::redo_dependent;
 }

@@ -53,7 +53,8 @@ TEST(format_docs_log, the_bits_of_a_line_s_header) {
           {std::uint64_t(record_kind::spilled), "spilled"},
           {std::uint64_t(record_kind::redo_dependent), "redo_dependent"},
           {std::uint64_t(record_kind::redo_with_epoch), "redo_with_epoch"},
-          {std::uint64_t(record_kind::undo_with_epoch), "undo_with_epoch"}};
+          {std::uint64_t(record_kind::undo_with_epoch), "undo_with_epoch"},
+          {std::uint64_t(record_kind::undo_with_sum), "undo_with_sum"}};
       EXPECT_EQ(names_in(row[2]), kinds);
       EXPECT_EQ(kinds.rbegin()->first, std::uint64_t(format::last_record_kind));
     }

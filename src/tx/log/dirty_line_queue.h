@@ -27,8 +27,9 @@ class dirty_line_queue {
     std::uint64_t txid;
     std::uint64_t next;  // position in the log after the record
     // How many home lines the record dirties. 0: read them from the log (spilled, or too many for
-    // an entry).
+    // an entry), unless they are clean.
     std::uint64_t lines;
+    bool clean;  // the commit itself has made its lines durable in home
   };
 
   void resize_for_log(std::uint64_t log_lines) {
@@ -40,7 +41,7 @@ class dirty_line_queue {
   // lines: see entry::lines.
   template <class Written>
   void push(std::uint64_t txid, std::uint64_t next, std::span<const Written> lines) noexcept {
-    if (lines.size() > max_lines) [[unlikely]]
+    if (lines.size() >= clean_mark) [[unlikely]]
       lines = {};
     std::uint64_t at = write_at_;
     // The reader's cache has held this line since the last lap.
@@ -62,6 +63,13 @@ class dirty_line_queue {
                    std::memory_order_release);
   }
 
+  // For the owner: queues a record whose lines are durable in home before a reader may take it.
+  void push_clean(std::uint64_t txid, std::uint64_t next) noexcept {
+    put(write_at_, txid);
+    put(write_at_, next << count_bits | clean_mark);
+    written_.store(written_.load(std::memory_order_relaxed) + 2, std::memory_order_release);
+  }
+
   // For the owner: whether it has left so many words of entries.
   bool has_untaken(std::uint64_t words) const noexcept {
     return written_.load(std::memory_order_relaxed) - taken_ >= words;
@@ -75,7 +83,7 @@ class dirty_line_queue {
     const std::uint64_t end = std::min(taken_ + words, written_.load(std::memory_order_relaxed));
     for (std::uint64_t at = taken_ % size_; taken_ < end;) {
       (void)get(at);
-      const std::uint64_t lines = get(at) & max_lines;
+      const std::uint64_t lines = get(at) & count_mask;
       for (std::uint64_t left = lines; left != 0; --left) line(get(at));
       taken_ += 2 + lines;
     }
@@ -102,7 +110,8 @@ class dirty_line_queue {
     n.txid = get(at);
     const std::uint64_t packed = get(at);
     n.next = packed >> count_bits;
-    n.lines = packed & max_lines;
+    n.clean = (packed & count_mask) == clean_mark;
+    n.lines = n.clean ? 0 : packed & count_mask;
     return true;
   }
   template <class Line>
@@ -114,8 +123,9 @@ class dirty_line_queue {
 
  private:
   static constexpr unsigned count_bits = 18;  // positions have 46 bits: format::log_position_mask
-  static constexpr std::uint64_t max_lines = (std::uint64_t{1} << count_bits) - 1;
-  static constexpr std::uint64_t prefetch_distance = 32;  // words
+  static constexpr std::uint64_t count_mask = (std::uint64_t{1} << count_bits) - 1,
+                                 clean_mark = count_mask;  // in place of a count
+  static constexpr std::uint64_t prefetch_distance = 32;   // words
 
   void put(std::uint64_t& at, std::uint64_t word) noexcept {
     words_[at] = word;

@@ -29,7 +29,10 @@ TEST(dirty_line_queue, gives_entries_back_in_order) {
     entry e{++txid, 3 * txid, std::vector<named_line>(1 + random.below(12))};
     for (named_line& l : e.lines) l.offset = random.below(1 << 30) * line_size;
     if (words + 2 + e.lines.size() < log_lines * 6 && random.below(2) == 0) {
-      queue.push(e.txid, e.next, std::span<const named_line>(e.lines));
+      if (random.below(4) == 0)
+        e.lines.clear(), queue.push_clean(e.txid, e.next);
+      else
+        queue.push(e.txid, e.next, std::span<const named_line>(e.lines));
       words += 2 + e.lines.size();
       model.push_back(std::move(e));
       continue;
@@ -41,6 +44,7 @@ TEST(dirty_line_queue, gives_entries_back_in_order) {
     ASSERT_EQ(got.txid, first.txid);
     ASSERT_EQ(got.next, first.next);
     ASSERT_EQ(got.lines, first.lines.size());
+    ASSERT_EQ(got.clean, first.lines.empty());
     std::size_t at = 0;
     queue.pop(got, [&](std::uint64_t line) { ASSERT_EQ(line, first.lines[at++].offset); });
     words -= 2 + first.lines.size();

@@ -19,6 +19,7 @@ struct logged_record {
   std::uint64_t txid, front;
   std::size_t first, words;
   format::record_kind kind;
+  bool newest_of_log;
 };
 
 template <class Media>
@@ -126,10 +127,14 @@ class log_recovery {
 
   [[nodiscard]] result<> scan_log(typename log_lanes<Media>::lane& l, std::uint64_t head) {
     log_record record;
+    const std::size_t before = records.size();
     for (std::uint64_t position = head & format::log_position_mask;;) {
       const auto whole = read_record_by_head(file_, l.log.view(), head, position, record);
       if (!whole) return std::unexpected(whole.error());
-      if (!*whole) return {};
+      if (!*whole) {
+        if (records.size() != before) records.back().newest_of_log = true;
+        return {};
+      }
       if (record.txid <= watermark) continue;
       if (record.txid >= format::txid_limit ||
           words.size() + record.payload.size() > file_.header().size / 8)
@@ -139,7 +144,7 @@ class log_recovery {
                         "or more of them than the pool has room for; restore the pool from a copy",
                         file_.path(), logs_.log_offset(l)));
       records.push_back(
-          {record.txid, record.front, words.size(), record.payload.size(), record.kind});
+          {record.txid, record.front, words.size(), record.payload.size(), record.kind, false});
       words.insert(words.end(), record.payload.begin(), record.payload.end());
       newest = std::max(newest, record.txid);
     }

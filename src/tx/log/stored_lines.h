@@ -28,7 +28,7 @@ class stored_lines {
     std::uint64_t& position = until_[l.number];
     position = std::max(position, l.log.head());
     for (dirty_line_queue::entry n; l.dirty_lines.peek(n) && n.txid <= through;) {
-      for (std::uint64_t at = position; n.lines == 0 && at < n.next;) {
+      for (std::uint64_t at = position; n.lines == 0 && !n.clean && at < n.next;) {
         (void)l.read(at, n.next, record_);
         for_each_stored_line(file_, record_.payload, line);
       }

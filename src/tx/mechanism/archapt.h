@@ -15,13 +15,16 @@
 #include <tx/log/stored_lines.h>
 #include <tx/log/truncation.h>
 #include <tx/mechanism/archapt_recovery.h>
+#include <tx/mechanism/fallback_to_checkpoint.h>
 #include <tx/mechanism_engine.h>
 #include <tx/parity/checkpoint_schedule.h>
 #include <tx/parity/covered_spills.h>
 #include <tx/parity/home_copy.h>
 #include <tx/parity/parity_tracker.h>
 
+#include <algorithm>
 #include <deque>
+#include <ranges>
 
 namespace stele::detail {
 
@@ -55,6 +58,7 @@ class archapt {
     const auto options = tuning.of_mechanism.get<archapt_options>();
     for (lane& l : logs) l.dirty_lines.resize_for_log(logs.capacity());
     tracker_.set_up(options, !undo);
+    may_stand_alone_ = undo && !tracker_.always_skips() && !checkpoint_copy_.present();
     if (tracker_.enabled()) load_buffers_.resize(logs.size());
     if (checkpoint_copy_.present())
       checkpoints_.begin(options.checkpoint_commits != 0 ? options.checkpoint_commits
@@ -95,10 +99,11 @@ class archapt {
     return truncation.wait_for_space(l, logs.capacity() / 2);
   }
 
-  // docs/protocol/archapt.md, steps 1 to 5.
+  // docs/protocol/archapt.md, steps 1 to 5, and D1 to D4.
   bool commit(transaction& t, std::uint64_t txid) {
     lane& l = logs.of(t);
     enter_gate(l, t);
+    if (undo && stands_alone(t)) return commit_alone(l, t, txid);
     append_records(l, t, txid);  // 1
     if (!planted(mutant::archapt_no_log_fence) && !medium_.fence_ok(l.media))
       return gate_.leave(l.number), false;  // 2: the record is durable before home changes
@@ -106,6 +111,7 @@ class archapt {
     home.store(l.media, t.lines());  // 3
     l.log.publish();
     logs.queue_dirty_lines(l, t, txid);  // 4
+    if (undo && t.ordered_requested()) note_ordered(txid);
     gate_.leave(l.number);
     if (checkpoints_.is_due(txid)) [[unlikely]]
       checkpoint_if_due();
@@ -122,34 +128,33 @@ class archapt {
   [[nodiscard]] result<> recover() {
     const auto mark = medium_.read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
-    const auto fallback = medium_.read_word(format::fallback_state_offset);
-    if (!fallback) return std::unexpected(fallback.error());
-    if (static_cast<format::fallback_state>(*fallback) == format::fallback_state::under_way)
-      return restore_checkpoint(*mark);  // before R1: spilled payloads may be gone
+    fallback_to_checkpoint<Media> fallback(medium_, sums_, logs, checkpoint_copy_, tracker_.area);
+    const auto interrupted = fallback.is_under_way();
+    if (!interrupted) return std::unexpected(interrupted.error());
+    if (*interrupted) return fallback.finish(*mark);  // before R1: spilled payloads may be gone
     log_recovery<Media> found(medium_, sums_, logs);
     if (auto read = found.scan(); !read) return read;  // R1
     found.put_in_order();
-    if (auto whole = restore_stale_lines(found.records, found.words); !whole)
-      return whole.error().code == errc::lost ? fall_back(whole.error(), found.newest)
-                                              : whole;  // R2, R3
-    if (undo && !planted(mutant::archapt_rolls_forward)) std::ranges::reverse(found.records);
-    for (const logged_record& r : found.records) {  // R4
-      if (!undo && r.kind != format::record_kind::redo_with_epoch) continue;
-      if (auto done = found.replay(r); !done) return done;
-    }
-    return found.restart();  // R5, R6
+    const auto whole = restore_stale_lines(
+        medium_, tracker_.area, std::span<const logged_record>(found.records), found.words);
+    if (!whole)
+      return whole.error().code == errc::lost ? fallback.run(whole.error(), found.newest)
+                                              : whole;                            // R2, R3
+    if (auto done = undo ? roll_back(found) : replay(found); !done) return done;  // R4
+    return found.restart();                                                       // R5, R6
   }
 
   // With undo, recovery may roll back a commit that has returned, until its home is durable. With
   // redo, the log has the commit.
   void flush_deferred() {
-    if (!undo) return;
+    if (!undo || !has_ordered()) return;
     // The clock also covers commits with smaller TxIDs that are still under way.
     commit_physically(medium_.state.clock.load());
     medium_.state.notify_durable_advanced();
   }
   std::uint64_t durable_through() const noexcept {
-    return undo ? physically_committed_.load(std::memory_order_acquire) : pool_state::no_commit;
+    return undo && has_ordered() ? physically_committed_.load(std::memory_order_acquire)
+                                 : pool_state::no_commit;
   }
 
   [[nodiscard]] result<> close() {
@@ -189,29 +194,88 @@ class archapt {
     }
   }
   void append_records(lane& l, const transaction& t, std::uint64_t txid) {
-    if (!undo && l.reserved_bytes == 0 && tracker_.enabled()) append_covered(l, t, txid);
-    if constexpr (undo)
+    if constexpr (undo) {
       logs.append(l, format::record_kind::undo_with_epoch, txid, t, home.old_word(),
                   tracker_.epoch());
-    else
-      logs.append(l, format::record_kind::redo_with_epoch, txid, t,
-                  typename home_writer<Media>::new_word{}, tracker_.epoch());
+    } else {
+      if (l.reserved_bytes == 0 && any_covered(t)) [[unlikely]]
+        append_covered(l, t, txid);
+      logs.append(l, format::record_kind::redo, txid, t, typename home_writer<Media>::new_word{});
+    }
+  }
+  bool is_covered(const written_line& line) const noexcept {
+    return tracker_.covered(tracker_.area.matrix_of(line.offset));
+  }
+  // Inside the gate: whether the transaction stores to a covered matrix.
+  bool any_covered(const transaction& t) const noexcept {
+    return tracker_.any_covered() &&
+           std::ranges::any_of(t.lines(), [this](const auto& line) { return is_covered(line); });
   }
   // Logs what the transaction's covered lines hold before its stores.
-  void append_covered(lane& l, const transaction& t, std::uint64_t txid) {
-    const auto lines = t.lines();
-    const auto covered = [this](const written_line& line) {
-      return tracker_.covered(tracker_.area.matrix_of(line.offset));
-    };
-    if (std::ranges::none_of(lines, covered) || planted(mutant::archapt_no_old_values)) return;
+  [[gnu::noinline]] void append_covered(lane& l, const transaction& t, std::uint64_t txid) {
+    if (planted(mutant::archapt_no_old_values)) return;
     std::uint64_t kept = 0;
     l.log.append(format::record_kind::undo_with_epoch, txid, [&](auto& out) {
       out.append_word(tracker_.epoch());
-      for (const written_line& line : lines)
-        if (covered(line)) encode_runs({&line, 1}, out, home.old_word()), ++kept;
+      for (const written_line& line : t.lines())
+        if (is_covered(line)) encode_runs({&line, 1}, out, home.old_word()), ++kept;
     });
     l.log.publish();
     tracker_.count_old_lines(kept);
+  }
+
+  // Ordered commits whose home is not durable yet.
+  bool has_ordered() const noexcept {
+    return newest_ordered_.load(std::memory_order_acquire) >
+           physically_committed_.load(std::memory_order_acquire);
+  }
+  // Before the commit's locks are released: a later commit that stores to its lines sees it.
+  void note_ordered(std::uint64_t txid) noexcept {
+    for (std::uint64_t before = newest_ordered_.load(std::memory_order_relaxed);
+         before < txid && !newest_ordered_.compare_exchange_weak(before, txid);) {
+    }
+  }
+  // Inside the gate, over undo: whether the commit may be D1 to D4. Nothing that it builds on is
+  // volatile, and no block covers what it stores to.
+  bool stands_alone(const transaction& t) const noexcept {
+    if (!may_stand_alone_ || t.ordered_requested() || any_covered(t)) return false;
+    return !has_ordered() || planted(mutant::archapt_alone_over_ordered);
+  }
+  // D1 to D4: the record tells recovery by itself whether home has all of the commit.
+  bool commit_alone(lane& l, transaction& t, std::uint64_t txid) {
+    logs.append(l, format::record_kind::undo_with_sum, txid, t, home.old_word(),
+                sum_of_new_values(t.lines(), file_.header().id, txid));  // D1
+    bool kept = planted(mutant::archapt_no_log_fence) ||
+                medium_.fence_ok(l.media);  // D2: the record is durable before home changes
+    if (kept) {
+      t.begin_home_stores();
+      home.store_flushed(l.media, t, sums_, mutant::archapt_last_home_line);  // D3
+      l.log.publish();
+      l.dirty_lines.push_clean(txid, l.log.appended_end());
+      l.spilled = false;
+      // D4: home is durable before the commit is acknowledged, and before a block may describe it.
+      kept = planted(mutant::archapt_undo_acknowledged) || medium_.fence_ok(l.media);
+    }
+    gate_.leave(l.number);
+    return kept;
+  }
+
+  // R4 over redo.
+  [[nodiscard]] result<> replay(log_recovery<Media>& found) {
+    for (const logged_record& r : found.records)
+      if (r.kind != format::record_kind::undo_with_epoch)
+        if (auto done = found.replay(r); !done) return done;
+    return {};
+  }
+  // R4 over undo, newest first.
+  [[nodiscard]] result<> roll_back(log_recovery<Media>& found) {
+    const auto incomplete = find_incomplete(file_, found.records, found.words);
+    if (!incomplete) return std::unexpected(incomplete.error());
+    if (planted(mutant::archapt_rolls_forward)) std::ranges::reverse(found.records);
+    for (const logged_record& r : found.records | std::views::reverse)
+      if (r.kind != format::record_kind::undo_with_sum || incomplete->contains(r.txid))
+        if (auto done = found.replay(r); !done) return done;
+    return {};
   }
 
   // Returns when home is durable through `txid`; another thread may do the work. False: poisoned.
@@ -300,70 +364,6 @@ class archapt {
     if (checkpoints_.is_due(medium_.state.clock.load())) make_checkpoint();
   }
 
-  // R2 and R3.
-  template <class Records>
-  [[nodiscard]] result<> restore_stale_lines(const Records& records,
-                                             std::span<const std::uint64_t> words) {
-    const parity_area& area = tracker_.area;
-    if (!area.present()) return {};
-    const auto first = medium_.read_word(format::parity_epoch_offset);
-    if (!first) return std::unexpected(first.error());
-    old_values olds(area);
-    if (auto added = olds.add_records(file_, records, words); !added) return added;
-    const auto now = find_covered(area, *first, olds);
-    if (!now) return std::unexpected(now.error());
-    medium_.state.stale_lines = now->stale, medium_.state.lost_lines = now->lost.size();
-    if (!now->lost.empty()) return report_loss(file_, medium_.state.heap, *now);
-    for (const covered_home::line& line : now->restored)
-      medium_.control.store(file_.at(line.offset), line.content.data(), line_size);
-    for (std::uint64_t m : now->matrices) tracker_.flush(m, area.lines_in_home(m));
-    if (!planted(mutant::archapt_recover_unfenced))
-      medium_.control
-          .fence();  // all of a covered matrix is durable before its block stops counting
-    if (now->newest_epoch != 0)
-      medium_.write_word(format::parity_epoch_offset, now->newest_epoch + 1);
-    // R3: no block counts any more before home changes from what the block covers.
-    medium_.control.fence();
-    return {};
-  }
-
-  // Recovery goes back to the checkpoint: docs/protocol/archapt.md, F1 to F4.
-  [[nodiscard]] result<> fall_back(const error& why, std::uint64_t newest) {
-    const auto to = medium_.read_word(format::checkpoint_offset);
-    if (!to) return std::unexpected(to.error());
-    if (!checkpoint_copy_.present() || *to == 0) return std::unexpected(why);
-    medium_.state.fallback_reason = why.message;
-    if (planted(mutant::archapt_fallback_undecided)) return restore_checkpoint(newest);
-    medium_.write_word(format::fallback_to_offset, *to);  // F1
-    medium_.write_word(format::fallback_from_offset, newest);
-    write_fallback_state(format::fallback_state::under_way);  // durable before home changes
-    return restore_checkpoint(newest);
-  }
-  [[nodiscard]] result<> restore_checkpoint(std::uint64_t newest) {
-    const auto first = medium_.read_word(format::parity_epoch_offset),
-               from = medium_.read_word(format::fallback_from_offset);
-    if (!first) return std::unexpected(first.error());
-    if (!from) return std::unexpected(from.error());
-    const auto epoch = newest_epoch(tracker_.area, *first);
-    if (!epoch) return std::unexpected(epoch.error());
-    checkpoint_copy_.restore_home();  // F2
-    if (*epoch != 0 && !planted(mutant::archapt_fallback_covered))
-      medium_.write_word(format::parity_epoch_offset, *epoch + 1);  // F3
-    log_recovery<Media> nothing(medium_, sums_, logs);
-    nothing.newest = std::max(newest, *from);
-    if (auto emptied =
-            planted(mutant::archapt_fallback_replayed) ? medium_.check() : nothing.restart();
-        !emptied)
-      return emptied;
-    write_fallback_state(format::fallback_state::done);  // F4
-    return medium_.check();
-  }
-  // Durable on return.
-  void write_fallback_state(format::fallback_state s) {
-    medium_.write_word(format::fallback_state_offset, static_cast<std::uint64_t>(s));
-    medium_.control.fence();
-  }
-
   pool_medium<Media>& medium_;
   const storage::pool_file& file_;
   home_checksums<Media>& sums_;
@@ -378,6 +378,8 @@ class archapt {
   parity_tracker<Media> tracker_;
   home_copy<Media> checkpoint_copy_;
   checkpoint_schedule checkpoints_;
+  bool may_stand_alone_ = false;  // commits may be D1 to D4
+  std::atomic<std::uint64_t> newest_ordered_{0};
   // TxID through which home is durable; set under truncation.lock(), like the members below.
   std::atomic<std::uint64_t> physically_committed_{0};
   std::deque<access_buffer> load_buffers_;  // one for each log; none if nothing is ever skipped

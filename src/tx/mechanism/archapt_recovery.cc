@@ -3,9 +3,11 @@
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tx/log/recovery.h>
 #include <tx/mechanism/archapt_recovery.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace stele::detail {
 
@@ -86,6 +88,80 @@ result<std::uint64_t> newest_epoch(const parity_area& area, std::uint64_t first)
   for (std::uint64_t m = 0; m < area.matrices(); ++m)
     if (const auto at = area.newest(m, first)) newest = std::max(newest, at->block.epoch);
   return checked(newest, area);
+}
+
+namespace {
+
+// Words of home as they were before the records that were taken back: only those of commits in
+// doubt, which are few.
+class earlier_words {
+ public:
+  explicit earlier_words(const storage::pool_file& file) : file_(file) {}
+
+  // Watches the words of these runs.
+  [[nodiscard]] result<> add(std::span<const std::uint64_t> runs) {
+    return for_each_stored_run(file_, runs, [&](format::run_header head, const std::uint64_t*) {
+      for (std::uint32_t i = 0; i < head.count; ++i)
+        words_.try_emplace(head.offset + 8 * i, home(head.offset + 8 * i));
+    });
+  }
+  // The sum of the words of these runs as they are now.
+  std::uint64_t sum(std::span<const std::uint64_t> runs, std::uint64_t txid) const {
+    format::values_sum sum(file_.header().id, txid);
+    (void)for_each_stored_run(file_, runs, [&](format::run_header head, const std::uint64_t*) {
+      for (std::uint32_t i = 0; i < head.count; ++i)
+        sum.add(head.offset + 8 * i, words_.at(head.offset + 8 * i) & expand_mask(head.mask));
+    });
+    return sum.value();
+  }
+  // Takes a record back: these are its old values.
+  [[nodiscard]] result<> take_back(std::span<const std::uint64_t> runs) {
+    return for_each_stored_run(file_, runs, [&](format::run_header head, const std::uint64_t* old) {
+      for (std::uint32_t i = 0; i < head.count; ++i) {
+        const auto found = words_.find(head.offset + 8 * i);
+        if (found == words_.end()) continue;
+        const std::uint64_t counting = expand_mask(head.mask);
+        found->second = (found->second & ~counting) | (old[i] & counting);
+      }
+    });
+  }
+
+ private:
+  std::uint64_t home(std::uint64_t offset) const noexcept {
+    std::uint64_t word;
+    std::memcpy(&word, file_.at(offset), sizeof word);
+    return word;
+  }
+  const storage::pool_file& file_;
+  std::unordered_map<std::uint64_t, std::uint64_t> words_;
+};
+
+// The newest record of a log may be of a commit that was under way. A log goes on only after the
+// commit before is durable.
+bool is_in_doubt(const logged_record& r) noexcept {
+  return r.kind == format::record_kind::undo_with_sum && r.newest_of_log;
+}
+
+}  // namespace
+
+result<std::unordered_set<std::uint64_t>> find_incomplete(const storage::pool_file& file,
+                                                          std::span<const logged_record> records,
+                                                          std::span<const std::uint64_t> words) {
+  const auto runs_of = [&](const logged_record& r) { return words.subspan(r.first, r.words); };
+  std::unordered_set<std::uint64_t> incomplete;
+  if (std::ranges::none_of(records, is_in_doubt)) return incomplete;
+  earlier_words home(file);
+  for (const logged_record& r : records)
+    if (is_in_doubt(r))
+      if (auto added = home.add(runs_of(r)); !added) return std::unexpected(added.error());
+  for (auto r = records.rbegin(); r != records.rend(); ++r) {
+    if (is_in_doubt(*r) && home.sum(runs_of(*r), r->txid) != r->front &&
+        !planted(mutant::archapt_in_doubt_kept))
+      incomplete.insert(r->txid);
+    if (planted(mutant::archapt_later_ignored)) continue;
+    if (auto back = home.take_back(runs_of(*r)); !back) return std::unexpected(back.error());
+  }
+  return incomplete;
 }
 
 namespace {

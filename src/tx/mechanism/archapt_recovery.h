@@ -1,13 +1,17 @@
-// The part of archapt's recovery that runs before anything changes: which matrices are covered, and
-// what in them must be restored. docs/protocol/archapt.md, R2.
+// The parts of archapt's recovery that run before anything changes: which matrices are covered,
+// what in them must be restored, and which commits over undo are complete.
+// docs/protocol/archapt.md, R2 and R4.
 #pragma once
 
+#include <format/values_sum.h>
 #include <pool/heap.h>
 #include <stele/error.h>
 #include <tx/log/record.h>
 #include <tx/parity/parity_area.h>
+#include <tx/pool_medium.h>
 
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace stele::detail {
@@ -61,8 +65,58 @@ struct covered_home {
 // The newest epoch of a block that counts; 0: there is none. Errors: as above.
 [[nodiscard]] result<std::uint64_t> newest_epoch(const parity_area& area, std::uint64_t first);
 
+// What a record of kind undo_with_sum has in its prefix word.
+inline std::uint64_t sum_of_new_values(std::span<const written_line> lines, std::uint64_t pool_id,
+                                       std::uint64_t txid) noexcept {
+  format::values_sum sum(pool_id, txid);
+  for (const written_line& line : lines)
+    for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
+      const auto w = static_cast<unsigned>(std::countr_zero(left));
+      sum.add(line.offset + 8 * w, line.words[w] & expand_mask(line.word_mask(w)));
+    }
+  return sum.value();
+}
+
+// The commits of records of kind undo_with_sum of which home has only a part, by TxID. `records`
+// are all above the watermark, in order of TxID; `words` has their payloads. Errors: corrupt, for a
+// run outside home.
+struct logged_record;
+[[nodiscard]] result<std::unordered_set<std::uint64_t>> find_incomplete(
+    const storage::pool_file& file, std::span<const logged_record> records,
+    std::span<const std::uint64_t> words);
+
 // An error that names the objects that the lost lines belong to.
 std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap,
                                    const covered_home& found);
+
+// R2 and R3: every line of a covered matrix is durable, and no block counts. Errors: lost, and
+// nothing has been written.
+template <class Media, class Record>
+[[nodiscard]] result<> restore_stale_lines(pool_medium<Media>& medium, const parity_area& area,
+                                           std::span<const Record> records,
+                                           std::span<const std::uint64_t> words) {
+  if (!area.present()) return {};
+  const storage::pool_file& file = area.file();
+  const auto first = medium.read_word(format::parity_epoch_offset);
+  if (!first) return std::unexpected(first.error());
+  old_values olds(area);
+  if (auto added = olds.add_records(file, records, words); !added) return added;
+  const auto now = find_covered(area, *first, olds);
+  if (!now) return std::unexpected(now.error());
+  medium.state.stale_lines = now->stale, medium.state.lost_lines = now->lost.size();
+  if (!now->lost.empty()) return report_loss(file, medium.state.heap, *now);
+  for (const covered_home::line& line : now->restored)
+    medium.control.store(file.at(line.offset), line.content.data(), line_size);
+  for (std::uint64_t m : now->matrices)
+    for (std::uint64_t lines = area.lines_in_home(m); lines != 0; lines &= lines - 1)
+      medium.control.flush(
+          file.at(area.offset_of(m, static_cast<unsigned>(std::countr_zero(lines)))), line_size);
+  if (!base::planted<Media>(base::mutant::archapt_recover_unfenced))
+    medium.control.fence();  // all of a covered matrix is durable before its block stops counting
+  if (now->newest_epoch != 0) medium.write_word(format::parity_epoch_offset, now->newest_epoch + 1);
+  // R3: no block counts any more before home changes from what the block covers.
+  medium.control.fence();
+  return {};
+}
 
 }  // namespace stele::detail

@@ -3,6 +3,7 @@
 #include <format/heap_layout.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tx/log/recovery.h>
 #include <tx/mechanism/archapt_recovery.h>
 #include <tx/open.h>
 #include <tx/runtime.h>
@@ -81,6 +82,55 @@ TEST_F(lost_lines, are_named_once_and_not_all_of_them) {
   std::vector<std::uint64_t> many;
   for (std::uint64_t i = 0; i < 11; ++i) many.push_back(allocated(100));
   EXPECT_THAT(sentence(many), HasSubstr(" and 3 more; nothing was changed"));
+}
+
+// Commits of one word each, at one place of home or at another.
+struct commits_in_doubt : lost_lines {
+  const std::uint64_t here = allocated(100), there = allocated(100);
+  std::vector<logged_record> records;
+  std::vector<std::uint64_t> words;
+
+  void add(std::uint64_t txid, std::uint64_t offset, std::uint64_t old, std::uint64_t value,
+           bool newest_of_log) {
+    format::values_sum sum(file.header().id, txid);
+    sum.add(offset, value);
+    records.push_back(
+        {txid, sum.value(), words.size(), 2, format::record_kind::undo_with_sum, newest_of_log});
+    words.push_back(format::run_header{offset, 0xFF, 1}.pack());
+    words.push_back(old);
+  }
+  void store(std::uint64_t offset, std::uint64_t value) {
+    std::memcpy(file.at(offset), &value, sizeof value);
+  }
+  std::unordered_set<std::uint64_t> incomplete() {
+    auto found = find_incomplete(file, records, words);
+    return found ? *std::move(found) : std::unordered_set<std::uint64_t>{~std::uint64_t{0}};
+  }
+};
+
+TEST_F(commits_in_doubt, are_complete_if_home_has_them) {
+  add(5, here, 1, 2, true);
+  store(here, 2);
+  EXPECT_THAT(incomplete(), ::testing::IsEmpty());
+  store(here, 1);
+  EXPECT_THAT(incomplete(), ::testing::ElementsAre(5));
+}
+
+TEST_F(commits_in_doubt, are_only_the_newest_of_a_log) {
+  add(5, here, 1, 2, false);
+  add(6, there, 1, 2, true);
+  store(here, 7), store(there, 2);
+  EXPECT_THAT(incomplete(), ::testing::IsEmpty());
+}
+
+TEST_F(commits_in_doubt, are_judged_by_home_before_later_ones) {
+  add(5, here, 1, 2, true);
+  add(6, here, 2, 3, false);
+  add(7, here, 3, 4, true);
+  store(here, 4);
+  EXPECT_THAT(incomplete(), ::testing::IsEmpty());
+  store(here, 3);
+  EXPECT_THAT(incomplete(), ::testing::ElementsAre(7));
 }
 
 }  // namespace
