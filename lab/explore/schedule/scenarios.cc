@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 namespace stele::explore {
 
@@ -59,6 +60,18 @@ void add_truncations(scenario_list& w) {
   wrapped.random_share = 0.9;
   auto& stores = w.add("truncation, each store a point", "sps", 2 + w.seed % 2, 2, 16, 512);
   stores.concurrent.points = granularity::stores, stores.preemptions = 1, stores.weight = 2;
+}
+
+// Nothing is skipped, so durable commits over undo stand alone, unless ordered ones came before.
+void add_alone(scenario_list& w) {
+  const std::size_t first = w.all.size();
+  w.add("commits stand alone", "sps", 3 + w.seed % 4, 3, 8, 8).weight = 2;
+  auto& cut = w.add("commits stand alone, truncated", "sps", 2 + w.seed % 4, 3, 16, 512);
+  cut.random_share = 0.8;
+  auto& mixed = w.add("commits stand alone or are ordered", "sps", 4 + w.seed % 4, 3, 3, 8);
+  mixed.run_plan.sync_every = 8, mixed.concurrent.mixed = true, mixed.weight = 2;
+  for (scenario& s : std::span(w.all).subspan(first))
+    s.run_plan.cache_bytes = std::size_t{1} << 30;  // longer than home
 }
 
 // Snapshots that are held while others commit, truncate and free.
@@ -289,6 +302,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
 #ifdef STELE_HAVE_SQLITE
   if (has({"default", "redo", "undo", "archapt-redo"}, mechanism)) add_sqlite(w);
 #endif
+  if (mechanism == "archapt-undo") add_alone(w);
   if (mechanism == "default") add_ordered(w), add_shared(w), add_redis(w);
   if (has({"default", "redo", "undo", "base", "redo-async"}, mechanism)) {
     auto& file = w.add("on a file", "sps", 3 + seed % 3, 2, 16, 512);
