@@ -12,7 +12,7 @@ namespace {
 struct contender_runs {
   std::unique_ptr<contender> system;
   std::vector<double> tx_per_s;
-  base::histogram latency_ns;
+  base::histogram latency_ns, answered_ns;
   std::uint64_t transactions = 0;
   std::optional<event_counts> events;
 };
@@ -131,7 +131,7 @@ result<std::vector<contender_runs>> set_up(std::vector<std::unique_ptr<contender
       return std::unexpected(naming(*system, std::move(done.error())));
     if (auto warm = system->run(c.seconds * warm_up_share); !warm)
       return std::unexpected(naming(*system, std::move(warm.error())));
-    all_runs.push_back({std::move(system), {}, {}, 0, std::nullopt});
+    all_runs.push_back({std::move(system), {}, {}, {}, 0, std::nullopt});
   }
   return all_runs;
 }
@@ -141,6 +141,7 @@ result<> run_once(contender_runs& e, double seconds) {
   if (!m) return std::unexpected(naming(*e.system, std::move(m.error())));
   e.tx_per_s.push_back(static_cast<double>(m->transactions) / m->seconds);
   e.latency_ns.merge(m->latency_ns);
+  e.answered_ns.merge(m->answered_ns);
   e.transactions += m->transactions;
   if (m->events) {
     event_counts& sum = e.events ? *e.events : e.events.emplace();
@@ -211,6 +212,9 @@ row row_of(contender_runs& e, const task& t) {
   r.p50_ns = static_cast<double>(e.latency_ns.percentile(50));
   r.p99_ns = static_cast<double>(e.latency_ns.percentile(99));
   r.p999_ns = static_cast<double>(e.latency_ns.percentile(99.9));
+  const auto& answered = e.answered_ns.count() != 0 ? e.answered_ns : e.latency_ns;
+  r.answered_p50_ns = static_cast<double>(answered.percentile(50));
+  r.answered_p99_ns = static_cast<double>(answered.percentile(99));
   const footprint space = e.system->space();
   r.space_bytes = space.space_bytes;
   r.live_bytes = space.live_bytes;

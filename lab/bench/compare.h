@@ -50,6 +50,8 @@ struct row {
   std::uint64_t transactions = 0;      // in all runs
   std::optional<event_counts> events;  // likewise
   double p50_ns = 0, p99_ns = 0, p999_ns = 0;
+  // Until a client is answered: those above, unless the task measures it apart.
+  double answered_p50_ns = 0, answered_p99_ns = 0;
   std::optional<std::uint64_t> space_bytes;
   std::uint64_t live_bytes = 0;
   std::uint64_t log_bytes = 0;  // part of space_bytes

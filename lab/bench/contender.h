@@ -48,6 +48,8 @@ struct task {
   archapt_options archapt = {};                // likewise
   // of Stele's transactions; a run with ordered commits ends with a sync, whose time is counted
   durability commits = durability::durable;
+  // Also measures the time until a client is answered, which is when its commit is durable.
+  bool until_answered = false;
   deferral defer_ordered = deferral::automatic;
   std::size_t pool_size_bytes = 0;  // of Stele's pools; 0: by workload
   std::string label;                // distinguishes contenders of one mechanism
@@ -67,7 +69,8 @@ struct event_counts {
 struct measurement {
   std::uint64_t transactions = 0;
   double seconds = 0;
-  base::histogram latency_ns;  // of a sample of the transactions
+  base::histogram latency_ns;   // of a sample of the transactions
+  base::histogram answered_ns;  // likewise, until a client is answered; if the task asks for it
   std::optional<event_counts> events;
 };
 

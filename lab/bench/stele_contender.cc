@@ -6,7 +6,10 @@
 #include <tx/mechanism/catalog.h>
 #include <workloads/tpcc.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <mutex>
+#include <utility>
 
 namespace stele::bench {
 namespace {
@@ -69,14 +72,18 @@ class stele_contender final : public contender {
     const pool_counters before = detail::counters_of(workload_->core());
     const std::size_t operations = task_.batch == 0 ? task_.ops_per_tx : task_.batch;
     auto m = drive(generators_, seconds, task_.idle_share, [&](unsigned) {
-      return draw_and_apply(*workload_, operations, [this](std::span<const operation> ops) {
-        return task_.batch == 0 ? workload_->apply(ops) : workload_->apply_many(ops);
-      });
+      return draw_and_apply(
+          *workload_, operations, [this, n = 0u](std::span<const operation> ops) mutable {
+            if (task_.until_answered && ++n % sample_short_every == 0)
+              return apply_until_answered(ops);
+            return task_.batch == 0 ? workload_->apply(ops) : workload_->apply_many(ops);
+          });
     });
     if (m && task_.batch != 0) m->transactions *= task_.batch;
     if (m && task_.commits == durability::ordered)
       if (auto done = sync_within(*m); !done) return std::unexpected(std::move(done.error()));
     if (m) m->events = counts_between(before, detail::counters_of(workload_->core()));
+    if (m) m->answered_ns = std::exchange(answered_ns_, {});
     return m;
   }
 
@@ -91,6 +98,23 @@ class stele_contender final : public contender {
   }
 
  private:
+  // A read is answered when it returns; an update when it is durable, which the sync at the end of
+  // the run waits for.
+  result<> apply_until_answered(std::span<const operation> ops) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto done = workload_->apply(ops);
+    const auto answer = [this, begin](const result<>& how) {
+      const auto ns = std::chrono::steady_clock::now() - begin;
+      const std::lock_guard hold(answered_mutex_);
+      if (how) answered_ns_.record(static_cast<std::uint64_t>(ns.count()));
+    };
+    const auto reads = [](const operation& op) { return workloads::only_reads(op); };
+    if (std::ranges::all_of(ops, reads) || !done) return answer(done), done;
+    detail::runtime& core = workload_->core();
+    detail::notify_when_durable(core, detail::newest_commit(core), answer);
+    return done;
+  }
+
   // Makes ordered commits durable; the time for that belongs to the run.
   result<> sync_within(measurement& m) {
     const auto begin = std::chrono::steady_clock::now();
@@ -104,6 +128,8 @@ class stele_contender final : public contender {
   const std::string path_;
   const std::unique_ptr<workloads::workload> workload_;
   std::vector<base::rng> generators_;
+  std::mutex answered_mutex_;
+  base::histogram answered_ns_;
   bool attached_ = false;
 };
 

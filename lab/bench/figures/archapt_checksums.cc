@@ -194,7 +194,7 @@ std::optional<double> median_at(const panel& p, const char* name, std::size_t pl
 constexpr struct {
   std::size_t place;
   double most;
-} dues[] = {{0, 0.75}, {std::size(sizes) - 1, 0.35}};
+} dues[] = {{0, 0.75}, {std::size(sizes) - 1, 0.55}};
 
 }  // namespace
 

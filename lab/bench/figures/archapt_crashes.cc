@@ -22,13 +22,16 @@ struct capacity {
   bool is_large() const { return bytes > std::size_t{1} << 20; }
 };
 // A small first-level cache, also with a longer queue that allows for an error, and with checksums
-// of halves; one set; the text's last-level cache.
+// of halves; one set, which the stores of one operation replace; the text's last-level cache.
 constexpr std::size_t small_bytes = 64 * ways * line_bytes;
 constexpr capacity capacities[] = {{"44 KiB", small_bytes},
                                    {"44 KiB, queue twice as long", small_bytes, 2},
                                    {"44 KiB, halves", small_bytes, 1, true},
                                    {"704 B", ways* line_bytes},
                                    {"19.25 MB", 28672 * ways* line_bytes}};
+// A log is twice as long as the cache: columns leave the queue, and their lines the cache, between
+// two truncations.
+constexpr std::size_t log_over_cache = 2;
 
 // Redis' keys are fewer bytes than the larger caches have.
 std::vector<capacity> capacities_on(const sweep_options& o) {
@@ -41,22 +44,27 @@ explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanis
                       const capacity& c) {
   const std::size_t cache_bytes = c.bytes;
   explore::plan p;
-  p.mechanism = mechanism;
+  p.mechanism = entry_of(mechanism).mechanism;
   p.workload = m.name;
   p.value_size = m.value_bytes;
   p.cache_bytes = c.queue_over_cache * cache_bytes;
   p.halves = c.halves;
   p.keys = std::max<std::size_t>(64, 2 * cache_bytes / m.value_bytes);  // at least twice the cache
-  p.operations = std::max<std::uint64_t>(
-      200, 3 * p.keys);  // the stores fill the cache anew, except where nearly all operations read
+  // Of operations that store; where nearly all read, the cache is not filled anew.
+  const std::size_t periods = c.is_large() ? 1 : o.archapt_log_periods;
+  p.operations =
+      std::max<std::uint64_t>(200, 2 * periods * log_over_cache * cache_bytes / m.value_bytes);
   p.seed = o.seed;
+  // Over undo a durable commit flushes its lines, and leaves the cache nothing to replace: its
+  // commits are ordered, and one sync ends the run.
+  if (mechanism == std::string_view(system::undo_later)) p.sync_every = p.operations;
   task t;
   t.workload = is_on_redis(o) ? "kv" : p.workload;  // for the size of the content
   t.parameters.keys = p.keys;
   t.parameters.value_size = p.value_size;
   p.log_count = 1;
-  p.log_size = std::max<std::size_t>(
-      16384, (cache_bytes + page - 1) / page * page);  // columns leave the queue before truncation
+  p.log_size =
+      std::max<std::size_t>(16384, (log_over_cache * cache_bytes + page - 1) / page * page);
   const std::size_t content =
       pool_size_of(t) - (std::size_t{64} << 20);  // pool_size_of adds 64 MiB
   p.pool_size = (content * (c.halves ? 4 : 3) + 3 * p.log_size + (std::size_t{1} << 20)) / page *
@@ -100,7 +108,7 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
   // Of Redis: units of the module on its keys, which the explorer can judge without a server.
   const auto some = is_on_redis(o) ? std::vector<mix>{{"redis", 1024, true}} : mixes_that_write();
   std::uint64_t crashes = 0;
-  for (const char* mechanism : {system::undo_archapt, system::redo_archapt})
+  for (const char* mechanism : {system::undo_later, system::redo_archapt})
     for (const capacity& c : capacities_on(o))
       for (const std::string_view policy : explore::all_policies()) {
         panel p{fmt::format("{}, {}, {}", mechanism, c.name, policy),
@@ -137,10 +145,12 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
                       : fmt::format(", {} behind the largest cache", o.archapt_large_crashes)));
   into.notes.push_back(fmt::format(
       "{} ways; the queue is as long as the cache where it is not said otherwise, data twice as "
-      "long; whatever has left the queue is skipped, also where it does not pay. The queue is told "
-      "of loads, but only stores displace lines of this cache: where most is read (ycsb-b, -e) the "
-      "queue is wrong about what is there",
-      ways));
+      "long; whatever has left the queue is skipped, also where it does not pay. Replacement is "
+      "exercised behind 44 KiB: logs are {} times as long as the cache and filled {} times, so "
+      "stores displace all of it between two truncations, unless nearly all operations read "
+      "(ycsb-b, -d, -e); behind 19.25 MB the log is filled once. Over undo commits are ordered, "
+      "with a sync at the end: a durable one leaves nothing to skip",
+      ways, log_over_cache, o.archapt_log_periods));
   into.notes.emplace_back(
       "a line that was skipped and stored to again since is restored by the log and its old "
       "values: it counts as inconsistent, and as detected only if checksums were needed");

@@ -8,6 +8,7 @@
 #include <bench/host.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -168,6 +169,16 @@ panel with_logs(const panel& flushed, const panel& log) {
   return all;
 }
 
+// The lines of the log are neither fewer nor more: they are what no system saves.
+std::string mean_of(const panel& saved, const pair& of) {
+  double sum = 0;
+  std::size_t places = 0;
+  for (const auto& point : saved.find(fmt::format("{} / {}", of.a, of.b))->points)
+    if (point) sum += point->median, ++places;
+  return fmt::format("{}, {} / {}: mean {:.1f} %", saved.name, of.a, of.b,
+                     sum / static_cast<double>(std::max<std::size_t>(places, 1)));
+}
+
 }  // namespace
 
 result<> measure_flushes(const sweep_options& o, chart& c) {
@@ -200,13 +211,18 @@ result<> measure_flushes(const sweep_options& o, chart& c) {
         panels[p].lines[e].points[i] = spread{v, v, v};
       }
     }
-  const panel saved = saved_of(panels.front(), "saved");
+  const panel saved = saved_of(panels.front(), "saved"),
+              saved_of_all =
+                  saved_of(with_logs(panels.front(), panels[3]), "saved, with the log's lines");
   for (const pair& of :
        {pair{system::undo_archapt, system::undo}, pair{system::undo_later, system::undo},
         pair{system::redo_archapt, system::redo}, pair{system::later_coalescing, system::undo},
         pair{system::redo_coalescing, system::redo}})
-    if (is_measured(saved, of)) c.notes.push_back(verdict_of(saved, {of, 60.0, std::nullopt}));
-  c.panels = {saved, saved_of(with_logs(panels.front(), panels[3]), "saved, with the log's lines")};
+    if (is_measured(saved, of)) {
+      c.notes.push_back(verdict_of(saved, {of, 60.0, std::nullopt}));
+      c.notes.push_back(mean_of(saved_of_all, of));
+    }
+  c.panels = {saved, saved_of_all};
   c.panels.insert(c.panels.end(), panels.begin(), panels.end());
   c.notes.push_back(fmt::format(
       "one run of one thread: counts over {} times as many bytes of log as it holds, from "

@@ -1,6 +1,7 @@
 // Tasks, systems, ratios and requirements.
 #include <bench/figures/archapt_parts.h>
 #include <fmt/format.h>
+#include <tx/mechanism/catalog.h>
 
 #include <algorithm>
 #include <numeric>
@@ -19,6 +20,8 @@ constexpr named systems[] = {
     {system::undo, "undo"},
     {system::redo, "redo"},
     {system::async, "redo-async"},
+    {system::undo_published, "undo-published"},
+    {system::redo_published, "redo-published"},
     {system::undo_archapt, "archapt-undo"},
     {system::redo_archapt, "archapt-redo"},
     {system::undo_later, "archapt-undo", durability::ordered},
@@ -113,6 +116,13 @@ std::vector<entry> entries_of(std::initializer_list<const char*> names) {
   std::vector<entry> entries;
   std::ranges::transform(names, std::back_inserter(entries), entry_of);
   return entries;
+}
+
+std::vector<const char*> published_bases() {
+  std::vector<const char*> names;
+  for (const char* name : {system::undo_published, system::redo_published})
+    if (detail::find_mechanism(name)) names.push_back(name);
+  return names;
 }
 
 panel ratios_of(const panel& p, std::span<const pair> pairs, std::string name) {

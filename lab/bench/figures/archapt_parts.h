@@ -42,6 +42,8 @@ std::string sizes_of(const task& t);  // text for a note
 // The compared systems, by the names that claims use.
 namespace system {
 inline constexpr const char *none = "none", *undo = "undo", *redo = "redo", *async = "redo-async";
+// Each write logged by itself, as the text's bases do.
+inline constexpr const char *undo_published = "undo-published", *redo_published = "redo-published";
 inline constexpr const char *undo_archapt = "archapt-undo", *redo_archapt = "archapt-redo";
 // Ordered commits: the thread continues after the logical commit, and the client is told after the
 // physical one.
@@ -56,6 +58,8 @@ inline constexpr const char *redo_never = "redo, never", *redo_always = "redo, a
 }  // namespace system
 entry entry_of(const char* system);
 std::vector<entry> entries_of(std::initializer_list<const char*> systems);
+// Those of the two published bases that this build has: a column each in figures 2, 7 and 8.
+std::vector<const char*> published_bases();
 
 // At each x, the median of `a` divided by that of `b`.
 struct pair {

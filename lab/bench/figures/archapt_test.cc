@@ -19,7 +19,8 @@ sweep_options tiny() {
   o.archapt_keys = 512;
   o.archapt_objects = 512;
   o.archapt_threads = 2;
-  o.archapt_crashes = 4, o.archapt_caches = 1;
+  o.archapt_seconds = o.seconds;
+  o.archapt_crashes = 4, o.archapt_caches = 1, o.archapt_log_periods = 1;
   return o;
 }
 

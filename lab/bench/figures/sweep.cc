@@ -54,6 +54,7 @@ void make_quick(sweep_options& o) {
   o.traced_operations = 400;
   o.traced_keys = std::uint64_t{1} << 10;
   o.archapt_keys = std::uint64_t{1} << 12;
+  o.archapt_seconds = 0.05;
   o.archapt_objects = std::uint64_t{1} << 14;
   o.archapt_crashes = 20, o.archapt_caches = 4;
   o.kiln_keys = std::uint64_t{1} << 12;

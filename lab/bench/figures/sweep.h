@@ -35,11 +35,14 @@ struct sweep_options {
   std::string host;  // of the architecture-aware evaluation's mixes: "", or as in task
   // Architecture-aware evaluation: records, rows of stock, and objects that are flushed or
   // checksummed.
-  std::uint64_t archapt_keys = std::uint64_t{1} << 16, archapt_objects = 1'300'000;
-  unsigned archapt_threads = 4;  // at most
-  std::uint64_t archapt_crashes = 1000,
+  std::uint64_t archapt_keys = std::uint64_t{1} << 15, archapt_objects = 1'300'000;
+  unsigned archapt_threads = 4;   // at most
+  double archapt_seconds = 0.15;  // of figures 2, 7 and 8 without a host
+  std::uint64_t archapt_crashes = 100,
                 archapt_large_crashes = 10;  // per place of table IV; behind the largest cache
   std::size_t archapt_caches = 5;            // of table IV, at most
+  // Of table IV: how many times the stores of a run fill its log.
+  std::size_t archapt_log_periods = 8;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<bool()> cancelled = [] { return false; };
 };
