@@ -1,7 +1,9 @@
 // The mechanism adaptive: nothing is lost or torn in any mode or while it switches; it reports its
-// mode. Also the two ways of bulk persistence that a pool can ask for.
+// mode. Also the two ways of bulk persistence that a pool can ask for, and the options of execution
+// in log.
 #include <base/rng.h>
 #include <stele/adaptive_options.h>
+#include <stele/blurred_options.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 
@@ -220,6 +222,52 @@ TEST_P(bulk_persistence_of, either_way_keeps_everything_on_a_file) {
 
 INSTANTIATE_TEST_SUITE_P(all, bulk_persistence_of,
                          ::testing::Values("default", "redo-async", "vcbp", "blurred", "adaptive"),
+                         plain_name);
+
+class block_log_options : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(block_log_options, an_abort_interval_out_of_bounds_is_refused) {
+  scratch_directory dir;
+  auto o = setting{GetParam(), "adr"}.options();
+  auto& own = o.tuning.of<blurred_options>();
+  for (const unsigned wrong : {0u, 3u, 6u, 1023u, 1028u}) {
+    own.abort_interval = wrong;
+    EXPECT_TRUE(fails_with(pool<content>::open(dir.file("pool"), o), errc::invalid_argument))
+        << wrong;
+  }
+  for (const unsigned right : {4u, 64u, 1024u}) {
+    own.abort_interval = right;
+    auto p = open_pool<content>(dir.file("pool"), o);
+    EXPECT_TRUE(succeeds(p.update([](content& c) { step(c, 0, 1); })));
+  }
+}
+
+// Processes that do not close the pool, with runs and without in turn.
+TEST_P(block_log_options, a_session_recovers_what_another_wrote_in_the_other_format) {
+  scratch_directory dir;
+  std::array<std::uint64_t, thread_count> commits{};
+  auto o = setting{GetParam(), "adr"}.options();
+  o.log_size = 16384, o.log_count = thread_count;
+  auto& own = o.tuning.of<blurred_options>();
+  for (int session = 0; session < 4; ++session) {
+    own.runs = session % 2 == 0;
+    child writer([&](const word_sender& send) {
+      auto p = open_pool<content>(dir.file("pool"), o);
+      for (std::uint64_t n = commits[0] + 1; n <= commits[0] + 100; ++n) {
+        if (!p.update([&](content& c) { step(c, 0, n); })) ::_exit(4);
+        send(n);
+      }
+      ::_exit(0);
+    });
+    commits[0] = writer.drain(commits[0]);
+    ASSERT_EQ(writer.wait(), 0);
+  }
+  auto p = open_pool<content>(dir.file("pool"), o);
+  const auto wrong = p.read([&](const content& r) { return problem_of(r, commits); });
+  EXPECT_EQ(wrong.value_or("an error"), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(all, block_log_options, ::testing::Values("xil", "blurred", "adaptive"),
                          plain_name);
 
 }  // namespace
