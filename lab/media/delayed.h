@@ -3,22 +3,26 @@
 //
 // Two models. With only `latency_ns`, every line flushed or streamed adds that latency, as in Lu,
 // Shu and Sun, "Blurred Persistence" (2016), section 5.1. With a bandwidth as well, a fence takes
-// max(latency, bytes / bandwidth), the model of "Log-structured non-volatile main memory" (2017).
-// The fence that orders the lines spins for that time.
+// max(latency, bytes / bandwidth), the model of "Log-structured non-volatile main memory" (2017),
+// section 5.1. The bandwidth is that of the medium: what threads fence at the same time is
+// transferred one after the other. The latency is each fence's own. The fence that orders the lines
+// spins for that time.
 //
 // With `cache_bytes_per_ns` the whole cache can be persisted at once (the paper's wbinvd, which is
 // the kernel's). It is emulated: nothing is written back, and it takes one latency plus 64 bytes
 // for each change of a line of home since the last time, over that bandwidth. A line counts each
-// time that a thread comes back to it: an upper bound of what a cache would write back.
+// time that a thread comes back to it: an upper bound of what a cache would write back. Changes
+// count from the thread's next fence on.
 #pragma once
 
 #include <media/cpu.h>
 #include <media/media.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
-#include <vector>
+#include <utility>
 
 namespace stele::media {
 
@@ -35,20 +39,21 @@ class delayed {
     typename Inner::shared inner;
     delay cost;
     const std::byte* home = nullptr;
-    // Of each thread: lines of home that its stores changed. All are added before the first store.
-    std::vector<const base::relaxed_counter*> changed_lines = {};
-    std::uint64_t persisted_lines =
-        0;  // of those, by bulk_persist(), which one thread at a time calls
+    // When the medium has transferred all that was fenced: nanoseconds of the steady clock.
+    alignas(line_size) std::int64_t free_at_ns = 0;
+    // Lines of home that stores have changed since bulk_persist().
+    alignas(line_size) std::uint64_t changed_lines = 0;
   };
   static constexpr bool under_exploration = Inner::under_exploration;
   static constexpr auto whole_cache = media::whole_cache::supported;
 
   delayed(shared& s, unsigned thread)
-      : shared_(s), inner_(s.inner, thread), cost_(s.cost), count(inner_.count) {
-    s.changed_lines.push_back(&changed_lines_);
-  }
-  delayed(const delayed&) = delete;
-  delayed& operator=(const delayed&) = delete;
+      : inner_(s.inner, thread),
+        cost_(s.cost),
+        home_(s.home),
+        free_at_ns_(s.free_at_ns),
+        all_changed_lines_(s.changed_lines),
+        count(inner_.count) {}
 
   void store(void* to, const void* from, std::size_t size) {
     inner_.store(to, from, size);
@@ -64,6 +69,8 @@ class delayed {
   }
   void fence() {
     inner_.fence();
+    if (changed_lines_ != 0)
+      all_changed_lines_.fetch_add(std::exchange(changed_lines_, 0), std::memory_order_relaxed);
     wait();
   }
   void bulk_persist(std::span<const range> ranges) {
@@ -77,40 +84,47 @@ class delayed {
 
  private:
   void count_changed_lines(const void* to, std::size_t size) noexcept {
-    if (std::less<>{}(static_cast<const std::byte*>(to), shared_.home)) return;
+    if (std::less<>{}(static_cast<const std::byte*>(to), home_)) return;
     const auto line = reinterpret_cast<std::uintptr_t>(to) / line_size;
     changed_lines_ += line_count(to, size) - (line == last_line_ ? 1 : 0);
     last_line_ = line;
   }
-  void persist_whole_cache() noexcept {
-    inner_.fence();
-    std::uint64_t changed = 0;
-    for (const auto* of_thread : shared_.changed_lines) changed += *of_thread;
-    const auto lines = static_cast<double>(changed - shared_.persisted_lines);
-    shared_.persisted_lines = changed;
-    spin(cost_.latency_ns + lines * line_size / cost_.cache_bytes_per_ns);
+  void persist_whole_cache() {
+    fence();
+    const auto lines =
+        static_cast<double>(all_changed_lines_.exchange(0, std::memory_order_relaxed));
+    const double ns = cost_.latency_ns + lines * line_size / cost_.cache_bytes_per_ns;
+    spin_until(now_ns() + static_cast<std::int64_t>(ns));
   }
   void wait() noexcept {
     if (pending_lines_ == 0) return;
-    const double lines = static_cast<double>(pending_lines_);
-    const double ns =
-        cost_.bytes_per_ns == 0
-            ? lines * cost_.latency_ns
-            : std::max<double>(cost_.latency_ns, lines * line_size / cost_.bytes_per_ns);
-    spin(ns);
+    spin_until(transferred_at(now_ns()));
     pending_lines_ = 0;
   }
-  static void spin(double ns) noexcept {
-    const auto until =
-        std::chrono::steady_clock::now() + std::chrono::nanoseconds(static_cast<std::int64_t>(ns));
-    while (std::chrono::steady_clock::now() < until) cpu::relax();
+  static void spin_until(std::int64_t ns) noexcept {
+    while (now_ns() < ns) cpu::relax();
+  }
+  static std::int64_t now_ns() noexcept {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  std::int64_t transferred_at(std::int64_t now) noexcept {
+    const double lines = static_cast<double>(pending_lines_);
+    if (cost_.bytes_per_ns == 0) return now + static_cast<std::int64_t>(lines * cost_.latency_ns);
+    const auto transfer = static_cast<std::int64_t>(lines * line_size / cost_.bytes_per_ns);
+    std::int64_t busy_until = free_at_ns_.load(std::memory_order_relaxed), end;
+    do {
+      end = std::max(now, busy_until) + transfer;
+    } while (!free_at_ns_.compare_exchange_weak(busy_until, end, std::memory_order_relaxed));
+    return std::max(now + cost_.latency_ns, end);
   }
 
-  shared& shared_;
-  base::relaxed_counter changed_lines_;
-  std::uintptr_t last_line_ = 0;
   Inner inner_;
   delay cost_;
+  const std::byte* home_;
+  std::atomic_ref<std::int64_t> free_at_ns_;
+  std::atomic_ref<std::uint64_t> all_changed_lines_;
+  std::uint64_t changed_lines_ = 0;  // by this thread, since its last fence
+  std::uintptr_t last_line_ = 0;
   std::size_t pending_lines_ = 0;
 
  public:

@@ -15,6 +15,7 @@
 
 #include <csignal>
 #include <thread>
+#include <vector>
 
 namespace stele::media {
 namespace {
@@ -134,14 +135,34 @@ TEST(delayed, the_whole_cache_takes_a_latency_and_the_lines_of_home_changed_sinc
   one.store(memory.bytes, some.bytes, 8);  // before home
   for (const std::size_t at : {64, 72, 128, 64}) one.store(memory.bytes + at, some.bytes, 8);
   other.store(memory.bytes + 192, some.bytes, 128);
+  one.fence();
   const range home[] = {{memory.bytes + 64, 448}};
+  EXPECT_EQ(shared.changed_lines, 3u);
   for (const std::uint64_t lines : {5u, 0u}) {
     const auto begin = clock::now();
     other.bulk_persist(home);
     EXPECT_GE(clock::now() - begin, std::chrono::microseconds(50 + 64 * lines));
-    EXPECT_EQ(shared.persisted_lines, 5u);
+    EXPECT_EQ(shared.changed_lines, 0u);
   }
   EXPECT_EQ(one.count.flushed_lines + other.count.flushed_lines, 0u) << "it is emulated";
+}
+
+TEST(delayed, threads_share_the_bandwidth) {
+  using std::chrono::microseconds;
+  constexpr unsigned threads = 3;
+  delayed<adr>::shared shared{{}, {10, 0.001}};  // 640 us for ten lines
+  const auto begin = clock::now();
+  {
+    std::vector<std::jthread> all;
+    for (unsigned t = 0; t < threads; ++t)
+      all.emplace_back([&shared, t] {
+        delayed<adr> m(shared, t);
+        lines memory;
+        m.flush(memory.bytes, std::size_t{10} * 64);
+        m.fence();
+      });
+  }
+  EXPECT_GE(clock::now() - begin, microseconds(640 * threads));
 }
 
 TEST(delayed, counts_as_what_it_slows_down) {
