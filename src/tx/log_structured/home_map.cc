@@ -253,13 +253,15 @@ home_map::predecessors home_map::predecessors_of(std::uint64_t partition,
   return before;
 }
 
-// Per change: one node if it is the region's first, and up to two at the begin and two at the end
-// of the range. Per move: two at most.
+// Per change: one node if it is the region's first, and those of a split at the begin and at the end
+// of the range. Per move: one split. A split gives up to four ranges to new nodes. Nodes of a
+// region's list have room for two or more each; in the list of all of home, for one at least.
 bool home_map::reserve(writer& w, std::size_t changes) {
-  return reserve_nodes(w, changes * 5);
+  static_assert(room_of(levels_of_region) >= 2 && room_of(max_levels) >= 1);
+  return reserve_nodes(w, changes * (1 + 2 * nodes_of_split()));
 }
 bool home_map::reserve_moves(writer& w, std::size_t pieces) {
-  return reserve_nodes(w, pieces * 2);
+  return reserve_nodes(w, pieces * nodes_of_split());
 }
 
 bool home_map::reserve_nodes(writer& w, std::uint64_t wanted) {

@@ -226,7 +226,9 @@ class home_map {
  private:
   using word = std::atomic<std::uint64_t>;
   using word32 = std::atomic<std::uint32_t>;
-  static constexpr unsigned max_levels = 8, levels_of_region = 4, max_hops = 4;
+  // One node in four reaches the next level: enough levels for 4^12 nodes in one list. A node of
+  // twelve levels still has room for a range.
+  static constexpr unsigned max_levels = 12, levels_of_region = 4, max_hops = 4;
   static constexpr std::uint32_t max_ranges = 6;
 
   struct alignas(64) node {
@@ -283,6 +285,7 @@ class home_map {
   static constexpr unsigned first_range(unsigned height) noexcept {
     return height <= 2 ? 0 : (height - 1) / 2;
   }
+  std::size_t nodes_of_split() const noexcept { return two_layers_ ? 2 : 4; }
   unsigned height_for(std::uint64_t low) const noexcept;
 
   static unsigned last_range(const node& n, std::uint64_t id, std::uint64_t home) noexcept;

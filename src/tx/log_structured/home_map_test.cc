@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint64_t first_word = 512, chunk_words = 128, chunks = 1024, home_words = 4096;
 
 struct bed {
-  explicit bed(bool two_layers = true, bool lock_free = true)
-      : map({.home_words = home_words,
+  explicit bed(bool two_layers = true, bool lock_free = true, std::uint64_t words = home_words)
+      : map({.home_words = words,
              .log_words = first_word + chunk_words * chunks,
              .two_layers = two_layers,
              .lock_free = lock_free},
@@ -89,6 +89,31 @@ TEST_P(home_map_shapes, agrees_with_an_array_through_every_overlap) {
 INSTANTIATE_TEST_SUITE_P(all, home_map_shapes,
                          ::testing::Values(std::pair(true, true), std::pair(true, false),
                                            std::pair(false, true), std::pair(false, false)));
+
+// Nodes of the highest levels keep few ranges beside their links.
+TEST(home_map, splits_nodes_of_every_height_in_one_list) {
+  constexpr std::uint64_t regions = std::uint64_t{1} << 16;
+  bed b(false, true, regions * format::region_words);
+  const auto height = [](std::uint64_t region) {  // as in home_map::height_for()
+    return 1 +
+           std::countr_zero(base::mix(region * format::region_words) | std::uint64_t{1} << 22) / 2;
+  };
+  base::rng random(7);
+  int highest = 0;
+  std::uint64_t place = first_word;
+  for (std::uint64_t region = 0; region < regions; ++region) {
+    if (height(region) < 6) continue;
+    highest = std::max(highest, height(region));
+    for (int i = 0; i < 40; ++i) {
+      const std::uint64_t from = random.below(format::region_words - 3);
+      const auto words = static_cast<std::uint32_t>(1 + random.below(3));
+      place = first_word + (place - first_word + 4) % (chunk_words * chunks);
+      b.put({region * format::region_words + from, words, place});
+    }
+  }
+  EXPECT_GE(highest, 9) << "higher than levels of a region";
+  for (const auto& [home, at] : b.model) ASSERT_EQ(b.map.find(home).at, at) << home;
+}
 
 TEST(home_map, keeps_account_of_live_and_stale_words) {
   bed b;
