@@ -23,8 +23,10 @@ struct log_structured_options {
   bool group_update = true;
   bool node_cache = true;
   bool lock_free_readers = true;  // false: readers lock the list that they search
-  // A thread's updates, allocations and frees go to three logs; false: to one.
-  bool separate_logs = true;
+  // A thread's updates, allocations and frees go to three logs (section 3.4); false: to one, which
+  // writes less, since a small transaction is one block.
+  bool separate_logs = false;
+  bool level_wear = true;  // the chunk with the fewest writes is used next; false: the last freed
   bool fast_cleaning = true;  // chunks without live data are freed before others are considered
   bool join_when_cleaning = true;  // adjacent small entries are moved together, as one
   std::size_t cache_entries = 0;   // of each thread's node cache; 0: by pool size

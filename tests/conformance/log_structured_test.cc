@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <format/log_chunk.h>
 
+#include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <fstream>
@@ -88,6 +89,7 @@ TEST(log_structured, holds_the_same_with_every_option) {
     ls.two_layers = bits & 1, ls.group_update = bits & 2, ls.node_cache = bits & 4,
     ls.lock_free_readers = bits & 8, ls.separate_logs = bits & 16, ls.fast_cleaning = bits & 32;
     ls.join_when_cleaning = std::popcount(static_cast<unsigned>(bits)) % 2 == 0;
+    ls.level_wear = bits % 3 != 0;
     std::vector<std::uint64_t> model(count, 0);
     base::rng random(bits);
     for (int round = 0; round < 3; ++round) {
@@ -108,6 +110,57 @@ TEST(log_structured, holds_the_same_with_every_option) {
       ASSERT_TRUE(same.value_or(false));
     }
   }
+}
+
+struct file_of {
+  explicit file_of(std::string p) : path(std::move(p)) {}
+  std::uint64_t word(std::uint64_t offset) const {
+    std::ifstream in(path, std::ios::binary);
+    in.seekg(static_cast<std::streamoff>(offset));
+    std::uint64_t w = 0;
+    in.read(reinterpret_cast<char*>(&w), 8);
+    return w;
+  }
+  void set(std::uint64_t offset, std::uint64_t w) const {
+    std::fstream out(path, std::ios::binary | std::ios::in | std::ios::out);
+    out.seekp(static_cast<std::streamoff>(offset));
+    out.write(reinterpret_cast<const char*>(&w), 8);
+  }
+  std::string path;
+};
+
+// How often each chunk of a pool has been written after three sessions of stores to few words.
+std::vector<std::uint64_t> chunk_writes(bool level_wear) {
+  scratch_directory dir;
+  auto o = options_of();
+  o.log_size = 1024;
+  o.background = false;
+  o.tuning.of<log_structured_options>().level_wear = level_wear;
+  base::rng random(1);
+  for (int session = 0; session < 3; ++session) {
+    auto p = open_pool<numbers>(dir.file("pool"), o);
+    for (int i = 0; i < 40'000; ++i)
+      EXPECT_TRUE(succeeds(p.update([&](numbers& n) { n.at[random.below(count)] = random(); })));
+  }
+  const file_of file(dir.file("pool"));
+  const auto header = storage::pool_file::peek(file.path);
+  if (!succeeds(header)) return {};
+  std::vector<std::uint64_t> writes;
+  for (std::uint32_t c = 0; c < header->log_chunks(); ++c)
+    writes.push_back(file.word(header->log_offset + c * header->log_size));
+  std::ranges::sort(writes);
+  return writes;
+}
+
+// Short-lived data goes round all chunks, from one session to the next.
+TEST(log_structured, writes_all_chunks_alike) {
+  const auto levelled = chunk_writes(true), last_first = chunk_writes(false);
+  ASSERT_FALSE(levelled.empty() || last_first.empty());
+  const std::uint64_t usual = levelled[levelled.size() / 2];
+  EXPECT_GE(usual, 5u);
+  EXPECT_LE(levelled.back(), usual + 2);
+  EXPECT_GE(levelled[levelled.size() / 20], usual - 2);
+  EXPECT_GT(last_first.back(), 2 * levelled.back());
 }
 
 struct item {
@@ -290,23 +343,6 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
     EXPECT_EQ(sum_of(open_pool<numbers>(dir.file("pool"), o)), sum);
   }
 }
-
-struct file_of {
-  explicit file_of(std::string p) : path(std::move(p)) {}
-  std::uint64_t word(std::uint64_t offset) const {
-    std::ifstream in(path, std::ios::binary);
-    in.seekg(static_cast<std::streamoff>(offset));
-    std::uint64_t w = 0;
-    in.read(reinterpret_cast<char*>(&w), 8);
-    return w;
-  }
-  void set(std::uint64_t offset, std::uint64_t w) const {
-    std::fstream out(path, std::ios::binary | std::ios::in | std::ios::out);
-    out.seekp(static_cast<std::streamoff>(offset));
-    out.write(reinterpret_cast<const char*>(&w), 8);
-  }
-  std::string path;
-};
 
 // A clean close saves the map. A damaged map is not used: the log is read instead, and nothing is
 // lost.

@@ -4,6 +4,7 @@
 #include <stele/archapt_options.h>
 #include <stele/document.h>
 #include <stele/kv.h>
+#include <stele/log_structured_options.h>
 #include <tests/format/specimens.h>
 #include <tests/fuzz/repair.h>
 #include <tests/fuzz/target.h>
@@ -73,7 +74,8 @@ pool_options options_of(const specimen& s) {
   pool_options o;
   o.mechanism = s.mechanism;
   o.media = "process";
-  o.tuning = archapt_options{.checkpoint_commits = s.checkpoint_commits};
+  o.tuning = {archapt_options{.checkpoint_commits = s.checkpoint_commits},
+              log_structured_options{.separate_logs = true}};
   o.background = false;
   o.defer_ordered = deferral::always;
   return o;

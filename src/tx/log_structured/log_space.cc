@@ -2,8 +2,20 @@
 #include <tx/log_structured/log_space.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace stele::storage {
+
+namespace {
+
+// The order of the heap of free chunks: its top is the chunk to use next.
+auto used_later(const std::vector<log_space::chunk>& chunks) {
+  return [&chunks](std::uint32_t a, std::uint32_t b) {
+    return std::pair(chunks[a].generation, a) > std::pair(chunks[b].generation, b);
+  };
+}
+
+}  // namespace
 
 log_space::log_space(const pool_file& file, const log_structured_options& o, unsigned lanes)
     : file_(file),
@@ -20,17 +32,33 @@ log_space::log_space(const pool_file& file, const log_structured_options& o, uns
       chunks_(file.header().log_chunks()) {
   free_.reserve(chunks_.size());  // a chunk is in at most one of the two lists, so they never grow
   retired_.reserve(chunks_.size());
-  for (std::uint32_t c = chunk_count(); c-- > 0;) free_.push_back(c);
-  free_count_.store(chunk_count());
+  for (std::uint32_t c = chunk_count(); c-- > 0;) add_free(c);
+  count_free();
+}
+
+void log_space::count_free() noexcept {
+  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()),
+                    std::memory_order_relaxed);
+}
+
+void log_space::add_free(std::uint32_t c) {
+  chunks_[c].use.store(chunk_state::free, std::memory_order_relaxed);
+  free_.push_back(c);
+  if (options.level_wear) std::ranges::push_heap(free_, used_later(chunks_));
+}
+
+std::uint32_t log_space::take_free() {
+  if (options.level_wear) std::ranges::pop_heap(free_, used_later(chunks_));
+  const std::uint32_t c = free_.back();
+  free_.pop_back();
+  return c;
 }
 
 std::optional<std::uint32_t> log_space::allocate_chunk(std::uint32_t reserve) {
   const std::lock_guard hold(mutex_);
   if (free_.size() <= reserve) return std::nullopt;
-  const std::uint32_t c = free_.back();
-  free_.pop_back();
-  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()),
-                    std::memory_order_relaxed);
+  const std::uint32_t c = take_free();
+  count_free();
   chunks_[c].use.store(chunk_state::open, std::memory_order_relaxed);
   if (c >= populated_chunks_) {  // chunks are first allocated in file order
     constexpr std::uint32_t ahead_bytes = 256u << 10;
@@ -45,15 +73,14 @@ void log_space::remove_used() {
   std::erase_if(free_, [&](std::uint32_t c) {
     return chunks_[c].use.load(std::memory_order_relaxed) != chunk_state::free;
   });
-  free_count_.store(static_cast<std::uint32_t>(free_.size()));
+  if (options.level_wear) std::ranges::make_heap(free_, used_later(chunks_));
+  count_free();
 }
 
 void log_space::release_chunk(std::uint32_t c) {
   const std::lock_guard hold(mutex_);
-  chunks_[c].use.store(chunk_state::free, std::memory_order_relaxed);
-  free_.push_back(c);
-  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()),
-                    std::memory_order_relaxed);
+  add_free(c);
+  count_free();
 }
 
 void log_space::retire_chunk(std::uint32_t c) {
@@ -61,8 +88,7 @@ void log_space::retire_chunk(std::uint32_t c) {
   chunks_[c].use.store(chunk_state::retired, std::memory_order_relaxed);
   chunks_[c].epoch = epochs.now();
   retired_.push_back(c);
-  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()),
-                    std::memory_order_relaxed);
+  count_free();
 }
 
 bool log_space::reclaim_retired() {
@@ -73,10 +99,7 @@ bool log_space::reclaim_retired() {
   const auto waiting = std::partition(retired_.begin(), retired_.end(),
                                       [&](std::uint32_t c) { return chunks_[c].epoch >= oldest; });
   const bool some = waiting != retired_.end();
-  for (auto c = waiting; c != retired_.end(); ++c) {
-    chunks_[*c].use.store(chunk_state::free, std::memory_order_relaxed);
-    free_.push_back(*c);
-  }
+  for (auto c = waiting; c != retired_.end(); ++c) add_free(*c);
   retired_.erase(waiting, retired_.end());
   return some;
 }

@@ -5,7 +5,8 @@
 // Invariants: a chunk is in one state at a time. `live` of a chunk is the number of words that the
 // map has there. A closed chunk with none is not needed by anybody, once its transactions are no
 // longer the newest of their lanes (log_structured.h). An emptied chunk is allocated again only
-// when no reader is pinned that may still read it.
+// when no reader is pinned that may still read it. Of the free chunks the one with the fewest
+// writes is allocated next (wear-levelling), of equal ones the first in the file.
 //
 // Source: Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017),
 // sections 3.3 and 4.2.
@@ -39,7 +40,8 @@ class log_space {
     std::uint32_t lane = 0;
     std::uint32_t previous = none, next = none;  // in its log
     std::atomic<std::uint64_t> newest{0};        // version of its newest block
-    std::uint64_t generation = 0;                // that of its header on media
+    // That of its header on media: how often the chunk has been written.
+    std::uint64_t generation = 0;
     std::uint64_t epoch = 0;  // when it was emptied: may be allocated when all readers are past it
   };
 
@@ -126,10 +128,14 @@ class log_space {
   std::vector<std::uint32_t> damaged;
 
  private:
+  void add_free(std::uint32_t c);
+  std::uint32_t take_free();
+  void count_free() noexcept;
+
   std::vector<chunk> chunks_;
   std::mutex mutex_;
-  std::vector<std::uint32_t> free_, retired_;
-  std::uint32_t populated_chunks_ = 0;  // chunks below it have their pages populated
+  std::vector<std::uint32_t> free_, retired_;  // free_: a heap if wear is levelled, else a stack
+  std::uint32_t populated_chunks_ = 0;         // chunks below it have their pages populated
   std::atomic<std::uint32_t> free_count_{0};
 };
 
