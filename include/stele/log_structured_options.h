@@ -8,7 +8,8 @@
 //
 // Its counters: cleaned_chunks and fast_cleaned_chunks, chunks freed by cleaning, and those of them
 // that held no live data; moved_bytes, moved by cleaning; map_bytes, the home map in memory;
-// map_hits and map_misses, lookups that a thread's node cache answered, and did not.
+// map_hits and map_misses, lookups that a thread's node cache answered, and did not; cached_words,
+// loads that the word cache answered, without a lookup.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,9 @@ struct log_structured_options {
   bool group_update = true;
   bool node_cache = true;
   bool lock_free_readers = true;  // false: readers lock the list that they search
+  // Words that are loaded often are kept in ordinary memory: 64 bytes for 8 KiB of the file, at
+  // most 16 MiB.
+  bool word_cache = true;
   // A thread's updates, allocations and frees go to three logs (section 3.4); false: to one, which
   // writes less, since a small transaction is one block.
   bool separate_logs = false;

@@ -168,6 +168,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::ls_joined_as_older, "ls_joined_as_older", "log_structured"},
     {mutant::ls_joined_in_part, "ls_joined_in_part", "overlap:log_structured"},
     {mutant::ls_cleans_newest, "ls_cleans_newest", "log_structured"},
+    {mutant::ls_cached_word_stale, "ls_cached_word_stale", "log_structured"},
     {mutant::archapt_no_log_fence, "archapt_no_log_fence", "archapt-undo,archapt-redo"},
     {mutant::archapt_weak_checksum, "archapt_weak_checksum", "archapt-undo,archapt-redo"},
     {mutant::archapt_wrong_column, "archapt_wrong_column", "archapt-undo,archapt-redo"},

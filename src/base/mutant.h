@@ -151,7 +151,7 @@ enum class mutant : std::uint16_t {
   default_chain_ignored,
   default_no_wait,    // a durable commit returns before the ordered commits before it are durable
   ls_no_fence,        // a commit returns before its blocks are durable
-  ls_last_line,       // the last line of a commit's last block is not streamed
+  ls_last_line,       // the last line of a commit's last block is not flushed
   ls_preamble_first,  // the first line of a block is durable before the rest of the block is stored
   ls_header_unflushed,   // the header of a new chunk is not flushed
   ls_header_late,        // blocks are written before the header of their chunk is durable
@@ -170,6 +170,7 @@ enum class mutant : std::uint16_t {
   ls_joined_as_older,
   ls_joined_in_part,        // a range counts as joined although only its begin was
   ls_cleans_newest,         // cleaning takes chunks that hold the newest transaction of their lane
+  ls_cached_word_stale,     // a commit does not change the words that the word cache has
   archapt_no_log_fence,     // home is stored before the record is durable
   archapt_weak_checksum,    // the checksum of a line is the xor of its words
   archapt_wrong_column,     // column checksums add up eight lines, not seven

@@ -89,7 +89,7 @@ TEST(log_structured, holds_the_same_with_every_option) {
     ls.two_layers = bits & 1, ls.group_update = bits & 2, ls.node_cache = bits & 4,
     ls.lock_free_readers = bits & 8, ls.separate_logs = bits & 16, ls.fast_cleaning = bits & 32;
     ls.join_when_cleaning = std::popcount(static_cast<unsigned>(bits)) % 2 == 0;
-    ls.level_wear = bits % 3 != 0;
+    ls.word_cache = ls.level_wear = bits % 3 != 0;
     std::vector<std::uint64_t> model(count, 0);
     base::rng random(bits);
     for (int round = 0; round < 3; ++round) {

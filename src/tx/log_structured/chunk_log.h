@@ -260,11 +260,12 @@ class chunk_log {
     if (planted<Media>(mutant::ls_preamble_first)) {
       media.stream(to, buffer_.data(), 64);
       media.fence();
-      media.store(to + 64, buffer_.data() + 8, room * 8 - 64);
-    } else {
-      media.stream(to, buffer_.data(),
-                   room * 8 - (last && planted<Media>(mutant::ls_last_line) ? 64 : 0));
     }
+    // Stored and flushed, not streamed: readers will want it, and find it in the caches (decision
+    // 11).
+    media.store(to, buffer_.data(), room * 8);
+    if (!planted<Media>(mutant::ls_preamble_first))
+      media.flush(to, room * 8 - (last && planted<Media>(mutant::ls_last_line) ? 64 : 0));
     auto& newest = space_[b.chunk].newest;
     newest.store(std::max(newest.load(std::memory_order_relaxed), highest),
                  std::memory_order_release);

@@ -1,13 +1,12 @@
 // Skip lists with one writer and readers that take no lock; see home_map.h for the invariants.
 #include <base/check.h>
+#include <base/mutant.h>
 #include <base/rng.h>
 #include <media/spin.h>
-#include <sys/mman.h>
 #include <tx/log_structured/home_map.h>
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -18,31 +17,9 @@ using media::spin_pause;
 
 namespace {
 
-// Arrays from this size in bytes on get a mapping of their own.
-constexpr std::size_t large = std::size_t{1} << 20;
 constexpr std::uint32_t writer_lock = 1u << 31;
 
 }  // namespace
-
-lazy_memory::lazy_memory(std::size_t bytes, bool zeroed) : bytes_((bytes + 63) / 64 * 64) {
-  if (bytes_ < large) {
-    data_ = ::operator new(bytes_, std::align_val_t{64});
-    if (zeroed) std::memset(data_, 0, bytes_);
-    return;
-  }
-  bytes_ = (bytes_ + large - 1) / large * large;
-  data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data_ == MAP_FAILED) throw std::bad_alloc();
-  ::madvise(data_, bytes_, MADV_HUGEPAGE);  // accesses are random
-}
-
-lazy_memory::~lazy_memory() {
-  if (bytes_ < large)
-    ::operator delete(data_, std::align_val_t{64});
-  else
-    ::munmap(data_, bytes_);
-}
 
 chunk_usage::chunk_usage(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks)
     : first_word_(first_word),
@@ -76,8 +53,10 @@ home_map::home_map(map_options s, chunk_usage& l, base::epochs& e)
       levels_(s.two_layers ? levels_of_region : max_levels),
       regions_count_(s.home_words / region_words + 1),
       node_count_(std::min<std::uint64_t>(std::uint64_t{1} << 32, s.log_words + 512)),
+      media_(s.media),
       usage_(l),
       epochs_(e),
+      words_(s.cached_groups),
       nodes_(node_count_, false),
       heads_(regions_count_) {
   nodes_[0].id.store(no_id);
@@ -253,8 +232,8 @@ home_map::predecessors home_map::predecessors_of(std::uint64_t partition,
   return before;
 }
 
-// Per change: one node if it is the region's first, and those of a split at the begin and at the end
-// of the range. Per move: one split. A split gives up to four ranges to new nodes. Nodes of a
+// Per change: one node if it is the region's first, and those of a split at the begin and at the
+// end of the range. Per move: one split. A split gives up to four ranges to new nodes. Nodes of a
 // region's list have room for two or more each; in the list of all of home, for one at least.
 bool home_map::reserve(writer& w, std::size_t changes) {
   static_assert(room_of(levels_of_region) >= 2 && room_of(max_levels) >= 1);
@@ -392,6 +371,41 @@ void home_map::map(writer& w, mapped_range p, const cache* c) noexcept {
   const std::uint64_t partition = partition_of(p.home);
   lock(partition);
   map_locked(w, partition, node_for(p.home, c), p);
+  if (heads_[p.home / region_words].cached.load(std::memory_order_relaxed) != 0 &&
+      !base::planted(base::mutant::ls_cached_word_stale))
+    update_cached_words(p);
+  unlock(partition);
+}
+
+// The words of the range have new values. Those that only move keep theirs.
+void home_map::update_cached_words(mapped_range p) noexcept {
+  static_assert(cached_words_of_bit % word_cache::group_words == 0);
+  word& bits = heads_[p.home / region_words].cached;
+  const std::uint64_t end = p.home + p.words;
+  for (std::uint64_t home = p.home, next; home < end; home = next) {
+    const std::uint64_t bit = bit_of(home);
+    next = std::min(end, (home / cached_words_of_bit + 1) * cached_words_of_bit);
+    if ((bits.load(std::memory_order_relaxed) & bit) == 0) continue;
+    bool any = false;
+    for (std::uint64_t group = home, after; group < next; group = after) {
+      after = std::min(next, (group / word_cache::group_words + 1) * word_cache::group_words);
+      any = words_.update(group, after - group,
+                          is_data(p.at) ? media_ + p.at + (group - p.home) : nullptr) ||
+            any;
+    }
+    const bool whole = next - home == cached_words_of_bit;
+    if (whole && !any)
+      bits.store(bits.load(std::memory_order_relaxed) & ~bit, std::memory_order_relaxed);
+  }
+}
+
+void home_map::cache_word(std::uint64_t home, const cache& c) noexcept {
+  const std::uint64_t partition = partition_of(home);
+  lock(partition);
+  const log_address at = lookup_in_node(node_for(home, &c), partition, home).at;
+  words_.insert(home, is_data(at) ? __atomic_load_n(media_ + at, __ATOMIC_ACQUIRE) : 0);
+  word& bits = heads_[home / region_words].cached;
+  bits.store(bits.load(std::memory_order_relaxed) | bit_of(home), std::memory_order_relaxed);
   unlock(partition);
 }
 

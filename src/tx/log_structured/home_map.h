@@ -21,13 +21,12 @@
 #include <base/epochs.h>
 #include <base/relaxed_counter.h>
 #include <format/log_chunk.h>
+#include <tx/log_structured/word_cache.h>
 
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -51,34 +50,6 @@ constexpr log_address advanced(log_address p, std::uint64_t words) noexcept {
 constexpr std::uint32_t live_words_of(log_address p, std::uint32_t words) noexcept {
   return 1 + (is_data(p) ? words : 0);
 }
-
-// Line-aligned memory whose pages are allocated at the first access. Zeroed, except small arrays
-// that are not requested zeroed.
-class lazy_memory {
- public:
-  lazy_memory(std::size_t bytes, bool zeroed);
-  lazy_memory(lazy_memory&& o) noexcept
-      : data_(std::exchange(o.data_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
-  lazy_memory& operator=(lazy_memory&& o) noexcept {
-    std::swap(data_, o.data_), std::swap(bytes_, o.bytes_);
-    return *this;
-  }
-  ~lazy_memory();
-  void* data() const noexcept { return data_; }
-
- private:
-  void* data_;
-  std::size_t bytes_;
-};
-template <class T>
-class lazy_array {
- public:
-  explicit lazy_array(std::size_t count, bool zeroed = true) : memory_(count * sizeof(T), zeroed) {}
-  T& operator[](std::size_t i) const noexcept { return static_cast<T*>(memory_.data())[i]; }
-
- private:
-  lazy_memory memory_;
-};
 
 // The live words of each chunk, entry headers included. Thread-safe.
 class chunk_usage {
@@ -113,9 +84,11 @@ class home_map {
  public:
   struct map_options {
     std::uint64_t home_words = 0;
-    std::uint64_t log_words = 0;  // size of the file: no more words can ever be mapped
-    bool two_layers = true;       // false: one list for all of home
-    bool lock_free = true;        // false: readers take a readers-writer lock of the list
+    std::uint64_t log_words = 0;           // size of the file: no more words can ever be mapped
+    bool two_layers = true;                // false: one list for all of home
+    bool lock_free = true;                 // false: readers take a readers-writer lock of the list
+    std::size_t cached_groups = 0;         // of the word cache; 0: none
+    const std::uint64_t* media = nullptr;  // where log addresses count from, for the word cache
   };
   struct lookup_result {
     log_address at = 0;
@@ -170,6 +143,15 @@ class home_map {
   // The reader must be pinned.
   lookup_result find(std::uint64_t home) const noexcept;
   lookup_result find(std::uint64_t home, cache& c) const noexcept;
+
+  // The word cache, for words that loads find often. Whether it has the word:
+  bool cached_word(std::uint64_t home, std::uint64_t& value) const noexcept {
+    return words_.find(home, value);
+  }
+  bool caches_words() const noexcept { return words_.enabled(); }
+  std::size_t word_cache_bytes() const noexcept { return words_.bytes(); }
+  // Adds a word. The reader must be pinned.
+  void cache_word(std::uint64_t home, const cache& c) noexcept;
 
   // Reserves nodes for `changes` calls of map(). False: the map has reached its largest size.
   bool reserve(writer& w, std::size_t changes);
@@ -243,6 +225,8 @@ class home_map {
     // Top bit: writer; other bits: readers if they lock, else the count of past writers.
     word32 lock;
     word32 stale;  // changed under the lock
+    // Bit i: the word cache may have words of the i-th 64th of the region. Changed under the lock.
+    word cached;
   };
 
   // An encoded range: start in its region (9 bits), words (10), tombstone (1), place (43).
@@ -341,6 +325,11 @@ class home_map {
                          const cache& c) noexcept;
   void map_locked(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept;
   void map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept;
+  void update_cached_words(mapped_range p) noexcept;
+  static constexpr std::uint64_t cached_words_of_bit = format::region_words / 64;
+  static constexpr std::uint64_t bit_of(std::uint64_t home) noexcept {
+    return std::uint64_t{1} << home % format::region_words / cached_words_of_bit;
+  }
   void remove_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
   void rewrite(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept;
   bool shift_to_successor(std::uint64_t partition, std::uint32_t n,
@@ -369,8 +358,10 @@ class home_map {
   bool two_layers_, lock_free_;
   unsigned levels_;
   std::uint64_t regions_count_, node_count_;
+  const std::uint64_t* media_;
   chunk_usage& usage_;
   base::epochs& epochs_;
+  word_cache words_;
   lazy_array<node> nodes_;
   lazy_array<region_head> heads_;
   mutable std::array<word32, max_levels> top_{};  // for the one list of all of home

@@ -41,11 +41,12 @@ void log_home::measure(pool_space& s) const {
 }
 
 void log_home::add_to(mechanism_counters& c) const {
-  c.add("map_bytes", space.map.bytes());
+  c.add("map_bytes", space.map.bytes() + space.map.word_cache_bytes());
   for (const mapped_home& view : views_) {
     c.add("map_bytes", view.cache().bytes());
     c.add("map_hits", view.cache().hits);
     c.add("map_misses", view.cache().misses);
+    c.add("cached_words", view.cached_words);
   }
 }
 

@@ -27,7 +27,9 @@ log_space::log_space(const pool_file& file, const log_structured_options& o, uns
       map({.home_words = file.header().home_size / 8,
            .log_words = file.header().size / 8,
            .two_layers = o.two_layers,
-           .lock_free = o.lock_free_readers},
+           .lock_free = o.lock_free_readers,
+           .cached_groups = cached_groups(),
+           .media = reinterpret_cast<const std::uint64_t*>(file.base())},
           usage, epochs),
       chunks_(file.header().log_chunks()) {
   free_.reserve(chunks_.size());  // a chunk is in at most one of the two lists, so they never grow

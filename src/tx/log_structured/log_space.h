@@ -108,6 +108,12 @@ class log_space {
                : std::clamp<std::size_t>(file_.header().size / 128, 64, std::size_t{1} << 22);
   }
 
+  // Groups of the word cache of all threads.
+  std::size_t cached_groups() const noexcept {
+    if (!options.word_cache) return 0;
+    return std::clamp<std::size_t>(file_.header().size / 8192, 64, std::size_t{1} << 18);
+  }
+
   // The fraction of chunks that are not free.
   double utilisation() const noexcept {
     return 1 - static_cast<double>(free_chunks()) / static_cast<double>(chunk_count());
