@@ -3,6 +3,7 @@
 #include <bench/contender_process.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <sstream>
@@ -123,11 +124,14 @@ class server {
 
 }  // namespace
 
+// In the order of workloads::key_choice.
+static constexpr std::string_view key_choices[] = {"uniform", "zipf", "fresh"};
+
 std::string words_of(const task& t) {
   const auto& p = t.parameters;
   return fmt::format("task {} {} {} {} {} {} {} {} {} {} {}", t.workload, p.value_size, p.keys,
-                     p.read_share, p.choice == workloads::key_choice::zipf ? "zipf" : "uniform",
-                     p.zipf_theta, p.seed, t.ops_per_tx, t.threads, t.seed, t.idle_share);
+                     p.read_share, key_choices[static_cast<std::size_t>(p.choice)], p.zipf_theta,
+                     p.seed, t.ops_per_tx, t.threads, t.seed, t.idle_share);
 }
 
 result<task> task_from(std::string_view words) {
@@ -137,9 +141,10 @@ result<task> task_from(std::string_view words) {
   std::istringstream in{std::string(words)};
   in >> verb >> t.workload >> p.value_size >> p.keys >> p.read_share >> choice >> p.zipf_theta >>
       p.seed >> t.ops_per_tx >> t.threads >> t.seed >> t.idle_share;
-  if (!in || verb != "task" || (choice != "zipf" && choice != "uniform"))
+  const auto* const chosen = std::ranges::find(key_choices, choice);
+  if (!in || verb != "task" || chosen == std::end(key_choices))
     return not_understood("a task", words);
-  if (choice == "zipf") p.choice = workloads::key_choice::zipf;
+  p.choice = static_cast<workloads::key_choice>(chosen - key_choices);
   return t;
 }
 

@@ -18,10 +18,13 @@ class key_space {
   std::uint64_t size() const noexcept { return parameters_.keys; }
   const parameters& params() const noexcept { return parameters_; }
 
-  // Draws a key by the requested choice. With zipf, the frequent keys are scattered.
+  // Draws a key by the requested choice. With zipf, the frequent keys are scattered; with fresh,
+  // the key is of no key space, and new but for a chance of one in 2^40.
   std::uint64_t draw(base::rng& random) const {
+    if (draws_fresh()) return random();
     return zipf_ ? scattered(zipf_->draw(random)) : random.below(parameters_.keys);
   }
+  bool draws_fresh() const noexcept { return parameters_.choice == key_choice::fresh; }
   bool draws_read(base::rng& random) const {
     return parameters_.read_share > 0 && random.unit() < parameters_.read_share;
   }

@@ -34,6 +34,14 @@ TEST(key_space, draws_the_share_of_reads_asked_for) {
   EXPECT_NEAR(static_cast<double>(reads), 25'000, 700);
 }
 
+TEST(key_space, fresh_keys_do_not_come_twice) {
+  const key_space keys({.keys = 10, .choice = key_choice::fresh});
+  base::rng random(1);
+  std::set<std::uint64_t> seen;
+  for (int i = 0; i < 10'000; ++i) seen.insert(keys.draw(random));
+  EXPECT_EQ(seen.size(), 10'000u);
+}
+
 TEST(zipf, frequencies_fall_with_the_rank) {
   constexpr std::size_t n = 1000;
   constexpr double theta = 0.99;

@@ -131,6 +131,7 @@ struct kv {
   static operation draw(const key_space& keys, base::rng& random) {
     if (keys.draws_read(random)) return {operation::kind::read, keys.draw(random), 0};
     const std::uint64_t key = keys.draw(random);
+    if (keys.draws_fresh()) return {operation::kind::put, key, random()};
     const std::uint64_t choice = random.below(8);
     if (choice < 4) return {operation::kind::erase, key, 0};
     return {choice < 7 ? operation::kind::put : operation::kind::append, key, random()};

@@ -21,7 +21,9 @@
 
 namespace stele::workloads {
 
-enum class key_choice : std::uint8_t { uniform, zipf };
+// fresh: keys that were never drawn before, uniformly of all words: every toggle is an insert, and
+// so is every operation of kv.
+enum class key_choice : std::uint8_t { uniform, zipf, fresh };
 
 struct parameters {
   std::size_t value_size = 8;  // bytes; a power of two from 8 to 4096; store: any from 1 to 2^20

@@ -121,6 +121,25 @@ TEST_P(each_workload, on_a_pool_agrees_with_its_model_for_every_value_size) {
   }
 }
 
+TEST(each_map_workload, grows_by_every_operation_on_fresh_keys) {
+  for (const char* name : {"hash", "rbtree", "bptree", "kv"}) {
+    SCOPED_TRACE(name);
+    attached_workload w(name, {.keys = 64, .choice = key_choice::fresh}, std::size_t{16} << 20);
+    const auto m = w->make_model();
+    ASSERT_TRUE(w->set_up());
+    base::rng random(1);
+    for (int i = 0; i < 200; ++i) {
+      const operation op = w->draw(random);
+      EXPECT_FALSE(only_reads(op));
+      ASSERT_TRUE(w->apply({&op, 1}));
+      const auto with = w->digest();
+      m->apply(op);
+      ASSERT_TRUE(with);
+      EXPECT_EQ(*with, m->digest());
+    }
+  }
+}
+
 TEST(coalescing_workloads, agree_with_their_models) {
   for (const char* name : {"hash", "rbtree", "kv", "ycsb-a", "ycsb-d", "tpcc", "linkbench"})
     for (const std::size_t size : {8, 32, 64, 128, 2048}) {

@@ -40,7 +40,9 @@ measure hit_ratio() {
 }
 
 result<> optimisations(const sweep_options& o, chart& c) {
-  if (auto done = run(on_patterns(o, stages(o), {transactions_per_s("throughput")}), o, c); !done)
+  auto entries = stages(o);
+  entries.push_back(all_optimisations(o, "cached", "all, word cache"));
+  if (auto done = run(on_patterns(o, entries, {transactions_per_s("throughput")}), o, c); !done)
     return done;
   c.panels.insert(c.panels.begin(), relative_to(c.panels.front(), "base", "normalised"));
   return {};
@@ -70,14 +72,20 @@ result<> readers_without_locks(const sweep_options& o, chart& c) {
 }
 
 std::vector<entry> systems(const sweep_options& o) {
+  entry plain = all_optimisations(o, "plain", "LS without word cache");
+  plain.own = [own = plain.own](task& t) {
+    own(t);
+    t.log_structured.word_cache = false;
+  };
   entry busy = all_optimisations(o, "busy", "log_structured, cleaning (LSC)");
   busy.own = [own = busy.own](task& t) {
     own(t);
     t.log_structured.clean_from = 0;
     t.log_structured.victim_live_share = 0.5;
   };
-  return {all_optimisations(o, "all", "log_structured (LS)"), busy, in_place("redo", "Mnm"),
-          in_place("undo", "MU")};
+  std::vector<entry> all = {all_optimisations(o, "all", "log_structured (LS)"), plain, busy};
+  for (const logging_system& s : logging_systems) all.push_back(in_place(o, s));
+  return all;
 }
 
 result<> against_logging(const sweep_options& o, chart& c) {
@@ -92,7 +100,8 @@ result<> against_logging(const sweep_options& o, chart& c) {
 
 result<> written(const sweep_options& o, chart& c) {
   auto without_cleaning = systems(o);
-  without_cleaning.erase(without_cleaning.begin() + 1);
+  std::erase_if(without_cleaning,
+                [](const entry& e) { return e.name == "busy" || e.name == "plain"; });
   const std::vector<measure> measures = {
       {"write traffic", "bytes a transaction, 64 for each line flushed or streamed",
        [](const row& r, const task&) { return constant(traffic_of(r)); }},
@@ -122,6 +131,8 @@ constexpr figure_entry figures[] = {
      "1024 B values, uniform keys", measure_fast_cleaning},
     {"11", "Throughput and cleaning by utilisation", "5.4.1", "bptree, uniform keys",
      measure_utilisation},
+    {"wear", "Writes of a chunk, with and without wear-levelling", "1",
+     "hash and bptree, uniform keys, a fifth of the pool live", measure_wear},
     {"12", "Recovery time by threads", "5.4.2", "hash", measure_recovery},
     {"13", "Memory for the map of home", "5.4.3", "kv, filled by inserts", measure_dram},
 };

@@ -1,6 +1,6 @@
 // The evaluation of Hu, Ren, Badam, Shu, Moscibroda, "Log-Structured Non-Volatile Main Memory"
-// (2017), section 5, measured again: figures 4 to 13. docs/papers/lsnvmm.md says what each figure
-// measures and how it differs.
+// (2017), section 5, measured again: figures 4 to 13, and wear. docs/papers/lsnvmm.md says what
+// each figure measures and how it differs.
 #pragma once
 
 #include <bench/figures/sweep.h>

@@ -116,6 +116,41 @@ result<> measure_fast_cleaning(const sweep_options& o, chart& into) {
   return {};
 }
 
+result<> measure_wear(const sweep_options& o, chart& into) {
+  constexpr std::uint64_t updates_of_key = 32;
+  for (const char* workload : {"hash", "bptree"}) {
+    task t = task_on(o, {workload, workload, workloads::key_choice::uniform}, o.large_keys);
+    const auto size = pool_for_share(t, 0.2, o.large_keys);
+    if (!size) return std::unexpected(size.error());
+    t.media = "adr";
+    t.log_size_bytes = chunk_bytes;
+    t.pool_size_bytes = std::max(*size, std::size_t{16} * chunk_bytes);
+    panel p{workload, "chunk", "writes since the pool was made", {"least", "median", "most"},
+            {},       true};
+    for (const auto& [name, label, levels] : {std::tuple{"levelled", "fewest writes first", true},
+                                              std::tuple{"last", "last freed first", false}}) {
+      if (o.cancelled()) break;
+      o.progress(fmt::format("{}, {}", workload, label));
+      t.log_structured.level_wear = levels;
+      pool_options options = stele_options(t, mechanism);
+      options.background = false;
+      const auto filled = filled_pool::make(t, options);
+      if (!filled) return std::unexpected(filled.error());
+      if (auto done = (*filled)->apply(o.large_keys * updates_of_key); !done) return done;
+      const auto writes = (*filled)->chunk_writes();
+      std::vector<double> spread_of_writes;
+      for (const std::uint64_t w : {writes.front(), writes[writes.size() / 2], writes.back()})
+        spread_of_writes.push_back(static_cast<double>(w));
+      p.lines.push_back(series_of(name, label, spread_of_writes, p.xs.size()));
+    }
+    into.complete = into.complete && p.lines.size() == 2;
+    into.panels.push_back(p);
+  }
+  into.notes.push_back(fmt::format("{} keys, {} updates; cleaning in the commits; medium adr",
+                                   o.large_keys, o.large_keys * updates_of_key));
+  return {};
+}
+
 result<> measure_utilisation_at(const sweep_options& o, std::size_t value_size,
                                 std::span<const unsigned> percents, chart& into) {
   const std::size_t keys = std::max<std::size_t>(8192, o.keys * value_bytes / value_size);

@@ -27,13 +27,21 @@ void set_pattern(task& t, const pattern& p) {
   t.parameters.choice = p.choice;
 }
 
+namespace {
+
+// An upper bound of what all threads of a system write in its runs.
+std::size_t written_bytes(const sweep_options& o) {
+  constexpr double bytes_per_s = 2e8;
+  return static_cast<std::size_t>(bytes_per_s * o.seconds * (o.runs + 1));
+}
+
+}  // namespace
+
 entry all_optimisations(const sweep_options& o, std::string name, std::string label) {
-  constexpr double written_bytes_per_s = 2e8;  // an upper bound for all threads
-  const double written = written_bytes_per_s * o.seconds * (o.runs + 1);
   entry e{std::move(name), std::move(label), mechanism, chunk_bytes};
-  e.own = [written](task& t) {
+  e.own = [written = written_bytes(o)](task& t) {
     const std::size_t content = t.parameters.keys * (t.parameters.value_size + 96);
-    t.pool_size_bytes = 3 * content + (std::size_t{16} << 20) + static_cast<std::size_t>(written);
+    t.pool_size_bytes = 3 * content + (std::size_t{16} << 20) + written;
   };
   return e;
 }
@@ -57,14 +65,20 @@ std::vector<entry> stages(const sweep_options& o) {
       t.log_structured.group_update = s.group_update;
       t.log_structured.node_cache = s.node_cache;
       t.log_structured.lock_free_readers = s.lock_free_readers;
+      t.log_structured.word_cache = false;
     };
     entries.push_back(std::move(e));
   }
   return entries;
 }
 
-entry in_place(const std::string& name, const std::string& text) {
-  return {name, fmt::format("{} ({})", name, text), name};
+entry in_place(const sweep_options& o, const logging_system& s) {
+  entry e{s.mechanism, fmt::format("{} ({})", s.mechanism, s.text), s.mechanism};
+  e.own = [written = written_bytes(o)](task& t) {
+    if (t.parameters.choice == workloads::key_choice::fresh)  // the structure grows
+      t.pool_size_bytes = pool_size_of(t) + 2 * written;
+  };
+  return e;
 }
 
 double per_transaction(const row& r, std::uint64_t event_counts::* count) {
@@ -134,6 +148,14 @@ std::uint64_t filled_pool::entries_bytes() {
 
 const storage::home_map& filled_pool::map() {
   return detail::log_space_of(workload_->core().mechanism())->map;
+}
+
+std::vector<std::uint64_t> filled_pool::chunk_writes() {
+  const storage::log_space& space = *detail::log_space_of(workload_->core().mechanism());
+  std::vector<std::uint64_t> writes;
+  for (std::uint32_t c = 0; c < space.chunk_count(); ++c) writes.push_back(space[c].generation);
+  std::ranges::sort(writes);
+  return writes;
 }
 
 result<std::size_t> pool_for_share(task t, double share, std::uint64_t operations) {

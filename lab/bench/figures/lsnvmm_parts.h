@@ -15,21 +15,29 @@ inline constexpr const char* medium = "delayed:500:1";
 inline constexpr std::size_t chunk_bytes = 32768;
 inline constexpr std::size_t value_bytes = 128;
 
-// A workload with its key choice, under one name.
+// A workload with its key choice, under one name. Ins inserts uniform keys into a growing
+// structure; Upd deletes its key or inserts it, keys by Zipf.
 struct pattern {
   const char *name, *workload;
   workloads::key_choice choice;
 };
 inline constexpr std::array<pattern, 9> patterns = {
     {{"sps", "sps", workloads::key_choice::uniform},
-     {"hash uniform", "hash", workloads::key_choice::uniform},
-     {"hash zipf", "hash", workloads::key_choice::zipf},
-     {"rbtree uniform", "rbtree", workloads::key_choice::uniform},
-     {"rbtree zipf", "rbtree", workloads::key_choice::zipf},
-     {"bptree uniform", "bptree", workloads::key_choice::uniform},
-     {"bptree zipf", "bptree", workloads::key_choice::zipf},
-     {"kv uniform", "kv", workloads::key_choice::uniform},
-     {"kv zipf", "kv", workloads::key_choice::zipf}}};
+     {"hash Ins", "hash", workloads::key_choice::fresh},
+     {"hash Upd", "hash", workloads::key_choice::zipf},
+     {"rbtree Ins", "rbtree", workloads::key_choice::fresh},
+     {"rbtree Upd", "rbtree", workloads::key_choice::zipf},
+     {"bptree Ins", "bptree", workloads::key_choice::fresh},
+     {"bptree Upd", "bptree", workloads::key_choice::zipf},
+     {"kv Ins", "kv", workloads::key_choice::fresh},
+     {"kv Upd", "kv", workloads::key_choice::zipf}}};
+
+// The logging systems beside log_structured in figures 7 and 8: a mechanism, and its name in the
+// paper.
+struct logging_system {
+  const char *mechanism, *text;
+};
+inline constexpr logging_system logging_systems[] = {{"redo", "Mnm"}, {"undo", "MU"}};
 
 // The setting of section 5.1: 128-byte values, one operation per transaction, one thread, 500 ns
 // and 1 GB/s.
@@ -37,11 +45,11 @@ task task_on(const sweep_options& o, const pattern& p, std::size_t keys);
 void set_pattern(task& t, const pattern& p);
 
 // log_structured with the map after each optimisation of section 3.2: "base", "2L", "2L-GU",
-// "2L-GU-C", "all". Pools have room for three times the content and for all that is written, so
-// that cleaning does not begin to move entries.
+// "2L-GU-C", "all"; without the word cache, which is none of them. Pools have room for three times
+// the content and for all that is written, so that cleaning does not begin to move entries.
 std::vector<entry> stages(const sweep_options& o);
 entry all_optimisations(const sweep_options& o, std::string name, std::string label);
-entry in_place(const std::string& mechanism, const std::string& text);  // redo, undo
+entry in_place(const sweep_options& o, const logging_system& s);
 
 // Events per transaction, from the sums over all runs.
 double per_transaction(const row& r, std::uint64_t event_counts::* count);
@@ -67,6 +75,7 @@ class filled_pool {
   // with heads: the minimum for compaction. Not while a transaction or cleaning runs
   std::uint64_t entries_bytes();
   const storage::home_map& map();
+  std::vector<std::uint64_t> chunk_writes();  // how often each chunk has been written, ascending
 
  private:
   filled_pool(const task& t, std::unique_ptr<workloads::workload> w);
@@ -80,10 +89,11 @@ class filled_pool {
 // chunks.
 [[nodiscard]] result<std::size_t> pool_for_share(task t, double share, std::uint64_t operations);
 
-// Figures 9 to 13. Errors: those of pools; cancelled.
+// Figures 9 to 13, and wear. Errors: those of pools; cancelled.
 [[nodiscard]] result<> measure_fragmentation(const sweep_options& o, chart& into);
 [[nodiscard]] result<> measure_fast_cleaning(const sweep_options& o, chart& into);
 [[nodiscard]] result<> measure_utilisation(const sweep_options& o, chart& into);
+[[nodiscard]] result<> measure_wear(const sweep_options& o, chart& into);
 [[nodiscard]] result<> measure_recovery(const sweep_options& o, chart& into);
 [[nodiscard]] result<> measure_dram(const sweep_options& o, chart& into);
 
