@@ -75,7 +75,7 @@ pool_options options_of(const specimen& s) {
   o.mechanism = s.mechanism;
   o.media = "process";
   o.tuning = {archapt_options{.checkpoint_commits = s.checkpoint_commits},
-              log_structured_options{.separate_logs = true}};
+              log_structured_options{.separate_logs = true, .level_wear = false}};
   o.background = false;
   o.defer_ordered = deferral::always;
   return o;
