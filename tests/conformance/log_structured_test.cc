@@ -152,7 +152,7 @@ std::vector<std::uint64_t> chunk_writes(bool level_wear) {
   return writes;
 }
 
-// Short-lived data goes round all chunks, from one session to the next.
+// Short-lived data goes round all chunks, from one session to the next. L13
 TEST(log_structured, writes_all_chunks_alike) {
   const auto levelled = chunk_writes(true), last_first = chunk_writes(false);
   ASSERT_FALSE(levelled.empty() || last_first.empty());

@@ -20,19 +20,13 @@ constexpr const char *percentile_99th = "99th percentile",
 
 // Of figures 7 and 8; the first four have requirements.
 constexpr pair over_bases[] = {
-    {system::undo_archapt, system::undo}, {system::undo_later, system::undo},
-    {system::redo_archapt, system::redo}, {system::redo_archapt, system::async},
-    {system::undo_never, system::undo},   {system::redo_never, system::redo},
-    {system::redo_never, system::async},  {system::undo_always, system::undo},
-    {system::redo_always, system::redo}};
+    {system::undo_archapt, system::undo},         {system::undo_later, system::undo},
+    {system::redo_archapt, system::redo},         {system::redo_archapt, system::async},
+    {system::undo_never, system::undo},           {system::redo_never, system::redo},
+    {system::redo_never, system::async},          {system::undo_always, system::undo},
+    {system::redo_always, system::redo},          {system::undo_archapt, system::undo_published},
+    {system::undo_later, system::undo_published}, {system::redo_archapt, system::redo_published}};
 constexpr std::size_t required = 4;
-std::vector<pair> pairs_of(std::span<const char* const> published) {
-  std::vector<pair> all(std::begin(over_bases), std::end(over_bases));
-  for (const char* base : published)
-    all.push_back(
-        {base == system::undo_published ? system::undo_later : system::redo_archapt, base});
-  return all;
-}
 
 sweep on_mixes(const sweep_options& o, std::span<const mix> all, unsigned threads,
                std::vector<entry> entries, std::vector<measure> measures) {
@@ -49,20 +43,15 @@ sweep on_mixes(const sweep_options& o, std::span<const mix> all, unsigned thread
 constexpr const char* none_note =
     "none: the home is stored to in place, without log, flush or fence: no durability";
 
-void add_published(std::vector<entry>& entries) {
-  for (const char* base : published_bases()) entries.push_back(entry_of(base));
-}
-
 // The module of Redis takes a mechanism, and none of its options.
 std::vector<entry> all_systems(const sweep_options& o) {
   if (is_on_redis(o))
     return entries_of({system::none, system::undo, system::undo_archapt, system::redo,
                        system::async, system::redo_archapt});
-  auto all = entries_of({system::none, system::undo, system::undo_archapt, system::undo_later,
-                         system::undo_never, system::undo_always, system::redo, system::async,
-                         system::redo_archapt, system::redo_never, system::redo_always});
-  add_published(all);
-  return all;
+  return entries_of({system::none, system::undo, system::undo_published, system::undo_archapt,
+                     system::undo_later, system::undo_never, system::undo_always, system::redo,
+                     system::redo_published, system::async, system::redo_archapt,
+                     system::redo_never, system::redo_always});
 }
 
 // Of figures 2, 7 and 8. On a host a transaction takes longer.
@@ -127,8 +116,8 @@ panel shares_of(const panel& rates, const char* mechanism) {
 }  // namespace
 
 result<> measure_overhead(const sweep_options& o, chart& c) {
-  std::vector<const char*> mechanisms = {system::undo, system::redo, system::async};
-  std::ranges::copy(published_bases(), std::back_inserter(mechanisms));
+  const auto mechanisms = {system::undo, system::redo, system::async, system::undo_published,
+                           system::redo_published};
   std::vector<entry> entries = entries_of({system::none});
   for (const char* mechanism : mechanisms) {
     entry e = entry_of(mechanism);
@@ -163,8 +152,6 @@ result<> measure_overhead(const sweep_options& o, chart& c) {
 
 result<> measure_throughput(const sweep_options& o, chart& c) {
   const sweep_options runs = timed(o);
-  const auto published = published_bases();
-  const auto pairs = pairs_of(published);
   std::vector<panel> rates, ratios;
   for (const unsigned threads : {1u, 2u, 4u}) {
     if (!c.complete || threads > o.archapt_threads) break;
@@ -175,8 +162,8 @@ result<> measure_throughput(const sweep_options& o, chart& c) {
       return done;
     rates.push_back(std::move(c.panels.back()));
     c.panels.clear();
-    ratios.push_back(
-        ratios_of(rates.back(), pairs, fmt::format("{}, over the base", threads_name(threads))));
+    ratios.push_back(ratios_of(rates.back(), over_bases,
+                               fmt::format("{}, over the base", threads_name(threads))));
   }
   for (const panel& r : ratios)
     for (const pair& of : std::span(over_bases).first(required))
@@ -210,11 +197,10 @@ result<> measure_tail(const sweep_options& o, chart& c) {
   if (auto done = run(on_mixes(runs, mixes, 2, std::move(entries), std::move(measures)), runs, c);
       !done)
     return done;
-  const auto pairs = pairs_of(published_bases());
   std::vector<panel> ratios;
   for (const panel& p : c.panels)
     if (p.name.starts_with(percentile_99th))
-      ratios.push_back(ratios_of(p, pairs, p.name + ", over the base"));
+      ratios.push_back(ratios_of(p, over_bases, p.name + ", over the base"));
   for (const panel& r : ratios)
     for (const pair& of : std::span(over_bases).first(required))
       if (is_measured(r, of))

@@ -118,13 +118,6 @@ std::vector<entry> entries_of(std::initializer_list<const char*> names) {
   return entries;
 }
 
-std::vector<const char*> published_bases() {
-  std::vector<const char*> names;
-  for (const char* name : {system::undo_published, system::redo_published})
-    if (detail::find_mechanism(name)) names.push_back(name);
-  return names;
-}
-
 panel ratios_of(const panel& p, std::span<const pair> pairs, std::string name) {
   panel out{std::move(name), p.x, fmt::format("{}, of one over the other", p.y), p.xs, {}, p.bars};
   for (const pair& of : pairs) {

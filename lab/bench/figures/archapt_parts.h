@@ -58,8 +58,6 @@ inline constexpr const char *redo_never = "redo, never", *redo_always = "redo, a
 }  // namespace system
 entry entry_of(const char* system);
 std::vector<entry> entries_of(std::initializer_list<const char*> systems);
-// Those of the two published bases that this build has: a column each in figures 2, 7 and 8.
-std::vector<const char*> published_bases();
 
 // At each x, the median of `a` divided by that of `b`.
 struct pair {

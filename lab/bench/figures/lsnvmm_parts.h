@@ -37,7 +37,10 @@ inline constexpr std::array<pattern, 9> patterns = {
 struct logging_system {
   const char *mechanism, *text;
 };
-inline constexpr logging_system logging_systems[] = {{"redo", "Mnm"}, {"undo", "MU"}};
+inline constexpr logging_system logging_systems[] = {{"redo", "Mnm"},
+                                                     {"undo", "MU"},
+                                                     {"redo-published", "Mnm as published"},
+                                                     {"undo-published", "MU as published"}};
 
 // The setting of section 5.1: 128-byte values, one operation per transaction, one thread, 500 ns
 // and 1 GB/s.
