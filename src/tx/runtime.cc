@@ -95,7 +95,7 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
       defers_ordered_(engine_->what().defers_ordered && options.defer_ordered == deferral::always),
       tells_ordered_(defers_ordered_ || engine_->what().tells_ordered),
       has_plain_updates_(!home_is_remapped_ && !in_place_ && !may_execute_in_log_ &&
-                         !may_watch_stores_),
+                         !may_watch_stores_ && engine_->access_buffer_of(0) == nullptr),
       log_slots_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)),
       reading_(engine_->reading()) {
@@ -488,6 +488,11 @@ std::uint64_t runtime::newest_commit() const noexcept {
   std::uint64_t newest = 0;
   for (const log_slot& p : log_slots_) newest = std::max(newest, p.counts.newest());
   return newest;
+}
+
+std::uint64_t runtime::newest_commit_here() const noexcept {
+  const transaction* const last = this_access.running;
+  return last != nullptr ? log_slots_[last->log()].counts.newest() : 0;
 }
 
 void runtime::notify_when_durable(std::uint64_t txid, std::function<void(result<>)> callback) {

@@ -81,7 +81,7 @@ class runtime {
   bool wants_to_defer() const noexcept { return options_.defer_ordered == deferral::always; }
   // Whether an ordered commit differs from a durable one.
   bool tells_ordered() const noexcept { return tells_ordered_; }
-  // Stores of updates go to a write set, and home is in place.
+  // Stores of updates go to a write set, home is in place, and the mechanism asks for no loads.
   bool has_plain_updates() const noexcept { return has_plain_updates_; }
   // Home is in place.
   bool has_plain_reads() const noexcept { return !home_is_remapped_; }
@@ -226,6 +226,8 @@ class runtime {
   pool_counters counters() const noexcept;
   pool_space space() const;
   std::uint64_t newest_commit() const noexcept;  // TxID of the newest commit that has returned
+  // The same of the log that this thread's last transaction had; 0: none.
+  std::uint64_t newest_commit_here() const noexcept;
 
  private:
   // Consecutive commits of one thread before it gets the bias. The grant and the revocation cost a

@@ -215,6 +215,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
                     std::uint8_t mask);
   void store_watched(written_line& line, const written_line& stored);
+  void write_private_slow(written_line& line, std::uint64_t offset, std::uint64_t value,
+                          unsigned size);
   std::size_t store_words_in_log(std::uint64_t offset, const std::byte* from, std::size_t size);
   void store_word_slow(std::uint64_t offset, std::uint64_t bits);
   void store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);

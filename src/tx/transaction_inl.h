@@ -129,7 +129,7 @@ inline bool transaction::is_sampled() noexcept {
 // deferred, and the mechanism asks for no loads. Stores only what differs: each store here delays
 // those after the last commit's fence.
 inline bool transaction::try_begin_update(thread_context& v, bool alone) noexcept {
-  if (!overlay_.empty() || buffer_of_log_ != nullptr) [[unlikely]]
+  if (!overlay_.empty()) [[unlikely]]
     return false;
   access& a = this_access;
   if (a.running != this) [[unlikely]]

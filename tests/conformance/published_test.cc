@@ -33,13 +33,14 @@ cost cost_of(const std::string& mechanism, concurrency policy, Body&& body) {
   const auto before = p.counters();
   EXPECT_TRUE(succeeds(p.update(body)));
   const auto after = p.counters();
-  return {after.fences - before.fences, (after.streamed_bytes - before.streamed_bytes) / line_size,
+  return {after.fences - before.fences,
+          (after.streamed_bytes - before.streamed_bytes) / detail::line_size,
           after.flushed_lines - before.flushed_lines};
 }
 
 // The numbers of a root begin somewhere in a line.
 std::size_t first_of_a_line(const numbers& n) {
-  const auto in_line = reinterpret_cast<std::uintptr_t>(&n.at[0]) % line_size / 8;
+  const auto in_line = reinterpret_cast<std::uintptr_t>(&n.at[0]) % detail::line_size / 8;
   return (words_a_line - in_line) % words_a_line;
 }
 

@@ -122,8 +122,9 @@ panel ratios_of(const panel& p, std::span<const pair> pairs, std::string name) {
   panel out{std::move(name), p.x, fmt::format("{}, of one over the other", p.y), p.xs, {}, p.bars};
   for (const pair& of : pairs) {
     const series *a = p.find(of.a), *b = p.find(of.b);
+    if (a == nullptr || b == nullptr) continue;
     std::vector<std::optional<double>> values(p.xs.size());
-    for (std::size_t i = 0; a != nullptr && b != nullptr && i < values.size(); ++i)
+    for (std::size_t i = 0; i < values.size(); ++i)
       if (a->points[i] && b->points[i] && b->points[i]->median != 0)
         values[i] = a->points[i]->median / b->points[i]->median;
     out.lines.push_back(values_of(fmt::format("{} / {}", of.a, of.b), std::move(values)));

@@ -89,7 +89,8 @@ result<> concurrent_runner::run(concurrent_run& made, progress& p) {
 }
 
 void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progress& p) {
-  auto& engine = subject_.workload().core().mechanism();
+  auto& core = subject_.workload().core();
+  auto& engine = core.mechanism();
   const auto lane = static_cast<unsigned>(thread % subject_.run_plan().log_count);
   for (unsigned n = thread * concurrency_.each;
        n < (thread + 1) * concurrency_.each && made.problem.empty(); ++n) {
@@ -100,6 +101,7 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
     // Safe: the transaction reads it when it begins, and one thread runs at a time.
     subject_.workload().set_commit_durability(ordered(thread, n, p) ? durability::ordered
                                                                     : durability::durable);
+    const std::uint64_t newest = p.ordered ? core.newest_commit_here() : 0;
     const auto done = subject_.workload().apply({&op, 1});
     if (!done && done.error().code != errc::full) {
       made.problem =
@@ -112,7 +114,10 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
       engine.note(lane, tape_mark::tx_commit, n);
       if (concurrency_.told) acknowledge_when_told(n, p);
     } else {
-      acknowledge(p.ordered ? ended | 1u << n : 1u << n, p);  // and the ordered ones before it
+      // A commit acknowledges the ordered ones before it; an operation that stores nothing has
+      // none.
+      const bool commits = p.ordered && core.newest_commit_here() != newest;
+      acknowledge(commits ? ended | 1u << n : 1u << n, p);
     }
     const std::uint64_t every = subject_.run_plan().sync_every;
     if (p.ordered && (n + 1) % every == 0)

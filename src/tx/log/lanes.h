@@ -149,7 +149,13 @@ class log_lanes {
     const bool spilled = l.spilled;
     if (spilled) [[unlikely]]
       l.spilled = false;
-    l.dirty_lines.push(txid, l.has_blocks ? l.blocks.committed_end() : l.log.appended_end(),
+    l.dirty_lines.push(txid, l.log.appended_end(),
+                       spilled ? std::span<const written_line>() : t.lines());
+  }
+  // The same for a log of blocks, before publish().
+  static void queue_dirty_lines_of_blocks(lane& l, const transaction& t, std::uint64_t txid) {
+    const bool spilled = std::exchange(l.spilled, false);
+    l.dirty_lines.push(txid, l.blocks.committed_end(),
                        spilled ? std::span<const written_line>() : t.lines());
   }
   // Log lines for t's record, or an upper bound of them that is at most `plenty`. The bound is

@@ -109,7 +109,9 @@ class execution_in_log {
   bool commit(transaction& t, std::uint64_t txid) {
     lane& l = logs.of(t);
     append_record(l, t, txid);  // 1, 2
-    if (variant.volatile_checkpoint) logs.queue_dirty_lines(l, t, txid);
+    if (variant.volatile_checkpoint)
+      l.has_blocks ? logs.queue_dirty_lines_of_blocks(l, t, txid)
+                   : logs.queue_dirty_lines(l, t, txid);
     if (!planted(l.has_blocks ? mutant::xil_no_log_fence : mutant::bulk_no_log_fence) &&
         !medium_.fence_ok(l.media))
       return false;  // 3: the log is durable before home changes

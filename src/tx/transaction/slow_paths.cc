@@ -167,31 +167,37 @@ void transaction::store_part_slow(std::uint64_t offset, const std::byte* from, s
   }
 }
 
+// To the log, or after the mechanism has been told.
+[[gnu::noinline]] void transaction::write_private_slow(written_line& line, std::uint64_t offset,
+                                                       std::uint64_t value, unsigned size) {
+  const auto mask = static_cast<std::uint8_t>(byte_range(offset & 7, size));
+  const std::uint64_t word = offset & ~std::uint64_t{7}, bits = value << (8 * (offset & 7));
+  in_log() ? store_in_log(line, word, bits, mask)
+           : store_watched(line, part_of_word(word, bits, mask));
+}
+
 void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsigned size) {
-  if (store_target_ == store_target::home)
-    return in_place_.store(this_access, offset, &value, size);
+  if (store_target_ == store_target::home) {
+    const std::uint64_t stored = value;  // the parameter stays in its register
+    return in_place_.store(this_access, offset, &stored, size);
+  }
   const std::uint64_t line_offset = line_of(offset);
-  const std::uint64_t bit = filter_bit(this_access.pool_base + line_offset);
-  written_line* line = (filter_ & bit) != 0 ? writes_.find(line_offset) : nullptr;
-  if (line == nullptr) line = &writes_.add(line_offset);
-  filter_ |= bit;
+  const auto own_line = [&]() -> written_line& {
+    const std::uint64_t bit = filter_bit(this_access.pool_base + line_offset);
+    written_line* const known = (filter_ & bit) != 0 ? writes_.find(line_offset) : nullptr;
+    filter_ |= bit;
+    return known != nullptr ? *known : writes_.add(line_offset);
+  };
+  if (store_target_ != store_target::write_set) [[unlikely]]
+    return write_private_slow(own_line(), offset, value, size);
+  written_line& line = own_line();
   const unsigned at = static_cast<unsigned>(offset - line_offset);
-  if (in_log()) {
-    const std::uint8_t mask =
-        static_cast<std::uint8_t>(size == 8 ? 0xFF : ((1u << size) - 1) << (at & 7));
-    return store_in_log(*line, offset & ~std::uint64_t{7}, value << (8 * (at & 7)), mask);
-  }
-  if (watched()) {
-    const auto mask = static_cast<std::uint8_t>(byte_range(at & 7, size));
-    return store_watched(*line,
-                         part_of_word(offset & ~std::uint64_t{7}, value << (8 * (at & 7)), mask));
-  }
   const std::uint64_t bytes = byte_range(at & 7, size),
                       bits = expand_mask(static_cast<std::uint8_t>(bytes));
-  std::uint64_t& word = line->words[at / 8];
+  std::uint64_t& word = line.words[at / 8];
   // Stores the whole word, because the commit loads the whole word (decision 7).
   word = (word & ~bits) | (value << (8 * (at & 7)) & bits);
-  line->mask |= bytes << (at & ~7u);
+  line.mask |= bytes << (at & ~7u);
 }
 
 std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
