@@ -113,11 +113,10 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
     if (ordered(thread, n, p)) {
       engine.note(lane, tape_mark::tx_commit, n);
       if (concurrency_.told) acknowledge_when_told(n, p);
-    } else {
-      // A commit acknowledges the ordered ones before it; an operation that stores nothing has
-      // none.
-      const bool commits = p.ordered && core.newest_commit_here() != newest;
-      acknowledge(commits ? ended | 1u << n : 1u << n, p);
+    } else if (!p.ordered || core.newest_commit_here() != newest) {
+      // With the ordered ones before it. One that stores nothing, or is rolled back, commits
+      // nothing.
+      acknowledge(p.ordered ? ended | 1u << n : 1u << n, p);
     }
     const std::uint64_t every = subject_.run_plan().sync_every;
     if (p.ordered && (n + 1) % every == 0)
