@@ -103,7 +103,9 @@ bool seen(const explore::mutant_entry& m) {
                          {"churn", 30, 20'000},
                          {"large", 0, 20'000, 8, 262'144},
                          {"sps", 0, 20'000, 256, 131'072, 1792},
-                         {"sps", 0, 20'000, 256, 262'144, 448, 6}}) {
+                         {"sps", 0, 20'000, 256, 262'144, 448, 6},
+                         {"sps", 0, 20'000, 8, 65536, std::size_t{1} << 30},  // nothing is skipped
+                         {"churn", 0, 50'000, 8, 65536, std::size_t{1} << 30}}) {
     plan p = planted(targets_of(m.of).front().mechanisms.front(), m.what);
     if (t.cache_bytes != 0 && !p.mechanism.starts_with("archapt")) continue;
     const pool_needs needs = needs_of(m.what);

@@ -109,7 +109,7 @@ class block_reader {
     record.spill_offset = record.spill_bytes = record.front = 0;
     record.position = line;
     spilled_.clear();
-    run_end_ = 0;
+    run_end_ = no_address;
   }
 
   // Of a transaction's first blocks.
@@ -199,7 +199,7 @@ class block_reader {
       record.payload.push_back(format::run_header{r.address, r.mask, words}.pack());
     }
     run_words_ += words;
-    run_end_ = whole ? r.address + 8 * words : 0;
+    run_end_ = whole ? r.address + 8 * words : no_address;
   }
   void add_further_words(std::uint64_t at, std::uint64_t metadata, std::uint64_t further,
                          log_record& record) {
@@ -257,7 +257,8 @@ class block_reader {
   // The last run of the payload: its head, how many words it has, the address that continues it.
   std::size_t run_at_ = 0;
   std::uint32_t run_words_ = 0;
-  std::uint64_t run_end_ = 0;
+  static constexpr std::uint64_t no_address = ~std::uint64_t{0};
+  std::uint64_t run_end_ = no_address;
 };
 
 }  // namespace

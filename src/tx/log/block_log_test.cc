@@ -350,19 +350,20 @@ TEST_F(block_log_test, calls_a_store_outside_home_an_error) {
   for (const std::uint64_t address :
        {std::uint64_t{0}, std::uint64_t{512}, h.home_offset - 8, h.size, h.size + 8,
         (std::uint64_t{1} << 48) - 8, std::uint64_t{1} << 47, std::uint64_t{1} << 47 | good,
-        std::uint64_t{1} << 46 | good, std::uint64_t{1} << 45 | good, good + 1, good + 7}) {
-    fresh(0);
-    forge({{block_kind::data, 0xF0, 1, address}});
-    log_record record;
-    std::uint64_t position = 0;
-    const auto whole = read(position, record);
-    const bool refused = !whole || !*whole ||
-                         !for_each_stored_run(*file_, record.payload,
-                                              [](format::run_header, const std::uint64_t*) {});
-    EXPECT_TRUE(refused) << "address " << address << " was taken for "
-                         << format::run_header::unpack(record.payload[0]).offset << " with mask "
-                         << static_cast<int>(format::run_header::unpack(record.payload[0]).mask);
-  }
+        std::uint64_t{1} << 46 | good, std::uint64_t{1} << 45 | good, good + 1, good + 7})
+    for (const std::uint8_t mask : {std::uint8_t{0xF0}, std::uint8_t{0xFF}}) {
+      fresh(0);
+      forge({{block_kind::data, mask, 1, address}});
+      log_record record;
+      std::uint64_t position = 0;
+      const auto whole = read(position, record);
+      const bool refused = !whole || !*whole ||
+                           !for_each_stored_run(*file_, record.payload,
+                                                [](format::run_header, const std::uint64_t*) {});
+      EXPECT_TRUE(refused) << "address " << address << " was taken for "
+                           << format::run_header::unpack(record.payload[0]).offset << " with mask "
+                           << static_cast<int>(format::run_header::unpack(record.payload[0]).mask);
+    }
 }
 
 class spilled_block_log_test : public block_log_test {
