@@ -29,7 +29,7 @@ struct log_structured_options {
   bool word_cache = true;
   // A thread's updates, allocations and frees go to three logs (section 3.4); false: to one, which
   // writes less, since a small transaction is one block.
-  bool separate_logs = false;
+  bool separate_logs = true;
   bool level_wear = true;  // the chunk with the fewest writes is used next; false: the last freed
   bool fast_cleaning = true;  // chunks without live data are freed before others are considered
   bool join_when_cleaning = true;  // adjacent small entries are moved together, as one
