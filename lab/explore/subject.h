@@ -86,16 +86,17 @@ inline detail::engine_tuning tuning_of(const plan& p) {
       .background = false,
       .shared_log = p.shared_log || on_file,
       .bulk = p.whole_cache || on_file ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
-      .of_mechanism = {
-          adaptive_options{.warm_up = p.warm_up},
-          blurred_options{.runs = p.runs, .abort_interval = p.abort_interval},
-          // Cleans at every chunk, so that runs show it. Even seeds: three logs.
-          log_structured_options{
-              .separate_logs = p.seed % 2 == 0, .clean_from = 0, .victim_live_share = 0.7},
-          archapt_options{.cache_bytes = p.cache_bytes,
-                          .skip = skipping::always,
-                          .halves = p.halves,
-                          .checkpoint_commits = p.checkpoint_commits}}};
+      .of_mechanism = {adaptive_options{.warm_up = p.warm_up},
+                       blurred_options{.runs = p.runs, .abort_interval = p.abort_interval},
+                       // Cleans at every chunk, so that runs show it. Even seeds: three logs.
+                       log_structured_options{.word_cache = true,
+                                              .separate_logs = p.seed % 2 == 0,
+                                              .clean_from = 0,
+                                              .victim_live_share = 0.7},
+                       archapt_options{.cache_bytes = p.cache_bytes,
+                                       .skip = skipping::always,
+                                       .halves = p.halves,
+                                       .checkpoint_commits = p.checkpoint_commits}}};
 }
 
 // The operations of a run, and the model's digests. Position p is the state after the first p
