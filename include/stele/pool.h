@@ -51,12 +51,11 @@ enum class concurrency : std::uint8_t {
 enum class durability : std::uint8_t {
   durable,  // the change survives any crash that the pool's durability covers
   // Atomic and ordered: the commit survives a crash only together with all commits before it. It is
-  // durable at the latest with the next sync(), wait() or durable commit of any thread (an update
-  // that stores nothing commits nothing). On a file
-  // `default` defers it: it waits for no device, other threads do not see it until it is durable,
-  // and under stm they may wait for its lines. archapt-undo needs one fence for it (its paper's
-  // logical commit), and other threads see it at once. Else it is durable when update() returns;
-  // on memory that is faster (pool_options::defer_ordered).
+  // durable at the latest with the next sync(), wait() or durable update of any thread, also one
+  // that stores nothing. On a file `default` defers it: it waits for no device, other threads do
+  // not see it until it is durable, and under stm they may wait for its lines. archapt-undo needs
+  // one fence for it (its paper's logical commit), and other threads see it at once. Else it is
+  // durable when update() returns; on memory that is faster (pool_options::defer_ordered).
   ordered,
 };
 

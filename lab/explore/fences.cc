@@ -76,8 +76,7 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
     // Takes over logs of another kind.
     add("sps", 60, 1).reopen = mechanism == "xil" ? "redo" : "xil";
   }
-  if (mechanism == "archapt-undo")
-    add("sps", 60, 2).cache_bytes = std::size_t{1} << 30;  // nothing is skipped
+  if (mechanism == "archapt-undo") add("sps", 60, 2).cache_bytes = skips_nothing;
   if (entry->has_parity)
     for (const std::uint64_t commits : {0, 6}) {
       plan& covered = add("sps", 60, 1);

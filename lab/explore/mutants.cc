@@ -27,7 +27,6 @@ struct trial {
   bool earlier_version = false;  // only for the mutants of the version
   bool runs = false;             // only for the mutants of runs in block logs
 };
-constexpr std::size_t skips_nothing = std::size_t{1} << 30;  // no pool is longer than this queue
 constexpr trial trials[] = {
     {"sps", 1, 60, 128, 0},
     {"sps", 2, 60, 128, 0},

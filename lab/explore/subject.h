@@ -31,6 +31,9 @@
 
 namespace stele::explore {
 
+// For plan::cache_bytes: a queue that is longer than any explored home, so nothing is skipped.
+inline constexpr std::size_t skips_nothing = std::size_t{1} << 30;
+
 // Everything that determines a run and its crash states.
 struct plan {
   std::string mechanism = "redo-async";

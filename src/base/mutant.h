@@ -159,6 +159,8 @@ enum class mutant : std::uint16_t {
   ls_ring_ignored,       // recovery accepts blocks of a transaction that lacks other blocks
   ls_crc_unseeded,       // a block's CRC does not depend on the generation of its chunk
   ls_copies_unsaid,      // cleaning does not record how far blocks reach in its chunks
+  ls_full_unsaid,        // a commit does not record how far blocks reach in chunks that it fills
+  ls_tails_unsaid,       // closing does not record how far blocks reach in the logs' last chunks
   ls_abandoned_left,     // blocks of a transaction that did not commit stay on media
   ls_version_ignored,    // recovery maps entries in the order of their chunks
   ls_tombstone_ignored,  // recovery ignores tombstones
@@ -239,6 +241,7 @@ enum class mutant : std::uint16_t {
   backup_moves_on,      // a backup resumes transactions before it knows its pages
   bias_unawaited,       // the bias is revoked while its thread is in a transaction without locks
   bias_beside_others,   // a thread gets the bias while others are in transactions
+  empty_not_waited,     // a durable update that stores nothing leaves ordered commits as they are
   bias_over_overlay,    // a transaction without locks beside locks of deferred commits
   long_read_one_look,   // a long read does not look again whether a page is kept
   long_read_moves_on,   // a long read begins while transactions run

@@ -44,8 +44,16 @@ file_writer::~file_writer() {
   if (direct_fd_ >= 0) ::close(direct_fd_);
 }
 
+// Of the file, in bytes; 0 if it cannot be told.
+std::uint64_t file_writer::length() const noexcept {
+  struct stat now = {};
+  return os::fstat(mapping_.fd, now) == 0 ? static_cast<std::uint64_t>(now.st_size) : 0;
+}
+
+// A write past the end of a truncated file would lengthen it, and hide what it has lost.
 bool file_writer::write(std::span<const block_runs::run> runs) noexcept {
   if (planted(mutant::file_last_run)) runs = runs.first(runs.size() - 1);
+  if (length() < mapping_.home_offset) return false;
   return std::ranges::all_of(runs, [this](const block_runs::run& r) {
     const std::uint64_t from = r.first * block_size;
     return os::write_all(direct_fd_, mapping_.base + from,
@@ -87,9 +95,9 @@ void file_writer::persist(const block_runs& blocks) noexcept {
 void file_writer::persist_home() noexcept {
   constexpr std::uint64_t least_piece = std::uint64_t{1} << 20, most_pieces = 4096;
   const std::lock_guard one(home_mutex_);
-  struct stat now = {};  // the file may have grown
-  if (os::fstat(mapping_.fd, now) != 0) return failed_.store(true, std::memory_order_release);
-  const std::uint64_t home = static_cast<std::uint64_t>(now.st_size) - mapping_.home_offset,
+  const auto size = length();  // the file may have grown
+  if (size < mapping_.home_offset) return failed_.store(true, std::memory_order_release);
+  const std::uint64_t home = size - mapping_.home_offset,
                       piece = std::max(least_piece, home / most_pieces);
   for (std::uint64_t at = 0; at < home && !failed(); at += piece)
     if (!write_back_home(at, std::min(piece, home - at)))

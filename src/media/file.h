@@ -71,6 +71,7 @@ class file_writer {
     write_in_flight* next = nullptr;
   };
   bool overlaps_write_in_flight(const write_in_flight& request) const noexcept;
+  std::uint64_t length() const noexcept;
   bool write(std::span<const block_runs::run> runs) noexcept;
   bool write_back_home(std::uint64_t at, std::uint64_t size) const noexcept;
   bool sync_home() const noexcept;

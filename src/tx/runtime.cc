@@ -490,11 +490,6 @@ std::uint64_t runtime::newest_commit() const noexcept {
   return newest;
 }
 
-std::uint64_t runtime::newest_commit_here() const noexcept {
-  const transaction* const last = this_access.running;
-  return last != nullptr ? log_slots_[last->log()].counts.newest() : 0;
-}
-
 void runtime::notify_when_durable(std::uint64_t txid, std::function<void(result<>)> callback) {
   {
     const std::lock_guard hold(durable_callbacks_mutex_);

@@ -226,8 +226,6 @@ class runtime {
   pool_counters counters() const noexcept;
   pool_space space() const;
   std::uint64_t newest_commit() const noexcept;  // TxID of the newest commit that has returned
-  // The same of the log that this thread's last transaction had; 0: none.
-  std::uint64_t newest_commit_here() const noexcept;
 
  private:
   // Consecutive commits of one thread before it gets the bias. The grant and the revocation cost a

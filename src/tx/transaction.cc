@@ -141,8 +141,15 @@ void transaction::before_store(std::uint64_t offset, std::uint64_t bytes) const 
   std::atomic_thread_fence(std::memory_order_release);
 }
 
-commit_status transaction::commit_empty() noexcept {
-  store_target_ != store_target::read_only ? counts_.count_commit() : counts_.count_read();
+// An update may have read ordered commits; who is told of it relies on them.
+commit_status transaction::commit_empty() {
+  const bool updates = store_target_ != store_target::read_only;
+  if (updates && !ordered_requested_ && runtime_.tells_ordered() &&
+      !base::planted(base::mutant::empty_not_waited)) [[unlikely]] {
+    runtime_.mechanism().flush_deferred();
+    if (runtime_.state().poisoned.load()) return fail_poisoned();
+  }
+  updates ? counts_.count_commit() : counts_.count_read();
   clear();
   return commit_status::committed;
 }

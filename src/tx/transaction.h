@@ -223,7 +223,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void store_in_place(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void lock_for_others();
   void keep_pages() const noexcept;
-  commit_status commit_empty() noexcept;
+  commit_status commit_empty();
   commit_status commit_volatile() noexcept;
   void roll_back_volatile() noexcept;
   commit_status commit_in_place() noexcept;

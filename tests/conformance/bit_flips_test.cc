@@ -83,6 +83,26 @@ TEST(bit_flips_of_logs, are_told_by_how_far_chunks_have_blocks) {
   EXPECT_LT(as_it_is.bad() * 2, unsaid.bad());
 }
 
+// In a closed pool, also if there were no chunks for the map of home.
+TEST(bit_flips_of_logs, are_told_by_where_commits_and_closing_say_that_blocks_end) {
+  if (!reads_wildly) GTEST_SKIP();
+  scratch_directory dir;
+  const auto missed = [&] {
+    const target_pool v = make_target_pool(dir.file("pool"), "log_structured", "process", false);
+    std::filesystem::remove(dir.file("pool"));
+    const tally t = damage_all(v, v.bytes.size() * 8 / 61, [&](std::byte* bytes, std::uint64_t n) {
+      bytes[n * 61 / 8] ^= std::byte{1} << n * 61 % 8;
+    });
+    return t.bad() + t[damage_outcome::newest_lost];
+  };
+  EXPECT_EQ(missed(), 0u);
+  for (const auto m : {base::mutant::ls_full_unsaid, base::mutant::ls_tails_unsaid}) {
+    base::planted_mutant = m;
+    EXPECT_GT(missed(), 0u) << static_cast<int>(m);
+  }
+  base::planted_mutant = base::mutant::none;
+}
+
 TEST(bit_flips_on_files, a_sample_of_them) {
   scratch_directory dir;
   const std::string path = dir.file("pool");

@@ -104,8 +104,8 @@ bool seen(const explore::mutant_entry& m) {
                          {"large", 0, 20'000, 8, 262'144},
                          {"sps", 0, 20'000, 256, 131'072, 1792},
                          {"sps", 0, 20'000, 256, 262'144, 448, 6},
-                         {"sps", 0, 20'000, 8, 65536, std::size_t{1} << 30},  // nothing is skipped
-                         {"churn", 0, 50'000, 8, 65536, std::size_t{1} << 30}}) {
+                         {"sps", 0, 20'000, 8, 65536, skips_nothing},
+                         {"churn", 0, 50'000, 8, 65536, skips_nothing}}) {
     plan p = planted(targets_of(m.of).front().mechanisms.front(), m.what);
     if (t.cache_bytes != 0 && !p.mechanism.starts_with("archapt")) continue;
     const pool_needs needs = needs_of(m.what);
@@ -141,6 +141,7 @@ bool is_hidden(base::mutant m) {
                                  archapt_short_queue,
                                  archapt_fallback_covered,
                                  archapt_no_first_checkpoint,
+                                 archapt_alone_over_ordered,
                                  archapt_fallback_undecided,
                                  archapt_fallback_unflushed};
   return std::ranges::find(hidden, m) != hidden.end();

@@ -25,6 +25,7 @@ plan file_plan(const std::string& mechanism, const char* workload, unsigned thre
   p.mechanism = mechanism;
   p.workload = workload;
   p.threads = threads;
+  p.seed = threads;  // log_structured has other options by turns
   p.operations = count_from("STELE_FILE_OPERATIONS", 200);
   p.media = "file";
   return p;

@@ -101,7 +101,6 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
     // Safe: the transaction reads it when it begins, and one thread runs at a time.
     subject_.workload().set_commit_durability(ordered(thread, n, p) ? durability::ordered
                                                                     : durability::durable);
-    const std::uint64_t newest = p.ordered ? core.newest_commit_here() : 0;
     const auto done = subject_.workload().apply({&op, 1});
     if (!done && done.error().code != errc::full) {
       made.problem =
@@ -113,9 +112,7 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
     if (ordered(thread, n, p)) {
       engine.note(lane, tape_mark::tx_commit, n);
       if (concurrency_.told) acknowledge_when_told(n, p);
-    } else if (!p.ordered || core.newest_commit_here() != newest) {
-      // With the ordered ones before it. One that stores nothing, or is rolled back, commits
-      // nothing.
+    } else if (done && !only_reads(op)) {  // with the ordered ones before it
       acknowledge(p.ordered ? ended | 1u << n : 1u << n, p);
     }
     const std::uint64_t every = subject_.run_plan().sync_every;
@@ -130,6 +127,14 @@ result<> concurrent_runner::sync(progress& p) {
   if (auto synced = subject_.workload().sync(); !synced) return synced;
   acknowledge(ended, p);
   return {};
+}
+
+// A durable update makes earlier commits durable, also if it stores nothing.
+result<> concurrent_runner::update_nothing(progress& p) {
+  const std::uint32_t ended = p.ended;
+  auto done = detail::run_transaction(subject_.workload().core(), true, durability::durable, [] {});
+  if (done) acknowledge(ended, p);
+  return done;
 }
 
 bool concurrent_runner::ordered(unsigned thread, unsigned operation,
@@ -173,14 +178,16 @@ result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& mad
   if (work == "grow")
     return detail::grow(core, core.state().file.header().size + subject_.run_plan().pool_size / 4);
   if (work == "read") return read(made, p);
+  if (work == "update") return update_nothing(p);
   if (work == "snapshot") return read_snapshot(made, p);
   if (work == "other") return read_elsewhere(made, p, false);
   if (work == "other-at-once") return read_elsewhere(made, p, true);
   return fail(
       errc::invalid_argument,
-      fmt::format("nothing is known of '{}' beside operations; "
-                  "choose check, sync, backup, grow, read, snapshot, other or other-at-once",
-                  work));
+      fmt::format(
+          "nothing is known of '{}' beside operations; "
+          "choose check, sync, backup, grow, read, update, snapshot, other or other-at-once",
+          work));
 }
 
 template <class Read>

@@ -21,7 +21,7 @@ namespace stele::explore {
 // How the operations of a run overlap, besides its plan.
 struct concurrency_plan {
   unsigned each = 2;  // operations of each thread
-  // Joined by +: check, backup, grow, sync, read, snapshot, other, other-at-once.
+  // Joined by +: check, backup, grow, sync, read, update, snapshot, other, other-at-once.
   std::string beside = "";
   bool background = false;    // the mechanism has threads of its own
   bool mixed = false;         // with ordered commits: every other thread commits durably
@@ -80,6 +80,7 @@ class concurrent_runner {
   void acknowledge(std::uint32_t which, progress& p);
   void acknowledge_when_told(unsigned operation, progress& p);
   [[nodiscard]] result<> sync(progress& p);
+  [[nodiscard]] result<> update_nothing(progress& p);
 
   subject& subject_;
   concurrency_plan concurrency_;

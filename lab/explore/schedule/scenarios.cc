@@ -70,8 +70,7 @@ void add_alone(scenario_list& w) {
   cut.random_share = 0.8;
   auto& mixed = w.add("commits stand alone or are ordered", "sps", 4 + w.seed % 4, 3, 3, 8);
   mixed.run_plan.sync_every = 8, mixed.concurrent.mixed = true, mixed.weight = 2;
-  for (scenario& s : std::span(w.all).subspan(first))
-    s.run_plan.cache_bytes = std::size_t{1} << 30;  // longer than home
+  for (scenario& s : std::span(w.all).subspan(first)) s.run_plan.cache_bytes = skips_nothing;
 }
 
 // Snapshots that are held while others commit, truncate and free.
@@ -135,6 +134,11 @@ void add_sums(scenario_list& w) {
   crowded.random_share = 1, crowded.bound = 2, crowded.run_plan.pool_size = 131072;
 }
 
+void add_empty(scenario_list& w) {
+  auto& s = w.add("ordered beside updates that store nothing", "sps", 2, 2, 3, 8);
+  s.run_plan.sync_every = 8, s.concurrent.beside = "update+update", s.random_share = 0.8;
+}
+
 void add_ordered(scenario_list& w) {
   auto& s = w.add("ordered", "sps", 2, 2, 3, 8);
   s.run_plan.sync_every = 2;
@@ -163,6 +167,7 @@ void add_ordered(scenario_list& w) {
   auto& synced_filled = w.add("ordered beside syncs, truncated", "sps", 2 + w.seed % 4, 4, 8, 512);
   synced_filled.run_plan.sync_every = 16, synced_filled.concurrent.beside = "sync+sync+sync",
   synced_filled.random_share = 0.8, synced_filled.weight = 2;
+  add_empty(w);
   auto& told = w.add("ordered beside syncs, told", "sps", 2, 3, 4, 8);
   told.run_plan.sync_every = 8, told.concurrent.beside = "sync+sync", told.concurrent.told = true,
   told.random_share = 0.7;
@@ -302,7 +307,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
 #ifdef STELE_HAVE_SQLITE
   if (has({"default", "redo", "undo", "archapt-redo"}, mechanism)) add_sqlite(w);
 #endif
-  if (mechanism == "archapt-undo") add_alone(w);
+  if (mechanism == "archapt-undo") add_alone(w), add_empty(w);
   if (mechanism == "default") add_ordered(w), add_shared(w), add_redis(w);
   if (has({"default", "redo", "undo", "base", "redo-async"}, mechanism)) {
     auto& file = w.add("on a file", "sps", 3 + seed % 3, 2, 16, 512);

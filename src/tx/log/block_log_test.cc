@@ -83,13 +83,7 @@ TEST_F(block_log_test, gives_back_the_last_value_of_a_block_stored_many_times) {
       records[which].mask |= static_cast<std::uint8_t>(random.below(256));
       log_->rewrite(at[which], records[which]);
     }
-    log_->commit(9);
-    log_->publish();
-    log_record record;
-    std::uint64_t position = committed_end_;
-    const auto whole = read(position, record);
-    ASSERT_TRUE(whole && *whole) << "from line " << head;
-    expect_same(record, records);
+    ASSERT_NO_FATAL_FAILURE(commit_and_expect(records)) << "from line " << head;
   }
 }
 

@@ -112,6 +112,16 @@ class block_log_test : public ::testing::Test {
     }
     ASSERT_EQ(words, expected.size());
   }
+  // Commits the running transaction and reads it back.
+  void commit_and_expect(const stored& records) {
+    log_->commit(9);
+    log_->publish();
+    log_record record;
+    std::uint64_t position = committed_end_;
+    const auto whole = read(position, record);
+    ASSERT_TRUE(whole && *whole);
+    expect_same(record, records);
+  }
 
   std::byte* line_at(std::uint64_t position) const {
     return ring_->bytes() + position % ring_->capacity_lines() * line_size;

@@ -145,18 +145,16 @@ class log_lanes {
   }
   // Queues the dirty lines of the record that was appended last, for truncation; before it is
   // published. A spilled record queues no lines: truncation reads them from the log.
-  void queue_dirty_lines(lane& l, const transaction& t, std::uint64_t txid) {
+  static void queue_dirty_lines(lane& l, const transaction& t, std::uint64_t txid) {
+    queue_dirty_lines(l, t, txid, l.log.appended_end());
+  }
+  // The same for a record of either form that ends at this position.
+  [[gnu::always_inline]] static void queue_dirty_lines(lane& l, const transaction& t,
+                                                       std::uint64_t txid, std::uint64_t end) {
     const bool spilled = l.spilled;
     if (spilled) [[unlikely]]
       l.spilled = false;
-    l.dirty_lines.push(txid, l.log.appended_end(),
-                       spilled ? std::span<const written_line>() : t.lines());
-  }
-  // The same for a log of blocks, before publish().
-  static void queue_dirty_lines_of_blocks(lane& l, const transaction& t, std::uint64_t txid) {
-    const bool spilled = std::exchange(l.spilled, false);
-    l.dirty_lines.push(txid, l.blocks.committed_end(),
-                       spilled ? std::span<const written_line>() : t.lines());
+    l.dirty_lines.push(txid, end, spilled ? std::span<const written_line>() : t.lines());
   }
   // Log lines for t's record, or an upper bound of them that is at most `plenty`. The bound is
   // cheap and mostly enough: 16 words a line, a head and a word for each of eight parts.

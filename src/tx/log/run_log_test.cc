@@ -144,13 +144,7 @@ TEST_F(run_log_test, gives_back_the_last_value_of_a_word_stored_many_times) {
     }
     for (std::size_t i = 0; i < at.size(); ++i)
       ASSERT_EQ(format::word_at(at[i]), records[i].data) << i;
-    log_->commit(9);
-    log_->publish();
-    log_record record;
-    std::uint64_t position = committed_end_;
-    const auto whole = read(position, record);
-    ASSERT_TRUE(whole && *whole) << "from line " << head;
-    expect_same(record, records);
+    ASSERT_NO_FATAL_FAILURE(commit_and_expect(records)) << "from line " << head;
   }
 }
 

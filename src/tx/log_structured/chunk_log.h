@@ -124,9 +124,20 @@ class chunk_log {
   // Stores in the chunks' headers how far the blocks go that were written and are durable. Durable
   // with the medium's next fence.
   void store_chunk_ends(Media& media) {
-    for (const block& b : blocks_) {
-      store_end(media, b.chunk, b.at + format::padded_block_words(b.words));
-      media.flush(space_.file().base() + space_.offset_of(b.chunk), sizeof(format::chunk_header));
+    for (const block& b : blocks_) store_end_of(media, b);
+  }
+  // The same for chunks that are full now; before advance_tails(), which lets them be cleaned.
+  void store_full_ends(Media& media) {
+    for (const block& b : blocks_)
+      if (std::ranges::none_of(tails_, [&](const log_tail& e) { return e.next_chunk == b.chunk; }))
+        store_end_of(media, b);
+  }
+  // The same for the chunks that the logs are in.
+  void store_tail_ends(Media& media) {
+    for (const log_tail& e : tails_) {
+      if (e.chunk == log_space::none) continue;
+      store_end(media, e.chunk, e.used);
+      flush_header(media, e.chunk);
     }
   }
   // Words that still fit the chunk, for a lane with a single log.
@@ -226,6 +237,13 @@ class chunk_log {
     media.store(file.base() + link, &word, 8);
     store_end(media, t.previous, t.end_of_previous);
     media.flush(file.base() + link, 8);  // `next` and `end` share a line
+  }
+  void store_end_of(Media& media, const block& b) {
+    store_end(media, b.chunk, b.at + format::padded_block_words(b.words));
+    flush_header(media, b.chunk);
+  }
+  void flush_header(Media& media, std::uint32_t chunk) {
+    media.flush(space_.file().base() + space_.offset_of(chunk), sizeof(format::chunk_header));
   }
   void store_end(Media& media, std::uint32_t chunk, std::uint32_t words) {
     const std::uint64_t at = space_.offset_of(chunk) + offsetof(format::chunk_header, end);

@@ -314,8 +314,8 @@ class cleaner {
       for_each_prefetched(
           0, count, [&](std::size_t i) { return pieces[i].home; },
           [&](std::size_t i) { remap(pieces[i]); });  // C4
-      log_.advance_tails();
       log_.store_chunk_ends(media);
+      log_.advance_tails();
     }
     return true;
   }

@@ -52,7 +52,9 @@ home_map::home_map(map_options s, chunk_usage& l, base::epochs& e)
       lock_free_(s.lock_free),
       levels_(s.two_layers ? levels_of_region : max_levels),
       regions_count_(s.home_words / region_words + 1),
-      node_count_(std::min<std::uint64_t>(std::uint64_t{1} << 32, s.log_words + 512)),
+      // Enough to free all that there is in one transaction, which reserves the most.
+      node_count_(std::min<std::uint64_t>(std::uint64_t{1} << 32,
+                                          (s.two_layers ? 2 : 3) * s.log_words + 512)),
       media_(s.media),
       usage_(l),
       epochs_(e),

@@ -84,7 +84,9 @@ class log_structured {
     for (const entry& e : l.log.fragments())
       space().map.map(l.map_writer, {e.home, e.words, e.at}, &l.home.cache());
     l.newest.store(txid, std::memory_order_release);
-    l.log.advance_tails();  // 4
+    if (l.log.has_new_chunks() && !base::planted(base::mutant::ls_full_unsaid)) [[unlikely]]
+      l.log.store_full_ends(l.media);  // durable with this thread's next commit
+    l.log.advance_tails();             // 4
     return true;
   }
 
@@ -128,6 +130,9 @@ class log_structured {
   [[nodiscard]] result<> close() {
     for (background_thread& t : threads_) t.stop();
     if (auto status = medium_.check(); !status) return status;
+    // A block that is damaged later is not taken for the end of its log.
+    if (!base::planted(base::mutant::ls_tails_unsaid))
+      for (lane& l : lanes_) l.log.store_tail_ends(control_);
     // Counts only in a closed session: the engine fences before it marks the session closed.
     medium_.write_word(format::saved_map_offset,
                        save_mapping(space(), control_, state_.clock.load()));

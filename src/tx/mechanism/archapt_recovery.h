@@ -108,9 +108,8 @@ template <class Media, class Record>
   for (const covered_home::line& line : now->restored)
     medium.control.store(file.at(line.offset), line.content.data(), line_size);
   for (std::uint64_t m : now->matrices)
-    for (std::uint64_t lines = area.lines_in_home(m); lines != 0; lines &= lines - 1)
-      medium.control.flush(
-          file.at(area.offset_of(m, static_cast<unsigned>(std::countr_zero(lines)))), line_size);
+    area.for_each_line(m, area.lines_in_home(m),
+                       [&](std::byte* at) { medium.control.flush(at, line_size); });
   if (!base::planted<Media>(base::mutant::archapt_recover_unfenced))
     medium.control.fence();  // all of a covered matrix is durable before its block stops counting
   if (now->newest_epoch != 0) medium.write_word(format::parity_epoch_offset, now->newest_epoch + 1);

@@ -110,8 +110,8 @@ class execution_in_log {
     lane& l = logs.of(t);
     append_record(l, t, txid);  // 1, 2
     if (variant.volatile_checkpoint)
-      l.has_blocks ? logs.queue_dirty_lines_of_blocks(l, t, txid)
-                   : logs.queue_dirty_lines(l, t, txid);
+      logs.queue_dirty_lines(l, t, txid,
+                             l.has_blocks ? l.blocks.committed_end() : l.log.appended_end());
     if (!planted(l.has_blocks ? mutant::xil_no_log_fence : mutant::bulk_no_log_fence) &&
         !medium_.fence_ok(l.media))
       return false;  // 3: the log is durable before home changes

@@ -6,6 +6,7 @@
 #include <pool/pool_file.h>
 #include <tx/parity/parity_matrix.h>
 
+#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -45,6 +46,12 @@ class parity_area {
   }
   bool in_home(std::uint64_t offset) const noexcept { return offset >= home_ && offset < end_; }
 
+  // Calls line(address) for each of these lines of a matrix.
+  template <class Line>
+  void for_each_line(std::uint64_t matrix, std::uint64_t lines, Line&& line) const {
+    for (; lines != 0; lines &= lines - 1)
+      line(file_.at(offset_of(matrix, static_cast<unsigned>(std::countr_zero(lines)))));
+  }
   std::uint64_t lines_in_home(std::uint64_t matrix) const noexcept {
     const std::uint64_t lines = (end_ - offset_of(matrix, 0)) / line_size;
     return lines >= format::matrix_lines ? format::full_matrix_mask

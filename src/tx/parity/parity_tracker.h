@@ -147,8 +147,7 @@ class parity_tracker {
     for (std::uint64_t m = 0; m < skipped_.size(); ++m) flush(m, skipped_[m]);
   }
   void flush(std::uint64_t matrix, std::uint64_t lines) {
-    for (; lines != 0; lines &= lines - 1)
-      media_.flush(file_.at(area.offset_of(matrix, first_of(lines))), line_size);
+    area.for_each_line(matrix, lines, [this](std::byte* at) { media_.flush(at, line_size); });
   }
 
   void add_counters_to(mechanism_counters& to) const {
@@ -169,9 +168,6 @@ class parity_tracker {
   static constexpr std::uint8_t is_covered = 1,
                                 second_slot = 2;  // in state_: the block that counts is the second
 
-  static unsigned first_of(std::uint64_t lines) noexcept {
-    return static_cast<unsigned>(std::countr_zero(lines));
-  }
   // The slot for a matrix's next block: never that of the block that counts, even if it says that
   // nothing is covered.
   std::uint8_t next_slot(std::uint64_t m) const noexcept {
@@ -262,8 +258,7 @@ class parity_tracker {
   void cover(std::span<const std::uint64_t> matrices, Gather&& gather_rest) {
     blocks_.clear();
     for (std::uint64_t m : matrices)  // prefetched: commits wait while they are read
-      for (std::uint64_t lines = area.lines_in_home(m); lines != 0; lines &= lines - 1)
-        __builtin_prefetch(file_.at(area.offset_of(m, first_of(lines))));
+      area.for_each_line(m, area.lines_in_home(m), [](std::byte* at) { __builtin_prefetch(at); });
     gate_.close();
     gather_rest();
     ++epoch_;
