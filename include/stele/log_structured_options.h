@@ -25,7 +25,8 @@ struct log_structured_options {
   bool node_cache = true;
   bool lock_free_readers = true;  // false: readers lock the list that they search
   // Words that are loaded often are kept in ordinary memory: 64 bytes for 8 KiB of the file, at
-  // most 16 MiB. A load that it answers does not see that the file has been truncated.
+  // most 16 MiB. Faster where loads follow pointers through a large structure, else a little
+  // slower.
   bool word_cache = false;
   // A thread's updates, allocations and frees go to three logs (section 3.4); false: to one, which
   // writes less, since a small transaction is one block.

@@ -98,14 +98,14 @@ struct trial {
 
 bool seen(const explore::mutant_entry& m) {
   for (const trial& t : {trial{"sps", 0, 20'000},
-                         {"churn", 0, 200'000},
                          {"sps", 8, 20'000},
-                         {"churn", 30, 20'000},
-                         {"large", 0, 20'000, 8, 262'144},
+                         {"sps", 0, 20'000, 8, 65536, skips_nothing},
                          {"sps", 0, 20'000, 256, 131'072, 1792},
                          {"sps", 0, 20'000, 256, 262'144, 448, 6},
-                         {"sps", 0, 20'000, 8, 65536, skips_nothing},
-                         {"churn", 0, 50'000, 8, 65536, skips_nothing}}) {
+                         {"churn", 30, 20'000},
+                         {"large", 0, 20'000, 8, 262'144},
+                         {"churn", 0, 50'000, 8, 65536, skips_nothing},
+                         {"churn", 0, 200'000}}) {
     plan p = planted(targets_of(m.of).front().mechanisms.front(), m.what);
     if (t.cache_bytes != 0 && !p.mechanism.starts_with("archapt")) continue;
     const pool_needs needs = needs_of(m.what);

@@ -7,8 +7,8 @@
 
 namespace stele::storage {
 
-// Arrays from this size in bytes on get a mapping of their own.
-static constexpr std::size_t large = std::size_t{1} << 20;
+// Arrays from this size in bytes on, a huge page, get a mapping of their own.
+static constexpr std::size_t large = std::size_t{2} << 20;
 
 lazy_memory::lazy_memory(std::size_t bytes, bool zeroed) : bytes_((bytes + 63) / 64 * 64) {
   if (bytes_ < large) {
