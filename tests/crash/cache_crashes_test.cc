@@ -20,7 +20,7 @@ namespace {
 
 using budget::count_from;
 
-class CacheCrashes : public testing::TestWithParam<std::tuple<std::string, std::string_view>> {};
+class CacheCrashes : public ::testing::TestWithParam<std::tuple<std::string, std::string_view>> {};
 
 // Four workloads, two thread counts and two caches share the crashes of a policy.
 TEST_P(CacheCrashes, every_crash_recovers) {
@@ -58,8 +58,8 @@ TEST_P(CacheCrashes, every_crash_recovers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CacheCrashes,
-                         testing::Combine(testing::ValuesIn(durable_mechanisms()),
-                                          testing::ValuesIn(all_policies())),
+                         ::testing::Combine(::testing::ValuesIn(durable_mechanisms()),
+                                            ::testing::ValuesIn(all_policies())),
                          [](const auto& one) {
                            return fmt::format("{}_{}", test_name(std::get<0>(one.param)),
                                               std::get<1>(one.param));

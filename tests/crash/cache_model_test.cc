@@ -104,7 +104,7 @@ TEST(CacheSets, refuses_what_is_no_cache) {
 using values = std::set<std::uint64_t>;
 
 // A cache of one set of two lines; media of 64 lines.
-class CacheModel : public testing::Test {
+class CacheModel : public ::testing::Test {
  protected:
   CacheModel() {
     media.rehash();

@@ -16,8 +16,8 @@
 namespace stele::explore {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 using budget::count_from;
 
@@ -31,7 +31,7 @@ plan plan_of(const std::string& workload, unsigned threads) {
   return p;
 }
 
-class ControllerCrashes : public testing::TestWithParam<std::string> {};
+class ControllerCrashes : public ::testing::TestWithParam<std::string> {};
 
 // Operations of sps read only what they write, so operations of several threads may overlap
 // (write_trace.h).
@@ -62,10 +62,10 @@ TEST_P(ControllerCrashes, every_crash_recovers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Right, ControllerCrashes,
-                         testing::Values("strict", "rule1", "rule2", "rules"),
+                         ::testing::Values("strict", "rule1", "rule2", "rules"),
                          [](const auto& one) { return one.param; });
 
-class WrongControllers : public testing::TestWithParam<std::string> {};
+class WrongControllers : public ::testing::TestWithParam<std::string> {};
 
 // D9
 TEST_P(WrongControllers, lose_data_and_show_where) {
@@ -89,8 +89,8 @@ TEST_P(WrongControllers, lose_data_and_show_where) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Wrong, WrongControllers,
-                         testing::Values("ideal", "bare", "bare_rule1", "bare_rule2",
-                                         "commit_first"),
+                         ::testing::Values("ideal", "bare", "bare_rule1", "bare_rule2",
+                                           "commit_first"),
                          [](const auto& one) { return one.param; });
 
 // A bug of the mechanism shows behind a controller too: even the strictest order does not replace a

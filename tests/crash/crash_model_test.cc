@@ -9,7 +9,7 @@
 namespace stele::explore {
 namespace {
 
-class CrashModel : public testing::Test {
+class CrashModel : public ::testing::Test {
  protected:
   CrashModel() { model.start(image); }
 

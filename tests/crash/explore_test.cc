@@ -36,7 +36,7 @@ void expect_no_violation(const plan& p, settings s) {
     ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
 }
 
-class Explore : public testing::TestWithParam<std::tuple<std::string, const char*, unsigned>> {};
+class Explore : public ::testing::TestWithParam<std::tuple<std::string, const char*, unsigned>> {};
 
 // B7, B9, L2
 TEST_P(Explore, every_crash_state_recovers) {
@@ -51,10 +51,10 @@ TEST_P(Explore, every_crash_state_recovers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Explore,
-                         testing::Combine(testing::ValuesIn(durable_mechanisms()),
-                                          testing::Values("sps", "hash", "word_hash", "rbtree",
-                                                          "bptree", "kv", "churn"),
-                                          testing::Values(1u, 2u)),
+                         ::testing::Combine(::testing::ValuesIn(durable_mechanisms()),
+                                            ::testing::Values("sps", "hash", "word_hash", "rbtree",
+                                                              "bptree", "kv", "churn"),
+                                            ::testing::Values(1u, 2u)),
                          [](const auto& one) {
                            return fmt::format("{}_{}_{}", test_name(std::get<0>(one.param)),
                                               std::get<1>(one.param), std::get<2>(one.param));

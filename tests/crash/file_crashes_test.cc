@@ -53,7 +53,7 @@ findings expect_no_violation(const plan& p, const settings& s) {
   return found;
 }
 
-class FileCrashes : public testing::TestWithParam<std::string> {};
+class FileCrashes : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FileCrashes, every_power_failure_recovers) {
   std::uint64_t states = 0;
@@ -120,7 +120,7 @@ TEST_P(FileCrashes, nothing_is_lost_to_a_fault_that_is_told_of_once) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FileCrashes, testing::ValuesIn(durable_mechanisms()),
+INSTANTIATE_TEST_SUITE_P(All, FileCrashes, ::testing::ValuesIn(durable_mechanisms()),
                          [](const auto& one) { return test_name(one.param); });
 
 // The file's length is durable with the next sync, not earlier.

@@ -6,7 +6,7 @@
 namespace stele {
 namespace {
 
-class kiln_workloads : public testing::TestWithParam<const char*> {};
+class kiln_workloads : public ::testing::TestWithParam<const char*> {};
 
 // K6
 TEST_P(kiln_workloads, recover_to_a_prefix) {
@@ -32,7 +32,7 @@ TEST_P(kiln_workloads, recover_to_a_prefix) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, kiln_workloads,
-                         testing::Values("sps", "hash", "rbtree", "bptree", "sdg", "ssca2"),
+                         ::testing::Values("sps", "hash", "rbtree", "bptree", "sdg", "ssca2"),
                          [](const auto& i) { return std::string(i.param); });
 
 }  // namespace

@@ -27,7 +27,7 @@ plan ordered_plan(const std::string& mechanism, const char* workload, unsigned t
   return p;
 }
 
-class Ordered : public testing::TestWithParam<std::tuple<std::string, const char*, unsigned>> {};
+class Ordered : public ::testing::TestWithParam<std::tuple<std::string, const char*, unsigned>> {};
 
 TEST_P(Ordered, every_crash_state_is_a_prefix_from_the_last_sync_on) {
   const auto [mechanism, workload, threads] = GetParam();
@@ -51,9 +51,9 @@ TEST_P(Ordered, every_crash_state_is_a_prefix_from_the_last_sync_on) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Ordered,
-                         testing::Combine(testing::ValuesIn(durable_mechanisms()),
-                                          testing::Values("sps", "rbtree", "churn"),
-                                          testing::Values(1u, 2u)),
+                         ::testing::Combine(::testing::ValuesIn(durable_mechanisms()),
+                                            ::testing::Values("sps", "rbtree", "churn"),
+                                            ::testing::Values(1u, 2u)),
                          [](const auto& one) {
                            return fmt::format("{}_{}_{}", test_name(std::get<0>(one.param)),
                                               std::get<1>(one.param), std::get<2>(one.param));

@@ -34,8 +34,8 @@ Line random_line(base::rng& random) {
 }
 
 template <class Line>
-class ReplayLines : public testing::Test {};
-using lines = testing::Types<run_crash, cache_crash, controller_crash, schedule_line>;
+class ReplayLines : public ::testing::Test {};
+using lines = ::testing::Types<run_crash, cache_crash, controller_crash, schedule_line>;
 TYPED_TEST_SUITE(ReplayLines, lines);
 
 TYPED_TEST(ReplayLines, survive_parsing) {
@@ -136,12 +136,12 @@ TEST(ReplayLine, refusals_name_the_word_and_what_belongs_there) {
     const auto parsed = parse_line<run_crash>(line);
     ASSERT_FALSE(parsed) << line;
     EXPECT_EQ(parsed.error().code, errc::invalid_argument);
-    EXPECT_THAT(parsed.error().message, testing::HasSubstr(sentence)) << line;
+    EXPECT_THAT(parsed.error().message, ::testing::HasSubstr(sentence)) << line;
   }
   EXPECT_THAT(engine_of("redo/sps").error().message,
-              testing::HasSubstr("the engine, here run, cache, controller or schedules"));
+              ::testing::HasSubstr("the engine, here run, cache, controller or schedules"));
   EXPECT_THAT(parse_line<cache_crash>("cache redo/sps policy=fifo").error().message,
-              testing::HasSubstr("the value must be lru, plru, bip or random"));
+              ::testing::HasSubstr("the value must be lru, plru, bip or random"));
   for (const char* line :
        {"cache redo/sps at=1", "cache redo/sps at=1:x", "cache redo/sps media=file"})
     EXPECT_FALSE(parse_line<cache_crash>(line)) << line;

@@ -8,7 +8,7 @@
 namespace stele::explore {
 namespace {
 
-class SectorModel : public testing::Test {
+class SectorModel : public ::testing::Test {
  protected:
   SectorModel() { model.start(image); }
 
