@@ -20,6 +20,14 @@ struct flips_of {
   bool promised = true;  // there must be no wrong content
 };
 
+// Flips one bit in so many.
+tally flip_each(const target_pool& v, std::uint64_t stride) {
+  const std::uint64_t bits = v.bytes.size() * 8;
+  return damage_all(v, (bits + stride - 1) / stride, [stride](std::byte* bytes, std::uint64_t n) {
+    bytes[n * stride / 8] ^= std::byte{1} << n * stride % 8;
+  });
+}
+
 class bit_flips : public ::testing::TestWithParam<flips_of> {};
 
 TEST_P(bit_flips, each_is_found_or_harmless) {
@@ -29,11 +37,8 @@ TEST_P(bit_flips, each_is_found_or_harmless) {
   if (!promised && !reads_wildly) GTEST_SKIP();
   scratch_directory dir;
   const target_pool v = make_target_pool(dir.file("pool"), mechanism, media, killed);
-  const std::uint64_t stride = count_from("STELE_FLIP_STRIDE", 61), bits = v.bytes.size() * 8;
-  const tally t =
-      damage_all(v, (bits + stride - 1) / stride, [&](std::byte* bytes, std::uint64_t n) {
-        bytes[n * stride / 8] ^= std::byte{1} << n * stride % 8;
-      });
+  const std::uint64_t stride = count_from("STELE_FLIP_STRIDE", 61);
+  const tally t = flip_each(v, stride);
   report(v, t);
   if (!promised) return;
   EXPECT_EQ(t.bad(), 0u) << "first: bit " << t.first_bad * stride % 8 << " of byte "
@@ -70,15 +75,10 @@ TEST(bit_flips_of_logs, are_told_by_how_far_chunks_have_blocks) {
   if (!reads_wildly) GTEST_SKIP();
   scratch_directory dir;
   const target_pool v = make_target_pool(dir.file("pool"), "log_structured", "process", true);
-  const auto missed = [&] {
-    return damage_all(v, v.bytes.size() * 8 / 61, [&](std::byte* bytes, std::uint64_t n) {
-      bytes[n * 61 / 8] ^= std::byte{1} << n * 61 % 8;
-    });
-  };
-  const tally as_it_is = missed();
+  const tally as_it_is = flip_each(v, 61);
   EXPECT_EQ(as_it_is[damage_outcome::signal] + as_it_is[damage_outcome::hang], 0u);
   base::planted_mutant = base::mutant::ls_copies_unsaid;
-  const tally unsaid = missed();
+  const tally unsaid = flip_each(v, 61);
   base::planted_mutant = base::mutant::none;
   EXPECT_LT(as_it_is.bad() * 2, unsaid.bad());
 }
@@ -90,9 +90,7 @@ TEST(bit_flips_of_logs, are_told_by_where_commits_and_closing_say_that_blocks_en
   const auto missed = [&] {
     const target_pool v = make_target_pool(dir.file("pool"), "log_structured", "process", false);
     std::filesystem::remove(dir.file("pool"));
-    const tally t = damage_all(v, v.bytes.size() * 8 / 61, [&](std::byte* bytes, std::uint64_t n) {
-      bytes[n * 61 / 8] ^= std::byte{1} << n * 61 % 8;
-    });
+    const tally t = flip_each(v, 61);
     return t.bad() + t[damage_outcome::newest_lost];
   };
   EXPECT_EQ(missed(), 0u);

@@ -42,7 +42,6 @@ entry all_optimisations(const sweep_options& o, std::string name, std::string la
   e.own = [written = written_bytes(o)](task& t) {
     const std::size_t content = t.parameters.keys * (t.parameters.value_size + 96);
     t.pool_size_bytes = 3 * content + (std::size_t{16} << 20) + written;
-    t.log_structured.separate_logs = false;  // fewer bytes
     t.log_structured.word_cache = true;
   };
   return e;
