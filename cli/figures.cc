@@ -47,7 +47,7 @@ constexpr evaluation all_evaluations[] = {
      "size of the key space of small elements; default: 2^20, with --quick 2^12",
      bench::kiln_figures, bench::measure_kiln}};
 
-// So few that the default set takes less than an hour, but for archapt's table IV.
+// So few that the default set takes less than an hour.
 constexpr unsigned runs_of_a_set = 3;
 
 // --- what a figure was measured with ---
@@ -288,11 +288,9 @@ void add_options(CLI::App& command, figure_set& set) {
   for (const evaluation& e : all_evaluations) names.emplace_back(e.name);
   set.names = {"blurred", "lsnvmm", "archapt"};
   command
-      .add_option(
-          "evaluations", set.names,
-          "which: blurred, lsnvmm, archapt (the default: 40 minutes on two cores, and archapt's "
-          "table IV half an hour or more); "
-          "dp2, kiln (simulated: half an hour more)")
+      .add_option("evaluations", set.names,
+                  "which: blurred, lsnvmm, archapt (the default: 45 minutes on two cores); "
+                  "dp2, kiln (simulated: half an hour more)")
       ->check(CLI::IsMember(names));
   command.add_flag("--hosts", set.hosts,
                    "archapt's figures with the hosts sqlite and redis too; takes 5 GB of memory");

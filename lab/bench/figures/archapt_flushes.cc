@@ -143,8 +143,8 @@ constexpr part parts[] = {
 panel saved_of(const panel& lines, std::string name) {
   static constexpr pair pairs[] = {
       {system::undo_archapt, system::undo},    {system::undo_later, system::undo},
-      {system::undo_never, system::undo},      {system::undo_always, system::undo},
-      {system::redo_archapt, system::redo},    {system::redo_never, system::redo},
+      {system::undo_pays, system::undo},       {system::undo_always, system::undo},
+      {system::redo_archapt, system::redo},    {system::redo_pays, system::redo},
       {system::redo_always, system::redo},     {system::async, system::redo},
       {system::undo_coalescing, system::undo}, {system::later_coalescing, system::undo},
       {system::redo_coalescing, system::redo}};
@@ -184,9 +184,9 @@ std::string mean_of(const panel& saved, const pair& of) {
 result<> measure_flushes(const sweep_options& o, chart& c) {
   const auto some = mixes_that_write();
   auto entries =
-      entries_of({system::undo, system::undo_archapt, system::undo_later, system::undo_never,
+      entries_of({system::undo, system::undo_archapt, system::undo_later, system::undo_pays,
                   system::undo_always, system::undo_coalescing, system::later_coalescing,
-                  system::redo, system::async, system::redo_archapt, system::redo_never,
+                  system::redo, system::async, system::redo_archapt, system::redo_pays,
                   system::redo_always, system::redo_coalescing});
   if (is_on_redis(o))  // which decides where values are, and commits durably on memory
     std::erase_if(entries, [](const entry& e) {
@@ -236,7 +236,7 @@ result<> measure_flushes(const sweep_options& o, chart& c) {
         "no archapt-undo later");
     return {};
   }
-  for (const char* note : {later_note, never_note}) c.notes.emplace_back(note);
+  for (const char* note : {later_note, skipping_note}) c.notes.emplace_back(note);
   c.notes.emplace_back(
       "coalescing: containers on coalescing memory (section III-D), the text's second technique; "
       "its 66 % is of both");

@@ -12,7 +12,7 @@ namespace {
 struct named {
   const char *name, *mechanism;
   durability commits = durability::durable;
-  skipping skip = skipping::when_it_pays;
+  skipping skip = skipping::never;
   bool coalesce = false;
 };
 constexpr named systems[] = {
@@ -25,12 +25,12 @@ constexpr named systems[] = {
     {system::undo_archapt, "archapt-undo"},
     {system::redo_archapt, "archapt-redo"},
     {system::undo_later, "archapt-undo", durability::ordered},
-    {system::undo_never, "archapt-undo", durability::ordered, skipping::never},
+    {system::undo_pays, "archapt-undo", durability::ordered, skipping::when_it_pays},
     {system::undo_always, "archapt-undo", durability::ordered, skipping::always},
-    {system::undo_coalescing, "undo", durability::durable, skipping::when_it_pays, true},
-    {system::later_coalescing, "archapt-undo", durability::ordered, skipping::when_it_pays, true},
-    {system::redo_coalescing, "archapt-redo", durability::durable, skipping::when_it_pays, true},
-    {system::redo_never, "archapt-redo", durability::durable, skipping::never},
+    {system::undo_coalescing, "undo", durability::durable, skipping::never, true},
+    {system::later_coalescing, "archapt-undo", durability::ordered, skipping::never, true},
+    {system::redo_coalescing, "archapt-redo", durability::durable, skipping::never, true},
+    {system::redo_pays, "archapt-redo", durability::durable, skipping::when_it_pays},
     {system::redo_always, "archapt-redo", durability::durable, skipping::always}};
 
 constexpr std::size_t mib = std::size_t{1} << 20, least_log = 65536;

@@ -48,13 +48,13 @@ inline constexpr const char *undo_archapt = "archapt-undo", *redo_archapt = "arc
 // Ordered commits: the thread continues after the logical commit, and the client is told after the
 // physical one.
 inline constexpr const char* undo_later = "archapt-undo later";
-// Never: deferred lines are flushed in the truncation, none is skipped. Always: lines are skipped
-// even where that does not pay.
-inline constexpr const char *undo_never = "undo later, never", *undo_always = "undo later, always";
+// Deferred lines are flushed in the truncation and none is skipped, unless the name says: where
+// skipping is seen to pay, or always, even where it does not.
+inline constexpr const char *undo_pays = "undo later, skips", *undo_always = "undo later, always";
 inline constexpr const char *undo_coalescing = "undo, coalescing",
                             *later_coalescing = "archapt-undo later, coalescing",
                             *redo_coalescing = "archapt-redo, coalescing";
-inline constexpr const char *redo_never = "redo, never", *redo_always = "redo, always";
+inline constexpr const char *redo_pays = "redo, skips", *redo_always = "redo, always";
 }  // namespace system
 entry entry_of(const char* system);
 std::vector<entry> entries_of(std::initializer_list<const char*> systems);
@@ -82,8 +82,9 @@ inline constexpr const char* later_note =
     "later: archapt-undo whose transactions are ordered; a thread goes on after the logical "
     "commit, its client would be told after the physical one, and a "
     "run ends with a sync, in its time. All others are durable when they return";
-inline constexpr const char* never_note =
-    "never, always: archapt with skipping never, and wherever it can; else where it pays";
+inline constexpr const char* skipping_note =
+    "skips, always: archapt with skipping where it is seen to pay, and wherever it can; the others "
+    "flush late, each line once, and skip none, which is the default";
 
 series values_of(std::string name, std::vector<std::optional<double>> values);
 
