@@ -196,6 +196,28 @@ TEST(Explore, values_of_many_lines) {
   }
 }
 
+// The default, in which nothing is skipped: durable commits, which stand alone, and ordered ones,
+// on logs that are filled several times.
+// A7
+TEST(Explore, archapt_that_skips_nothing) {
+  for (const char* mechanism : {"archapt-redo", "archapt-undo"})
+    for (const char* workload : {"sps", "hash", "rbtree", "bptree", "kv", "churn"})
+      for (const std::uint64_t sync_every : {0, 5}) {
+        plan p;
+        p.mechanism = mechanism;
+        p.workload = workload;
+        p.pool_size *= 2;  // half of home is checksums
+        p.threads = 2;
+        p.operations = 200;
+        p.sync_every = sync_every;
+        p.cache_bytes = skips_nothing;
+        settings s = ci_budget();
+        s.bound = 16;
+        s.recovery_bound = 8;
+        expect_no_violation(p, s);
+      }
+}
+
 // Whole values are skipped, side by side. Recovery must detect, every time, what the checksums
 // cannot restore, and must refuse nothing else.
 // A7
