@@ -272,10 +272,18 @@ class log_structured {
       if (state_.poisoned.load(std::memory_order_relaxed)) return false;
       std::uint64_t gained = 0;
       {
-        const std::lock_guard hold(inline_cleaning_);
         const std::uint32_t had = space().allocatable_chunks();
+        const auto has_more = [&] {
+          return space().allocatable_chunks() > std::max(had, min_free);
+        };
+        // While the first cleaner is at work, another one may free chunks.
+        std::unique_lock hold(inline_cleaning_, std::defer_lock);
+        while (!hold.try_lock()) {
+          if (has_more()) return true;
+          std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
         (void)space().reclaim_retired();
-        if (space().allocatable_chunks() > std::max(had, min_free)) return true;
+        if (has_more()) return true;
         gained = clean(cleaners_.front(), max_victim_live_share);
         (void)space().reclaim_retired();
       }
