@@ -62,7 +62,9 @@ hardware_thread::hardware_thread(environment& s, unsigned number, unsigned shari
 void hardware_thread::handle(picoseconds now, std::uint64_t) {
   asleep_ = true;
   time_ = std::max(time_, now);
+  running_ = true;
   run();
+  running_ = false;
 }
 
 void hardware_thread::wake(picoseconds now) {
@@ -100,7 +102,9 @@ void hardware_thread::aborted(picoseconds now) {
   ++counts.aborts;
   if (environment_.observer != nullptr) environment_.observer->aborted(number_, core_);
   environment_.persistence.aborted(number_);
-  if (!blocked_) wake(now);
+  // A running thread sees aborted_ itself. An event for it would run it again while it waits for
+  // the lock, so that it would wait twice.
+  if (!blocked_ && !running_) wake(now);
 }
 
 // --- running ---

@@ -134,6 +134,7 @@ class hardware_thread final : event_handler, requester, abortable {
   std::uint64_t dependent_ = 0;  // 1 + the index of the load that all others wait for; 0: none
   bool asleep_ = true;           // this thread has no event in the queue
   bool blocked_ = false;         // until retry() is called; no other event wakes it
+  bool running_ = false;         // run() is on the stack
   bool aborted_ = false, finished_ = false;
 
   std::span<const tape_item> items_;
