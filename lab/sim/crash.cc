@@ -278,10 +278,10 @@ std::vector<machine_config> crash_machines() {
     std::uint64_t l1, l2, l3;
     unsigned ways, queues;
   };
-  constexpr shape shapes[] = {{"few ways", 256, 512, 4096, 4, 2},
-                              {"few lines", 128, 256, 2048, 16, 1},
-                              {"overflowing", 128, 256, 1024, 4, 1},
-                              {"room", 1024, 4096, 65536, 8, 16}};
+  constexpr shape shapes[] = {
+      {"few ways", 256, 512, 4096, 4, 2},    {"few lines", 128, 256, 2048, 16, 1},
+      {"overflowing", 128, 256, 1024, 4, 1}, {"two ways", 128, 256, 512, 2, 1},
+      {"one set", 256, 512, 512, 8, 4},      {"room", 1024, 4096, 65536, 8, 16}};
   for (const shape& s : shapes)
     for (const char* isolation : {"htm", "mutex"})
       for (const char* order : {"strong", "relaxed"}) {

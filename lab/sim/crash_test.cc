@@ -36,6 +36,31 @@ TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
   EXPECT_GT(done.queue_evictions, 10u);
 }
 
+// A hang is a run whose threads are not at their end when no event is left.
+TEST(kiln_run, ends_whatever_fills_the_sets_of_small_caches) {
+  kiln_counts done;
+  for (machine_config m : crash_machines())
+    for (const unsigned cores : {1u, 2u, 4u})
+      for (std::uint64_t seed = 1; seed <= 15; ++seed) {
+        m.cores.count = cores, m.cores.threads_per_core = 4 / cores;
+        const auto tape = make_tape({.transactions = 100, .seed = seed});
+        auto made = simulation::make(m, std::move(*feed::over(tape, 4)), {});
+        ASSERT_TRUE(made) << made.error().message;
+        simulation& s = **made;
+        while (s.advance(1 << 20)) {
+        }
+        const auto ended = s.finish();
+        EXPECT_TRUE(ended) << m.name << ", " << cores << " cores, load of seed " << seed << ": "
+                           << ended.error().message;
+        EXPECT_EQ(s.kiln_design->counts.transactions, 100u) << m.name;
+        done.overflow_aborts += s.kiln_design->counts.overflow_aborts;
+        done.copied_again += s.kiln_design->counts.copied_again;
+      }
+  // The runs reached both ways out of a set that holds no line to copy for the first time.
+  EXPECT_GT(done.overflow_aborts, 100u);
+  EXPECT_GT(done.copied_again, 100u);
+}
+
 TEST(kiln_run, ends_though_transactions_that_nothing_keeps_apart_wait_for_each_other) {
   unsigned waited = 0;
   for (machine_config m : crash_machines()) {

@@ -67,6 +67,7 @@ std::vector<quantity> totals_of(simulation& s) {
                                       {"overflows", k.overflows},
                                       {"overflowed_lines", k.overflowed_lines},
                                       {"overflowed_transactions", k.overflowed_transactions},
+                                      {"overflow_aborts", k.overflow_aborts},
                                       {"waits_for_older", k.waits_for_older}})
       q.push_back({std::string("kiln.") + what, n(value), ""});
     q.push_back({"kiln.commit_latency", n(k.commit_latency) / 1000, "ns"});

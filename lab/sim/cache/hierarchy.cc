@@ -234,7 +234,7 @@ void hierarchy::fill_l1(unsigned core, std::uint64_t line, std::uint8_t state,
 
 void hierarchy::evict_private(unsigned core, frame in_l2, picoseconds now) {
   const std::uint64_t line = private_[core].l2.line_at(in_l2);
-  if (observer_ != nullptr) observer_->evicted(core, line, now);
+  announce_eviction(core, line, now);
   write_back_private(core, private_[core].l3_frames[in_l2], line, false, false, now);
 }
 
@@ -301,7 +301,7 @@ void hierarchy::evict_with_back_invalidation(frame p, picoseconds now) {
   const std::uint64_t line = l3_.line_at(p);
   for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1) {
     const auto core = static_cast<unsigned>(std::countr_zero(s));
-    if (observer_ != nullptr) observer_->evicted(core, line, now);
+    announce_eviction(core, line, now);
     write_back_private(core, p, line, false, false, now);
   }
   evict_from_l3(p, now);

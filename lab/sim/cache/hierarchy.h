@@ -152,6 +152,10 @@ class hierarchy final : event_handler {
   std::size_t nacked() const noexcept { return nacked_requesters_.size(); }
   // Makes room for a line by evicting another; returns none when no line may leave.
   frame evict_for(std::uint64_t line, picoseconds now);
+  // Tells the observer that this core is about to lose the line for lack of room.
+  void announce_eviction(unsigned core, std::uint64_t line, picoseconds now) {
+    if (observer_ != nullptr) observer_->evicted(core, line, now);
+  }
   // Evicts the line from all caches.
   void evict_with_back_invalidation(frame p, picoseconds now);
   void evict_from_l3(frame p, picoseconds now);

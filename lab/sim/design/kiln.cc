@@ -17,6 +17,9 @@ constexpr std::uint64_t event_argument(event e, std::uint64_t argument) noexcept
 // requests wait for room for ever.
 constexpr unsigned max_futile_fallbacks = 10'000;
 
+// The token of a request whose completion needs no action.
+constexpr std::uint64_t no_transfer = 0xff'ffff'ffff'ffff;
+
 // The addresses of the copies of overflowed lines, and of the table that maps them.
 constexpr std::uint64_t copies_at = std::uint64_t{3} << 36 >> 6,
                         mapping_at = copies_at + (std::uint64_t{1} << 28);
@@ -154,8 +157,8 @@ void kiln::send(transaction& t, picoseconds now) {
 }
 
 void kiln::send_line(const transaction& t, std::uint64_t line, picoseconds now) {
-  caches_.clean({t.thread % cores_, t.thread, this, 0}, line, hierarchy::level::shared_cache, false,
-                now);
+  caches_.clean({t.thread % cores_, t.thread, this, no_transfer}, line,
+                hierarchy::level::shared_cache, false, now);
 }
 
 kiln::transaction* kiln::writer(unsigned core, std::uint64_t line) const {
@@ -333,8 +336,8 @@ void kiln::retire(transaction& t, picoseconds now) {
   counts.commit_latency += now - t.ended;
   for (std::uint64_t line : t.overflow) {
     const auto c = copies_.find(line);
-    if (c == copies_.end() || c->second.id != t.id) continue;
-    c->second.committed = true;
+    if (c == copies_.end() || c->second.id != t.id || c->second.committed) continue;
+    c->second.committed = true;  // a line copied twice has two entries in the list
     // Through its bank, as all writes of a line, so that they keep their order.
     caches_.write_memory(line, c->second.value, caches_.bank_access(line, false, now), this,
                          allocate_transfer({transfer::kind::home, t.id, line, c->second.value}));
@@ -404,9 +407,12 @@ bool kiln::all_pending_of(const transaction& t, std::uint64_t line) const {
 }
 
 bool kiln::may_be_copied(frame p) const {
-  const std::uint64_t line = caches_.shared().line_at(p);
-  return frame_states_[p].tx != nullptr && frame_states_[p].writebacks_in_flight == 0 &&
-         frame_states_[p].tx->state == stage::in_flight && !copies_.contains(line);
+  const transaction* const t = frame_states_[p].tx;
+  if (t == nullptr || frame_states_[p].writebacks_in_flight != 0 || t->state != stage::in_flight)
+    return false;
+  // A newer copy may replace the transaction's own, once that one is durable.
+  const auto c = copies_.find(caches_.shared().line_at(p));
+  return c == copies_.end() || (c->second.durable && c->second.id == t->id);
 }
 
 void kiln::overflow(std::uint64_t line, picoseconds now) {
@@ -425,6 +431,7 @@ void kiln::overflow(std::uint64_t line, picoseconds now) {
     ++counts.overflows;
     fallback_pending_ = true;
     ++t.arriving;
+    counts.copied_again += copies_.contains(victim);
     copies_[victim] = {t.id, frame_states_[p].value, &t};
     caches_.write_memory(
         copies_at + copies_made_++ % (1 << 20), frame_states_[p].value,
@@ -432,8 +439,30 @@ void kiln::overflow(std::uint64_t line, picoseconds now) {
         allocate_transfer({transfer::kind::copy, t.id, victim, frame_states_[p].value, &t}));
     return;
   }
+  make_room_above(line, now);
   ++futile_fallbacks_;
   caches_.retry_nacked(now);
+}
+
+// No line of the set can be copied: its open lines are in private caches only. The first attempt
+// that has one ends, as if its cache had evicted the line. A transaction that is no attempt is not
+// rolled back: its lines are sent, and copied next time.
+void kiln::make_room_above(std::uint64_t line, picoseconds now) {
+  const auto first = caches_.shared().first_of_set(line);
+  for (unsigned w = 0; w < caches_.shared().ways(); ++w) {
+    const auto p = first + w;
+    const std::uint64_t victim = caches_.shared().line_at(p);
+    const auto owner = caches_.at(p).owner;
+    if (owner == directory_entry::no_owner || !caches_.dirty_in_private(p, victim)) continue;
+    const transaction* const t = writer(owner, victim);
+    if (t == nullptr || t->state != stage::in_flight) continue;
+    caches_.announce_eviction(owner, victim, now);
+    if (writer(owner, victim) == nullptr) {
+      ++counts.overflow_aborts;
+      return;
+    }
+    send_line(*t, victim, now);
+  }
 }
 
 // The copy is durable when its entry in the mapping table is; then the line leaves the cache.
@@ -481,6 +510,7 @@ void kiln::handle(picoseconds now, std::uint64_t what) {
 }
 
 void kiln::done(picoseconds now, std::uint64_t token) {
+  if (token == no_transfer) return;  // a line that was sent is on its way to memory already
   const transfer t = transfers_[token];
   free_transfers_.push_back(token);
   switch (t.what) {

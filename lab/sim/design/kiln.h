@@ -45,12 +45,13 @@ struct kiln_counts {
   std::uint64_t arrived_before_end = 0;       // lines that arrived before the end
   std::uint64_t queue_evictions = 0;          // lines sent early because a FIFO was full
   std::uint64_t superseded_kept = 0, superseded_written = 0;
-  // times that the fallback path was taken; lines copied
-  std::uint64_t overflows = 0, overflowed_lines = 0;
+  // times that the fallback path was taken; lines copied; of these, lines with a copy already
+  std::uint64_t overflows = 0, overflowed_lines = 0, copied_again = 0;
   std::uint64_t overflowed_transactions = 0;  // transactions with a copied line
-  std::uint64_t waits_for_older = 0;          // lines that waited for an older transaction
-  std::uint64_t max_pending = 0;   // most pending lines in the nonvolatile cache at a time
-  picoseconds commit_latency = 0;  // from end to commit flag, summed
+  std::uint64_t overflow_aborts = 0;  // attempts ended because a set was full of their lines
+  std::uint64_t waits_for_older = 0;  // lines that waited for an older transaction
+  std::uint64_t max_pending = 0;      // most pending lines in the nonvolatile cache at a time
+  picoseconds commit_latency = 0;     // from end to commit flag, summed
 };
 
 // The state after a crash and recovery: a value for each line that recovery finds (other lines have
@@ -167,6 +168,7 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   void retire(transaction& t, picoseconds now);
   bool all_pending_of(const transaction& t, std::uint64_t line) const;
   void overflow(std::uint64_t line, picoseconds now);
+  void make_room_above(std::uint64_t line, picoseconds now);
   void overflow_copied(const transfer& t, picoseconds now);
   bool may_be_copied(frame p) const;
 
