@@ -220,5 +220,27 @@ TEST(kiln, sends_what_has_ended_when_order_or_a_transaction_asks_for_it) {
   }
 }
 
+// Section 4.3 allows one transaction in flight for each thread with strong order.
+TEST(kiln, begins_a_transaction_after_the_last_commit_when_a_thread_has_one_id) {
+  std::vector<event> list;
+  for (std::uint64_t n = 0; n < 5; ++n)
+    for (const event& e :
+         {event{tape_op::tx_begin, n}, {tape_op::store, n * 64}, {tape_op::tx_commit}})
+      list.push_back(e);
+  machine_config m = small_machine();
+  m.l3.nonvolatile = true;
+  m.design.name = "kiln";
+  const world many(list, m, "mutex");
+  m.design.transaction_ids = 1;
+  const world one(list, m, "mutex");
+  const auto commit_ns = [](const world& w) {
+    return static_cast<double>(dynamic_cast<const kiln&>(*w.persistence).counts.commit_latency) /
+           1000;
+  };
+  EXPECT_GT(commit_ns(one), 0);
+  EXPECT_NEAR(one.ns() - many.ns(), commit_ns(one) * 4 / 5, 0.001)
+      << "the thread waits for each commit but the last";
+}
+
 }  // namespace
 }  // namespace stele::sim
