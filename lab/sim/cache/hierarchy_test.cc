@@ -45,6 +45,34 @@ TEST(hierarchy, adds_up_the_levels) {
             5'000'000u + 1'000 + 4'000 + 2'000 + 15'000 + 8'000 + 2'000 + 2'000);  // owner asked
 }
 
+// Two lines of different banks, so that only a core's port can delay one of them.
+TEST(hierarchy, lines_to_or_from_one_core_pass_its_port_one_by_one) {
+  bench b(small_machine(4));
+  picoseconds now = 0;
+  for (const unsigned core : {2u, 3u})  // shared afterwards: no owner is asked
+    for (const std::uint64_t line : {1u, 2u}) b.get(core, line, false, now += 1'000'000);
+  const auto load = [&](unsigned core, std::uint64_t line, picoseconds at) {
+    return b.caches->access_line({core, core, &b.who, 0}, line, false, at).when - at;
+  };
+  constexpr picoseconds alone = 1'000 + 4'000 + 2'000 + 15'000 + 2'000 + 2'000;
+  EXPECT_EQ(load(0, 1, 10'000'000), alone);
+  EXPECT_EQ(load(1, 2, 10'000'000), alone);
+  for (const std::uint64_t line : {1u, 2u}) b.get(3, line, true, now += 10'000'000);
+  for (const std::uint64_t line : {1u, 2u}) b.get(2, line, false, now += 10'000'000);
+  EXPECT_EQ(load(0, 1, 100'000'000), alone);
+  EXPECT_EQ(load(0, 2, 100'000'000), alone + 2'000);
+
+  for (const std::uint64_t line : {1u, 2u}) b.get(0, line, true, now += 100'000'000);
+  const auto clean = [&](std::uint64_t line) {
+    return b.caches
+               ->clean({0, 0, &b.who, 0}, line, hierarchy::level::shared_cache, false, 500'000'000)
+               .when -
+           500'000'000;
+  };
+  EXPECT_EQ(clean(1), 2'000u + 2'000 + 19'000);
+  EXPECT_EQ(clean(2), 2'000u + 2'000 + 2'000 + 19'000);
+}
+
 TEST(hierarchy, a_second_request_for_a_line_on_its_way_waits_for_the_first) {
   bench b;
   const auto first = b.caches->access_line({0, 0, &b.who, 1}, 1, false, 0),

@@ -242,5 +242,47 @@ TEST(kiln, begins_a_transaction_after_the_last_commit_when_a_thread_has_one_id) 
       << "the thread waits for each commit but the last";
 }
 
+// The line: port 2 ns, interconnect 2, cell 19. Then the flag: 19. The computation outlasts the
+// fill, so that the bank is free.
+TEST(kiln, commits_when_the_flag_is_written_after_the_lines) {
+  machine_config m = small_machine();
+  m.l3.nonvolatile = true;
+  m.design.name = "kiln";
+  const world w(
+      {{tape_op::tx_begin}, {tape_op::store, 0}, {tape_op::compute, 1000, 0}, {tape_op::tx_commit}},
+      m, "mutex");
+  EXPECT_EQ(dynamic_cast<const kiln&>(*w.persistence).counts.commit_latency,
+            2'000u + 2'000 + 19'000 + 19'000);
+}
+
+// Section 4.4. Two open transactions fill a set of two ways, and one wants a third line. A full
+// request queue begins the fall-back after the interrupt, another only after ten times its time.
+TEST(kiln, falls_back_at_once_when_the_request_queue_is_full) {
+  machine_config m = small_machine();
+  m.l3 = {.size_bytes = 1024,
+          .ways = 2,
+          .read_latency_ns = 15,
+          .write_latency_ns = 19,
+          .banks = 2,
+          .nonvolatile = true};
+  m.design.name = "kiln";
+  m.design.overflow_interrupt_ns = 200;
+  m.l2.request_queue_entries = 4;
+  const std::vector<event> list = {
+      {tape_op::tx_begin, 0, 0, 0},      {tape_op::store, 0, 8, 0},
+      {tape_op::compute, 100'000, 0, 0}, {tape_op::tx_commit, 0, 0, 0},
+      {tape_op::compute, 1'000, 0, 1},   {tape_op::tx_begin, 0, 0, 1},
+      {tape_op::store, 8 * 64, 8, 1},    {tape_op::store, 16 * 64, 8, 1},
+      {tape_op::tx_commit, 0, 0, 1}};
+  m.design.overflow_at = 0.25;  // one request of four
+  const world full(list, m);
+  m.design.overflow_at = 0.5;
+  const world waits(list, m);
+  const kiln_counts& counts = dynamic_cast<const kiln&>(*full.persistence).counts;
+  EXPECT_EQ(counts.overflowed_lines, 1u);
+  // The first fall-back sends the lines of the set, the second copies one.
+  EXPECT_EQ(waits.ns(1) - full.ns(1), 2 * 10 * 200);
+}
+
 }  // namespace
 }  // namespace stele::sim
