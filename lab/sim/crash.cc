@@ -187,7 +187,11 @@ class crash_run {
       if (s.events.empty()) return s.finish();
       gap = std::min<picoseconds>(gap + gap / 64 + 1, 400'000);
     }
-    return {};
+    if (report_.violations.size() >= options_.most_violations) return {};
+    // The crashes are used up, and the run is not over: it must reach its end.
+    while (s.advance(1 << 16))
+      if (options_.cancelled()) return base::fail(errc::cancelled, "interrupted");
+    return s.finish();
   }
 
   result<> crash(simulation& s, picoseconds at) {

@@ -16,12 +16,14 @@ TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
       for (const crash_violation& v : r->violations)
         ADD_FAILURE() << m.name << ", load of seed " << seed << ", at " << v.at
                       << " ps: " << v.what;
-      EXPECT_EQ(r->transactions, r->done.transactions)
-          << m.name << ": all of them are committed when the run is over";
+      EXPECT_EQ(r->transactions, 300u) << m.name << ": the run is over";
+      EXPECT_EQ(r->done.transactions, r->transactions) << m.name << ": all of them are committed";
       all.crashes += r->crashes, all.with_pending += r->with_pending,
           all.with_versions += r->with_versions, all.with_copies += r->with_copies;
       done.overflowed_lines += r->done.overflowed_lines,
-          done.superseded_written += r->done.superseded_written;
+          done.superseded_written += r->done.superseded_written,
+          done.overflow_aborts += r->done.overflow_aborts,
+          done.copied_again += r->done.copied_again;
       done.waits_for_older += r->done.waits_for_older,
           done.queue_evictions += r->done.queue_evictions;
     }
@@ -31,6 +33,8 @@ TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
   EXPECT_GT(all.with_versions, 1000u);
   EXPECT_GT(all.with_copies, 10u);
   EXPECT_GT(done.overflowed_lines, 10u);
+  EXPECT_GT(done.overflow_aborts, 10u);
+  EXPECT_GT(done.copied_again, 10u);
   EXPECT_GT(done.superseded_written, 10u);
   EXPECT_GT(done.waits_for_older, 10u);
   EXPECT_GT(done.queue_evictions, 10u);
