@@ -1,5 +1,5 @@
 // Checks that involve several keys: caches have whole sets, addresses divide into fields,
-// schedulers can make progress.
+// schedulers can make progress, keys of one kind of device are not set for another.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sim/config_check.h>
@@ -102,6 +102,34 @@ verdict in_retention(const std::string& name, const memory_config& c) {
   return std::nullopt;
 }
 
+// A key of a device without effect on this device must keep its default.
+verdict in_device(const std::string& name, const memory_config& c) {
+  const memory_config d;
+  const auto idle = [&](const std::string& field, const std::string& why) {
+    return config_conflict{{name + '.' + field, name + ".technology"},
+                           fmt::format("{}.{} has no effect: {}; leave it out", name, field, why)};
+  };
+  const std::pair<const char*, bool> of_retention[] = {
+      {"retention", !c.retention.empty()},
+      {"iterations", c.iterations != d.iterations},
+      {"iteration_ns", c.iteration_ns != d.iteration_ns},
+      {"data_retention_s", c.data_retention_s != d.data_retention_s},
+      {"log_retention_s", c.log_retention_s != d.log_retention_s}};
+  for (const auto& [field, set] : of_retention)
+    if (set && c.technology != "pcm")
+      return idle(field, fmt::format("{}.technology is {}, and only pcm writes by retention", name,
+                                     c.technology));
+  if (name == "volatile_memory" && c.log_retention_s != d.log_retention_s)
+    return idle("log_retention_s", "logs are in the nonvolatile memory");
+  if (c.write_pulse_ns > 0 && c.technology != "stt-mram")
+    return idle("write_pulse_ns", c.technology == "pcm"
+                                      ? "a write to pcm takes its iterations"
+                                      : "cells of dram hold what the row buffer holds");
+  if (c.refresh_time_ns > 0 && c.refresh_interval_ns == 0)
+    return idle("refresh_time_ns", fmt::format("{}.refresh_interval_ns is 0: no refresh", name));
+  return std::nullopt;
+}
+
 verdict in_memory(const std::string& name, const memory_config& c) {
   const auto key = [&](const char* field) { return name + '.' + field; };
   const std::uint64_t banks =
@@ -125,7 +153,7 @@ verdict in_memory(const std::string& name, const memory_config& c) {
                                        "{}.refresh_interval_ns, {}; the memory would do nothing "
                                        "else",
                                        name, c.refresh_time_ns, name, c.refresh_interval_ns)};
-  for (const auto& check : {in_mapping, in_timing, in_retention})
+  for (const auto& check : {in_mapping, in_timing, in_retention, in_device})
     if (auto found = check(name, c)) return found;
   return std::nullopt;
 }

@@ -46,9 +46,11 @@ std::vector<quantity> totals_of(simulation& s) {
     const std::string at = std::string(name) + ".";
     for (const auto& [what, value] : {std::pair{"reads", d.reads},
                                       {"writes", d.writes},
+                                      {"forwarded_reads", d.forwarded_reads},
                                       {"row_hits", d.row_hits},
                                       {"row_misses", d.row_misses},
                                       {"row_conflicts", d.row_conflicts},
+                                      {"activates", d.activates},
                                       {"refreshes", d.refreshes}})
       q.push_back({at + what, n(value), ""});
     q.push_back({at + "bytes", n(d.bytes), "bytes"});
@@ -108,6 +110,28 @@ void add_derived(run_result& r) {
         ns == 0 ? 0 : (of("nonvolatile_memory.energy") + of("volatile_memory.energy")) / ns, "W");
 }
 
+// Latencies, queues and busy banks of a memory since the time `from`, when its statistics were
+// `before`. The mean length of a queue is the sum of the waits in it over the time (Little's law).
+void add_times(run_result& r, const std::string& name, memory_system& m, picoseconds now,
+               const memory_statistics& before, picoseconds from) {
+  memory_statistics s = m.statistics(now);
+  s.subtract_times(before);
+  const double ps = static_cast<double>(now - from);
+  const auto share = [&](picoseconds part, double of) {
+    return ps == 0 ? 0 : static_cast<double>(part) / ps / of;
+  };
+  const memory_config& c = m.config();
+  const double channels = c.controllers * c.channels,
+               banks = channels * c.ranks * c.bank_groups * c.banks;
+  r.add(name + ".read_latency", s.read_latency.mean_ns(), "ns");
+  r.add(name + ".read_latency_p50", s.read_latencies.percentile_ns(0.5), "ns");
+  r.add(name + ".read_latency_p99", s.read_latencies.percentile_ns(0.99), "ns");
+  r.add(name + ".write_latency", s.write_latency.mean_ns(), "ns");
+  r.add(name + ".read_queue", share(s.read_wait.sum_ps, channels), "requests a channel");
+  r.add(name + ".write_queue", share(s.write_wait.sum_ps, channels), "requests a channel");
+  r.add(name + ".busy_banks", 100 * share(s.bank_busy_ps, banks), "%");
+}
+
 // Samples the totals at each interval while threads run.
 class sampler final : event_handler {
  public:
@@ -135,7 +159,13 @@ class sampler final : event_handler {
 struct baseline {
   std::vector<quantity> totals;
   picoseconds at = 0;
+  memory_statistics nonvolatile, volatile_memory;
 };
+
+baseline baseline_of(simulation& s, picoseconds now) {
+  return {totals_of(s), now, s.memories->nonvolatile->statistics(now),
+          s.memories->volatile_memory->statistics(now)};
+}
 
 void subtract(std::vector<quantity>& from, const std::vector<quantity>& what) {
   for (std::size_t i = 0; i < what.size(); ++i) from[i].value -= what[i].value;
@@ -164,7 +194,7 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   how.seed = options.seed;
   how.committed = [&](unsigned, picoseconds now) {
     last_commit = now;
-    if (++commits == options.warm_up_transactions) from = {totals_of(*s), now};
+    if (++commits == options.warm_up_transactions) from = baseline_of(*s, now);
   };
   auto made = simulation::make(machine, std::move(*tape), std::move(how));
   if (!made) return std::unexpected(made.error());
@@ -185,6 +215,10 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   r.simulated -= from.at;
   r.quantities = totals_of(*s);
   subtract(r.quantities, from.totals);
+  const picoseconds end = s->events.now();
+  add_times(r, "nonvolatile_memory", *s->memories->nonvolatile, end, from.nonvolatile, from.at);
+  add_times(r, "volatile_memory", *s->memories->volatile_memory, end, from.volatile_memory,
+            from.at);
   if (s->kiln_design != nullptr) {
     r.add("kiln.pending_at_most",
           static_cast<double>(s->kiln_design->counts.max_pending));         // a maximum, not a sum

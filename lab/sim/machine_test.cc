@@ -1,36 +1,151 @@
-// The quantities that a run reports, added up by hand.
+// The quantities of a run against a small tape that is computed by hand, and against each other.
 #include <gtest/gtest.h>
-#include <media/tape.h>
+#include <sim/config_file.h>
 #include <sim/crash.h>
 #include <sim/machine.h>
 
 #include <filesystem>
+#include <fstream>
 
 namespace stele::sim {
 namespace {
 
-// K11
-TEST(machine, pays_for_a_line_that_enters_the_shared_cache_as_for_a_write) {
-  const std::string path = testing::TempDir() + "stele_machine_test.tape";
-  auto tape = media::tape_writer::to_file(path, {});
-  ASSERT_TRUE(tape) << tape.error().message;
-  for (std::uint64_t line = 0; line < 3; ++line)
-    (*tape)->event(media::tape_op::load, 0, line * 64, 8);
-  ASSERT_TRUE((*tape)->finish());
+namespace fs = std::filesystem;
 
+class machine_run : public testing::Test {
+ protected:
+  void TearDown() override { fs::remove(path_); }
+
+  run_result run(const machine_config& m, std::span<const std::byte> tape,
+                 std::uint64_t warm_up = 0) {
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(tape.data()),
+               static_cast<std::streamsize>(tape.size()));
+    run_options how;
+    how.tape = path_;
+    how.warm_up_transactions = warm_up;
+    auto done = run_machine(m, how);
+    if (!done) throw std::runtime_error(done.error().message);
+    return std::move(*done);
+  }
+  static machine_config kiln_machine(const std::string& name) {
+    return *load_machine(STELE_SOURCE_DIR "/lab/configs/" + name + ".toml");
+  }
+  static double of(const run_result& r, std::string_view path) {
+    const quantity* q = find(r, path);
+    EXPECT_NE(q, nullptr) << path;
+    return q == nullptr ? -1 : q->value;
+  }
+
+  const std::string path_ =
+      fs::temp_directory_path() /
+      ("stele-machine-" + std::to_string(testing::UnitTest::GetInstance()->random_seed()) +
+       testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+// Four lines of one channel, each load waiting for the one before: row miss, hit, conflict, hit.
+TEST_F(machine_run, counts_and_times_the_reads_of_memory) {
+  const auto tape = media::tape_writer::to_memory({.mark_pointers = true});
+  for (const std::uint64_t address : {0, 128, 1 << 17}) tape->pointer_load(0, address, 8);
+  tape->event(media::tape_op::load, 0, (1 << 17) + 128, 8);
+  ASSERT_TRUE(tape->finish());
+  const run_result r = run(kiln_machine("kiln-sram-l3"), tape->memory());
+  const std::string at = "nonvolatile_memory.";
+  EXPECT_EQ(of(r, at + "reads"), 4);
+  EXPECT_EQ(of(r, at + "forwarded_reads"), 0);
+  EXPECT_EQ(of(r, at + "row_misses"), 1);
+  EXPECT_EQ(of(r, at + "row_hits"), 2);
+  EXPECT_EQ(of(r, at + "row_conflicts"), 1);
+  EXPECT_EQ(of(r, at + "activates"), 2);
+  EXPECT_EQ(of(r, at + "bytes"), 4 * 64);
+  EXPECT_EQ(of(r, at + "read_latency"), (45 + 25 + 65 + 25) / 4.0);
+  EXPECT_NEAR(of(r, at + "read_latency_p50"), 25, 0.25);
+  EXPECT_NEAR(of(r, at + "read_latency_p99"), 65, 0.65);
+  EXPECT_EQ(of(r, at + "write_latency"), 0);
+  // Hits do not wait; the miss waits 20 ns, the conflict 40. Closing a row keeps no bank busy.
+  const double ns = static_cast<double>(r.simulated) / 1000;
+  EXPECT_NEAR(of(r, at + "read_queue"), (20 + 40) / ns / 2, 0.01);
+  EXPECT_EQ(of(r, at + "write_queue"), 0);
+  EXPECT_NEAR(of(r, at + "busy_banks"), 100 * (45 + 25 + 45 + 25) / ns / 16, 0.1);
+  EXPECT_DOUBLE_EQ(of(r, at + "energy"), 512 * (4 * 0.93 + 2 * 1.00) / 1000);
+  EXPECT_EQ(of(r, "volatile_memory.reads"), 0);
+  EXPECT_EQ(of(r, "volatile_memory.read_latency_p99"), 0);
+}
+
+// D5
+TEST_F(machine_run, writes_its_log_with_the_retention_of_logs) {
+  machine_config m = kiln_machine("dp2");
+  m.design.isolation = "mutex";
+  const auto tape = make_tape({.threads = 1, .transactions = 50});
+  const auto time_of = [&](const std::string& design, double retention_s) {
+    m.design.name = design;
+    m.nonvolatile_memory.log_retention_s = retention_s;
+    return run(m, tape).simulated;
+  };
+  EXPECT_LT(time_of("rlog", 1e2), time_of("rlog", 1e4));
+  EXPECT_LT(time_of("rlog", 1e4), time_of("rlog", 1e7));
+  EXPECT_EQ(time_of("native", 1e2), time_of("native", 1e7));
+}
+
+// A simulated machine sends no persist barriers; those of replayed traces are schedulers' work.
+TEST_F(machine_run, has_no_barriers_for_a_scheduler_to_follow) {
+  machine_config m = kiln_machine("dp2");
+  m.design.isolation = "mutex";
+  const auto tape = make_tape({.threads = 2, .transactions = 50});
+  m.nonvolatile_memory.scheduler = "fr-fcfs";
+  const picoseconds without = run(m, tape).simulated;
+  for (const char* scheduler : {"strict", "rule1", "rule2", "rules"}) {
+    m.nonvolatile_memory.scheduler = scheduler;
+    EXPECT_EQ(run(m, tape).simulated, without) << scheduler;
+  }
+  m.nonvolatile_memory.guarded_rules = false;
+  EXPECT_EQ(run(m, tape).simulated, without);
+}
+
+// K11
+TEST_F(machine_run, pays_for_a_line_that_enters_the_shared_cache_as_for_a_write) {
+  const auto tape = media::tape_writer::to_memory({});
+  for (std::uint64_t line = 0; line < 3; ++line) tape->event(media::tape_op::load, 0, line * 64, 8);
+  ASSERT_TRUE(tape->finish());
   machine_config m = crash_machines().back();
   m.design.name = "native";
   m.l3.read_energy_nj = 0.25, m.l3.write_energy_nj = 0.5;
   m.processor_dynamic_peak_w = 0;
-  run_options how;
-  how.tape = path;
-  const auto ran = run_machine(m, how);
-  std::filesystem::remove(path);
-  ASSERT_TRUE(ran) << ran.error().message;
-  EXPECT_EQ(find(*ran, "l3.misses")->value, 3);
-  EXPECT_EQ(find(*ran, "l3.reads")->value, 0);
-  EXPECT_EQ(find(*ran, "l3.writes")->value, 3);
-  EXPECT_DOUBLE_EQ(find(*ran, "energy.processor")->value, 3 * 0.5);
+  const run_result r = run(m, tape->memory());
+  EXPECT_EQ(of(r, "l3.misses"), 3);
+  EXPECT_EQ(of(r, "l3.reads"), 0);
+  EXPECT_EQ(of(r, "l3.writes"), 3);
+  EXPECT_DOUBLE_EQ(of(r, "energy.processor"), 3 * 0.5);
+}
+
+// K11
+TEST_F(machine_run, has_the_energy_of_its_counts_with_and_without_a_warm_up) {
+  machine_config m = kiln_machine("kiln-sram-l3");
+  m.l1.size_bytes = 512, m.l2.size_bytes = 512, m.l3.size_bytes = 2048;
+  m.l3.banks = 2;
+  const auto tape = make_tape({.seed = 1});
+  for (const unsigned warm_up : {0, 20}) {
+    const run_result r = run(m, tape, warm_up);
+    const std::string at = "nonvolatile_memory.";
+    const double reads = of(r, at + "reads"), writes = of(r, at + "writes");
+    EXPECT_GT(reads, 0);
+    EXPECT_GT(writes, 0);
+    EXPECT_GT(of(r, at + "row_hits"), 0);
+    EXPECT_EQ(of(r, at + "row_hits") + of(r, at + "row_misses") + of(r, at + "row_conflicts"),
+              reads + writes);
+    EXPECT_NEAR(
+        of(r, at + "energy"),
+        512 * (reads * 0.93 + writes * (1.02 + 2.89) + of(r, at + "activates") * 1.00) / 1000,
+        1e-6);
+    EXPECT_NEAR(of(r, "energy.memory"), of(r, at + "energy"), 1e-6);  // DRAM's is not counted
+    EXPECT_NEAR(of(r, "power.memory") * static_cast<double>(r.simulated) / 1000,
+                of(r, "energy.memory"), 1e-6);
+    const double instruction_nj = 149 / (8 * 2.5 * m.cores.issue_width);
+    EXPECT_NEAR(of(r, "energy.processor"),
+                of(r, "run.instructions") * instruction_nj +
+                    (of(r, "l3.reads") + of(r, "l3.writes")) * 0.58,
+                1e-6);
+  }
 }
 
 }  // namespace

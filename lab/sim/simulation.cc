@@ -1,5 +1,6 @@
 // Assembles a machine from its configuration, and runs its events.
 #include <base/check.h>
+#include <sim/design/logs.h>
 #include <sim/simulation.h>
 
 namespace stele::sim {
@@ -24,12 +25,23 @@ result<std::unique_ptr<simulation>> simulation::make(const machine_config& machi
   return s;
 }
 
+// Tells the nonvolatile memory which lines are a software log's, so that phase-change memory writes
+// them with the retention of logs. Other technologies write all lines alike.
+result<> simulation::name_logs() {
+  const design_config& d = machine.design;
+  if (machine.nonvolatile_memory.technology != "pcm" || !d.name.ends_with("log")) return {};
+  const std::uint64_t end =
+      (logs_at + tape.threads() * d.log_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  return memories->nonvolatile->set_ranges({{logs_at, end, end, end}});
+}
+
 result<> simulation::assemble(options o) {
   auto nonvolatile = make_memory(events, machine.nonvolatile_memory),
        other = make_memory(events, machine.volatile_memory);
   if (!nonvolatile) return std::unexpected(nonvolatile.error());
   if (!other) return std::unexpected(other.error());
   memories = std::make_unique<hybrid_memory>(std::move(*nonvolatile), std::move(*other));
+  if (auto named = name_logs(); !named) return named;
   auto made = hierarchy::make(events, *memories, machine, o.seed);
   if (!made) return std::unexpected(made.error());
   caches = std::move(*made);

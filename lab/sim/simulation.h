@@ -69,6 +69,7 @@ class simulation {
  private:
   simulation(machine_config m, feed t) : machine(std::move(m)), tape(std::move(t)) {}
   [[nodiscard]] result<> assemble(options o);
+  [[nodiscard]] result<> name_logs();
 
   std::unique_ptr<hardware_thread::environment> environment_;
 };

@@ -61,6 +61,20 @@ const std::initializer_list<stream_write> figure_4 = {
     {'L', 0, 0}, {'L', 1, 1}, {'|'},       {'C', 0, 0}, {'|'},      {'L', 1, 1, 1},
     {'D', 0, 0}, {'|'},       {'C', 1, 1}, {'|'},       {'D', 1, 0}};
 
+TEST(barriers, let_a_write_start_when_all_before_were_persistent_at_the_barrier) {
+  for (const scheduler_kind& kind : scheduler_kinds()) {
+    memory_config c = plain_memory();
+    c.scheduler = kind.name;
+    memory_fixture bed(c);
+    bed.write(0, 1);
+    bed.run();
+    bed.barrier();
+    bed.write(1, 1);
+    bed.run();
+    EXPECT_EQ(bed.completed.size(), 2u) << kind.name;
+  }
+}
+
 // D1
 TEST(barriers, figure_4_strict_takes_five_writes) {
   //                                                  L0 L1 C0 L2 D0 C1 D1

@@ -30,8 +30,11 @@ channel::channel(const channel_context& p)
       open_page_(p.config.open_page),
       follows_barriers_(p.kind.follows_barriers),
       number_(p.number),
+      mutant_(p.mutant),
       refresh_interval_(from_ns(p.config.refresh_interval_ns)) {
   statistics_.bank_writes.assign(p.timing.banks(), 0);
+  activated_at_.assign(p.timing.banks(), 0);
+  bank_busy_until_.assign(p.timing.banks(), 0);
   if (refresh_interval_ == 0) return;
   refresh_due_.assign(p.timing.ranks(), refresh_interval_);
   earliest_due_ = refresh_interval_;
@@ -128,16 +131,18 @@ void channel::issue(const decision& d, picoseconds now) {
   issue_precharge(e.bank, now);
 }
 
-void channel::report_command(command what, unsigned bank, picoseconds at) const {
+void channel::report(command what, unsigned bank, picoseconds at, std::uint32_t row,
+                     bool automatic) const {
   if (observer_) [[unlikely]]
-    observer_->issued({what, number_, state_.timing.rank_of(bank), bank, at});
+    observer_->issued({what, number_, state_.timing.rank_of(bank), bank, at, row, automatic});
 }
 
 void channel::issue_activate(entry& e, picoseconds now) {
   e.activated = true;
   state_.timing.issue(command::activate, e.bank, now);
-  report_command(command::activate, e.bank, now);
+  report(command::activate, e.bank, now, e.row);
   state_.open_row[e.bank] = e.row;
+  activated_at_[e.bank] = now;
   ++statistics_.activates;
   scheduler_->bank_changed(e.bank);
   decision_stale_ = true;
@@ -145,7 +150,7 @@ void channel::issue_activate(entry& e, picoseconds now) {
 
 void channel::issue_precharge(unsigned bank, picoseconds at) {
   state_.timing.issue(command::precharge, bank, at);
-  report_command(command::precharge, bank, at);
+  report(command::precharge, bank, at);
   state_.open_row[bank] = no_row;
   ++statistics_.precharges;
   scheduler_->bank_changed(bank);
@@ -161,10 +166,11 @@ void channel::issue_column(entry_index i, picoseconds now) {
   state_.queue.dequeue(i);
   const command what = write ? command::write : command::read;
   state_.timing.issue(what, e.bank, now);
-  report_command(what, e.bank, now);
+  report(what, e.bank, now, e.row);
   const picoseconds pulse = write ? pulse_of(e) : 0;
   const picoseconds end = now + (write ? write_latency_ + pulse : read_latency_);
   if (pulse) state_.timing.occupy(e.bank, end);
+  count_busy_bank(e, end);
   events_.schedule(end, *this, i);
   if (!open_page_) close_unless_hit(e.bank);
   scheduler_->bank_changed(e.bank);
@@ -179,9 +185,11 @@ void channel::close_unless_hit(unsigned bank) {
     for (entry_index i = state_.queue.of(kind, bank).head; i != no_entry;
          i = state_.queue[i].next_in_bank)
       if (state_.queue[i].row == row) return;
-  const picoseconds at = state_.timing.earliest(command::precharge, bank);
+  const picoseconds at = mutant_ == controller_mutant::precharged_at_once
+                             ? events_.now()
+                             : state_.timing.earliest(command::precharge, bank);
   state_.timing.issue_auto_precharge(bank, at);
-  report_command(command::precharge, bank, at);
+  report(command::precharge, bank, at, no_row, true);
   state_.open_row[bank] = no_row;
   ++statistics_.precharges;
 }
@@ -201,6 +209,14 @@ void channel::count_issue(const entry& e) {
   if (write) ++statistics_.bank_writes[e.bank];
 }
 
+void channel::count_busy_bank(const entry& e, picoseconds end) {
+  picoseconds& until = bank_busy_until_[e.bank];
+  const picoseconds begin = std::max(until, e.activated ? activated_at_[e.bank] : e.started);
+  if (end <= begin) return;
+  statistics_.bank_busy_ps += end - begin;
+  until = end;
+}
+
 // --- completion ---
 
 void channel::handle(picoseconds now, std::uint64_t what) {
@@ -216,6 +232,7 @@ void channel::finish(entry_index i, picoseconds now) {
   const entry& e = state_.queue[i];
   if (e.req.kind == access::write) return finish_write(i, now);
   statistics_.read_latency.add(now - e.arrived);
+  statistics_.read_latencies.add(now - e.arrived);
   event_handler* const reply_to = e.req.reply_to;
   const std::uint64_t token = e.req.token;
   state_.queue.release(i);

@@ -29,16 +29,28 @@ struct command_report {
   unsigned channel = 0, rank = 0;
   unsigned bank = 0;  // of the channel; for a refresh, the first bank of the rank
   picoseconds at = 0;
+  std::uint32_t row = no_row;  // that an activate opens, that a read or write is for
+  bool automatic = false;      // a precharge that the device does by itself, at `at`
 };
 
-// Called for every command. Commands of idle time are reported only when work arrives again; of the
-// refreshes of a long idle time, only the first and the last are reported.
+// Called for every command. A precharge that the device does by itself is reported with the column
+// command before it, and takes effect later. Commands of idle time are reported only when work
+// arrives again; of the refreshes of a long idle time, only the first and the last are reported.
 class command_observer {
  public:
   virtual void issued(const command_report& report) = 0;
 
  protected:
   ~command_observer() = default;
+};
+
+// Bugs planted in a channel, which the check of its commands (command_rules.h) must find.
+enum class controller_mutant : std::uint8_t {
+  none,
+  precharged_at_once,   // an automatic precharge waits for no rule
+  last_bank_left_open,  // a refresh does not close the last bank of its rank
+  last_bank_served,     // a due refresh does not block the last bank of its rank
+  refresh_drifts,       // the next interval begins when a refresh is issued, not when it was due
 };
 
 // Shared by all channels of a memory, and the observer that they report to.
@@ -60,6 +72,7 @@ struct channel_context {
   epoch_tracker& stream;
   channel_observer& observer;
   unsigned number;
+  controller_mutant mutant = controller_mutant::none;
 };
 
 class channel final : public event_handler {
@@ -92,14 +105,17 @@ class channel final : public event_handler {
   void issue_precharge(unsigned bank, picoseconds at);
   void issue_column(entry_index i, picoseconds now);
   void close_unless_hit(unsigned bank);
-  void report_command(command what, unsigned bank, picoseconds at) const;
+  void report(command what, unsigned bank, picoseconds at, std::uint32_t row = no_row,
+              bool automatic = false) const;
   picoseconds pulse_of(const entry& e) const noexcept;
   void count_issue(const entry& e);
+  void count_busy_bank(const entry& e, picoseconds end);
   void finish(entry_index i, picoseconds now);
   void finish_write(entry_index i, picoseconds now);
 
   // refresh.cc
-  std::uint64_t banks_of(unsigned rank) const noexcept;
+  std::uint64_t banks_of(unsigned rank,
+                         controller_mutant without_last = controller_mutant::none) const noexcept;
   void issue_refresh(unsigned rank, picoseconds at);
   picoseconds close_rank(unsigned rank, picoseconds due, picoseconds now);
   picoseconds refresh_rank(unsigned rank, picoseconds now);
@@ -120,6 +136,7 @@ class channel final : public event_handler {
   std::size_t outstanding_ = 0;
   std::uint64_t arrivals_ = 0;
   picoseconds busy_since_ = 0;
+  std::vector<picoseconds> activated_at_, bank_busy_until_;  // for each bank
   memory_statistics statistics_;
 
   picoseconds read_latency_, write_latency_;
@@ -127,6 +144,7 @@ class channel final : public event_handler {
   unsigned read_limit_, write_limit_, bank_limit_;
   bool open_page_, follows_barriers_;
   unsigned number_;
+  controller_mutant mutant_;
   command_observer* observer_ = nullptr;
 
   picoseconds refresh_interval_;

@@ -41,6 +41,40 @@ TEST(channel, reads_miss_hit_and_conflict) {
   EXPECT_EQ(s.read_latency.max_ps, 47'000u);
   EXPECT_EQ(s.busy_ps, 34'000u + 20'000u + 47'000u);
   EXPECT_EQ(s.bytes, 3 * 64u);
+  EXPECT_DOUBLE_EQ(s.read_latency.mean_ns(), 101.0 / 3);
+  EXPECT_NEAR(s.read_latencies.percentile_ns(0.5), 34, 0.34);
+  EXPECT_NEAR(s.read_latencies.percentile_ns(0.34), 34, 0.34);
+  EXPECT_NEAR(s.read_latencies.percentile_ns(0.33), 20, 0.20);
+  EXPECT_NEAR(s.read_latencies.percentile_ns(0.99), 47, 0.47);
+  EXPECT_EQ(s.bank_busy_ps, 34'000u + 20'000u + 34'000u);  // closing takes 13 ns, not counted
+}
+
+// The second read closes the first one's row at 14 ns, opens its own at 27 and is served at 41.
+TEST(channel, a_bank_is_busy_once_however_many_requests_it_serves) {
+  memory_fixture bed(timed());
+  bed.read(0, 1), bed.read(0, 2), bed.write(1, 1);
+  bed.run();
+  EXPECT_EQ(bed.events.now(), 61'000u);
+  const memory_statistics s = bed.statistics();
+  EXPECT_EQ(s.read_wait.sum_ps, 14'000u + 41'000u);
+  EXPECT_EQ(s.bank_busy_ps, 61'000u + (14'000u + 25'000u));
+}
+
+TEST(statistics, what_came_before_is_subtracted) {
+  memory_statistics s;
+  for (const picoseconds span : {1, 63, 64, 127, 128, 1'000'000})
+    s.read_latency.add(span), s.read_latencies.add(span);
+  const memory_statistics before = s;
+  for (const picoseconds span : {5000, 7000, 9000})
+    s.read_latency.add(span), s.read_latencies.add(span);
+  EXPECT_EQ(s.read_latencies.percentile_ns(0.1), 0.001);
+  EXPECT_NEAR(s.read_latencies.percentile_ns(1), 1000, 10);
+  s.subtract_times(before);
+  EXPECT_EQ(s.read_latency.mean_ns(), 7);
+  EXPECT_NEAR(s.read_latencies.percentile_ns(0.1), 5, 0.05);
+  EXPECT_NEAR(s.read_latencies.percentile_ns(0.5), 7, 0.07);
+  EXPECT_NEAR(s.read_latencies.percentile_ns(1), 9, 0.09);
+  EXPECT_EQ(time_histogram().percentile_ns(0.5), 0);
 }
 
 TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_until_then) {
@@ -227,22 +261,27 @@ TEST(retention, a_log_line_that_outlives_its_retention_is_refused) {
 
 // --- energy ---
 
-// K11
-TEST(energy, is_bits_times_picojoules_of_each_part) {
-  memory_config c = machine_of("kiln").nonvolatile_memory;
-  memory_fixture bed(c);
-  bed.read(0, 1);
-  bed.run();
-  bed.read(0, 1, 1);
-  bed.run();
-  bed.write(0, 2);
-  bed.run();  // 2 reads, 1 write, 2 rows opened: 512 bits each
+// K11. Each count differs from the others, so that none can stand for another.
+TEST(energy, is_bits_times_picojoules_of_each_part_and_a_row_hit_reads_no_array) {
+  memory_fixture bed(machine_of("kiln").nonvolatile_memory);
+  const auto each_alone = [&](access kind, std::uint32_t row, unsigned count) {
+    for (unsigned i = 0; i < count; ++i) bed.submit(kind, bed.address(0, row, i)), bed.run();
+  };
+  each_alone(access::read, 1, 5);   // a miss and 4 hits
+  each_alone(access::write, 2, 4);  // a conflict and 3 hits
+  each_alone(access::read, 3, 2);   // a conflict and a hit
+  const memory_statistics s = bed.statistics();
+  ASSERT_EQ(s.reads, 7u);
+  ASSERT_EQ(s.writes, 4u);
+  ASSERT_EQ(s.activates, 3u);
   const memory_energy e = bed.memory->energy(bed.events.now());
-  EXPECT_DOUBLE_EQ(e.row_buffer_read_pj, 2 * 512 * 0.93);
-  EXPECT_DOUBLE_EQ(e.row_buffer_write_pj, 512 * 1.02);
-  EXPECT_DOUBLE_EQ(e.array_read_pj, 2 * 512 * 1.00);
-  EXPECT_DOUBLE_EQ(e.array_write_pj, 512 * 2.89);
-  EXPECT_DOUBLE_EQ(e.total_pj(), 952.32 + 522.24 + 1024 + 1479.68);
+  EXPECT_DOUBLE_EQ(e.row_buffer_read_pj, 7 * 512 * 0.93);
+  EXPECT_DOUBLE_EQ(e.row_buffer_write_pj, 4 * 512 * 1.02);
+  EXPECT_DOUBLE_EQ(e.array_read_pj, 3 * 512 * 1.00);
+  EXPECT_DOUBLE_EQ(e.array_write_pj, 4 * 512 * 2.89);
+  EXPECT_DOUBLE_EQ(e.total_pj(), 3333.12 + 2088.96 + 1536 + 5918.72);
+  each_alone(access::read, 3, 1);  // one more hit
+  EXPECT_DOUBLE_EQ(bed.memory->energy(bed.events.now()).total_pj() - e.total_pj(), 512 * 0.93);
 }
 
 }  // namespace

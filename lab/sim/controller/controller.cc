@@ -40,7 +40,8 @@ result<void> check_times(const memory_config& c) {
 
 }  // namespace
 
-result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const memory_config& c) {
+result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const memory_config& c,
+                                                   controller_mutant mutant) {
   const auto places = mapping::parse(c);
   if (!places) return std::unexpected(places.error());
   for (auto check : {check_queues, check_times})
@@ -54,7 +55,7 @@ result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const me
   std::unique_ptr<memory_system> m(new memory_system(c, *places));
   for (unsigned i = 0; i < c.controllers * c.channels; ++i)
     m->channels_.push_back(std::make_unique<channel>(
-        channel_context{events, m->config_, *timing, **kind, *pulses, m->stream_, *m, i}));
+        channel_context{events, m->config_, *timing, **kind, *pulses, m->stream_, *m, i, mutant}));
   return m;
 }
 

@@ -50,7 +50,8 @@ class memory_system final : public memory, private channel_observer {
 
  private:
   friend result<std::unique_ptr<memory_system>> make_memory(event_queue& events,
-                                                            const memory_config& c);
+                                                            const memory_config& c,
+                                                            controller_mutant mutant);
   memory_system(memory_config c, const mapping& m) : config_(std::move(c)), mapping_(m) {}
 
   void persisted(const write_report& report) override;
@@ -75,7 +76,8 @@ class memory_system final : public memory, private channel_observer {
 
 // Errors: a configuration that contradicts itself or has an unknown name. `events` must outlive the
 // memory.
-[[nodiscard]] result<std::unique_ptr<memory_system>> make_memory(event_queue& events,
-                                                                 const memory_config& c);
+[[nodiscard]] result<std::unique_ptr<memory_system>> make_memory(
+    event_queue& events, const memory_config& c,
+    controller_mutant mutant = controller_mutant::none);
 
 }  // namespace stele::sim

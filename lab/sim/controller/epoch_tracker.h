@@ -32,7 +32,9 @@ class epoch_tracker {
   const log_ranges& ranges() const noexcept { return ranges_; }
 
   void barrier() {
-    if (epochs_.back().has_writes) epochs_.emplace_back();
+    if (!epochs_.back().has_writes) return;
+    epochs_.emplace_back();
+    drop_persistent();  // all writes before the barrier may be persistent already
   }
 
   epoch_position submitted(std::uint64_t address) {
@@ -60,7 +62,7 @@ class epoch_tracker {
     if (p.origin.what == write_class::log_record) unblocked |= --e.pending_records == 0;
     if (p.origin.what == write_class::commit_record)
       unblocked |= logs_[p.origin.log].commit_persisted(p.commits_before);
-    while (epochs_.size() > 1 && epochs_.front().pending == 0) epochs_.pop_front(), ++first_;
+    drop_persistent();
     return unblocked;
   }
 
@@ -92,6 +94,10 @@ class epoch_tracker {
       return first != before;
     }
   };
+
+  void drop_persistent() {
+    while (epochs_.size() > 1 && epochs_.front().pending == 0) epochs_.pop_front(), ++first_;
+  }
 
   log_ranges ranges_;
   std::vector<log> logs_;

@@ -29,8 +29,9 @@ inline memory_config plain_memory() {
 
 class memory_fixture final : public event_handler, public write_observer, public command_observer {
  public:
-  explicit memory_fixture(const memory_config& c) {
-    auto made = make_memory(events, c);
+  explicit memory_fixture(const memory_config& c,
+                          controller_mutant mutant = controller_mutant::none) {
+    auto made = make_memory(events, c, mutant);
     if (!made) throw std::runtime_error(made.error().message);
     memory = std::move(*made);
     memory->observe(this);

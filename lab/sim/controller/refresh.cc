@@ -10,15 +10,18 @@
 
 namespace stele::sim {
 
-std::uint64_t channel::banks_of(unsigned rank) const noexcept {
-  const unsigned banks = state_.timing.banks() / state_.timing.ranks();
-  return (banks == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << banks) - 1) << rank * banks;
+// In the mutant `without_last`, the last bank is left out.
+std::uint64_t channel::banks_of(unsigned rank, controller_mutant without_last) const noexcept {
+  const unsigned all = state_.timing.banks() / state_.timing.ranks();
+  const unsigned banks = all - (mutant_ != controller_mutant::none && mutant_ == without_last);
+  return (banks == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << banks) - 1) << rank * all;
 }
 
 void channel::issue_refresh(unsigned rank, picoseconds at) {
   state_.timing.issue_refresh(rank, at);
-  report_command(command::refresh, rank * (state_.timing.banks() / state_.timing.ranks()), at);
+  report(command::refresh, rank * (state_.timing.banks() / state_.timing.ranks()), at);
   state_.blocked_by_refresh &= ~banks_of(rank);
+  if (mutant_ == controller_mutant::refresh_drifts) refresh_due_[rank] = at;
   refresh_due_[rank] += refresh_interval_;
   earliest_due_ = *std::ranges::min_element(refresh_due_);
   ++statistics_.refreshes;
@@ -29,7 +32,8 @@ void channel::issue_refresh(unsigned rank, picoseconds at) {
 // Returns the time at which the next row can be closed; never, when no row is left open.
 picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now) {
   picoseconds next = never;
-  for (std::uint64_t banks = banks_of(rank); banks; banks &= banks - 1) {
+  for (std::uint64_t banks = banks_of(rank, controller_mutant::last_bank_left_open); banks;
+       banks &= banks - 1) {
     const auto bank = static_cast<unsigned>(std::countr_zero(banks));
     if (state_.open_row[bank] == no_row) continue;
     const picoseconds at = std::max(due, state_.timing.earliest(command::precharge, bank));
@@ -44,7 +48,7 @@ picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now)
 // Advances a due refresh as far as possible now. Returns the time at which it can continue, or at
 // which the next one is due.
 picoseconds channel::refresh_rank(unsigned rank, picoseconds now) {
-  state_.blocked_by_refresh |= banks_of(rank);
+  state_.blocked_by_refresh |= banks_of(rank, controller_mutant::last_bank_served);
   decision_stale_ = true;
   const picoseconds closing = close_rank(rank, now, now);
   if (closing != never) return closing;

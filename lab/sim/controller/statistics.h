@@ -4,6 +4,9 @@
 #include <sim/time.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
 #include <vector>
 
 namespace stele::sim {
@@ -16,10 +19,59 @@ struct span_statistics {
   void add(const span_statistics& s) noexcept {
     count += s.count, sum_ps += s.sum_ps, max_ps = std::max(max_ps, s.max_ps);
   }
+  // Leaves the maximum, which is then that of both.
+  void subtract(const span_statistics& s) noexcept { count -= s.count, sum_ps -= s.sum_ps; }
   double mean_ns() const noexcept {
     return count ? static_cast<double>(sum_ps) / static_cast<double>(count) / 1000 : 0;
   }
   double max_ns() const noexcept { return static_cast<double>(max_ps) / 1000; }
+};
+
+// Counts times in classes whose width is a 64th of their power of two, so a percentile is exact to
+// 1 %.
+class time_histogram {
+ public:
+  void add(picoseconds span) {
+    const std::size_t i = class_of(span);
+    if (i >= counts_.size()) counts_.resize(i + 1);
+    ++counts_[i], ++all_;
+  }
+  void add(const time_histogram& h) {
+    counts_.resize(std::max(counts_.size(), h.counts_.size()));
+    for (std::size_t i = 0; i < h.counts_.size(); ++i) counts_[i] += h.counts_[i];
+    all_ += h.all_;
+  }
+  // Precondition: this one was `h` earlier.
+  void subtract(const time_histogram& h) noexcept {
+    for (std::size_t i = 0; i < h.counts_.size(); ++i) counts_[i] -= h.counts_[i];
+    all_ -= h.all_;
+  }
+  // The least time that this share of the times does not exceed; 0 if there are none.
+  double percentile_ns(double share) const noexcept {
+    const auto rank = std::max(1.0, std::ceil(share * static_cast<double>(all_)));
+    std::uint64_t passed = 0;
+    for (std::size_t i = 0; i < counts_.size(); ++i)
+      if (passed += counts_[i]; static_cast<double>(passed) >= rank) return middle_of(i) / 1000;
+    return 0;
+  }
+
+ private:
+  static constexpr unsigned parts = 64;
+
+  static std::size_t class_of(picoseconds span) noexcept {
+    if (span < parts) return span;
+    const unsigned shift = static_cast<unsigned>(std::bit_width(span / parts)) - 1;
+    return std::size_t{parts} * shift + (span >> shift);
+  }
+  static double middle_of(std::size_t i) noexcept {
+    if (i < parts) return static_cast<double>(i);
+    const std::size_t shift = i / parts - 1;
+    const picoseconds width = picoseconds{1} << shift;
+    return static_cast<double>((i % parts + parts) * width) + static_cast<double>(width - 1) / 2;
+  }
+
+  std::vector<std::uint64_t> counts_;
+  std::uint64_t all_ = 0;
 };
 
 struct memory_statistics {
@@ -33,8 +85,12 @@ struct memory_statistics {
   picoseconds busy_ps = 0;                // time with an unfinished request, summed over channels
   span_statistics read_wait, write_wait;  // from submission to the column command
   span_statistics read_latency, write_latency;  // from submission to completion
-  std::vector<std::uint64_t> bank_writes;       // for each bank, channel after channel
-  std::uint64_t max_writes_per_line = 0;        // 0 if not counted
+  time_histogram read_latencies;
+  // Summed over banks: from the activate, or the column command of a row hit, until the data has
+  // moved and the cells hold it. Closing and refreshing are not included.
+  picoseconds bank_busy_ps = 0;
+  std::vector<std::uint64_t> bank_writes;  // for each bank, channel after channel
+  std::uint64_t max_writes_per_line = 0;   // 0 if not counted
 
   void add(const memory_statistics& s) {
     reads += s.reads, writes += s.writes, forwarded_reads += s.forwarded_reads;
@@ -43,8 +99,17 @@ struct memory_statistics {
     bytes += s.bytes, busy_ps += s.busy_ps;
     read_wait.add(s.read_wait), write_wait.add(s.write_wait);
     read_latency.add(s.read_latency), write_latency.add(s.write_latency);
+    read_latencies.add(s.read_latencies);
+    bank_busy_ps += s.bank_busy_ps;
     bank_writes.insert(bank_writes.end(), s.bank_writes.begin(), s.bank_writes.end());
     max_writes_per_line = std::max(max_writes_per_line, s.max_writes_per_line);
+  }
+  // Of waits, latencies and busy banks, leaves what came after `before`.
+  void subtract_times(const memory_statistics& before) noexcept {
+    read_wait.subtract(before.read_wait), write_wait.subtract(before.write_wait);
+    read_latency.subtract(before.read_latency), write_latency.subtract(before.write_latency);
+    read_latencies.subtract(before.read_latencies);
+    bank_busy_ps -= before.bank_busy_ps;
   }
 };
 
