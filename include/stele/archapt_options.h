@@ -23,7 +23,7 @@ namespace stele {
 // When a line is covered by checksums and not flushed, if the cache is estimated to have evicted it
 // already.
 enum class skipping : std::uint8_t {
-  never,  // lines are flushed late, each once: the fastest on every mix that was measured on DRAM
+  never,  // lines are flushed late, each once: the fastest on most mixes measured on DRAM
   // At first hardly: on one sixteenth of the places where checksums take less than flushing, until
   // the lines skipped there are seen to stay skipped. From then on wherever a gain is expected. For
   // media that are slow to write; durable commits in several threads wait where ordered ones
