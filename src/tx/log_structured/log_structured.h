@@ -60,12 +60,11 @@ class log_structured {
   [[nodiscard]] result<> reserve_log(transaction& t) {
     lane& l = lanes_[t.log()];
     l.stager.stage(t);
-    const auto& changes = t.allocations();
-    const bool only_frees = changes.allocated.empty() && changes.runs_allocated.empty() &&
-                            !(changes.freed.empty() && changes.runs_freed.empty());
-    const std::uint32_t min_free = only_frees ? reserved_for_cleaning : reserved_for_freeing;
-    for (unsigned failures = 0; !l.log.reserve(min_free);) {
-      if (!make_room(t.log(), min_free, failures)) return full("in the log");
+    if (!l.log.reserve(reserved_for_freeing)) [[unlikely]] {
+      const std::uint32_t min_free =
+          frees_more_than_it_adds(l) ? reserved_for_cleaning : reserved_for_freeing;
+      for (unsigned failures = 0; !l.log.reserve(min_free);)
+        if (!make_room(t.log(), min_free, failures)) return full("in the log");
     }
     if (!reserve_nodes(l)) return full("for the map of home");
     if (l.log.has_new_chunks()) [[unlikely]]
@@ -203,6 +202,23 @@ class log_structured {
                       fmt::format("{}: no room {} for this transaction; destroy something, or "
                                   "create a larger pool and copy this one",
                                   state_.file.path(), where));
+  }
+
+  // Whether the pool holds less after the transaction that is staged. A transaction that frees a
+  // little and adds more must not use up the chunks that are reserved for freeing.
+  bool frees_more_than_it_adds(lane& l) const {
+    std::uint64_t freed = 0, added = 0;
+    for (const auto& e : l.log.staged) {
+      if (e.tombstone) freed += e.words;
+      const std::uint64_t end = e.tombstone ? e.home : e.home + e.words;
+      for (std::uint64_t home = e.home; home < end;) {
+        const auto now = space().map.range_at(home, l.home.cache());
+        const std::uint64_t next = now.words == 0 ? home + 1 : std::min(end, now.home + now.words);
+        if (now.words == 0 || !storage::is_data(now.at)) added += next - home;
+        home = next;
+      }
+    }
+    return freed > added;
   }
 
   // Without memory for nodes, the reserved chunks are released.

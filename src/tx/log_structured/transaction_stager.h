@@ -21,8 +21,8 @@ class transaction_stager {
                      chunk_log<Media>& log)
       : home_(home), space_(space), heap_(heap), log_(log) {}
 
-  // Stages t's stores in order of home, then what it freed. Group update: adjacent words make one
-  // entry.
+  // Stages t's stores in order of home, then what it freed. Group update: adjacent words, and
+  // adjacent blocks, make one entry.
   void stage(transaction& t) {
     log_.clear();
     order_.clear();
@@ -35,7 +35,7 @@ class transaction_stager {
     collect_allocated(t);
     for (const written_line* line : order_) stage_line(*line);
     const auto& changes = t.allocations();
-    for (const auto& b : changes.freed) stage_free(heap_.range_of(b), true);
+    stage_freed_blocks(changes.freed);
     for (const auto& r : changes.runs_freed)
       if (!r.slab) stage_free(heap_.range_of(r), !changes.runs_allocated.empty());
   }
@@ -93,6 +93,16 @@ class transaction_stager {
     return last.home + last.words == home && last.words + words <= format::max_entry_words;
   }
 
+  // In order of home, so that adjacent blocks make one tombstone: a transaction that frees all
+  // there is must find room in a full pool.
+  template <class Blocks>
+  void stage_freed_blocks(const Blocks& blocks) {
+    freed_.clear();
+    for (const auto& b : blocks) freed_.push_back(heap_.range_of(b));
+    std::ranges::sort(freed_);
+    for (const auto& range : freed_) stage_free(range, true);
+  }
+
   // Stages tombstones, each in one region. Unless `everywhere`, only regions with data get one.
   void stage_free(std::pair<std::uint64_t, std::size_t> range, bool everywhere) {
     const std::uint8_t log = space_.options.separate_logs ? frees : updates;
@@ -100,7 +110,9 @@ class transaction_stager {
     for (const std::uint64_t end = home + range.second / 8; home < end;) {
       const std::uint64_t stop =
           std::min(end, (home / format::region_words + 1) * format::region_words);
-      if (everywhere || space_.map.any_data(home, stop - home))
+      if (extends_last_tombstone(home))
+        log_.staged.back().words += static_cast<std::uint32_t>(stop - home);
+      else if (everywhere || space_.map.any_data(home, stop - home))
         log_.staged.push_back({.home = home,
                                .words = static_cast<std::uint32_t>(stop - home),
                                .from = 0,
@@ -110,11 +122,19 @@ class transaction_stager {
     }
   }
 
+  bool extends_last_tombstone(std::uint64_t home) const noexcept {
+    if (log_.staged.empty() || !space_.options.group_update || home % format::region_words == 0)
+      return false;
+    const entry& last = log_.staged.back();
+    return last.tombstone && last.home + last.words == home;
+  }
+
   mapped_home& home_;
   storage::log_space& space_;
   storage::heap& heap_;
   chunk_log<Media>& log_;
   std::vector<const written_line*> order_;
+  std::vector<std::pair<std::uint64_t, std::size_t>> freed_;  // offsets and sizes in bytes
   // Blocks that the transaction allocated: home words [first, second).
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken_;
 };
