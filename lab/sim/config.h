@@ -61,6 +61,7 @@ struct memory_config {
   std::uint64_t capacity_bytes = std::uint64_t{2} << 30;  // of the whole memory
   // address bits, most significant first (sim/controller/mapping.h)
   std::string mapping = "row-rank-bank-column-channel";
+  bool bank_hash = false;  // the bank depends on the row too
   // fr-fcfs, fcfs, strict, rule1, rule2, rules, ideal; wrong on purpose: bare, commit_first
   std::string scheduler = "fr-fcfs";
   bool guarded_rules = true;  // rules 1 and 2 with the guards of sim/controller/barriers.cc

@@ -109,6 +109,7 @@ constexpr field<mem> memory_fields[] = {
      &mem::capacity_bytes,
      {64, 1ULL << 40, true}},  // volatile memory begins at 2^40
     {"mapping", &mem::mapping},
+    {"bank_hash", &mem::bank_hash},
     {"scheduler", &mem::scheduler, {}, schedulers},
     {"guarded_rules", &mem::guarded_rules},
     {"read_queue_entries", &mem::read_queue_entries, queue_entries},

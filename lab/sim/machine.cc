@@ -82,8 +82,9 @@ double value_of(const std::vector<quantity>& q, std::string_view path) {
   return found == q.end() ? 0 : found->value;
 }
 
-// Rates, ratios and energies that follow from the totals.
-void add_derived(run_result& r) {
+// Rates, ratios and energies that follow from the totals. memory: the time in which the nonvolatile
+// memory moved its bytes; it writes on when the last transaction has ended.
+void add_derived(run_result& r, picoseconds memory) {
   const std::vector<quantity> q = r.quantities;
   const auto of = [&](std::string_view path) { return value_of(q, path); };
   const auto share = [](double part, double rest) {
@@ -98,7 +99,9 @@ void add_derived(run_result& r) {
   r.add("rate.transactions", ns == 0 ? 0 : of("run.transactions") / ns * 1e9, "1/s");
   r.add("rate.operations", ns == 0 ? 0 : of("run.operations") / ns * 1e9, "1/s");
   r.add("rate.instructions", ns == 0 ? 0 : of("run.instructions") / ns, "1/ns");
-  r.add("rate.nonvolatile_memory", ns == 0 ? 0 : of("nonvolatile_memory.bytes") / ns, "GB/s");
+  r.add("rate.nonvolatile_memory",
+        memory == 0 ? 0 : of("nonvolatile_memory.bytes") / (static_cast<double>(memory) / 1000),
+        "GB/s");
   r.add("ratio.l1_hits", share(of("l1.hits"), of("l1.misses")));
   r.add("ratio.l2_hits", share(of("l2.hits"), of("l2.misses")));
   r.add("ratio.l3_hits", share(of("l3.hits"), of("l3.misses")));
@@ -155,6 +158,12 @@ class sampler final : event_handler {
   time_series& line_;
 };
 
+// When the nonvolatile memory ended its last write.
+struct last_write final : write_observer {
+  picoseconds at = 0;
+  void persisted(const write_report& report) override { at = report.persisted; }
+};
+
 // The totals at the time where counting begins.
 struct baseline {
   std::vector<quantity> totals;
@@ -203,6 +212,8 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   r.machine = machine;
   r.tape = std::filesystem::path(options.tape).filename();
   r.label = machine.design.name;
+  last_write memory_end;
+  s->memories->nonvolatile->observe(&memory_end);
   const sampler samples(*s, options.timeline_interval, r.line);
   if (auto ran = run_to_end(*s, options); !ran) return std::unexpected(ran.error());
   if (commits < options.warm_up_transactions)
@@ -210,10 +221,11 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
                                                   " transactions, fewer than the " +
                                                   std::to_string(options.warm_up_transactions) +
                                                   " that are to warm the machine up");
-  for (const auto& t : s->threads) r.simulated = std::max(r.simulated, t->time());
-  if (commits != 0) r.simulated = std::max(last_commit, from.at);
-  r.simulated -= from.at;
   r.quantities = totals_of(*s);
+  for (const auto& t : s->threads) r.simulated = std::max(r.simulated, t->time());
+  const picoseconds memory = std::max(r.simulated, memory_end.at) - from.at;
+  if (value_of(r.quantities, "run.transactions") != 0) r.simulated = last_commit;
+  r.simulated = std::max(r.simulated, from.at) - from.at;
   subtract(r.quantities, from.totals);
   const picoseconds end = s->events.now();
   add_times(r, "nonvolatile_memory", *s->memories->nonvolatile, end, from.nonvolatile, from.at);
@@ -224,7 +236,7 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
           static_cast<double>(s->kiln_design->counts.max_pending));         // a maximum, not a sum
     r.add("kiln.tag_overhead", 100.0 * tag_bits(machine) / (64 * 8), "%");  // of a line
   }
-  add_derived(r);
+  add_derived(r, memory);
   return r;
 }
 

@@ -87,21 +87,6 @@ TEST_F(machine_run, writes_its_log_with_the_retention_of_logs) {
   EXPECT_EQ(time_of("native", 1e2), time_of("native", 1e7));
 }
 
-// A simulated machine sends no persist barriers; those of replayed traces are schedulers' work.
-TEST_F(machine_run, has_no_barriers_for_a_scheduler_to_follow) {
-  machine_config m = kiln_machine("dp2");
-  m.design.isolation = "mutex";
-  const auto tape = make_tape({.threads = 2, .transactions = 50});
-  m.nonvolatile_memory.scheduler = "fr-fcfs";
-  const picoseconds without = run(m, tape).simulated;
-  for (const char* scheduler : {"strict", "rule1", "rule2", "rules"}) {
-    m.nonvolatile_memory.scheduler = scheduler;
-    EXPECT_EQ(run(m, tape).simulated, without) << scheduler;
-  }
-  m.nonvolatile_memory.guarded_rules = false;
-  EXPECT_EQ(run(m, tape).simulated, without);
-}
-
 // K11
 TEST_F(machine_run, pays_for_a_line_that_enters_the_shared_cache_as_for_a_write) {
   const auto tape = media::tape_writer::to_memory({});
