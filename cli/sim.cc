@@ -20,7 +20,7 @@ namespace stele::cli {
 namespace {
 
 struct options {
-  std::string machine = "kiln", design, json, over;
+  std::string machine = "kiln", design, json, csv, epochs_csv, histograms_csv, over;
   std::vector<std::string> settings, designs, shown = {"simulated_ns"};
   double timeline_ns = 0, at_ns = -1;
   std::uint64_t crashes = 1000;
@@ -130,6 +130,21 @@ void report(const options& o, const std::string& table, const nlohmann::ordered_
   if (!o.json.empty()) write_ordered_json(o.json, content);
 }
 
+void report(const options& o, const std::string& table, const nlohmann::ordered_json& content,
+            std::span<const sim::run_result> runs) {
+  report(o, table, content);
+  const std::pair<const std::string*, std::string (*)(std::span<const sim::run_result>)> tables[] =
+      {{&o.csv, sim::csv_of},
+       {&o.epochs_csv, sim::csv_of_epochs},
+       {&o.histograms_csv, sim::csv_of_histograms}};
+  for (const auto& [file, text] : tables)
+    if (!file->empty()) {
+      std::string lines = text(runs);
+      lines.erase(lines.find_last_not_of('\n') + 1);
+      write_text(*file, lines);
+    }
+}
+
 [[noreturn]] void say_interrupted(const std::string& what) {
   fmt::print(stderr, "stele: interrupted; {}\n", what);
   throw CLI::RuntimeError(130);
@@ -140,7 +155,7 @@ void run_alone(const options& o) {
   if (!o.design.empty()) or_fail(sim::set_key(m, "design.name", o.design));
   const auto r = run_one(m, o, "");
   if (!r) say_interrupted("a run that is not over has no result");
-  report(o, sim::table_of(*r), sim::json_of(*r));
+  report(o, sim::table_of(*r), sim::json_of(*r), std::span(&*r, 1));
 }
 
 // The machine with each design. All designs are checked before the first run starts.
@@ -162,7 +177,7 @@ void compare(const options& o) {
     results.push_back(std::move(*r));
   }
   if (results.empty()) say_interrupted("no run is over");
-  report(o, sim::table_of_all(results), sim::json_of_all(results));
+  report(o, sim::table_of_all(results), sim::json_of_all(results), results);
   if (results.size() < o.designs.size())
     say_interrupted(fmt::format("{} of {} runs are over", results.size(), o.designs.size()));
 }
@@ -215,7 +230,7 @@ void sweep(const options& o) {
   std::string tables;
   for (const std::string& path : o.shown)
     tables += (tables.empty() ? "" : "\n") + sim::table_of(s, path);
-  report(o, tables, sim::json_of(s));
+  report(o, tables, sim::json_of(s), s.runs);
   if (s.runs.size() < machines.size())
     say_interrupted(fmt::format("{} of {} runs are over", s.runs.size(), machines.size()));
 }
@@ -293,6 +308,21 @@ void mutants(const options& o) {
   if (killed != verdicts.size()) throw CLI::RuntimeError(1);
 }
 
+void add_outputs(CLI::App& command, options& o) {
+  CLI::Option* const line =
+      command.add_option("--timeline-ns", o.timeline_ns, "length of an epoch; 0: none")
+          ->capture_default_str()
+          ->check(CLI::Range(0.0, 1e12));
+  command.add_option("--json", o.json,
+                     "write machine, quantities, histograms and epochs to FILE; - is standard "
+                     "output");
+  command.add_option("--csv", o.csv, "write the quantities to FILE");
+  command.add_option("--epochs-csv", o.epochs_csv, "write the quantities of each epoch to FILE")
+      ->needs(line);
+  command.add_option("--histograms-csv", o.histograms_csv,
+                     "write the histograms of latencies to FILE");
+}
+
 CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
   CLI::App* command = group.add_subcommand(name, what);
   command->add_option("tape", o.run.tape, "the tape file")->required();
@@ -305,12 +335,8 @@ CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
       ->add_option("--warm-up", o.run.warm_up_transactions,
                    "transactions before anything is counted")
       ->capture_default_str();
-  command->add_option("--timeline-ns", o.timeline_ns, "sample a time line so often; 0: none")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e12));
+  add_outputs(*command, o);
   command->add_option("--seed", o.run.seed, "of what is drawn by chance")->capture_default_str();
-  command->add_option("--json", o.json,
-                      "write machine, quantities and time line to FILE; - is standard output");
   return command;
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace stele {
 namespace {
@@ -21,6 +22,11 @@ class sim_command : public ::testing::Test {
   static command_outcome run(const std::string& arguments) { return run_command(arguments); }
   nlohmann::json json(const std::string& file) const {
     return nlohmann::json::parse(std::ifstream(dir_ / file));
+  }
+  std::string text(const std::string& file) const {
+    std::stringstream content;
+    content << std::ifstream(dir_ / file).rdbuf();
+    return content.str();
   }
   std::string at(const std::string& file) const { return (dir_ / file).string(); }
   void record(const std::string& more) const {
@@ -44,6 +50,17 @@ TEST_F(sim_command, runs_a_native_tape_twice_to_the_same_byte) {
   EXPECT_EQ(json("a"), json("b"));
   EXPECT_EQ(json("a")["quantities"]["run.transactions"]["value"], 400);
   EXPECT_EQ(json("a")["machine"]["l3"]["ways"], 16);
+}
+
+TEST_F(sim_command, writes_tables_that_programs_read) {
+  record("");
+  const auto o =
+      run("sim compare " + at("tape") + " --designs native,kiln --timeline-ns 10000" + " --csv " +
+          at("csv") + " --epochs-csv " + at("epochs") + " --histograms-csv " + at("histograms"));
+  ASSERT_EQ(o.status, 0) << o.said;
+  EXPECT_THAT(text("csv"), HasSubstr("\nkiln,run.transactions,400,\n"));
+  EXPECT_THAT(text("epochs"), HasSubstr("\nkiln,20000,"));
+  EXPECT_THAT(text("histograms"), HasSubstr("\nkiln,nonvolatile_memory.write_latency,"));
 }
 
 TEST_F(sim_command, compares_designs_and_sweeps_a_key) {

@@ -243,6 +243,7 @@ void channel::finish_write(entry_index i, picoseconds now) {
   const entry e = state_.queue[i];
   state_.queue.release(i);
   statistics_.write_latency.add(now - e.arrived);
+  statistics_.write_latencies.add(now - e.arrived);
   channel_observer_.persisted({e.req, e.stream.origin, number_, e.bank, e.started, now});
   if (follows_barriers_ && stream_.persisted(e.stream)) channel_observer_.order_changed(now);
   if (e.req.reply_to) e.req.reply_to->handle(now, e.req.token);

@@ -69,12 +69,16 @@ TEST(statistics, what_came_before_is_subtracted) {
     s.read_latency.add(span), s.read_latencies.add(span);
   EXPECT_EQ(s.read_latencies.percentile_ns(0.1), 0.001);
   EXPECT_NEAR(s.read_latencies.percentile_ns(1), 1000, 10);
-  s.subtract_times(before);
+  s.subtract(before);
   EXPECT_EQ(s.read_latency.mean_ns(), 7);
   EXPECT_NEAR(s.read_latencies.percentile_ns(0.1), 5, 0.05);
   EXPECT_NEAR(s.read_latencies.percentile_ns(0.5), 7, 0.07);
   EXPECT_NEAR(s.read_latencies.percentile_ns(1), 9, 0.09);
   EXPECT_EQ(time_histogram().percentile_ns(0.5), 0);
+  const std::vector<time_class> left = s.read_latencies.classes();
+  ASSERT_EQ(left.size(), 3u);
+  EXPECT_EQ(left[0], (time_class{4992, 5056, 1}));  // 64 ps wide: a 64th of 4096
+  EXPECT_TRUE(left[2].from <= 9000 && 9000 < left[2].below);
 }
 
 TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_until_then) {
@@ -87,6 +91,9 @@ TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_unti
   EXPECT_EQ(bed.completed[same_row], 39'000u + 25'000u);
   EXPECT_EQ(bed.completed[elsewhere], 39'000u);
   EXPECT_EQ(bed.written[first].persisted, bed.completed[first]);
+  const memory_statistics s = bed.statistics();
+  EXPECT_NEAR(s.write_latencies.percentile_ns(0.5), 39, 0.39);
+  EXPECT_NEAR(s.write_latencies.percentile_ns(0.99), 64, 0.64);
 }
 
 TEST(channel, a_volatile_write_is_told_when_it_is_in_the_device) {
