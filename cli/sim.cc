@@ -1,11 +1,13 @@
-// stele sim: runs a tape on a simulated machine; compares designs or values of a configuration key;
-// crashes a machine; prints a machine with every key.
+// stele sim: runs a tape on a simulated machine, or a trace on a memory; compares designs or values
+// of a configuration key; crashes a machine; prints a machine with every key.
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sim/config_file.h>
 #include <sim/crash.h>
+#include <sim/feed/convert.h>
 #include <sim/machine.h>
+#include <sim/memory_run.h>
 #include <sim/nearest.h>
 #include <unistd.h>
 
@@ -26,6 +28,7 @@ struct options {
   std::uint64_t crashes = 1000;
   std::string fault = "none";
   sim::run_options run;
+  sim::memory_run_options memory;
 };
 
 template <class T>
@@ -80,7 +83,7 @@ sim::machine_config machine_of(const options& o) {
   return m;
 }
 
-// A line on the terminal that shows how much of the tape a run has consumed.
+// A line on the terminal that shows how much of its tape or trace a run has consumed.
 class progress_line {
  public:
   progress_line(const std::string& tape, std::string what) : what_(std::move(what)) {
@@ -98,8 +101,8 @@ class progress_line {
     const int percent = static_cast<int>(share * 100);
     if (!watched_ || percent == shown_) return;
     shown_ = percent;
-    fmt::print(stderr, "\r\033[K{}: {:.1f} of {:.1f} MB of the tape, {} %", what_,
-               share * megabytes_, megabytes_, percent);
+    fmt::print(stderr, "\r\033[K{}: {:.1f} of {:.1f} MB read, {} %", what_, share * megabytes_,
+               megabytes_, percent);
   }
 
  private:
@@ -156,6 +159,21 @@ void run_alone(const options& o) {
   const auto r = run_one(m, o, "");
   if (!r) say_interrupted("a run that is not over has no result");
   report(o, sim::table_of(*r), sim::json_of(*r), std::span(&*r, 1));
+}
+
+void run_memory_alone(const options& o) {
+  const sim::machine_config m = machine_of(o);
+  or_fail(sim::check_machine(m));
+  sim::memory_run_options run = o.memory;
+  progress_line line(run.trace, run.memory);
+  run.timeline_interval = sim::from_ns(o.timeline_ns);
+  run.progress = [&](double share) { line.show(share); };
+  run.cancelled = interrupted;
+  auto done = sim::run_memory(m, run);
+  if (!done && done.error().code == errc::cancelled)
+    say_interrupted("a run that is not over has no result");
+  const sim::run_result r = value_or_fail(std::move(done));
+  report(o, sim::table_of(r), sim::json_of(r), std::span(&r, 1));
 }
 
 // The machine with each design. All designs are checked before the first run starts.
@@ -323,14 +341,35 @@ void add_outputs(CLI::App& command, options& o) {
                      "write the histograms of latencies to FILE");
 }
 
+void add_machine(CLI::App& command, options& o) {
+  command
+      .add_option("--machine", o.machine,
+                  fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
+      ->capture_default_str();
+  add_settings(command, o);
+}
+
+void add_memory_command(CLI::App& group, const std::shared_ptr<options>& o) {
+  CLI::App* const command =
+      group.add_subcommand("memory", "a trace of requests on a memory, without cores and caches");
+  add_machine(*command, *o);
+  command->add_option("--memory", o->memory.memory, "nonvolatile_memory or volatile_memory")
+      ->capture_default_str();
+  command->add_option("--trace", o->memory.trace, "the trace file")->required();
+  command
+      ->add_option("--format", o->memory.format,
+                   fmt::format("of the trace: {}", fmt::join(sim::request_trace_formats(), ", ")))
+      ->required();
+  command->add_option("--commands", o->memory.commands,
+                      "write every command to FILE (docs/format/traces.md)");
+  add_outputs(*command, *o);
+  command->callback([o] { run_memory_alone(*o); });
+}
+
 CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
   CLI::App* command = group.add_subcommand(name, what);
   command->add_option("tape", o.run.tape, "the tape file")->required();
-  command
-      ->add_option("--machine", o.machine,
-                   fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
-      ->capture_default_str();
-  add_settings(*command, o);
+  add_machine(*command, o);
   command
       ->add_option("--warm-up", o.run.warm_up_transactions,
                    "transactions before anything is counted")
@@ -360,14 +399,11 @@ void add_sim(CLI::App& app) {
       ->delimiter(',')
       ->capture_default_str();
   swept->callback([o] { sweep(*o); });
+  add_memory_command(*group, o);
   CLI::App* crashed = group->add_subcommand(
       "crash", "power failures of a machine with Kiln, each recovered and judged");
   crashed->add_option("tape", o->run.tape, "a native tape recorded with --bytes")->required();
-  crashed
-      ->add_option("--machine", o->machine,
-                   fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
-      ->capture_default_str();
-  add_settings(*crashed, *o);
+  add_machine(*crashed, *o);
   crashed->add_option("--crashes", o->crashes, "at random moments")->capture_default_str();
   crashed->add_option("--at-ns", o->at_ns, "instead: at this moment alone");
   crashed->add_option("--fault", o->fault, "a bug planted in the protocol")->capture_default_str();

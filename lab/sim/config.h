@@ -70,6 +70,9 @@ struct memory_config {
   double write_drain_from = 0.8, write_drain_to = 0.3;  // shares of the write queue
   unsigned starvation_limit = 64;                       // row hits that may pass an older request
   bool open_page = true;
+  // A cycle of the controller. The memory's times are whole cycles: rounded up, refresh intervals
+  // down. 0: times as they are given.
+  double clock_ns = 0;
   double read_latency_ns = 0;   // from the column command to the last byte at the controller
   double write_latency_ns = 0;  // from the column command to the last byte in the row buffer
   double write_pulse_ns = 0;    // from then until the cells hold the data

@@ -118,6 +118,7 @@ constexpr field<mem> memory_fields[] = {
     {"write_drain_to", &mem::write_drain_to, share},
     {"starvation_limit", &mem::starvation_limit, {1, 1 << 30}},
     {"open_page", &mem::open_page},
+    {"clock_ns", &mem::clock_ns, time_ns},
     {"read_latency_ns", &mem::read_latency_ns, time_ns},
     {"write_latency_ns", &mem::write_latency_ns, time_ns},
     {"write_pulse_ns", &mem::write_pulse_ns, time_ns},

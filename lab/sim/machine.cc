@@ -1,4 +1,5 @@
 // Runs a machine, and collects its counts.
+#include <sim/epochs.h>
 #include <sim/machine.h>
 #include <sim/memory_result.h>
 #include <sim/simulation.h>
@@ -118,50 +119,13 @@ void add_part(run_result& r, simulation& s, const baseline& from, picoseconds no
   add_derived(r);
 }
 
-// Collects the quantities of each epoch. It reads the simulation between events and schedules
-// none, so a run with epochs is the run without them.
-class epochs {
- public:
-  epochs(simulation& s, picoseconds interval) : simulation_(s), interval_(interval) {
-    part_.machine = s.machine;
-    line_.interval = interval;
-  }
-  // The end of the current epoch; never, when none is asked for.
-  picoseconds end() const noexcept { return interval_ == 0 ? never : begin_.at + interval_; }
-  void close(picoseconds now) {
-    part_.simulated = now - begin_.at;
-    add_part(part_, simulation_, begin_, now);
-    if (line_.names.empty()) {
-      line_.names = {"end_ns"};
-      for (const quantity& q : part_.quantities) line_.names.push_back(q.path);
-    }
-    std::vector<double>& sample = line_.samples.emplace_back();
-    sample.push_back(static_cast<double>(now) / 1000);
-    for (const quantity& q : part_.quantities) sample.push_back(q.value);
-    begin_ = baseline_of(simulation_, now);
-  }
-  // Closes the last epoch, which may be shorter.
-  time_series finish(picoseconds now) {
-    while (end() <= now) close(end());
-    if (interval_ != 0 && now > begin_.at) close(now);
-    return std::move(line_);
-  }
-
- private:
-  simulation& simulation_;
-  picoseconds interval_;
-  run_result part_;
-  baseline begin_;
-  time_series line_;
-};
-
 result<> run_to_end(simulation& s, const run_options& o, epochs& line) {
   std::error_code none;
   const double size = static_cast<double>(std::filesystem::file_size(o.tape, none));
   for (;;) {
     if (!s.advance(1 << 16, line.end())) {
       if (s.events.empty()) break;
-      line.close(line.end());
+      line.close();
     }
     if (o.cancelled && o.cancelled()) return base::fail(errc::cancelled, "interrupted");
     if (o.progress && size > 0) o.progress(static_cast<double>(s.tape.bytes()) / size);
@@ -191,7 +155,15 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   r.machine = machine;
   r.tape = std::filesystem::path(options.tape).filename();
   r.label = machine.design.name;
-  epochs line(*s, options.timeline_interval);
+  baseline epoch_begin;
+  epochs line(options.timeline_interval, [&](picoseconds until) {
+    run_result part;
+    part.machine = machine;
+    part.simulated = until - epoch_begin.at;
+    add_part(part, *s, epoch_begin, until);
+    epoch_begin = baseline_of(*s, until);
+    return std::move(part.quantities);
+  });
   if (auto ran = run_to_end(*s, options, line); !ran) return std::unexpected(ran.error());
   if (commits < options.warm_up_transactions)
     return base::fail(errc::invalid_argument, "the tape has " + std::to_string(commits) +

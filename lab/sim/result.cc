@@ -201,7 +201,8 @@ std::string table_of(const run_result& r) {
     // with one result, the value stands before its unit
     if (row.size() > 1) std::swap(row[1], row[2]);
   return machine_line(r.machine) +
-         fmt::format("design   {}\ntape     {}\ntime     {} ns\n", r.machine.design.name, r.tape,
+         fmt::format("{}   {}\ntape     {}\ntime     {} ns\n",
+                     r.label.empty() ? "design" : "run   ", label_of(r), r.tape,
                      text_of(simulated_ns(r))) +
          laid_out(rows, "lrl");
 }

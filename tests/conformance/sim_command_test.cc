@@ -130,6 +130,22 @@ TEST_F(sim_command, refuses_in_sentences) {
   EXPECT_THAT(run("sim run " + at("tape") + " --warm-up 100000").said, HasSubstr("fewer than"));
 }
 
+TEST_F(sim_command, runs_a_trace_on_a_memory_alone) {
+  std::ofstream(dir_ / "trace") << "0x1000 READ 0\n0x2000 WRITE 10\n0x3000 READ 20";
+  const auto on_memory = [&](const std::string& more) {
+    return run("sim memory --machine ddr4-2400 --trace " + at("trace") + more);
+  };
+  const auto o = on_memory(" --format dramsim3 --commands " + at("commands") + " --json " +
+                           at("a") + " --csv " + at("csv"));
+  ASSERT_EQ(o.status, 0) << o.said;
+  EXPECT_EQ(json("a")["quantities"]["nonvolatile_memory.reads"]["value"], 2);
+  EXPECT_THAT(text("csv"), HasSubstr("\nnonvolatile_memory,run.requests,3,\n"));
+  EXPECT_THAT(text("commands"), HasSubstr("activate"));
+  const auto refused = on_memory(" --format ramulator2");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.said, HasSubstr("trace:1: \"0x1000 READ 0\": expected \"LD address\""));
+}
+
 TEST_F(sim_command, converts_a_trace_and_runs_it) {
   std::ofstream(dir_ / "trace") << "0x1000 READ 0\n0x2000 WRITE 10\n0x3000 READ 20";
   const auto o = run("tape convert --from dramsim3 " + at("trace") + " " + at("tape"));

@@ -58,7 +58,7 @@ void channel::submit(picoseconds now, const request& r, const device_address& wh
     else
       e.stream.origin = stream_.ranges().classify(r.address);
   }
-  if (backlog_.head == no_entry && has_room(e))
+  if (has_room_for(e.req.kind, e.bank))
     enqueue(i);
   else {
     (backlog_.head == no_entry ? backlog_.head : state_.queue[backlog_.tail].next) = i;
@@ -67,15 +67,16 @@ void channel::submit(picoseconds now, const request& r, const device_address& wh
   if (decision_stale_) wake_at(now);
 }
 
-bool channel::has_room(const entry& e) const noexcept {
-  if (e.req.kind == access::read) return state_.queue.of(access::read).size < read_limit_;
+bool channel::has_room(access kind, unsigned bank) const noexcept {
+  if (kind == access::read) return state_.queue.of(access::read).size < read_limit_;
   return state_.queue.of(access::write).size < write_limit_ &&
-         state_.queue.of(access::write, e.bank).size < bank_limit_;
+         state_.queue.of(access::write, bank).size < bank_limit_;
 }
 
 void channel::admit() {
-  while (backlog_.head != no_entry && has_room(state_.queue[backlog_.head])) {
+  while (backlog_.head != no_entry) {
     const entry_index i = backlog_.head;
+    if (!has_room(state_.queue[i].req.kind, state_.queue[i].bank)) return;
     backlog_.head = state_.queue[i].next;
     enqueue(i);
   }
@@ -131,10 +132,11 @@ void channel::issue(const decision& d, picoseconds now) {
   issue_precharge(e.bank, now);
 }
 
-void channel::report(command what, unsigned bank, picoseconds at, std::uint32_t row,
-                     bool automatic) const {
+void channel::report(command what, unsigned bank, picoseconds at, std::uint32_t row, bool automatic,
+                     std::uint64_t address) const {
   if (observer_) [[unlikely]]
-    observer_->issued({what, number_, state_.timing.rank_of(bank), bank, at, row, automatic});
+    observer_->issued(
+        {what, number_, state_.timing.rank_of(bank), bank, at, row, automatic, address});
 }
 
 void channel::issue_activate(entry& e, picoseconds now) {
@@ -166,7 +168,7 @@ void channel::issue_column(entry_index i, picoseconds now) {
   state_.queue.dequeue(i);
   const command what = write ? command::write : command::read;
   state_.timing.issue(what, e.bank, now);
-  report(what, e.bank, now, e.row);
+  report(what, e.bank, now, e.row, false, e.req.address);
   const picoseconds pulse = write ? pulse_of(e) : 0;
   const picoseconds end = now + (write ? write_latency_ + pulse : read_latency_);
   if (pulse) state_.timing.occupy(e.bank, end);

@@ -18,8 +18,8 @@ std::map<std::string, memory_config> all_memories() {
   std::map<std::string, memory_config> all;
   for (const auto& file : std::filesystem::directory_iterator(STELE_SOURCE_DIR "/lab/configs")) {
     const machine_config m = machine_of(file.path().stem());
-    all.emplace(m.name + ", nonvolatile", m.nonvolatile_memory);
-    all.emplace(m.name + ", volatile", m.volatile_memory);
+    all.emplace(m.name + ", nonvolatile", in_cycles(m.nonvolatile_memory));
+    all.emplace(m.name + ", volatile", in_cycles(m.volatile_memory));
   }
   return all;
 }
@@ -105,7 +105,7 @@ TEST(command_rules, planted_bugs_of_the_controller_are_found) {
       {controller_mutant::last_bank_left_open, true, {"no row is open at a refresh"}},
       {controller_mutant::last_bank_served, true, {"tREFI: a refresh is due"}},
       {controller_mutant::refresh_drifts, true, {"tREFI: a refresh is due"}}};
-  memory_config c = refreshed_often(machine_of("ddr4-2400").nonvolatile_memory);
+  memory_config c = refreshed_often(in_cycles(machine_of("ddr4-2400").nonvolatile_memory));
   for (const auto& [mutant, open_page, rules] : bugs) {
     c.open_page = open_page;
     const auto found = broken_by(c, load::random, 3000, mutant);
@@ -117,7 +117,7 @@ TEST(command_rules, planted_bugs_of_the_controller_are_found) {
 
 // The controller keeps the rules of its machine, so a machine whose rule is longer sees it broken.
 TEST(command_rules, each_rule_of_a_machine_can_be_broken) {
-  const memory_config c = refreshed_often(machine_of("ddr4-2400").nonvolatile_memory);
+  const memory_config c = refreshed_often(in_cycles(machine_of("ddr4-2400").nonvolatile_memory));
   memory_fixture bed(c);
   run_load(bed, load::random, 3000);
   for (std::size_t i = 0; i < c.timing.size(); ++i) {

@@ -31,6 +31,19 @@ unsigned commands_named(const std::string& name) {
 
 }  // namespace
 
+memory_config in_cycles(memory_config c) {
+  if (c.clock_ns == 0) return c;
+  const double cycle_ns = static_cast<double>(from_ns(c.clock_ns)) / 1000;
+  const auto round_up = [&](double& ns) { ns = std::ceil(ns / c.clock_ns - 0.026) * cycle_ns; };
+  for (double* ns :
+       {&c.read_latency_ns, &c.write_latency_ns, &c.write_pulse_ns, &c.refresh_time_ns})
+    round_up(*ns);
+  for (timing_rule& r : c.timing) round_up(r.latency_ns);
+  c.refresh_interval_ns = std::floor(c.refresh_interval_ns / c.clock_ns + 0.026) * cycle_ns;
+  c.clock_ns = cycle_ns;
+  return c;
+}
+
 void timing_table::build(const memory_config& c) {
   ranks_ = c.ranks;
   const unsigned groups = c.ranks * c.bank_groups, banks = groups * c.banks;

@@ -20,8 +20,15 @@ namespace stele::sim {
 
 enum class command : std::uint8_t { activate, precharge, read, write, refresh };
 inline constexpr unsigned commands = 5;
+constexpr bool moves_data(command c) noexcept {
+  return c == command::read || c == command::write;
+}
 enum class level : std::uint8_t { channel, rank, bank_group, bank };
 inline constexpr unsigned levels = 4;
+
+// The configuration with times of whole cycles of its clock, in whole picoseconds. As JEDEC rounds
+// (JESD79-4, section 13.5), a time that exceeds whole cycles by less than 2.6 % of one is theirs.
+memory_config in_cycles(memory_config c);
 
 class timing_table {
  public:

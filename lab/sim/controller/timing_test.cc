@@ -73,6 +73,27 @@ TEST(timing, of_two_rules_the_later_time_counts) {
   EXPECT_EQ(t.earliest(command::read, 2), 4000u);
 }
 
+// 14.161 ns is 17 cycles of 0.833; 1.02 cycles count as one, as JEDEC rounds, 1.03 as two.
+TEST(timing, times_are_whole_cycles_of_the_clock) {
+  memory_config c = plain_memory();
+  c.timing = {{"bank", "activate", "read", 14.166667},
+              {"bank", "read", "precharge", 0.85},
+              {"bank", "write", "precharge", 0.858}};
+  c.refresh_interval_ns = 10;
+  c.write_latency_ns = 1;
+  EXPECT_EQ(in_cycles(c).timing[0].latency_ns, 14.166667);  // without a clock
+  c.clock_ns = 0.833;
+  c = in_cycles(c);
+  EXPECT_EQ(from_ns(c.timing[0].latency_ns), 14'161u);
+  EXPECT_EQ(from_ns(c.timing[1].latency_ns), 833u);
+  EXPECT_EQ(from_ns(c.timing[2].latency_ns), 2 * 833u);
+  EXPECT_EQ(from_ns(c.refresh_interval_ns), 12 * 833u);
+  EXPECT_EQ(from_ns(c.write_latency_ns), 2 * 833u);
+  EXPECT_EQ(from_ns(in_cycles(c).timing[2].latency_ns), 2 * 833u);  // rounded already
+  memory_fixture bed(c);
+  EXPECT_EQ(from_ns(bed.memory->config().timing[1].latency_ns), 833u);
+}
+
 TEST(timing, wrong_rules_are_refused_with_a_sentence) {
   const std::pair<timing_rule, const char*> wrong[] = {
       {{"bunk", "read", "read", 1}, "names no level"},
