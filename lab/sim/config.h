@@ -43,7 +43,7 @@ struct crossbar_config {
 // After command `preceding` at a node of `level`, command `following` at this node waits for the
 // latency.
 struct timing_rule {
-  std::string level;                 // channel, rank, bank_group, bank
+  std::string level;                 // channel, rank, other_ranks, bank_group, bank
   std::string preceding, following;  // activate, precharge, read, write, refresh, any
   double latency_ns = 0;
   unsigned window = 1;  // counts from the oldest of this many preceding commands (tFAW: 4)
@@ -85,6 +85,10 @@ struct memory_config {
   double data_retention_s = 1e7, log_retention_s = 1e7;
   double row_buffer_read_pj_per_bit = 0, row_buffer_write_pj_per_bit = 0, array_read_pj_per_bit = 0,
          array_write_pj_per_bit = 0;
+  // Currents of a device of DRAM, as JEDEC's data sheets have them (energy/memory_energy.h).
+  double vdd_v = 0;
+  unsigned devices = 8;  // of a rank
+  double idd0_ma = 0, idd2n_ma = 0, idd3n_ma = 0, idd4r_ma = 0, idd4w_ma = 0, idd5b_ma = 0;
 };
 
 struct design_config {

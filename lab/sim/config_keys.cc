@@ -33,7 +33,7 @@ consteval std::size_t members_of() {
 }
 
 constexpr std::string_view replacements[] = {"lru", "plru", "bip", "random"};
-constexpr std::string_view level_names[] = {"channel", "rank", "bank_group", "bank"};
+constexpr std::string_view level_names[] = {"channel", "rank", "other_ranks", "bank_group", "bank"};
 constexpr std::string_view command_names[] = {"activate", "precharge", "read",
                                               "write",    "refresh",   "any"};
 constexpr std::string_view technologies[] = {"dram", "stt-mram", "pcm"};
@@ -49,6 +49,7 @@ constexpr bounds time_ns = {0, 1e9};  // up to a second
 constexpr bounds queue_entries = {1, 65536};
 constexpr bounds share = {0, 1};
 constexpr bounds energy = {0, 1e6};
+constexpr bounds current = {0, 1e6};
 constexpr bounds retention_s = {1e-9, 1e12};
 constexpr bounds count_power = {1, 1024, true};
 
@@ -134,6 +135,14 @@ constexpr field<mem> memory_fields[] = {
     {"row_buffer_write_pj_per_bit", &mem::row_buffer_write_pj_per_bit, energy},
     {"array_read_pj_per_bit", &mem::array_read_pj_per_bit, energy},
     {"array_write_pj_per_bit", &mem::array_write_pj_per_bit, energy},
+    {"vdd_v", &mem::vdd_v, {0, 1000}},
+    {"devices", &mem::devices, {1, 1024}},
+    {"idd0_ma", &mem::idd0_ma, current},
+    {"idd2n_ma", &mem::idd2n_ma, current},
+    {"idd3n_ma", &mem::idd3n_ma, current},
+    {"idd4r_ma", &mem::idd4r_ma, current},
+    {"idd4w_ma", &mem::idd4w_ma, current},
+    {"idd5b_ma", &mem::idd5b_ma, current},
 };
 
 constexpr field<design_config> design_fields[] = {

@@ -31,6 +31,16 @@ void add_latency(run_result& r, const std::string& path, const span_statistics& 
   r.add(path + "_p99", histogram.percentile_ns(0.99), "ns");
 }
 
+void add_energy(run_result& r, const std::string& path, const memory_energy& e) {
+  for (const auto& [part, pj] : {std::pair{"", e.total_pj()},
+                                 {"_activate", e.activate_pj},
+                                 {"_read", e.read_pj},
+                                 {"_write", e.write_pj},
+                                 {"_refresh", e.refresh_pj},
+                                 {"_background", e.background_pj}})
+    r.add(path + part, pj / 1000, "nJ");
+}
+
 }  // namespace
 
 // The mean length of a queue is the sum of the waits in it over the time (Little's law).
@@ -42,7 +52,7 @@ void add_memory(run_result& r, const std::string& name, memory_system& m, const 
                banks = channels * c.ranks * c.bank_groups * c.banks;
   const auto share = [&](double sum, double of) { return ps == 0 ? 0 : sum / ps / of; };
   add_counts(r, name, s);
-  r.add(name + ".energy", energy_of(s, c).total_pj() / 1000, "nJ");
+  add_energy(r, name + ".energy", energy_of(s, c));
   r.add(name + ".bandwidth", share(static_cast<double>(s.bytes) * 1000, 1), "GB/s");
   add_latency(r, name + ".read_latency", s.read_latency, s.read_latencies);
   add_latency(r, name + ".write_latency", s.write_latency, s.write_latencies);

@@ -97,6 +97,23 @@ TEST_F(memory_run, a_request_without_room_waits_and_its_latency_begins_when_it_i
   EXPECT_EQ(r->simulated, 34'000u);
 }
 
+// The published measurements that the preset names: idle latencies, and bandwidths of one DIMM.
+TEST_F(memory_run, optane_like_has_the_published_latencies_and_bandwidths) {
+  const machine_config m = machine_of("optane-like");
+  const std::string at = "nonvolatile_memory.";
+  trace("0x0 READ 0\n");
+  EXPECT_EQ(of(*run(m, "dramsim3"), at + "read_latency"), 305);
+  trace("0x0 READ 0\n0x40 READ 1000\n0x80 READ 2000\n");
+  EXPECT_NEAR(of(*run(m, "dramsim3"), at + "read_latency_p50"), 169, 1.69);
+  for (const auto& [letter, gb_per_s] : {std::pair{'R', 6.6}, {'W', 2.3}}) {
+    std::string text;
+    for (unsigned i = 0; i < 20'000; ++i) text += fmt::format("{:#x} {}\n", i * 64, letter);
+    trace(text);
+    EXPECT_NEAR(of(*run(m, "ramulator-memory"), at + "bandwidth"), gb_per_s, 0.02 * gb_per_s)
+        << letter;
+  }
+}
+
 std::string random_trace(unsigned requests, unsigned lines, unsigned most_idle) {
   std::string text;
   std::uint64_t x = 7, cycle = 0;

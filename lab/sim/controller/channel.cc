@@ -35,6 +35,10 @@ channel::channel(const channel_context& p)
   statistics_.bank_writes.assign(p.timing.banks(), 0);
   activated_at_.assign(p.timing.banks(), 0);
   bank_busy_until_.assign(p.timing.banks(), 0);
+  for (unsigned bank = 0; bank < p.timing.banks(); ++bank)
+    rank_of_.push_back(static_cast<std::uint8_t>(p.timing.rank_of(bank)));
+  open_rows_.assign(p.timing.ranks(), 0);
+  open_from_.assign(p.timing.ranks(), 0);
   if (refresh_interval_ == 0) return;
   refresh_due_.assign(p.timing.ranks(), refresh_interval_);
   earliest_due_ = refresh_interval_;
@@ -145,6 +149,7 @@ void channel::issue_activate(entry& e, picoseconds now) {
   report(command::activate, e.bank, now, e.row);
   state_.open_row[e.bank] = e.row;
   activated_at_[e.bank] = now;
+  count_open_row(e.bank, now);
   ++statistics_.activates;
   scheduler_->bank_changed(e.bank);
   decision_stale_ = true;
@@ -154,7 +159,7 @@ void channel::issue_precharge(unsigned bank, picoseconds at) {
   state_.timing.issue(command::precharge, bank, at);
   report(command::precharge, bank, at);
   state_.open_row[bank] = no_row;
-  ++statistics_.precharges;
+  count_closed_row(bank, at);
   scheduler_->bank_changed(bank);
   decision_stale_ = true;
 }
@@ -187,13 +192,25 @@ void channel::close_unless_hit(unsigned bank) {
     for (entry_index i = state_.queue.of(kind, bank).head; i != no_entry;
          i = state_.queue[i].next_in_bank)
       if (state_.queue[i].row == row) return;
-  const picoseconds at = mutant_ == controller_mutant::precharged_at_once
-                             ? events_.now()
-                             : state_.timing.earliest(command::precharge, bank);
+  const picoseconds at =
+      mutant_ == controller_mutant::precharged_at_once
+          ? events_.now()
+          : std::max(events_.now(), state_.timing.earliest(command::precharge, bank));
   state_.timing.issue_auto_precharge(bank, at);
   report(command::precharge, bank, at, no_row, true);
   state_.open_row[bank] = no_row;
+  count_closed_row(bank, at);
+}
+
+void channel::count_open_row(unsigned bank, picoseconds at) {
+  const unsigned rank = rank_of_[bank];
+  if (open_rows_[rank]++ == 0) open_from_[rank] = at;
+}
+
+void channel::count_closed_row(unsigned bank, picoseconds at) {
   ++statistics_.precharges;
+  const unsigned rank = rank_of_[bank];
+  if (--open_rows_[rank] == 0) statistics_.open_ps += at - open_from_[rank];
 }
 
 picoseconds channel::pulse_of(const entry& e) const noexcept {

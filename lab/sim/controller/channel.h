@@ -109,6 +109,8 @@ class channel final : public event_handler {
   void issue_precharge(unsigned bank, picoseconds at);
   void issue_column(entry_index i, picoseconds now);
   void close_unless_hit(unsigned bank);
+  void count_open_row(unsigned bank, picoseconds at);
+  void count_closed_row(unsigned bank, picoseconds at);
   void report(command what, unsigned bank, picoseconds at, std::uint32_t row = no_row,
               bool automatic = false, std::uint64_t address = 0) const;
   picoseconds pulse_of(const entry& e) const noexcept;
@@ -141,6 +143,9 @@ class channel final : public event_handler {
   std::uint64_t arrivals_ = 0;
   picoseconds busy_since_ = 0;
   std::vector<picoseconds> activated_at_, bank_busy_until_;  // for each bank
+  std::vector<std::uint8_t> rank_of_;                        // for each bank
+  std::vector<unsigned> open_rows_;                          // for each rank
+  std::vector<picoseconds> open_from_;                       // for each rank with an open row
   memory_statistics statistics_;
 
   picoseconds read_latency_, write_latency_;

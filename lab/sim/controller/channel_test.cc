@@ -282,13 +282,39 @@ TEST(energy, is_bits_times_picojoules_of_each_part_and_a_row_hit_reads_no_array)
   ASSERT_EQ(s.writes, 4u);
   ASSERT_EQ(s.activates, 3u);
   const memory_energy e = bed.memory->energy(bed.events.now());
-  EXPECT_DOUBLE_EQ(e.row_buffer_read_pj, 7 * 512 * 0.93);
-  EXPECT_DOUBLE_EQ(e.row_buffer_write_pj, 4 * 512 * 1.02);
-  EXPECT_DOUBLE_EQ(e.array_read_pj, 3 * 512 * 1.00);
-  EXPECT_DOUBLE_EQ(e.array_write_pj, 4 * 512 * 2.89);
+  EXPECT_DOUBLE_EQ(e.read_pj, 7 * 512 * 0.93);
+  EXPECT_DOUBLE_EQ(e.write_pj, 4 * 512 * (1.02 + 2.89));
+  EXPECT_DOUBLE_EQ(e.activate_pj, 3 * 512 * 1.00);
+  EXPECT_EQ(e.refresh_pj + e.background_pj, 0);
   EXPECT_DOUBLE_EQ(e.total_pj(), 3333.12 + 2088.96 + 1536 + 5918.72);
   each_alone(access::read, 3, 1);  // one more hit
   EXPECT_DOUBLE_EQ(bed.memory->energy(bed.events.now()).total_pj() - e.total_pj(), 512 * 0.93);
+}
+
+// Two ranks of two devices of 1.5 V. Rows close at refreshes only: rank 0 is open from 0 until the
+// refresh at 1000 ns closes it, rank 1 never. tRAS 30, tRP 13: tRC is 43 ns, the longer one.
+TEST(energy, of_currents_is_that_of_each_command_above_standby) {
+  memory_config c = refreshed();
+  c.timing.push_back({"bank", "activate", "precharge", 30});
+  c.timing.push_back({"bank", "activate", "activate", 40});
+  c.timing.push_back({"channel", "read", "read", 4});
+  c.timing.push_back({"channel", "write", "write", 5});
+  c.vdd_v = 1.5, c.devices = 2;
+  c.idd0_ma = 50, c.idd2n_ma = 30, c.idd3n_ma = 40, c.idd4r_ma = 140, c.idd4w_ma = 130;
+  c.idd5b_ma = 240;
+  memory_fixture bed(c);
+  bed.read(0, 1), bed.read(0, 1, 1), bed.write(1, 1);
+  bed.run();
+  bed.run_until(500'000);
+  EXPECT_DOUBLE_EQ(bed.memory->energy(500'000).background_pj, 3 * (40 + 30) * 500.0);
+  bed.run_until(1'500'000);
+  const memory_energy e = bed.memory->energy(1'500'000);
+  EXPECT_DOUBLE_EQ(e.activate_pj, 2 * 3 * (50 * 43.0 - 40 * 30 - 30 * 13));
+  EXPECT_DOUBLE_EQ(e.read_pj, 2 * 3 * (140 - 40) * 4.0);
+  EXPECT_DOUBLE_EQ(e.write_pj, 1 * 3 * (130 - 40) * 5.0);
+  EXPECT_DOUBLE_EQ(e.refresh_pj, 2 * 3 * (240 - 40) * 100.0);
+  EXPECT_DOUBLE_EQ(e.background_pj, 3 * (40 * 1000.0 + 30 * 2000.0));
+  EXPECT_EQ(bed.statistics().open_ps, 1'000'000u);
 }
 
 }  // namespace

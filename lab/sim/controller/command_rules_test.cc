@@ -170,6 +170,21 @@ TEST(command_rules, a_rule_reaches_as_far_as_its_level_and_lasts_as_long_as_its_
   }
 }
 
+TEST(command_rules, a_rule_between_ranks_is_for_other_ranks_of_the_channel) {
+  memory_config c = two_of_each();
+  c.channels = 2;
+  c.timing = {{"other_ranks", "activate", "activate", 10}};
+  const auto pair = [&](unsigned channel, unsigned bank, picoseconds when) {
+    command_report second = at(when, command::activate, bank, 1);
+    second.channel = channel;
+    return command_rules::broken(c, {at(1000, command::activate, 0, 1), second});
+  };
+  EXPECT_THAT(pair(0, 4, 11'000), IsEmpty());
+  EXPECT_THAT(pair(0, 4, 10'999), testing::ElementsAre(HasSubstr("tRRD of another rank")));
+  EXPECT_THAT(pair(0, 1, 1000), IsEmpty());
+  EXPECT_THAT(pair(1, 4, 1000), IsEmpty());
+}
+
 TEST(command_rules, a_window_counts_from_the_oldest_of_its_commands) {
   memory_config c = two_of_each();
   c.timing = {{"rank", "activate", "activate", 21, 4}};

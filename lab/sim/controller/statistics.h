@@ -103,6 +103,8 @@ struct memory_statistics {
   // Summed over banks: from the activate, or the column command of a row hit, until the data has
   // moved and the cells hold it. Closing and refreshing are not included.
   picoseconds bank_busy_ps = 0;
+  // Summed over ranks: time with an open row; time in all.
+  picoseconds open_ps = 0, rank_ps = 0;
   std::vector<std::uint64_t> bank_writes;  // for each bank, channel after channel
   std::uint64_t max_writes_per_line = 0;   // 0 if not counted
 
@@ -114,7 +116,7 @@ struct memory_statistics {
     read_wait.add(s.read_wait), write_wait.add(s.write_wait);
     read_latency.add(s.read_latency), write_latency.add(s.write_latency);
     read_latencies.add(s.read_latencies), write_latencies.add(s.write_latencies);
-    bank_busy_ps += s.bank_busy_ps;
+    bank_busy_ps += s.bank_busy_ps, open_ps += s.open_ps, rank_ps += s.rank_ps;
     bank_writes.insert(bank_writes.end(), s.bank_writes.begin(), s.bank_writes.end());
     max_writes_per_line = std::max(max_writes_per_line, s.max_writes_per_line);
   }
@@ -130,7 +132,7 @@ struct memory_statistics {
     read_latency.subtract(before.read_latency), write_latency.subtract(before.write_latency);
     read_latencies.subtract(before.read_latencies);
     write_latencies.subtract(before.write_latencies);
-    bank_busy_ps -= before.bank_busy_ps;
+    bank_busy_ps -= before.bank_busy_ps, open_ps -= before.open_ps, rank_ps -= before.rank_ps;
     for (std::size_t i = 0; i < before.bank_writes.size(); ++i)
       bank_writes[i] -= before.bank_writes[i];
   }

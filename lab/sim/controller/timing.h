@@ -59,10 +59,14 @@ class timing_table {
   void issue(command c, unsigned bank, picoseconds at) noexcept {
     const path& p = paths_[bank];
     for (unsigned l = 0; l < levels; ++l) apply_rules(l, p[l], c, at);
+    if (has_rank_rule_ >> static_cast<unsigned>(c) & 1) [[unlikely]]
+      delay_other_ranks(p[1], c, at);
   }
   void issue_refresh(unsigned rank, picoseconds at) noexcept {
     apply_rules(0, 0, command::refresh, at);
     apply_rules(1, 1 + rank, command::refresh, at);
+    if (has_rank_rule_ >> static_cast<unsigned>(command::refresh) & 1) [[unlikely]]
+      delay_other_ranks(1 + rank, command::refresh, at);
   }
   // A precharge that the device itself does at `at`, which may be in the future. The bank and the
   // refresh of its rank wait for it.
@@ -84,10 +88,12 @@ class timing_table {
 
   void build(const memory_config& c);
   [[nodiscard]] result<void> add(const timing_rule& r);
+  void add_between_ranks(unsigned preceding, unsigned following, picoseconds latency);
   void add_pair(level l, command preceding, command following, const timing_rule& r);
   unsigned nodes_of(level l) const noexcept {
     return first_[static_cast<unsigned>(l) + 1] - first_[static_cast<unsigned>(l)];
   }
+  void delay_other_ranks(unsigned own_node, command c, picoseconds at) noexcept;
   void apply_window_rules(unsigned l, unsigned node, command c, picoseconds at) noexcept;
 
   void delay_refresh(unsigned bank, picoseconds until) noexcept {
@@ -111,7 +117,9 @@ class timing_table {
   std::vector<path> paths_;  // for each bank, its node at each level
   std::array<std::array<row, commands>, levels> delay_{};
   std::array<std::uint8_t, levels> has_rule_{},
-      has_window_rule_{};  // preceding commands of the rules, as bits
+      has_window_rule_{};                    // preceding commands of the rules, as bits
+  std::array<row, commands> other_ranks_{};  // delays of the rules of level other_ranks
+  std::uint8_t has_rank_rule_ = 0;           // preceding commands of these rules, as bits
   std::vector<window_rule> windows_;
   std::vector<picoseconds> times_;            // the histories of window rules
   std::vector<std::uint32_t> oldest_;         // at the index of each ring: its oldest element

@@ -49,6 +49,22 @@ TEST(timing, each_rule_blocks_until_its_time_within_its_node_only) {
       }
 }
 
+TEST(timing, a_rule_between_ranks_blocks_the_other_ranks_until_its_time) {
+  for (unsigned p = 0; p < 5; ++p)
+    for (unsigned f = 0; f < 5; ++f) {
+      memory_config c = two_of_each();
+      c.ranks = 4;
+      c.timing = {{"other_ranks", names[p], names[f], 12.5}};
+      timing_table t = *timing_table::compile(c);
+      issue(t, static_cast<command>(p), 5, 1000);  // of rank 1
+      for (unsigned rank = 0; rank < 4; ++rank)
+        for (unsigned other = 0; other < 5; ++other)
+          EXPECT_EQ(allowed(t, static_cast<command>(other), 4 * rank),
+                    rank != 1 && other == f ? 13'500u : 0u)
+              << names[p] << names[f] << rank << other;
+    }
+}
+
 TEST(timing, a_window_counts_the_oldest_of_its_commands) {
   memory_config c = two_of_each();
   c.timing = {{"rank", "activate", "activate", 21, 4}};
@@ -101,6 +117,7 @@ TEST(timing, wrong_rules_are_refused_with_a_sentence) {
       {{"bank", "read", "rite", 1}, "names no command"},
       {{"bank", "read", "read", -1}, "negative latency"},
       {{"bank", "read", "read", 1, 0}, "empty window"},
+      {{"other_ranks", "read", "read", 1, 4}, "several commands between ranks"},
       {{"bank", "refresh", "read", 1}, "below the rank"},
       {{"bank_group", "read", "refresh", 1}, "below the rank"}};
   for (const auto& [rule, sentence] : wrong) {
