@@ -5,6 +5,7 @@
 #include <tests/conformance/command.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -128,6 +129,27 @@ TEST_F(sim_command, refuses_in_sentences) {
   EXPECT_THAT(run("sim run " + at("none")).said, HasSubstr("cannot read the tape"));
   EXPECT_THAT(run("sim crash " + at("tape")).said, HasSubstr("--bytes"));
   EXPECT_THAT(run("sim run " + at("tape") + " --warm-up 100000").said, HasSubstr("fewer than"));
+}
+
+// The commands of docs/guide/lab.md, which are the lines that four spaces indent.
+TEST_F(sim_command, runs_every_command_of_the_guide) {
+  std::ifstream page(STELE_SOURCE_DIR "/docs/guide/lab.md");
+  unsigned commands = 0;
+  bool fenced = false;  // code of another language
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("```")) fenced = !fenced;
+    if (fenced || !line.starts_with("    ")) continue;
+    std::string command = line.substr(4);
+    const std::string name = "stele-lab ";
+    if (command.starts_with(name)) command.replace(0, name.size(), STELE_COMMAND " ");
+    EXPECT_EQ(std::system(("cd " + dir_.string() + " && " + command + " > /dev/null").c_str()), 0)
+        << command;
+    ++commands;
+  }
+  EXPECT_EQ(commands, 7u);
+  for (const char* file : {"run.csv", "designs.csv", "sweep.csv", "epochs.csv", "histograms.csv",
+                           "memory.csv", "commands.trace"})
+    EXPECT_GT(fs::file_size(dir_ / file), 50u) << file;
 }
 
 TEST_F(sim_command, runs_a_trace_on_a_memory_alone) {
