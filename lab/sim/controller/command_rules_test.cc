@@ -77,6 +77,16 @@ TEST(command_rules, no_command_breaks_one_under_any_scheduler_and_page_policy) {
         }
 }
 
+// Without a rule that delays it, a row closes by itself at once, and not before it was opened.
+TEST(command_rules, a_memory_without_rules_closes_its_rows_after_it_has_opened_them) {
+  memory_config c = plain_memory();
+  c.open_page = false;
+  memory_fixture bed(c);
+  run_load(bed, load::random, 1200);
+  EXPECT_EQ(first_of(command_rules::broken(c, bed.commands)), "");
+  EXPECT_EQ(bed.statistics().open_ps, 0u);
+}
+
 // Without long idle times every refresh is reported; with them, all are counted.
 TEST(command_rules, refreshes_of_a_long_run_are_one_an_interval) {
   for (const auto& [name, c] : all_memories()) {
