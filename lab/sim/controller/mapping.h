@@ -43,6 +43,11 @@ class mapping {
            group_.put(bank >> bank_.bits) | rank_.put(bank >> group_and_bank_bits_);
   }
 
+  // The number of the line in its row.
+  unsigned column_of(std::uint64_t address) const noexcept {
+    return static_cast<unsigned>(column_.of(address));
+  }
+
  private:
   struct field {
     unsigned shift = 0, bits = 0;
