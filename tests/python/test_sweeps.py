@@ -219,7 +219,11 @@ class Sweeps(SweepCase):
     def test_a_cluster_runs_it_and_frames_and_plots_come_of_it(self):
         import distributed
         self.release()
-        self.list_jobs("--set", "cores.count=4", "--tapes", "a.tape,b.tape", *AXES)
+        self.list_jobs("a.tape", "--over", "l3.ways=4", "--designs", "native")
+        more = self.lines("jobs.jsonl")
+        self.list_jobs("--set", "cores.count=16", "--tapes", "a.tape,b.tape", *AXES)
+        with open(self.path("jobs.jsonl"), "a") as file:
+            file.write(json.dumps(more[0]) + "\n")  # lists are joined; this one leaves two keys to the machine
         with distributed.LocalCluster(n_workers=1, processes=False, protocol="tcp", dashboard_address=None) as cluster:
             done = self.run_lab("sweep", "jobs.jsonl", "--out", "results.jsonl", "--scheduler", cluster.scheduler_address, "--command", COMMAND)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -227,8 +231,9 @@ class Sweeps(SweepCase):
         frame = lab.load(self.path("results.jsonl"))
         axes = ["machine", "cores.count", "l3.ways", "nonvolatile_memory.ranks", "design", "tape", "seed", "warm_up"]
         self.assertEqual((list(frame.columns[:len(axes)]), frame.attrs["axes"]), (axes, axes))
-        self.assertEqual(list(frame["l3.ways"]), [4] * 8 + [16] * 8)
-        alone = json.loads(self.stele("sim", "run", "b.tape", "--set", "cores.count=4", "--set", "l3.ways=16", "--set", "nonvolatile_memory.ranks=2", "--design",
+        self.assertEqual(list(frame["cores.count"]), [8] + [16] * 16)
+        self.assertEqual(list(frame["l3.ways"]), [4] + [4] * 8 + [16] * 8)
+        alone = json.loads(self.stele("sim", "run", "b.tape", "--set", "cores.count=16", "--set", "l3.ways=16", "--set", "nonvolatile_memory.ranks=2", "--design",
                                       "rlog", "--json", "-").stdout)
         row = frame.iloc[-1]
         self.assertEqual((row["l3.ways"], row["nonvolatile_memory.ranks"], row.design, row.tape), (16, 2, "rlog", "b.tape"))
@@ -244,7 +249,7 @@ class Sweeps(SweepCase):
             text = one.read()
             self.assertEqual(text, two.read())
         self.assertTrue(xml.etree.ElementTree.fromstring(text).tag.endswith("svg"))
-        self.assertIn("median and range over nonvolatile_memory.ranks, tape", text)  # matplotlib writes each text as a comment too
+        self.assertIn("median and range over cores.count, nonvolatile_memory.ranks, tape", text)  # matplotlib writes each text as a comment too
         self.assertIn("rate.transactions (1/s)", text)
         done = self.run_lab(*plot[:5], "rate.transaction", *plot[6:], "three.svg")
         self.assertEqual(done.returncode, 2)

@@ -23,16 +23,12 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-class PointError(Exception):
-    """The sentence of a command that failed."""
-
-
 def _end_with_worker():
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def run_point(job, command, folder):
-    """Runs on a worker. Gives the report of the point. Raises PointError, or OSError when the command cannot be started."""
+    """Runs on a worker. Gives {"result": the report} or {"error": a sentence}. Raises OSError when the command cannot be started."""
     arguments = [command, "sim", "run", job["tape"], "--machine", job["machine"], "--design", job["design"], "--seed", str(job["seed"]),
                  "--warm-up", str(job["warm_up"]), "--json", "-"]
     for key, value in job["settings"].items():
@@ -40,11 +36,11 @@ def run_point(job, command, folder):
     done = subprocess.run(arguments, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                           preexec_fn=_end_with_worker, start_new_session=True)  # its own session: ^C is for the sweep
     if done.returncode < 0:
-        raise PointError(f"{command} was ended by {signal.Signals(-done.returncode).name}")
+        return {"error": f"{command} was ended by {signal.Signals(-done.returncode).name}"}
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"{command} ended with status {done.returncode}"]
-        raise PointError(said[-1].removeprefix("stele: "))
-    return json.loads(done.stdout)
+        return {"error": said[-1].removeprefix("stele: ")}
+    return {"result": json.loads(done.stdout)}
 
 
 def find_command(command):
@@ -92,27 +88,32 @@ class Sweep:
 
     def run(self):
         for future in self.running:
-            job = self.jobs.pop(future.key)
-            if future.status == "finished":
-                self.results.append({"job": job, "result": future.result()})
-                self.progress.finished += 1
-            elif future.status == "error":
-                self.failed(job, future.exception())
+            job, outcome = self.jobs.pop(future.key), self.outcome(future)
+            if "error" in outcome:
+                self.failed(job, outcome["error"])
             else:
-                raise SweepError(f"the scheduler gave a point up ({future.status}); run the sweep again to go on")
+                self.results.append({"job": job, **outcome})
+                self.progress.finished += 1
             self.progress.show()
         self.progress.clear()
 
-    def failed(self, job, error):
+    def outcome(self, future):
+        """What run_point() gave. Raises SweepError for what is no fault of the point."""
+        if future.status == "finished":
+            return future.result()
+        if future.status != "error":
+            raise SweepError(f"the scheduler gave a point up ({future.status}); run the sweep again to go on")
+        error = future.exception()
         if isinstance(error, self.distributed.scheduler.KilledWorker):
-            error = "its worker died again and again while the point was there"
-        elif not isinstance(error, PointError):
-            raise SweepError(f"a worker cannot run {self.command}: {error}") from error
+            return {"error": "its worker died again and again while the point was there"}
+        raise SweepError(f"a worker cannot run {self.command}: {error}") from error
+
+    def failed(self, job, error):
         point = identity(job)
         self.failures[point] = self.failures.get(point, 0) + 1
         if self.failures[point] < self.tries:
             return self.running.add(self.submit(job))
-        self.results.append({"error": str(error), "job": job})
+        self.results.append({"error": error, "job": job})
         self.progress.failed += 1
         self.progress.say(f"a point failed: {error}\n  {point}")
 
