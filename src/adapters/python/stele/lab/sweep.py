@@ -88,7 +88,11 @@ class Sweep:
 
     def run(self):
         for future in self.running:
-            job, outcome = self.jobs.pop(future.key), self.outcome(future)
+            job = self.jobs.pop(future.key)
+            if future.status == "lost":  # finished, but the worker died before the result was read
+                self.running.add(self.submit(job))
+                continue
+            outcome = self.outcome(future)
             if "error" in outcome:
                 self.failed(job, outcome["error"])
             else:
@@ -99,14 +103,14 @@ class Sweep:
 
     def outcome(self, future):
         """What run_point() gave. Raises SweepError for what is no fault of the point."""
-        if future.status == "finished":
+        try:
             return future.result()
-        if future.status != "error":
-            raise SweepError(f"the scheduler gave a point up ({future.status}); run the sweep again to go on")
-        error = future.exception()
-        if isinstance(error, self.distributed.scheduler.KilledWorker):
+        except self.distributed.scheduler.KilledWorker:
             return {"error": "its worker died again and again while the point was there"}
-        raise SweepError(f"a worker cannot run {self.command}: {error}") from error
+        except self.distributed.CancelledError as e:
+            raise SweepError("the scheduler has gone, or gave a point up; run the sweep again to go on") from e
+        except Exception as e:
+            raise SweepError(f"a worker cannot run {self.command}: {e}") from e
 
     def failed(self, job, error):
         point = identity(job)
