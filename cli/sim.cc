@@ -1,6 +1,7 @@
 // stele sim: runs a tape on a simulated machine, or a trace on a memory; compares designs or values
 // of a configuration key; crashes a machine; prints a machine with every key.
 #include <cli/command.h>
+#include <cli/sim_sweep.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sim/config_file.h>
@@ -22,8 +23,8 @@ namespace stele::cli {
 namespace {
 
 struct options {
-  std::string machine = "kiln", design, json, csv, epochs_csv, histograms_csv, over;
-  std::vector<std::string> settings, designs, shown = {"simulated_ns"};
+  std::string machine = "kiln", design, json, csv, epochs_csv, histograms_csv, jobs;
+  std::vector<std::string> settings, designs, over, tapes, shown = {"simulated_ns"};
   double timeline_ns = 0, at_ns = -1;
   std::uint64_t crashes = 1000;
   std::string fault = "none";
@@ -218,7 +219,7 @@ void check_shown(const options& o, const sim::run_result& first) {
 
 std::vector<sim::machine_config> machines_of(const options& o, sim::sweep& s) {
   const sim::machine_config m = machine_of(o);
-  const auto [key, values] = parse_setting("--over", o.over);
+  const auto [key, values] = parse_setting("--over", o.over.front());
   if (key == "design.name")
     fail("--over design.name: designs stand side by side with stele sim compare --designs");
   s.key = key;
@@ -234,7 +235,32 @@ std::vector<sim::machine_config> machines_of(const options& o, sim::sweep& s) {
   return machines;
 }
 
+void list_jobs(const options& o) {
+  const auto base = value_or_fail(sim::load_machine(file_of(o.machine)));
+  sweep_axes axes{.machine = o.machine,
+                  .base = base,
+                  .keys = {},
+                  .designs = o.designs.empty() ? std::vector{base.design.name} : o.designs,
+                  .tapes = o.tapes,
+                  .seed = o.run.seed,
+                  .warm_up_transactions = o.run.warm_up_transactions};
+  if (!o.run.tape.empty()) axes.tapes.push_back(o.run.tape);
+  if (axes.tapes.empty()) fail("--out: name the tapes of the sweep with --tapes");
+  for (const std::string& text : o.settings) {
+    const auto [key, value] = parse_setting("--set", text);
+    axes.keys.push_back({key, {value}});
+  }
+  for (const std::string& text : o.over) {
+    const auto [key, values] = parse_setting("--over", text);
+    axes.keys.push_back({key, parts_of(values)});
+  }
+  write_job_list(axes, o.jobs);
+}
+
 void sweep(const options& o) {
+  if (!o.jobs.empty()) return list_jobs(o);
+  if (o.run.tape.empty() || o.over.size() != 1)
+    fail("without --out a sweep takes one tape and one --over; --out FILE lists the jobs of any");
   sim::sweep s;
   const auto machines = machines_of(o, s);
   for (const sim::machine_config& m : machines) {
@@ -392,12 +418,23 @@ void add_sim(CLI::App& app) {
   CLI::App* compared = add(*group, "compare", "designs side by side, with ratios to the first", *o);
   compared->add_option("--designs", o->designs, "by commas")->delimiter(',')->required();
   compared->callback([o] { compare(*o); });
-  CLI::App* swept = add(*group, "sweep", "one key over several values", *o);
-  swept->add_option("--over", o->over, "key=value,value,...")->required();
+  CLI::App* swept =
+      add(*group, "sweep", "keys over several values: runs them, or lists the jobs", *o);
+  swept->get_option("tape")->required(false);
+  swept->add_option("--over", o->over, "key=value,value,...; with --out as often as needed")
+      ->required()
+      ->type_size(1)
+      ->allow_extra_args(false);
   swept->add_option("--designs", o->designs, "by commas; default: the machine's")->delimiter(',');
   swept->add_option("--show", o->shown, "quantities to print, by commas")
       ->delimiter(',')
       ->capture_default_str();
+  CLI::Option* jobs = swept->add_option(
+      "--out", o->jobs, "run nothing; write a job list for python -m stele.lab sweep to FILE");
+  for (const char* other :
+       {"--json", "--csv", "--epochs-csv", "--histograms-csv", "--timeline-ns", "--show"})
+    jobs->excludes(swept->get_option(other));
+  swept->add_option("--tapes", o->tapes, "by commas, with --out")->delimiter(',')->needs(jobs);
   swept->callback([o] { sweep(*o); });
   add_memory_command(*group, o);
   CLI::App* crashed = group->add_subcommand(
