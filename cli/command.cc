@@ -29,17 +29,6 @@ bool watch_interrupts() {
   return true;
 }
 
-void write_text(const std::string& file, const std::string& text) {
-  if (file == "-") {
-    std::cout << text << '\n' << std::flush;
-    if (!std::cout) fail("cannot write to standard output");
-    return;
-  }
-  std::ofstream out(file);
-  out << text << '\n' << std::flush;
-  if (!out) fail(fmt::format("cannot write {}", file));
-}
-
 }  // namespace
 
 int run(CLI::App& app, int argc, char** argv, const std::string& version) {
@@ -62,6 +51,17 @@ int run(CLI::App& app, int argc, char** argv, const std::string& version) {
 void fail(const std::string& message) {
   fmt::print(stderr, "stele: {}\n", message);
   throw CLI::RuntimeError(1);
+}
+
+void write_text(const std::string& file, const std::string& text) {
+  if (file == "-") {
+    std::cout << text << '\n' << std::flush;
+    if (!std::cout) fail("cannot write to standard output");
+    return;
+  }
+  std::ofstream out(file);
+  out << text << '\n' << std::flush;
+  if (!out) fail(fmt::format("cannot write {}", file));
 }
 
 void write_json(const std::string& file, const nlohmann::json& content) {

@@ -36,8 +36,10 @@ int run(CLI::App& app, int argc, char** argv, const std::string& version);
   fail(e.message);
 }
 
-// Writes JSON to the file; "-" is standard output. Fails the command when it cannot. write_json
+// Writes to the file; "-" is standard output. Fails the command when it cannot. write_json
 // sorts the keys, write_ordered_json keeps their order.
+// write_text appends a line end.
+void write_text(const std::string& file, const std::string& text);
 void write_json(const std::string& file, const nlohmann::json& content);
 void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content);
 

@@ -1,11 +1,14 @@
-// stele sim: runs a tape on a simulated machine; compares designs or values of a configuration key;
-// crashes a machine; prints a machine with every key.
+// stele sim: runs a tape on a simulated machine, or a trace on a memory; compares designs or values
+// of a configuration key; crashes a machine; prints a machine with every key.
 #include <cli/command.h>
+#include <cli/sim_sweep.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sim/config_file.h>
 #include <sim/crash.h>
+#include <sim/feed/convert.h>
 #include <sim/machine.h>
+#include <sim/memory_run.h>
 #include <sim/nearest.h>
 #include <unistd.h>
 
@@ -20,12 +23,13 @@ namespace stele::cli {
 namespace {
 
 struct options {
-  std::string machine = "kiln", design, json, over;
-  std::vector<std::string> settings, designs, shown = {"simulated_ns"};
+  std::string machine = "kiln", design, json, csv, epochs_csv, histograms_csv, jobs;
+  std::vector<std::string> settings, designs, over, tapes, shown = {"simulated_ns"};
   double timeline_ns = 0, at_ns = -1;
   std::uint64_t crashes = 1000;
   std::string fault = "none";
   sim::run_options run;
+  sim::memory_run_options memory;
 };
 
 template <class T>
@@ -80,7 +84,7 @@ sim::machine_config machine_of(const options& o) {
   return m;
 }
 
-// A line on the terminal that shows how much of the tape a run has consumed.
+// A line on the terminal that shows how much of its tape or trace a run has consumed.
 class progress_line {
  public:
   progress_line(const std::string& tape, std::string what) : what_(std::move(what)) {
@@ -98,8 +102,8 @@ class progress_line {
     const int percent = static_cast<int>(share * 100);
     if (!watched_ || percent == shown_) return;
     shown_ = percent;
-    fmt::print(stderr, "\r\033[K{}: {:.1f} of {:.1f} MB of the tape, {} %", what_,
-               share * megabytes_, megabytes_, percent);
+    fmt::print(stderr, "\r\033[K{}: {:.1f} of {:.1f} MB read, {} %", what_, share * megabytes_,
+               megabytes_, percent);
   }
 
  private:
@@ -130,6 +134,21 @@ void report(const options& o, const std::string& table, const nlohmann::ordered_
   if (!o.json.empty()) write_ordered_json(o.json, content);
 }
 
+void report(const options& o, const std::string& table, const nlohmann::ordered_json& content,
+            std::span<const sim::run_result> runs) {
+  report(o, table, content);
+  const std::pair<const std::string*, std::string (*)(std::span<const sim::run_result>)> tables[] =
+      {{&o.csv, sim::csv_of},
+       {&o.epochs_csv, sim::csv_of_epochs},
+       {&o.histograms_csv, sim::csv_of_histograms}};
+  for (const auto& [file, text] : tables)
+    if (!file->empty()) {
+      std::string lines = text(runs);
+      lines.erase(lines.find_last_not_of('\n') + 1);
+      write_text(*file, lines);
+    }
+}
+
 [[noreturn]] void say_interrupted(const std::string& what) {
   fmt::print(stderr, "stele: interrupted; {}\n", what);
   throw CLI::RuntimeError(130);
@@ -140,7 +159,22 @@ void run_alone(const options& o) {
   if (!o.design.empty()) or_fail(sim::set_key(m, "design.name", o.design));
   const auto r = run_one(m, o, "");
   if (!r) say_interrupted("a run that is not over has no result");
-  report(o, sim::table_of(*r), sim::json_of(*r));
+  report(o, sim::table_of(*r), sim::json_of(*r), std::span(&*r, 1));
+}
+
+void run_memory_alone(const options& o) {
+  const sim::machine_config m = machine_of(o);
+  or_fail(sim::check_machine(m));
+  sim::memory_run_options run = o.memory;
+  progress_line line(run.trace, run.memory);
+  run.timeline_interval = sim::from_ns(o.timeline_ns);
+  run.progress = [&](double share) { line.show(share); };
+  run.cancelled = interrupted;
+  auto done = sim::run_memory(m, run);
+  if (!done && done.error().code == errc::cancelled)
+    say_interrupted("a run that is not over has no result");
+  const sim::run_result r = value_or_fail(std::move(done));
+  report(o, sim::table_of(r), sim::json_of(r), std::span(&r, 1));
 }
 
 // The machine with each design. All designs are checked before the first run starts.
@@ -162,7 +196,7 @@ void compare(const options& o) {
     results.push_back(std::move(*r));
   }
   if (results.empty()) say_interrupted("no run is over");
-  report(o, sim::table_of_all(results), sim::json_of_all(results));
+  report(o, sim::table_of_all(results), sim::json_of_all(results), results);
   if (results.size() < o.designs.size())
     say_interrupted(fmt::format("{} of {} runs are over", results.size(), o.designs.size()));
 }
@@ -185,7 +219,7 @@ void check_shown(const options& o, const sim::run_result& first) {
 
 std::vector<sim::machine_config> machines_of(const options& o, sim::sweep& s) {
   const sim::machine_config m = machine_of(o);
-  const auto [key, values] = parse_setting("--over", o.over);
+  const auto [key, values] = parse_setting("--over", o.over.front());
   if (key == "design.name")
     fail("--over design.name: designs stand side by side with stele sim compare --designs");
   s.key = key;
@@ -201,7 +235,32 @@ std::vector<sim::machine_config> machines_of(const options& o, sim::sweep& s) {
   return machines;
 }
 
+void list_jobs(const options& o) {
+  const auto base = value_or_fail(sim::load_machine(file_of(o.machine)));
+  sweep_axes axes{.machine = o.machine,
+                  .base = base,
+                  .keys = {},
+                  .designs = o.designs.empty() ? std::vector{base.design.name} : o.designs,
+                  .tapes = o.tapes,
+                  .seed = o.run.seed,
+                  .warm_up_transactions = o.run.warm_up_transactions};
+  if (!o.run.tape.empty()) axes.tapes.push_back(o.run.tape);
+  if (axes.tapes.empty()) fail("--out: name the tapes of the sweep with --tapes");
+  for (const std::string& text : o.settings) {
+    const auto [key, value] = parse_setting("--set", text);
+    axes.keys.push_back({key, {value}});
+  }
+  for (const std::string& text : o.over) {
+    const auto [key, values] = parse_setting("--over", text);
+    axes.keys.push_back({key, parts_of(values)});
+  }
+  write_job_list(axes, o.jobs);
+}
+
 void sweep(const options& o) {
+  if (!o.jobs.empty()) return list_jobs(o);
+  if (o.run.tape.empty() || o.over.size() != 1)
+    fail("without --out a sweep takes one tape and one --over; --out FILE lists the jobs of any");
   sim::sweep s;
   const auto machines = machines_of(o, s);
   for (const sim::machine_config& m : machines) {
@@ -215,7 +274,7 @@ void sweep(const options& o) {
   std::string tables;
   for (const std::string& path : o.shown)
     tables += (tables.empty() ? "" : "\n") + sim::table_of(s, path);
-  report(o, tables, sim::json_of(s));
+  report(o, tables, sim::json_of(s), s.runs);
   if (s.runs.size() < machines.size())
     say_interrupted(fmt::format("{} of {} runs are over", s.runs.size(), machines.size()));
 }
@@ -293,24 +352,56 @@ void mutants(const options& o) {
   if (killed != verdicts.size()) throw CLI::RuntimeError(1);
 }
 
+void add_outputs(CLI::App& command, options& o) {
+  CLI::Option* const line =
+      command.add_option("--timeline-ns", o.timeline_ns, "length of an epoch; 0: none")
+          ->capture_default_str()
+          ->check(CLI::Range(0.0, 1e12));
+  command.add_option("--json", o.json,
+                     "write machine, quantities, histograms and epochs to FILE; - is standard "
+                     "output");
+  command.add_option("--csv", o.csv, "write the quantities to FILE");
+  command.add_option("--epochs-csv", o.epochs_csv, "write the quantities of each epoch to FILE")
+      ->needs(line);
+  command.add_option("--histograms-csv", o.histograms_csv,
+                     "write the histograms of latencies to FILE");
+}
+
+void add_machine(CLI::App& command, options& o) {
+  command
+      .add_option("--machine", o.machine,
+                  fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
+      ->capture_default_str();
+  add_settings(command, o);
+}
+
+void add_memory_command(CLI::App& group, const std::shared_ptr<options>& o) {
+  CLI::App* const command =
+      group.add_subcommand("memory", "a trace of requests on a memory, without cores and caches");
+  add_machine(*command, *o);
+  command->add_option("--memory", o->memory.memory, "nonvolatile_memory or volatile_memory")
+      ->capture_default_str();
+  command->add_option("--trace", o->memory.trace, "the trace file")->required();
+  command
+      ->add_option("--format", o->memory.format,
+                   fmt::format("of the trace: {}", fmt::join(sim::request_trace_formats(), ", ")))
+      ->required();
+  command->add_option("--commands", o->memory.commands,
+                      "write every command to FILE (docs/format/traces.md)");
+  add_outputs(*command, *o);
+  command->callback([o] { run_memory_alone(*o); });
+}
+
 CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
   CLI::App* command = group.add_subcommand(name, what);
   command->add_option("tape", o.run.tape, "the tape file")->required();
-  command
-      ->add_option("--machine", o.machine,
-                   fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
-      ->capture_default_str();
-  add_settings(*command, o);
+  add_machine(*command, o);
   command
       ->add_option("--warm-up", o.run.warm_up_transactions,
                    "transactions before anything is counted")
       ->capture_default_str();
-  command->add_option("--timeline-ns", o.timeline_ns, "sample a time line so often; 0: none")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e12));
+  add_outputs(*command, o);
   command->add_option("--seed", o.run.seed, "of what is drawn by chance")->capture_default_str();
-  command->add_option("--json", o.json,
-                      "write machine, quantities and time line to FILE; - is standard output");
   return command;
 }
 
@@ -327,21 +418,29 @@ void add_sim(CLI::App& app) {
   CLI::App* compared = add(*group, "compare", "designs side by side, with ratios to the first", *o);
   compared->add_option("--designs", o->designs, "by commas")->delimiter(',')->required();
   compared->callback([o] { compare(*o); });
-  CLI::App* swept = add(*group, "sweep", "one key over several values", *o);
-  swept->add_option("--over", o->over, "key=value,value,...")->required();
+  CLI::App* swept =
+      add(*group, "sweep", "keys over several values: runs them, or lists the jobs", *o);
+  swept->get_option("tape")->required(false);
+  swept->add_option("--over", o->over, "key=value,value,...; with --out as often as needed")
+      ->required()
+      ->type_size(1)
+      ->allow_extra_args(false);
   swept->add_option("--designs", o->designs, "by commas; default: the machine's")->delimiter(',');
   swept->add_option("--show", o->shown, "quantities to print, by commas")
       ->delimiter(',')
       ->capture_default_str();
+  CLI::Option* jobs = swept->add_option(
+      "--out", o->jobs, "run nothing; write a job list for python -m stele.lab sweep to FILE");
+  for (const char* other :
+       {"--json", "--csv", "--epochs-csv", "--histograms-csv", "--timeline-ns", "--show"})
+    jobs->excludes(swept->get_option(other));
+  swept->add_option("--tapes", o->tapes, "by commas, with --out")->delimiter(',')->needs(jobs);
   swept->callback([o] { sweep(*o); });
+  add_memory_command(*group, o);
   CLI::App* crashed = group->add_subcommand(
       "crash", "power failures of a machine with Kiln, each recovered and judged");
   crashed->add_option("tape", o->run.tape, "a native tape recorded with --bytes")->required();
-  crashed
-      ->add_option("--machine", o->machine,
-                   fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
-      ->capture_default_str();
-  add_settings(*crashed, *o);
+  add_machine(*crashed, *o);
   crashed->add_option("--crashes", o->crashes, "at random moments")->capture_default_str();
   crashed->add_option("--at-ns", o->at_ns, "instead: at this moment alone");
   crashed->add_option("--fault", o->fault, "a bug planted in the protocol")->capture_default_str();

@@ -36,6 +36,7 @@ result<std::unique_ptr<sim::memory_system>> make_controller(sim::event_queue& ti
   c.write_queue_entries = c.ranks * c.banks * c.bank_queue_entries;
   c.row_bytes = one_of(rows, random);
   c.mapping = one_of(mappings, random);
+  c.bank_hash = false;  // lines of logs meet in few banks
   c.open_page = random.below(2) == 0;
   c.read_latency_ns = c.write_latency_ns = static_cast<double>(random.below(200));
   c.retention = {{1e7, 1}, {1e4, one_of(speedups, random)}};

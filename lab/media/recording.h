@@ -1,13 +1,45 @@
 // recording: another medium, which writes every operation to a tape. It is under exploration:
-// planted bugs are active.
+// planted bugs are active. On a tape that records loads, it writes those of transactions too, which
+// reach no medium: an access buffer has them until the next event of their log.
 #pragma once
 
+#include <base/check.h>
 #include <media/fence_sites.h>
 #include <media/tape.h>
+#include <tx/access_buffer.h>
 
+#include <deque>
 #include <utility>
 
 namespace stele::media {
+
+// The loads of one log's transactions, until they are on the tape.
+class load_recorder {
+ public:
+  // Returns the buffer to which the log's transactions append.
+  detail::access_buffer* watch(detail::access_buffer* of_mechanism) noexcept {
+    of_mechanism_ = of_mechanism;
+    return &loads_;
+  }
+  // Writes the loads made since the last call. Called under the tape's lock.
+  void write_to(tape_writer& tape, unsigned log) {
+    const std::uint64_t lost = loads_.drain([&](std::uint64_t offset, std::uint64_t size) {
+      tape.event(tape_op::load, log, offset, static_cast<std::uint32_t>(size));
+      if (is_sampled_) of_mechanism_->append(offset);
+    });
+    base::check(lost == 0, "a transaction loads more between two events than its recorder keeps");
+  }
+  // A mechanism that asks for loads gets those of the operations that it would sample itself: each
+  // operation is one transaction.
+  void begin_operation() noexcept {
+    is_sampled_ = of_mechanism_ != nullptr && of_mechanism_->begin_transaction();
+  }
+
+ private:
+  detail::access_buffer loads_{detail::access_buffer::keeps::every_load};
+  detail::access_buffer* of_mechanism_ = nullptr;
+  bool is_sampled_ = false;
+};
 
 template <class Inner>
 class recording {
@@ -20,6 +52,20 @@ class recording {
     template <class... Arguments>
     shared(tape_writer& t, const pool_mapping& r, Arguments&&... inner_arguments)
         : tape(t), mapping(r), inner{std::forward<Arguments>(inner_arguments)...} {}
+
+    // The buffer that the transactions of a log tell of their loads; the mechanism's if the tape
+    // records none. Called by one thread at a time.
+    detail::access_buffer* record_loads(unsigned log, detail::access_buffer* of_mechanism) {
+      if (!tape.records_loads()) return of_mechanism;
+      while (recorders.size() <= log) recorders.emplace_back();
+      return recorders[log].watch(of_mechanism);
+    }
+    // Writes the loads of a log that came before its next event. Called under the tape's lock.
+    void write_loads(unsigned log) {
+      if (log < recorders.size()) recorders[log].write_to(tape, log);
+    }
+
+    std::deque<load_recorder> recorders;  // by log
   };
   static constexpr bool under_exploration = true;
   static constexpr auto whole_cache = media::whole_cache::supported;
@@ -29,16 +75,19 @@ class recording {
 
   void store(void* to, const void* from, std::size_t size) {
     const tape_writer::scoped_lock lock(shared_.tape);
+    shared_.write_loads(thread_);
     inner_.store(to, from, size);
     write(tape_op::store, to, size, from);
   }
   void stream(void* to, const void* from, std::size_t size) {
     const tape_writer::scoped_lock lock(shared_.tape);
+    shared_.write_loads(thread_);
     inner_.stream(to, from, size);
     write(tape_op::stream, to, size, from);
   }
   void flush(const void* at, std::size_t size) {
     const tape_writer::scoped_lock lock(shared_.tape);
+    shared_.write_loads(thread_);
     inner_.flush(at, size);
     write(tape_op::flush, at, size, nullptr);
   }
@@ -46,11 +95,13 @@ class recording {
   void fence(const std::source_location& at = std::source_location::current()) {
     if (fence_sites::is_omitted(at)) return;
     const tape_writer::scoped_lock lock(shared_.tape);
+    shared_.write_loads(thread_);
     shared_.tape.event(tape_op::fence, thread_, 0, 0);
     inner_.fence();
   }
   void bulk_persist(std::span<const range> ranges) {
     const tape_writer::scoped_lock lock(shared_.tape);
+    shared_.write_loads(thread_);
     for (const range& r : ranges) write(tape_op::bulk, r.begin, r.size, nullptr);
     inner_.bulk_persist(ranges);
   }
@@ -58,7 +109,10 @@ class recording {
     const tape_writer::scoped_lock lock(shared_.tape);
     const auto op =
         static_cast<tape_op>(static_cast<unsigned>(tape_op::tx_begin) + static_cast<unsigned>(m));
+    shared_.write_loads(thread_);
     shared_.tape.event(op, thread_, argument, 0);
+    if (m == tape_mark::invoked && thread_ < shared_.recorders.size())
+      shared_.recorders[thread_].begin_operation();
   }
   bool failed() const noexcept { return inner_.failed(); }
 

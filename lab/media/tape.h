@@ -89,6 +89,7 @@ struct tape_options {
   std::uint64_t pool_size = 0, home_offset = 0, log_offset = 0, log_size = 0;
   std::uint32_t commit_offset = 0, commit_size = 0;
   bool record_bytes = true;
+  bool record_loads = false;   // of transactions, from home
   bool mark_pointers = false;  // a tape of version 2: its writer marks the loads of pointers
 };
 
@@ -123,6 +124,7 @@ class tape_writer {
   // The content so far of a tape in memory.
   std::span<const std::byte> memory() const noexcept { return buffer_; }
   std::uint64_t events() const noexcept { return events_; }
+  bool records_loads() const noexcept { return options_.record_loads; }
   // Writes the end mark and all buffered bytes. Errors: io, full (the tape is incomplete; the run
   // is not harmed).
   [[nodiscard]] result<> finish();

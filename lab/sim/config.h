@@ -43,7 +43,7 @@ struct crossbar_config {
 // After command `preceding` at a node of `level`, command `following` at this node waits for the
 // latency.
 struct timing_rule {
-  std::string level;                 // channel, rank, bank_group, bank
+  std::string level;                 // channel, rank, other_ranks, bank_group, bank
   std::string preceding, following;  // activate, precharge, read, write, refresh, any
   double latency_ns = 0;
   unsigned window = 1;  // counts from the oldest of this many preceding commands (tFAW: 4)
@@ -61,6 +61,7 @@ struct memory_config {
   std::uint64_t capacity_bytes = std::uint64_t{2} << 30;  // of the whole memory
   // address bits, most significant first (sim/controller/mapping.h)
   std::string mapping = "row-rank-bank-column-channel";
+  bool bank_hash = false;  // the bank depends on the row too
   // fr-fcfs, fcfs, strict, rule1, rule2, rules, ideal; wrong on purpose: bare, commit_first
   std::string scheduler = "fr-fcfs";
   bool guarded_rules = true;  // rules 1 and 2 with the guards of sim/controller/barriers.cc
@@ -70,6 +71,9 @@ struct memory_config {
   double write_drain_from = 0.8, write_drain_to = 0.3;  // shares of the write queue
   unsigned starvation_limit = 64;                       // row hits that may pass an older request
   bool open_page = true;
+  // A cycle of the controller. The memory's times are whole cycles: rounded up, refresh intervals
+  // down. 0: times as they are given.
+  double clock_ns = 0;
   double read_latency_ns = 0;   // from the column command to the last byte at the controller
   double write_latency_ns = 0;  // from the column command to the last byte in the row buffer
   double write_pulse_ns = 0;    // from then until the cells hold the data
@@ -82,6 +86,10 @@ struct memory_config {
   double data_retention_s = 1e7, log_retention_s = 1e7;
   double row_buffer_read_pj_per_bit = 0, row_buffer_write_pj_per_bit = 0, array_read_pj_per_bit = 0,
          array_write_pj_per_bit = 0;
+  // Currents of a device of DRAM, as JEDEC's data sheets have them (energy/memory_energy.h).
+  double vdd_v = 0;
+  unsigned devices = 8;  // of a rank
+  double idd0_ma = 0, idd2n_ma = 0, idd3n_ma = 0, idd4r_ma = 0, idd4w_ma = 0, idd5b_ma = 0;
 };
 
 struct design_config {

@@ -125,6 +125,17 @@ verdict in_device(const std::string& name, const memory_config& c) {
     return idle("write_pulse_ns", c.technology == "pcm"
                                       ? "a write to pcm takes its iterations"
                                       : "cells of dram hold what the row buffer holds");
+  const std::pair<const char*, double> currents[] = {
+      {"idd0_ma", c.idd0_ma},   {"idd2n_ma", c.idd2n_ma}, {"idd3n_ma", c.idd3n_ma},
+      {"idd4r_ma", c.idd4r_ma}, {"idd4w_ma", c.idd4w_ma}, {"idd5b_ma", c.idd5b_ma}};
+  bool any = false;
+  for (const auto& [field, value] : currents) {
+    if (value > 0 && c.vdd_v == 0) return idle(field, fmt::format("{}.vdd_v is 0", name));
+    any |= value > 0;
+  }
+  if (c.vdd_v > 0 && !any) return idle("vdd_v", "no current is set");
+  if (c.devices != d.devices && c.vdd_v == 0)
+    return idle("devices", fmt::format("{}.vdd_v is 0", name));
   if (c.refresh_time_ns > 0 && c.refresh_interval_ns == 0)
     return idle("refresh_time_ns", fmt::format("{}.refresh_interval_ns is 0: no refresh", name));
   return std::nullopt;

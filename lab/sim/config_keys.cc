@@ -33,7 +33,7 @@ consteval std::size_t members_of() {
 }
 
 constexpr std::string_view replacements[] = {"lru", "plru", "bip", "random"};
-constexpr std::string_view level_names[] = {"channel", "rank", "bank_group", "bank"};
+constexpr std::string_view level_names[] = {"channel", "rank", "other_ranks", "bank_group", "bank"};
 constexpr std::string_view command_names[] = {"activate", "precharge", "read",
                                               "write",    "refresh",   "any"};
 constexpr std::string_view technologies[] = {"dram", "stt-mram", "pcm"};
@@ -49,6 +49,7 @@ constexpr bounds time_ns = {0, 1e9};  // up to a second
 constexpr bounds queue_entries = {1, 65536};
 constexpr bounds share = {0, 1};
 constexpr bounds energy = {0, 1e6};
+constexpr bounds current = {0, 1e6};
 constexpr bounds retention_s = {1e-9, 1e12};
 constexpr bounds count_power = {1, 1024, true};
 
@@ -109,6 +110,7 @@ constexpr field<mem> memory_fields[] = {
      &mem::capacity_bytes,
      {64, 1ULL << 40, true}},  // volatile memory begins at 2^40
     {"mapping", &mem::mapping},
+    {"bank_hash", &mem::bank_hash},
     {"scheduler", &mem::scheduler, {}, schedulers},
     {"guarded_rules", &mem::guarded_rules},
     {"read_queue_entries", &mem::read_queue_entries, queue_entries},
@@ -118,6 +120,7 @@ constexpr field<mem> memory_fields[] = {
     {"write_drain_to", &mem::write_drain_to, share},
     {"starvation_limit", &mem::starvation_limit, {1, 1 << 30}},
     {"open_page", &mem::open_page},
+    {"clock_ns", &mem::clock_ns, time_ns},
     {"read_latency_ns", &mem::read_latency_ns, time_ns},
     {"write_latency_ns", &mem::write_latency_ns, time_ns},
     {"write_pulse_ns", &mem::write_pulse_ns, time_ns},
@@ -133,6 +136,14 @@ constexpr field<mem> memory_fields[] = {
     {"row_buffer_write_pj_per_bit", &mem::row_buffer_write_pj_per_bit, energy},
     {"array_read_pj_per_bit", &mem::array_read_pj_per_bit, energy},
     {"array_write_pj_per_bit", &mem::array_write_pj_per_bit, energy},
+    {"vdd_v", &mem::vdd_v, {0, 1000}},
+    {"devices", &mem::devices, {1, 1024}},
+    {"idd0_ma", &mem::idd0_ma, current},
+    {"idd2n_ma", &mem::idd2n_ma, current},
+    {"idd3n_ma", &mem::idd3n_ma, current},
+    {"idd4r_ma", &mem::idd4r_ma, current},
+    {"idd4w_ma", &mem::idd4w_ma, current},
+    {"idd5b_ma", &mem::idd5b_ma, current},
 };
 
 constexpr field<design_config> design_fields[] = {

@@ -334,7 +334,8 @@ TEST(config, checks_keys_together_when_all_are_set) {
 
 class presets : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(config, presets,
-                         testing::Values("kiln", "kiln-sram-l3", "dp2", "ddr4-2400"));
+                         testing::Values("kiln", "kiln-sram-l3", "dp2", "ddr4-2400", "ddr4-3200",
+                                         "ddr5-4800", "stt-mram", "pcm", "optane-like"));
 
 TEST_P(presets, are_the_same_machine_after_an_echo) {
   const machine_config m = preset(GetParam());
@@ -349,7 +350,7 @@ TEST(config, presets_are_all_tested) {
   std::size_t found = 0;
   for (const auto& entry : fs::directory_iterator(configs))
     found += entry.path().extension() == ".toml";
-  EXPECT_EQ(found, 4U);
+  EXPECT_EQ(found, 9U);
 }
 
 TEST(config, echoes_odd_strings_and_numbers_exactly) {

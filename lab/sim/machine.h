@@ -14,7 +14,7 @@ struct run_options {
   std::string tape;
   std::uint64_t seed = 1;
   std::uint64_t warm_up_transactions = 0;  // nothing is counted before these
-  picoseconds timeline_interval = 0;       // 0: no time line
+  picoseconds timeline_interval = 0;       // length of an epoch; 0: no time line
   // the share of the tape's bytes that have been consumed
   std::function<void(double share)> progress;
   std::function<bool()> cancelled;  // true ends the run with errc::cancelled

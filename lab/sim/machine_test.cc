@@ -17,13 +17,14 @@ class machine_run : public testing::Test {
   void TearDown() override { fs::remove(path_); }
 
   run_result run(const machine_config& m, std::span<const std::byte> tape,
-                 std::uint64_t warm_up = 0) {
+                 std::uint64_t warm_up = 0, picoseconds epoch = 0) {
     std::ofstream(path_, std::ios::binary)
         .write(reinterpret_cast<const char*>(tape.data()),
                static_cast<std::streamsize>(tape.size()));
     run_options how;
     how.tape = path_;
     how.warm_up_transactions = warm_up;
+    how.timeline_interval = epoch;
     auto done = run_machine(m, how);
     if (!done) throw std::runtime_error(done.error().message);
     return std::move(*done);
@@ -68,8 +69,77 @@ TEST_F(machine_run, counts_and_times_the_reads_of_memory) {
   EXPECT_EQ(of(r, at + "write_queue"), 0);
   EXPECT_NEAR(of(r, at + "busy_banks"), 100 * (45 + 25 + 45 + 25) / ns / 16, 0.1);
   EXPECT_DOUBLE_EQ(of(r, at + "energy"), 512 * (4 * 0.93 + 2 * 1.00) / 1000);
+  EXPECT_DOUBLE_EQ(of(r, at + "bandwidth"), of(r, "rate.nonvolatile_memory"));
   EXPECT_EQ(of(r, "volatile_memory.reads"), 0);
   EXPECT_EQ(of(r, "volatile_memory.read_latency_p99"), 0);
+}
+
+// The sum of a quantity over the epochs of a run, weighted by another one if it is a mean.
+double sum_of(const time_series& line, const std::string& path, const std::string& weight = {}) {
+  const auto column = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::ranges::find(line.names, name) - line.names.begin());
+  };
+  double sum = 0;
+  for (const std::vector<double>& sample : line.samples)
+    sum += sample.at(column(path)) * (weight.empty() ? 1 : sample.at(column(weight)));
+  return sum;
+}
+
+TEST_F(machine_run, has_epochs_that_add_up_and_change_nothing) {
+  machine_config m = kiln_machine("kiln-sram-l3");
+  m.l1.size_bytes = 512, m.l2.size_bytes = 512, m.l3.size_bytes = 2048;
+  m.l3.banks = 2;
+  m.design.name = "rlog";
+  const auto tape = make_tape({.seed = 1});
+  const run_result alone = run(m, tape), r = run(m, tape, 0, 1'000'000);
+  ASSERT_EQ(alone.quantities.size(), r.quantities.size());
+  for (std::size_t i = 0; i < r.quantities.size(); ++i)
+    EXPECT_EQ(r.quantities[i].value, alone.quantities[i].value) << r.quantities[i].path;
+  ASSERT_GT(r.line.samples.size(), 5u);
+  EXPECT_EQ(r.line.samples[1][0], 2000);
+  const std::string at = "nonvolatile_memory.";
+  EXPECT_GT(of(r, at + "writes"), 0);
+  for (const char* counted : {"reads", "writes", "row_hits", "row_conflicts", "bytes", "energy"})
+    EXPECT_NEAR(sum_of(r.line, at + counted), of(r, at + counted), 1e-6) << counted;
+  // A read that ends in another epoch than it is served in has the other one's weight.
+  const double latencies = of(r, at + "read_latency") * of(r, at + "reads");
+  EXPECT_NEAR(sum_of(r.line, at + "read_latency", at + "reads"), latencies, 0.01 * latencies);
+  // All epochs have the same length but the last.
+  const double last = r.line.samples.back()[0] - r.line.samples.end()[-2][0], whole = 1000;
+  for (const char* mean : {"write_queue", "busy_banks", "bandwidth"}) {
+    const auto i = std::ranges::find(r.line.names, at + mean) - r.line.names.begin();
+    const double end = r.line.samples.back()[static_cast<std::size_t>(i)];
+    EXPECT_NEAR((sum_of(r.line, at + mean) - end) * whole + end * last,
+                of(r, at + mean) * r.line.samples.back()[0], 1e-3)
+        << mean;
+  }
+}
+
+// Reads that are served from queued writes are in the latencies, but not in the reads.
+TEST_F(machine_run, has_histograms_of_all_latencies) {
+  const auto tape = make_tape({.seed = 1});
+  machine_config m = kiln_machine("kiln-sram-l3");
+  m.l1.size_bytes = 512, m.l2.size_bytes = 512, m.l3.size_bytes = 2048;
+  m.l3.banks = 2;
+  for (const unsigned warm_up : {0, 20}) {
+    const run_result r = run(m, tape, warm_up);
+    ASSERT_EQ(r.histograms.size(), 4u);
+    const std::string at = "nonvolatile_memory.";
+    EXPECT_EQ(r.histograms[0].path, at + "read_latency");
+    EXPECT_EQ(r.histograms[1].path, at + "write_latency");
+    for (const latency_histogram* h : {&r.histograms[0], &r.histograms[1]}) {
+      double count = 0, least = 0, most = 0;
+      for (const latency_class& c : h->classes) {
+        count += static_cast<double>(c.count);
+        least += static_cast<double>(c.count) * c.from_ns;
+        most += static_cast<double>(c.count) * c.below_ns;
+      }
+      EXPECT_GE(of(r, h->path), least / count);
+      EXPECT_LT(of(r, h->path), most / count);
+    }
+    EXPECT_LE(of(r, at + "write_latency_p50"), of(r, at + "write_latency_p99"));
+    EXPECT_GT(of(r, at + "write_latency_p50"), 0);
+  }
 }
 
 // D5
@@ -85,21 +155,6 @@ TEST_F(machine_run, writes_its_log_with_the_retention_of_logs) {
   EXPECT_LT(time_of("rlog", 1e2), time_of("rlog", 1e4));
   EXPECT_LT(time_of("rlog", 1e4), time_of("rlog", 1e7));
   EXPECT_EQ(time_of("native", 1e2), time_of("native", 1e7));
-}
-
-// A simulated machine sends no persist barriers; those of replayed traces are schedulers' work.
-TEST_F(machine_run, has_no_barriers_for_a_scheduler_to_follow) {
-  machine_config m = kiln_machine("dp2");
-  m.design.isolation = "mutex";
-  const auto tape = make_tape({.threads = 2, .transactions = 50});
-  m.nonvolatile_memory.scheduler = "fr-fcfs";
-  const picoseconds without = run(m, tape).simulated;
-  for (const char* scheduler : {"strict", "rule1", "rule2", "rules"}) {
-    m.nonvolatile_memory.scheduler = scheduler;
-    EXPECT_EQ(run(m, tape).simulated, without) << scheduler;
-  }
-  m.nonvolatile_memory.guarded_rules = false;
-  EXPECT_EQ(run(m, tape).simulated, without);
 }
 
 // K11

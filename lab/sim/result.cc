@@ -1,4 +1,4 @@
-// Results as tables for people and as JSON for programs.
+// Results as tables for people, as JSON and as CSV for programs.
 #include <fmt/format.h>
 #include <sim/config_file.h>
 #include <sim/result.h>
@@ -24,6 +24,28 @@ bool is_whole(double v) {
 json json_number(double v) {
   if (!std::isfinite(v)) return nullptr;
   return is_whole(v) ? json(static_cast<std::int64_t>(v)) : json(v);
+}
+
+// A field with a comma or a quote is put in quotes (RFC 4180).
+std::string csv_line(const cells& fields) {
+  std::string line;
+  for (const std::string& f : fields) {
+    std::string text;
+    for (const char c : f) text += c == '"' ? "\"\"" : std::string(1, c);
+    line += line.empty() ? "" : ",";
+    line += f.find_first_of(",\"\n") == f.npos ? f : '"' + text + '"';
+  }
+  return line + '\n';
+}
+
+// The shortest text that reads back as the same number; empty when there is none.
+std::string csv_number(double v) {
+  return std::isfinite(v) ? fmt::format("{}", v) : "";
+}
+
+// Never empty: an unnamed run is named by its design.
+std::string label_of(const run_result& r) {
+  return r.label.empty() ? r.machine.design.name : r.label;
 }
 
 double simulated_ns(const run_result& r) {
@@ -147,6 +169,17 @@ json line_of(const time_series& line) {
           {"samples", samples}};
 }
 
+json histograms_of(const run_result& r) {
+  json out = json::object();
+  for (const latency_histogram& h : r.histograms) {
+    json classes = json::array();
+    for (const latency_class& c : h.classes)
+      classes.push_back({json_number(c.from_ns), json_number(c.below_ns), c.count});
+    out[h.path] = std::move(classes);
+  }
+  return out;
+}
+
 json ratios_of(const run_result& r, const run_result& first) {
   json ratios = json::object();
   ratios["simulated_ns"] = json_number(ratio(simulated_ns(r), simulated_ns(first)));
@@ -168,7 +201,8 @@ std::string table_of(const run_result& r) {
     // with one result, the value stands before its unit
     if (row.size() > 1) std::swap(row[1], row[2]);
   return machine_line(r.machine) +
-         fmt::format("design   {}\ntape     {}\ntime     {} ns\n", r.machine.design.name, r.tape,
+         fmt::format("{}   {}\ntape     {}\ntime     {} ns\n",
+                     r.label.empty() ? "design" : "run   ", label_of(r), r.tape,
                      text_of(simulated_ns(r))) +
          laid_out(rows, "lrl");
 }
@@ -207,6 +241,43 @@ std::string table_of(const sweep& s, std::string_view path) {
   return fmt::format("{}{}\n", path, unit.empty() ? "" : ", " + unit) + laid_out(rows, "l");
 }
 
+std::string csv_of(std::span<const run_result> results) {
+  std::string out = "run,quantity,value,unit\n";
+  for (const run_result& r : results) {
+    out += csv_line({label_of(r), "simulated_ns", csv_number(simulated_ns(r)), "ns"});
+    for (const quantity& q : r.quantities)
+      out += csv_line({label_of(r), q.path, csv_number(q.value), q.unit});
+  }
+  return out;
+}
+
+std::string csv_of_epochs(std::span<const run_result> results) {
+  std::string out;
+  for (const run_result& r : results) {
+    if (out.empty() && !r.line.names.empty()) {
+      cells heading = {"run"};
+      heading.insert(heading.end(), r.line.names.begin(), r.line.names.end());
+      out += csv_line(heading);
+    }
+    for (const std::vector<double>& sample : r.line.samples) {
+      cells row = {label_of(r)};
+      for (const double v : sample) row.push_back(csv_number(v));
+      out += csv_line(row);
+    }
+  }
+  return out;
+}
+
+std::string csv_of_histograms(std::span<const run_result> results) {
+  std::string out = "run,quantity,from_ns,below_ns,count\n";
+  for (const run_result& r : results)
+    for (const latency_histogram& h : r.histograms)
+      for (const latency_class& c : h.classes)
+        out += csv_line({label_of(r), h.path, csv_number(c.from_ns), csv_number(c.below_ns),
+                         std::to_string(c.count)});
+  return out;
+}
+
 json json_of(const run_result& r) {
   json quantities = json::object();
   for (const quantity& q : r.quantities)
@@ -216,6 +287,7 @@ json json_of(const run_result& r) {
   out["tape"] = r.tape;
   out["simulated_ns"] = json_number(simulated_ns(r));
   out["quantities"] = std::move(quantities);
+  if (!r.histograms.empty()) out["histograms"] = histograms_of(r);
   if (r.line.interval != 0) out["timeline"] = line_of(r.line);
   out["machine"] = json_of(r.machine);
   return out;

@@ -21,11 +21,22 @@ struct quantity {
   std::string unit;  // "ns", "lines", "nJ"; none for bare counts and ratios
 };
 
-// Samples at interval, 2 * interval, ...; each has one value for each name.
+// The quantities of a run in each of its epochs. An epoch ends at interval, 2 * interval, ...; the
+// last one ends with the run. A sample has one value for each name; the first is the epoch's end.
 struct time_series {
   picoseconds interval = 0;  // 0: no time line
   std::vector<std::string> names;
   std::vector<std::vector<double>> samples;
+};
+
+// How many requests took how long: `count` of them, from `from_ns` on and below `below_ns`.
+struct latency_class {
+  double from_ns = 0, below_ns = 0;
+  std::uint64_t count = 0;
+};
+struct latency_histogram {
+  std::string path;  // of the quantity that is their mean
+  std::vector<latency_class> classes;
 };
 
 struct run_result {
@@ -33,6 +44,7 @@ struct run_result {
   std::string tape;
   picoseconds simulated = 0;
   std::vector<quantity> quantities;
+  std::vector<latency_histogram> histograms;
   time_series line;
   std::string label;  // tells this run from others beside it, such as the design; may be empty
 
@@ -59,8 +71,14 @@ struct sweep {
 };
 std::string table_of(const sweep& s, std::string_view path);
 
-// JSON for programs: machine, quantities by path, time line. For several results: the runs, each
-// with its ratios to the first.
+// CSV for programs, one line for each: a quantity of a run; an epoch; a class of a histogram. Each
+// line begins with the run's label. Epochs have the columns of the first run that has a time line.
+std::string csv_of(std::span<const run_result> results);
+std::string csv_of_epochs(std::span<const run_result> results);
+std::string csv_of_histograms(std::span<const run_result> results);
+
+// JSON for programs: machine, quantities by path, histograms, time line. For several results: the
+// runs, each with its ratios to the first.
 nlohmann::ordered_json json_of(const run_result& r);
 nlohmann::ordered_json json_of_all(std::span<const run_result> results);
 nlohmann::ordered_json json_of(const sweep& s);

@@ -75,6 +75,24 @@ TEST(result, json_is_exactly_this) {
   EXPECT_EQ(json_of(r)["machine"].dump(), json_of(r.machine).dump());
 }
 
+TEST(result, csv_is_exactly_this) {
+  run_result r = small(), other;
+  other.label = "l3.ways=8, kiln";
+  r.quantities.resize(1);
+  r.line = {2'500, {"end_ns", "queue"}, {{2.5, 1}, {4, 0.5}}};
+  r.histograms = {{"memory.read_latency", {{25, 25.5, 3}}}};
+  const run_result both[] = {r, other};
+  EXPECT_EQ(csv_of(both),
+            "run,quantity,value,unit\n"
+            "native,simulated_ns,1234567.5,ns\n"
+            "native,transactions,1000,\n"
+            "\"l3.ways=8, kiln\",simulated_ns,0,ns\n");
+  EXPECT_EQ(csv_of_epochs(both), "run,end_ns,queue\nnative,2.5,1\nnative,4,0.5\n");
+  EXPECT_EQ(csv_of_histograms(both),
+            "run,quantity,from_ns,below_ns,count\nnative,memory.read_latency,25,25.5,3\n");
+  EXPECT_EQ(json_of(r)["histograms"].dump(), R"({"memory.read_latency":[[25,25.5,3]]})");
+}
+
 TEST(result, has_no_time_line_that_was_not_asked_for) {
   EXPECT_FALSE(json_of(small()).contains("timeline"));
 }

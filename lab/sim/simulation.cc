@@ -1,6 +1,7 @@
 // Assembles a machine from its configuration, and runs its events.
 #include <base/check.h>
 #include <sim/design/logs.h>
+#include <sim/feed/write_trace.h>
 #include <sim/simulation.h>
 
 namespace stele::sim {
@@ -25,14 +26,18 @@ result<std::unique_ptr<simulation>> simulation::make(const machine_config& machi
   return s;
 }
 
-// Tells the nonvolatile memory which lines are a software log's, so that phase-change memory writes
-// them with the retention of logs. Other technologies write all lines alike.
+// Tells the nonvolatile memory which lines are logs': those of the tape's pool, and a software log
+// that the design writes, which phase-change memory writes with the retention of logs.
 result<> simulation::name_logs() {
+  auto logs = log_ranges_of(tape.header());
+  if (!logs) return std::unexpected(logs.error());
   const design_config& d = machine.design;
-  if (machine.nonvolatile_memory.technology != "pcm" || !d.name.ends_with("log")) return {};
-  const std::uint64_t end =
-      (logs_at + tape.threads() * d.log_bytes + line_bytes - 1) / line_bytes * line_bytes;
-  return memories->nonvolatile->set_ranges({{logs_at, end, end, end}});
+  if (machine.nonvolatile_memory.technology == "pcm" && d.name.ends_with("log")) {
+    const std::uint64_t end =
+        (logs_at + tape.threads() * d.log_bytes + line_bytes - 1) / line_bytes * line_bytes;
+    logs->push_back({logs_at, end, end, end});
+  }
+  return memories->nonvolatile->set_ranges(*logs);
 }
 
 result<> simulation::assemble(options o) {

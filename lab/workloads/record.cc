@@ -13,23 +13,39 @@
 namespace stele::workloads {
 namespace {
 
-// A thread that ends gives up its log, so all threads stay until the last operation is done.
+// The log of the calling thread's transactions, which it keeps: there is one for each thread.
+result<unsigned> own_log(detail::runtime& core) {
+  const auto entered = core.enter_without_bias();
+  if (!entered) return std::unexpected(entered.error());
+  const unsigned log = (*entered)->tx->log();
+  core.leave(**entered);
+  return log;
+}
+
+result<> perform(workload& w, const operation& op, std::uint64_t number) {
+  const auto log = own_log(w.core());
+  if (!log) return std::unexpected(log.error());
+  w.core().mechanism().note(*log, media::tape_mark::invoked, number);
+  auto done = w.apply({&op, 1});
+  w.core().mechanism().note(*log, media::tape_mark::returned, number);
+  return done;
+}
+
+// A thread that ends gives up its log, so all threads stay until the last operation is done. The
+// first thread fills the structure, so that a reader does not let its operations overlap with that.
 result<> take_turns(workload& w, const recording_options& r) {
   base::rng random(r.seed);
   result<> outcome;
   std::atomic<std::uint64_t> turn{0};
   auto work = [&](unsigned me) {
+    if (me == 0 && r.record_set_up) outcome = w.set_up();
     for (std::uint64_t now = turn.load(); now < r.operations; now = turn.load()) {
       if (now % r.threads != me) {
         turn.wait(now);
         continue;
       }
       const operation op = w.draw(random);
-      if (outcome && !r.cancelled()) {
-        w.core().mechanism().note(0, media::tape_mark::invoked, now);
-        outcome = w.apply({&op, 1});
-        w.core().mechanism().note(0, media::tape_mark::returned, now);
-      }
+      if (outcome && !r.cancelled()) outcome = perform(w, op, now);
       turn.store(now + 1);
       turn.notify_all();
     }
@@ -78,6 +94,7 @@ result<detail::pool_handle> open_recorded(workload& w, const std::string& path,
   if (!file) return std::unexpected(file.error());
   media::tape_options shape = media::tape_options_of(file->header(), m.logs);
   shape.record_bytes = r.record_bytes;
+  shape.record_loads = true;
   auto made = make(shape);
   if (!made) return std::unexpected(made.error());
   tape = std::move(*made);
@@ -106,8 +123,7 @@ result<std::unique_ptr<media::tape_writer>> record_at(const std::string& path, w
   auto handle = open_recorded(w, path, **mechanism, options, r, make, tape);
   if (!handle) return std::unexpected(handle.error());
   w.attach(std::move(*handle));
-  auto done = r.record_set_up ? w.set_up() : result<>();
-  if (done) done = take_turns(w, r);
+  auto done = take_turns(w, r);
   w.detach();
   if (!done) return std::unexpected(done.error());
   if (auto finished = tape->finish(); !finished) return std::unexpected(finished.error());

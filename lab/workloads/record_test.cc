@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <workloads/record.h>
 
+#include <map>
+#include <optional>
 #include <set>
 
 namespace stele::workloads {
@@ -54,6 +56,37 @@ TEST(record, threads_have_logs_of_their_own_and_operations_are_marked) {
   EXPECT_EQ(ended, 60u);
   EXPECT_EQ(writers.size(), 3u);
   EXPECT_EQ(commits, 2 * 60u) << "a commit line and its cut for each";
+}
+
+// In an operation nothing is of another log: what is not of the thread's own is of no log.
+TEST(record, marks_name_the_log_of_the_thread_that_runs_the_operation) {
+  for (const char* mechanism : {"base", "default", "redo", "undo", "log_structured"}) {
+    SCOPED_TRACE(mechanism);
+    recording_options r = small(3);
+    r.mechanism = mechanism;
+    const auto tape = record(r, in_memory);
+    ASSERT_TRUE(tape) << tape.error().message;
+    auto reader = media::tape_reader::from_memory((*tape)->memory());
+    const auto no_log = static_cast<unsigned>(reader->header().threads - 1);
+    std::map<unsigned, unsigned> operations;  // by thread
+    std::optional<unsigned> running;
+    unsigned loads = 0;
+    while (auto e = *reader->next()) {
+      if (e->op == tape_op::returned) {
+        EXPECT_EQ(e->thread, running);
+        running.reset();
+      } else if (e->op == tape_op::invoked) {
+        running = e->thread;
+        ++operations[e->thread];
+      } else if (running && e->thread != no_log) {
+        EXPECT_EQ(e->thread, *running);
+        loads += e->op == tape_op::load;
+      }
+    }
+    EXPECT_EQ(operations.size(), 3u);
+    for (const auto& [thread, count] : operations) EXPECT_EQ(count, 20u);
+    EXPECT_GE(loads, 2 * 60u) << "sps loads what it swaps";
+  }
 }
 
 TEST(record, may_begin_with_the_empty_pool) {

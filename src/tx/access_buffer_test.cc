@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <tx/access_buffer.h>
 
+#include <utility>
 #include <vector>
 
 namespace stele::detail {
@@ -9,7 +10,7 @@ namespace {
 
 std::vector<std::uint64_t> taken(access_buffer& b) {
   std::vector<std::uint64_t> all;
-  b.drain([&](std::uint64_t offset) { all.push_back(offset); });
+  (void)b.drain([&](std::uint64_t offset, std::uint64_t) { all.push_back(offset); });
   return all;
 }
 
@@ -49,6 +50,28 @@ TEST(access_buffer, keeps_the_newest) {
   const auto all = taken(b);
   ASSERT_EQ(all.size(), access_buffer::capacity);
   EXPECT_EQ(all.back(), 64 * (lines - 1));
+}
+
+TEST(access_buffer, may_keep_every_load_with_its_size) {
+  access_buffer b(access_buffer::keeps::every_load);
+  using loads = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  const loads made = {{64, 8}, {64, 8}, {72, 8}, {128, 64}, {128, 1}};
+  EXPECT_TRUE(b.is_next_sampled());
+  EXPECT_TRUE(b.begin_transaction());
+  for (const auto& [offset, size] : made) b.append(offset, size);
+  loads all;
+  EXPECT_EQ(b.drain([&](auto offset, auto size) { all.emplace_back(offset, size); }), 0u);
+  EXPECT_EQ(all, made);
+}
+
+TEST(access_buffer, tells_how_many_loads_were_lost) {
+  access_buffer b(access_buffer::keeps::every_load);
+  for (std::uint64_t i = 0; i < access_buffer::capacity_for_every_load + 3; ++i) b.append(8 * i);
+  std::uint64_t first = 0, count = 0;
+  const auto lost = b.drain([&](auto offset, auto) { first = count++ == 0 ? offset : first; });
+  EXPECT_EQ(lost, 3u);
+  EXPECT_EQ(first, 24u);
+  EXPECT_EQ(count, access_buffer::capacity_for_every_load);
 }
 
 }  // namespace

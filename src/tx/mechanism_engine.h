@@ -138,10 +138,14 @@ class mechanism_engine final : public engine {
     if constexpr (watches) mechanism_.abort(t);
   }
   access_buffer* access_buffer_of(unsigned log) noexcept override {
+    access_buffer* of_mechanism = nullptr;
     if constexpr (requires { mechanism_.access_buffer_of(log); })
-      return mechanism_.access_buffer_of(log);
+      of_mechanism = mechanism_.access_buffer_of(log);
+    // A medium may record the loads.
+    if constexpr (requires { medium_.shared->record_loads(log, of_mechanism); })
+      return medium_.shared->record_loads(log, of_mechanism);
     else
-      return nullptr;
+      return of_mechanism;
   }
 
   void flush_deferred() override {

@@ -5,9 +5,11 @@
 #include <tests/conformance/command.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace stele {
 namespace {
@@ -22,6 +24,11 @@ class sim_command : public ::testing::Test {
   nlohmann::json json(const std::string& file) const {
     return nlohmann::json::parse(std::ifstream(dir_ / file));
   }
+  std::string text(const std::string& file) const {
+    std::stringstream content;
+    content << std::ifstream(dir_ / file).rdbuf();
+    return content.str();
+  }
   std::string at(const std::string& file) const { return (dir_ / file).string(); }
   void record(const std::string& more) const {
     const auto o =
@@ -29,6 +36,21 @@ class sim_command : public ::testing::Test {
             "--operations 400 " +
             more + " " + at("tape"));
     ASSERT_EQ(o.status, 0) << o.said;
+  }
+
+  // Runs the tape. Every run takes time, reads memory and moves no more than the buses of Kiln's
+  // machine can: 64 bytes in 3.75 ns on each of two channels.
+  nlohmann::json ran(const std::string& arguments, const std::string& result) const {
+    const auto o = run("sim run " + at("tape") + " " + arguments + " --json " + at(result));
+    EXPECT_EQ(o.status, 0) << o.said;
+    if (o.status != 0) return {};
+    auto j = json(result);
+    EXPECT_EQ(j["machine"]["name"], "kiln");
+    EXPECT_GT(j["simulated_ns"], 0);
+    EXPECT_GT(j["quantities"]["nonvolatile_memory.reads"]["value"], 0);
+    EXPECT_GT(j["quantities"]["rate.nonvolatile_memory"]["value"], 0);
+    EXPECT_LE(j["quantities"]["rate.nonvolatile_memory"]["value"], 2 * 64 / 3.75);
+    return j;
   }
 
   void SetUp() override { fs::create_directories(dir_); }
@@ -39,11 +61,21 @@ class sim_command : public ::testing::Test {
 
 TEST_F(sim_command, runs_a_native_tape_twice_to_the_same_byte) {
   record("");
-  ASSERT_EQ(run("sim run " + at("tape") + " --timeline-ns 10000 --json " + at("a")).status, 0);
-  ASSERT_EQ(run("sim run " + at("tape") + " --timeline-ns 10000 --json " + at("b")).status, 0);
-  EXPECT_EQ(json("a"), json("b"));
-  EXPECT_EQ(json("a")["quantities"]["run.transactions"]["value"], 400);
-  EXPECT_EQ(json("a")["machine"]["l3"]["ways"], 16);
+  const auto one = ran("--timeline-ns 10000", "a"), other = ran("--timeline-ns 10000", "b");
+  EXPECT_EQ(one, other);
+  EXPECT_EQ(one["quantities"]["run.transactions"]["value"], 400);
+  EXPECT_EQ(one["machine"]["l3"]["ways"], 16);
+}
+
+TEST_F(sim_command, writes_tables_that_programs_read) {
+  record("");
+  const auto o =
+      run("sim compare " + at("tape") + " --designs native,kiln --timeline-ns 10000" + " --csv " +
+          at("csv") + " --epochs-csv " + at("epochs") + " --histograms-csv " + at("histograms"));
+  ASSERT_EQ(o.status, 0) << o.said;
+  EXPECT_THAT(text("csv"), HasSubstr("\nkiln,run.transactions,400,\n"));
+  EXPECT_THAT(text("epochs"), HasSubstr("\nkiln,20000,"));
+  EXPECT_THAT(text("histograms"), HasSubstr("\nkiln,nonvolatile_memory.write_latency,"));
 }
 
 TEST_F(sim_command, compares_designs_and_sweeps_a_key) {
@@ -63,12 +95,11 @@ TEST_F(sim_command, replays_a_real_mechanism_on_kilns_machine) {
           "--filled --dir " +
           dir_.string() + " " + at("tape"));
   ASSERT_EQ(o.status, 0) << o.said;
-  ASSERT_EQ(run("sim run " + at("tape") + " --design native --set design.isolation=none --json " +
-                at("a"))
-                .status,
-            0);
-  EXPECT_EQ(json("a")["quantities"]["run.operations"]["value"], 200);
-  EXPECT_GT(json("a")["quantities"]["nonvolatile_memory.writes"]["value"], 200);
+  const auto j = ran("--design native --set design.isolation=none", "a");
+  EXPECT_EQ(j["quantities"]["run.operations"]["value"], 200);
+  EXPECT_GT(j["quantities"]["rate.operations"]["value"], 0);
+  EXPECT_GT(j["quantities"]["run.loads"]["value"], 200);
+  EXPECT_GT(j["quantities"]["nonvolatile_memory.writes"]["value"], 200);
 }
 
 TEST_F(sim_command, tells_what_coalescing_does_to_the_lines_of_a_tape) {
@@ -113,13 +144,50 @@ TEST_F(sim_command, refuses_in_sentences) {
   EXPECT_THAT(run("sim run " + at("tape") + " --warm-up 100000").said, HasSubstr("fewer than"));
 }
 
+// The commands of docs/guide/lab.md, which are the lines that four spaces indent.
+TEST_F(sim_command, runs_every_command_of_the_guide) {
+  std::ifstream page(STELE_SOURCE_DIR "/docs/guide/lab.md");
+  unsigned commands = 0;
+  bool fenced = false;  // code of another language
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("```")) fenced = !fenced;
+    if (fenced || !line.starts_with("    ")) continue;
+    std::string command = line.substr(4);
+    const std::string name = "stele-lab ";
+    if (command.starts_with(name)) command.replace(0, name.size(), STELE_COMMAND " ");
+    EXPECT_EQ(std::system(("cd " + dir_.string() + " && " + command + " > /dev/null").c_str()), 0)
+        << command;
+    ++commands;
+  }
+  EXPECT_EQ(commands, 7u);
+  for (const char* file : {"run.csv", "designs.csv", "sweep.csv", "epochs.csv", "histograms.csv",
+                           "memory.csv", "commands.trace"})
+    EXPECT_GT(fs::file_size(dir_ / file), 50u) << file;
+}
+
+TEST_F(sim_command, runs_a_trace_on_a_memory_alone) {
+  std::ofstream(dir_ / "trace") << "0x1000 READ 0\n0x2000 WRITE 10\n0x3000 READ 20";
+  const auto on_memory = [&](const std::string& more) {
+    return run("sim memory --machine ddr4-2400 --trace " + at("trace") + more);
+  };
+  const auto o = on_memory(" --format dramsim3 --commands " + at("commands") + " --json " +
+                           at("a") + " --csv " + at("csv"));
+  ASSERT_EQ(o.status, 0) << o.said;
+  EXPECT_EQ(json("a")["quantities"]["nonvolatile_memory.reads"]["value"], 2);
+  EXPECT_THAT(text("csv"), HasSubstr("\nnonvolatile_memory,run.requests,3,\n"));
+  EXPECT_THAT(text("commands"), HasSubstr("activate"));
+  const auto refused = on_memory(" --format ramulator2");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.said, HasSubstr("trace:1: \"0x1000 READ 0\": expected \"LD address\""));
+}
+
 TEST_F(sim_command, converts_a_trace_and_runs_it) {
   std::ofstream(dir_ / "trace") << "0x1000 READ 0\n0x2000 WRITE 10\n0x3000 READ 20";
   const auto o = run("tape convert --from dramsim3 " + at("trace") + " " + at("tape"));
   ASSERT_EQ(o.status, 0) << o.said;
-  ASSERT_EQ(run("sim run " + at("tape") + " --design native --json " + at("a")).status, 0);
-  EXPECT_EQ(json("a")["quantities"]["run.loads"]["value"], 2);
-  EXPECT_EQ(json("a")["quantities"]["run.stores"]["value"], 1);
+  const auto j = ran("--design native", "a");
+  EXPECT_EQ(j["quantities"]["run.loads"]["value"], 2);
+  EXPECT_EQ(j["quantities"]["run.stores"]["value"], 1);
 }
 
 }  // namespace

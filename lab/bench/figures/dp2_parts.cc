@@ -55,7 +55,9 @@ result<double> bandwidth_of(const recorded_trace& t, const std::string& schedule
 }
 
 result<write_counts> count_writes(const recorded_trace& t) {
-  const auto ranges = sim::log_ranges::of(sim::log_ranges_of(t.header()));
+  const auto logs = sim::log_ranges_of(t.header());
+  if (!logs) return std::unexpected(logs.error());
+  const auto ranges = sim::log_ranges::of(*logs);
   if (!ranges) return std::unexpected(ranges.error());
   write_counts sums;
   sim::write_trace trace = t.trace();

@@ -9,7 +9,13 @@ namespace stele::sim {
 
 namespace {
 
-enum class event : std::uint64_t { fill_done, issue_fill, issue_transfer, transfer_done };
+enum class event : std::uint64_t {
+  fill_done,
+  issue_fill,
+  issue_transfer,
+  transfer_done,
+  issue_barrier
+};
 constexpr std::uint64_t event_argument(event e, std::size_t slot) noexcept {
   return static_cast<std::uint64_t>(e) << 56 | slot;
 }
@@ -340,7 +346,14 @@ void hierarchy::write_memory(std::uint64_t line, std::uint64_t value, picosecond
                       unbuffered,
                       {}};
   ++counts.memory_writes;
+  when = std::max(when, newest_barrier_);  // not past a barrier that was sent before
+  newest_write_ = std::max(newest_write_, when);
   events_.schedule(when, *this, event_argument(event::issue_transfer, slot));
+}
+
+void hierarchy::barrier(unsigned thread, picoseconds now) {
+  newest_barrier_ = std::max({newest_barrier_, newest_write_, now});
+  events_.schedule(newest_barrier_, *this, event_argument(event::issue_barrier, thread));
 }
 
 void hierarchy::read_memory(std::uint64_t line, picoseconds when, requester* reply_to,
@@ -384,6 +397,8 @@ void hierarchy::handle(picoseconds now, std::uint64_t what) {
                 event_argument(event::transfer_done, slot)});
       return;
     }
+    case event::issue_barrier:
+      return memory_.barrier(now, static_cast<std::uint16_t>(slot));
     case event::transfer_done: {
       const memory_transfer f = std::exchange(in_flight_[slot], {});
       free_transfers_.push_back(static_cast<std::uint32_t>(slot));

@@ -132,6 +132,9 @@ class hierarchy final : event_handler {
   access_result stream(const request_origin& origin, std::uint64_t line, std::uint64_t value,
                        picoseconds now);
 
+  // A persist barrier between the writes sent to memory so far and those sent from here on.
+  void barrier(unsigned thread, picoseconds now);
+
   // For designs:
   directory_entry& at(frame p) noexcept { return lines_[p]; }
   cache_array& shared() noexcept { return l3_; }
@@ -259,6 +262,7 @@ class hierarchy final : event_handler {
   std::vector<memory_transfer> in_flight_;
   std::vector<std::uint32_t> free_transfers_;
   std::uint64_t transfer_sequence_ = 0;
+  picoseconds newest_write_ = 0, newest_barrier_ = 0;  // when memory receives it
   std::vector<requester*> nacked_requesters_;
   bool values_ = false;
   std::unordered_map<std::uint64_t, std::uint64_t> memory_values_;

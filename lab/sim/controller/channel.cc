@@ -35,6 +35,10 @@ channel::channel(const channel_context& p)
   statistics_.bank_writes.assign(p.timing.banks(), 0);
   activated_at_.assign(p.timing.banks(), 0);
   bank_busy_until_.assign(p.timing.banks(), 0);
+  for (unsigned bank = 0; bank < p.timing.banks(); ++bank)
+    rank_of_.push_back(static_cast<std::uint8_t>(p.timing.rank_of(bank)));
+  open_rows_.assign(p.timing.ranks(), 0);
+  open_from_.assign(p.timing.ranks(), 0);
   if (refresh_interval_ == 0) return;
   refresh_due_.assign(p.timing.ranks(), refresh_interval_);
   earliest_due_ = refresh_interval_;
@@ -58,7 +62,7 @@ void channel::submit(picoseconds now, const request& r, const device_address& wh
     else
       e.stream.origin = stream_.ranges().classify(r.address);
   }
-  if (backlog_.head == no_entry && has_room(e))
+  if (has_room_for(e.req.kind, e.bank))
     enqueue(i);
   else {
     (backlog_.head == no_entry ? backlog_.head : state_.queue[backlog_.tail].next) = i;
@@ -67,15 +71,16 @@ void channel::submit(picoseconds now, const request& r, const device_address& wh
   if (decision_stale_) wake_at(now);
 }
 
-bool channel::has_room(const entry& e) const noexcept {
-  if (e.req.kind == access::read) return state_.queue.of(access::read).size < read_limit_;
+bool channel::has_room(access kind, unsigned bank) const noexcept {
+  if (kind == access::read) return state_.queue.of(access::read).size < read_limit_;
   return state_.queue.of(access::write).size < write_limit_ &&
-         state_.queue.of(access::write, e.bank).size < bank_limit_;
+         state_.queue.of(access::write, bank).size < bank_limit_;
 }
 
 void channel::admit() {
-  while (backlog_.head != no_entry && has_room(state_.queue[backlog_.head])) {
+  while (backlog_.head != no_entry) {
     const entry_index i = backlog_.head;
+    if (!has_room(state_.queue[i].req.kind, state_.queue[i].bank)) return;
     backlog_.head = state_.queue[i].next;
     enqueue(i);
   }
@@ -131,10 +136,11 @@ void channel::issue(const decision& d, picoseconds now) {
   issue_precharge(e.bank, now);
 }
 
-void channel::report(command what, unsigned bank, picoseconds at, std::uint32_t row,
-                     bool automatic) const {
+void channel::report(command what, unsigned bank, picoseconds at, std::uint32_t row, bool automatic,
+                     std::uint64_t address) const {
   if (observer_) [[unlikely]]
-    observer_->issued({what, number_, state_.timing.rank_of(bank), bank, at, row, automatic});
+    observer_->issued(
+        {what, number_, state_.timing.rank_of(bank), bank, at, row, automatic, address});
 }
 
 void channel::issue_activate(entry& e, picoseconds now) {
@@ -143,6 +149,7 @@ void channel::issue_activate(entry& e, picoseconds now) {
   report(command::activate, e.bank, now, e.row);
   state_.open_row[e.bank] = e.row;
   activated_at_[e.bank] = now;
+  count_open_row(e.bank, now);
   ++statistics_.activates;
   scheduler_->bank_changed(e.bank);
   decision_stale_ = true;
@@ -152,7 +159,7 @@ void channel::issue_precharge(unsigned bank, picoseconds at) {
   state_.timing.issue(command::precharge, bank, at);
   report(command::precharge, bank, at);
   state_.open_row[bank] = no_row;
-  ++statistics_.precharges;
+  count_closed_row(bank, at);
   scheduler_->bank_changed(bank);
   decision_stale_ = true;
 }
@@ -166,7 +173,7 @@ void channel::issue_column(entry_index i, picoseconds now) {
   state_.queue.dequeue(i);
   const command what = write ? command::write : command::read;
   state_.timing.issue(what, e.bank, now);
-  report(what, e.bank, now, e.row);
+  report(what, e.bank, now, e.row, false, e.req.address);
   const picoseconds pulse = write ? pulse_of(e) : 0;
   const picoseconds end = now + (write ? write_latency_ + pulse : read_latency_);
   if (pulse) state_.timing.occupy(e.bank, end);
@@ -185,13 +192,25 @@ void channel::close_unless_hit(unsigned bank) {
     for (entry_index i = state_.queue.of(kind, bank).head; i != no_entry;
          i = state_.queue[i].next_in_bank)
       if (state_.queue[i].row == row) return;
-  const picoseconds at = mutant_ == controller_mutant::precharged_at_once
-                             ? events_.now()
-                             : state_.timing.earliest(command::precharge, bank);
+  const picoseconds at =
+      mutant_ == controller_mutant::precharged_at_once
+          ? events_.now()
+          : std::max(events_.now(), state_.timing.earliest(command::precharge, bank));
   state_.timing.issue_auto_precharge(bank, at);
   report(command::precharge, bank, at, no_row, true);
   state_.open_row[bank] = no_row;
+  count_closed_row(bank, at);
+}
+
+void channel::count_open_row(unsigned bank, picoseconds at) {
+  const unsigned rank = rank_of_[bank];
+  if (open_rows_[rank]++ == 0) open_from_[rank] = at;
+}
+
+void channel::count_closed_row(unsigned bank, picoseconds at) {
   ++statistics_.precharges;
+  const unsigned rank = rank_of_[bank];
+  if (--open_rows_[rank] == 0) statistics_.open_ps += at - open_from_[rank];
 }
 
 picoseconds channel::pulse_of(const entry& e) const noexcept {
@@ -243,6 +262,7 @@ void channel::finish_write(entry_index i, picoseconds now) {
   const entry e = state_.queue[i];
   state_.queue.release(i);
   statistics_.write_latency.add(now - e.arrived);
+  statistics_.write_latencies.add(now - e.arrived);
   channel_observer_.persisted({e.req, e.stream.origin, number_, e.bank, e.started, now});
   if (follows_barriers_ && stream_.persisted(e.stream)) channel_observer_.order_changed(now);
   if (e.req.reply_to) e.req.reply_to->handle(now, e.req.token);

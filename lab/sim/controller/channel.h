@@ -31,6 +31,7 @@ struct command_report {
   picoseconds at = 0;
   std::uint32_t row = no_row;  // that an activate opens, that a read or write is for
   bool automatic = false;      // a precharge that the device does by itself, at `at`
+  std::uint64_t address = 0;   // of the line that a read or write is for
 };
 
 // Called for every command. A precharge that the device does by itself is reported with the column
@@ -83,6 +84,9 @@ class channel final : public event_handler {
 
   void submit(picoseconds now, const request& r, const device_address& where);
   void order_changed(picoseconds now);
+  bool has_room_for(access kind, unsigned bank) const noexcept {
+    return backlog_.head == no_entry && has_room(kind, bank);
+  }
   void observe(command_observer* observer) noexcept { observer_ = observer; }
   std::size_t outstanding() const noexcept { return outstanding_; }
   // Includes the refreshes of idle time until now.
@@ -95,7 +99,7 @@ class channel final : public event_handler {
       ~std::uint64_t{0};  // any other event value is an entry index
 
   // channel.cc
-  bool has_room(const entry& e) const noexcept;
+  bool has_room(access kind, unsigned bank) const noexcept;
   void admit();
   void enqueue(entry_index i);
   void wake_at(picoseconds when);
@@ -105,8 +109,10 @@ class channel final : public event_handler {
   void issue_precharge(unsigned bank, picoseconds at);
   void issue_column(entry_index i, picoseconds now);
   void close_unless_hit(unsigned bank);
+  void count_open_row(unsigned bank, picoseconds at);
+  void count_closed_row(unsigned bank, picoseconds at);
   void report(command what, unsigned bank, picoseconds at, std::uint32_t row = no_row,
-              bool automatic = false) const;
+              bool automatic = false, std::uint64_t address = 0) const;
   picoseconds pulse_of(const entry& e) const noexcept;
   void count_issue(const entry& e);
   void count_busy_bank(const entry& e, picoseconds end);
@@ -137,6 +143,9 @@ class channel final : public event_handler {
   std::uint64_t arrivals_ = 0;
   picoseconds busy_since_ = 0;
   std::vector<picoseconds> activated_at_, bank_busy_until_;  // for each bank
+  std::vector<std::uint8_t> rank_of_;                        // for each bank
+  std::vector<unsigned> open_rows_;                          // for each rank
+  std::vector<picoseconds> open_from_;                       // for each rank with an open row
   memory_statistics statistics_;
 
   picoseconds read_latency_, write_latency_;

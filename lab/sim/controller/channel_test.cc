@@ -69,12 +69,16 @@ TEST(statistics, what_came_before_is_subtracted) {
     s.read_latency.add(span), s.read_latencies.add(span);
   EXPECT_EQ(s.read_latencies.percentile_ns(0.1), 0.001);
   EXPECT_NEAR(s.read_latencies.percentile_ns(1), 1000, 10);
-  s.subtract_times(before);
+  s.subtract(before);
   EXPECT_EQ(s.read_latency.mean_ns(), 7);
   EXPECT_NEAR(s.read_latencies.percentile_ns(0.1), 5, 0.05);
   EXPECT_NEAR(s.read_latencies.percentile_ns(0.5), 7, 0.07);
   EXPECT_NEAR(s.read_latencies.percentile_ns(1), 9, 0.09);
   EXPECT_EQ(time_histogram().percentile_ns(0.5), 0);
+  const std::vector<time_class> left = s.read_latencies.classes();
+  ASSERT_EQ(left.size(), 3u);
+  EXPECT_EQ(left[0], (time_class{4992, 5056, 1}));  // 64 ps wide: a 64th of 4096
+  EXPECT_TRUE(left[2].from <= 9000 && 9000 < left[2].below);
 }
 
 TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_until_then) {
@@ -87,6 +91,9 @@ TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_unti
   EXPECT_EQ(bed.completed[same_row], 39'000u + 25'000u);
   EXPECT_EQ(bed.completed[elsewhere], 39'000u);
   EXPECT_EQ(bed.written[first].persisted, bed.completed[first]);
+  const memory_statistics s = bed.statistics();
+  EXPECT_NEAR(s.write_latencies.percentile_ns(0.5), 39, 0.39);
+  EXPECT_NEAR(s.write_latencies.percentile_ns(0.99), 64, 0.64);
 }
 
 TEST(channel, a_volatile_write_is_told_when_it_is_in_the_device) {
@@ -275,13 +282,39 @@ TEST(energy, is_bits_times_picojoules_of_each_part_and_a_row_hit_reads_no_array)
   ASSERT_EQ(s.writes, 4u);
   ASSERT_EQ(s.activates, 3u);
   const memory_energy e = bed.memory->energy(bed.events.now());
-  EXPECT_DOUBLE_EQ(e.row_buffer_read_pj, 7 * 512 * 0.93);
-  EXPECT_DOUBLE_EQ(e.row_buffer_write_pj, 4 * 512 * 1.02);
-  EXPECT_DOUBLE_EQ(e.array_read_pj, 3 * 512 * 1.00);
-  EXPECT_DOUBLE_EQ(e.array_write_pj, 4 * 512 * 2.89);
+  EXPECT_DOUBLE_EQ(e.read_pj, 7 * 512 * 0.93);
+  EXPECT_DOUBLE_EQ(e.write_pj, 4 * 512 * (1.02 + 2.89));
+  EXPECT_DOUBLE_EQ(e.activate_pj, 3 * 512 * 1.00);
+  EXPECT_EQ(e.refresh_pj + e.background_pj, 0);
   EXPECT_DOUBLE_EQ(e.total_pj(), 3333.12 + 2088.96 + 1536 + 5918.72);
   each_alone(access::read, 3, 1);  // one more hit
   EXPECT_DOUBLE_EQ(bed.memory->energy(bed.events.now()).total_pj() - e.total_pj(), 512 * 0.93);
+}
+
+// Two ranks of two devices of 1.5 V. Rows close at refreshes only: rank 0 is open from 0 until the
+// refresh at 1000 ns closes it, rank 1 never. tRAS 30, tRP 13: tRC is 43 ns, the longer one.
+TEST(energy, of_currents_is_that_of_each_command_above_standby) {
+  memory_config c = refreshed();
+  c.timing.push_back({"bank", "activate", "precharge", 30});
+  c.timing.push_back({"bank", "activate", "activate", 40});
+  c.timing.push_back({"channel", "read", "read", 4});
+  c.timing.push_back({"channel", "write", "write", 5});
+  c.vdd_v = 1.5, c.devices = 2;
+  c.idd0_ma = 50, c.idd2n_ma = 30, c.idd3n_ma = 40, c.idd4r_ma = 140, c.idd4w_ma = 130;
+  c.idd5b_ma = 240;
+  memory_fixture bed(c);
+  bed.read(0, 1), bed.read(0, 1, 1), bed.write(1, 1);
+  bed.run();
+  bed.run_until(500'000);
+  EXPECT_DOUBLE_EQ(bed.memory->energy(500'000).background_pj, 3 * (40 + 30) * 500.0);
+  bed.run_until(1'500'000);
+  const memory_energy e = bed.memory->energy(1'500'000);
+  EXPECT_DOUBLE_EQ(e.activate_pj, 2 * 3 * (50 * 43.0 - 40 * 30 - 30 * 13));
+  EXPECT_DOUBLE_EQ(e.read_pj, 2 * 3 * (140 - 40) * 4.0);
+  EXPECT_DOUBLE_EQ(e.write_pj, 1 * 3 * (130 - 40) * 5.0);
+  EXPECT_DOUBLE_EQ(e.refresh_pj, 2 * 3 * (240 - 40) * 100.0);
+  EXPECT_DOUBLE_EQ(e.background_pj, 3 * (40 * 1000.0 + 30 * 2000.0));
+  EXPECT_EQ(bed.statistics().open_ps, 1'000'000u);
 }
 
 }  // namespace

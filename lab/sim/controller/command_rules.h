@@ -6,7 +6,7 @@
 // only the open row is read or written, no row is open at a refresh, a due refresh goes before
 // requests and none comes early, data does not overlap on the bus, and no command goes to a bank
 // whose cells are being written. An automatic precharge is the device's own: it uses no command
-// slot, so rules of the level channel leave it out.
+// slot, so rules of the levels channel and other_ranks leave it out.
 #pragma once
 
 #include <fmt/format.h>
@@ -125,7 +125,8 @@ class command_rules {
   }
 
   void check_distance(rule& of, const command_report& r) {
-    if (r.automatic && of.level == "channel") return;
+    if (r.automatic && (of.level == "channel" || of.level == "other_ranks")) return;
+    if (of.level == "other_ranks") return check_other_ranks(of, r);
     std::deque<command_report>& last = of.last[node_of(of.level, r)];
     if (names(of.following, r) && last.size() == of.window && r.at < last.front().at + of.distance)
       tell(fmt::format("{} of a {} is {} ps", of.name, of.level, of.distance), r, last.front(),
@@ -133,6 +134,16 @@ class command_rules {
     if (!names(of.preceding, r)) return;
     last.push_back(r);
     if (last.size() > of.window) last.pop_front();
+  }
+
+  void check_other_ranks(rule& of, const command_report& r) {
+    if (names(of.following, r))
+      for (const auto& [rank, last] : of.last)
+        if (last.back().channel == r.channel && last.back().rank != r.rank &&
+            r.at < last.back().at + of.distance)
+          tell(fmt::format("{} of another rank is {} ps", of.name, of.distance), r, last.back(),
+               "comes too soon after");
+    if (names(of.preceding, r)) of.last[node_of("rank", r)] = {r};
   }
 
   // The n-th refresh of a rank is due after n intervals. Refreshes of long idle times are not

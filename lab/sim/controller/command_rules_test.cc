@@ -18,8 +18,8 @@ std::map<std::string, memory_config> all_memories() {
   std::map<std::string, memory_config> all;
   for (const auto& file : std::filesystem::directory_iterator(STELE_SOURCE_DIR "/lab/configs")) {
     const machine_config m = machine_of(file.path().stem());
-    all.emplace(m.name + ", nonvolatile", m.nonvolatile_memory);
-    all.emplace(m.name + ", volatile", m.volatile_memory);
+    all.emplace(m.name + ", nonvolatile", in_cycles(m.nonvolatile_memory));
+    all.emplace(m.name + ", volatile", in_cycles(m.volatile_memory));
   }
   return all;
 }
@@ -77,6 +77,16 @@ TEST(command_rules, no_command_breaks_one_under_any_scheduler_and_page_policy) {
         }
 }
 
+// Without a rule that delays it, a row closes by itself at once, and not before it was opened.
+TEST(command_rules, a_memory_without_rules_closes_its_rows_after_it_has_opened_them) {
+  memory_config c = plain_memory();
+  c.open_page = false;
+  memory_fixture bed(c);
+  run_load(bed, load::random, 1200);
+  EXPECT_EQ(first_of(command_rules::broken(c, bed.commands)), "");
+  EXPECT_EQ(bed.statistics().open_ps, 0u);
+}
+
 // Without long idle times every refresh is reported; with them, all are counted.
 TEST(command_rules, refreshes_of_a_long_run_are_one_an_interval) {
   for (const auto& [name, c] : all_memories()) {
@@ -105,7 +115,7 @@ TEST(command_rules, planted_bugs_of_the_controller_are_found) {
       {controller_mutant::last_bank_left_open, true, {"no row is open at a refresh"}},
       {controller_mutant::last_bank_served, true, {"tREFI: a refresh is due"}},
       {controller_mutant::refresh_drifts, true, {"tREFI: a refresh is due"}}};
-  memory_config c = refreshed_often(machine_of("ddr4-2400").nonvolatile_memory);
+  memory_config c = refreshed_often(in_cycles(machine_of("ddr4-2400").nonvolatile_memory));
   for (const auto& [mutant, open_page, rules] : bugs) {
     c.open_page = open_page;
     const auto found = broken_by(c, load::random, 3000, mutant);
@@ -117,7 +127,7 @@ TEST(command_rules, planted_bugs_of_the_controller_are_found) {
 
 // The controller keeps the rules of its machine, so a machine whose rule is longer sees it broken.
 TEST(command_rules, each_rule_of_a_machine_can_be_broken) {
-  const memory_config c = refreshed_often(machine_of("ddr4-2400").nonvolatile_memory);
+  const memory_config c = refreshed_often(in_cycles(machine_of("ddr4-2400").nonvolatile_memory));
   memory_fixture bed(c);
   run_load(bed, load::random, 3000);
   for (std::size_t i = 0; i < c.timing.size(); ++i) {
@@ -168,6 +178,21 @@ TEST(command_rules, a_rule_reaches_as_far_as_its_level_and_lasts_as_long_as_its_
       EXPECT_THAT(pair(beyond, 1000), IsEmpty()) << level;
     }
   }
+}
+
+TEST(command_rules, a_rule_between_ranks_is_for_other_ranks_of_the_channel) {
+  memory_config c = two_of_each();
+  c.channels = 2;
+  c.timing = {{"other_ranks", "activate", "activate", 10}};
+  const auto pair = [&](unsigned channel, unsigned bank, picoseconds when) {
+    command_report second = at(when, command::activate, bank, 1);
+    second.channel = channel;
+    return command_rules::broken(c, {at(1000, command::activate, 0, 1), second});
+  };
+  EXPECT_THAT(pair(0, 4, 11'000), IsEmpty());
+  EXPECT_THAT(pair(0, 4, 10'999), testing::ElementsAre(HasSubstr("tRRD of another rank")));
+  EXPECT_THAT(pair(0, 1, 1000), IsEmpty());
+  EXPECT_THAT(pair(1, 4, 1000), IsEmpty());
 }
 
 TEST(command_rules, a_window_counts_from_the_oldest_of_its_commands) {

@@ -40,8 +40,9 @@ result<void> check_times(const memory_config& c) {
 
 }  // namespace
 
-result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const memory_config& c,
+result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const memory_config& given,
                                                    controller_mutant mutant) {
+  const memory_config c = in_cycles(given);
   const auto places = mapping::parse(c);
   if (!places) return std::unexpected(places.error());
   for (auto check : {check_queues, check_times})
@@ -62,6 +63,11 @@ result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const me
 void memory_system::submit(picoseconds now, const request& r) {
   const device_address p = mapping_.locate(r.address);
   channels_[p.channel]->submit(now, r, p);
+}
+
+bool memory_system::has_room(const request& r) const noexcept {
+  const device_address p = mapping_.locate(r.address);
+  return channels_[p.channel]->has_room_for(r.kind, p.bank);
 }
 
 std::size_t memory_system::outstanding() const noexcept {

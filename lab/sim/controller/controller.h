@@ -23,6 +23,8 @@ class write_observer {
 class memory_system final : public memory, private channel_observer {
  public:
   void submit(picoseconds now, const request& r) override;
+  // Whether the request would be admitted to the queues at once.
+  bool has_room(const request& r) const noexcept;
   // One stream for all sources: `source` is ignored.
   void barrier(picoseconds, std::uint16_t) override { stream_.barrier(); }
   std::size_t outstanding() const noexcept override;
@@ -45,6 +47,7 @@ class memory_system final : public memory, private channel_observer {
 
   memory_statistics statistics(picoseconds now);
   memory_energy energy(picoseconds now) { return energy_of(statistics(now), config_); }
+  // Its times are whole cycles, if the memory has a clock.
   const memory_config& config() const noexcept { return config_; }
   const mapping& address_map() const noexcept { return mapping_; }
 

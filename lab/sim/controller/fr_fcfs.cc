@@ -9,10 +9,6 @@
 namespace stele::sim {
 namespace {
 
-bool moves_data(command c) {
-  return c == command::read || c == command::write;
-}
-
 unsigned share_of(unsigned entries, double share) {
   return static_cast<unsigned>(std::lround(entries * share));
 }

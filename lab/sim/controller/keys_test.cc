@@ -39,7 +39,8 @@ void change(const std::string& field, memory_config& c, const config_key& key) {
   const std::map<std::string, std::string> names = {
       {"technology", c.technology == "dram" ? "pcm" : "dram"},
       {"scheduler", "fcfs"},
-      {"mapping", "bank-rank-row-column-channel"}};
+      // A hash makes the second the same as the first of dp2, whose rows have one line.
+      {"mapping", c.bank_hash ? "row-bank-column-rank-channel" : "bank-rank-row-column-channel"}};
   std::visit(
       [&]<class T>(T* value) {
         if constexpr (std::is_same_v<T, bool>)

@@ -82,6 +82,7 @@ result<mapping> mapping::parse(const memory_config& c) {
   m.column_.bits = bits_of(c.row_bytes / line_bytes);
   m.channel_.bits = bits_of(std::uint64_t{c.controllers} * c.channels);
   m.group_and_bank_bits_ = m.group_.bits + m.bank_.bits;
+  if (c.bank_hash) m.hash_bits_ = m.rank_.bits + m.group_and_bank_bits_;
   m.row_.bits = bits_of(c.capacity_bytes / line_bytes) - m.rank_.bits - m.group_and_bank_bits_ -
                 m.column_.bits - m.channel_.bits;
   if (m.row_.bits > 31)

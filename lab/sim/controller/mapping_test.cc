@@ -16,20 +16,23 @@ memory_config small(const std::string& fields) {
 }
 
 TEST(mapping, every_line_has_its_own_place_and_finds_back) {
-  for (const char* fields : {"row-rank-bank-column-channel", "channel-row-column-bank-rank",
-                             "row-bank-rank-column-bank_group-channel"}) {
-    const mapping m = *mapping::parse(small(fields));
-    std::set<std::tuple<unsigned, unsigned, std::uint32_t, unsigned>> seen;
-    for (std::uint64_t a = 0; a < 1 << 16; a += 64) {
-      const device_address p = m.locate(a);
-      EXPECT_LT(p.channel, 4u);
-      EXPECT_LT(p.bank, 8u);
-      for (unsigned column = 0; column < 4; ++column)
-        if (m.address_of(p, column) == a) seen.insert({p.channel, p.bank, p.row, column});
-      EXPECT_EQ(m.locate(a + volatile_memory_at).row, p.row);
+  for (const bool hash : {false, true})
+    for (const char* fields : {"row-rank-bank-column-channel", "channel-row-column-bank-rank",
+                               "row-bank-rank-column-bank_group-channel"}) {
+      memory_config c = small(fields);
+      c.bank_hash = hash;
+      const mapping m = *mapping::parse(c);
+      std::set<std::tuple<unsigned, unsigned, std::uint32_t, unsigned>> seen;
+      for (std::uint64_t a = 0; a < 1 << 16; a += 64) {
+        const device_address p = m.locate(a);
+        EXPECT_LT(p.channel, 4u);
+        EXPECT_LT(p.bank, 8u);
+        for (unsigned column = 0; column < 4; ++column)
+          if (m.address_of(p, column) == a) seen.insert({p.channel, p.bank, p.row, column});
+        EXPECT_EQ(m.locate(a + volatile_memory_at).row, p.row);
+      }
+      EXPECT_EQ(seen.size(), (1u << 16) / 64) << fields;
     }
-    EXPECT_EQ(seen.size(), (1u << 16) / 64) << fields;
-  }
 }
 
 TEST(mapping, fields_come_in_the_order_of_the_name) {
@@ -40,6 +43,22 @@ TEST(mapping, fields_come_in_the_order_of_the_name) {
   EXPECT_EQ(m.locate(2048).bank, 1u);
   EXPECT_EQ(m.locate(4096).bank, 4u);
   EXPECT_EQ(m.locate(8192).row, 1u);
+}
+
+TEST(mapping, a_hash_spreads_lines_that_are_a_power_of_two_apart) {
+  memory_config c = plain_memory();
+  c.row_bytes = 64;
+  for (std::uint64_t stride = 64; stride < c.capacity_bytes / c.banks; stride *= 2) {
+    std::set<unsigned> plain, hashed;
+    for (std::uint64_t n = 0; n < c.banks; ++n) {
+      c.bank_hash = false;
+      plain.insert(mapping::parse(c)->locate(n * stride).bank);
+      c.bank_hash = true;
+      hashed.insert(mapping::parse(c)->locate(n * stride).bank);
+    }
+    EXPECT_EQ(hashed.size(), c.banks) << stride;
+    EXPECT_TRUE(stride != 4096 || plain.size() == 1);
+  }
 }
 
 void expect_refused(const memory_config& c, const std::string& sentence) {

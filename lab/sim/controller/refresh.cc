@@ -95,6 +95,9 @@ void channel::catch_up_refreshes(picoseconds now) {
 
 const memory_statistics& channel::statistics(picoseconds now) {
   if (state_.queue.empty() && now >= earliest_due_) catch_up_refreshes(now);
+  statistics_.rank_ps = now * open_rows_.size();
+  for (unsigned rank = 0; rank < open_rows_.size(); ++rank)
+    if (open_rows_[rank] != 0) statistics_.open_ps += now - std::exchange(open_from_[rank], now);
   if (outstanding_ != 0) statistics_.busy_ps += now - busy_since_, busy_since_ = now;
   return statistics_;
 }

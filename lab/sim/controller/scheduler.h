@@ -58,6 +58,8 @@ class scheduler {
 struct scheduler_kind {
   const char* name;
   bool follows_barriers;  // uses the epochs of the write stream
+  // A fence is a persist barrier: it returns at once, and the controller keeps the order.
+  bool fences_return;
   std::unique_ptr<scheduler> (*make)(const channel_state&, const memory_config&,
                                      const epoch_tracker&);
 };

@@ -6,11 +6,11 @@ namespace stele::sim {
 namespace {
 
 constexpr scheduler_kind kinds[] = {
-    {"fr-fcfs", false, make_fr_fcfs}, {"fcfs", false, make_fcfs},
-    {"strict", true, make_strict},    {"rule1", true, make_rule1},
-    {"rule2", true, make_rule2},      {"rules", true, make_rules},
-    {"ideal", false, make_fr_fcfs},  // ignores barriers
-    {"bare", true, make_bare},        {"commit_first", true, make_commit_first},
+    {"fr-fcfs", false, false, make_fr_fcfs}, {"fcfs", false, false, make_fcfs},
+    {"strict", true, true, make_strict},     {"rule1", true, true, make_rule1},
+    {"rule2", true, true, make_rule2},       {"rules", true, true, make_rules},
+    {"ideal", false, true, make_fr_fcfs},  // ignores barriers
+    {"bare", true, true, make_bare},         {"commit_first", true, true, make_commit_first},
 };
 
 }  // namespace

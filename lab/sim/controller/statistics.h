@@ -27,6 +27,13 @@ struct span_statistics {
   double max_ns() const noexcept { return static_cast<double>(max_ps) / 1000; }
 };
 
+// `count` times from `from` on and below `below`.
+struct time_class {
+  picoseconds from = 0, below = 0;
+  std::uint64_t count = 0;
+  friend bool operator==(const time_class&, const time_class&) = default;
+};
+
 // Counts times in classes whose width is a 64th of their power of two, so a percentile is exact to
 // 1 %.
 class time_histogram {
@@ -46,6 +53,13 @@ class time_histogram {
     for (std::size_t i = 0; i < h.counts_.size(); ++i) counts_[i] -= h.counts_[i];
     all_ -= h.all_;
   }
+  // The classes with times, shortest first.
+  std::vector<time_class> classes() const {
+    std::vector<time_class> found;
+    for (std::size_t i = 0; i < counts_.size(); ++i)
+      if (counts_[i] != 0) found.push_back({first_of(i), first_of(i + 1), counts_[i]});
+    return found;
+  }
   // The least time that this share of the times does not exceed; 0 if there are none.
   double percentile_ns(double share) const noexcept {
     const auto rank = std::max(1.0, std::ceil(share * static_cast<double>(all_)));
@@ -63,11 +77,11 @@ class time_histogram {
     const unsigned shift = static_cast<unsigned>(std::bit_width(span / parts)) - 1;
     return std::size_t{parts} * shift + (span >> shift);
   }
+  static picoseconds first_of(std::size_t i) noexcept {
+    return i < parts ? i : picoseconds{i % parts + parts} << (i / parts - 1);
+  }
   static double middle_of(std::size_t i) noexcept {
-    if (i < parts) return static_cast<double>(i);
-    const std::size_t shift = i / parts - 1;
-    const picoseconds width = picoseconds{1} << shift;
-    return static_cast<double>((i % parts + parts) * width) + static_cast<double>(width - 1) / 2;
+    return static_cast<double>(first_of(i) + first_of(i + 1) - 1) / 2;
   }
 
   std::vector<std::uint64_t> counts_;
@@ -85,10 +99,12 @@ struct memory_statistics {
   picoseconds busy_ps = 0;                // time with an unfinished request, summed over channels
   span_statistics read_wait, write_wait;  // from submission to the column command
   span_statistics read_latency, write_latency;  // from submission to completion
-  time_histogram read_latencies;
+  time_histogram read_latencies, write_latencies;
   // Summed over banks: from the activate, or the column command of a row hit, until the data has
   // moved and the cells hold it. Closing and refreshing are not included.
   picoseconds bank_busy_ps = 0;
+  // Summed over ranks: time with an open row; time in all.
+  picoseconds open_ps = 0, rank_ps = 0;
   std::vector<std::uint64_t> bank_writes;  // for each bank, channel after channel
   std::uint64_t max_writes_per_line = 0;   // 0 if not counted
 
@@ -99,17 +115,26 @@ struct memory_statistics {
     bytes += s.bytes, busy_ps += s.busy_ps;
     read_wait.add(s.read_wait), write_wait.add(s.write_wait);
     read_latency.add(s.read_latency), write_latency.add(s.write_latency);
-    read_latencies.add(s.read_latencies);
-    bank_busy_ps += s.bank_busy_ps;
+    read_latencies.add(s.read_latencies), write_latencies.add(s.write_latencies);
+    bank_busy_ps += s.bank_busy_ps, open_ps += s.open_ps, rank_ps += s.rank_ps;
     bank_writes.insert(bank_writes.end(), s.bank_writes.begin(), s.bank_writes.end());
     max_writes_per_line = std::max(max_writes_per_line, s.max_writes_per_line);
   }
-  // Of waits, latencies and busy banks, leaves what came after `before`.
-  void subtract_times(const memory_statistics& before) noexcept {
+  // Leaves what came after `before`, except the maximum of writes per line. Precondition: this one
+  // was `before` earlier, or `before` is empty.
+  void subtract(const memory_statistics& before) noexcept {
+    reads -= before.reads, writes -= before.writes, forwarded_reads -= before.forwarded_reads;
+    row_hits -= before.row_hits, row_misses -= before.row_misses;
+    row_conflicts -= before.row_conflicts;
+    activates -= before.activates, precharges -= before.precharges, refreshes -= before.refreshes;
+    bytes -= before.bytes, busy_ps -= before.busy_ps;
     read_wait.subtract(before.read_wait), write_wait.subtract(before.write_wait);
     read_latency.subtract(before.read_latency), write_latency.subtract(before.write_latency);
     read_latencies.subtract(before.read_latencies);
-    bank_busy_ps -= before.bank_busy_ps;
+    write_latencies.subtract(before.write_latencies);
+    bank_busy_ps -= before.bank_busy_ps, open_ps -= before.open_ps, rank_ps -= before.rank_ps;
+    for (std::size_t i = 0; i < before.bank_writes.size(); ++i)
+      bank_writes[i] -= before.bank_writes[i];
   }
 };
 

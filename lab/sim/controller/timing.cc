@@ -31,6 +31,19 @@ unsigned commands_named(const std::string& name) {
 
 }  // namespace
 
+memory_config in_cycles(memory_config c) {
+  if (c.clock_ns == 0) return c;
+  const double cycle_ns = static_cast<double>(from_ns(c.clock_ns)) / 1000;
+  const auto round_up = [&](double& ns) { ns = std::ceil(ns / c.clock_ns - 0.026) * cycle_ns; };
+  for (double* ns :
+       {&c.read_latency_ns, &c.write_latency_ns, &c.write_pulse_ns, &c.refresh_time_ns})
+    round_up(*ns);
+  for (timing_rule& r : c.timing) round_up(r.latency_ns);
+  c.refresh_interval_ns = std::floor(c.refresh_interval_ns / c.clock_ns + 0.026) * cycle_ns;
+  c.clock_ns = cycle_ns;
+  return c;
+}
+
 void timing_table::build(const memory_config& c) {
   ranks_ = c.ranks;
   const unsigned groups = c.ranks * c.bank_groups, banks = groups * c.banks;
@@ -59,10 +72,18 @@ void timing_table::add_pair(level l, command preceding, command following, const
   oldest_.resize(times_.size(), 0);
 }
 
+void timing_table::add_between_ranks(unsigned preceding, unsigned following, picoseconds latency) {
+  picoseconds& wait = other_ranks_[preceding][following];
+  wait = std::max(wait, latency);
+  has_rank_rule_ = static_cast<std::uint8_t>(has_rank_rule_ | 1U << preceding);
+}
+
 result<void> timing_table::add(const timing_rule& r) {
-  const unsigned l = find(level_names, r.level), before = commands_named(r.preceding),
-                 after = commands_named(r.following);
-  if (l == levels) return wrong(r, "names no level; use channel, rank, bank_group or bank");
+  const bool between_ranks = r.level == "other_ranks";
+  const unsigned l = between_ranks ? 1 : find(level_names, r.level),
+                 before = commands_named(r.preceding), after = commands_named(r.following);
+  if (l == levels)
+    return wrong(r, "names no level; use channel, rank, other_ranks, bank_group or bank");
   if (!before || !after)
     return wrong(r, "names no command; use activate, precharge, read, write, refresh or any");
   if (!(r.latency_ns >= 0) || r.window == 0)
@@ -71,10 +92,14 @@ result<void> timing_table::add(const timing_rule& r) {
     return wrong(
         r,
         "orders a refresh below the rank; refresh is a rank's, give the rule to rank or channel");
+  if (between_ranks && r.window != 1)
+    return wrong(r, "counts several commands between ranks; give it window 1");
   for (unsigned p = 0; p < commands; ++p)
     for (unsigned f = 0; f < commands; ++f)
       if ((before >> p & 1) && (after >> f & 1))
-        add_pair(static_cast<level>(l), static_cast<command>(p), static_cast<command>(f), r);
+        between_ranks
+            ? add_between_ranks(p, f, from_ns(r.latency_ns))
+            : add_pair(static_cast<level>(l), static_cast<command>(p), static_cast<command>(f), r);
   return {};
 }
 
@@ -105,6 +130,13 @@ void timing_table::apply_window_rules(unsigned l, unsigned node, command c,
     picoseconds& ready = nodes_[node][static_cast<unsigned>(w.following)];
     if (times_[ring + oldest] != never) ready = std::max(ready, times_[ring + oldest] + w.latency);
   }
+}
+
+void timing_table::delay_other_ranks(unsigned own_node, command c, picoseconds at) noexcept {
+  const row& wait = other_ranks_[static_cast<unsigned>(c)];
+  for (unsigned node = 1; node <= ranks_; ++node)
+    for (unsigned f = 0; node != own_node && f < commands; ++f)
+      if (wait[f] != 0) nodes_[node][f] = std::max(nodes_[node][f], at + wait[f]);
 }
 
 void timing_table::issue_auto_precharge(unsigned bank, picoseconds at) noexcept {

@@ -20,8 +20,15 @@ namespace stele::sim {
 
 enum class command : std::uint8_t { activate, precharge, read, write, refresh };
 inline constexpr unsigned commands = 5;
+constexpr bool moves_data(command c) noexcept {
+  return c == command::read || c == command::write;
+}
 enum class level : std::uint8_t { channel, rank, bank_group, bank };
 inline constexpr unsigned levels = 4;
+
+// The configuration with times of whole cycles of its clock, in whole picoseconds. As JEDEC rounds
+// (JESD79-4, section 13.5), a time that exceeds whole cycles by less than 2.6 % of one is theirs.
+memory_config in_cycles(memory_config c);
 
 class timing_table {
  public:
@@ -52,10 +59,14 @@ class timing_table {
   void issue(command c, unsigned bank, picoseconds at) noexcept {
     const path& p = paths_[bank];
     for (unsigned l = 0; l < levels; ++l) apply_rules(l, p[l], c, at);
+    if (has_rank_rule_ >> static_cast<unsigned>(c) & 1) [[unlikely]]
+      delay_other_ranks(p[1], c, at);
   }
   void issue_refresh(unsigned rank, picoseconds at) noexcept {
     apply_rules(0, 0, command::refresh, at);
     apply_rules(1, 1 + rank, command::refresh, at);
+    if (has_rank_rule_ >> static_cast<unsigned>(command::refresh) & 1) [[unlikely]]
+      delay_other_ranks(1 + rank, command::refresh, at);
   }
   // A precharge that the device itself does at `at`, which may be in the future. The bank and the
   // refresh of its rank wait for it.
@@ -77,10 +88,12 @@ class timing_table {
 
   void build(const memory_config& c);
   [[nodiscard]] result<void> add(const timing_rule& r);
+  void add_between_ranks(unsigned preceding, unsigned following, picoseconds latency);
   void add_pair(level l, command preceding, command following, const timing_rule& r);
   unsigned nodes_of(level l) const noexcept {
     return first_[static_cast<unsigned>(l) + 1] - first_[static_cast<unsigned>(l)];
   }
+  void delay_other_ranks(unsigned own_node, command c, picoseconds at) noexcept;
   void apply_window_rules(unsigned l, unsigned node, command c, picoseconds at) noexcept;
 
   void delay_refresh(unsigned bank, picoseconds until) noexcept {
@@ -104,7 +117,9 @@ class timing_table {
   std::vector<path> paths_;  // for each bank, its node at each level
   std::array<std::array<row, commands>, levels> delay_{};
   std::array<std::uint8_t, levels> has_rule_{},
-      has_window_rule_{};  // preceding commands of the rules, as bits
+      has_window_rule_{};                    // preceding commands of the rules, as bits
+  std::array<row, commands> other_ranks_{};  // delays of the rules of level other_ranks
+  std::uint8_t has_rank_rule_ = 0;           // preceding commands of these rules, as bits
   std::vector<window_rule> windows_;
   std::vector<picoseconds> times_;            // the histories of window rules
   std::vector<std::uint32_t> oldest_;         // at the index of each ring: its oldest element

@@ -49,6 +49,22 @@ TEST(timing, each_rule_blocks_until_its_time_within_its_node_only) {
       }
 }
 
+TEST(timing, a_rule_between_ranks_blocks_the_other_ranks_until_its_time) {
+  for (unsigned p = 0; p < 5; ++p)
+    for (unsigned f = 0; f < 5; ++f) {
+      memory_config c = two_of_each();
+      c.ranks = 4;
+      c.timing = {{"other_ranks", names[p], names[f], 12.5}};
+      timing_table t = *timing_table::compile(c);
+      issue(t, static_cast<command>(p), 5, 1000);  // of rank 1
+      for (unsigned rank = 0; rank < 4; ++rank)
+        for (unsigned other = 0; other < 5; ++other)
+          EXPECT_EQ(allowed(t, static_cast<command>(other), 4 * rank),
+                    rank != 1 && other == f ? 13'500u : 0u)
+              << names[p] << names[f] << rank << other;
+    }
+}
+
 TEST(timing, a_window_counts_the_oldest_of_its_commands) {
   memory_config c = two_of_each();
   c.timing = {{"rank", "activate", "activate", 21, 4}};
@@ -73,6 +89,27 @@ TEST(timing, of_two_rules_the_later_time_counts) {
   EXPECT_EQ(t.earliest(command::read, 2), 4000u);
 }
 
+// 14.161 ns is 17 cycles of 0.833; 1.02 cycles count as one, as JEDEC rounds, 1.03 as two.
+TEST(timing, times_are_whole_cycles_of_the_clock) {
+  memory_config c = plain_memory();
+  c.timing = {{"bank", "activate", "read", 14.166667},
+              {"bank", "read", "precharge", 0.85},
+              {"bank", "write", "precharge", 0.858}};
+  c.refresh_interval_ns = 10;
+  c.write_latency_ns = 1;
+  EXPECT_EQ(in_cycles(c).timing[0].latency_ns, 14.166667);  // without a clock
+  c.clock_ns = 0.833;
+  c = in_cycles(c);
+  EXPECT_EQ(from_ns(c.timing[0].latency_ns), 14'161u);
+  EXPECT_EQ(from_ns(c.timing[1].latency_ns), 833u);
+  EXPECT_EQ(from_ns(c.timing[2].latency_ns), 2 * 833u);
+  EXPECT_EQ(from_ns(c.refresh_interval_ns), 12 * 833u);
+  EXPECT_EQ(from_ns(c.write_latency_ns), 2 * 833u);
+  EXPECT_EQ(from_ns(in_cycles(c).timing[2].latency_ns), 2 * 833u);  // rounded already
+  memory_fixture bed(c);
+  EXPECT_EQ(from_ns(bed.memory->config().timing[1].latency_ns), 833u);
+}
+
 TEST(timing, wrong_rules_are_refused_with_a_sentence) {
   const std::pair<timing_rule, const char*> wrong[] = {
       {{"bunk", "read", "read", 1}, "names no level"},
@@ -80,6 +117,7 @@ TEST(timing, wrong_rules_are_refused_with_a_sentence) {
       {{"bank", "read", "rite", 1}, "names no command"},
       {{"bank", "read", "read", -1}, "negative latency"},
       {{"bank", "read", "read", 1, 0}, "empty window"},
+      {{"other_ranks", "read", "read", 1, 4}, "several commands between ranks"},
       {{"bank", "refresh", "read", 1}, "below the rank"},
       {{"bank_group", "read", "refresh", 1}, "below the rank"}};
   for (const auto& [rule, sentence] : wrong) {

@@ -1,8 +1,10 @@
 // The steps of a hardware thread. Each step either completes, or changes nothing and waits to be
 // woken.
+#include <sim/controller/scheduler.h>
 #include <sim/core/thread.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace stele::sim {
 
@@ -52,6 +54,9 @@ hardware_thread::hardware_thread(environment& s, unsigned number, unsigned shari
   loads_.set_capacity(s.machine.cores.outstanding_misses);
   stores_.set_capacity(s.machine.cores.store_buffer_entries);
   fences_wait_ = s.machine.design.fences_wait;
+  const memory_config& memory = s.machine.nonvolatile_memory;
+  if (const auto kind = find_scheduler(memory.scheduler); kind && (*kind)->fences_return)
+    posted_ = std::max<std::uint64_t>(memory.write_queue_entries / s.tape.threads(), 1);
   may_abort_ = s.isolation.kind() == isolation_kind::htm;
   plain_stores_ = !s.persistence.intercepts_stores();
   s.isolation.add(*this);
@@ -261,9 +266,9 @@ bool hardware_thread::step(const tape_item& item) {
     case tape_op::flush:
       return each_line(item, action::kind::clean_to_memory);
     case tape_op::bulk:
-      return each_line(item, action::kind::clean_to_memory) && drain();
+      return each_line(item, action::kind::clean_to_memory) && fence();
     case tape_op::fence:
-      return drain();
+      return fence();
     case tape_op::returned:
       ++counts.operations;
       if (counts.commits == 0) environment_.committed(number_, time_);
@@ -296,7 +301,7 @@ bool hardware_thread::execute(const action& a) {
     case action::kind::store_full_line:
       return touch_line(a.line, true, 4, true);
     case action::kind::fence:
-      return fences_wait_ ? drain() : persists_ < stores_.capacity;
+      return fences_wait_ ? fence() : persists_ < stores_.capacity;
     default:
       return clean(a);
   }
@@ -316,6 +321,7 @@ bool hardware_thread::clean(const action& a) {
     return false;  // the store must complete first
   const hierarchy::request_origin who{core_, number_, this, to_token(token::persist, 0)};
   time_ += instruction_time_;
+  unfenced_ = true;
   ++persists_;
   access_result got;
   if (a.what == action::kind::stream) {
@@ -329,6 +335,15 @@ bool hardware_thread::clean(const action& a) {
     --persists_;
     persisted_ = std::max(persisted_, got.when);
   }
+  return true;
+}
+
+// A persist barrier orders the writes and lets the thread go on, until the controller's queue has
+// no room for the thread's share of writes.
+bool hardware_thread::fence() {
+  if (posted_ == 0) return drain();
+  if (!drain(stores_) || persists_ >= posted_ || yields()) return false;
+  if (std::exchange(unfenced_, false)) caches_.barrier(number_, time_);
   return true;
 }
 

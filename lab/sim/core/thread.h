@@ -113,6 +113,7 @@ class hardware_thread final : event_handler, requester, abortable {
   bool yields();
   bool each_line(const tape_item& item, action::kind what);
   bool clean(const action& a);
+  bool fence();
   bool drain();
   bool drain(window& w);
   bool await_dependent();
@@ -151,7 +152,11 @@ class hardware_thread final : event_handler, requester, abortable {
   std::size_t replayed_ = 0;
   bool replaying_ = false;
   bool may_abort_ = false;
-  bool fences_wait_ = true;   // applies to fences of a design's plans
+  bool fences_wait_ = true;  // applies to fences of a design's plans
+  // The writes that may be in progress after a fence, if a fence is a persist barrier; 0: it is
+  // none and waits for all.
+  std::uint64_t posted_ = 0;
+  bool unfenced_ = false;     // this thread has sent a line since its last fence
   bool plain_stores_ = true;  // the design does not intercept stores
 };
 

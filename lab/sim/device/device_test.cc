@@ -72,7 +72,7 @@ TEST(ddr4, an_idle_read_takes_row_column_and_burst) {
   memory_fixture bed(machine_of("ddr4-2400").nonvolatile_memory);
   const unsigned r = bed.read(0, 1);
   bed.run();
-  EXPECT_NEAR(static_cast<double>(bed.completed[r]), 38 / 1.2 * 1000, 2);
+  EXPECT_NEAR(static_cast<double>(bed.completed[r]), 38 * 833, 2);
   memory_fixture slower(machine_of("kiln").volatile_memory);
   const unsigned s = slower.read(0, 1);
   slower.run();

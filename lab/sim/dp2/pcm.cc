@@ -11,6 +11,7 @@ memory_config dp2_memory(const std::string& scheduler, double log_retention_s) {
   c.row_bytes = line_bytes;
   c.open_page = false;
   c.mapping = "row-column-rank-bank-channel";
+  c.bank_hash = true;
   c.bank_queue_entries = 32;
   c.write_queue_entries = 32 * 32;
   c.read_latency_ns = 12.5;
@@ -26,8 +27,9 @@ result<std::unique_ptr<memory_system>> make_dp2_memory(event_queue& time, const 
                                                        const media::tape_header& logs_of) {
   auto made = make_memory(time, c);
   if (!made) return made;
-  if (auto set = (*made)->set_ranges(log_ranges_of(logs_of)); !set)
-    return std::unexpected(set.error());
+  const auto logs = log_ranges_of(logs_of);
+  if (!logs) return std::unexpected(logs.error());
+  if (auto set = (*made)->set_ranges(*logs); !set) return std::unexpected(set.error());
   return made;
 }
 

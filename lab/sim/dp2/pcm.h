@@ -13,7 +13,8 @@ namespace stele::sim {
 // The paper models writes only, and no bus for them. Reads here take the 55 ns of a row activation
 // and the 12.5 ns of a column access of Lee, Ipek, Mutlu, Burger, "Architecting Phase Change Memory
 // as a Scalable DRAM Alternative", 2009, and occupy the channel for 5 ns. A row is a line, closed
-// after each access. Consecutive lines go to different banks, so a log is spread over all banks.
+// after each access. Consecutive lines go to different banks, so a log is spread over all banks;
+// banks are hashed, so the commit lines of different logs are spread too.
 // configs/dp2.toml has the same values. `scheduler`: strict, rule1, rule2, rules, ideal. Wrong on
 // purpose: bare_rule1 and bare_rule2 (without their guards), bare (both), commit_first.
 memory_config dp2_memory(const std::string& scheduler, double log_retention_s = 1e7);

@@ -112,6 +112,48 @@ std::string shown(std::string_view line) {
   return line.size() > shown_of_line ? text + ".." : text;
 }
 
+class tape_sink final : public trace_sink {
+ public:
+  explicit tape_sink(media::tape_writer& tape) : tape_(tape) {}
+
+ private:
+  void event(media::tape_op what, unsigned thread, std::uint64_t address,
+             std::uint32_t length) override {
+    tape_.event(what, thread, address, length);
+  }
+  media::tape_writer& tape_;
+};
+
+// Holds the request of the last line. A compute event is idle cycles, a request takes one cycle.
+class request_sink final : public trace_sink {
+ public:
+  traced_request last;
+
+ private:
+  void event(media::tape_op what, unsigned, std::uint64_t address, std::uint32_t) override {
+    if (what == media::tape_op::compute) {
+      cycle_ += address;
+      return;
+    }
+    last = {what == media::tape_op::store, address, cycle_++};
+  }
+  std::uint64_t cycle_ = 0;
+};
+
+// The error of a line that is not of the format.
+std::unexpected<error> wrong_line(const std::string& path, const line_reader& lines,
+                                  std::string_view line, const std::string& expected) {
+  return fail(errc::corrupt, fmt::format("{}:{}: \"{}\": expected {}", path, lines.number(),
+                                         shown(line), expected));
+}
+
+std::unexpected<error> no_such_format(std::string_view format,
+                                      const std::vector<std::string>& known) {
+  return fail(errc::invalid_argument,
+              fmt::format("no format of traces is called \"{}\"; there are {}", format,
+                          fmt::join(known, ", ")));
+}
+
 }  // namespace
 
 std::vector<std::string> trace_formats() {
@@ -123,28 +165,66 @@ std::vector<std::string> trace_formats() {
 result<convert_report> convert_trace(std::string_view format, const std::string& path,
                                      media::tape_writer& tape, const convert_progress& progress) {
   const auto named = std::ranges::find(formats, format, &named_format::name);
-  if (named == formats.end())
-    return fail(errc::invalid_argument,
-                fmt::format("no format of traces is called \"{}\"; there are {}", format,
-                            fmt::join(trace_formats(), ", ")));
+  if (named == formats.end()) return no_such_format(format, trace_formats());
   auto lines = line_reader::open(path);
   if (!lines) return std::unexpected(lines.error());
   const auto reads = named->make();
   const std::uint64_t before = tape.events();
-  trace_sink sink(tape);
+  tape_sink sink(tape);
   const media::tape_writer::scoped_lock lock(tape);
   for (;;) {
     const auto line = lines->next();
     if (!line) return std::unexpected(line.error());
     if (!*line) break;
     if (const format_mismatch expected = reads->parse_line(**line, sink))
-      return fail(errc::corrupt, fmt::format("{}:{}: \"{}\": expected {}", path, lines->number(),
-                                             shown(**line), *expected));
+      return wrong_line(path, *lines, **line, *expected);
     if (lines->number() % 65536 == 0 && progress && !progress(lines->bytes_read()))
       return fail(errc::cancelled, fmt::format("{}: stopped after line {}", path, lines->number()));
   }
   reads->finish(sink);
   return convert_report{lines->number(), tape.events() - before};
+}
+
+// --- requests to a memory ---
+
+namespace {
+
+class requests final : public request_trace {
+ public:
+  requests(std::string path, line_reader lines, std::unique_ptr<trace_format> format)
+      : path_(std::move(path)), lines_(std::move(lines)), format_(std::move(format)) {}
+
+  result<std::optional<traced_request>> next() override {
+    const auto line = lines_.next();
+    if (!line) return std::unexpected(line.error());
+    if (!*line) return std::nullopt;
+    if (const format_mismatch expected = format_->parse_line(**line, sink_))
+      return wrong_line(path_, lines_, **line, *expected);
+    return sink_.last;
+  }
+  std::uint64_t bytes_read() const noexcept override { return lines_.bytes_read(); }
+
+ private:
+  std::string path_;
+  line_reader lines_;
+  std::unique_ptr<trace_format> format_;
+  request_sink sink_;
+};
+
+}  // namespace
+
+std::vector<std::string> request_trace_formats() {
+  return {"dramsim3", "ramulator-memory", "ramulator2"};
+}
+
+result<std::unique_ptr<request_trace>> request_trace::open(std::string_view format,
+                                                           const std::string& path) {
+  const auto known = request_trace_formats();
+  if (std::ranges::find(known, format) == known.end()) return no_such_format(format, known);
+  auto lines = line_reader::open(path);
+  if (!lines) return std::unexpected(lines.error());
+  const auto named = std::ranges::find(formats, format, &named_format::name);
+  return std::make_unique<requests>(path, std::move(*lines), named->make());
 }
 
 }  // namespace stele::sim

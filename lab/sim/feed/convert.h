@@ -10,6 +10,8 @@
 #include <stele/error.h>
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +34,28 @@ std::vector<std::string> trace_formats();
 [[nodiscard]] result<convert_report> convert_trace(std::string_view format, const std::string& path,
                                                    media::tape_writer& tape,
                                                    const convert_progress& progress = {});
+
+// A request of a trace to a memory.
+struct traced_request {
+  bool write = false;
+  std::uint64_t address = 0;  // of the line
+  std::uint64_t cycle = 0;    // of the memory's clock; requests have different ones
+};
+
+// The requests of a trace whose lines are requests to a memory, one after the other. At most one
+// comes in a cycle; without cycles on the trace, one comes in each (docs/format/traces.md).
+class request_trace {
+ public:
+  // Errors: invalid_argument (no such format), not_found, permission.
+  [[nodiscard]] static result<std::unique_ptr<request_trace>> open(std::string_view format,
+                                                                   const std::string& path);
+  virtual ~request_trace() = default;
+
+  // Empty at the end. Errors: io, corrupt (file, line number, line, what was expected).
+  [[nodiscard]] virtual result<std::optional<traced_request>> next() = 0;
+  virtual std::uint64_t bytes_read() const noexcept = 0;
+};
+std::vector<std::string> request_trace_formats();
 
 // The options of a converted tape.
 inline constexpr media::tape_options converted_shape{.record_bytes = false};

@@ -15,19 +15,17 @@
 
 namespace stele::sim {
 
-// Writes events to the tape.
+// Where the events of a trace go: to a tape, or to a memory.
 class trace_sink {
  public:
-  explicit trace_sink(media::tape_writer& tape) : tape_(tape) {}
-
   void load(unsigned thread, std::uint64_t address, std::uint32_t length) {
-    tape_.event(media::tape_op::load, thread, address, length);
+    event(media::tape_op::load, thread, address, length);
   }
   void store(unsigned thread, std::uint64_t address, std::uint32_t length) {
-    tape_.event(media::tape_op::store, thread, address, length);
+    event(media::tape_op::store, thread, address, length);
   }
   void compute(unsigned thread, std::uint64_t instructions) {
-    if (instructions != 0) tape_.event(media::tape_op::compute, thread, instructions, 0);
+    if (instructions != 0) event(media::tape_op::compute, thread, instructions, 0);
   }
   // A request to a memory controller: the 64-byte line that holds the address.
   void line(bool writes, unsigned thread, std::uint64_t address) {
@@ -38,8 +36,12 @@ class trace_sink {
     }
   }
 
+ protected:
+  ~trace_sink() = default;
+
  private:
-  media::tape_writer& tape_;
+  virtual void event(media::tape_op what, unsigned thread, std::uint64_t address,
+                     std::uint32_t length) = 0;
 };
 
 // What the format expected in place of the line; empty when the line is right.

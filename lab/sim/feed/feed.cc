@@ -30,6 +30,12 @@ result<feed> feed::make(media::tape_reader reader, unsigned max_threads) {
               static_cast<unsigned>(std::min<std::uint64_t>(threads, max_threads)));
 }
 
+feed::feed(media::tape_reader reader, unsigned threads)
+    : reader_(std::move(reader)),
+      cursors_(threads),
+      thread_without_log_(header().log_size == 0 ? no_thread
+                                                 : static_cast<unsigned>(header().threads - 1)) {}
+
 std::span<const tape_item> feed::next(unsigned thread) {
   cursor& c = cursors_[thread];
   for (;;) {
@@ -52,12 +58,13 @@ void feed::release_chunk(std::size_t number) {
 std::shared_ptr<const feed::chunk> feed::get(std::size_t number) {
   if (number >= first_ && number - first_ < chunks_.size() && chunks_[number - first_] != nullptr)
     return chunks_[number - first_];
-  const bool again = number < chunk_positions_.size();
+  const bool again = number < chunk_starts_.size();
   if (!again && ended_) return nullptr;
-  if (!again) chunk_positions_.push_back(chunk_positions_.empty() ? reader_.tell() : end_);
-  if (reader_.tell().byte != chunk_positions_[number].byte &&
-      !(status_ = reader_.seek(chunk_positions_[number])))
+  if (!again) chunk_starts_.push_back(chunk_starts_.empty() ? chunk_start{reader_.tell()} : end_);
+  const chunk_start& start = chunk_starts_[number];
+  if (reader_.tell().byte != start.place.byte && !(status_ = reader_.seek(start.place)))
     return nullptr;
+  operation_thread_ = start.operation_thread;
   auto read = read_chunk(!again);
   if (again || read == nullptr) return read;
   chunks_.push_back(read);
@@ -95,7 +102,7 @@ std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
     if (first_time) ++events_;
     append_event(*c, **e, first_time);
   }
-  if (first_time) end_ = reader_.tell();
+  if (first_time) end_ = {reader_.tell(), operation_thread_};
   return c;
 }
 
@@ -103,10 +110,18 @@ std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
 std::size_t feed::read_plain_events(chunk& c, std::size_t most) {
   std::array<media::tape_record, 128> some;
   const std::size_t n = reader_.next_batch(some.data(), std::min(most, some.size()));
-  const unsigned count = threads();
   for (const media::tape_record& r : std::span(some).first(n))
-    c.of[r.thread < count ? r.thread : r.thread % count].push_back({r, nullptr});
+    c.of[thread_of(r)].push_back({r, nullptr});
   return n;
+}
+
+// The thread that the event is passed to. Called for each event in the order of the tape.
+unsigned feed::thread_of(const media::tape_record& r) noexcept {
+  const auto op = static_cast<media::tape_op>(r.op);
+  if (op == media::tape_op::invoked) operation_thread_ = r.thread;
+  const bool moved = r.thread == thread_without_log_ && operation_thread_ != no_thread;
+  const unsigned thread = moved ? operation_thread_ : r.thread, count = threads();
+  return thread < count ? thread : thread % count;
 }
 
 void feed::append_event(chunk& c, const media::tape_event& e, bool first_time) {
@@ -124,7 +139,7 @@ void feed::append_event(chunk& c, const media::tape_event& e, bool first_time) {
     std::memcpy(copy.get(), e.bytes.data(), e.bytes.size());
     item.bytes = copy.get();
   }
-  c.of[e.thread % threads()].push_back(item);
+  c.of[thread_of(item.record)].push_back(item);
 }
 
 }  // namespace stele::sim

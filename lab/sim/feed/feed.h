@@ -4,6 +4,9 @@
 // chunk is kept until all threads have passed it, but at most `max_chunks` are kept; a dropped
 // chunk is read again for a thread that lags behind. The image of memory at the beginning belongs
 // to no thread and is passed to on_image.
+//
+// What belongs to no log of a pool (truncations, control words) has a thread number of its own on
+// the tape. The thread whose operation was last invoked does it, so its feed gets it.
 #pragma once
 
 #include <media/tape.h>
@@ -42,7 +45,7 @@ class feed {
   std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)> on_image;
   // Events and bytes of the tape read so far.
   std::uint64_t events() const noexcept { return events_; }
-  std::uint64_t bytes() const noexcept { return end_.byte; }
+  std::uint64_t bytes() const noexcept { return end_.place.byte; }
 
  private:
   struct chunk {
@@ -55,13 +58,13 @@ class feed {
     std::shared_ptr<const chunk> current;
   };
 
-  feed(media::tape_reader reader, unsigned threads)
-      : reader_(std::move(reader)), cursors_(threads) {}
+  feed(media::tape_reader reader, unsigned threads);
   [[nodiscard]] static result<feed> make(media::tape_reader reader, unsigned max_threads);
   std::shared_ptr<const chunk> get(std::size_t number);
   std::shared_ptr<chunk> read_chunk(bool first_time);
   std::shared_ptr<chunk> new_chunk();
   std::size_t read_plain_events(chunk& c, std::size_t most);
+  unsigned thread_of(const media::tape_record& r) noexcept;
   void append_event(chunk& c, const media::tape_event& e, bool first_time);
   void release_chunk(std::size_t number);
 
@@ -69,9 +72,17 @@ class feed {
   std::vector<cursor> cursors_;
   std::deque<std::shared_ptr<chunk>> chunks_;  // numbers from first_ on; null: dropped
   std::shared_ptr<chunk> free_chunk_;          // the last dropped one, reused for its grown vectors
-  std::vector<media::tape_reader::position> chunk_positions_;
-  media::tape_reader::position end_;  // the end of the part read so far
+  struct chunk_start {
+    media::tape_reader::position place;
+    unsigned operation_thread = no_thread;
+  };
+  static constexpr unsigned no_thread = ~0u;
+
+  std::vector<chunk_start> chunk_starts_;
+  chunk_start end_;  // the end of the part read so far
   std::size_t first_ = 0;
+  const unsigned thread_without_log_;      // on the tape; no_thread: each has a log
+  unsigned operation_thread_ = no_thread;  // whose operation was last invoked
   std::uint64_t events_ = 0;
   bool ended_ = false;
   result<> status_;

@@ -45,6 +45,29 @@ TEST(feed, gives_each_thread_its_events_in_their_order) {
   EXPECT_EQ(f->events(), events);
 }
 
+// Also in a chunk that is read a second time, in the middle of an operation.
+TEST(feed, gives_what_belongs_to_no_log_to_the_thread_of_the_operation) {
+  constexpr std::uint64_t events = feed::chunk_events * (feed::max_chunks + 20);
+  const auto tape = media::tape_writer::to_memory(
+      {.pool_size = 1 << 16, .home_offset = 4096, .log_offset = 2048, .log_size = 1024});
+  tape->event(tape_op::fence, 2, 0, 0);
+  tape->event(tape_op::invoked, 1, 0, 0);
+  for (std::uint64_t n = 0; n < events; ++n) tape->event(tape_op::fence, n % 2 == 0 ? 2 : 1, 0, 0);
+  tape->event(tape_op::returned, 1, 0, 0);
+  tape->event(tape_op::fence, 2, 0, 0);
+  ASSERT_TRUE(tape->finish());
+  auto f = feed::over(tape->memory(), 16);
+  ASSERT_TRUE(f);
+  const auto count = [&](unsigned thread) {
+    std::size_t all = 0;
+    for (auto items = f->next(thread); !items.empty(); items = f->next(thread)) all += items.size();
+    return all;
+  };
+  EXPECT_EQ(count(0), 0u);
+  EXPECT_EQ(count(1), events + 3);
+  EXPECT_EQ(count(2), 1u) << "before the first operation";
+}
+
 // One thread runs to its end before another begins: more chunks lie between them than are kept.
 TEST(feed, one_that_lags_behind_gets_what_was_dropped) {
   constexpr std::uint64_t events = feed::chunk_events * (feed::max_chunks + 20);

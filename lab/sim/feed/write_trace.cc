@@ -1,4 +1,5 @@
 // Reads operations from the tape and lets them take turns.
+#include <base/check.h>
 #include <sim/feed/write_trace.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@ using kind = trace_step::kind;
 namespace {
 
 constexpr std::uint64_t line_size = media::line_size;
+// A memory keeps a time for each line of the logs.
+constexpr std::uint64_t max_logs_bytes = std::uint64_t{1} << 30;
 
 bool share_a_line(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
   auto x = a.begin(), y = b.begin();
@@ -23,13 +26,18 @@ bool share_a_line(const std::vector<std::uint64_t>& a, const std::vector<std::ui
 
 }  // namespace
 
-std::vector<log_range> log_ranges_of(const media::tape_header& h) {
+result<std::vector<log_range>> log_ranges_of(const media::tape_header& h) {
   std::vector<log_range> ranges;
   const std::uint64_t slots = h.commit_size / line_size;
   if (h.log_size == 0 || slots == 0) return ranges;
-  const std::uint64_t records_at = h.commit_offset + h.commit_size;
+  const std::uint64_t records_at = std::uint64_t{h.commit_offset} + h.commit_size;
+  if (h.log_offset > h.home_offset || h.home_offset - h.log_offset > max_logs_bytes ||
+      h.log_size < records_at + slots * line_size)
+    return base::fail(errc::corrupt,
+                      "the tape's header has logs that do not fit in front of home, have more than "
+                      "a gigabyte, or have no room behind their commit lines; record it again");
   const std::uint64_t slot_size = (h.log_size - records_at) / slots / line_size * line_size;
-  for (std::uint64_t log = h.log_offset; log + h.log_size <= h.home_offset; log += h.log_size)
+  for (std::uint64_t log = h.log_offset; h.home_offset - log >= h.log_size; log += h.log_size)
     for (std::uint64_t slot = 0; slot < slots; ++slot) {
       const std::uint64_t records = log + records_at + slot * slot_size,
                           commit = log + h.commit_offset + slot * line_size;

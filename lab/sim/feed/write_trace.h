@@ -5,8 +5,8 @@
 // Operations that the tape marks (invoked, returned) may overlap: operations of different threads
 // take turns barrier by barrier, as writes of parallel threads would arrive, unless they store to a
 // common line of home. Then, and within a thread, the order of the tape holds. Operations begin in
-// the order of the tape. Events outside of operations overlap with nothing. Reads are not on the
-// tape: an operation that read a value that an overlapping one wrote is not delayed.
+// the order of the tape. Events outside of operations overlap with nothing. Loads are
+// ignored: an operation that read a value that an overlapping one wrote is not delayed.
 //
 // Memory is bounded by the overlapping operations, one for each thread, whatever the tape's length.
 #pragma once
@@ -33,8 +33,9 @@ struct trace_step {
 // The address ranges of records and commit lines of the logs in the tape's pool. A log with several
 // commit lines has as many slots of equal size after them, which are used in turn. Each slot is a
 // log to the controller, because a slot's records may be overwritten as soon as that slot is
-// truncated. Empty when the logs have no commit lines of their own.
-std::vector<log_range> log_ranges_of(const media::tape_header& h);
+// truncated. Empty when the logs have no commit lines of their own. Errors: corrupt, when the
+// header contradicts itself, or its logs have more than a gigabyte.
+[[nodiscard]] result<std::vector<log_range>> log_ranges_of(const media::tape_header& h);
 
 // The lines that an event writes to memory: [first, first + count).
 struct written_lines {

@@ -142,7 +142,9 @@ TEST(write_trace, each_slot_of_a_log_is_a_log_to_the_controller) {
   media::tape_header h{};
   h.log_offset = 4096, h.log_size = 4096, h.home_offset = 3 * 4096, h.commit_offset = 64,
   h.commit_size = 128;
-  const auto r = log_ranges_of(h);
+  const auto made = log_ranges_of(h);
+  ASSERT_TRUE(made) << made.error().message;
+  const auto& r = *made;
   ASSERT_EQ(r.size(), 4u);
   EXPECT_EQ(r[1].commit_begin, 4096u + 128);
   EXPECT_EQ(r[1].commit_end, r[0].records_begin);
@@ -151,7 +153,25 @@ TEST(write_trace, each_slot_of_a_log_is_a_log_to_the_controller) {
   EXPECT_EQ(r[2].commit_begin, 2 * 4096u + 64);
   EXPECT_LE(r[3].records_end, h.home_offset);
   h.commit_size = h.commit_offset = 0;
-  EXPECT_TRUE(log_ranges_of(h).empty());
+  EXPECT_TRUE(log_ranges_of(h)->empty());
+}
+
+TEST(write_trace, a_header_whose_logs_cannot_be_is_an_error) {
+  media::tape_header h{};
+  h.log_offset = 4096, h.log_size = 4096, h.home_offset = 3 * 4096, h.commit_offset = 64,
+  h.commit_size = 128;
+  ASSERT_TRUE(log_ranges_of(h));
+  const auto refused = [&](std::uint64_t media::tape_header::* field, std::uint64_t value) {
+    media::tape_header wrong = h;
+    wrong.*field = value;
+    const auto r = log_ranges_of(wrong);
+    return !r && r.error().code == errc::corrupt;
+  };
+  EXPECT_TRUE(refused(&media::tape_header::log_offset, 4 * 4096));
+  EXPECT_TRUE(refused(&media::tape_header::home_offset, std::uint64_t{1} << 40));
+  EXPECT_TRUE(refused(&media::tape_header::log_size, 256));
+  h.log_size = ~std::uint64_t{0} - 63;
+  EXPECT_TRUE(log_ranges_of(h)->empty()) << "no log fits";
 }
 
 TEST(write_trace, a_tape_that_was_cut_off_is_an_error) {

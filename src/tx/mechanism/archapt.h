@@ -307,7 +307,7 @@ class archapt {
     const std::uint64_t through = truncation.advance_completed();
     collect_dirty_lines(through);  // T2
     for (access_buffer& b : load_buffers_)
-      b.drain([this](std::uint64_t offset) { tracker_.record_load(offset); });
+      (void)b.drain([this](std::uint64_t offset, std::uint64_t) { tracker_.record_load(offset); });
     truncate_at_ = stored_.ends();
     tracker_.flush_or_cover([this] { collect_dirty_lines(pool_state::no_commit); },
                             [this] { return checkpoint_before_covering(); });  // T3

@@ -75,7 +75,7 @@ template <class Home>
 void transaction::load_part(std::uint64_t offset, std::byte* to, std::size_t size) {
   const std::uint64_t line = line_of(offset);
   if (access_buffer_ != nullptr) [[unlikely]]
-    access_buffer_->append(offset);
+    access_buffer_->append(offset, size);
   if ((filter_ & filter_bit(this_access.pool_base + line)) != 0) {
     if (const written_line* own = writes_.find(line))
       return load_own_part(*own, offset - line, to, size);

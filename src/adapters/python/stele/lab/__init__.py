@@ -7,7 +7,8 @@
     lab.run("crash", "mutants", "--mechanism", "redo")        # runs the command, and gives its frame
 
 A report's list (rows, mutants, ...) becomes a row an entry; a report without one becomes a single row. What is nested has a column
-named by its path: tx_per_s.median. Needs pandas; the rest of the package does not.
+named by its path: tx_per_s.median. Sweeps over many simulated machines: docs/guide/lab-sweeps.md, load() and plot(). The libraries that
+the lab needs (stele[lab]) are imported when they are used.
 """
 
 import json as _json
@@ -15,15 +16,11 @@ import os as _os
 import shutil as _shutil
 import subprocess as _subprocess
 
+from .libraries import library as _library
+from .picture import plot
+from .results import load
+
 _lists = ("rows", "mutants", "points", "runs", "results", "violations")
-
-
-def _pandas():
-    try:
-        import pandas
-    except ImportError as e:
-        raise ImportError("stele.lab makes data frames and needs pandas for it: pip install pandas. stele.lab.read works without") from e
-    return pandas
 
 
 def read(source):
@@ -63,8 +60,7 @@ def rows(source, of=None):
 
 def frame(source, of=None):
     """A report as a pandas.DataFrame. See rows()."""
-    pandas = _pandas()
-    return pandas.DataFrame(rows(source, of))
+    return _library("pandas", "stele.lab.frame").DataFrame(rows(source, of))
 
 
 def run(*arguments, command=None):

@@ -1,0 +1,36 @@
+// Writes every command of a memory to a file, as DRAMsim3 writes them (docs/format/traces.md).
+#pragma once
+
+#include <sim/controller/controller.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+namespace stele::sim {
+
+class command_trace final : public command_observer {
+ public:
+  // Observes the memory, which must outlive the trace or the call of finish(). Errors: io.
+  [[nodiscard]] static result<std::unique_ptr<command_trace>> open(const std::string& path,
+                                                                   memory_system& memory);
+  command_trace(const command_trace&) = delete;
+  command_trace& operator=(const command_trace&) = delete;
+  ~command_trace();
+
+  void issued(const command_report& report) override;
+  // Ends the observation and the file. Errors: io, of any line.
+  [[nodiscard]] result<> finish();
+
+ private:
+  command_trace(std::string path, std::FILE* file, memory_system& memory);
+  void write(const command_report& r, bool closes);
+
+  std::string path_;
+  std::FILE* file_;
+  memory_system& memory_;
+  picoseconds cycle_;
+  std::optional<command_report> column_;  // not written: an automatic precharge may follow it
+};
+
+}  // namespace stele::sim

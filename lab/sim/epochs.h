@@ -1,0 +1,52 @@
+// Collects the quantities of each epoch of a run.
+//
+// The run asks for the end of the current epoch and closes it between events. Nothing is scheduled,
+// so a run with epochs is the run without them.
+#pragma once
+
+#include <sim/result.h>
+
+#include <functional>
+
+namespace stele::sim {
+
+class epochs {
+ public:
+  // `next` returns the quantities from the time of its last call, 0 at first, to `until`: always
+  // the same ones, in the same order.
+  epochs(picoseconds interval, std::function<std::vector<quantity>(picoseconds until)> next)
+      : next_(std::move(next)) {
+    line_.interval = interval;
+  }
+
+  // The end of the current epoch; never, when no epochs are asked for.
+  picoseconds end() const noexcept { return line_.interval == 0 ? never : from_ + line_.interval; }
+
+  void close() { close(end()); }
+
+  // Ends the run. The last epoch may be shorter than the others.
+  time_series finish(picoseconds now) {
+    while (end() <= now) close();
+    if (line_.interval != 0 && now > from_) close(now);
+    return std::move(line_);
+  }
+
+ private:
+  void close(picoseconds until) {
+    const std::vector<quantity> part = next_(until);
+    if (line_.names.empty()) {
+      line_.names = {"end_ns"};
+      for (const quantity& q : part) line_.names.push_back(q.path);
+    }
+    std::vector<double>& sample = line_.samples.emplace_back();
+    sample.push_back(static_cast<double>(until) / 1000);
+    for (const quantity& q : part) sample.push_back(q.value);
+    from_ = until;
+  }
+
+  std::function<std::vector<quantity>(picoseconds until)> next_;
+  picoseconds from_ = 0;
+  time_series line_;
+};
+
+}  // namespace stele::sim

@@ -1,0 +1,78 @@
+// Counts of a memory as quantities of a result.
+#include <sim/memory_result.h>
+
+namespace stele::sim {
+namespace {
+
+memory_statistics statistics_of(memory_system& m, const memory_part& part) {
+  memory_statistics s = m.statistics(part.until);
+  s.subtract(part.before);
+  return s;
+}
+
+void add_counts(run_result& r, const std::string& name, const memory_statistics& s) {
+  for (const auto& [what, value] : {std::pair{"reads", s.reads},
+                                    {"writes", s.writes},
+                                    {"forwarded_reads", s.forwarded_reads},
+                                    {"row_hits", s.row_hits},
+                                    {"row_misses", s.row_misses},
+                                    {"row_conflicts", s.row_conflicts},
+                                    {"activates", s.activates},
+                                    {"precharges", s.precharges},
+                                    {"refreshes", s.refreshes}})
+    r.add(name + "." + what, static_cast<double>(value));
+  r.add(name + ".bytes", static_cast<double>(s.bytes), "bytes");
+}
+
+void add_latency(run_result& r, const std::string& path, const span_statistics& spans,
+                 const time_histogram& histogram) {
+  r.add(path, spans.mean_ns(), "ns");
+  r.add(path + "_p50", histogram.percentile_ns(0.5), "ns");
+  r.add(path + "_p99", histogram.percentile_ns(0.99), "ns");
+}
+
+void add_energy(run_result& r, const std::string& path, const memory_energy& e) {
+  for (const auto& [part, pj] : {std::pair{"", e.total_pj()},
+                                 {"_activate", e.activate_pj},
+                                 {"_read", e.read_pj},
+                                 {"_write", e.write_pj},
+                                 {"_refresh", e.refresh_pj},
+                                 {"_background", e.background_pj}})
+    r.add(path + part, pj / 1000, "nJ");
+}
+
+}  // namespace
+
+// The mean length of a queue is the sum of the waits in it over the time (Little's law).
+void add_memory(run_result& r, const std::string& name, memory_system& m, const memory_part& part) {
+  const memory_statistics s = statistics_of(m, part);
+  const memory_config& c = m.config();
+  const double ps = static_cast<double>(part.until - part.from);
+  const double channels = c.controllers * c.channels,
+               banks = channels * c.ranks * c.bank_groups * c.banks;
+  const auto share = [&](double sum, double of) { return ps == 0 ? 0 : sum / ps / of; };
+  add_counts(r, name, s);
+  add_energy(r, name + ".energy", energy_of(s, c));
+  r.add(name + ".bandwidth", share(static_cast<double>(s.bytes) * 1000, 1), "GB/s");
+  add_latency(r, name + ".read_latency", s.read_latency, s.read_latencies);
+  add_latency(r, name + ".write_latency", s.write_latency, s.write_latencies);
+  r.add(name + ".read_queue", share(static_cast<double>(s.read_wait.sum_ps), channels),
+        "requests a channel");
+  r.add(name + ".write_queue", share(static_cast<double>(s.write_wait.sum_ps), channels),
+        "requests a channel");
+  r.add(name + ".busy_banks", 100 * share(static_cast<double>(s.bank_busy_ps), banks), "%");
+}
+
+void add_histograms(run_result& r, const std::string& name, memory_system& m,
+                    const memory_part& part) {
+  const memory_statistics s = statistics_of(m, part);
+  for (const auto& [what, histogram] :
+       {std::pair{".read_latency", &s.read_latencies}, {".write_latency", &s.write_latencies}}) {
+    latency_histogram& h = r.histograms.emplace_back(name + what);
+    for (const time_class& c : histogram->classes())
+      h.classes.push_back(
+          {static_cast<double>(c.from) / 1000, static_cast<double>(c.below) / 1000, c.count});
+  }
+}
+
+}  // namespace stele::sim

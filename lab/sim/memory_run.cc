@@ -1,0 +1,136 @@
+// Submits the requests of a trace in their cycles, and collects what the memory did.
+#include <base/check.h>
+#include <sim/controller/command_trace.h>
+#include <sim/epochs.h>
+#include <sim/feed/convert.h>
+#include <sim/memory_result.h>
+#include <sim/memory_run.h>
+
+#include <filesystem>
+
+namespace stele::sim {
+namespace {
+
+class driver final : public event_handler {
+ public:
+  driver(event_queue& events, memory_system& memory, request_trace& trace)
+      : events_(events), memory_(memory), trace_(trace) {
+    const picoseconds clock = from_ns(memory.config().clock_ns);
+    clock_ = clock == 0 ? cycle_without_clock : clock;
+  }
+
+  void start() {
+    fetch();
+    if (next_) wait_for(next_->cycle);
+  }
+
+  void handle(picoseconds now, std::uint64_t what) override {
+    if (what != timer) return void(finished = now);
+    request r;
+    r.address = next_->address;
+    r.kind = next_->write ? access::write : access::read;
+    r.reply_to = this;
+    r.token = completion;
+    if (memory_.has_room(r)) {
+      memory_.submit(now, r);
+      ++requests;
+      fetch();
+    } else {
+      ++stalled_cycles;
+    }
+    if (next_) wait_for(std::max(next_->cycle, cycle_ + 1));
+  }
+
+  std::uint64_t requests = 0, stalled_cycles = 0;
+  picoseconds finished = 0;  // when the last request so far completed
+  result<> status;
+
+ private:
+  static constexpr std::uint64_t timer = 0, completion = 1;
+
+  void fetch() {
+    auto r = trace_.next();
+    if (!r) status = std::unexpected(r.error());
+    next_ = r ? *r : std::nullopt;
+  }
+  void wait_for(std::uint64_t cycle) {
+    cycle_ = cycle;
+    events_.schedule(cycle * clock_, *this, timer);
+  }
+
+  event_queue& events_;
+  memory_system& memory_;
+  request_trace& trace_;
+  picoseconds clock_;
+  std::optional<traced_request> next_;
+  std::uint64_t cycle_ = 0;
+};
+
+result<> run_to_end(event_queue& events, driver& d, const request_trace& trace, epochs& line,
+                    const memory_run_options& o) {
+  std::error_code none;
+  const double size = static_cast<double>(std::filesystem::file_size(o.trace, none));
+  for (std::uint64_t steps = 1; !events.empty() && d.status; ++steps) {
+    while (events.next() > line.end()) line.close();
+    events.step();
+    if (steps % (1 << 16) != 0) continue;
+    if (o.cancelled && o.cancelled()) return base::fail(errc::cancelled, "interrupted");
+    if (o.progress && size > 0) o.progress(static_cast<double>(trace.bytes_read()) / size);
+  }
+  return d.status;
+}
+
+void add_part(run_result& r, driver& d, memory_system& m, const std::string& name,
+              const memory_part& part, const std::pair<double, double>& before = {}) {
+  r.add("run.requests", static_cast<double>(d.requests) - before.first);
+  r.add("run.stalled_cycles", static_cast<double>(d.stalled_cycles) - before.second, "cycles");
+  add_memory(r, name, m, part);
+}
+
+}  // namespace
+
+result<run_result> run_memory(const machine_config& machine, const memory_run_options& o) {
+  if (o.memory != "nonvolatile_memory" && o.memory != "volatile_memory")
+    return base::fail(errc::invalid_argument, "there is no memory \"" + o.memory +
+                                                  "\"; choose nonvolatile_memory or "
+                                                  "volatile_memory");
+  auto trace = request_trace::open(o.format, o.trace);
+  if (!trace) return std::unexpected(trace.error());
+  event_queue events;
+  auto m = make_memory(
+      events, o.memory == "volatile_memory" ? machine.volatile_memory : machine.nonvolatile_memory);
+  if (!m) return std::unexpected(m.error());
+  std::unique_ptr<command_trace> written;
+  if (!o.commands.empty()) {
+    auto opened = command_trace::open(o.commands, **m);
+    if (!opened) return std::unexpected(opened.error());
+    written = std::move(*opened);
+  }
+  driver d(events, **m, **trace);
+  memory_part epoch;
+  std::pair<double, double> before;
+  epochs line(o.timeline_interval, [&](picoseconds until) {
+    run_result part;
+    epoch.until = until;
+    add_part(part, d, **m, o.memory, epoch, before);
+    epoch = {(*m)->statistics(until), until, until};
+    before = {d.requests, d.stalled_cycles};
+    return std::move(part.quantities);
+  });
+  d.start();
+  if (auto ran = run_to_end(events, d, **trace, line, o); !ran) return std::unexpected(ran.error());
+  run_result r;
+  r.machine = machine;
+  r.label = o.memory;
+  r.tape = std::filesystem::path(o.trace).filename();
+  r.simulated = d.finished;
+  r.line = line.finish(d.finished);
+  const memory_part whole{{}, 0, std::max(d.finished, events.now())};
+  add_part(r, d, **m, o.memory, whole);
+  add_histograms(r, o.memory, **m, whole);
+  if (written)
+    if (auto ended = written->finish(); !ended) return std::unexpected(ended.error());
+  return r;
+}
+
+}  // namespace stele::sim

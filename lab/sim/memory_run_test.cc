@@ -1,0 +1,224 @@
+// Traces of requests on a memory: times and counts by hand, epochs, errors, and the trace of the
+// commands, which is read back and checked by the rules.
+#include <gmock/gmock.h>
+#include <sim/controller/command_rules.h>
+#include <sim/controller/memory_fixture.h>
+#include <sim/memory_run.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace stele::sim {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class memory_run : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(dir_); }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  std::string at(const char* file) const { return (dir_ / file).string(); }
+  void trace(const std::string& text) const { std::ofstream(at("trace")) << text; }
+  result<run_result> run(const machine_config& m, const char* format, picoseconds epoch = 0) const {
+    memory_run_options o;
+    o.trace = at("trace"), o.format = format, o.commands = at("commands");
+    o.timeline_interval = epoch;
+    return run_memory(m, o);
+  }
+  static double of(const run_result& r, std::string_view path) {
+    const quantity* q = find(r, path);
+    EXPECT_NE(q, nullptr) << path;
+    return q == nullptr ? -1 : q->value;
+  }
+
+  const std::filesystem::path dir_ =
+      std::filesystem::temp_directory_path() / ("stele-memory-run-" + std::to_string(::getpid()));
+};
+
+// A clock of 2 ns; precharge 13 ns, activate 14 ns, read 20 ns: 14, 14 and 20 in whole cycles.
+machine_config timed() {
+  machine_config m;
+  m.nonvolatile_memory = plain_memory();
+  m.nonvolatile_memory.clock_ns = 2;
+  m.nonvolatile_memory.read_latency_ns = 20;
+  m.nonvolatile_memory.write_latency_ns = 17;
+  m.nonvolatile_memory.timing = {{"bank", "precharge", "activate", 13},
+                                 {"bank", "activate", "read", 14},
+                                 {"bank", "activate", "write", 14}};
+  return m;
+}
+
+// Row 0 of bank 0 is the first 1 KiB, its row 1 begins at 4 KiB.
+TEST_F(memory_run, times_every_request_from_its_cycle_in_whole_cycles) {
+  trace("0x0 READ 0\n0x40 READ 50\n0x1000 READ 100\n0x2000 WRITE 200\n");
+  const auto r = run(timed(), "dramsim3");
+  ASSERT_TRUE(r) << r.error().message;
+  const std::string at = "nonvolatile_memory.";
+  EXPECT_EQ(of(*r, "run.requests"), 4);
+  EXPECT_EQ(of(*r, at + "row_hits"), 1);
+  EXPECT_EQ(of(*r, at + "row_conflicts"), 2);
+  EXPECT_DOUBLE_EQ(of(*r, at + "read_latency"), (34 + 20 + 48) / 3.0);
+  EXPECT_EQ(of(*r, at + "write_latency"), 14 + 14 + 18);
+  EXPECT_EQ(r->simulated, 400'000u + 46'000u);
+  EXPECT_DOUBLE_EQ(of(*r, at + "bandwidth"), 4 * 64 / 446.0);
+  std::ifstream commands(this->at("commands"));
+  std::stringstream text;
+  text << commands.rdbuf();
+  EXPECT_THAT(
+      text.str(),
+      HasSubstr("100                precharge              0   0   0   0      0x0      0x0\n"
+                "107                activate               0   0   0   0      0x1      0x0\n"
+                "114                read                   0   0   0   0      0x1      0x0\n"));
+}
+
+TEST_F(memory_run, takes_a_request_a_cycle_from_traces_without_cycles) {
+  for (const auto& [format, text] : {std::pair{"ramulator-memory", "0x0 R\n0x40 R\n0x80 W\n"},
+                                     {"ramulator2", "LD 0\nLD 0x40\nST 128\n"}}) {
+    trace(text);
+    const auto r = run(timed(), format);
+    ASSERT_TRUE(r) << r.error().message;
+    EXPECT_EQ(of(*r, "nonvolatile_memory.read_latency"), (34 + 32) / 2.0) << format;
+    EXPECT_EQ(of(*r, "nonvolatile_memory.writes"), 1) << format;
+  }
+}
+
+// The queue has room for one read; the second waits outside it until the first is served.
+TEST_F(memory_run, a_request_without_room_waits_and_its_latency_begins_when_it_is_admitted) {
+  machine_config m = timed();
+  m.nonvolatile_memory.read_queue_entries = 1;
+  trace("0x0 R\n0x40 R\n");
+  const auto r = run(m, "ramulator-memory");
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_EQ(of(*r, "run.stalled_cycles"), 6);  // cycles 1 to 6; the first is served in cycle 7
+  EXPECT_EQ(of(*r, "nonvolatile_memory.read_latency"), (34 + 20) / 2.0);
+  EXPECT_EQ(r->simulated, 34'000u);
+}
+
+// The published measurements that the preset names: idle latencies, and bandwidths of one DIMM.
+TEST_F(memory_run, optane_like_has_the_published_latencies_and_bandwidths) {
+  const machine_config m = machine_of("optane-like");
+  const std::string at = "nonvolatile_memory.";
+  trace("0x0 READ 0\n");
+  EXPECT_EQ(of(*run(m, "dramsim3"), at + "read_latency"), 305);
+  trace("0x0 READ 0\n0x40 READ 1000\n0x80 READ 2000\n");
+  EXPECT_NEAR(of(*run(m, "dramsim3"), at + "read_latency_p50"), 169, 1.69);
+  for (const auto& [letter, gb_per_s] : {std::pair{'R', 6.6}, {'W', 2.3}}) {
+    std::string text;
+    for (unsigned i = 0; i < 20'000; ++i) text += fmt::format("{:#x} {}\n", i * 64, letter);
+    trace(text);
+    EXPECT_NEAR(of(*run(m, "ramulator-memory"), at + "bandwidth"), gb_per_s, 0.02 * gb_per_s)
+        << letter;
+  }
+}
+
+std::string random_trace(unsigned requests, unsigned lines, unsigned most_idle) {
+  std::string text;
+  std::uint64_t x = 7, cycle = 0;
+  for (unsigned i = 0; i < requests; ++i) {
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    cycle += (x >> 40) % (most_idle + 1);
+    text +=
+        fmt::format("{:#x} {} {}\n", (x >> 33) % lines * 64, x >> 60 < 5 ? "WRITE" : "READ", cycle);
+  }
+  return text;
+}
+
+TEST_F(memory_run, has_epochs_that_add_up_and_change_nothing) {
+  trace(random_trace(3000, 1 << 16, 20));
+  const machine_config m = machine_of("ddr4-2400");
+  const auto alone = run(m, "dramsim3"), r = run(m, "dramsim3", 1'000'000);
+  ASSERT_TRUE(alone && r);
+  EXPECT_EQ(alone->simulated, r->simulated);
+  ASSERT_GT(r->line.samples.size(), 10u);
+  for (std::size_t i = 0; i < r->quantities.size(); ++i) {
+    EXPECT_EQ(alone->quantities[i].value, r->quantities[i].value);
+    double sum = 0;
+    for (const auto& sample : r->line.samples) sum += sample[i + 1];
+    if (r->quantities[i].unit.empty()) {
+      EXPECT_EQ(sum, r->quantities[i].value) << r->quantities[i].path;
+    }
+  }
+}
+
+// --- the trace of the commands ---
+
+// Reads it as another program would: times are cycles. A column command that closes its row is
+// followed by the precharge of the device as soon as the bank's rules allow it.
+std::vector<command_report> commands_of(const std::string& path, const memory_config& c) {
+  const picoseconds cycle = from_ns(c.clock_ns);
+  std::vector<command_report> all;
+  std::map<unsigned, picoseconds> activated;
+  std::ifstream in(path);
+  std::string word;
+  for (std::uint64_t at = 0; in >> std::dec >> at >> word;) {
+    unsigned channel = 0, rank = 0, group = 0, bank = 0, row = 0, column = 0;
+    in >> channel >> rank >> group >> bank >> std::hex >> row >> column;
+    const bool closes = word.ends_with("_p");
+    const std::string name = closes ? word.substr(0, word.size() - 2) : word;
+    const char* names[] = {"activate", "precharge", "read", "write", "refresh"};
+    const auto what = static_cast<command>(std::ranges::find(names, name) - names);
+    const unsigned flat = (rank * c.bank_groups + group) * c.banks + bank;
+    command_report r{what, channel, rank, flat, at * cycle, row, false, 0};
+    all.push_back(r);
+    if (what == command::activate) activated[channel * 64 + flat] = r.at;
+    if (!closes) continue;
+    picoseconds closed = 0;
+    for (const timing_rule& t : c.timing)
+      if (t.level == "bank" && t.following == "precharge")
+        closed = std::max(closed, t.preceding == "activate"
+                                      ? activated[channel * 64 + flat] + from_ns(t.latency_ns)
+                                  : t.preceding == name ? r.at + from_ns(t.latency_ns)
+                                                        : 0);
+    all.push_back({command::precharge, channel, rank, flat, closed, no_row, true, 0});
+  }
+  return all;
+}
+
+TEST_F(memory_run, the_trace_of_its_commands_is_read_back_and_keeps_the_rules) {
+  for (const bool open_page : {true, false}) {
+    machine_config m = machine_of("ddr4-2400");
+    m.nonvolatile_memory.open_page = open_page;
+    m.nonvolatile_memory.channels = 2;
+    const memory_config c = in_cycles(m.nonvolatile_memory);
+    for (const unsigned most_idle : {0, 12}) {  // every cycle, and below saturation
+      trace(random_trace(4000, 1 << 16, most_idle));
+      const auto r = run(m, "dramsim3");
+      ASSERT_TRUE(r) << r.error().message;
+      std::vector<command_report> read = commands_of(at("commands"), c);
+      EXPECT_THAT(command_rules::broken(c, read), IsEmpty());
+      const auto count = [&](command what) {
+        return std::ranges::count(read, what, &command_report::what);
+      };
+      const std::string of_memory = "nonvolatile_memory.";
+      EXPECT_EQ(count(command::activate), of(*r, of_memory + "activates"));
+      EXPECT_EQ(count(command::precharge), of(*r, of_memory + "precharges"));
+      EXPECT_EQ(count(command::read), of(*r, of_memory + "reads"));
+      EXPECT_EQ(count(command::write), of(*r, of_memory + "writes"));
+      EXPECT_GT(count(command::refresh), 1);
+      for (command_report& each : read)
+        if (each.what == command::write) each.at -= from_ns(m.nonvolatile_memory.clock_ns);
+      EXPECT_FALSE(command_rules::broken(c, read).empty());
+    }
+  }
+}
+
+TEST_F(memory_run, refuses_in_sentences) {
+  trace("0x0 READ 0\n0x40 REED 1\n");
+  const auto wrong = run(timed(), "dramsim3");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("trace:2: \"0x40 REED 1\": expected \"0xADDRESS"));
+  EXPECT_THAT(run(timed(), "lackey").error().message, HasSubstr("there are dramsim3"));
+  memory_run_options o;
+  o.trace = at("none"), o.format = "dramsim3";
+  EXPECT_THAT(run_memory(timed(), o).error().message, HasSubstr("cannot read the trace"));
+  o.trace = at("trace"), o.memory = "cache";
+  EXPECT_THAT(run_memory(timed(), o).error().message, HasSubstr("choose nonvolatile_memory"));
+  o.memory = "volatile_memory", o.commands = at("no/where");
+  EXPECT_THAT(run_memory(timed(), o).error().message, HasSubstr("cannot write"));
+}
+
+}  // namespace
+}  // namespace stele::sim
