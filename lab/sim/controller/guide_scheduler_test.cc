@@ -73,7 +73,7 @@ struct record final : event_handler {
 
 TEST(lab_guide, the_scheduler_serves_reads_first) {
   const memory_config c = plain_memory();
-  const scheduler_kind kind{"reads-first", false,
+  const scheduler_kind kind{"reads-first", false, false,
                             [](const channel_state& s, const memory_config&,
                                const epoch_tracker&) -> std::unique_ptr<scheduler> {
                               return std::make_unique<reads_first>(s);
