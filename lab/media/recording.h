@@ -75,19 +75,16 @@ class recording {
 
   void store(void* to, const void* from, std::size_t size) {
     const tape_writer::scoped_lock lock(shared_.tape);
-    shared_.write_loads(thread_);
     inner_.store(to, from, size);
     write(tape_op::store, to, size, from);
   }
   void stream(void* to, const void* from, std::size_t size) {
     const tape_writer::scoped_lock lock(shared_.tape);
-    shared_.write_loads(thread_);
     inner_.stream(to, from, size);
     write(tape_op::stream, to, size, from);
   }
   void flush(const void* at, std::size_t size) {
     const tape_writer::scoped_lock lock(shared_.tape);
-    shared_.write_loads(thread_);
     inner_.flush(at, size);
     write(tape_op::flush, at, size, nullptr);
   }
@@ -95,13 +92,11 @@ class recording {
   void fence(const std::source_location& at = std::source_location::current()) {
     if (fence_sites::is_omitted(at)) return;
     const tape_writer::scoped_lock lock(shared_.tape);
-    shared_.write_loads(thread_);
-    shared_.tape.event(tape_op::fence, thread_, 0, 0);
+    event(tape_op::fence, 0, 0);
     inner_.fence();
   }
   void bulk_persist(std::span<const range> ranges) {
     const tape_writer::scoped_lock lock(shared_.tape);
-    shared_.write_loads(thread_);
     for (const range& r : ranges) write(tape_op::bulk, r.begin, r.size, nullptr);
     inner_.bulk_persist(ranges);
   }
@@ -109,8 +104,7 @@ class recording {
     const tape_writer::scoped_lock lock(shared_.tape);
     const auto op =
         static_cast<tape_op>(static_cast<unsigned>(tape_op::tx_begin) + static_cast<unsigned>(m));
-    shared_.write_loads(thread_);
-    shared_.tape.event(op, thread_, argument, 0);
+    event(op, argument, 0);
     if (m == tape_mark::invoked && thread_ < shared_.recorders.size())
       shared_.recorders[thread_].begin_operation();
   }
@@ -121,7 +115,11 @@ class recording {
   void write(tape_op op, const void* at, std::size_t size, const void* bytes) {
     const auto offset =
         static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - shared_.mapping.base);
-    shared_.tape.event(op, thread_, offset, static_cast<std::uint32_t>(size), bytes);
+    event(op, offset, static_cast<std::uint32_t>(size), bytes);
+  }
+  void event(tape_op op, std::uint64_t address, std::uint32_t size, const void* bytes = nullptr) {
+    shared_.write_loads(thread_);
+    shared_.tape.event(op, thread_, address, size, bytes);
   }
 
   shared& shared_;

@@ -72,7 +72,7 @@ class transaction_stager {
                              : 1;
       left &= ~0u << (w + words);
       const std::uint64_t home = first + w;
-      if (extends_last_entry(home, words))
+      if (extends_last_entry(home, words, false))
         log_.staged.back().words += words;
       else
         log_.staged.push_back(
@@ -85,18 +85,18 @@ class transaction_stager {
                   (home_.word(line.offset + 8 * (w + i)) & ~expand_mask(mask));
     }
   }
-  // Whether these words follow the last staged entry, in its region.
-  bool extends_last_entry(std::uint64_t home, unsigned words) const noexcept {
+  // Whether these words follow the last staged entry, which is of the same kind, in its region.
+  bool extends_last_entry(std::uint64_t home, std::uint64_t words, bool tombstone) const noexcept {
     if (log_.staged.empty() || !space_.options.group_update || home % format::region_words == 0)
       return false;
     const entry& last = log_.staged.back();
-    return last.home + last.words == home && last.words + words <= format::max_entry_words;
+    return last.tombstone == tombstone && last.home + last.words == home &&
+           last.words + words <= format::max_entry_words;
   }
 
   // In order of home, so that adjacent blocks make one tombstone: a transaction that frees all
   // there is must find room in a full pool.
-  template <class Blocks>
-  void stage_freed_blocks(const Blocks& blocks) {
+  void stage_freed_blocks(const auto& blocks) {
     freed_.clear();
     for (const auto& b : blocks) freed_.push_back(heap_.range_of(b));
     std::ranges::sort(freed_);
@@ -110,7 +110,7 @@ class transaction_stager {
     for (const std::uint64_t end = home + range.second / 8; home < end;) {
       const std::uint64_t stop =
           std::min(end, (home / format::region_words + 1) * format::region_words);
-      if (extends_last_tombstone(home))
+      if (extends_last_entry(home, stop - home, true))
         log_.staged.back().words += static_cast<std::uint32_t>(stop - home);
       else if (everywhere || space_.map.any_data(home, stop - home))
         log_.staged.push_back({.home = home,
@@ -120,13 +120,6 @@ class transaction_stager {
                                .tombstone = true});
       home = stop;
     }
-  }
-
-  bool extends_last_tombstone(std::uint64_t home) const noexcept {
-    if (log_.staged.empty() || !space_.options.group_update || home % format::region_words == 0)
-      return false;
-    const entry& last = log_.staged.back();
-    return last.tombstone && last.home + last.words == home;
   }
 
   mapped_home& home_;
