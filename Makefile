@@ -16,8 +16,9 @@ redis-demo: configure
 	@cmake --build build --target stele_redis_module
 	@tools/redis-demo build/libstele_redis.so
 
+# Three at a time on two cores, because tests with servers mostly wait.
 test: build
-	@ctest --test-dir build --output-on-failure -j2
+	@ctest --test-dir build --output-on-failure -j3
 
 bench: build
 	@build/stele bench all
