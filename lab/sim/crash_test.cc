@@ -41,6 +41,17 @@ TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
 }
 
 // A hang is a run whose threads are not at their end when no event is left.
+kiln_counts run_to_end(const machine_config& m, std::span<const std::byte> tape) {
+  auto made = simulation::make(m, *feed::over(tape, m.cores.count * m.cores.threads_per_core), {});
+  if (!made) throw std::runtime_error(made.error().message);
+  simulation& s = **made;
+  while (s.advance(1 << 20)) {
+  }
+  const auto ended = s.finish();
+  EXPECT_TRUE(ended) << m.name << ": " << ended.error().message;
+  return s.kiln_design->counts;
+}
+
 TEST(kiln_run, ends_whatever_fills_the_sets_of_small_caches) {
   kiln_counts done;
   for (machine_config m : crash_machines())
@@ -48,21 +59,28 @@ TEST(kiln_run, ends_whatever_fills_the_sets_of_small_caches) {
       for (std::uint64_t seed = 1; seed <= 15; ++seed) {
         m.cores.count = cores, m.cores.threads_per_core = 4 / cores;
         const auto tape = make_tape({.transactions = 100, .seed = seed});
-        auto made = simulation::make(m, std::move(*feed::over(tape, 4)), {});
-        ASSERT_TRUE(made) << made.error().message;
-        simulation& s = **made;
-        while (s.advance(1 << 20)) {
-        }
-        const auto ended = s.finish();
-        EXPECT_TRUE(ended) << m.name << ", " << cores << " cores, load of seed " << seed << ": "
-                           << ended.error().message;
-        EXPECT_EQ(s.kiln_design->counts.transactions, 100u) << m.name;
-        done.overflow_aborts += s.kiln_design->counts.overflow_aborts;
-        done.copied_again += s.kiln_design->counts.copied_again;
+        const kiln_counts counts = run_to_end(m, tape);
+        EXPECT_EQ(counts.transactions, 100u)
+            << m.name << ", " << cores << " cores, load of seed " << seed;
+        done.overflow_aborts += counts.overflow_aborts;
+        done.copied_again += counts.copied_again;
       }
   // The runs reached both ways out of a set that holds no line to copy for the first time.
   EXPECT_GT(done.overflow_aborts, 100u);
   EXPECT_GT(done.copied_again, 100u);
+}
+
+// A plain store may hit a line of a running transaction, whose frame the transaction may need.
+TEST(kiln_run, ends_though_plain_stores_hit_the_lines_of_transactions) {
+  for (machine_config m : crash_machines())
+    for (const unsigned threads : {2u, 4u, 8u})
+      for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+        m.cores.count = threads == 8 ? 4 : 2, m.cores.threads_per_core = threads / m.cores.count;
+        const auto tape = make_tape(
+            {.threads = threads, .transactions = 60, .lines = 48, .plain_stores = 6, .seed = seed});
+        EXPECT_EQ(run_to_end(m, tape).transactions, 60u)
+            << m.name << ", " << threads << " threads, load of seed " << seed;
+      }
 }
 
 TEST(kiln_run, ends_though_transactions_that_nothing_keeps_apart_wait_for_each_other) {

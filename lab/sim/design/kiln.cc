@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
 
 namespace stele::sim {
 
@@ -201,23 +202,45 @@ void kiln::writeback_arriving(hierarchy& h, frame p, unsigned core, std::uint64_
 }
 
 // The open transaction whose version this one must not replace; null: none.
-kiln::transaction* kiln::older_writer(frame p, const transfer& t) const {
-  if (frame_states_[p].tx != nullptr && frame_states_[p].tx != t.tx) return frame_states_[p].tx;
+kiln::transaction* kiln::older_writer(const transfer& t) const {
+  transaction* const pending = frame_states_[t.at].tx;
+  if (pending != nullptr && pending != t.tx) return pending;
   if (copies_.empty()) return nullptr;
   const auto c = copies_.find(t.line);
   return c != copies_.end() && !c->second.committed && c->second.id != t.id ? c->second.tx
                                                                             : nullptr;
 }
 
+// A line that no open transaction wrote has the content of the line's newest version and belongs to
+// it: to the last one that waits for `older`, which is replaced, else to `older`. If it waited, its
+// frame could not leave, and a running transaction could fill a set that has no room ever after.
+bool kiln::join_version(std::size_t slot, transaction& older) {
+  transfer& t = transfers_[slot];
+  const auto waiting = std::ranges::find(older.blocked_transfers | std::views::reverse, t.line,
+                                         [&](std::size_t s) { return transfers_[s].line; });
+  if (waiting == older.blocked_transfers.rend()) {
+    t.id = older.id, t.tx = &older;
+    ++older.arriving;
+    return false;
+  }
+  transfers_[*waiting].value = t.value;
+  --frame_states_[t.at].writebacks_in_flight;
+  free_transfers_.push_back(slot);
+  return true;
+}
+
 void kiln::arrive(std::size_t slot, picoseconds now) {
+  if (transaction* const older = older_writer(transfers_[slot]); older != nullptr) {
+    if (transfers_[slot].tx != nullptr) {
+      ++counts.waits_for_older;
+      older->blocked_transfers.push_back(slot);
+      if (older->state == stage::ended && !older->sent) send_up_to(older->number, now);
+      return;
+    }
+    if (join_version(slot, *older)) return;
+  }
   const transfer t = transfers_[slot];
   const frame p = t.at;
-  if (transaction* const older = older_writer(p, t); older != nullptr) {
-    ++counts.waits_for_older;
-    older->blocked_transfers.push_back(slot);
-    if (older->state == stage::ended && !older->sent) send_up_to(older->number, now);
-    return;
-  }
   if (!version_writebacks_.empty())
     if (const auto w = version_writebacks_.find(t.line);
         w != version_writebacks_.end() && !w->second.empty()) {

@@ -157,7 +157,8 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   void send_line(const transaction& t, std::uint64_t line, picoseconds now);
   void send_up_to(std::uint64_t number, picoseconds now);
   void arrive(std::size_t slot, picoseconds now);
-  transaction* older_writer(frame p, const transfer& t) const;
+  transaction* older_writer(const transfer& t) const;
+  bool join_version(std::size_t slot, transaction& older);
   bool preserve_version(frame p, std::size_t slot, picoseconds now);
   void advance_commits(picoseconds now);
   void commit_flag_written(transaction& t, picoseconds now);
