@@ -62,12 +62,12 @@ void channel::submit(picoseconds now, const request& r, const device_address& wh
     else
       e.stream.origin = stream_.ranges().classify(r.address);
   }
-  if (has_room_for(e.req.kind, e.bank))
+  if (is_forwarded(r))
+    forward(i);
+  else if (has_room_for(r.kind, e.bank))
     enqueue(i);
-  else {
-    (backlog_.head == no_entry ? backlog_.head : state_.queue[backlog_.tail].next) = i;
-    backlog_.tail = i;
-  }
+  else
+    hold_back(i);
   if (decision_stale_) wake_at(now);
 }
 
@@ -77,23 +77,40 @@ bool channel::has_room(access kind, unsigned bank) const noexcept {
          state_.queue.of(access::write, bank).size < bank_limit_;
 }
 
-void channel::admit() {
-  while (backlog_.head != no_entry) {
-    const entry_index i = backlog_.head;
-    if (!has_room(state_.queue[i].req.kind, state_.queue[i].bank)) return;
-    backlog_.head = state_.queue[i].next;
-    enqueue(i);
+// A read of a line with a write that has not started is served from that write, at once.
+bool channel::is_forwarded(const request& r) const noexcept {
+  return r.kind == access::read && (state_.queue.youngest_write(r.address) != no_entry ||
+                                    held_back_lines_.find(r.address) != no_entry);
+}
+
+void channel::forward(entry_index i) {
+  ++statistics_.forwarded_reads;
+  events_.schedule(events_.now(), *this, i);
+}
+
+void channel::hold_back(entry_index i) {
+  const request& r = state_.queue[i].req;
+  entry_list& held = held_back_[static_cast<unsigned>(r.kind)];
+  (held.head == no_entry ? held.head : state_.queue[held.tail].next) = i;
+  held.tail = i;
+  if (r.kind == access::write) held_back_lines_.put(r.address, i);
+}
+
+void channel::admit(access kind) {
+  entry_list& held = held_back_[static_cast<unsigned>(kind)];
+  while (held.head != no_entry) {
+    const entry_index i = held.head;
+    const entry& e = state_.queue[i];
+    if (!has_room(kind, e.bank)) return;
+    held.head = e.next;
+    if (kind == access::write && held_back_lines_.find(e.req.address) == i)
+      held_back_lines_.erase(e.req.address);
+    // A write to the line of a read may have come since the read was held back.
+    is_forwarded(e.req) ? forward(i) : enqueue(i);
   }
 }
 
-// A read of a line with a queued write is served from the queue, at once.
 void channel::enqueue(entry_index i) {
-  const entry& e = state_.queue[i];
-  if (e.req.kind == access::read && state_.queue.youngest_write(e.req.address) != no_entry) {
-    ++statistics_.forwarded_reads;
-    events_.schedule(events_.now(), *this, i);
-    return;
-  }
   state_.queue.enqueue(i);
   decision_stale_ |= scheduler_->enqueued(state_.queue[i]);
 }
@@ -182,7 +199,7 @@ void channel::issue_column(entry_index i, picoseconds now) {
   if (!open_page_) close_unless_hit(e.bank);
   scheduler_->bank_changed(e.bank);
   decision_stale_ = true;
-  admit();
+  admit(e.req.kind);
 }
 
 // Closed-page policy: the row closes after the last request that is queued for it.

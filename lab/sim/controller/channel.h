@@ -4,9 +4,10 @@
 // The channel is awake only while requests are queued, and only at times at which a command may be
 // allowed. It keeps at most one valid wake-up in the event queue, and one event for each request in
 // service. Refreshes that fall due while nothing is queued are issued later, with the times at
-// which they would have happened. Admission is in order: a request that finds its queue, or the
-// limit of its bank, full holds up all later requests. A bank whose cells are being written (pulse
-// above 0) takes no command until the write ends; this is the device's limit, not a timing rule.
+// which they would have happened. Reads and writes are admitted apart, each in order: a request
+// that finds its queue, or the limit of its bank, full holds up all later requests of its kind. A
+// bank whose cells are being written (pulse above 0) takes no command until the write ends; this is
+// the device's limit, not a timing rule.
 #pragma once
 
 #include <sim/controller/scheduler.h>
@@ -85,7 +86,7 @@ class channel final : public event_handler {
   void submit(picoseconds now, const request& r, const device_address& where);
   void order_changed(picoseconds now);
   bool has_room_for(access kind, unsigned bank) const noexcept {
-    return backlog_.head == no_entry && has_room(kind, bank);
+    return held_back_[static_cast<unsigned>(kind)].head == no_entry && has_room(kind, bank);
   }
   void observe(command_observer* observer) noexcept { observer_ = observer; }
   std::size_t outstanding() const noexcept { return outstanding_; }
@@ -100,7 +101,10 @@ class channel final : public event_handler {
 
   // channel.cc
   bool has_room(access kind, unsigned bank) const noexcept;
-  void admit();
+  bool is_forwarded(const request& r) const noexcept;
+  void forward(entry_index i);
+  void hold_back(entry_index i);
+  void admit(access kind);
   void enqueue(entry_index i);
   void wake_at(picoseconds when);
   void issue_ready_commands(picoseconds now);
@@ -137,7 +141,8 @@ class channel final : public event_handler {
   std::unique_ptr<scheduler> scheduler_;
   decision decision_;
   bool decision_stale_ = true;
-  entry_list backlog_;  // not yet admitted
+  std::array<entry_list, 2> held_back_;  // by kind: not yet admitted
+  line_index held_back_lines_;           // the youngest write that is held back, by line
   picoseconds wake_up_at_ = never;
   std::size_t outstanding_ = 0;
   std::uint64_t arrivals_ = 0;
