@@ -316,6 +316,7 @@ std::vector<machine_config> crash_machines() {
         memory_config& cells = m.nonvolatile_memory;
         cells.technology = "stt-mram";
         cells.read_latency_ns = cells.write_latency_ns = 25, cells.write_pulse_ns = 11;
+        cells.write_back_rows = true;
         cells.timing = {{"bank", "activate", "read", 20},
                         {"bank", "activate", "write", 20},
                         {"bank", "precharge", "activate", 20}};

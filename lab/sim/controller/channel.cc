@@ -3,6 +3,7 @@
 #include <sim/controller/channel.h>
 
 #include <limits>
+#include <utility>
 
 namespace stele::sim {
 namespace {
@@ -29,12 +30,14 @@ channel::channel(const channel_context& p)
                                               : std::numeric_limits<unsigned>::max()),
       open_page_(p.config.open_page),
       follows_barriers_(p.kind.follows_barriers),
+      write_back_rows_(p.config.write_back_rows),
       number_(p.number),
       mutant_(p.mutant),
       refresh_interval_(from_ns(p.config.refresh_interval_ns)) {
   statistics_.bank_writes.assign(p.timing.banks(), 0);
   activated_at_.assign(p.timing.banks(), 0);
   bank_busy_until_.assign(p.timing.banks(), 0);
+  row_written_at_.assign(p.timing.banks(), never);
   for (unsigned bank = 0; bank < p.timing.banks(); ++bank)
     rank_of_.push_back(static_cast<std::uint8_t>(p.timing.rank_of(bank)));
   open_rows_.assign(p.timing.ranks(), 0);
@@ -175,6 +178,8 @@ void channel::issue_activate(entry& e, picoseconds now) {
 void channel::issue_precharge(unsigned bank, picoseconds at) {
   state_.timing.issue(command::precharge, bank, at);
   report(command::precharge, bank, at);
+  if (const picoseconds end = write_back_row(bank, at); end != at)
+    state_.timing.issue_auto_precharge(bank, end);
   state_.open_row[bank] = no_row;
   count_closed_row(bank, at);
   scheduler_->bank_changed(bank);
@@ -194,12 +199,24 @@ void channel::issue_column(entry_index i, picoseconds now) {
   const picoseconds pulse = write ? pulse_of(e) : 0;
   const picoseconds end = now + (write ? write_latency_ + pulse : read_latency_);
   if (pulse) state_.timing.occupy(e.bank, end);
-  count_busy_bank(e, end);
+  if (write && write_back_rows_) row_written_at_[e.bank] = end;
+  count_busy_bank(e.bank, e.activated ? activated_at_[e.bank] : now, end);
   events_.schedule(end, *this, i);
   if (!open_page_) close_unless_hit(e.bank);
   scheduler_->bank_changed(e.bank);
   decision_stale_ = true;
   admit(e.req.kind);
+}
+
+// The cells get the bank's open row, which is about to be closed, if it was written. Returns when
+// they have it.
+picoseconds channel::write_back_row(unsigned bank, picoseconds at) {
+  const picoseconds written = std::exchange(row_written_at_[bank], never);
+  if (written == never || mutant_ == controller_mutant::rows_dropped) return at;
+  const picoseconds from = std::max(at, written), end = from + pulses_.data;
+  state_.timing.occupy(bank, end);
+  count_busy_bank(bank, from, end);
+  return end;
 }
 
 // Closed-page policy: the row closes after the last request that is queued for it.
@@ -209,10 +226,11 @@ void channel::close_unless_hit(unsigned bank) {
     for (entry_index i = state_.queue.of(kind, bank).head; i != no_entry;
          i = state_.queue[i].next_in_bank)
       if (state_.queue[i].row == row) return;
-  const picoseconds at =
+  const picoseconds allowed =
       mutant_ == controller_mutant::precharged_at_once
           ? events_.now()
           : std::max(events_.now(), state_.timing.earliest(command::precharge, bank));
+  const picoseconds at = write_back_row(bank, allowed);
   state_.timing.issue_auto_precharge(bank, at);
   report(command::precharge, bank, at, no_row, true);
   state_.open_row[bank] = no_row;
@@ -231,6 +249,7 @@ void channel::count_closed_row(unsigned bank, picoseconds at) {
 }
 
 picoseconds channel::pulse_of(const entry& e) const noexcept {
+  if (write_back_rows_) return 0;
   return e.stream.origin.what == write_class::data ? pulses_.data : pulses_.log;
 }
 
@@ -245,9 +264,9 @@ void channel::count_issue(const entry& e) {
   if (write) ++statistics_.bank_writes[e.bank];
 }
 
-void channel::count_busy_bank(const entry& e, picoseconds end) {
-  picoseconds& until = bank_busy_until_[e.bank];
-  const picoseconds begin = std::max(until, e.activated ? activated_at_[e.bank] : e.started);
+void channel::count_busy_bank(unsigned bank, picoseconds from, picoseconds end) {
+  picoseconds& until = bank_busy_until_[bank];
+  const picoseconds begin = std::max(until, from);
   if (end <= begin) return;
   statistics_.bank_busy_ps += end - begin;
   until = end;

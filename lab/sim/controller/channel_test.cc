@@ -96,6 +96,27 @@ TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_unti
   EXPECT_NEAR(s.write_latencies.percentile_ns(0.99), 64, 0.64);
 }
 
+// The second write hits the row. Closing it takes 7 ns more, closing a row that was read does not.
+TEST(channel, a_written_row_is_written_to_the_cells_when_it_closes) {
+  memory_config c = timed();
+  c.write_back_rows = true;
+  memory_fixture bed(c);
+  const unsigned first = bed.write(0, 1);
+  bed.run_until(100'000);
+  const unsigned same_row = bed.write(0, 1, 1);
+  bed.run_until(200'000);
+  const unsigned after_write = bed.read(0, 2);
+  bed.run_until(300'000);
+  const unsigned after_read = bed.read(0, 3);
+  bed.run();
+  EXPECT_EQ(bed.completed[first], 14'000u + 18'000u);
+  EXPECT_EQ(bed.completed[same_row], 100'000u + 18'000u);
+  EXPECT_EQ(bed.written[same_row].persisted, bed.completed[same_row]);
+  EXPECT_EQ(bed.completed[after_write], 200'000u + 7'000u + 47'000u);
+  EXPECT_EQ(bed.completed[after_read], 300'000u + 47'000u);
+  EXPECT_EQ(bed.statistics().bank_busy_ps, 32'000u + 18'000u + 7'000u + 34'000u + 34'000u);
+}
+
 TEST(channel, a_volatile_write_is_told_when_it_is_in_the_device) {
   memory_config c = timed();
   c.write_pulse_ns = 0;
