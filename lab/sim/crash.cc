@@ -312,10 +312,12 @@ std::vector<machine_config> crash_machines() {
                 .read_latency_ns = 15,
                 .write_latency_ns = 19,
                 .banks = 4,
+                .persistence_queue_entries = 4 * s.queues,
                 .nonvolatile = true};
         memory_config& cells = m.nonvolatile_memory;
         cells.technology = "stt-mram";
         cells.read_latency_ns = cells.write_latency_ns = 25, cells.write_pulse_ns = 11;
+        cells.write_back_rows = true;
         cells.write_back_rows = true;
         cells.timing = {{"bank", "activate", "read", 20},
                         {"bank", "activate", "write", 20},

@@ -25,7 +25,8 @@ TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
           done.overflow_aborts += r->done.overflow_aborts,
           done.copied_again += r->done.copied_again;
       done.waits_for_older += r->done.waits_for_older,
-          done.queue_evictions += r->done.queue_evictions;
+          done.queue_evictions += r->done.queue_evictions,
+          done.queue_aborts += r->done.queue_aborts, done.tag_scans += r->done.tag_scans;
     }
   EXPECT_GT(all.crashes, 20'000u);
   // The runs reached every case of the protocol.
@@ -38,10 +39,13 @@ TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
   EXPECT_GT(done.superseded_written, 10u);
   EXPECT_GT(done.waits_for_older, 10u);
   EXPECT_GT(done.queue_evictions, 10u);
+  EXPECT_GT(done.queue_aborts, 10u);
+  EXPECT_GT(done.tag_scans, 10u);
 }
 
 // A hang is a run whose threads are not at their end when no event is left.
-kiln_counts run_to_end(const machine_config& m, std::span<const std::byte> tape) {
+kiln_counts run_to_end(const machine_config& m, std::span<const std::byte> tape,
+                       picoseconds* end = nullptr) {
   auto made = simulation::make(m, *feed::over(tape, m.cores.count * m.cores.threads_per_core), {});
   if (!made) throw std::runtime_error(made.error().message);
   simulation& s = **made;
@@ -49,6 +53,7 @@ kiln_counts run_to_end(const machine_config& m, std::span<const std::byte> tape)
   }
   const auto ended = s.finish();
   EXPECT_TRUE(ended) << m.name << ": " << ended.error().message;
+  if (end != nullptr) *end = s.events.now();
   return s.kiln_design->counts;
 }
 
@@ -74,13 +79,56 @@ TEST(kiln_run, ends_whatever_fills_the_sets_of_small_caches) {
 TEST(kiln_run, ends_though_plain_stores_hit_the_lines_of_transactions) {
   for (machine_config m : crash_machines())
     for (const unsigned threads : {2u, 4u, 8u})
-      for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
         m.cores.count = threads == 8 ? 4 : 2, m.cores.threads_per_core = threads / m.cores.count;
         const auto tape = make_tape(
             {.threads = threads, .transactions = 60, .lines = 48, .plain_stores = 6, .seed = seed});
         EXPECT_EQ(run_to_end(m, tape).transactions, 60u)
             << m.name << ", " << threads << " threads, load of seed " << seed;
       }
+}
+
+// K3. What a run's queues did, and how long it took.
+struct queue_effects {
+  std::uint64_t sent_early, aborts, unqueued, scans;
+  picoseconds end;
+};
+queue_effects with_queues(machine_config m, unsigned of_core, unsigned of_l3) {
+  m.l1.persistence_queue_entries = of_core;
+  m.l2.persistence_queue_entries = of_core;
+  m.l3.persistence_queue_entries = of_l3;
+  picoseconds end = 0;
+  const kiln_counts c = run_to_end(m, make_tape({.transactions = 100}), &end);
+  EXPECT_EQ(c.transactions, 100u) << m.name << ", queues of " << of_core << " and " << of_l3;
+  return {c.queue_evictions, c.queue_aborts, c.unqueued_lines, c.tag_scans, end};
+}
+
+TEST(kiln_run, full_queues_send_lines_early_end_attempts_and_scan_tags) {
+  unsigned machines = 0;
+  for (const machine_config& m : crash_machines()) {
+    if (!m.name.starts_with("room")) continue;
+    ++machines;
+    const queue_effects long_ones = with_queues(m, 100, 1000);
+    EXPECT_EQ(long_ones.sent_early + long_ones.aborts + long_ones.unqueued + long_ones.scans, 0u);
+    const queue_effects of_core = with_queues(m, 2, 1000);
+    EXPECT_GT(of_core.sent_early, 10u) << m.name;
+    EXPECT_EQ(of_core.aborts > 10, m.design.isolation == "htm") << m.name;
+    EXPECT_NE(of_core.end, long_ones.end) << m.name;
+    const queue_effects of_l3 = with_queues(m, 100, 4);
+    EXPECT_GT(of_l3.unqueued, 10u) << m.name;
+    EXPECT_GT(of_l3.scans, 10u) << m.name;
+    EXPECT_NE(of_l3.end, long_ones.end) << m.name;
+  }
+  EXPECT_EQ(machines, 4u);
+}
+
+TEST(kiln_run, ends_with_queues_of_any_length) {
+  for (machine_config m : crash_machines())
+    for (const unsigned entries : {1u, 2u, 5u}) {
+      m.l1.request_queue_entries = m.l2.request_queue_entries = entries;
+      m.l3.request_queue_entries = entries;
+      with_queues(m, entries, entries);
+    }
 }
 
 TEST(kiln_run, ends_though_transactions_that_nothing_keeps_apart_wait_for_each_other) {

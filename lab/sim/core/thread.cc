@@ -165,7 +165,10 @@ inline hardware_thread::outcome hardware_thread::access_line(const tape_item& it
                                                              std::uint64_t bytes) {
   if constexpr (Inside) {
     environment_.isolation.touch(number_, line, store, time_);
-    if (store) environment_.persistence.storing(number_, line, time_);
+    blocked_ = store && !environment_.persistence.storing(number_, line, *this, time_);
+    if (blocked_) return outcome::blocked;
+  } else {
+    environment_.isolation.touch_outside(number_, line, store, time_);
   }
   if (!touch_line(line, store, (bytes + bytes_of_instruction - 1) / bytes_of_instruction))
     return outcome::blocked;
@@ -176,7 +179,7 @@ inline hardware_thread::outcome hardware_thread::access_line(const tape_item& it
   if (!store) return outcome::done;
   if (environment_.observer != nullptr) environment_.observer->stored(number_, core_, item, line);
   if constexpr (Inside) environment_.persistence.stored(number_, line, time_);
-  return outcome::done;
+  return Inside && aborted_ ? outcome::aborted : outcome::done;
 }
 
 // The fast path of step() for most events: consecutive loads and stores of one line each. Does as
