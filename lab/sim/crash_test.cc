@@ -90,17 +90,46 @@ TEST(kiln_run, ends_though_plain_stores_hit_the_lines_of_transactions) {
 
 // K3. What a run's queues did, and how long it took.
 struct queue_effects {
-  std::uint64_t sent_early, aborts, unqueued, scans;
+  std::uint64_t sent_early, waits, aborts, unqueued, scans;
   picoseconds end;
 };
-queue_effects with_queues(machine_config m, unsigned of_core, unsigned of_l3) {
+queue_effects with_queues(machine_config m, unsigned of_core, unsigned of_l3,
+                          std::span<const std::byte> tape) {
   m.l1.persistence_queue_entries = of_core;
   m.l2.persistence_queue_entries = of_core;
   m.l3.persistence_queue_entries = of_l3;
   picoseconds end = 0;
-  const kiln_counts c = run_to_end(m, make_tape({.transactions = 100}), &end);
+  const kiln_counts c = run_to_end(m, tape, &end);
   EXPECT_EQ(c.transactions, 100u) << m.name << ", queues of " << of_core << " and " << of_l3;
-  return {c.queue_evictions, c.queue_aborts, c.unqueued_lines, c.tag_scans, end};
+  return {c.queue_evictions, c.queue_waits, c.queue_aborts, c.unqueued_lines, c.tag_scans, end};
+}
+
+// Four threads whose transactions have six lines each, and none in common.
+std::vector<std::byte> transactions_apart() {
+  const auto tape = media::tape_writer::to_memory({.pool_size = 1 << 20});
+  for (std::uint64_t n = 0; n < 100; ++n) {
+    const auto thread = static_cast<unsigned>(n % 4);
+    tape->event(media::tape_op::tx_begin, thread, n, 0);
+    for (std::uint64_t i = 0; i < 6; ++i)
+      tape->event(media::tape_op::store, thread, (thread * 64 + (n / 4 * 6 + i) % 32) * 64, 8);
+    tape->event(media::tape_op::tx_commit, thread, n, 0);
+  }
+  (void)tape->finish();
+  return {tape->memory().begin(), tape->memory().end()};
+}
+
+// Two transactions fill the FIFO of the L3. Others that have ended wait until it has room, and
+// stores wait for these.
+TEST(kiln_run, sends_transactions_when_the_queue_of_the_l3_has_room_for_them) {
+  for (const machine_config& m : crash_machines()) {
+    if (m.name != "room, htm, strong") continue;
+    const queue_effects full = with_queues(m, 8, 12, transactions_apart()),
+                        room = with_queues(m, 8, 1000, transactions_apart());
+    EXPECT_EQ(full.unqueued, 0u);
+    EXPECT_GT(full.waits, 10u);
+    EXPECT_EQ(room.waits, 0u);
+    EXPECT_GT(full.end, room.end);
+  }
 }
 
 TEST(kiln_run, full_queues_send_lines_early_end_attempts_and_scan_tags) {
@@ -108,13 +137,16 @@ TEST(kiln_run, full_queues_send_lines_early_end_attempts_and_scan_tags) {
   for (const machine_config& m : crash_machines()) {
     if (!m.name.starts_with("room")) continue;
     ++machines;
-    const queue_effects long_ones = with_queues(m, 100, 1000);
-    EXPECT_EQ(long_ones.sent_early + long_ones.aborts + long_ones.unqueued + long_ones.scans, 0u);
-    const queue_effects of_core = with_queues(m, 2, 1000);
+    const auto tape = make_tape({.transactions = 100});
+    const queue_effects long_ones = with_queues(m, 100, 1000, tape);
+    EXPECT_EQ(long_ones.sent_early + long_ones.waits + long_ones.aborts + long_ones.unqueued +
+                  long_ones.scans,
+              0u);
+    const queue_effects of_core = with_queues(m, 2, 1000, tape);
     EXPECT_GT(of_core.sent_early, 10u) << m.name;
     EXPECT_EQ(of_core.aborts > 10, m.design.isolation == "htm") << m.name;
     EXPECT_NE(of_core.end, long_ones.end) << m.name;
-    const queue_effects of_l3 = with_queues(m, 100, 4);
+    const queue_effects of_l3 = with_queues(m, 100, 4, tape);
     EXPECT_GT(of_l3.unqueued, 10u) << m.name;
     EXPECT_GT(of_l3.scans, 10u) << m.name;
     EXPECT_NE(of_l3.end, long_ones.end) << m.name;
@@ -127,7 +159,7 @@ TEST(kiln_run, ends_with_queues_of_any_length) {
     for (const unsigned entries : {1u, 2u, 5u}) {
       m.l1.request_queue_entries = m.l2.request_queue_entries = entries;
       m.l3.request_queue_entries = entries;
-      with_queues(m, entries, entries);
+      with_queues(m, entries, entries, make_tape({.transactions = 100}));
     }
 }
 
