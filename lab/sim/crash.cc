@@ -267,7 +267,10 @@ std::vector<std::byte> make_tape(const crash_workload& l) {
   for (std::uint64_t n = 0; n < l.transactions; ++n) {
     const auto thread = static_cast<unsigned>(n % l.threads);
     if (l.plain_stores != 0)
-      for (std::uint64_t i = random() % (l.plain_stores + 1); i != 0; --i) store(thread);
+      for (std::uint64_t i = random() % (l.plain_stores + 1); i != 0; --i) {
+        store(thread);
+        if (i % 2 == 0) tape->event(tape_op::flush, thread, random() % (l.lines / 4) * 64, 64);
+      }
     tape->event(tape_op::tx_begin, thread, n,
                 n % l.in_order_every == 0 ? media::tape_ordered_flag : 0);
     for (std::uint64_t i = 1 + random() % l.max_stores; i != 0; --i) store(thread);

@@ -458,7 +458,9 @@ access_result hierarchy::clean(const request_origin& origin, std::uint64_t line,
     for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1)
       when = std::max(when, write_back_private(static_cast<unsigned>(std::countr_zero(s)), p, line,
                                                !drop, true, now));
-    if (to == level::shared_cache) return {access_result::kind::completed, when};
+    // A line that must not leave the shared cache is as durable there as it can be.
+    if (to == level::shared_cache || !policy_->may_evict(p, line))
+      return {access_result::kind::completed, when};
     const bool newer = lines_[p].has(directory_entry::dirty);
     if (newer) {
       lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::dirty);

@@ -56,6 +56,8 @@ class isolation_control final : public private_cache_observer {
     if (kind_ == isolation_kind::htm && threads_.size() > cores_)
       conflict_on_core(thread, line, store, now);
   }
+  // Call before a line is written back on request: attempts that have written it end.
+  void flushing(std::uint64_t line, picoseconds now);
   // The transaction's stores are visible from now on. Its lines are kept until release().
   void end(unsigned thread) noexcept { threads_[thread].speculative = false; }
   void release(unsigned thread, picoseconds now);

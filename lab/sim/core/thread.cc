@@ -315,6 +315,7 @@ bool hardware_thread::each_line(const tape_item& item, action::kind what) {
   for (; first + lines_done_ <= last_line_of(item); ++lines_done_) {
     if (yields()) return false;
     if (!clean({what, first + lines_done_})) return false;
+    if (aborted_) return true;
   }
   return true;
 }
@@ -322,6 +323,8 @@ bool hardware_thread::each_line(const tape_item& item, action::kind what) {
 bool hardware_thread::clean(const action& a) {
   if (a.what != action::kind::stream && !drain(stores_))
     return false;  // the store must complete first
+  environment_.isolation.flushing(a.line, time_);
+  if (aborted_) return true;
   const hierarchy::request_origin who{core_, number_, this, to_token(token::persist, 0)};
   time_ += instruction_time_;
   unfenced_ = true;

@@ -174,6 +174,8 @@ TEST(isolation, an_access_outside_of_transactions_ends_an_attempt_that_it_confli
     EXPECT_EQ(aborts(tape_op::store, tape_op::load, cores), 1u) << cores;
     EXPECT_EQ(aborts(tape_op::load, tape_op::store, cores), 1u) << cores;
     EXPECT_EQ(aborts(tape_op::load, tape_op::load, cores), 0u) << cores;
+    EXPECT_EQ(aborts(tape_op::store, tape_op::flush, cores), 1u) << cores;
+    EXPECT_EQ(aborts(tape_op::load, tape_op::flush, cores), 0u) << cores;
   }
 }
 
