@@ -277,6 +277,21 @@ TEST(kiln, commits_when_the_flag_is_written_after_the_lines) {
             2'000u + 2'000 + 19'000 + 19'000);
 }
 
+// The nonvolatile cache has the line, and memory must not have it before the commit.
+TEST(kiln, a_flush_leaves_the_line_of_a_transaction_in_the_nonvolatile_cache) {
+  machine_config m = small_machine();
+  m.l3.nonvolatile = true;
+  m.design.name = "kiln";
+  const world w({{tape_op::tx_begin},
+                 {tape_op::store, 0},
+                 {tape_op::flush, 0},
+                 {tape_op::fence},
+                 {tape_op::tx_commit}},
+                m);
+  EXPECT_EQ(w.below.requests.size(), 1u);  // the line is read
+  EXPECT_EQ(dynamic_cast<const kiln&>(*w.persistence).counts.transactions, 1u);
+}
+
 machine_config with_sets_of_two_ways() {
   machine_config m = small_machine();
   m.l3 = {.size_bytes = 1024,
