@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace stele::sim {
 
@@ -18,6 +19,11 @@ enum class event : std::uint64_t {
 };
 constexpr std::uint64_t event_argument(event e, std::size_t slot) noexcept {
   return static_cast<std::uint64_t>(e) << 56 | slot;
+}
+
+void retry_all(std::vector<requester*>& waiting, picoseconds now) {
+  if (waiting.empty()) return;
+  for (requester* r : std::exchange(waiting, {})) r->retry(now);
 }
 
 }  // namespace
@@ -111,7 +117,7 @@ access_result hierarchy::access_shared(const request_origin& origin, std::uint64
       in_l2 != cache_array::none ? private_[origin.core].l3_frames[in_l2] : l3_.find(line);
   const bool waits = p != cache_array::none && lines_[p].has(directory_entry::fill_pending);
   if ((waits || p == cache_array::none) && finds_queue_full(origin.core, line, waits))
-    return wait_for_queue(origin);
+    return wait_for_queue(origin, line);
   if (p == cache_array::none) return miss(origin, line, store, asked);
   ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_hits;
   l3_.touch(p);
@@ -132,10 +138,12 @@ bool hierarchy::finds_queue_full(unsigned core, std::uint64_t line,
          (!on_its_way && banks_[line % banks_.size()].fills >= bank_queue_);
 }
 
-// The requester is called when a line comes from memory, or a NACKed request leaves its queue.
-access_result hierarchy::wait_for_queue(const request_origin& origin) {
+// The requester is called when an entry is free. It may find the queue full again.
+access_result hierarchy::wait_for_queue(const request_origin& origin, std::uint64_t line) {
   ++counts.queue_waits;
-  queue_waiters_.push_back(origin.reply_to);
+  const bool of_core = requests_of(origin.core) >= core_queue_;
+  (of_core ? private_[origin.core].queue_waiters : bank_of(line).queue_waiters)
+      .push_back(origin.reply_to);
   return {access_result::kind::nacked, 0};
 }
 
@@ -410,14 +418,17 @@ void hierarchy::handle(picoseconds now, std::uint64_t what) {
       if (const frame p = l3_.find(f.line); p != cache_array::none)
         lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::fill_pending);
       bank_access(f.line, true, now);  // waiting requesters get it from the interconnect
-      --bank_of(f.line).fills;
+      l3_bank& bank = bank_of(f.line);
+      --bank.fills;
       const auto waiting = std::move(f.targets);
       free_mshrs_.push_back(static_cast<std::uint32_t>(slot));
       for (const mshr::target& w : waiting) {
         --private_[w.origin.core].waiting_for_memory;
         w.origin.reply_to->done(now + w.extra, w.origin.token);
+        retry_all(private_[w.origin.core].queue_waiters, now);
       }
-      retry_nacked(now);
+      retry_all(bank.queue_waiters, now);
+      if (!nacked_requesters_.empty()) retry_nacked(now);
       return;
     }
     case event::issue_transfer: {
@@ -441,10 +452,9 @@ void hierarchy::handle(picoseconds now, std::uint64_t what) {
 }
 
 void hierarchy::retry_nacked(picoseconds now) {
-  if (nacked_requesters_.empty() && queue_waiters_.empty()) return;
-  for (caches& c : private_) c.nacked = 0;
-  for (requester* a : std::exchange(nacked_requesters_, {})) a->retry(now);
-  for (requester* a : std::exchange(queue_waiters_, {})) a->retry(now);
+  retry_all(nacked_requesters_, now);
+  for (caches& c : private_)
+    if (std::exchange(c.nacked, 0) != 0) retry_all(c.queue_waiters, now);
 }
 
 // --- flushes ---

@@ -33,7 +33,7 @@ class requester {
  public:
   // The request with this token is done.
   virtual void done(picoseconds now, std::uint64_t token) = 0;
-  // A request that was NACKed may be sent again.
+  // A request that was NACKed, or found a queue full, may be sent again.
   virtual void retry(picoseconds now) = 0;
 
  protected:
@@ -211,10 +211,12 @@ class hierarchy final : event_handler {
     std::vector<frame> l3_frames;  // for each l2 frame: the line's frame in the shared cache
     std::vector<std::uint64_t> l1_values, l2_values;
     unsigned waiting_for_memory = 0, nacked = 0;  // requests
+    std::vector<requester*> queue_waiters{};      // for an entry of the core's request queues
   };
   struct l3_bank {
     serial_resource port;
     unsigned fills = 0;  // lines on their way from memory
+    std::vector<requester*> queue_waiters;
   };
   struct mshr {
     std::uint64_t line = 0;
@@ -242,7 +244,7 @@ class hierarchy final : event_handler {
   access_result miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
   // Whether a request for this line, which has to wait for memory, finds a request queue full.
   bool finds_queue_full(unsigned core, std::uint64_t line, bool on_its_way) const noexcept;
-  access_result wait_for_queue(const request_origin& origin);
+  access_result wait_for_queue(const request_origin& origin, std::uint64_t line);
   l3_bank& bank_of(std::uint64_t line) noexcept {
     return banks_[(line & ~superseded_line) % banks_.size()];
   }
@@ -282,7 +284,7 @@ class hierarchy final : event_handler {
   std::vector<std::uint32_t> free_transfers_;
   std::uint64_t transfer_sequence_ = 0;
   picoseconds newest_write_ = 0, newest_barrier_ = 0;  // when memory receives it
-  std::vector<requester*> nacked_requesters_, queue_waiters_;
+  std::vector<requester*> nacked_requesters_;
   bool values_ = false;
   std::unordered_map<std::uint64_t, std::uint64_t> memory_values_;
 };
