@@ -114,9 +114,7 @@ void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std:
     constexpr std::uint64_t zero = 0;
     append(&zero, padded(length) - length);
   }
-  ++events_;
-  threads_ = std::max<std::uint64_t>(threads_, thread + 1);
-  if (fd_ >= 0 && buffer_.size() >= buffer_size) write_out();
+  count_event(thread);
 }
 
 void tape_writer::pointer_load(unsigned thread, std::uint64_t address, std::uint32_t length) {
@@ -125,7 +123,12 @@ void tape_writer::pointer_load(unsigned thread, std::uint64_t address, std::uint
       static_cast<std::uint8_t>(static_cast<std::uint8_t>(tag_of(address)) | tape_pointer_flag),
       static_cast<std::uint16_t>(thread), length, address};
   append(&r, sizeof r);
+  count_event(thread);
+}
+
+void tape_writer::count_event(unsigned thread) {
   ++events_;
+  threads_ = std::max<std::uint64_t>(threads_, thread + 1);
   if (fd_ >= 0 && buffer_.size() >= buffer_size) write_out();
 }
 

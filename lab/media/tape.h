@@ -132,6 +132,7 @@ class tape_writer {
  private:
   tape_writer(int fd, const tape_options& shape);
   void append(const void* bytes, std::size_t size);
+  void count_event(unsigned thread);
   void write_out();
   void write_threads();
   tape_tag tag_of(std::uint64_t address) const noexcept;

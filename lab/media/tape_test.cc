@@ -234,6 +234,16 @@ TEST(tape, marks_loads_of_pointers_in_version_2) {
   EXPECT_EQ(plain->memory()[8], std::byte{1});
 }
 
+TEST(tape, counts_the_threads_of_all_its_events) {
+  tape_options marking = shape;
+  marking.mark_pointers = true;
+  auto tape = tape_writer::to_memory(marking);
+  tape->event(tape_op::load, 2, 1 << 15, 8);
+  tape->pointer_load(5, 1 << 15, 8);
+  ASSERT_TRUE(tape->finish());
+  EXPECT_EQ(tape_reader::from_memory(tape->memory())->header().threads, 6u);
+}
+
 TEST(tape, takes_turns) {
   auto tape = tape_writer::to_memory(shape);
   {

@@ -77,6 +77,8 @@ struct memory_config {
   double read_latency_ns = 0;   // from the column command to the last byte at the controller
   double write_latency_ns = 0;  // from the column command to the last byte in the row buffer
   double write_pulse_ns = 0;    // from then until the cells hold the data
+  // A row goes to the cells when it is closed, if it was written. Otherwise each write does.
+  bool write_back_rows = false;
   double refresh_interval_ns = 0, refresh_time_ns = 0;  // 0: no refresh
   std::vector<timing_rule> timing;
   // pcm: a write takes iterations * iteration_ns, divided by the speed-up of the retention that its

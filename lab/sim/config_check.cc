@@ -125,6 +125,8 @@ verdict in_device(const std::string& name, const memory_config& c) {
     return idle("write_pulse_ns", c.technology == "pcm"
                                       ? "a write to pcm takes its iterations"
                                       : "cells of dram hold what the row buffer holds");
+  if (c.write_back_rows && c.write_pulse_ns == 0)
+    return idle("write_back_rows", fmt::format("{}.write_pulse_ns is 0", name));
   const std::pair<const char*, double> currents[] = {
       {"idd0_ma", c.idd0_ma},   {"idd2n_ma", c.idd2n_ma}, {"idd3n_ma", c.idd3n_ma},
       {"idd4r_ma", c.idd4r_ma}, {"idd4w_ma", c.idd4w_ma}, {"idd5b_ma", c.idd5b_ma}};

@@ -124,6 +124,7 @@ constexpr field<mem> memory_fields[] = {
     {"read_latency_ns", &mem::read_latency_ns, time_ns},
     {"write_latency_ns", &mem::write_latency_ns, time_ns},
     {"write_pulse_ns", &mem::write_pulse_ns, time_ns},
+    {"write_back_rows", &mem::write_back_rows},
     {"refresh_interval_ns", &mem::refresh_interval_ns, time_ns},
     {"refresh_time_ns", &mem::refresh_time_ns, time_ns},
     {"timing", &mem::timing},

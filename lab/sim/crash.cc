@@ -254,20 +254,26 @@ std::vector<std::byte> make_tape(const crash_workload& l) {
     fill();
     tape->event(tape_op::image, 0, line * 64, 64, bytes.data());
   }
+  const auto store = [&](unsigned thread) {
+    const std::uint64_t line =
+        random() % (random() % 4 == 0 ? l.lines : l.lines / 4);  // a quarter of the lines is hot
+    const auto length = static_cast<std::uint32_t>(8 << random() % 4);
+    fill();
+    if (random() % 2 == 0) tape->event(tape_op::load, thread, random() % l.lines * 64, 8);
+    tape->event(tape_op::store, thread, line * 64 + random() % (64 / length) * length, length,
+                bytes.data());
+    if (random() % 4 == 0) tape->event(tape_op::compute, thread, random() % 400, 0);
+  };
   for (std::uint64_t n = 0; n < l.transactions; ++n) {
     const auto thread = static_cast<unsigned>(n % l.threads);
+    if (l.plain_stores != 0)
+      for (std::uint64_t i = random() % (l.plain_stores + 1); i != 0; --i) {
+        store(thread);
+        if (i % 2 == 0) tape->event(tape_op::flush, thread, random() % (l.lines / 4) * 64, 64);
+      }
     tape->event(tape_op::tx_begin, thread, n,
                 n % l.in_order_every == 0 ? media::tape_ordered_flag : 0);
-    for (std::uint64_t i = 1 + random() % l.max_stores; i != 0; --i) {
-      const std::uint64_t line =
-          random() % (random() % 4 == 0 ? l.lines : l.lines / 4);  // a quarter of the lines is hot
-      const auto length = static_cast<std::uint32_t>(8 << random() % 4);
-      fill();
-      if (random() % 2 == 0) tape->event(tape_op::load, thread, random() % l.lines * 64, 8);
-      tape->event(tape_op::store, thread, line * 64 + random() % (64 / length) * length, length,
-                  bytes.data());
-      if (random() % 4 == 0) tape->event(tape_op::compute, thread, random() % 400, 0);
-    }
+    for (std::uint64_t i = 1 + random() % l.max_stores; i != 0; --i) store(thread);
     tape->event(tape_op::tx_commit, thread, n, 0);
   }
   (void)tape->finish();
@@ -309,10 +315,13 @@ std::vector<machine_config> crash_machines() {
                 .read_latency_ns = 15,
                 .write_latency_ns = 19,
                 .banks = 4,
+                .persistence_queue_entries = 4 * s.queues,
                 .nonvolatile = true};
         memory_config& cells = m.nonvolatile_memory;
         cells.technology = "stt-mram";
         cells.read_latency_ns = cells.write_latency_ns = 25, cells.write_pulse_ns = 11;
+        cells.write_back_rows = true;
+        cells.write_back_rows = true;
         cells.timing = {{"bank", "activate", "read", 20},
                         {"bank", "activate", "write", 20},
                         {"bank", "precharge", "activate", 20}};

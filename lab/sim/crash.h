@@ -56,6 +56,9 @@ struct crash_workload {
   std::uint64_t transactions = 300, lines = 96;
   unsigned max_stores = 12;     // of a transaction; each store has 8 to 64 bytes
   unsigned in_order_every = 5;  // every such transaction asks to commit in order
+  // At most so many stores of a thread between two of its transactions, some of them flushed. They
+  // make a tape that crash_machine() cannot judge.
+  unsigned plain_stores = 0;
   std::uint64_t seed = 1;
 };
 std::vector<std::byte> make_tape(const crash_workload& l);

@@ -42,13 +42,18 @@ std::vector<quantity> totals_of(simulation& s) {
       {"coherence.invalidations", n(c.invalidations), ""},
       {"coherence.transfers", n(c.transfers), ""},
       {"coherence.flushed", n(c.flushed_lines), "lines"},
-      {"coherence.refusals", n(c.nacks), ""}};
+      {"coherence.refusals", n(c.nacks), ""},
+      {"coherence.queue_waits", n(c.queue_waits), ""}};
   if (s.kiln_design != nullptr) {
     const kiln_counts& k = s.kiln_design->counts;
     for (const auto& [what, value] : {std::pair{"transactions", k.transactions},
                                       {"lines", k.lines},
                                       {"arrived_before_end", k.arrived_before_end},
                                       {"queue_evictions", k.queue_evictions},
+                                      {"queue_waits", k.queue_waits},
+                                      {"queue_aborts", k.queue_aborts},
+                                      {"unqueued_lines", k.unqueued_lines},
+                                      {"tag_scans", k.tag_scans},
                                       {"superseded_kept", k.superseded_kept},
                                       {"superseded_written", k.superseded_written},
                                       {"overflows", k.overflows},

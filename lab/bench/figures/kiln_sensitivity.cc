@@ -16,12 +16,25 @@ constexpr setting settings[] = {
     {"log lines read first", [](sim::machine_config& m) { m.design.log_lines_fetched = true; }},
     {"fences cost nothing", [](sim::machine_config& m) { m.design.fences_wait = false; }},
     {"relaxed order", [](sim::machine_config& m) { m.design.order = "relaxed"; }},
+    // With strong order: one uncommitted transaction of a thread.
+    {"16 transaction ids", [](sim::machine_config& m) { m.design.transaction_ids = 16; }},
+    {"write queue of 32",
+     [](sim::machine_config& m) { m.nonvolatile_memory.write_queue_entries = 32; }},
+    {"write queue of 256",
+     [](sim::machine_config& m) { m.nonvolatile_memory.write_queue_entries = 256; }},
+    {"each write to the cells",
+     [](sim::machine_config& m) { m.nonvolatile_memory.write_back_rows = false; }},
+    {"no write pulse",
+     [](sim::machine_config& m) {
+       m.nonvolatile_memory.write_back_rows = false;
+       m.nonvolatile_memory.write_pulse_ns = 0;
+     }},
 };
 constexpr std::array<const char*, 4> designs = {"native", "rlog", "crlog", "kiln"};
 
-// A setting of logs changes nothing for a design without logs, and the order of commits changes
-// nothing for a design other than Kiln. Such systems keep the base values, so that no identical
-// machine runs twice.
+// A setting of logs changes nothing for a design without logs, and the order and the number of
+// commits change nothing for a design other than Kiln. Such systems keep the base values, so that
+// no identical machine runs twice.
 std::vector<system> systems_with(const setting& s, const sim::machine_config& base) {
   auto all = systems_of(base, designs);
   for (system& one : all) {
@@ -32,9 +45,35 @@ std::vector<system> systems_with(const setting& s, const sim::machine_config& ba
     if (!logs)
       design.log_bytes = before.log_bytes, design.log_lines_fetched = before.log_lines_fetched,
       design.fences_wait = before.fences_wait;
-    if (one.name != "kiln") design.order = before.order;
+    if (one.name != "kiln")
+      design.order = before.order, design.transaction_ids = before.transaction_ids;
   }
   return all;
+}
+
+std::array<panel, 2> panels_of(element e, const sim::machine_config& base, const sweep_options& o) {
+  const std::string size = name_of(e);
+  std::array both = {
+      panel{size, "setting", "throughput over native's with the same setting", {}, {}, true},
+      panel{size + ", over the machine as it is",
+            "setting",
+            "throughput over native's on the machine as it is",
+            {},
+            {},
+            true}};
+  const auto as_it_is = systems_with(settings[0], base);
+  for (panel& p : both)
+    for (const system& one : as_it_is) p.lines.push_back(series_of(one));
+  for (const setting& s : settings) {
+    const auto systems = systems_with(s, base);
+    const system* const natives[] = {&systems.front(), &as_it_is.front()};
+    for (std::size_t i = 0; i < both.size(); ++i) {
+      both[i].xs.emplace_back(s.name);
+      for (std::size_t line = 0; line < systems.size(); ++line)
+        put(both[i].lines[line], mean_ratio(systems[line], *natives[i], e, throughput, o));
+    }
+  }
+  return both;
 }
 
 }  // namespace
@@ -42,36 +81,12 @@ std::vector<system> systems_with(const setting& s, const sim::machine_config& ba
 result<> measure_sensitivity(const sweep_options& o, chart& c) {
   const auto base = base_machine();
   if (!base) return std::unexpected(base.error());
-  std::vector<run_spec> places;
+  std::vector<system> all;
   for (const setting& s : settings)
-    for (const system& one : systems_with(s, *base))
-      for (const char* workload : workloads_of(o))
-        places.push_back(run_spec_of(one, workload, element::small, o));
-  const auto ran = run_all(places, o);
-  if (!ran) return std::unexpected(ran.error());
-  c.complete = *ran;
-  panel over_same{"small", "setting", "throughput over native's with the same setting",
-                  {},      {},        true};
-  panel over_base{"small, over the machine as it is",
-                  "setting",
-                  "throughput over native's on the machine as it is",
-                  {},
-                  {},
-                  true};
-  const auto as_it_is = systems_with(settings[0], *base);
-  for (const system& one : as_it_is)
-    for (panel* p : {&over_same, &over_base}) p->lines.push_back(series_of(one));
-  for (const setting& s : settings) {
-    const auto systems = systems_with(s, *base);
-    over_same.xs.emplace_back(s.name), over_base.xs.emplace_back(s.name);
-    for (std::size_t i = 0; i < systems.size(); ++i) {
-      put(over_same.lines[i],
-          mean_ratio(systems[i], systems.front(), element::small, throughput, o));
-      put(over_base.lines[i],
-          mean_ratio(systems[i], as_it_is.front(), element::small, throughput, o));
-    }
-  }
-  c.panels = {std::move(over_same), std::move(over_base)};
+    for (system& one : systems_with(s, *base)) all.push_back(std::move(one));
+  if (const auto ran = run_all(all, o, c); !ran) return std::unexpected(ran.error());
+  for (const element e : elements)
+    for (panel& p : panels_of(e, *base, o)) c.panels.push_back(std::move(p));
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace stele::sim {
 
@@ -18,6 +19,11 @@ enum class event : std::uint64_t {
 };
 constexpr std::uint64_t event_argument(event e, std::size_t slot) noexcept {
   return static_cast<std::uint64_t>(e) << 56 | slot;
+}
+
+void retry_all(std::vector<requester*>& waiting, picoseconds now) {
+  if (waiting.empty()) return;
+  for (requester* r : std::exchange(waiting, {})) r->retry(now);
 }
 
 }  // namespace
@@ -66,6 +72,8 @@ hierarchy::hierarchy(event_queue& events, memory& below, const machine_config& c
       lines_(l3_.frames()),
       interconnect_(c.crossbar, c.cores.count),
       banks_(c.l3.banks),
+      core_queue_(std::min(c.l1.request_queue_entries, c.l2.request_queue_entries)),
+      bank_queue_(c.l3.request_queue_entries),
       l1_latency_(from_ns(c.l1.read_latency_ns)),
       l2_latency_(from_ns(c.l2.read_latency_ns)),
       l3_read_(from_ns(c.l3.read_latency_ns)),
@@ -107,16 +115,36 @@ access_result hierarchy::access_shared(const request_origin& origin, std::uint64
   const picoseconds asked = interconnect_.send_request(now + l1_latency_ + l2_latency_);
   const frame p =
       in_l2 != cache_array::none ? private_[origin.core].l3_frames[in_l2] : l3_.find(line);
+  const bool waits = p != cache_array::none && lines_[p].has(directory_entry::fill_pending);
+  if ((waits || p == cache_array::none) && finds_queue_full(origin.core, line, waits))
+    return wait_for_queue(origin, line);
   if (p == cache_array::none) return miss(origin, line, store, asked);
   ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_hits;
   l3_.touch(p);
-  const bool waits = lines_[p].has(directory_entry::fill_pending);
   const picoseconds found = bank_access(line, false, asked);
   const picoseconds ready = resolve_coherence(origin, p, line, store, in_l2, found);
   if (!waits)
     return {access_result::kind::completed, interconnect_.line_to_core(origin.core, ready)};
+  ++private_[origin.core].waiting_for_memory;
   find_mshr(line)->targets.push_back({origin, ready - found + interconnect_.latency()});
   return {access_result::kind::pending, 0};
+}
+
+// A request that waits for memory has an entry in the queues of its core's first and second level.
+// A line on its way has one in the queue of its bank. NACKed requests keep theirs.
+bool hierarchy::finds_queue_full(unsigned core, std::uint64_t line,
+                                 bool on_its_way) const noexcept {
+  return requests_of(core) >= core_queue_ ||
+         (!on_its_way && banks_[line % banks_.size()].fills >= bank_queue_);
+}
+
+// The requester is called when an entry is free. It may find the queue full again.
+access_result hierarchy::wait_for_queue(const request_origin& origin, std::uint64_t line) {
+  ++counts.queue_waits;
+  const bool of_core = requests_of(origin.core) >= core_queue_;
+  (of_core ? private_[origin.core].queue_waiters : bank_of(line).queue_waiters)
+      .push_back(origin.reply_to);
+  return {access_result::kind::nacked, 0};
 }
 
 access_result hierarchy::store_full_line(const request_origin& origin, std::uint64_t line,
@@ -137,6 +165,7 @@ hierarchy::frame hierarchy::allocate_or_nack(const request_origin& origin, std::
     ++counts.nacks;
     policy_->no_victim(line, origin.thread, now);
     nacked_requesters_.push_back(origin.reply_to);
+    ++private_[origin.core].nacked;
     return p;
   }
   ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_misses;
@@ -151,6 +180,7 @@ access_result hierarchy::miss(const request_origin& origin, std::uint64_t line, 
   const frame p = allocate_or_nack(origin, line, now);
   if (p == cache_array::none) return {access_result::kind::nacked, 0};
   ++counts.l3_fills;
+  ++private_[origin.core].waiting_for_memory, ++bank_of(line).fills;
   lines_[p].flags = directory_entry::fill_pending;
   if (free_mshrs_.empty())
     free_mshrs_.push_back(static_cast<std::uint32_t>(mshrs_.size())), mshrs_.emplace_back();
@@ -282,8 +312,12 @@ bool hierarchy::dirty_in_private(frame p, std::uint64_t line) const noexcept {
 
 picoseconds hierarchy::bank_access(std::uint64_t line, bool write, picoseconds since) noexcept {
   if (!write) ++counts.l3_reads;
-  return banks_[(line & ~superseded_line) % banks_.size()].occupy(since,
-                                                                  write ? l3_write_ : l3_read_);
+  return bank_of(line).port.occupy(since, write ? l3_write_ : l3_read_);
+}
+
+void hierarchy::scan_tags(picoseconds time_of_set, picoseconds now) noexcept {
+  const std::uint64_t sets = l3_.frames() / l3_.ways() / banks_.size();
+  for (l3_bank& b : banks_) b.port.occupy(now, std::max<std::uint64_t>(sets, 1) * time_of_set);
 }
 
 bool hierarchy::may_evict(frame p) {
@@ -384,9 +418,16 @@ void hierarchy::handle(picoseconds now, std::uint64_t what) {
       if (const frame p = l3_.find(f.line); p != cache_array::none)
         lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::fill_pending);
       bank_access(f.line, true, now);  // waiting requesters get it from the interconnect
+      l3_bank& bank = bank_of(f.line);
+      --bank.fills;
       const auto waiting = std::move(f.targets);
       free_mshrs_.push_back(static_cast<std::uint32_t>(slot));
-      for (const mshr::target& w : waiting) w.origin.reply_to->done(now + w.extra, w.origin.token);
+      for (const mshr::target& w : waiting) {
+        --private_[w.origin.core].waiting_for_memory;
+        w.origin.reply_to->done(now + w.extra, w.origin.token);
+        retry_all(private_[w.origin.core].queue_waiters, now);
+      }
+      retry_all(bank.queue_waiters, now);
       if (!nacked_requesters_.empty()) retry_nacked(now);
       return;
     }
@@ -411,7 +452,9 @@ void hierarchy::handle(picoseconds now, std::uint64_t what) {
 }
 
 void hierarchy::retry_nacked(picoseconds now) {
-  for (requester* a : std::exchange(nacked_requesters_, {})) a->retry(now);
+  retry_all(nacked_requesters_, now);
+  for (caches& c : private_)
+    if (std::exchange(c.nacked, 0) != 0) retry_all(c.queue_waiters, now);
 }
 
 // --- flushes ---
@@ -425,7 +468,9 @@ access_result hierarchy::clean(const request_origin& origin, std::uint64_t line,
     for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1)
       when = std::max(when, write_back_private(static_cast<unsigned>(std::countr_zero(s)), p, line,
                                                !drop, true, now));
-    if (to == level::shared_cache) return {access_result::kind::completed, when};
+    // A line that must not leave the shared cache is as durable there as it can be.
+    if (to == level::shared_cache || !policy_->may_evict(p, line))
+      return {access_result::kind::completed, when};
     const bool newer = lines_[p].has(directory_entry::dirty);
     if (newer) {
       lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::dirty);

@@ -33,7 +33,7 @@ class requester {
  public:
   // The request with this token is done.
   virtual void done(picoseconds now, std::uint64_t token) = 0;
-  // A request that was NACKed may be sent again.
+  // A request that was NACKed, or found a queue full, may be sent again.
   virtual void retry(picoseconds now) = 0;
 
  protected:
@@ -79,6 +79,7 @@ struct hierarchy_counts {
   std::uint64_t invalidations = 0,
                 transfers = 0;  // copies invalidated; lines from another core's caches
   std::uint64_t memory_reads = 0, memory_writes = 0, flushed_lines = 0, nacks = 0;
+  std::uint64_t queue_waits = 0;  // requests that found a request queue full
   std::uint64_t l1_accesses() const noexcept { return l1_hits + l1_misses; }
 };
 
@@ -153,6 +154,12 @@ class hierarchy final : event_handler {
   // Lets all NACKed requesters retry.
   void retry_nacked(picoseconds now);
   std::size_t nacked() const noexcept { return nacked_requesters_.size(); }
+  // The requests in the request queues of a core: those that wait for memory, and NACKed ones.
+  std::size_t requests_of(unsigned core) const noexcept {
+    return private_[core].waiting_for_memory + private_[core].nacked;
+  }
+  // Reads the tags of all sets, in all banks at a time.
+  void scan_tags(picoseconds time_of_set, picoseconds now) noexcept;
   // Makes room for a line by evicting another; returns none when no line may leave.
   frame evict_for(std::uint64_t line, picoseconds now);
   // Tells the observer that this core is about to lose the line for lack of room.
@@ -203,6 +210,13 @@ class hierarchy final : event_handler {
     std::vector<std::uint8_t> l1_state, l2_state;
     std::vector<frame> l3_frames;  // for each l2 frame: the line's frame in the shared cache
     std::vector<std::uint64_t> l1_values, l2_values;
+    unsigned waiting_for_memory = 0, nacked = 0;  // requests
+    std::vector<requester*> queue_waiters{};      // for an entry of the core's request queues
+  };
+  struct l3_bank {
+    serial_resource port;
+    unsigned fills = 0;  // lines on their way from memory
+    std::vector<requester*> queue_waiters;
   };
   struct mshr {
     std::uint64_t line = 0;
@@ -228,6 +242,12 @@ class hierarchy final : event_handler {
   access_result access_shared(const request_origin& origin, std::uint64_t line, bool store,
                               frame in_l2, picoseconds now);
   access_result miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
+  // Whether a request for this line, which has to wait for memory, finds a request queue full.
+  bool finds_queue_full(unsigned core, std::uint64_t line, bool on_its_way) const noexcept;
+  access_result wait_for_queue(const request_origin& origin, std::uint64_t line);
+  l3_bank& bank_of(std::uint64_t line) noexcept {
+    return banks_[(line & ~superseded_line) % banks_.size()];
+  }
   // A frame for a line that no cache has; none: NACKed, the requester is told when to retry.
   frame allocate_or_nack(const request_origin& origin, std::uint64_t line, picoseconds now);
   picoseconds resolve_coherence(const request_origin& origin, frame p, std::uint64_t line,
@@ -255,7 +275,8 @@ class hierarchy final : event_handler {
   std::vector<directory_entry> lines_;
   std::vector<std::uint64_t> l3_values_;
   crossbar interconnect_;
-  std::vector<serial_resource> banks_;
+  std::vector<l3_bank> banks_;
+  unsigned core_queue_, bank_queue_;  // lengths of the request queues
   picoseconds l1_latency_, l2_latency_, l3_read_, l3_write_;
   std::vector<mshr> mshrs_;
   std::vector<std::uint32_t> free_mshrs_;

@@ -45,6 +45,40 @@ TEST(hierarchy, adds_up_the_levels) {
             5'000'000u + 1'000 + 4'000 + 2'000 + 15'000 + 8'000 + 2'000 + 2'000);  // owner asked
 }
 
+// K5. Line 1 is on its way from memory, and there is one entry.
+TEST(hierarchy, a_request_that_finds_a_queue_full_waits_for_an_answer) {
+  struct expected {
+    cache_config machine_config::* level;
+    bool same_core, other_core, same_bank;  // whether the next request waits
+  };
+  for (const expected& e : {expected{&machine_config::l1, true, false, true},
+                            expected{&machine_config::l2, true, false, true},
+                            expected{&machine_config::l3, false, false, true}}) {
+    machine_config m = small_machine();
+    (m.*e.level).request_queue_entries = 1;
+    const auto waits = [&](unsigned core, std::uint64_t line) {
+      bench b(m);
+      const auto ask = [&](unsigned of, std::uint64_t wanted) {
+        return b.caches->access_line({of, of, &b.who, ++b.token}, wanted, false, b.events.now())
+            .what;
+      };
+      EXPECT_EQ(ask(0, 1), access_result::kind::pending);
+      EXPECT_EQ(b.caches->requests_of(0), 1u);
+      const bool refused = ask(core, line) == access_result::kind::nacked;
+      EXPECT_EQ(b.caches->counts.queue_waits, refused);
+      while (!b.events.empty()) b.events.step();
+      EXPECT_EQ(b.who.may_try, refused);
+      EXPECT_EQ(b.caches->requests_of(0), 0u);
+      EXPECT_EQ(ask(core, 6), access_result::kind::pending);
+      return refused;
+    };
+    EXPECT_EQ(waits(0, 2), e.same_core);
+    EXPECT_EQ(waits(1, 2), e.other_core);
+    EXPECT_EQ(waits(0, 1 + m.l3.banks), e.same_bank);
+    EXPECT_FALSE(waits(1, 1));  // it has an entry of its core, and the line is on its way already
+  }
+}
+
 // Two lines of different banks, so that only a core's port can delay one of them.
 TEST(hierarchy, lines_to_or_from_one_core_pass_its_port_one_by_one) {
   bench b(small_machine(4));

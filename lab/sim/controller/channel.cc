@@ -3,6 +3,7 @@
 #include <sim/controller/channel.h>
 
 #include <limits>
+#include <utility>
 
 namespace stele::sim {
 namespace {
@@ -29,12 +30,14 @@ channel::channel(const channel_context& p)
                                               : std::numeric_limits<unsigned>::max()),
       open_page_(p.config.open_page),
       follows_barriers_(p.kind.follows_barriers),
+      write_back_rows_(p.config.write_back_rows),
       number_(p.number),
       mutant_(p.mutant),
       refresh_interval_(from_ns(p.config.refresh_interval_ns)) {
   statistics_.bank_writes.assign(p.timing.banks(), 0);
   activated_at_.assign(p.timing.banks(), 0);
   bank_busy_until_.assign(p.timing.banks(), 0);
+  row_written_at_.assign(p.timing.banks(), never);
   for (unsigned bank = 0; bank < p.timing.banks(); ++bank)
     rank_of_.push_back(static_cast<std::uint8_t>(p.timing.rank_of(bank)));
   open_rows_.assign(p.timing.ranks(), 0);
@@ -62,12 +65,12 @@ void channel::submit(picoseconds now, const request& r, const device_address& wh
     else
       e.stream.origin = stream_.ranges().classify(r.address);
   }
-  if (has_room_for(e.req.kind, e.bank))
+  if (is_forwarded(r))
+    forward(i);
+  else if (has_room_for(r.kind, e.bank))
     enqueue(i);
-  else {
-    (backlog_.head == no_entry ? backlog_.head : state_.queue[backlog_.tail].next) = i;
-    backlog_.tail = i;
-  }
+  else
+    hold_back(i);
   if (decision_stale_) wake_at(now);
 }
 
@@ -77,23 +80,40 @@ bool channel::has_room(access kind, unsigned bank) const noexcept {
          state_.queue.of(access::write, bank).size < bank_limit_;
 }
 
-void channel::admit() {
-  while (backlog_.head != no_entry) {
-    const entry_index i = backlog_.head;
-    if (!has_room(state_.queue[i].req.kind, state_.queue[i].bank)) return;
-    backlog_.head = state_.queue[i].next;
-    enqueue(i);
+// A read of a line with a write that has not started is served from that write, at once.
+bool channel::is_forwarded(const request& r) const noexcept {
+  return r.kind == access::read && (state_.queue.youngest_write(r.address) != no_entry ||
+                                    held_back_lines_.find(r.address) != no_entry);
+}
+
+void channel::forward(entry_index i) {
+  ++statistics_.forwarded_reads;
+  events_.schedule(events_.now(), *this, i);
+}
+
+void channel::hold_back(entry_index i) {
+  const request& r = state_.queue[i].req;
+  entry_list& held = held_back_[static_cast<unsigned>(r.kind)];
+  (held.head == no_entry ? held.head : state_.queue[held.tail].next) = i;
+  held.tail = i;
+  if (r.kind == access::write) held_back_lines_.put(r.address, i);
+}
+
+void channel::admit(access kind) {
+  entry_list& held = held_back_[static_cast<unsigned>(kind)];
+  while (held.head != no_entry) {
+    const entry_index i = held.head;
+    const entry& e = state_.queue[i];
+    if (!has_room(kind, e.bank)) return;
+    held.head = e.next;
+    if (kind == access::write && held_back_lines_.find(e.req.address) == i)
+      held_back_lines_.erase(e.req.address);
+    // A write to the line of a read may have come since the read was held back.
+    is_forwarded(e.req) ? forward(i) : enqueue(i);
   }
 }
 
-// A read of a line with a queued write is served from the queue, at once.
 void channel::enqueue(entry_index i) {
-  const entry& e = state_.queue[i];
-  if (e.req.kind == access::read && state_.queue.youngest_write(e.req.address) != no_entry) {
-    ++statistics_.forwarded_reads;
-    events_.schedule(events_.now(), *this, i);
-    return;
-  }
   state_.queue.enqueue(i);
   decision_stale_ |= scheduler_->enqueued(state_.queue[i]);
 }
@@ -158,6 +178,8 @@ void channel::issue_activate(entry& e, picoseconds now) {
 void channel::issue_precharge(unsigned bank, picoseconds at) {
   state_.timing.issue(command::precharge, bank, at);
   report(command::precharge, bank, at);
+  if (const picoseconds end = write_back_row(bank, at); end != at)
+    state_.timing.issue_auto_precharge(bank, end);
   state_.open_row[bank] = no_row;
   count_closed_row(bank, at);
   scheduler_->bank_changed(bank);
@@ -177,12 +199,24 @@ void channel::issue_column(entry_index i, picoseconds now) {
   const picoseconds pulse = write ? pulse_of(e) : 0;
   const picoseconds end = now + (write ? write_latency_ + pulse : read_latency_);
   if (pulse) state_.timing.occupy(e.bank, end);
-  count_busy_bank(e, end);
+  if (write && write_back_rows_) row_written_at_[e.bank] = end;
+  count_busy_bank(e.bank, e.activated ? activated_at_[e.bank] : now, end);
   events_.schedule(end, *this, i);
   if (!open_page_) close_unless_hit(e.bank);
   scheduler_->bank_changed(e.bank);
   decision_stale_ = true;
-  admit();
+  admit(e.req.kind);
+}
+
+// The cells get the bank's open row, which is about to be closed, if it was written. Returns when
+// they have it.
+picoseconds channel::write_back_row(unsigned bank, picoseconds at) {
+  const picoseconds written = std::exchange(row_written_at_[bank], never);
+  if (written == never || mutant_ == controller_mutant::rows_dropped) return at;
+  const picoseconds from = std::max(at, written), end = from + pulses_.data;
+  state_.timing.occupy(bank, end);
+  count_busy_bank(bank, from, end);
+  return end;
 }
 
 // Closed-page policy: the row closes after the last request that is queued for it.
@@ -192,10 +226,11 @@ void channel::close_unless_hit(unsigned bank) {
     for (entry_index i = state_.queue.of(kind, bank).head; i != no_entry;
          i = state_.queue[i].next_in_bank)
       if (state_.queue[i].row == row) return;
-  const picoseconds at =
+  const picoseconds allowed =
       mutant_ == controller_mutant::precharged_at_once
           ? events_.now()
           : std::max(events_.now(), state_.timing.earliest(command::precharge, bank));
+  const picoseconds at = write_back_row(bank, allowed);
   state_.timing.issue_auto_precharge(bank, at);
   report(command::precharge, bank, at, no_row, true);
   state_.open_row[bank] = no_row;
@@ -214,6 +249,7 @@ void channel::count_closed_row(unsigned bank, picoseconds at) {
 }
 
 picoseconds channel::pulse_of(const entry& e) const noexcept {
+  if (write_back_rows_) return 0;
   return e.stream.origin.what == write_class::data ? pulses_.data : pulses_.log;
 }
 
@@ -228,9 +264,9 @@ void channel::count_issue(const entry& e) {
   if (write) ++statistics_.bank_writes[e.bank];
 }
 
-void channel::count_busy_bank(const entry& e, picoseconds end) {
-  picoseconds& until = bank_busy_until_[e.bank];
-  const picoseconds begin = std::max(until, e.activated ? activated_at_[e.bank] : e.started);
+void channel::count_busy_bank(unsigned bank, picoseconds from, picoseconds end) {
+  picoseconds& until = bank_busy_until_[bank];
+  const picoseconds begin = std::max(until, from);
   if (end <= begin) return;
   statistics_.bank_busy_ps += end - begin;
   until = end;

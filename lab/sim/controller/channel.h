@@ -4,9 +4,12 @@
 // The channel is awake only while requests are queued, and only at times at which a command may be
 // allowed. It keeps at most one valid wake-up in the event queue, and one event for each request in
 // service. Refreshes that fall due while nothing is queued are issued later, with the times at
-// which they would have happened. Admission is in order: a request that finds its queue, or the
-// limit of its bank, full holds up all later requests. A bank whose cells are being written (pulse
-// above 0) takes no command until the write ends; this is the device's limit, not a timing rule.
+// which they would have happened. Reads and writes are admitted apart, each in order: a request
+// that finds its queue, or the limit of its bank, full holds up all later requests of its kind. A
+// bank whose cells are being written (pulse above 0) takes no command until the write ends; this is
+// the device's limit, not a timing rule.
+// With write_back_rows the cells are written when a written row is closed: the precharge begins
+// with the pulse. A write is persistent when its line is in the row buffer then.
 #pragma once
 
 #include <sim/controller/scheduler.h>
@@ -51,6 +54,7 @@ enum class controller_mutant : std::uint8_t {
   precharged_at_once,   // an automatic precharge waits for no rule
   last_bank_left_open,  // a refresh does not close the last bank of its rank
   last_bank_served,     // a due refresh does not block the last bank of its rank
+  rows_dropped,         // a written row is closed without its pulse
   refresh_drifts,       // the next interval begins when a refresh is issued, not when it was due
 };
 
@@ -85,7 +89,7 @@ class channel final : public event_handler {
   void submit(picoseconds now, const request& r, const device_address& where);
   void order_changed(picoseconds now);
   bool has_room_for(access kind, unsigned bank) const noexcept {
-    return backlog_.head == no_entry && has_room(kind, bank);
+    return held_back_[static_cast<unsigned>(kind)].head == no_entry && has_room(kind, bank);
   }
   void observe(command_observer* observer) noexcept { observer_ = observer; }
   std::size_t outstanding() const noexcept { return outstanding_; }
@@ -100,7 +104,10 @@ class channel final : public event_handler {
 
   // channel.cc
   bool has_room(access kind, unsigned bank) const noexcept;
-  void admit();
+  bool is_forwarded(const request& r) const noexcept;
+  void forward(entry_index i);
+  void hold_back(entry_index i);
+  void admit(access kind);
   void enqueue(entry_index i);
   void wake_at(picoseconds when);
   void issue_ready_commands(picoseconds now);
@@ -108,6 +115,7 @@ class channel final : public event_handler {
   void issue_activate(entry& e, picoseconds now);
   void issue_precharge(unsigned bank, picoseconds at);
   void issue_column(entry_index i, picoseconds now);
+  picoseconds write_back_row(unsigned bank, picoseconds at);
   void close_unless_hit(unsigned bank);
   void count_open_row(unsigned bank, picoseconds at);
   void count_closed_row(unsigned bank, picoseconds at);
@@ -115,7 +123,7 @@ class channel final : public event_handler {
               bool automatic = false, std::uint64_t address = 0) const;
   picoseconds pulse_of(const entry& e) const noexcept;
   void count_issue(const entry& e);
-  void count_busy_bank(const entry& e, picoseconds end);
+  void count_busy_bank(unsigned bank, picoseconds from, picoseconds end);
   void finish(entry_index i, picoseconds now);
   void finish_write(entry_index i, picoseconds now);
 
@@ -137,21 +145,24 @@ class channel final : public event_handler {
   std::unique_ptr<scheduler> scheduler_;
   decision decision_;
   bool decision_stale_ = true;
-  entry_list backlog_;  // not yet admitted
+  std::array<entry_list, 2> held_back_;  // by kind: not yet admitted
+  line_index held_back_lines_;           // the youngest write that is held back, by line
   picoseconds wake_up_at_ = never;
   std::size_t outstanding_ = 0;
   std::uint64_t arrivals_ = 0;
   picoseconds busy_since_ = 0;
   std::vector<picoseconds> activated_at_, bank_busy_until_;  // for each bank
-  std::vector<std::uint8_t> rank_of_;                        // for each bank
-  std::vector<unsigned> open_rows_;                          // for each rank
-  std::vector<picoseconds> open_from_;                       // for each rank with an open row
+  // For each bank whose open row is newer than its cells: when the row buffer has the last write.
+  std::vector<picoseconds> row_written_at_;
+  std::vector<std::uint8_t> rank_of_;   // for each bank
+  std::vector<unsigned> open_rows_;     // for each rank
+  std::vector<picoseconds> open_from_;  // for each rank with an open row
   memory_statistics statistics_;
 
   picoseconds read_latency_, write_latency_;
   write_pulses pulses_;
   unsigned read_limit_, write_limit_, bank_limit_;
-  bool open_page_, follows_barriers_;
+  bool open_page_, follows_barriers_, write_back_rows_;
   unsigned number_;
   controller_mutant mutant_;
   command_observer* observer_ = nullptr;

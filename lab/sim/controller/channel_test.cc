@@ -96,6 +96,27 @@ TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_unti
   EXPECT_NEAR(s.write_latencies.percentile_ns(0.99), 64, 0.64);
 }
 
+// The second write hits the row. Closing it takes 7 ns more, closing a row that was read does not.
+TEST(channel, a_written_row_is_written_to_the_cells_when_it_closes) {
+  memory_config c = timed();
+  c.write_back_rows = true;
+  memory_fixture bed(c);
+  const unsigned first = bed.write(0, 1);
+  bed.run_until(100'000);
+  const unsigned same_row = bed.write(0, 1, 1);
+  bed.run_until(200'000);
+  const unsigned after_write = bed.read(0, 2);
+  bed.run_until(300'000);
+  const unsigned after_read = bed.read(0, 3);
+  bed.run();
+  EXPECT_EQ(bed.completed[first], 14'000u + 18'000u);
+  EXPECT_EQ(bed.completed[same_row], 100'000u + 18'000u);
+  EXPECT_EQ(bed.written[same_row].persisted, bed.completed[same_row]);
+  EXPECT_EQ(bed.completed[after_write], 200'000u + 7'000u + 47'000u);
+  EXPECT_EQ(bed.completed[after_read], 300'000u + 47'000u);
+  EXPECT_EQ(bed.statistics().bank_busy_ps, 32'000u + 18'000u + 7'000u + 34'000u + 34'000u);
+}
+
 TEST(channel, a_volatile_write_is_told_when_it_is_in_the_device) {
   memory_config c = timed();
   c.write_pulse_ns = 0;
@@ -134,19 +155,54 @@ TEST(channel, a_read_is_served_from_a_queued_write_to_its_line) {
   EXPECT_EQ(s.reads, 1u);
 }
 
-TEST(channel, what_does_not_fit_waits_in_front_in_order) {
+// Two of five writes fit.
+memory_config with_short_queues() {
   memory_config c = timed();
-  c.write_queue_entries = 2;
+  c.read_queue_entries = c.write_queue_entries = 2;
   c.write_drain_from = 1;
   c.write_drain_to = 0.5;
-  memory_fixture bed(c);
-  bed.write(0, 1), bed.write(0, 2), bed.write(0, 3);
-  const unsigned read =
-      bed.read(1, 1);  // behind the third write, which waits for the first to start
+  return c;
+}
+
+TEST(channel, what_does_not_fit_waits_in_front_in_order) {
+  memory_fixture bed(with_short_queues());
+  for (std::uint32_t row = 1; row <= 5; ++row) bed.write(0, row);
   bed.run();
-  EXPECT_EQ(bed.written[0].started, 14'000u);
-  EXPECT_EQ(bed.completed[read], 14'000u + 34'000u);
+  for (unsigned i = 1; i < 5; ++i) EXPECT_GT(bed.written[i].started, bed.written[i - 1].started);
   EXPECT_EQ(bed.memory->outstanding(), 0u);
+}
+
+TEST(channel, a_read_does_not_wait_for_writes_that_do_not_fit) {
+  memory_fixture bed(with_short_queues());
+  for (std::uint32_t row = 1; row <= 5; ++row) bed.write(0, row);
+  EXPECT_FALSE(bed.memory->has_room({bed.address(1, 1), access::write}));
+  EXPECT_TRUE(bed.memory->has_room({bed.address(1, 1), access::read}));
+  const unsigned read = bed.read(1, 1);
+  bed.run();
+  EXPECT_EQ(bed.completed[read], 34'000u);
+}
+
+TEST(channel, a_write_does_not_wait_for_reads_that_do_not_fit) {
+  memory_fixture bed(with_short_queues());
+  for (std::uint32_t row = 1; row <= 5; ++row) bed.read(0, row);
+  const unsigned write = bed.write(1, 1);
+  bed.run();
+  EXPECT_EQ(bed.completed[write], 39'000u);
+}
+
+// The last write of a line gives its content to a read that comes after it, and to one that has
+// not fitted before it.
+TEST(channel, a_read_is_served_from_a_write_that_did_not_fit) {
+  memory_fixture bed(with_short_queues());
+  for (std::uint32_t row = 1; row <= 4; ++row) bed.write(0, row);
+  const unsigned same_line = bed.read(0, 4), other = bed.read(0, 5);
+  for (std::uint32_t row = 6; row <= 7; ++row) bed.read(0, row);
+  const unsigned held_back = bed.read(0, 8), write = bed.write(0, 8);
+  bed.run();
+  EXPECT_EQ(bed.completed[same_line], 0u);
+  EXPECT_GT(bed.completed[other], 0u);
+  EXPECT_LT(bed.completed[held_back], bed.written[write].started);
+  EXPECT_EQ(bed.statistics().forwarded_reads, 2u);
 }
 
 TEST(channel, k_banks_write_k_times_as_fast_until_the_bus_binds) {

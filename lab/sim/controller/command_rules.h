@@ -5,7 +5,8 @@
 // configuration it checks what no configuration can switch off: a row is opened in a closed bank,
 // only the open row is read or written, no row is open at a refresh, a due refresh goes before
 // requests and none comes early, data does not overlap on the bus, and no command goes to a bank
-// whose cells are being written. An automatic precharge is the device's own: it uses no command
+// whose cells are being written: after each write, or, with write_back_rows, when a written row is
+// closed. An automatic precharge is the device's own: it uses no command
 // slot, so rules of the levels channel and other_ranks leave it out.
 #pragma once
 
@@ -27,7 +28,7 @@ class command_rules {
           {name_of(r), r.level, r.preceding, r.following, from_ns(r.latency_ns), r.window, {}});
     if (interval_)
       rules_.push_back({"tRFC", "rank", "refresh", "any", from_ns(c.refresh_time_ns), 1, {}});
-    if (const picoseconds written = time_in_cells(); written)
+    if (const picoseconds written = time_in_cells(); written && !c.write_back_rows)
       rules_.push_back({"cells being written", "bank", "write", "any", written, 1, {}});
     for (const timing_rule& r : c.timing) {
       if (r.level != "channel" || r.window != 1 || r.preceding != r.following) continue;
@@ -121,6 +122,7 @@ class command_rules {
     for (rule& each : rules_) check_distance(each, r);
     check_refresh(r);
     check_row(r);
+    if (config_.write_back_rows) check_cells(r);
     check_bus(r);
   }
 
@@ -189,6 +191,39 @@ class command_rules {
     }
   }
 
+  // A row that was written and is closed at `r`: the bank's cells are being written first.
+  void close_written(unsigned bank, const command_report& r, const command_report& write) {
+    const picoseconds in_buffer = write.at + from_ns(config_.write_latency_ns),
+                      pulse = from_ns(config_.write_pulse_ns);
+    if (!r.automatic)
+      closing_[bank] = {r, std::max(r.at, in_buffer), std::max(r.at, in_buffer) + pulse};
+    else if (r.at < in_buffer + pulse)
+      tell("cells being written from a row", r, write, "closes the row too soon after");
+  }
+
+  // The time from the end of a pulse to a command: as from a precharge.
+  picoseconds after_precharge(const std::string& following) const {
+    double longest_ns = 0;
+    for (const timing_rule& t : config_.timing)
+      if (t.preceding == "precharge" && t.following == following && t.level != "channel")
+        longest_ns = std::max(longest_ns, t.latency_ns);
+    return from_ns(longest_ns);
+  }
+
+  void check_cells(const command_report& r) {
+    const unsigned bank = node_of("bank", r);
+    if (r.what == command::write) written_[bank] = r;
+    if (r.what == command::precharge)
+      if (const auto write = written_.extract(bank)) close_written(bank, r, write.mapped());
+    if (r.what != command::activate && r.what != command::refresh) return;
+    const unsigned banks = r.what == command::refresh ? banks_of_rank() : 1;
+    for (unsigned b = bank; b < bank + banks; ++b)
+      if (const auto closing = closing_.find(b);
+          closing != closing_.end() &&
+          r.at < closing->second.end + after_precharge(word_of(r.what)))
+        tell("cells being written from a row", r, closing->second.by, "comes too soon after");
+  }
+
   // The data of a column command is on the bus in the last part of its latency.
   void check_bus(const command_report& r) {
     const bool read = r.what == command::read;
@@ -208,6 +243,8 @@ class command_rules {
   picoseconds interval_, burst_of_read_ = 0, burst_of_write_ = 0;
   std::vector<rule> rules_;
   std::map<unsigned, command_report> open_, closed_, refreshed_;  // by bank, bank and rank
+  std::map<unsigned, command_report> written_;                    // by bank: the open row's last
+  std::map<unsigned, transfer> closing_;                          // by bank: the row to the cells
   std::map<unsigned, std::deque<transfer>> bus_;                  // by channel
   std::vector<std::string> sentences_;
 };

@@ -114,9 +114,12 @@ TEST(command_rules, planted_bugs_of_the_controller_are_found) {
       {controller_mutant::precharged_at_once, false, {"tRAS of", "tRTP of", "tWR of"}},
       {controller_mutant::last_bank_left_open, true, {"no row is open at a refresh"}},
       {controller_mutant::last_bank_served, true, {"tREFI: a refresh is due"}},
-      {controller_mutant::refresh_drifts, true, {"tREFI: a refresh is due"}}};
-  memory_config c = refreshed_often(in_cycles(machine_of("ddr4-2400").nonvolatile_memory));
+      {controller_mutant::refresh_drifts, true, {"tREFI: a refresh is due"}},
+      {controller_mutant::rows_dropped, true, {"cells being written from a row: the activate"}},
+      {controller_mutant::rows_dropped, false, {"cells being written from a row: the automatic"}}};
   for (const auto& [mutant, open_page, rules] : bugs) {
+    const char* machine = mutant == controller_mutant::rows_dropped ? "kiln" : "ddr4-2400";
+    memory_config c = refreshed_often(in_cycles(machine_of(machine).nonvolatile_memory));
     c.open_page = open_page;
     const auto found = broken_by(c, load::random, 3000, mutant);
     for (const char* rule : rules) EXPECT_THAT(found, Contains(HasSubstr(rule)));
@@ -249,6 +252,31 @@ TEST(command_rules, a_bank_whose_cells_are_being_written_takes_no_command) {
   };
   EXPECT_THAT(close(26'000), IsEmpty());
   EXPECT_THAT(close(25'999), testing::ElementsAre(HasSubstr("cells being written of a bank")));
+}
+
+// The write is in the row buffer after 15 ns, in the cells 11 ns after the row's end, closed 4
+// later.
+TEST(command_rules, a_written_row_goes_to_the_cells_before_its_bank_opens_another) {
+  memory_config c = two_of_each();
+  c.technology = "stt-mram";
+  c.write_latency_ns = 15;
+  c.write_pulse_ns = 11;
+  c.write_back_rows = true;
+  c.timing = {{"bank", "precharge", "activate", 4}, {"rank", "precharge", "refresh", 3}};
+  using enum command;
+  const auto then = [&](command_report close, command_report next) {
+    return command_rules::broken(c, {at(0, activate, 0, 1), at(0, write, 0, 1), close, next});
+  };
+  EXPECT_THAT(then(at(20'000, precharge, 0), at(35'000, activate, 0, 2)), IsEmpty());
+  const auto broken = testing::ElementsAre(HasSubstr("cells being written from a row"));
+  EXPECT_THAT(then(at(20'000, precharge, 0), at(34'999, activate, 0, 2)), broken);
+  EXPECT_THAT(then(at(1000, precharge, 0), at(30'000, activate, 0, 2)), IsEmpty());
+  EXPECT_THAT(then(at(1000, precharge, 0), at(29'999, activate, 0, 2)), broken);
+  EXPECT_THAT(then(at(20'000, precharge, 0), at(33'999, refresh, 0)), broken);
+  EXPECT_THAT(then(at(20'000, precharge, 0), at(20'000, activate, 1, 2)), IsEmpty());
+  const auto itself = [&](picoseconds when) { return at(when, precharge, 0, no_row, true); };
+  EXPECT_THAT(then(itself(26'000), at(30'000, activate, 0, 2)), IsEmpty());
+  EXPECT_THAT(then(itself(25'999), at(30'000, activate, 0, 2)), broken);
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 // In a bank, requests for the open row pass older requests. Once `starvation_limit` requests have
 // passed the channel's oldest request, only the oldest is served. Reads come before writes until
 // the write queue fills to write_drain_from; then writes come first, until the queue falls to
-// write_drain_to. Without reads, writes are served at once. If writing cells keeps a bank busy (a
-// pulse), banks without a request of the preferred kind serve the other kind meanwhile; otherwise
-// they do not, because the bus would turn too often. Barriers are ignored; a derived scheduler that
-// follows them says which writes may start.
+// write_drain_to. Without reads, writes are served at once. If a write to cells keeps its bank busy
+// (a pulse), banks without a request of the preferred kind serve the other kind meanwhile;
+// otherwise they do not, because the bus would turn too often. Barriers are ignored; a derived
+// scheduler that follows them says which writes may start.
 #pragma once
 
 #include <sim/controller/scheduler.h>

@@ -69,6 +69,14 @@ void isolation_control::conflict_on_core(unsigned thread, std::uint64_t line, bo
   });
 }
 
+void isolation_control::flushing(std::uint64_t line, picoseconds now) {
+  for (unsigned t = 0; t < threads_.size(); ++t) {
+    if (!threads_[t].speculative || (threads_[t].lines.flags(line) & written) == 0) continue;
+    ++counts.conflicts;
+    abort_attempt(t, now);
+  }
+}
+
 void isolation_control::remote_access(unsigned core, std::uint64_t line, bool by_store,
                                       picoseconds now) {
   if (kind_ != isolation_kind::htm) return;

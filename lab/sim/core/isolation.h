@@ -50,6 +50,14 @@ class isolation_control final : public private_cache_observer {
       conflict_on_core(thread, line, store, now);
     return threads_[thread].lines.add(line, store ? written : read);
   }
+  // Call before each access outside of transactions: it ends attempts on the thread's own core, as
+  // remote_access() does on others.
+  void touch_outside(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
+    if (kind_ == isolation_kind::htm && threads_.size() > cores_)
+      conflict_on_core(thread, line, store, now);
+  }
+  // Call before a line is written back on request: attempts that have written it end.
+  void flushing(std::uint64_t line, picoseconds now);
   // The transaction's stores are visible from now on. Its lines are kept until release().
   void end(unsigned thread) noexcept { threads_[thread].speculative = false; }
   void release(unsigned thread, picoseconds now);

@@ -165,7 +165,10 @@ inline hardware_thread::outcome hardware_thread::access_line(const tape_item& it
                                                              std::uint64_t bytes) {
   if constexpr (Inside) {
     environment_.isolation.touch(number_, line, store, time_);
-    if (store) environment_.persistence.storing(number_, line, time_);
+    blocked_ = store && !environment_.persistence.storing(number_, line, *this, time_);
+    if (blocked_) return outcome::blocked;
+  } else {
+    environment_.isolation.touch_outside(number_, line, store, time_);
   }
   if (!touch_line(line, store, (bytes + bytes_of_instruction - 1) / bytes_of_instruction))
     return outcome::blocked;
@@ -176,7 +179,7 @@ inline hardware_thread::outcome hardware_thread::access_line(const tape_item& it
   if (!store) return outcome::done;
   if (environment_.observer != nullptr) environment_.observer->stored(number_, core_, item, line);
   if constexpr (Inside) environment_.persistence.stored(number_, line, time_);
-  return outcome::done;
+  return Inside && aborted_ ? outcome::aborted : outcome::done;
 }
 
 // The fast path of step() for most events: consecutive loads and stores of one line each. Does as
@@ -312,6 +315,7 @@ bool hardware_thread::each_line(const tape_item& item, action::kind what) {
   for (; first + lines_done_ <= last_line_of(item); ++lines_done_) {
     if (yields()) return false;
     if (!clean({what, first + lines_done_})) return false;
+    if (aborted_) return true;
   }
   return true;
 }
@@ -319,6 +323,8 @@ bool hardware_thread::each_line(const tape_item& item, action::kind what) {
 bool hardware_thread::clean(const action& a) {
   if (a.what != action::kind::stream && !drain(stores_))
     return false;  // the store must complete first
+  environment_.isolation.flushing(a.line, time_);
+  if (aborted_) return true;
   const hierarchy::request_origin who{core_, number_, this, to_token(token::persist, 0)};
   time_ += instruction_time_;
   unfenced_ = true;

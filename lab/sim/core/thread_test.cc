@@ -157,6 +157,28 @@ TEST(isolation, a_transaction_larger_than_the_private_caches_takes_the_lock) {
   EXPECT_EQ(w.threads[0]->counts.aborts, 9u);  // eight retries, then the lock
 }
 
+// K9. Thread 1, on the same core or another one, accesses line 0 outside of transactions.
+TEST(isolation, an_access_outside_of_transactions_ends_an_attempt_that_it_conflicts_with) {
+  const auto aborts = [](tape_op inside, tape_op outside, unsigned cores) {
+    const world w({{tape_op::tx_begin},
+                   {inside, 0},
+                   {tape_op::compute, 1000, 0},
+                   {tape_op::tx_commit},
+                   {tape_op::compute, 500, 0, 1},
+                   {outside, 0, 8, 1}},
+                  small_machine(cores), "htm");
+    return w.threads[0]->counts.aborts;
+  };
+  for (const unsigned cores : {1u, 2u}) {
+    EXPECT_EQ(aborts(tape_op::store, tape_op::store, cores), 1u) << cores;
+    EXPECT_EQ(aborts(tape_op::store, tape_op::load, cores), 1u) << cores;
+    EXPECT_EQ(aborts(tape_op::load, tape_op::store, cores), 1u) << cores;
+    EXPECT_EQ(aborts(tape_op::load, tape_op::load, cores), 0u) << cores;
+    EXPECT_EQ(aborts(tape_op::store, tape_op::flush, cores), 1u) << cores;
+    EXPECT_EQ(aborts(tape_op::load, tape_op::flush, cores), 0u) << cores;
+  }
+}
+
 // K9
 TEST(isolation, a_mutex_lets_one_in_at_a_time) {
   const world w(transactions_on_one_line(2, 50), small_machine(), "mutex");
@@ -255,9 +277,22 @@ TEST(kiln, commits_when_the_flag_is_written_after_the_lines) {
             2'000u + 2'000 + 19'000 + 19'000);
 }
 
-// Section 4.4. Two open transactions fill a set of two ways, and one wants a third line. A full
-// request queue begins the fall-back after the interrupt, another only after ten times its time.
-TEST(kiln, falls_back_at_once_when_the_request_queue_is_full) {
+// The nonvolatile cache has the line, and memory must not have it before the commit.
+TEST(kiln, a_flush_leaves_the_line_of_a_transaction_in_the_nonvolatile_cache) {
+  machine_config m = small_machine();
+  m.l3.nonvolatile = true;
+  m.design.name = "kiln";
+  const world w({{tape_op::tx_begin},
+                 {tape_op::store, 0},
+                 {tape_op::flush, 0},
+                 {tape_op::fence},
+                 {tape_op::tx_commit}},
+                m);
+  EXPECT_EQ(w.below.requests.size(), 1u);  // the line is read
+  EXPECT_EQ(dynamic_cast<const kiln&>(*w.persistence).counts.transactions, 1u);
+}
+
+machine_config with_sets_of_two_ways() {
   machine_config m = small_machine();
   m.l3 = {.size_bytes = 1024,
           .ways = 2,
@@ -267,6 +302,13 @@ TEST(kiln, falls_back_at_once_when_the_request_queue_is_full) {
           .nonvolatile = true};
   m.design.name = "kiln";
   m.design.overflow_interrupt_ns = 200;
+  return m;
+}
+
+// Section 4.4. Two open transactions fill a set of two ways, and one wants a third line. A full
+// request queue begins the fall-back after the interrupt, another only after ten times its time.
+TEST(kiln, falls_back_at_once_when_the_request_queue_is_full) {
+  machine_config m = with_sets_of_two_ways();
   m.l2.request_queue_entries = 4;
   const std::vector<event> list = {
       {tape_op::tx_begin, 0, 0, 0},      {tape_op::store, 0, 8, 0},
@@ -276,12 +318,34 @@ TEST(kiln, falls_back_at_once_when_the_request_queue_is_full) {
       {tape_op::tx_commit, 0, 0, 1}};
   m.design.overflow_at = 0.25;  // one request of four
   const world full(list, m);
-  m.design.overflow_at = 0.5;
+  m.design.overflow_at = 0.75;
   const world waits(list, m);
   const kiln_counts& counts = dynamic_cast<const kiln&>(*full.persistence).counts;
   EXPECT_EQ(counts.overflowed_lines, 1u);
   // The first fall-back sends the lines of the set, the second copies one.
   EXPECT_EQ(waits.ns(1) - full.ns(1), 2 * 10 * 200);
+}
+
+// K5. The store that finds no room does so while a load waits for memory, of its core or the other.
+TEST(kiln, a_request_queue_holds_the_requests_of_its_core_that_wait) {
+  machine_config m = with_sets_of_two_ways();
+  m.l2.request_queue_entries = 4;
+  m.design.overflow_at = 0.5;  // two requests
+  const event load{tape_op::load, 64}, instead{tape_op::compute, 1};
+  const auto time_with = [&](event of_thread_0, event of_thread_1) {
+    of_thread_1.thread = 1;
+    const std::vector<event> list = {
+        {tape_op::tx_begin, 0, 0, 0},    {tape_op::store, 0, 8, 0},
+        {tape_op::compute, 2000, 0, 0},  of_thread_0,
+        {tape_op::compute, 9999, 0, 0},  {tape_op::tx_commit, 0, 0, 0},
+        {tape_op::tx_begin, 0, 0, 1},    {tape_op::store, 8 * 64, 8, 1},
+        {tape_op::compute, 2000, 0, 1},  of_thread_1,
+        {tape_op::store, 16 * 64, 8, 1}, {tape_op::tx_commit, 0, 0, 1}};
+    return world(list, m).ns(1);
+  };
+  const double neither = time_with(instead, instead);
+  EXPECT_EQ(time_with(load, instead), neither);
+  EXPECT_EQ(time_with(instead, load), neither - 10 * 200);  // the first fall-back begins at once
 }
 
 }  // namespace

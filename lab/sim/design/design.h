@@ -52,8 +52,12 @@ class design {
                             std::size_t /*lines*/, std::size_t /*bytes*/, action_list& /*p*/) {
     return false;
   }
-  // Called just before and just after a store to a line.
-  virtual void storing(unsigned /*thread*/, std::uint64_t /*line*/, picoseconds /*now*/) {}
+  // Called just before and just after a store to a line. Returns false when the store has to wait;
+  // then reply_to.retry() is called later.
+  virtual bool storing(unsigned /*thread*/, std::uint64_t /*line*/, requester& /*reply_to*/,
+                       picoseconds /*now*/) {
+    return true;
+  }
   virtual void stored(unsigned /*thread*/, std::uint64_t /*line*/, picoseconds /*now*/) {}
   virtual void aborted(unsigned /*thread*/) {}
   // The transaction ends and its stores are done. `lines`: the lines that it has touched.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
+#include <utility>
 
 namespace stele::sim {
 
@@ -55,14 +57,15 @@ kiln::kiln(const design_context& where)
       cores_(where.machine.cores.count),
       max_tracked_(where.machine.l1.persistence_queue_entries +
                    where.machine.l2.persistence_queue_entries),
+      max_queued_(where.machine.l3.persistence_queue_entries),
       max_others_(std::max<std::size_t>(
                       1, where.machine.design.transaction_ids / std::max(1u, where.threads)) -
                   1),
-      max_requests_(static_cast<std::size_t>(where.machine.design.overflow_at *
-                                             where.machine.l2.request_queue_entries)),
+      max_requests_(where.machine.design.overflow_at * where.machine.l2.request_queue_entries),
       flag_time_(from_ns(where.machine.l3.write_latency_ns)),
       interrupt_latency_(from_ns(where.machine.design.overflow_interrupt_ns)),
       overflow_timeout_(10 * interrupt_latency_),
+      set_scan_time_(from_ns(1 / where.machine.cores.clock_ghz)),
       open_by_thread_(where.threads),
       uncleaned_by_thread_(where.threads),
       waiting_to_begin_(where.threads),
@@ -94,30 +97,71 @@ bool kiln::begin(unsigned thread, bool in_order, requester& reply_to, picosecond
 void kiln::transaction::reset(std::uint64_t new_id, unsigned of_thread, bool asks_for_order) {
   id = new_id, thread = of_thread, in_order = asks_for_order;
   state = stage::in_flight, sent = false;
-  arriving = states_set = 0;
+  arriving = states_set = tracked_lines = queued = 0;
   tracked.clear(), queue.clear(), lines.clear(), overflow.clear(), blocked_transfers.clear();
 }
 
-// If an older transaction, which waits to be sent, wrote this line, its lines are sent first.
-void kiln::storing(unsigned thread, std::uint64_t line, picoseconds now) {
-  if (!relaxed_) return;
-  for (unsigned t = thread % cores_; t < uncleaned_by_thread_.size(); t += cores_)
-    for (const transaction* older : uncleaned_by_thread_[t])
-      if (older->state == stage::ended && older->tracked.flags(line) != 0) {
-        send_up_to(older->number, now);
-        break;  // send_up_to has changed the list
-      }
+// If an older transaction, which waits to be sent, wrote this line, its version is sent first. If
+// the FIFOs of the core are full and have lines of such a transaction, the store waits for it.
+bool kiln::storing(unsigned thread, std::uint64_t line, requester& reply_to, picoseconds now) {
+  if (unsent_ == 0) return true;
+  const unsigned core = thread % cores_;
+  for (unsigned t = core; t < uncleaned_by_thread_.size(); t += cores_)
+    for (transaction* older : uncleaned_by_thread_[t])
+      if (older->state == stage::ended && older->tracked.flags(line) != 0)
+        send_line(*older, line, now);
+  const transaction& mine = *uncleaned_by_thread_[thread].back();
+  if (mine.tracked.flags(line) != 0 || tracked_lines_of(core) < max_tracked_) return true;
+  if (const transaction* const unsent = oldest_unsent_of(core); unsent != nullptr)
+    send_up_to(unsent->number, now);
+  if (tracked_lines_of(core) < max_tracked_ || oldest_unsent_of(core) == nullptr) return true;
+  ++counts.queue_waits;
+  waiting_to_store_.push_back(&reply_to);
+  return false;
 }
 
 void kiln::stored(unsigned thread, std::uint64_t line, picoseconds now) {
   transaction& t = *uncleaned_by_thread_[thread].back();
   if (t.tracked.add(line, 1) != 0) return;
   t.queue.push_back(line);
-  if (t.queue.size() <= max_tracked_ || speculative_) return;
-  while (!t.queue.empty() && t.tracked.flags(t.queue.front()) == 0) t.queue.pop_front();
-  if (t.queue.size() <= max_tracked_) return;
+  ++t.tracked_lines;
+  if (tracked_lines_of(thread % cores_) > max_tracked_) make_queue_room(t, now);
+}
+
+std::size_t kiln::tracked_lines_of(unsigned core) const noexcept {
+  std::size_t lines = 0;
+  for (unsigned thread = core; thread < uncleaned_by_thread_.size(); thread += cores_)
+    for (const transaction* const t : uncleaned_by_thread_[thread]) lines += t->tracked_lines;
+  return lines;
+}
+
+kiln::transaction* kiln::oldest_unsent_of(unsigned core) const noexcept {
+  transaction* oldest = nullptr;
+  for (unsigned thread = core; thread < uncleaned_by_thread_.size(); thread += cores_)
+    for (transaction* const t : uncleaned_by_thread_[thread])
+      if (t->state == stage::ended && t->tracked_lines != 0 &&
+          (oldest == nullptr || t->number < oldest->number))
+        oldest = t;
+  return oldest;
+}
+
+// The FIFOs of a core are full of running transactions. The oldest line of the one that stores is
+// sent. An attempt's lines must stay in the private caches, so it ends.
+void kiln::make_queue_room(transaction& t, picoseconds now) {
+  if (speculative_) {
+    const std::uint64_t attempt = t.id;
+    caches_.announce_eviction(t.thread % cores_, t.queue.back(), now);
+    const auto& open = open_by_thread_[t.thread];
+    if (open.empty() || open.back()->id != attempt) return void(++counts.queue_aborts);
+  }
+  while (t.tracked.flags(t.queue.front()) == 0) t.queue.pop_front();
   ++counts.queue_evictions;
   send_line(t, t.queue.front(), now);
+}
+
+void kiln::untrack(transaction& t, std::uint64_t line) {
+  t.tracked.remove_flags(line, 1);
+  --t.tracked_lines;
 }
 
 void kiln::aborted(unsigned thread) {
@@ -133,8 +177,9 @@ void kiln::commit(unsigned thread, const line_set&, action_list&, picoseconds no
   t.number = ended_++;
   counts.arrived_before_end += t.lines.size();
   commit_queue_.push_back(&t);  // 1
-  if (!relaxed_) send(t, now);
-  if (relaxed_ && t.in_order) return send_up_to(t.number, now);
+  ++unsent_;
+  if (!relaxed_ || t.in_order) to_send_ = ended_;
+  send_in_order(now);
   advance_commits(now);
 }
 
@@ -143,22 +188,38 @@ void kiln::finish(picoseconds now) {
 }
 
 void kiln::send_up_to(std::uint64_t number, picoseconds now) {
-  for (transaction* t : commit_queue_)
-    if (t->number <= number && !t->sent) send(*t, now);
+  to_send_ = std::max(to_send_, std::min(number + 1, ended_));
+  send_in_order(now);
   advance_commits(now);
+}
+
+// Sends the transactions that are to be sent, while the L3's FIFO has room for their lines. The
+// oldest one is always sent: its commit makes room.
+void kiln::send_in_order(picoseconds now) {
+  if (unsent_ == 0) return;
+  for (transaction* const t : commit_queue_) {
+    if (t->sent) continue;
+    if (t->number >= to_send_) return;
+    if (t != commit_queue_.front() && queued_ + on_their_way_ + t->tracked_lines > max_queued_)
+      return;
+    send(*t, now);
+  }
 }
 
 // Clean-on-commit (section 3.3): lines still in private caches go to the nonvolatile cache.  2
 void kiln::send(transaction& t, picoseconds now) {
   t.sent = true;
+  --unsent_;
   for (const auto& e : t.tracked.entries())
     if (e.flags != 0) send_line(t, e.line, now);
   std::erase(uncleaned_by_thread_[t.thread], &t);
+  for (requester* r : std::exchange(waiting_to_store_, {})) r->retry(now);
 }
 
-void kiln::send_line(const transaction& t, std::uint64_t line, picoseconds now) {
+void kiln::send_line(transaction& t, std::uint64_t line, picoseconds now) {
   caches_.clean({t.thread % cores_, t.thread, this, no_transfer}, line,
                 hierarchy::level::shared_cache, false, now);
+  if (t.tracked.flags(line) != 0) untrack(t, line);  // no private cache has a newer version
 }
 
 kiln::transaction* kiln::writer(unsigned core, std::uint64_t line) const {
@@ -191,8 +252,8 @@ void kiln::writeback_arriving(hierarchy& h, frame p, unsigned core, std::uint64_
   }
   ++c.writebacks_in_flight;
   if (t != nullptr) {
-    t->tracked.remove_flags(line, 1);
-    ++t->arriving;
+    untrack(*t, line);
+    ++t->arriving, ++on_their_way_;
   }
   events_.schedule(when, *this,
                    event_argument(event::arrival, allocate_transfer({transfer::kind::to_cache,
@@ -201,23 +262,45 @@ void kiln::writeback_arriving(hierarchy& h, frame p, unsigned core, std::uint64_
 }
 
 // The open transaction whose version this one must not replace; null: none.
-kiln::transaction* kiln::older_writer(frame p, const transfer& t) const {
-  if (frame_states_[p].tx != nullptr && frame_states_[p].tx != t.tx) return frame_states_[p].tx;
+kiln::transaction* kiln::older_writer(const transfer& t) const {
+  transaction* const pending = frame_states_[t.at].tx;
+  if (pending != nullptr && pending != t.tx) return pending;
   if (copies_.empty()) return nullptr;
   const auto c = copies_.find(t.line);
   return c != copies_.end() && !c->second.committed && c->second.id != t.id ? c->second.tx
                                                                             : nullptr;
 }
 
+// A line that no open transaction wrote has the content of the line's newest version and belongs to
+// it: to the last one that waits for `older`, which is replaced, else to `older`. If it waited, its
+// frame could not leave, and a running transaction could fill a set that has no room ever after.
+bool kiln::join_version(std::size_t slot, transaction& older) {
+  transfer& t = transfers_[slot];
+  const auto waiting = std::ranges::find(older.blocked_transfers | std::views::reverse, t.line,
+                                         [&](std::size_t s) { return transfers_[s].line; });
+  if (waiting == older.blocked_transfers.rend()) {
+    t.id = older.id, t.tx = &older;
+    ++older.arriving, ++on_their_way_;
+    return false;
+  }
+  transfers_[*waiting].value = t.value;
+  --frame_states_[t.at].writebacks_in_flight;
+  free_transfers_.push_back(slot);
+  return true;
+}
+
 void kiln::arrive(std::size_t slot, picoseconds now) {
+  if (transaction* const older = older_writer(transfers_[slot]); older != nullptr) {
+    if (transfers_[slot].tx != nullptr) {
+      ++counts.waits_for_older;
+      older->blocked_transfers.push_back(slot);
+      if (older->state == stage::ended && !older->sent) send_up_to(older->number, now);
+      return;
+    }
+    if (join_version(slot, *older)) return;
+  }
   const transfer t = transfers_[slot];
   const frame p = t.at;
-  if (transaction* const older = older_writer(p, t); older != nullptr) {
-    ++counts.waits_for_older;
-    older->blocked_transfers.push_back(slot);
-    if (older->state == stage::ended && !older->sent) send_up_to(older->number, now);
-    return;
-  }
   if (!version_writebacks_.empty())
     if (const auto w = version_writebacks_.find(t.line);
         w != version_writebacks_.end() && !w->second.empty()) {
@@ -230,12 +313,16 @@ void kiln::arrive(std::size_t slot, picoseconds now) {
   if (t.tx != nullptr && c.tx != t.tx) {
     t.tx->lines.push_back({t.line, p});
     counts.max_pending = std::max(counts.max_pending, ++pending_);
+    const bool room = queued_ < max_queued_;
+    ++(room ? t.tx->queued : counts.unqueued_lines);
+    queued_ += room;
   }
   c.value = t.value, c.tx = t.tx != nullptr && t.tx->state == stage::flagged ? nullptr : t.tx,
   c.dirty = true;  // 4
   --c.writebacks_in_flight;
   free_transfers_.push_back(slot);
   if (t.tx == nullptr) return;
+  --on_their_way_;
   if (--t.tx->arriving == 0 && t.tx->state == stage::flagged)
     free_slot(*t.tx);  // with a planted bug
   advance_commits(now);
@@ -293,6 +380,10 @@ void kiln::advance_commits(picoseconds now) {
 
 void kiln::commit_flag_written(transaction& t, picoseconds now) {
   t.state = stage::flagged;
+  if (t.queued != t.lines.size()) {
+    ++counts.tag_scans;
+    caches_.scan_tags(set_scan_time_, now);
+  }
   for (std::size_t i = 0; i < t.lines.size(); ++i) make_persistent(t, t.lines[i]);  // 6
   retire(t, now);
 }
@@ -333,6 +424,7 @@ void kiln::retire(transaction& t, picoseconds now) {
   futile_fallbacks_ = 0;
   counts.lines += t.lines.size();
   pending_ -= t.lines.size();
+  queued_ -= t.queued;
   counts.commit_latency += now - t.ended;
   for (std::uint64_t line : t.overflow) {
     const auto c = copies_.find(line);
@@ -347,6 +439,7 @@ void kiln::retire(transaction& t, picoseconds now) {
   else
     std::erase(commit_queue_, &t);  // with a planted bug
   std::erase(open_by_thread_[thread], &t);
+  send_in_order(now);
   if (t.arriving == 0) free_slot(t);  // else: with a planted bug
   committed(number, now);
   for (std::size_t slot : released_) arrive(slot, now);
@@ -383,11 +476,12 @@ std::uint64_t kiln::backing_value(hierarchy& h, std::uint64_t line) {
 // Section 4.4: a transaction that fills a set alone cannot continue. Other transactions can when
 // the next one commits, so their requests wait until the queue is nearly full, or for a timeout.
 void kiln::no_victim(std::uint64_t line, unsigned thread, picoseconds now) {
-  if (relaxed_) send_up_to(ended_, now);
+  if (unsent_ != 0) send_up_to(ended_, now);
   if (fallback_pending_ || futile_fallbacks_ == max_futile_fallbacks) return;
   const bool alone =
       !open_by_thread_[thread].empty() && all_pending_of(*open_by_thread_[thread].back(), line);
-  const bool full = caches_.nacked() + 1 >= max_requests_;
+  const auto requests = static_cast<double>(caches_.requests_of(thread % cores_) + 1);
+  const bool full = requests >= max_requests_;
   fallback_pending_ = true;
   events_.schedule(
       now + (alone || full ? interrupt_latency_ : overflow_timeout_), *this,
@@ -454,7 +548,7 @@ void kiln::make_room_above(std::uint64_t line, picoseconds now) {
     const std::uint64_t victim = caches_.shared().line_at(p);
     const auto owner = caches_.at(p).owner;
     if (owner == directory_entry::no_owner || !caches_.dirty_in_private(p, victim)) continue;
-    const transaction* const t = writer(owner, victim);
+    transaction* const t = writer(owner, victim);
     if (t == nullptr || t->state != stage::in_flight) continue;
     caches_.announce_eviction(owner, victim, now);
     if (writer(owner, victim) == nullptr) {

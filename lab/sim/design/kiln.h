@@ -43,7 +43,11 @@ std::string_view name_of(kiln_mutant f) noexcept;
 struct kiln_counts {
   std::uint64_t transactions = 0, lines = 0;  // committed ones; their lines
   std::uint64_t arrived_before_end = 0;       // lines that arrived before the end
-  std::uint64_t queue_evictions = 0;          // lines sent early because a FIFO was full
+  std::uint64_t queue_evictions = 0;          // lines sent early because a core's FIFOs were full
+  std::uint64_t queue_waits = 0;     // stores that waited until an ended transaction was sent
+  std::uint64_t queue_aborts = 0;    // attempts ended for the same reason
+  std::uint64_t unqueued_lines = 0;  // lines that found the L3's FIFO full
+  std::uint64_t tag_scans = 0;       // commits of transactions with such lines
   std::uint64_t superseded_kept = 0, superseded_written = 0;
   // times that the fallback path was taken; lines copied; of these, lines with a copy already
   std::uint64_t overflows = 0, overflowed_lines = 0, copied_again = 0;
@@ -73,7 +77,7 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   explicit kiln(const design_context& where);
 
   bool begin(unsigned thread, bool in_order, requester& reply_to, picoseconds now) override;
-  void storing(unsigned thread, std::uint64_t line, picoseconds now) override;
+  bool storing(unsigned thread, std::uint64_t line, requester& reply_to, picoseconds now) override;
   void stored(unsigned thread, std::uint64_t line, picoseconds now) override;
   void aborted(unsigned thread) override;
   void commit(unsigned thread, const line_set& lines, action_list& p, picoseconds now) override;
@@ -117,8 +121,10 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
     picoseconds ended = 0;
     std::size_t arriving = 0;             // lines and copies on their way
     line_set tracked;                     // written and not yet sent
+    std::size_t tracked_lines = 0;        // how many of them
     std::deque<std::uint64_t> queue;      // the same, in order (the FIFOs of l1 and l2)
     std::vector<pending_line> lines;      // pending in the nonvolatile cache
+    std::size_t queued = 0;               // how many of `lines` have an entry in the L3's FIFO
     std::size_t states_set = 0;           // how many of `lines` are done, with states_one_by_one
     std::vector<std::uint64_t> overflow;  // lines with a copy in the overflow area
     std::vector<std::size_t> blocked_transfers;  // transfers that wait for its commit
@@ -154,10 +160,16 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   void free_slot(transaction& t) { free_slots_.push_back(t.slot); }
   std::size_t allocate_transfer(const transfer& t);
   void send(transaction& t, picoseconds now);
-  void send_line(const transaction& t, std::uint64_t line, picoseconds now);
+  void send_line(transaction& t, std::uint64_t line, picoseconds now);
+  void untrack(transaction& t, std::uint64_t line);
+  std::size_t tracked_lines_of(unsigned core) const noexcept;
+  transaction* oldest_unsent_of(unsigned core) const noexcept;
+  void make_queue_room(transaction& t, picoseconds now);
+  void send_in_order(picoseconds now);
   void send_up_to(std::uint64_t number, picoseconds now);
   void arrive(std::size_t slot, picoseconds now);
-  transaction* older_writer(frame p, const transfer& t) const;
+  transaction* older_writer(const transfer& t) const;
+  bool join_version(std::size_t slot, transaction& older);
   bool preserve_version(frame p, std::size_t slot, picoseconds now);
   void advance_commits(picoseconds now);
   void commit_flag_written(transaction& t, picoseconds now);
@@ -177,17 +189,23 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   kiln_mutant mutant_;
   bool relaxed_, speculative_;
   unsigned cores_;
-  std::size_t max_tracked_, max_others_, max_requests_;
-  picoseconds flag_time_, interrupt_latency_, overflow_timeout_;
+  std::size_t max_tracked_, max_queued_, max_others_;
+  double max_requests_;
+  picoseconds flag_time_, interrupt_latency_, overflow_timeout_, set_scan_time_;
   std::deque<transaction> transactions_;  // open ones, and free slots
   std::vector<std::size_t> free_slots_;   // indexes of free slots
   std::uint64_t next_id_ = 1, ended_ = 0, copies_made_ = 0;
+  std::uint64_t to_send_ = 0;     // transactions with a lower number are to be sent
+  std::size_t unsent_ = 0;        // transactions that have ended and are not sent
+  std::size_t queued_ = 0;        // entries in use of the L3's FIFO
+  std::size_t on_their_way_ = 0;  // lines of transactions that have left the private caches
   std::vector<std::vector<transaction*>> open_by_thread_;  // open transactions, oldest first
   std::vector<std::vector<transaction*>>
       uncleaned_by_thread_;  // transactions with lines in private caches, oldest first
   std::vector<requester*> waiting_to_begin_;  // by thread
-  std::deque<transaction*> commit_queue_;     // in the order of ends
-  std::vector<frame_state> frame_states_;     // by frame
+  std::vector<requester*> waiting_to_store_;
+  std::deque<transaction*> commit_queue_;  // in the order of ends
+  std::vector<frame_state> frame_states_;  // by frame
   std::vector<transfer> transfers_;
   std::vector<std::size_t> free_transfers_;
   std::vector<std::size_t> released_;  // transfers that waited for the transaction just committed
