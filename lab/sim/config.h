@@ -77,7 +77,9 @@ struct memory_config {
   double read_latency_ns = 0;   // from the column command to the last byte at the controller
   double write_latency_ns = 0;  // from the column command to the last byte in the row buffer
   double write_pulse_ns = 0;    // from then until the cells hold the data
-  double refresh_interval_ns = 0, refresh_time_ns = 0;  // 0: no refresh
+  // all-bank: of a rank; same-bank: of the banks of one number in all its bank groups, in turn
+  std::string refresh = "all-bank";
+  double refresh_interval_ns = 0, refresh_time_ns = 0;  // of a rank's refreshes; 0: no refresh
   std::vector<timing_rule> timing;
   // pcm: a write takes iterations * iteration_ns, divided by the speed-up of the retention that its
   // data needs.
@@ -90,6 +92,7 @@ struct memory_config {
   double vdd_v = 0;
   unsigned devices = 8;  // of a rank
   double idd0_ma = 0, idd2n_ma = 0, idd3n_ma = 0, idd4r_ma = 0, idd4w_ma = 0, idd5b_ma = 0;
+  bool idd3n_all_banks = false;  // idd3n is drawn with all rows open, with fewer in proportion less
 };
 
 struct design_config {

@@ -31,7 +31,8 @@ channel::channel(const channel_context& p)
       follows_barriers_(p.kind.follows_barriers),
       number_(p.number),
       mutant_(p.mutant),
-      refresh_interval_(from_ns(p.config.refresh_interval_ns)) {
+      refresh_interval_(from_ns(p.config.refresh_interval_ns)),
+      refreshes_of_round_(p.config.refresh == "same-bank" ? p.config.banks : 1) {
   statistics_.bank_writes.assign(p.timing.banks(), 0);
   activated_at_.assign(p.timing.banks(), 0);
   bank_busy_until_.assign(p.timing.banks(), 0);
@@ -62,12 +63,14 @@ void channel::submit(picoseconds now, const request& r, const device_address& wh
     else
       e.stream.origin = stream_.ranges().classify(r.address);
   }
+  bool waits = true;
   if (has_room_for(e.req.kind, e.bank))
-    enqueue(i);
+    waits = enqueue(i);
   else {
     (backlog_.head == no_entry ? backlog_.head : state_.queue[backlog_.tail].next) = i;
     backlog_.tail = i;
   }
+  if (waits) waiting_[static_cast<unsigned>(r.kind)].grow();
   if (decision_stale_) wake_at(now);
 }
 
@@ -82,20 +85,22 @@ void channel::admit() {
     const entry_index i = backlog_.head;
     if (!has_room(state_.queue[i].req.kind, state_.queue[i].bank)) return;
     backlog_.head = state_.queue[i].next;
-    enqueue(i);
+    if (!enqueue(i)) waiting_[static_cast<unsigned>(access::read)].shrink(events_.now());
   }
 }
 
-// A read of a line with a queued write is served from the queue, at once.
-void channel::enqueue(entry_index i) {
+// A read of a line with a queued write is served from the queue, at once. Returns whether the
+// request waits.
+bool channel::enqueue(entry_index i) {
   const entry& e = state_.queue[i];
   if (e.req.kind == access::read && state_.queue.youngest_write(e.req.address) != no_entry) {
     ++statistics_.forwarded_reads;
     events_.schedule(events_.now(), *this, i);
-    return;
+    return false;
   }
   state_.queue.enqueue(i);
   decision_stale_ |= scheduler_->enqueued(state_.queue[i]);
+  return true;
 }
 
 // --- commands ---
@@ -169,6 +174,7 @@ void channel::issue_column(entry_index i, picoseconds now) {
   const bool write = e.req.kind == access::write;
   e.started = now;
   count_issue(e);
+  waiting_[static_cast<unsigned>(e.req.kind)].shrink(now);
   scheduler_->about_to_issue(e);
   state_.queue.dequeue(i);
   const command what = write ? command::write : command::read;
@@ -204,11 +210,13 @@ void channel::close_unless_hit(unsigned bank) {
 
 void channel::count_open_row(unsigned bank, picoseconds at) {
   const unsigned rank = rank_of_[bank];
+  closed_less_opened_ -= at;
   if (open_rows_[rank]++ == 0) open_from_[rank] = at;
 }
 
 void channel::count_closed_row(unsigned bank, picoseconds at) {
   ++statistics_.precharges;
+  closed_less_opened_ += at;
   const unsigned rank = rank_of_[bank];
   if (--open_rows_[rank] == 0) statistics_.open_ps += at - open_from_[rank];
 }

@@ -88,6 +88,26 @@ class time_histogram {
   std::uint64_t all_ = 0;
 };
 
+// The length of a queue over time: for any moment, the most entries that it has had since.
+class queue_length {
+ public:
+  void grow() {
+    if (++length_ == left_at_.size()) left_at_.push_back(0);
+  }
+  void shrink(picoseconds now) noexcept { left_at_[length_--] = now; }
+  // The most entries at any moment from `from` on, `from` included.
+  std::size_t longest_since(picoseconds from) const noexcept {
+    std::size_t n = left_at_.size() - 1;
+    while (n > length_ && left_at_[n] < from) --n;
+    return n;
+  }
+
+ private:
+  std::size_t length_ = 0;
+  // For each length above the present one, when the queue last had it; ever earlier with length.
+  std::vector<picoseconds> left_at_{0};
+};
+
 struct memory_statistics {
   std::uint64_t reads = 0, writes = 0;  // served by the device
   std::uint64_t forwarded_reads = 0;    // served from a queued write
@@ -105,6 +125,7 @@ struct memory_statistics {
   picoseconds bank_busy_ps = 0;
   // Summed over ranks: time with an open row; time in all.
   picoseconds open_ps = 0, rank_ps = 0;
+  picoseconds open_bank_ps = 0;            // summed over banks: time with an open row
   std::vector<std::uint64_t> bank_writes;  // for each bank, channel after channel
   std::uint64_t max_writes_per_line = 0;   // 0 if not counted
 
@@ -117,6 +138,7 @@ struct memory_statistics {
     read_latency.add(s.read_latency), write_latency.add(s.write_latency);
     read_latencies.add(s.read_latencies), write_latencies.add(s.write_latencies);
     bank_busy_ps += s.bank_busy_ps, open_ps += s.open_ps, rank_ps += s.rank_ps;
+    open_bank_ps += s.open_bank_ps;
     bank_writes.insert(bank_writes.end(), s.bank_writes.begin(), s.bank_writes.end());
     max_writes_per_line = std::max(max_writes_per_line, s.max_writes_per_line);
   }
@@ -133,6 +155,7 @@ struct memory_statistics {
     read_latencies.subtract(before.read_latencies);
     write_latencies.subtract(before.write_latencies);
     bank_busy_ps -= before.bank_busy_ps, open_ps -= before.open_ps, rank_ps -= before.rank_ps;
+    open_bank_ps -= before.open_bank_ps;
     for (std::size_t i = 0; i < before.bank_writes.size(); ++i)
       bank_writes[i] -= before.bank_writes[i];
   }
