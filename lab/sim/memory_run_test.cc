@@ -129,7 +129,7 @@ std::string random_trace(unsigned requests, unsigned lines, unsigned most_idle) 
 
 TEST_F(memory_run, has_epochs_that_add_up_and_change_nothing) {
   trace(random_trace(3000, 1 << 16, 20));
-  const machine_config m = machine_of("ddr4-2400");
+  const machine_config m = machine_of("ddr5-4800-same-bank");
   const auto alone = run(m, "dramsim3"), r = run(m, "dramsim3", 1'000'000);
   ASSERT_TRUE(alone && r);
   EXPECT_EQ(alone->simulated, r->simulated);
@@ -144,6 +144,10 @@ TEST_F(memory_run, has_epochs_that_add_up_and_change_nothing) {
     }
     if (unit.empty()) {
       EXPECT_EQ(sum, value) << path;
+    }
+    if (unit == "nJ" || unit == "bytes") {
+      EXPECT_GT(value, 0) << path;
+      EXPECT_NEAR(sum, value, 1e-6 * value) << path;
     }
     if (path.ends_with("_longest")) {
       EXPECT_EQ(most, value) << path;
@@ -179,10 +183,11 @@ TEST_F(memory_run, has_the_longest_queue_of_each_epoch) {
 
 TEST_F(memory_run, the_trace_of_its_commands_is_read_back_and_keeps_the_rules) {
   for (const auto& [preset, open_page] :
-       {std::pair{"ddr4-2400", true}, {"ddr4-2400", false}, {"ddr5-4800-same-bank", true}}) {
+       {std::pair{"ddr4-3200", true}, {"ddr4-2400", false}, {"ddr5-4800-same-bank", true}}) {
     machine_config m = machine_of(preset);
     m.nonvolatile_memory.open_page = open_page;
     m.nonvolatile_memory.channels = 2;
+    m.nonvolatile_memory.refresh_interval_ns = 4 * m.nonvolatile_memory.refresh_time_ns;
     const memory_config c = in_cycles(m.nonvolatile_memory);
     for (const unsigned most_idle : {0, 12}) {  // every cycle, and below saturation
       trace(random_trace(4000, 1 << 16, most_idle));

@@ -83,8 +83,10 @@ TEST_F(sim_command, writes_the_commands_of_one_run_alone) {
   ran("--commands " + at("commands"), "a");
   EXPECT_THAT(text("commands.nonvolatile_memory"), HasSubstr("activate"));
   EXPECT_TRUE(fs::exists(dir_ / "commands.volatile_memory"));
-  for (const char* several : {"compare --designs native,kiln", "sweep --over l3.ways=8,16"}) {
-    const auto o = run(std::string("sim ") + several + " " + at("tape") + " --commands " + at("c"));
+  for (const auto& [command, of] :
+       {std::pair{"compare", " --designs native,kiln"}, {"sweep", " --over l3.ways=8,16"}}) {
+    const auto o =
+        run("sim " + std::string(command) + " " + at("tape") + of + " --commands " + at("c"));
     EXPECT_NE(o.status, 0);
     EXPECT_THAT(o.said, HasSubstr("give it to stele sim run"));
   }

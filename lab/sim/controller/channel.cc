@@ -49,7 +49,7 @@ channel::channel(const channel_context& p)
 
 void channel::submit(picoseconds now, const request& r, const device_address& where) {
   if (state_.queue.empty() && now >= earliest_due_) catch_up_refreshes(now);
-  if (outstanding_++ == 0) busy_since_ = now;
+  ++outstanding_;
   const entry_index i = state_.queue.allocate();
   entry& e = state_.queue[i];
   e.req = r;
@@ -255,7 +255,7 @@ void channel::handle(picoseconds now, std::uint64_t what) {
 
 // The requester may submit again when it is called, so the entry is released first.
 void channel::finish(entry_index i, picoseconds now) {
-  if (--outstanding_ == 0) statistics_.busy_ps += now - busy_since_;
+  --outstanding_;
   const entry& e = state_.queue[i];
   if (e.req.kind == access::write) return finish_write(i, now);
   statistics_.read_latency.add(now - e.arrived);

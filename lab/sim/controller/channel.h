@@ -148,7 +148,6 @@ class channel final : public event_handler {
   picoseconds wake_up_at_ = never;
   std::size_t outstanding_ = 0;
   std::uint64_t arrivals_ = 0;
-  picoseconds busy_since_ = 0;
   std::vector<picoseconds> activated_at_, bank_busy_until_;  // for each bank
   std::vector<std::uint8_t> rank_of_;                        // for each bank
   std::vector<unsigned> open_rows_;                          // for each rank

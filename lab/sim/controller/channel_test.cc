@@ -39,7 +39,6 @@ TEST(channel, reads_miss_hit_and_conflict) {
   EXPECT_EQ(s.precharges, 1u);
   EXPECT_EQ(s.read_wait.sum_ps, 14'000u + 27'000u);
   EXPECT_EQ(s.read_latency.max_ps, 47'000u);
-  EXPECT_EQ(s.busy_ps, 34'000u + 20'000u + 47'000u);
   EXPECT_EQ(s.bytes, 3 * 64u);
   EXPECT_DOUBLE_EQ(s.read_latency.mean_ns(), 101.0 / 3);
   EXPECT_NEAR(s.read_latencies.percentile_ns(0.5), 34, 0.34);
@@ -190,6 +189,22 @@ TEST(channel, what_does_not_fit_waits_in_front_in_order) {
   EXPECT_EQ(bed.memory->outstanding(), 0u);
 }
 
+TEST(channel, has_room_in_the_queue_of_the_kind_and_of_the_bank) {
+  memory_config c = timed();
+  c.bank_queue_entries = 1;
+  c.read_queue_entries = 2;
+  memory_fixture bed(c);
+  const auto room = [&](access kind, unsigned bank) {
+    return bed.memory->has_room({.address = bed.address(bank, 5), .kind = kind});
+  };
+  bed.write(1, 1), bed.read(2, 1);
+  EXPECT_TRUE(room(access::read, 1) && room(access::write, 0));
+  EXPECT_FALSE(room(access::write, 1));
+  bed.read(2, 2);
+  EXPECT_TRUE(room(access::write, 2));
+  EXPECT_FALSE(room(access::read, 3));
+}
+
 TEST(channel, k_banks_write_k_times_as_fast_until_the_bus_binds) {
   const auto time_of = [](unsigned banks) {
     memory_config c = plain_memory();
@@ -270,6 +285,25 @@ TEST(refresh, a_saturated_rank_is_refreshed_on_time) {
   bed.run();
   EXPECT_EQ(bed.completed.size(), 2000u);
   EXPECT_EQ(bed.statistics().refreshes, bed.events.now() / 1'000'000);
+}
+
+// A row that closes by itself, at 1034 ns, is open until then, and the rules count from then on.
+TEST(refresh, waits_for_rows_that_close_by_themselves) {
+  for (const char* level : {"", "bank", "rank"}) {
+    memory_config c = refreshed();
+    c.ranks = 1;
+    c.open_page = false;
+    c.timing.back() = {"bank", "read", "precharge", 50};
+    if (*level != 0) c.timing.push_back({level, "precharge", "refresh", 13});
+    memory_fixture bed(c);
+    bed.run_until(970'000);
+    bed.read(0, 1);
+    bed.run_until(1'000'000);
+    const unsigned behind = bed.read(1, 1);
+    bed.run();
+    const picoseconds closed = 1'034'000 + (*level != 0 ? 13'000u : 0u);
+    EXPECT_EQ(bed.completed[behind], closed + 100'000u + 34'000u) << level;
+  }
 }
 
 // Two groups of two banks: the refresh at 1000 ns is of the banks 0 and 2, that at 2000 ns of 1
@@ -353,6 +387,8 @@ TEST(retention, a_log_line_that_outlives_its_retention_is_refused) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("truncate sooner"), std::string::npos);
   EXPECT_FALSE(bed.memory->expired(8192, never - 1));
+  ASSERT_TRUE(bed.memory->set_ranges({{0, 4096, 4096, 4160}}));
+  EXPECT_EQ(bed.memory->trusted_log_line(64, written).error().code, errc::not_found);
 }
 
 // --- energy ---

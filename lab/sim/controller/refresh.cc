@@ -113,7 +113,6 @@ const memory_statistics& channel::statistics(picoseconds now) {
       statistics_.open_ps += now - std::exchange(open_from_[rank], now);
       statistics_.open_bank_ps += now * open_rows_[rank];
     }
-  if (outstanding_ != 0) statistics_.busy_ps += now - busy_since_, busy_since_ = now;
   return statistics_;
 }
 

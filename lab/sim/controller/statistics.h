@@ -115,9 +115,8 @@ struct memory_statistics {
   // closed.
   std::uint64_t row_hits = 0, row_misses = 0, row_conflicts = 0;
   std::uint64_t activates = 0, precharges = 0, refreshes = 0;
-  std::uint64_t bytes = 0;                // transferred over the channels
-  picoseconds busy_ps = 0;                // time with an unfinished request, summed over channels
-  span_statistics read_wait, write_wait;  // from submission to the column command
+  std::uint64_t bytes = 0;                      // transferred over the channels
+  span_statistics read_wait, write_wait;        // from submission to the column command
   span_statistics read_latency, write_latency;  // from submission to completion
   time_histogram read_latencies, write_latencies;
   // Summed over banks: from the activate, or the column command of a row hit, until the data has
@@ -133,7 +132,7 @@ struct memory_statistics {
     reads += s.reads, writes += s.writes, forwarded_reads += s.forwarded_reads;
     row_hits += s.row_hits, row_misses += s.row_misses, row_conflicts += s.row_conflicts;
     activates += s.activates, precharges += s.precharges, refreshes += s.refreshes;
-    bytes += s.bytes, busy_ps += s.busy_ps;
+    bytes += s.bytes;
     read_wait.add(s.read_wait), write_wait.add(s.write_wait);
     read_latency.add(s.read_latency), write_latency.add(s.write_latency);
     read_latencies.add(s.read_latencies), write_latencies.add(s.write_latencies);
@@ -149,7 +148,7 @@ struct memory_statistics {
     row_hits -= before.row_hits, row_misses -= before.row_misses;
     row_conflicts -= before.row_conflicts;
     activates -= before.activates, precharges -= before.precharges, refreshes -= before.refreshes;
-    bytes -= before.bytes, busy_ps -= before.busy_ps;
+    bytes -= before.bytes;
     read_wait.subtract(before.read_wait), write_wait.subtract(before.write_wait);
     read_latency.subtract(before.read_latency), write_latency.subtract(before.write_latency);
     read_latencies.subtract(before.read_latencies);

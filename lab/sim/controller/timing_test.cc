@@ -99,13 +99,16 @@ TEST(timing, a_window_counts_the_oldest_of_its_commands) {
 
 TEST(timing, of_two_rules_the_later_time_counts) {
   memory_config c = two_of_each();
-  c.timing = {{"channel", "read", "read", 3},
-              {"bank_group", "read", "read", 5},
-              {"bank", "read", "read", 4}};
+  c.timing = {{"channel", "read", "read", 3},     {"bank_group", "read", "read", 5},
+              {"bank", "read", "read", 4},        {"bank", "read", "precharge", 9},
+              {"bank", "read", "precharge", 2},   {"other_ranks", "read", "write", 8},
+              {"other_ranks", "read", "write", 6}};
   timing_table t = *timing_table::compile(c);
   t.issue(command::read, 0, 1000);
   EXPECT_EQ(t.earliest(command::read, 0), 6000u);
   EXPECT_EQ(t.earliest(command::read, 2), 4000u);
+  EXPECT_EQ(t.earliest(command::precharge, 0), 10'000u);
+  EXPECT_EQ(t.earliest(command::write, 4), 9000u);
 }
 
 // 14.161 ns is 17 cycles of 0.833; 1.02 cycles count as one, as JEDEC rounds, 1.03 as two.
@@ -114,7 +117,7 @@ TEST(timing, times_are_whole_cycles_of_the_clock) {
   c.timing = {{"bank", "activate", "read", 14.166667},
               {"bank", "read", "precharge", 0.85},
               {"bank", "write", "precharge", 0.858}};
-  c.refresh_interval_ns = 10;
+  c.refresh_interval_ns = 10.5;  // 12.6 cycles: down to 12
   c.write_latency_ns = 1;
   EXPECT_EQ(in_cycles(c).timing[0].latency_ns, 14.166667);  // without a clock
   c.clock_ns = 0.833;
