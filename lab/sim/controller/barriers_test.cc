@@ -104,6 +104,13 @@ TEST(barriers, rule_2_passes_data_that_waits_for_its_bank) {
   EXPECT_EQ(starts("rule2", s), (std::vector<double>{0, 0, 1, 1, 2}));
 }
 
+// The same as before, with two barriers for one: the commit passes both.
+TEST(barriers, without_a_write_between_them_are_one) {
+  const std::initializer_list<stream_write> s = {
+      {'L', 1, 1}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'}, {'|'}, {'C', 1, 1}, {'|'}, {'D', 1, 1}};
+  EXPECT_EQ(starts("rule2", s), (std::vector<double>{0, 0, 1, 1, 2}));
+}
+
 // D3
 TEST(barriers, rule_2_goes_one_step_and_no_further) {
   const std::initializer_list<stream_write> s = {

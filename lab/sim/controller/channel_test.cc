@@ -294,6 +294,7 @@ TEST(refresh, waits_for_rows_that_close_by_themselves) {
     c.ranks = 1;
     c.open_page = false;
     c.timing.back() = {"bank", "read", "precharge", 50};
+    c.timing.erase(c.timing.begin());  // from a precharge to an activate: nothing else follows one
     if (*level != 0) c.timing.push_back({level, "precharge", "refresh", 13});
     memory_fixture bed(c);
     bed.run_until(970'000);
