@@ -188,7 +188,13 @@ std::vector<sim::machine_config> with_designs(const sim::machine_config& m,
   return machines;
 }
 
+void refuse_commands(const options& o) {
+  if (!o.run.commands.empty())
+    fail("--commands: each run would write the same files; give it to stele sim run");
+}
+
 void compare(const options& o) {
+  refuse_commands(o);
   std::vector<sim::run_result> results;
   for (const sim::machine_config& m : with_designs(machine_of(o), o.designs)) {
     auto r = run_one(m, o, m.design.name);
@@ -258,6 +264,7 @@ void list_jobs(const options& o) {
 }
 
 void sweep(const options& o) {
+  refuse_commands(o);
   if (!o.jobs.empty()) return list_jobs(o);
   if (o.run.tape.empty() || o.over.size() != 1)
     fail("without --out a sweep takes one tape and one --over; --out FILE lists the jobs of any");
@@ -401,6 +408,9 @@ CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
                    "transactions before anything is counted")
       ->capture_default_str();
   add_outputs(*command, o);
+  command->add_option("--commands", o.run.commands,
+                      "write every command of the memories to FILE.nonvolatile_memory and "
+                      "FILE.volatile_memory (stele sim run alone)");
   command->add_option("--seed", o.run.seed, "of what is drawn by chance")->capture_default_str();
   return command;
 }

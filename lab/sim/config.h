@@ -79,7 +79,9 @@ struct memory_config {
   double write_pulse_ns = 0;    // from then until the cells hold the data
   // A row goes to the cells when it is closed, if it was written. Otherwise each write does.
   bool write_back_rows = false;
-  double refresh_interval_ns = 0, refresh_time_ns = 0;  // 0: no refresh
+  // all-bank: of a rank; same-bank: of the banks of one number in all its bank groups, in turn
+  std::string refresh = "all-bank";
+  double refresh_interval_ns = 0, refresh_time_ns = 0;  // of a rank's refreshes; 0: no refresh
   std::vector<timing_rule> timing;
   // pcm: a write takes iterations * iteration_ns, divided by the speed-up of the retention that its
   // data needs.
@@ -92,6 +94,7 @@ struct memory_config {
   double vdd_v = 0;
   unsigned devices = 8;  // of a rank
   double idd0_ma = 0, idd2n_ma = 0, idd3n_ma = 0, idd4r_ma = 0, idd4w_ma = 0, idd5b_ma = 0;
+  bool idd3n_all_banks = false;  // idd3n is drawn with all rows open, with fewer in proportion less
 };
 
 struct design_config {

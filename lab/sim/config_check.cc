@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 #include <sim/config_check.h>
 #include <sim/config_keys.h>
-#include <sim/controller/memory.h>
+#include <sim/energy/memory_energy.h>
 #include <sim/nearest.h>
 
 #include <bit>
@@ -70,19 +70,6 @@ verdict in_mapping(const std::string& name, const memory_config& c) {
   return std::nullopt;
 }
 
-verdict in_timing(const std::string& name, const memory_config& c) {
-  for (const timing_rule& r : c.timing) {
-    const bool below_rank = r.level == "bank" || r.level == "bank_group";
-    if (below_rank && (r.preceding == "refresh" || r.following == "refresh"))
-      return config_conflict{{name + ".timing"},
-                             fmt::format("{}.timing has a rule {} to {} at level {}, but a refresh "
-                                         "is a rank's; give it the level "
-                                         "rank or channel",
-                                         name, r.preceding, r.following, r.level)};
-  }
-  return std::nullopt;
-}
-
 // The retentions of data and logs must be rows of the table: between rows the speed-up is not
 // known.
 verdict in_retention(const std::string& name, const memory_config& c) {
@@ -99,6 +86,28 @@ verdict in_retention(const std::string& name, const memory_config& c) {
               "{}.{} is {}, and {}.retention has rows for {}; give one of them or a row for it",
               name, key, need, name,
               known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")))};
+  return std::nullopt;
+}
+
+// A key that the scheduler does not read must keep its default.
+verdict in_scheduler(const std::string& name, const memory_config& c) {
+  const memory_config d;
+  const bool in_order = c.scheduler == "fcfs";
+  const bool guards = c.scheduler == "rule1" || c.scheduler == "rule2" || c.scheduler == "rules" ||
+                      c.scheduler == "commit_first";
+  const std::tuple<const char*, bool, const char*> unread[] = {
+      {"write_drain_from", in_order && c.write_drain_from != d.write_drain_from,
+       "serves requests in order of arrival"},
+      {"write_drain_to", in_order && c.write_drain_to != d.write_drain_to,
+       "serves requests in order of arrival"},
+      {"starvation_limit", in_order && c.starvation_limit != d.starvation_limit,
+       "serves requests in order of arrival"},
+      {"guarded_rules", !guards && !c.guarded_rules, "has no rule to guard"}};
+  for (const auto& [field, set, why] : unread)
+    if (set)
+      return config_conflict{{name + '.' + field, name + ".scheduler"},
+                             fmt::format("{}.{} has no effect: the scheduler {} {}; leave it out",
+                                         name, field, c.scheduler, why)};
   return std::nullopt;
 }
 
@@ -127,19 +136,50 @@ verdict in_device(const std::string& name, const memory_config& c) {
                                       : "cells of dram hold what the row buffer holds");
   if (c.write_back_rows && c.write_pulse_ns == 0)
     return idle("write_back_rows", fmt::format("{}.write_pulse_ns is 0", name));
-  const std::pair<const char*, double> currents[] = {
-      {"idd0_ma", c.idd0_ma},   {"idd2n_ma", c.idd2n_ma}, {"idd3n_ma", c.idd3n_ma},
-      {"idd4r_ma", c.idd4r_ma}, {"idd4w_ma", c.idd4w_ma}, {"idd5b_ma", c.idd5b_ma}};
+  const std::pair<const char*, bool> of_refresh[] = {{"refresh_time_ns", c.refresh_time_ns > 0},
+                                                     {"refresh", c.refresh != d.refresh}};
+  for (const auto& [field, set] : of_refresh)
+    if (set && c.refresh_interval_ns == 0)
+      return idle(field, fmt::format("{}.refresh_interval_ns is 0: no refresh", name));
+  return std::nullopt;
+}
+
+// Currents need a voltage, and what a command draws must not be below standby.
+verdict in_currents(const std::string& name, const memory_config& c) {
+  const std::pair<const char*, bool> of_vdd[] = {{"idd0_ma", c.idd0_ma > 0},
+                                                 {"idd2n_ma", c.idd2n_ma > 0},
+                                                 {"idd3n_ma", c.idd3n_ma > 0},
+                                                 {"idd4r_ma", c.idd4r_ma > 0},
+                                                 {"idd4w_ma", c.idd4w_ma > 0},
+                                                 {"idd5b_ma", c.idd5b_ma > 0},
+                                                 {"devices", c.devices != memory_config{}.devices},
+                                                 {"idd3n_all_banks", c.idd3n_all_banks}};
   bool any = false;
-  for (const auto& [field, value] : currents) {
-    if (value > 0 && c.vdd_v == 0) return idle(field, fmt::format("{}.vdd_v is 0", name));
-    any |= value > 0;
+  for (const auto& [field, set] : of_vdd) {
+    if (set && c.vdd_v == 0)
+      return config_conflict{
+          {name + '.' + field},
+          fmt::format("{}.{} has no effect: {}.vdd_v is 0; leave it out", name, field, name)};
+    any |= set && std::string_view(field).ends_with("_ma");
   }
-  if (c.vdd_v > 0 && !any) return idle("vdd_v", "no current is set");
-  if (c.devices != d.devices && c.vdd_v == 0)
-    return idle("devices", fmt::format("{}.vdd_v is 0", name));
-  if (c.refresh_time_ns > 0 && c.refresh_interval_ns == 0)
-    return idle("refresh_time_ns", fmt::format("{}.refresh_interval_ns is 0: no refresh", name));
+  if (c.vdd_v == 0) return std::nullopt;
+  if (!any)
+    return config_conflict{
+        {name + ".vdd_v"},
+        fmt::format("{}.vdd_v has no effect: no current is set; leave it out", name)};
+  memory_statistics one;
+  one.activates = one.reads = one.writes = one.refreshes = 1;
+  const memory_energy e = energy_of_currents(one, c);
+  for (const auto& [field, pj] : {std::pair{"idd0_ma", e.activate_pj},
+                                  {"idd4r_ma", e.read_pj},
+                                  {"idd4w_ma", e.write_pj},
+                                  {"idd5b_ma", e.refresh_pj}})
+    if (pj < -1e-3)
+      return config_conflict{
+          {name + '.' + field},
+          fmt::format("{}.{} makes its command cost {:.0f} pJ, less than standby; give a larger "
+                      "current, or idd3n_all_banks if idd3n_ma is that of all rows open",
+                      name, field, pj)};
   return std::nullopt;
 }
 
@@ -166,7 +206,7 @@ verdict in_memory(const std::string& name, const memory_config& c) {
                                        "{}.refresh_interval_ns, {}; the memory would do nothing "
                                        "else",
                                        name, c.refresh_time_ns, name, c.refresh_interval_ns)};
-  for (const auto& check : {in_mapping, in_timing, in_retention, in_device})
+  for (const auto& check : {in_mapping, in_retention, in_scheduler, in_device, in_currents})
     if (auto found = check(name, c)) return found;
   return std::nullopt;
 }

@@ -39,6 +39,7 @@ constexpr std::string_view command_names[] = {"activate", "precharge", "read",
 constexpr std::string_view technologies[] = {"dram", "stt-mram", "pcm"};
 constexpr std::string_view schedulers[] = {"fr-fcfs", "fcfs",  "strict", "rule1",       "rule2",
                                            "rules",   "ideal", "bare",   "commit_first"};
+constexpr std::string_view refreshes[] = {"all-bank", "same-bank"};
 constexpr std::string_view designs[] = {"native", "rlog", "ulog", "crlog", "culog", "kiln"};
 constexpr std::string_view orders[] = {"strong", "relaxed"};
 constexpr std::string_view isolations[] = {"htm", "mutex", "none"};
@@ -125,6 +126,7 @@ constexpr field<mem> memory_fields[] = {
     {"write_latency_ns", &mem::write_latency_ns, time_ns},
     {"write_pulse_ns", &mem::write_pulse_ns, time_ns},
     {"write_back_rows", &mem::write_back_rows},
+    {"refresh", &mem::refresh, {}, refreshes},
     {"refresh_interval_ns", &mem::refresh_interval_ns, time_ns},
     {"refresh_time_ns", &mem::refresh_time_ns, time_ns},
     {"timing", &mem::timing},
@@ -145,6 +147,7 @@ constexpr field<mem> memory_fields[] = {
     {"idd4r_ma", &mem::idd4r_ma, current},
     {"idd4w_ma", &mem::idd4w_ma, current},
     {"idd5b_ma", &mem::idd5b_ma, current},
+    {"idd3n_all_banks", &mem::idd3n_all_banks},
 };
 
 constexpr field<design_config> design_fields[] = {

@@ -223,9 +223,36 @@ INSTANTIATE_TEST_SUITE_P(
                 "[volatile_memory]\ntechnology = 'pcm'\nlog_retention_s = 1e2\nretention = "
                 "[{retention_s = 1e7, speedup = 1}, {retention_s = 1e2, speedup = 2}]",
                 {"m.toml:3: volatile_memory.log_retention_s has no effect", "nonvolatile memory"}},
+        mistake{"drain_of_fcfs",
+                "[volatile_memory]\nscheduler = 'fcfs'\nwrite_drain_from = 0.7",
+                {"m.toml:3: volatile_memory.write_drain_from has no effect",
+                 "the scheduler fcfs serves requests in order of arrival"}},
+        mistake{"drain_end_of_fcfs",
+                "[volatile_memory]\nscheduler = 'fcfs'\nwrite_drain_to = 0.2",
+                {"m.toml:3: volatile_memory.write_drain_to has no effect"}},
+        mistake{"starvation_of_fcfs",
+                "[nonvolatile_memory]\nscheduler = 'fcfs'\nstarvation_limit = 3",
+                {"m.toml:3: nonvolatile_memory.starvation_limit has no effect"}},
+        mistake{"guards_without_rules",
+                "[nonvolatile_memory]\nscheduler = 'strict'\nguarded_rules = false",
+                {"m.toml:3: nonvolatile_memory.guarded_rules has no effect", "no rule to guard"}},
         mistake{"refresh_without_interval",
                 "[volatile_memory]\nrefresh_time_ns = 5",
                 {"m.toml:2: volatile_memory.refresh_time_ns has no effect", "interval_ns is 0"}},
+        mistake{"way_of_refresh_without_interval",
+                "[volatile_memory]\nrefresh = 'same-bank'",
+                {"m.toml:2: volatile_memory.refresh has no effect", "interval_ns is 0"}},
+        mistake{"current_without_voltage",
+                "[volatile_memory]\nidd3n_all_banks = true",
+                {"m.toml:2: volatile_memory.idd3n_all_banks has no effect", "vdd_v is 0"}},
+        mistake{"voltage_without_current",
+                "[volatile_memory]\nvdd_v = 1.1",
+                {"m.toml:2: volatile_memory.vdd_v has no effect", "no current"}},
+        mistake{"current_below_standby",
+                "[volatile_memory]\nvdd_v = 1\nidd3n_ma = 60\nidd0_ma = 40\ntiming = [\n{level = "
+                "'bank', preceding = 'activate', following = 'precharge', latency_ns = 30}]",
+                {"m.toml:4: volatile_memory.idd0_ma makes its command cost -4800 pJ",
+                 "less than standby"}},
         mistake{"rule_key",
                 "[[volatile_memory.timing]]\nlevel = 'bank'\nprecedes = 'read'",
                 {"m.toml:3: there is no key 'precedes'", "'preceding'", "volatile_memory.timing"}},
@@ -239,10 +266,6 @@ INSTANTIATE_TEST_SUITE_P(
                 "[[volatile_memory.timing]]\nlatency_ns = -3",
                 {"m.toml:2: latency_ns is -3"}},
         mistake{"rule_window", "[[volatile_memory.timing]]\nwindow = 0", {"m.toml:2: window is 0"}},
-        mistake{
-            "refresh_of_a_bank",
-            "[[volatile_memory.timing]]\nlevel = 'bank'\npreceding = 'refresh'\nfollowing = 'read'",
-            {"volatile_memory.timing has a rule refresh to read at level bank"}},
         mistake{"kiln_on_sram",
                 "[design]\nname = 'kiln'",
                 {"m.toml:2: design.name is kiln", "l3.nonvolatile is false"}},
@@ -335,7 +358,8 @@ TEST(config, checks_keys_together_when_all_are_set) {
 class presets : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(config, presets,
                          testing::Values("kiln", "kiln-sram-l3", "dp2", "ddr4-2400", "ddr4-3200",
-                                         "ddr5-4800", "stt-mram", "pcm", "optane-like"));
+                                         "ddr5-4800", "ddr5-4800-same-bank", "stt-mram", "pcm",
+                                         "optane-like"));
 
 TEST_P(presets, are_the_same_machine_after_an_echo) {
   const machine_config m = preset(GetParam());
@@ -350,7 +374,7 @@ TEST(config, presets_are_all_tested) {
   std::size_t found = 0;
   for (const auto& entry : fs::directory_iterator(configs))
     found += entry.path().extension() == ".toml";
-  EXPECT_EQ(found, 9U);
+  EXPECT_EQ(found, 10U);
 }
 
 TEST(config, echoes_odd_strings_and_numbers_exactly) {

@@ -12,8 +12,8 @@ namespace stele::sim {
 
 class epochs {
  public:
-  // `next` returns the quantities from the time of its last call, 0 at first, to `until`: always
-  // the same ones, in the same order.
+  // `next` returns the quantities from the time of its last call, of restart() or 0, to `until`:
+  // always the same ones, in the same order.
   epochs(picoseconds interval, std::function<std::vector<quantity>(picoseconds until)> next)
       : next_(std::move(next)) {
     line_.interval = interval;
@@ -23,6 +23,12 @@ class epochs {
   picoseconds end() const noexcept { return line_.interval == 0 ? never : from_ + line_.interval; }
 
   void close() { close(end()); }
+
+  // Forgets the epochs so far: the first one begins now.
+  void restart(picoseconds now) {
+    line_.samples.clear();
+    begin_ = from_ = now;
+  }
 
   // Ends the run. The last epoch may be shorter than the others.
   time_series finish(picoseconds now) {
@@ -39,13 +45,13 @@ class epochs {
       for (const quantity& q : part) line_.names.push_back(q.path);
     }
     std::vector<double>& sample = line_.samples.emplace_back();
-    sample.push_back(static_cast<double>(until) / 1000);
+    sample.push_back(static_cast<double>(until - begin_) / 1000);
     for (const quantity& q : part) sample.push_back(q.value);
     from_ = until;
   }
 
   std::function<std::vector<quantity>(picoseconds until)> next_;
-  picoseconds from_ = 0;
+  picoseconds begin_ = 0, from_ = 0;  // of the first epoch, of the current one
   time_series line_;
 };
 

@@ -1,4 +1,5 @@
 // Runs a machine, and collects its counts.
+#include <sim/controller/command_trace.h>
 #include <sim/epochs.h>
 #include <sim/machine.h>
 #include <sim/memory_result.h>
@@ -73,14 +74,16 @@ double value_of(const std::vector<quantity>& q, std::string_view path) {
 }
 
 // Rates, ratios and energies that follow from the totals. memory: the time in which the nonvolatile
-// memory moved its bytes; it writes on when the last transaction has ended.
-void add_derived(run_result& r, picoseconds memory) {
+// memory moved its bytes; it writes on when the last transaction has ended. counted: the time of
+// the totals, in which all their energy was spent.
+void add_derived(run_result& r, picoseconds memory, picoseconds counted) {
   const std::vector<quantity> q = r.quantities;
   const auto of = [&](std::string_view path) { return value_of(q, path); };
   const auto share = [](double part, double rest) {
     return part + rest == 0 ? 0 : part / (part + rest);
   };
   const double ns = static_cast<double>(r.simulated) / 1000;
+  const double counted_ns = static_cast<double>(counted) / 1000;
   const machine_config& m = r.machine;
   const double per_instruction_nj =
       m.processor_dynamic_peak_w / (m.cores.count * m.cores.clock_ghz * m.cores.issue_width);
@@ -97,10 +100,10 @@ void add_derived(run_result& r, picoseconds memory) {
   r.add("ratio.l3_hits", share(of("l3.hits"), of("l3.misses")));
   r.add("energy.processor", of("run.instructions") * per_instruction_nj + l3_nj, "nJ");
   r.add("energy.memory", of("nonvolatile_memory.energy") + of("volatile_memory.energy"), "nJ");
-  r.add("power.processor", ns == 0 ? 0 : (of("run.instructions") * per_instruction_nj + l3_nj) / ns,
-        "W");
-  r.add("power.memory",
-        ns == 0 ? 0 : (of("nonvolatile_memory.energy") + of("volatile_memory.energy")) / ns, "W");
+  for (const char* part : {"processor", "memory"})
+    r.add(std::string("power.") + part,
+          counted == 0 ? 0 : value_of(r.quantities, std::string("energy.") + part) / counted_ns,
+          "W");
 }
 
 // When the nonvolatile memory ended its last write.
@@ -131,7 +134,7 @@ void add_part(run_result& r, simulation& s, const baseline& from, picoseconds no
   add_memory(r, "nonvolatile_memory", *s.memories->nonvolatile, {from.nonvolatile, from.at, now});
   add_memory(r, "volatile_memory", *s.memories->volatile_memory,
              {from.volatile_memory, from.at, now});
-  add_derived(r, memory);
+  add_derived(r, memory, now - from.at);
 }
 
 result<> run_to_end(simulation& s, const run_options& o, epochs& line) {
@@ -140,12 +143,27 @@ result<> run_to_end(simulation& s, const run_options& o, epochs& line) {
   for (;;) {
     if (!s.advance(1 << 16, line.end())) {
       if (s.events.empty()) break;
-      line.close();
+      if (s.events.next() > line.end()) line.close();  // else it was restarted meanwhile
     }
     if (o.cancelled && o.cancelled()) return base::fail(errc::cancelled, "interrupted");
     if (o.progress && size > 0) o.progress(static_cast<double>(s.tape.bytes()) / size);
   }
   return s.finish();
+}
+
+using command_files = std::vector<std::unique_ptr<command_trace>>;
+
+// Empty when `path` is.
+result<command_files> open_commands(const hybrid_memory& m, const std::string& path) {
+  command_files files;
+  for (const auto& [name, memory] : {std::pair{".nonvolatile_memory", m.nonvolatile.get()},
+                                     {".volatile_memory", m.volatile_memory.get()}}) {
+    if (path.empty()) break;
+    auto opened = command_trace::open(path + name, *memory);
+    if (!opened) return std::unexpected(opened.error());
+    files.push_back(std::move(*opened));
+  }
+  return files;
 }
 
 }  // namespace
@@ -154,25 +172,7 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   auto tape = feed::open(options.tape, machine.cores.count * machine.cores.threads_per_core);
   if (!tape) return std::unexpected(tape.error());
   std::unique_ptr<simulation> s;
-  baseline from;
-  std::uint64_t commits = 0;
-  picoseconds last_commit = 0;
-  simulation::options how;
-  how.seed = options.seed;
-  how.committed = [&](unsigned, picoseconds now) {
-    last_commit = now;
-    if (++commits == options.warm_up_transactions) from = baseline_of(*s, now);
-  };
-  auto made = simulation::make(machine, std::move(*tape), std::move(how));
-  if (!made) return std::unexpected(made.error());
-  s = std::move(*made);
-  run_result r;
-  r.machine = machine;
-  r.tape = std::filesystem::path(options.tape).filename();
-  r.label = machine.design.name;
-  last_write memory_end;
-  s->memories->nonvolatile->observe(&memory_end);
-  baseline epoch_begin;
+  baseline from, epoch_begin;
   epochs line(options.timeline_interval, [&](picoseconds until) {
     run_result part;
     part.machine = machine;
@@ -181,6 +181,27 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
     epoch_begin = baseline_of(*s, until);
     return std::move(part.quantities);
   });
+  std::uint64_t commits = 0;
+  picoseconds last_commit = 0;
+  simulation::options how;
+  how.seed = options.seed;
+  how.committed = [&](unsigned, picoseconds now) {
+    last_commit = now;
+    if (++commits != options.warm_up_transactions) return;
+    from = epoch_begin = baseline_of(*s, now);
+    line.restart(now);
+  };
+  auto made = simulation::make(machine, std::move(*tape), std::move(how));
+  if (!made) return std::unexpected(made.error());
+  s = std::move(*made);
+  auto files = open_commands(*s->memories, options.commands);
+  if (!files) return std::unexpected(files.error());
+  run_result r;
+  r.machine = machine;
+  r.tape = std::filesystem::path(options.tape).filename();
+  r.label = machine.design.name;
+  last_write memory_end;
+  s->memories->nonvolatile->observe(&memory_end);
   if (auto ran = run_to_end(*s, options, line); !ran) return std::unexpected(ran.error());
   if (commits < options.warm_up_transactions)
     return base::fail(errc::invalid_argument, "the tape has " + std::to_string(commits) +
@@ -188,10 +209,11 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
                                                   std::to_string(options.warm_up_transactions) +
                                                   " that are to warm the machine up");
   for (const auto& t : s->threads) r.simulated = std::max(r.simulated, t->time());
+  // Threads run ahead of the events, and the memory ends its work after them.
+  const picoseconds end = std::max(r.simulated, s->events.now());
   const picoseconds memory = std::max(r.simulated, memory_end.at) - from.at;
   if (value_of(totals_of(*s), "run.transactions") != 0) r.simulated = last_commit;
   r.simulated = std::max(r.simulated, from.at) - from.at;
-  const picoseconds end = s->events.now();
   r.line = line.finish(end);
   add_part(r, *s, from, end, memory);
   add_histograms(r, "nonvolatile_memory", *s->memories->nonvolatile,
@@ -203,6 +225,8 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
           static_cast<double>(s->kiln_design->counts.max_pending));         // a maximum, not a sum
     r.add("kiln.tag_overhead", 100.0 * tag_bits(machine) / (64 * 8), "%");  // of a line
   }
+  for (const auto& file : *files)
+    if (auto ended = file->finish(); !ended) return std::unexpected(ended.error());
   return r;
 }
 

@@ -60,6 +60,10 @@ void add_memory(run_result& r, const std::string& name, memory_system& m, const 
         "requests a channel");
   r.add(name + ".write_queue", share(static_cast<double>(s.write_wait.sum_ps), channels),
         "requests a channel");
+  for (const auto& [path, kind] :
+       {std::pair{".read_queue_longest", access::read}, {".write_queue_longest", access::write}})
+    r.add(name + path, static_cast<double>(m.longest_queue(kind, part.from)),
+          "requests of a channel");
   r.add(name + ".busy_banks", 100 * share(static_cast<double>(s.bank_busy_ps), banks), "%");
 }
 

@@ -1,6 +1,7 @@
 // Traces of requests on a memory: times and counts by hand, epochs, errors, and the trace of the
 // commands, which is read back and checked by the rules.
 #include <gmock/gmock.h>
+#include <sim/controller/command_lines.h>
 #include <sim/controller/command_rules.h>
 #include <sim/controller/memory_fixture.h>
 #include <sim/memory_run.h>
@@ -128,60 +129,65 @@ std::string random_trace(unsigned requests, unsigned lines, unsigned most_idle) 
 
 TEST_F(memory_run, has_epochs_that_add_up_and_change_nothing) {
   trace(random_trace(3000, 1 << 16, 20));
-  const machine_config m = machine_of("ddr4-2400");
+  const machine_config m = machine_of("ddr5-4800-same-bank");
   const auto alone = run(m, "dramsim3"), r = run(m, "dramsim3", 1'000'000);
   ASSERT_TRUE(alone && r);
   EXPECT_EQ(alone->simulated, r->simulated);
   ASSERT_GT(r->line.samples.size(), 10u);
   for (std::size_t i = 0; i < r->quantities.size(); ++i) {
-    EXPECT_EQ(alone->quantities[i].value, r->quantities[i].value);
-    double sum = 0;
-    for (const auto& sample : r->line.samples) sum += sample[i + 1];
-    if (r->quantities[i].unit.empty()) {
-      EXPECT_EQ(sum, r->quantities[i].value) << r->quantities[i].path;
+    const auto& [path, value, unit] = r->quantities[i];
+    EXPECT_EQ(alone->quantities[i].value, value);
+    double sum = 0, most = 0;
+    for (const auto& sample : r->line.samples) {
+      sum += sample[i + 1];
+      most = std::max(most, sample[i + 1]);
+    }
+    if (unit.empty()) {
+      EXPECT_EQ(sum, value) << path;
+    }
+    if (unit == "nJ" || unit == "bytes") {
+      EXPECT_GT(value, 0) << path;
+      EXPECT_NEAR(sum, value, 1e-6 * value) << path;
+    }
+    if (path.ends_with("_longest")) {
+      EXPECT_EQ(most, value) << path;
     }
   }
 }
 
-// --- the trace of the commands ---
-
-// Reads it as another program would: times are cycles. A column command that closes its row is
-// followed by the precharge of the device as soon as the bank's rules allow it.
-std::vector<command_report> commands_of(const std::string& path, const memory_config& c) {
-  const picoseconds cycle = from_ns(c.clock_ns);
-  std::vector<command_report> all;
-  std::map<unsigned, picoseconds> activated;
-  std::ifstream in(path);
-  std::string word;
-  for (std::uint64_t at = 0; in >> std::dec >> at >> word;) {
-    unsigned channel = 0, rank = 0, group = 0, bank = 0, row = 0, column = 0;
-    in >> channel >> rank >> group >> bank >> std::hex >> row >> column;
-    const bool closes = word.ends_with("_p");
-    const std::string name = closes ? word.substr(0, word.size() - 2) : word;
-    const char* names[] = {"activate", "precharge", "read", "write", "refresh"};
-    const auto what = static_cast<command>(std::ranges::find(names, name) - names);
-    const unsigned flat = (rank * c.bank_groups + group) * c.banks + bank;
-    command_report r{what, channel, rank, flat, at * cycle, row, false, 0};
-    all.push_back(r);
-    if (what == command::activate) activated[channel * 64 + flat] = r.at;
-    if (!closes) continue;
-    picoseconds closed = 0;
-    for (const timing_rule& t : c.timing)
-      if (t.level == "bank" && t.following == "precharge")
-        closed = std::max(closed, t.preceding == "activate"
-                                      ? activated[channel * 64 + flat] + from_ns(t.latency_ns)
-                                  : t.preceding == name ? r.at + from_ns(t.latency_ns)
-                                                        : 0);
-    all.push_back({command::precharge, channel, rank, flat, closed, no_row, true, 0});
-  }
-  return all;
+// Three reads of one bank at once, of which two wait when an epoch ends at 60 ns; later a write and
+// a read that it serves.
+TEST_F(memory_run, has_the_longest_queue_of_each_epoch) {
+  trace(
+      "0x0 READ 0\n0x1000 READ 1\n0x2000 READ 2\n0x3000 READ 80\n0x4000 WRITE 90\n0x4000 READ "
+      "91\n");
+  machine_config m = timed();
+  m.nonvolatile_memory.timing.push_back({"bank", "read", "precharge", 30});
+  const auto r = run(m, "dramsim3", 60'000);
+  ASSERT_TRUE(r) << r.error().message;
+  const std::string at = "nonvolatile_memory.";
+  const auto epochs = [&](const std::string& path) {
+    std::vector<double> found;
+    const auto column = std::ranges::find(r->line.names, at + path) - r->line.names.begin();
+    for (const auto& sample : r->line.samples)
+      found.push_back(sample[static_cast<std::size_t>(column)]);
+    return found;
+  };
+  EXPECT_EQ(epochs("read_queue_longest"), (std::vector<double>{3, 2, 1, 1, 0}));
+  EXPECT_EQ(epochs("write_queue_longest"), (std::vector<double>{0, 0, 1, 1, 1}));
+  EXPECT_EQ(of(*r, at + "read_queue_longest"), 3);
+  EXPECT_EQ(of(*r, at + "write_queue_longest"), 1);
 }
 
+// --- the trace of the commands ---
+
 TEST_F(memory_run, the_trace_of_its_commands_is_read_back_and_keeps_the_rules) {
-  for (const bool open_page : {true, false}) {
-    machine_config m = machine_of("ddr4-2400");
+  for (const auto& [preset, open_page] :
+       {std::pair{"ddr4-3200", true}, {"ddr4-2400", false}, {"ddr5-4800-same-bank", true}}) {
+    machine_config m = machine_of(preset);
     m.nonvolatile_memory.open_page = open_page;
     m.nonvolatile_memory.channels = 2;
+    m.nonvolatile_memory.refresh_interval_ns = 4 * m.nonvolatile_memory.refresh_time_ns;
     const memory_config c = in_cycles(m.nonvolatile_memory);
     for (const unsigned most_idle : {0, 12}) {  // every cycle, and below saturation
       trace(random_trace(4000, 1 << 16, most_idle));

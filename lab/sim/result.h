@@ -21,8 +21,9 @@ struct quantity {
   std::string unit;  // "ns", "lines", "nJ"; none for bare counts and ratios
 };
 
-// The quantities of a run in each of its epochs. An epoch ends at interval, 2 * interval, ...; the
-// last one ends with the run. A sample has one value for each name; the first is the epoch's end.
+// The quantities of a run in each of its epochs. An epoch ends at interval, 2 * interval, ... after
+// the warm-up; the last one ends with the run. A sample has one value for each name; the first is
+// the epoch's end, in ns after the warm-up.
 struct time_series {
   picoseconds interval = 0;  // 0: no time line
   std::vector<std::string> names;

@@ -65,13 +65,13 @@ TEST(result, table_has_sections_units_and_separated_thousands) {
 TEST(result, json_is_exactly_this) {
   run_result r = small();
   r.line = {2'500, {"queue"}, {{1}, {0.5}}};
-  EXPECT_EQ(
-      without_machine(json_of(r)),
-      R"({"tape":"sps.tape","simulated_ns":1234567.5,"quantities":{)"
-      R"("transactions":{"value":1000,"unit":""},"l1.hits":{"value":1234567,"unit":""},)"
-      R"("l1.miss_share":{"value":0.03125,"unit":""},"memory.energy":{"value":1234.5678,"unit":"nJ"},)"
-      R"("l1.misses":{"value":999,"unit":"lines"}},)"
-      R"("timeline":{"interval_ns":2.5,"names":["queue"],"samples":[[1],[0.5]]}})");
+  EXPECT_EQ(without_machine(json_of(r)),
+            R"({"tape":"sps.tape","simulated_ns":1234567.5,"quantities":{)"
+            R"("transactions":{"value":1000,"unit":""},"l1.hits":{"value":1234567,"unit":""},)"
+            R"("l1.miss_share":{"value":0.03125,"unit":""},)"
+            R"("memory.energy":{"value":1234.5678,"unit":"nJ"},)"
+            R"("l1.misses":{"value":999,"unit":"lines"}},)"
+            R"("timeline":{"interval_ns":2.5,"names":["queue"],"samples":[[1],[0.5]]}})");
   EXPECT_EQ(json_of(r)["machine"].dump(), json_of(r.machine).dump());
 }
 
@@ -146,9 +146,8 @@ TEST(results, carry_ratios_in_their_json) {
   const run_result both[] = {small(), faster()};
   const auto j = json_of_all(both);
   EXPECT_EQ(j["runs"][0]["ratios"]["l1.hits"], 1);
-  EXPECT_EQ(
-      j["runs"][1]["ratios"].dump(),
-      R"({"simulated_ns":2,"transactions":0.5,"l1.hits":0,"memory.energy":1,"memory.retries":null})");
+  EXPECT_EQ(j["runs"][1]["ratios"].dump(), R"({"simulated_ns":2,"transactions":0.5,"l1.hits":0,)"
+                                           R"("memory.energy":1,"memory.retries":null})");
   EXPECT_EQ(j["runs"][1]["label"], "native");
 }
 

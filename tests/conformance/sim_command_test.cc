@@ -78,6 +78,20 @@ TEST_F(sim_command, writes_tables_that_programs_read) {
   EXPECT_THAT(text("histograms"), HasSubstr("\nkiln,nonvolatile_memory.read_latency,"));
 }
 
+TEST_F(sim_command, writes_the_commands_of_one_run_alone) {
+  record("");
+  ran("--commands " + at("commands"), "a");
+  EXPECT_THAT(text("commands.nonvolatile_memory"), HasSubstr("activate"));
+  EXPECT_TRUE(fs::exists(dir_ / "commands.volatile_memory"));
+  for (const auto& [command, of] :
+       {std::pair{"compare", " --designs native,kiln"}, {"sweep", " --over l3.ways=8,16"}}) {
+    const auto o =
+        run("sim " + std::string(command) + " " + at("tape") + of + " --commands " + at("c"));
+    EXPECT_NE(o.status, 0);
+    EXPECT_THAT(o.said, HasSubstr("give it to stele sim run"));
+  }
+}
+
 TEST_F(sim_command, compares_designs_and_sweeps_a_key) {
   record("");
   const auto compared =

@@ -104,6 +104,13 @@ TEST(barriers, rule_2_passes_data_that_waits_for_its_bank) {
   EXPECT_EQ(starts("rule2", s), (std::vector<double>{0, 0, 1, 1, 2}));
 }
 
+// The same as before, with two barriers for one: the commit passes both.
+TEST(barriers, without_a_write_between_them_are_one) {
+  const std::initializer_list<stream_write> s = {
+      {'L', 1, 1}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'}, {'|'}, {'C', 1, 1}, {'|'}, {'D', 1, 1}};
+  EXPECT_EQ(starts("rule2", s), (std::vector<double>{0, 0, 1, 1, 2}));
+}
+
 // D3
 TEST(barriers, rule_2_goes_one_step_and_no_further) {
   const std::initializer_list<stream_write> s = {
@@ -177,18 +184,17 @@ TEST(barriers, order_holds_across_channels) {
 }
 
 TEST(barriers, log_writes_take_the_shorter_time_of_their_retention) {
-  memory_config c = dp2_memory("strict");
-  c.scheduler = "strict";
-  c.log_retention_s = 1e4;
-  memory_fixture bed(c);
-  ASSERT_TRUE(bed.memory->set_ranges({{4096, 8192, 8192, 8256}}));
-  bed.submit(access::write, 0);
-  bed.submit(access::write, 4096 + 64);
-  bed.submit(access::write, 8192 + 0);
-  bed.run();
-  EXPECT_EQ(bed.written[0].persisted - bed.written[0].started, 1'425'000u);
-  EXPECT_EQ(bed.written[1].persisted - bed.written[1].started, 838'235u);
-  EXPECT_EQ(bed.written[2].persisted - bed.written[2].started, 838'235u);
+  for (const char* scheduler : {"strict", "fr-fcfs", "ideal"}) {
+    memory_fixture bed(dp2_memory(scheduler, 1e4));
+    ASSERT_TRUE(bed.memory->set_ranges({{4096, 8192, 8192, 8256}}));
+    bed.submit(access::write, 0);
+    bed.submit(access::write, 4096 + 64);
+    bed.submit(access::write, 8192 + 0);
+    bed.run();
+    EXPECT_EQ(bed.written[0].persisted - bed.written[0].started, 1'425'000u) << scheduler;
+    EXPECT_EQ(bed.written[1].persisted - bed.written[1].started, 838'235u) << scheduler;
+    EXPECT_EQ(bed.written[2].persisted - bed.written[2].started, 838'235u) << scheduler;
+  }
 }
 
 TEST(ranges, wrong_ranges_are_refused) {

@@ -33,7 +33,8 @@ channel::channel(const channel_context& p)
       write_back_rows_(p.config.write_back_rows),
       number_(p.number),
       mutant_(p.mutant),
-      refresh_interval_(from_ns(p.config.refresh_interval_ns)) {
+      refresh_interval_(from_ns(p.config.refresh_interval_ns)),
+      refreshes_of_round_(p.config.refresh == "same-bank" ? p.config.banks : 1) {
   statistics_.bank_writes.assign(p.timing.banks(), 0);
   activated_at_.assign(p.timing.banks(), 0);
   bank_busy_until_.assign(p.timing.banks(), 0);
@@ -51,7 +52,7 @@ channel::channel(const channel_context& p)
 
 void channel::submit(picoseconds now, const request& r, const device_address& where) {
   if (state_.queue.empty() && now >= earliest_due_) catch_up_refreshes(now);
-  if (outstanding_++ == 0) busy_since_ = now;
+  ++outstanding_;
   const entry_index i = state_.queue.allocate();
   entry& e = state_.queue[i];
   e.req = r;
@@ -65,12 +66,12 @@ void channel::submit(picoseconds now, const request& r, const device_address& wh
     else
       e.stream.origin = stream_.ranges().classify(r.address);
   }
-  if (is_forwarded(r))
+  if (is_forwarded(r)) {
     forward(i);
-  else if (has_room_for(r.kind, e.bank))
-    enqueue(i);
-  else
-    hold_back(i);
+  } else {
+    waiting_[static_cast<unsigned>(r.kind)].grow();
+    has_room_for(r.kind, e.bank) ? enqueue(i) : hold_back(i);
+  }
   if (decision_stale_) wake_at(now);
 }
 
@@ -109,7 +110,12 @@ void channel::admit(access kind) {
     if (kind == access::write && held_back_lines_.find(e.req.address) == i)
       held_back_lines_.erase(e.req.address);
     // A write to the line of a read may have come since the read was held back.
-    is_forwarded(e.req) ? forward(i) : enqueue(i);
+    if (is_forwarded(e.req)) {
+      waiting_[static_cast<unsigned>(kind)].shrink(events_.now());
+      forward(i);
+    } else {
+      enqueue(i);
+    }
   }
 }
 
@@ -191,6 +197,7 @@ void channel::issue_column(entry_index i, picoseconds now) {
   const bool write = e.req.kind == access::write;
   e.started = now;
   count_issue(e);
+  waiting_[static_cast<unsigned>(e.req.kind)].shrink(now);
   scheduler_->about_to_issue(e);
   state_.queue.dequeue(i);
   const command what = write ? command::write : command::read;
@@ -239,11 +246,13 @@ void channel::close_unless_hit(unsigned bank) {
 
 void channel::count_open_row(unsigned bank, picoseconds at) {
   const unsigned rank = rank_of_[bank];
+  closed_less_opened_ -= at;
   if (open_rows_[rank]++ == 0) open_from_[rank] = at;
 }
 
 void channel::count_closed_row(unsigned bank, picoseconds at) {
   ++statistics_.precharges;
+  closed_less_opened_ += at;
   const unsigned rank = rank_of_[bank];
   if (--open_rows_[rank] == 0) statistics_.open_ps += at - open_from_[rank];
 }
@@ -283,7 +292,7 @@ void channel::handle(picoseconds now, std::uint64_t what) {
 
 // The requester may submit again when it is called, so the entry is released first.
 void channel::finish(entry_index i, picoseconds now) {
-  if (--outstanding_ == 0) statistics_.busy_ps += now - busy_since_;
+  --outstanding_;
   const entry& e = state_.queue[i];
   if (e.req.kind == access::write) return finish_write(i, now);
   statistics_.read_latency.add(now - e.arrived);

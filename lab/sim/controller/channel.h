@@ -30,7 +30,7 @@ struct write_report {
 struct command_report {
   command what = command::activate;
   unsigned channel = 0, rank = 0;
-  unsigned bank = 0;  // of the channel; for a refresh, the first bank of the rank
+  unsigned bank = 0;  // of the channel; for a refresh, the first bank that it refreshes
   picoseconds at = 0;
   std::uint32_t row = no_row;  // that an activate opens, that a read or write is for
   bool automatic = false;      // a precharge that the device does by itself, at `at`
@@ -39,7 +39,8 @@ struct command_report {
 
 // Called for every command. A precharge that the device does by itself is reported with the column
 // command before it, and takes effect later. Commands of idle time are reported only when work
-// arrives again; of the refreshes of a long idle time, only the first and the last are reported.
+// arrives again; of the refreshes of a long idle time, only the first of each bank and the last are
+// reported.
 class command_observer {
  public:
   virtual void issued(const command_report& report) = 0;
@@ -52,10 +53,11 @@ class command_observer {
 enum class controller_mutant : std::uint8_t {
   none,
   precharged_at_once,   // an automatic precharge waits for no rule
-  last_bank_left_open,  // a refresh does not close the last bank of its rank
-  last_bank_served,     // a due refresh does not block the last bank of its rank
+  last_bank_left_open,  // a refresh does not close the last of its banks
+  last_bank_served,     // a due refresh does not block the last of its banks
   rows_dropped,         // a written row is closed without its pulse
   refresh_drifts,       // the next interval begins when a refresh is issued, not when it was due
+  same_banks_again,     // every second same-bank refresh is of the banks of the one before it
 };
 
 // Shared by all channels of a memory, and the observer that they report to.
@@ -93,6 +95,11 @@ class channel final : public event_handler {
   }
   void observe(command_observer* observer) noexcept { observer_ = observer; }
   std::size_t outstanding() const noexcept { return outstanding_; }
+  // The most requests that waited at once for their column command, from `from` on: in the queue or
+  // for admission to it.
+  std::size_t longest_queue(access kind, picoseconds from) const noexcept {
+    return waiting_[static_cast<unsigned>(kind)].longest_since(from);
+  }
   // Includes the refreshes of idle time until now.
   const memory_statistics& statistics(picoseconds now);
 
@@ -128,8 +135,8 @@ class channel final : public event_handler {
   void finish_write(entry_index i, picoseconds now);
 
   // refresh.cc
-  std::uint64_t banks_of(unsigned rank,
-                         controller_mutant without_last = controller_mutant::none) const noexcept;
+  std::uint64_t refreshed_next(
+      unsigned rank, controller_mutant without_last = controller_mutant::none) const noexcept;
   void issue_refresh(unsigned rank, picoseconds at);
   picoseconds close_rank(unsigned rank, picoseconds due, picoseconds now);
   picoseconds refresh_rank(unsigned rank, picoseconds now);
@@ -150,14 +157,16 @@ class channel final : public event_handler {
   picoseconds wake_up_at_ = never;
   std::size_t outstanding_ = 0;
   std::uint64_t arrivals_ = 0;
-  picoseconds busy_since_ = 0;
   std::vector<picoseconds> activated_at_, bank_busy_until_;  // for each bank
   // For each bank whose open row is newer than its cells: when the row buffer has the last write.
   std::vector<picoseconds> row_written_at_;
   std::vector<std::uint8_t> rank_of_;   // for each bank
   std::vector<unsigned> open_rows_;     // for each rank
   std::vector<picoseconds> open_from_;  // for each rank with an open row
+  // The times at which rows were closed, less those at which they were opened; modulo 2^64.
+  picoseconds closed_less_opened_ = 0;
   memory_statistics statistics_;
+  std::array<queue_length, 2> waiting_;  // by kind
 
   picoseconds read_latency_, write_latency_;
   write_pulses pulses_;
@@ -168,6 +177,7 @@ class channel final : public event_handler {
   command_observer* observer_ = nullptr;
 
   picoseconds refresh_interval_;
+  unsigned refreshes_of_round_;           // that refresh every bank of a rank once
   std::vector<picoseconds> refresh_due_;  // for each rank
   picoseconds earliest_due_ = never;
 };

@@ -39,7 +39,6 @@ TEST(channel, reads_miss_hit_and_conflict) {
   EXPECT_EQ(s.precharges, 1u);
   EXPECT_EQ(s.read_wait.sum_ps, 14'000u + 27'000u);
   EXPECT_EQ(s.read_latency.max_ps, 47'000u);
-  EXPECT_EQ(s.busy_ps, 34'000u + 20'000u + 47'000u);
   EXPECT_EQ(s.bytes, 3 * 64u);
   EXPECT_DOUBLE_EQ(s.read_latency.mean_ns(), 101.0 / 3);
   EXPECT_NEAR(s.read_latencies.percentile_ns(0.5), 34, 0.34);
@@ -79,6 +78,47 @@ TEST(statistics, what_came_before_is_subtracted) {
   ASSERT_EQ(left.size(), 3u);
   EXPECT_EQ(left[0], (time_class{4992, 5056, 1}));  // 64 ps wide: a 64th of 4096
   EXPECT_TRUE(left[2].from <= 9000 && 9000 < left[2].below);
+}
+
+TEST(statistics, a_queue_is_as_long_as_it_was_at_any_moment_since) {
+  queue_length q;
+  EXPECT_EQ(q.longest_since(0), 0u);
+  q.grow(), q.grow(), q.grow();
+  q.shrink(10), q.shrink(20);  // 3 entries until 10, 2 until 20, then 1
+  EXPECT_EQ(q.longest_since(0), 3u);
+  EXPECT_EQ(q.longest_since(10), 3u);
+  EXPECT_EQ(q.longest_since(11), 2u);
+  EXPECT_EQ(q.longest_since(20), 2u);
+  EXPECT_EQ(q.longest_since(21), 1u);
+  q.grow();
+  EXPECT_EQ(q.longest_since(30), 2u);
+  q.shrink(40);
+  EXPECT_EQ(q.longest_since(15), 2u);
+  q.shrink(50);
+  EXPECT_EQ(q.longest_since(41), 1u);
+  EXPECT_EQ(q.longest_since(51), 0u);
+}
+
+// Of two channels, the longer one. What waits for room in the queue counts; a read that a queued
+// write serves does not wait.
+TEST(channel, the_longest_queue_has_what_waits_in_front_of_it) {
+  memory_config c = timed();
+  c.channels = 2;
+  c.read_queue_entries = 2;
+  memory_fixture bed(c);
+  const auto at = [&](unsigned channel, std::uint32_t row) {
+    return bed.memory->address_map().address_of({channel, 0, row}, 0);
+  };
+  for (std::uint32_t row = 1; row <= 5; ++row) bed.submit(access::read, at(1, row));
+  bed.submit(access::read, at(0, 1)), bed.submit(access::read, at(0, 2));
+  for (int i = 0; i < 3; ++i) bed.submit(access::write, at(0, 9));
+  bed.submit(access::read, at(0, 9));
+  EXPECT_EQ(bed.memory->longest_queue(access::read, 0), 5u);
+  EXPECT_EQ(bed.memory->longest_queue(access::write, 0), 3u);
+  bed.run();
+  EXPECT_EQ(bed.memory->longest_queue(access::read, 0), 5u);
+  EXPECT_EQ(bed.memory->longest_queue(access::read, 14'001), 4u);  // the first was served at 14 ns
+  EXPECT_EQ(bed.memory->longest_queue(access::write, bed.events.now() + 1), 0u);
 }
 
 TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_until_then) {
@@ -205,6 +245,22 @@ TEST(channel, a_read_is_served_from_a_write_that_did_not_fit) {
   EXPECT_EQ(bed.statistics().forwarded_reads, 2u);
 }
 
+TEST(channel, has_room_in_the_queue_of_the_kind_and_of_the_bank) {
+  memory_config c = timed();
+  c.bank_queue_entries = 1;
+  c.read_queue_entries = 2;
+  memory_fixture bed(c);
+  const auto room = [&](access kind, unsigned bank) {
+    return bed.memory->has_room({.address = bed.address(bank, 5), .kind = kind});
+  };
+  bed.write(1, 1), bed.read(2, 1);
+  EXPECT_TRUE(room(access::read, 1) && room(access::write, 0));
+  EXPECT_FALSE(room(access::write, 1));
+  bed.read(2, 2);
+  EXPECT_TRUE(room(access::write, 2));
+  EXPECT_FALSE(room(access::read, 3));
+}
+
 TEST(channel, k_banks_write_k_times_as_fast_until_the_bus_binds) {
   const auto time_of = [](unsigned banks) {
     memory_config c = plain_memory();
@@ -287,6 +343,74 @@ TEST(refresh, a_saturated_rank_is_refreshed_on_time) {
   EXPECT_EQ(bed.statistics().refreshes, bed.events.now() / 1'000'000);
 }
 
+// A row that closes by itself, at 1034 ns, is open until then, and the rules count from then on.
+TEST(refresh, waits_for_rows_that_close_by_themselves) {
+  for (const char* level : {"", "bank", "rank"}) {
+    memory_config c = refreshed();
+    c.ranks = 1;
+    c.open_page = false;
+    c.timing.back() = {"bank", "read", "precharge", 50};
+    c.timing.erase(c.timing.begin());  // from a precharge to an activate: nothing else follows one
+    if (*level != 0) c.timing.push_back({level, "precharge", "refresh", 13});
+    memory_fixture bed(c);
+    bed.run_until(970'000);
+    bed.read(0, 1);
+    bed.run_until(1'000'000);
+    const unsigned behind = bed.read(1, 1);
+    bed.run();
+    const picoseconds closed = 1'034'000 + (*level != 0 ? 13'000u : 0u);
+    EXPECT_EQ(bed.completed[behind], closed + 100'000u + 34'000u) << level;
+  }
+}
+
+// Two groups of two banks: the refresh at 1000 ns is of the banks 0 and 2, that at 2000 ns of 1
+// and 3.
+memory_config refreshed_by_number() {
+  memory_config c = refreshed();
+  c.ranks = 1, c.bank_groups = c.banks = 2;
+  c.refresh = "same-bank";
+  c.timing.back() = {"bank", "precharge", "refresh", 13};
+  c.timing.push_back({"rank", "refresh", "activate", 30});
+  return c;
+}
+
+TEST(refresh, of_the_same_banks_of_all_groups_lets_the_others_work) {
+  memory_fixture bed(refreshed_by_number());
+  bed.read(0, 1), bed.read(1, 1);
+  bed.run_until(1'000'000);
+  const unsigned closed = bed.read(2, 1), open = bed.read(1, 1, 1), behind = bed.read(0, 1, 1),
+                 opened = bed.read(3, 1);
+  bed.run();
+  EXPECT_EQ(bed.completed[open], 1'020'000u);
+  EXPECT_EQ(bed.completed[opened],
+            1'034'000u);  // before the refresh, which waits for bank 0 to close
+  EXPECT_EQ(bed.completed[behind], 1'000'000u + 13'000u + 100'000u + 34'000u);
+  EXPECT_EQ(bed.completed[closed], bed.completed[behind]);
+  bed.run_until(2'000'000);
+  const unsigned other = bed.read(0, 2), due = bed.read(3, 1, 1);
+  bed.run();
+  EXPECT_EQ(bed.completed[other],
+            2'000'000u + 13'000u + 30'000u + 34'000u);  // 30 ns after the refresh
+  EXPECT_EQ(bed.completed[due], 2'000'000u + 13'000u + 100'000u + 34'000u);
+  EXPECT_EQ(bed.statistics().refreshes, 2u);
+}
+
+TEST(refresh, of_the_same_banks_goes_on_in_turn_after_idle_time) {
+  for (const unsigned intervals : {3, 1000, 1001}) {
+    memory_fixture bed(refreshed_by_number());
+    for (unsigned bank = 0; bank < 4; ++bank) bed.read(bank, 1);
+    bed.run();
+    bed.run_until(intervals * 1'000'000);
+    const unsigned number = intervals % 2 == 1 ? 0 : 1;
+    const unsigned held = bed.read(number, 1), free = bed.read(1 - number, 1);
+    bed.run();
+    EXPECT_EQ(bed.completed[held], intervals * 1'000'000 + 134'000u) << intervals;
+    EXPECT_EQ(bed.completed[free], intervals * 1'000'000 + 64'000u) << intervals;
+    EXPECT_EQ(bed.statistics().refreshes, intervals);
+    EXPECT_EQ(bed.statistics().precharges, 4u);
+  }
+}
+
 // --- wear and retention ---
 
 // D8
@@ -320,6 +444,8 @@ TEST(retention, a_log_line_that_outlives_its_retention_is_refused) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("truncate sooner"), std::string::npos);
   EXPECT_FALSE(bed.memory->expired(8192, never - 1));
+  ASSERT_TRUE(bed.memory->set_ranges({{0, 4096, 4096, 4160}}));
+  EXPECT_EQ(bed.memory->trusted_log_line(64, written).error().code, errc::not_found);
 }
 
 // --- energy ---
@@ -371,6 +497,27 @@ TEST(energy, of_currents_is_that_of_each_command_above_standby) {
   EXPECT_DOUBLE_EQ(e.refresh_pj, 2 * 3 * (240 - 40) * 100.0);
   EXPECT_DOUBLE_EQ(e.background_pj, 3 * (40 * 1000.0 + 30 * 2000.0));
   EXPECT_EQ(bed.statistics().open_ps, 1'000'000u);
+}
+
+// A device of four banks draws 10 mA above idd2n with all of them open: 2.5 mA with each. Same-bank
+// refreshes close the rows: banks 0 and 2 at 1000 ns, 1 and 3, of which only 1 is open, at 2000 ns.
+TEST(energy, of_currents_grows_with_each_open_row_if_idd3n_is_that_of_all) {
+  memory_config c = refreshed_by_number();
+  c.timing.push_back({"bank", "activate", "precharge", 30});
+  c.vdd_v = 1.5, c.devices = 2;
+  c.idd0_ma = 35, c.idd2n_ma = 30, c.idd3n_ma = 40, c.idd5b_ma = 36;
+  c.idd3n_all_banks = true;
+  memory_fixture bed(c);
+  bed.read(0, 1), bed.read(1, 1), bed.read(2, 1);
+  bed.run();
+  bed.run_until(600'000);
+  EXPECT_DOUBLE_EQ(bed.memory->energy(600'000).background_pj, 3 * (30 + 3 * 2.5) * 600);
+  bed.run_until(2'500'000);
+  const memory_energy e = bed.memory->energy(2'500'000);
+  EXPECT_EQ(bed.statistics().open_bank_ps, 2 * 1'000'000u + 2'000'000u);
+  EXPECT_DOUBLE_EQ(e.background_pj, 3 * (30 * 2500.0 + 2.5 * 4000.0));
+  EXPECT_DOUBLE_EQ(e.activate_pj, 3 * 3 * (35 * 43.0 - 32.5 * 30 - 30 * 13));
+  EXPECT_DOUBLE_EQ(e.refresh_pj, 2 * 3 * (36 - 30) * 100.0);
 }
 
 }  // namespace

@@ -3,11 +3,12 @@
 // Shares no code with the timing tables, the schedulers or the refresh logic: for each rule and
 // node it keeps the last commands that the rule names, and compares times. Besides the rules of the
 // configuration it checks what no configuration can switch off: a row is opened in a closed bank,
-// only the open row is read or written, no row is open at a refresh, a due refresh goes before
-// requests and none comes early, data does not overlap on the bus, and no command goes to a bank
-// whose cells are being written: after each write, or, with write_back_rows, when a written row is
-// closed. An automatic precharge is the device's own: it uses no command
-// slot, so rules of the levels channel and other_ranks leave it out.
+// only the open row is read or written, no row of a refreshed bank is open, a due refresh goes
+// before requests of its banks, none comes early, is left out or is of other banks than those whose
+// turn it is, data does not overlap on the bus, and no command goes to a bank whose cells are being
+// written: after each write, or, with write_back_rows, when a written row is closed. An automatic
+// precharge is the device's own: it uses no command slot, so rules of the levels channel and
+// other_ranks leave it out.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,18 +17,27 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace stele::sim {
 
 class command_rules {
  public:
   explicit command_rules(const memory_config& c)
-      : config_(c), interval_(from_ns(c.refresh_interval_ns)) {
+      : config_(c),
+        same_bank_(c.refresh == "same-bank"),
+        interval_(from_ns(c.refresh_interval_ns)) {
     for (const timing_rule& r : c.timing)
       rules_.push_back(
           {name_of(r), r.level, r.preceding, r.following, from_ns(r.latency_ns), r.window, {}});
     if (interval_)
-      rules_.push_back({"tRFC", "rank", "refresh", "any", from_ns(c.refresh_time_ns), 1, {}});
+      rules_.push_back({same_bank_ ? "tRFCsb" : "tRFC",
+                        same_bank_ ? "bank" : "rank",
+                        "refresh",
+                        "any",
+                        from_ns(c.refresh_time_ns),
+                        1,
+                        {}});
     if (const picoseconds written = time_in_cells(); written && !c.write_back_rows)
       rules_.push_back({"cells being written", "bank", "write", "any", written, 1, {}});
     for (const timing_rule& r : c.timing) {
@@ -83,10 +93,11 @@ class command_rules {
       if (pair == both) return name;
     return pair;
   }
-  static std::string told(const command_report& r) {
+  std::string told(const command_report& r) const {
+    const bool of_rank = r.what == command::refresh && !same_bank_;
     return fmt::format("the {}{} of {} {} of channel {} at {} ps", r.automatic ? "automatic " : "",
-                       word_of(r.what), r.what == command::refresh ? "rank" : "bank",
-                       r.what == command::refresh ? r.rank : r.bank, r.channel, r.at);
+                       word_of(r.what), of_rank ? "rank" : "bank", of_rank ? r.rank : r.bank,
+                       r.channel, r.at);
   }
   static bool names(const std::string& name, const command_report& r) {
     return name == "any" || name == word_of(r.what);
@@ -113,6 +124,16 @@ class command_rules {
     return level == "bank_group" ? bank / config_.banks : bank;
   }
 
+  // The nodes of a level that a refresh is of.
+  std::set<unsigned> nodes_of(const std::string& level, const command_report& r) const {
+    std::set<unsigned> nodes;
+    command_report one = r;
+    for (; one.bank < r.bank / banks_of_rank() * banks_of_rank() + banks_of_rank();
+         one.bank += same_bank_ ? config_.banks : 1)
+      nodes.insert(node_of(level, one));
+    return nodes;
+  }
+
   void tell(const std::string& broken_rule, const command_report& r, const command_report& before,
             const std::string& why) {
     sentences_.push_back(fmt::format("{}: {} {} {}", broken_rule, told(r), why, told(before)));
@@ -129,7 +150,13 @@ class command_rules {
   void check_distance(rule& of, const command_report& r) {
     if (r.automatic && (of.level == "channel" || of.level == "other_ranks")) return;
     if (of.level == "other_ranks") return check_other_ranks(of, r);
-    std::deque<command_report>& last = of.last[node_of(of.level, r)];
+    if (!names(of.following, r) && !names(of.preceding, r)) return;
+    if (r.what != command::refresh) return check_node(of, node_of(of.level, r), r);
+    for (const unsigned node : nodes_of(of.level, r)) check_node(of, node, r);
+  }
+
+  void check_node(rule& of, unsigned node, const command_report& r) {
+    std::deque<command_report>& last = of.last[node];
     if (names(of.following, r) && last.size() == of.window && r.at < last.front().at + of.distance)
       tell(fmt::format("{} of a {} is {} ps", of.name, of.level, of.distance), r, last.front(),
            "comes too soon after");
@@ -148,29 +175,41 @@ class command_rules {
     if (names(of.preceding, r)) of.last[node_of("rank", r)] = {r};
   }
 
-  // The n-th refresh of a rank is due after n intervals. Refreshes of long idle times are not
-  // reported, so an interval may lack its refresh as long as it has no other command.
+  // The n-th refresh of a rank is due after n intervals; if it is a same-bank one, it is the turn
+  // of the banks n - 1, modulo the banks of a group. Refreshes of long idle times are not reported,
+  // so an interval may lack its refresh as long as it has no other command.
   void check_refresh(const command_report& r) {
     if (interval_ == 0) return;
-    const unsigned rank = node_of("rank", r);
+    const unsigned rank = node_of("rank", r), turns = same_bank_ ? config_.banks : 1;
     command_report& last =
         refreshed_.try_emplace(rank, command_report{command::refresh, r.channel, r.rank, r.bank, 0})
             .first->second;
-    const picoseconds due = (last.at / interval_ + 1) * interval_;
+    const picoseconds next = last.at / interval_ + 1, now = r.at / interval_;
     if (r.what == command::refresh) {
-      if (r.at < due) tell("tREFI", r, last, "comes in the same interval as");
+      if (now < next) tell("tREFI", r, last, "comes in the same interval as");
+      if ((now - 1) % turns != r.bank % banks_of_rank())
+        tell(
+            fmt::format("same-bank refreshes take turns: it is that of bank {}", (now - 1) % turns),
+            r, last, "comes after");
+      if (const auto served = served_.find(rank);
+          now > next && served != served_.end() && served->second.at >= next * interval_)
+        tell(fmt::format("no refresh is left out: one was due at {} ps", next * interval_), r,
+             served->second, "comes after");
       last = r;
-    } else if (r.what != command::precharge && r.at >= due) {
-      tell(fmt::format("tREFI: a refresh is due at {} ps", due), r, last,
-           "goes before it, the last refresh being");
+    } else if (r.what != command::precharge) {
+      served_[rank] = r;
+      for (picoseconds due = next; due <= now; ++due)
+        if (!same_bank_ || (due - 1) % turns == r.bank % config_.banks)
+          return tell(fmt::format("tREFI: a refresh is due at {} ps", due * interval_), r, last,
+                      "goes before it, the last refresh being");
     }
   }
 
   void check_row(const command_report& r) {
     const unsigned bank = node_of("bank", r);
     if (r.what == command::refresh) {
-      for (unsigned b = bank; b < bank + banks_of_rank(); ++b)
-        if (const auto open = open_.find(b); open != open_.end())
+      for (const unsigned refreshed : nodes_of("bank", r))
+        if (const auto open = open_.find(refreshed); open != open_.end())
           tell("no row is open at a refresh", r, open->second, "comes after");
       return;
     }
@@ -240,12 +279,14 @@ class command_rules {
   }
 
   memory_config config_;
+  bool same_bank_;
   picoseconds interval_, burst_of_read_ = 0, burst_of_write_ = 0;
   std::vector<rule> rules_;
-  std::map<unsigned, command_report> open_, closed_, refreshed_;  // by bank, bank and rank
-  std::map<unsigned, command_report> written_;                    // by bank: the open row's last
-  std::map<unsigned, transfer> closing_;                          // by bank: the row to the cells
-  std::map<unsigned, std::deque<transfer>> bus_;                  // by channel
+  std::map<unsigned, command_report> open_, closed_;       // by bank
+  std::map<unsigned, command_report> refreshed_, served_;  // by rank: refresh, request
+  std::map<unsigned, command_report> written_;             // by bank: the open row's last
+  std::map<unsigned, transfer> closing_;                   // by bank: the row to the cells
+  std::map<unsigned, std::deque<transfer>> bus_;           // by channel
   std::vector<std::string> sentences_;
 };
 

@@ -19,8 +19,15 @@ std::map<std::string, memory_config> all_memories() {
   for (const auto& file : std::filesystem::directory_iterator(STELE_SOURCE_DIR "/lab/configs")) {
     const machine_config m = machine_of(file.path().stem());
     all.emplace(m.name + ", nonvolatile", in_cycles(m.nonvolatile_memory));
-    all.emplace(m.name + ", volatile", in_cycles(m.volatile_memory));
+    if (!m.name.starts_with("ddr"))  // else both memories are the same
+      all.emplace(m.name + ", volatile", in_cycles(m.volatile_memory));
   }
+  // Per-bank refresh, as of LPDDR4: banks without groups, two ranks.
+  memory_config c = machine_of("ddr4-3200").nonvolatile_memory;
+  c.banks = 16, c.bank_groups = 1;
+  c.refresh = "same-bank";
+  c.refresh_interval_ns /= 16, c.refresh_time_ns = 100;
+  all.emplace("per-bank refresh", in_cycles(c));
   return all;
 }
 
@@ -124,6 +131,19 @@ TEST(command_rules, planted_bugs_of_the_controller_are_found) {
     const auto found = broken_by(c, load::random, 3000, mutant);
     for (const char* rule : rules) EXPECT_THAT(found, Contains(HasSubstr(rule)));
   }
+}
+
+TEST(command_rules, planted_bugs_of_same_bank_refreshes_are_found) {
+  const std::pair<controller_mutant, const char*> bugs[] = {
+      {controller_mutant::last_bank_left_open, "no row is open at a refresh"},
+      {controller_mutant::last_bank_served, "tREFI: a refresh is due"},
+      {controller_mutant::refresh_drifts, "tREFI: a refresh is due"},
+      {controller_mutant::same_banks_again, "same-bank refreshes take turns"}};
+  const memory_config c =
+      refreshed_often(in_cycles(machine_of("ddr5-4800-same-bank").nonvolatile_memory));
+  EXPECT_THAT(broken_by(c, load::random, 3000), IsEmpty());
+  for (const auto& [mutant, rule] : bugs)
+    EXPECT_THAT(broken_by(c, load::random, 3000, mutant), Contains(HasSubstr(rule)));
 }
 
 // --- the check itself ---
@@ -238,6 +258,35 @@ TEST(command_rules, what_no_configuration_switches_off_is_checked) {
       at(1, activate, 0, 1),     at(1, activate, 4, 1),    at(1000, read, 0, 1),
       at(10'000, write, 4, 1),   at(70'000, precharge, 0), at(100'000, refresh, 0),
       at(104'000, precharge, 4), at(104'000, refresh, 4),  at(110'000, activate, 0, 2)};
+  EXPECT_THAT(command_rules::broken(c, sound), IsEmpty());
+}
+
+// Two groups of two banks: refreshes of the banks 0 and 2, then of 1 and 3. Bank 4 is bank 0 of the
+// other rank.
+TEST(command_rules, same_bank_refreshes_take_turns_and_are_of_their_banks_alone) {
+  memory_config c = two_of_each();
+  c.refresh = "same-bank";
+  c.refresh_interval_ns = 100;
+  c.refresh_time_ns = 10;
+  c.timing = {{"rank", "refresh", "activate", 5}};
+  using enum command;
+  const std::pair<std::vector<command_report>, const char*> streams[] = {
+      {{at(1, activate, 2, 1), at(100'000, refresh, 0)}, "no row is open at a refresh"},
+      {{at(100'000, refresh, 0), at(109'999, activate, 2, 1)}, "tRFCsb of a bank is 10000 ps"},
+      {{at(100'000, refresh, 0), at(104'999, activate, 3, 1)}, "of a rank is 5000 ps"},
+      {{at(100'000, refresh, 1)}, "take turns: it is that of bank 0"},
+      {{at(100'000, refresh, 0), at(200'000, refresh, 0)}, "take turns: it is that of bank 1"},
+      {{at(100'000, refresh, 0), at(200'000, activate, 3, 1)}, "a refresh is due at 200000 ps"},
+      {{at(100'000, activate, 2, 1)}, "a refresh is due at 100000 ps"},
+      {{at(100'000, activate, 1, 1), at(150'000, precharge, 1), at(200'000, refresh, 1)},
+       "no refresh is left out: one was due at 100000 ps"}};
+  for (const auto& [issued, sentence] : streams)
+    EXPECT_THAT(command_rules::broken(c, issued), testing::ElementsAre(HasSubstr(sentence)));
+  const std::vector<command_report> sound = {
+      at(1, activate, 1, 1),       at(100'000, refresh, 0),     at(105'000, activate, 3, 1),
+      at(110'000, activate, 2, 1), at(120'000, precharge, 1),   at(121'000, precharge, 3),
+      at(200'000, refresh, 1),     at(205'000, activate, 0, 1), at(100'000, refresh, 4),
+      at(200'000, refresh, 5)};
   EXPECT_THAT(command_rules::broken(c, sound), IsEmpty());
 }
 

@@ -54,7 +54,10 @@ result<> command_trace::finish() {
 
 void command_trace::write(const command_report& r, bool closes) {
   const memory_config& c = memory_.config();
-  const std::string word = std::string(words[static_cast<unsigned>(r.what)]) + (closes ? "_p" : "");
+  const bool of_banks = r.what == command::refresh && c.refresh == "same-bank";
+  const std::string word = std::string(words[static_cast<unsigned>(r.what)]) + (closes     ? "_p"
+                                                                                : of_banks ? "_bank"
+                                                                                           : "");
   const unsigned group = r.bank / c.banks % c.bank_groups;
   fmt::print(file_, "{:<18} {:<20} {:>3} {:>3} {:>3} {:>3} {:>#8x} {:>#8x}\n", r.at / cycle_, word,
              r.channel, r.rank, group, r.bank % c.banks, r.row == no_row ? 0 : r.row,

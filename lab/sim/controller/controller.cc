@@ -29,6 +29,9 @@ result<void> check_times(const memory_config& c) {
   if (c.technology != "dram" && c.technology != "stt-mram" && c.technology != "pcm")
     return base::fail(errc::invalid_argument, "memory: there is no technology \"" + c.technology +
                                                   "\"; use dram, stt-mram or pcm");
+  if (c.refresh != "all-bank" && c.refresh != "same-bank")
+    return base::fail(errc::invalid_argument, "memory: there is no refresh \"" + c.refresh +
+                                                  "\"; use all-bank or same-bank");
   for (const double t : {c.read_latency_ns, c.write_latency_ns, c.write_pulse_ns,
                          c.refresh_interval_ns, c.refresh_time_ns})
     if (!(t >= 0 && t < 1e9))
@@ -136,6 +139,12 @@ void memory_system::persisted(const write_report& report) {
   if (counts_lines_)
     max_line_writes_ = std::max(max_line_writes_, ++line_writes_[report.req.address]);
   if (observer_) observer_->persisted(report);
+}
+
+std::size_t memory_system::longest_queue(access kind, picoseconds from) const noexcept {
+  std::size_t longest = 0;
+  for (const auto& c : channels_) longest = std::max(longest, c->longest_queue(kind, from));
+  return longest;
 }
 
 memory_statistics memory_system::statistics(picoseconds now) {

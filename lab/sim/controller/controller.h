@@ -46,6 +46,8 @@ class memory_system final : public memory, private channel_observer {
   [[nodiscard]] result<picoseconds> trusted_log_line(std::uint64_t address, picoseconds now) const;
 
   memory_statistics statistics(picoseconds now);
+  // Of the channel that had the most: see channel.
+  std::size_t longest_queue(access kind, picoseconds from) const noexcept;
   memory_energy energy(picoseconds now) { return energy_of(statistics(now), config_); }
   // Its times are whole cycles, if the memory has a clock.
   const memory_config& config() const noexcept { return config_; }

@@ -33,12 +33,15 @@ outcome outcome_of(const memory_config& c, std::uint64_t capacity_bytes) {
 // Another value of the key. Most are changed by rule; some need a value that the load can tell.
 void change(const std::string& field, memory_config& c, const config_key& key) {
   const std::map<std::string, double> numbers = {
-      {"write_drain_from", 0.6},  {"write_drain_to", 0},    {"data_retention_s", 1e6},
-      {"log_retention_s", 1e6},   {"starvation_limit", 1},  {"read_queue_entries", 2},
-      {"write_queue_entries", 8}, {"bank_queue_entries", 1}};
+      {"write_drain_from", 0.6},  {"write_drain_to", 0},
+      {"data_retention_s", 1e6},  {"log_retention_s", 1e6},
+      {"starvation_limit", 1},    {"read_queue_entries", 2},
+      {"write_queue_entries", 8}, {"bank_queue_entries", 1},
+      {"idd2n_ma", 35},           {"idd3n_ma", 44}};
   const std::map<std::string, std::string> names = {
+      {"refresh", "same-bank"},
       {"technology", c.technology == "dram" ? "pcm" : "dram"},
-      {"scheduler", "fcfs"},
+      {"scheduler", c.scheduler == "fr-fcfs" ? "fcfs" : "fr-fcfs"},
       // A hash makes the second the same as the first of dp2, whose rows have one line.
       {"mapping", c.bank_hash ? "row-bank-column-rank-channel" : "bank-rank-row-column-channel"}};
   std::visit(
@@ -63,11 +66,15 @@ void change(const std::string& field, memory_config& c, const config_key& key) {
 
 TEST(keys, each_key_of_a_memory_changes_a_run_or_is_refused) {
   const std::string section = "nonvolatile_memory.";
-  for (const char* preset : {"ddr4-2400", "kiln", "dp2"}) {
+  for (const auto& [preset, scheduler] : {std::pair{"ddr4-2400", "rules"},
+                                          {"kiln", "rules"},
+                                          {"dp2", "rules"},
+                                          {"ddr4-2400", "fcfs"},
+                                          {"dp2", "strict"}}) {
     machine_config m = machine_of(preset);
-    m.nonvolatile_memory.scheduler = "rules";       // else there is nothing to guard
+    m.nonvolatile_memory.scheduler = scheduler;
     m.nonvolatile_memory.write_queue_entries = 64;  // so that few writes begin and end a drain
-    m.nonvolatile_memory.write_drain_from = 0.5;
+    if (m.nonvolatile_memory.scheduler != "fcfs") m.nonvolatile_memory.write_drain_from = 0.5;
     const std::uint64_t capacity = m.nonvolatile_memory.capacity_bytes;
     const outcome before = outcome_of(m.nonvolatile_memory, capacity);
     machine_config other = m;
@@ -78,7 +85,7 @@ TEST(keys, each_key_of_a_memory_changes_a_run_or_is_refused) {
       change(field, other.nonvolatile_memory, key);
       if (!check_machine(other)) continue;
       EXPECT_TRUE(outcome_of(other.nonvolatile_memory, capacity) != before)
-          << preset << ": " << field << " changes nothing";
+          << preset << ", " << scheduler << ": " << field << " changes nothing";
     }
   }
 }

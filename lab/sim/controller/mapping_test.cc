@@ -1,6 +1,9 @@
 // Maps addresses to places and back; refuses contradictory configurations.
+#include <fmt/ranges.h>
 #include <sim/controller/memory_fixture.h>
 
+#include <bit>
+#include <filesystem>
 #include <set>
 
 namespace stele::sim {
@@ -33,6 +36,87 @@ TEST(mapping, every_line_has_its_own_place_and_finds_back) {
       }
       EXPECT_EQ(seen.size(), (1u << 16) / 64) << fields;
     }
+}
+
+// The place of an address as one number, of as many bits as the capacity has.
+std::uint64_t place_of(const mapping& m, const memory_config& c, std::uint64_t address) {
+  const device_address p = m.locate(address);
+  const std::uint64_t banks = std::uint64_t{c.ranks} * c.bank_groups * c.banks;
+  const std::uint64_t row = (p.row * banks + p.bank) * c.controllers * c.channels + p.channel;
+  return row * c.row_bytes + m.column_of(address) * line_bytes + address % line_bytes;
+}
+
+// A mapping is linear: exclusive or of addresses is that of their places. So no two addresses have
+// the same place if the places of the single bits are independent, which elimination decides.
+bool gives_each_line_its_own_place(const mapping& m, const memory_config& c) {
+  std::vector<std::uint64_t> reduced;
+  for (std::uint64_t bit = line_bytes; bit < c.capacity_bytes; bit *= 2) {
+    std::uint64_t place = place_of(m, c, bit);
+    for (const std::uint64_t other : reduced) place = std::min(place, place ^ other);
+    if (place == 0 || place >= c.capacity_bytes) return false;
+    reduced.push_back(place);
+  }
+  std::uint64_t x = 7;
+  for (int i = 0; i < 8; ++i) {
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    const std::uint64_t a = x % c.capacity_bytes / line_bytes * line_bytes,
+                        b = std::rotl(x, 32) % c.capacity_bytes / line_bytes * line_bytes;
+    if (place_of(m, c, a ^ b) != (place_of(m, c, a) ^ place_of(m, c, b))) return false;
+    if (m.address_of(m.locate(a), m.column_of(a)) != a) return false;
+  }
+  return true;
+}
+
+std::map<std::string, memory_config> memories_of_presets() {
+  std::map<std::string, memory_config> all;
+  for (const auto& file : std::filesystem::directory_iterator(STELE_SOURCE_DIR "/lab/configs")) {
+    const machine_config m = machine_of(file.path().stem());
+    all.emplace(m.name + ", nonvolatile", m.nonvolatile_memory);
+    all.emplace(m.name + ", volatile", m.volatile_memory);
+  }
+  return all;
+}
+
+TEST(mapping, of_every_preset_and_every_order_of_fields_gives_each_line_its_own_place) {
+  for (const auto& [name, memory] : memories_of_presets())
+    for (const bool groups_named : {true, false}) {
+      memory_config c = memory;
+      std::vector<std::string> fields = {"bank", "channel", "column", "rank", "row"};
+      if (groups_named) fields.insert(fields.begin() + 1, "bank_group");
+      do {
+        c.mapping = fmt::format("{}", fmt::join(fields, "-"));
+        for (const bool hash : {false, true}) {
+          c.bank_hash = hash;
+          EXPECT_TRUE(gives_each_line_its_own_place(*mapping::parse(c), c)) << name << c.mapping;
+        }
+      } while (std::ranges::next_permutation(fields).found);
+    }
+}
+
+// As many lines as a channel has banks, a power of two apart.
+TEST(mapping, of_every_preset_spreads_lines_that_are_a_power_of_two_apart_with_a_hash) {
+  for (const auto& [name, memory] : memories_of_presets()) {
+    memory_config c = memory;
+    const std::uint64_t banks = std::uint64_t{c.ranks} * c.bank_groups * c.banks;
+    unsigned of_rows_alone = 0;
+    for (std::uint64_t stride = line_bytes; stride * banks <= c.capacity_bytes; stride *= 2) {
+      std::set<std::uint64_t> plain, hashed, rows;
+      for (std::uint64_t n = 0; n < banks; ++n) {
+        c.bank_hash = false;
+        const device_address p = mapping::parse(c)->locate(n * stride);
+        plain.insert(p.channel * banks + p.bank), rows.insert(p.row);
+        c.bank_hash = true;
+        const device_address h = mapping::parse(c)->locate(n * stride);
+        hashed.insert(h.channel * banks + h.bank);
+      }
+      EXPECT_GE(hashed.size(), plain.size()) << name << ", " << stride;
+      if (rows.size() < banks) continue;
+      EXPECT_EQ(plain.size(), 1u) << name << ", " << stride;
+      EXPECT_EQ(hashed.size(), banks) << name << ", " << stride;
+      ++of_rows_alone;
+    }
+    EXPECT_GT(of_rows_alone, 3u) << name;
+  }
 }
 
 TEST(mapping, fields_come_in_the_order_of_the_name) {

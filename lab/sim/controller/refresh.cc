@@ -1,8 +1,9 @@
-// Refresh: in each interval, each rank closes its rows and takes one refresh command. During the
-// refresh the rank takes no other command.
+// Refresh: in each interval, each rank takes one refresh command, of all its banks or of the banks
+// of one number in all its bank groups (same-bank refresh, JESD79-5, section 4.13), number after
+// number. These banks are closed before it and take no other command during it.
 //
-// A refresh that is due goes before requests: the rank's banks are blocked, closed as soon as the
-// rules allow it, and unblocked by the command. In idle time the same happens without events: it is
+// A refresh that is due goes before requests: its banks are blocked, closed as soon as the rules
+// allow it, and unblocked by the command. In idle time the same happens without events: it is
 // computed when a request arrives.
 #include <sim/controller/channel.h>
 
@@ -10,17 +11,25 @@
 
 namespace stele::sim {
 
-// In the mutant `without_last`, the last bank is left out.
-std::uint64_t channel::banks_of(unsigned rank, controller_mutant without_last) const noexcept {
-  const unsigned all = state_.timing.banks() / state_.timing.ranks();
-  const unsigned banks = all - (mutant_ != controller_mutant::none && mutant_ == without_last);
-  return (banks == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << banks) - 1) << rank * all;
+// The banks of the rank's next refresh. In the mutant `without_last`, the last one is left out.
+std::uint64_t channel::refreshed_next(unsigned rank,
+                                      controller_mutant without_last) const noexcept {
+  auto number =
+      static_cast<unsigned>((refresh_due_[rank] / refresh_interval_ - 1) % refreshes_of_round_);
+  if (mutant_ == controller_mutant::same_banks_again) number -= number % 2;
+  const std::uint64_t banks = refreshes_of_round_ == 1 ? state_.timing.banks_of(rank)
+                                                       : state_.timing.same_banks_of(rank, number);
+  const bool all = mutant_ == controller_mutant::none || mutant_ != without_last;
+  return all ? banks : banks & ~std::bit_floor(banks);
 }
 
 void channel::issue_refresh(unsigned rank, picoseconds at) {
-  state_.timing.issue_refresh(rank, at);
-  report(command::refresh, rank * (state_.timing.banks() / state_.timing.ranks()), at);
-  state_.blocked_by_refresh &= ~banks_of(rank);
+  const std::uint64_t banks = refreshed_next(rank);
+  state_.timing.issue_refresh(banks, at);
+  report(command::refresh, static_cast<unsigned>(std::countr_zero(banks)), at);
+  state_.blocked_by_refresh &= ~banks;
+  for (std::uint64_t left = banks; left; left &= left - 1)
+    scheduler_->bank_changed(static_cast<unsigned>(std::countr_zero(left)));
   if (mutant_ == controller_mutant::refresh_drifts) refresh_due_[rank] = at;
   refresh_due_[rank] += refresh_interval_;
   earliest_due_ = *std::ranges::min_element(refresh_due_);
@@ -28,11 +37,12 @@ void channel::issue_refresh(unsigned rank, picoseconds at) {
   decision_stale_ = true;
 }
 
-// Closes the rank's rows at the earliest allowed times from `due` on, if these are not after `now`.
-// Returns the time at which the next row can be closed; never, when no row is left open.
+// Closes the rows of the rank's next refresh at the earliest allowed times from `due` on, if these
+// are not after `now`. Returns the time at which the next row can be closed; never, when no row is
+// left open.
 picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now) {
   picoseconds next = never;
-  for (std::uint64_t banks = banks_of(rank, controller_mutant::last_bank_left_open); banks;
+  for (std::uint64_t banks = refreshed_next(rank, controller_mutant::last_bank_left_open); banks;
        banks &= banks - 1) {
     const auto bank = static_cast<unsigned>(std::countr_zero(banks));
     if (state_.open_row[bank] == no_row) continue;
@@ -48,11 +58,11 @@ picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now)
 // Advances a due refresh as far as possible now. Returns the time at which it can continue, or at
 // which the next one is due.
 picoseconds channel::refresh_rank(unsigned rank, picoseconds now) {
-  state_.blocked_by_refresh |= banks_of(rank, controller_mutant::last_bank_served);
+  state_.blocked_by_refresh |= refreshed_next(rank, controller_mutant::last_bank_served);
   decision_stale_ = true;
   const picoseconds closing = close_rank(rank, now, now);
   if (closing != never) return closing;
-  const picoseconds at = state_.timing.earliest_refresh(rank);
+  const picoseconds at = state_.timing.earliest_refresh(refreshed_next(rank));
   if (at > now) return at;
   issue_refresh(rank, now);
   return std::max(now, refresh_due_[rank]);
@@ -68,13 +78,14 @@ picoseconds channel::refresh(picoseconds now) {
 // Issues a refresh of idle time, if it could have been issued by now. Returns whether it was.
 bool channel::refresh_idle(unsigned rank, picoseconds now) {
   if (close_rank(rank, refresh_due_[rank], now) != never) return false;
-  const picoseconds at = std::max(refresh_due_[rank], state_.timing.earliest_refresh(rank));
+  const picoseconds at =
+      std::max(refresh_due_[rank], state_.timing.earliest_refresh(refreshed_next(rank)));
   if (at <= now) issue_refresh(rank, at);
   return at <= now;
 }
 
 // Counts the refreshes of whole idle intervals without issuing them, except the last interval's.
-// All rows are closed, so every rank was refreshed at its due time.
+// All rows are closed, so every refresh was issued at its due time.
 void channel::skip_idle(picoseconds now) {
   const picoseconds last_due = *std::ranges::max_element(refresh_due_);
   const std::uint64_t skipped = last_due <= now ? (now - last_due) / refresh_interval_ : 0;
@@ -87,7 +98,7 @@ void channel::skip_idle(picoseconds now) {
 // awake. Precondition: nothing is queued.
 void channel::catch_up_refreshes(picoseconds now) {
   for (std::size_t given = 0; earliest_due_ <= now; ++given) {
-    if (given == refresh_due_.size()) skip_idle(now);
+    if (given == refresh_due_.size() * refreshes_of_round_) skip_idle(now);
     const auto first = std::ranges::min_element(refresh_due_) - refresh_due_.begin();
     if (!refresh_idle(static_cast<unsigned>(first), now)) return;
   }
@@ -96,9 +107,12 @@ void channel::catch_up_refreshes(picoseconds now) {
 const memory_statistics& channel::statistics(picoseconds now) {
   if (state_.queue.empty() && now >= earliest_due_) catch_up_refreshes(now);
   statistics_.rank_ps = now * open_rows_.size();
+  statistics_.open_bank_ps = closed_less_opened_;
   for (unsigned rank = 0; rank < open_rows_.size(); ++rank)
-    if (open_rows_[rank] != 0) statistics_.open_ps += now - std::exchange(open_from_[rank], now);
-  if (outstanding_ != 0) statistics_.busy_ps += now - busy_since_, busy_since_ = now;
+    if (open_rows_[rank] != 0) {
+      statistics_.open_ps += now - std::exchange(open_from_[rank], now);
+      statistics_.open_bank_ps += now * open_rows_[rank];
+    }
   return statistics_;
 }
 

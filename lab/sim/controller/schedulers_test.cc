@@ -49,6 +49,20 @@ TEST(fr_fcfs, after_the_starvation_limit_the_oldest_is_served) {
   }
 }
 
+// Read 1 is passed by two hits, then read 4, which is the oldest after it, by two others.
+TEST(fr_fcfs, every_oldest_request_can_be_passed_as_often_as_the_limit) {
+  memory_config c = one_bank("fr-fcfs");
+  c.starvation_limit = 2;
+  memory_fixture bed(c);
+  bed.read(0, 1);
+  bed.run();
+  bed.read(0, 2);
+  for (const std::uint32_t row : {1, 2})
+    for (unsigned column = 1; column <= 3; ++column) bed.read(0, row, column);
+  bed.run();
+  EXPECT_EQ(bed.order, (tokens{0, 2, 3, 1, 5, 6, 4, 7}));
+}
+
 TEST(fr_fcfs, hits_of_other_banks_count_towards_the_limit_too) {
   memory_config c = one_bank("fr-fcfs");
   c.starvation_limit = 2;
@@ -74,6 +88,32 @@ TEST(fr_fcfs, reads_come_first_until_writes_fill_their_queue) {
   many.write(0, 1), many.write(0, 1, 1), many.write(0, 1, 2), many.read(1, 1), many.read(1, 2);
   many.run();
   EXPECT_EQ(many.order, (tokens{0, 1, 3, 4, 2}));
+}
+
+// Rows stay open for 100 ns. The third write begins the drain while a read waits for bank 0 to
+// close: bank 1 closes for the writes, and bank 0 only after them.
+TEST(fr_fcfs, a_drain_begins_with_the_write_that_fills_the_queue) {
+  memory_config c = one_bank("fr-fcfs");
+  c.write_queue_entries = 8;
+  c.write_drain_from = 0.375;
+  c.write_drain_to = 0;
+  c.timing.push_back({"bank", "activate", "precharge", 100});
+  memory_fixture bed(c);
+  bed.read(0, 1);
+  bed.run_until(50'000);
+  bed.read(1, 1);
+  bed.run_until(70'000);
+  bed.write(1, 2), bed.write(1, 2, 1);
+  bed.run_until(80'000);
+  bed.read(0, 2);
+  bed.run_until(90'000);
+  bed.write(1, 2, 2);
+  bed.run();
+  const auto closed = std::ranges::find(bed.commands, command::precharge, &command_report::what);
+  ASSERT_NE(closed, bed.commands.end());
+  EXPECT_EQ(closed->bank, 1u);
+  EXPECT_EQ(closed->at, 150'000u);
+  EXPECT_EQ(bed.order, (tokens{0, 1, 2, 3, 5, 4}));
 }
 
 TEST(fr_fcfs, writes_drain_without_new_traffic) {

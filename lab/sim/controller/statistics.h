@@ -88,6 +88,26 @@ class time_histogram {
   std::uint64_t all_ = 0;
 };
 
+// The length of a queue over time: for any moment, the most entries that it has had since.
+class queue_length {
+ public:
+  void grow() {
+    if (++length_ == left_at_.size()) left_at_.push_back(0);
+  }
+  void shrink(picoseconds now) noexcept { left_at_[length_--] = now; }
+  // The most entries at any moment from `from` on, `from` included.
+  std::size_t longest_since(picoseconds from) const noexcept {
+    std::size_t n = left_at_.size() - 1;
+    while (n > length_ && left_at_[n] < from) --n;
+    return n;
+  }
+
+ private:
+  std::size_t length_ = 0;
+  // For each length above the present one, when the queue last had it; ever earlier with length.
+  std::vector<picoseconds> left_at_{0};
+};
+
 struct memory_statistics {
   std::uint64_t reads = 0, writes = 0;  // served by the device
   std::uint64_t forwarded_reads = 0;    // served from a queued write
@@ -95,9 +115,8 @@ struct memory_statistics {
   // closed.
   std::uint64_t row_hits = 0, row_misses = 0, row_conflicts = 0;
   std::uint64_t activates = 0, precharges = 0, refreshes = 0;
-  std::uint64_t bytes = 0;                // transferred over the channels
-  picoseconds busy_ps = 0;                // time with an unfinished request, summed over channels
-  span_statistics read_wait, write_wait;  // from submission to the column command
+  std::uint64_t bytes = 0;                      // transferred over the channels
+  span_statistics read_wait, write_wait;        // from submission to the column command
   span_statistics read_latency, write_latency;  // from submission to completion
   time_histogram read_latencies, write_latencies;
   // Summed over banks: from the activate, or the column command of a row hit, until the data has
@@ -105,6 +124,7 @@ struct memory_statistics {
   picoseconds bank_busy_ps = 0;
   // Summed over ranks: time with an open row; time in all.
   picoseconds open_ps = 0, rank_ps = 0;
+  picoseconds open_bank_ps = 0;            // summed over banks: time with an open row
   std::vector<std::uint64_t> bank_writes;  // for each bank, channel after channel
   std::uint64_t max_writes_per_line = 0;   // 0 if not counted
 
@@ -112,11 +132,12 @@ struct memory_statistics {
     reads += s.reads, writes += s.writes, forwarded_reads += s.forwarded_reads;
     row_hits += s.row_hits, row_misses += s.row_misses, row_conflicts += s.row_conflicts;
     activates += s.activates, precharges += s.precharges, refreshes += s.refreshes;
-    bytes += s.bytes, busy_ps += s.busy_ps;
+    bytes += s.bytes;
     read_wait.add(s.read_wait), write_wait.add(s.write_wait);
     read_latency.add(s.read_latency), write_latency.add(s.write_latency);
     read_latencies.add(s.read_latencies), write_latencies.add(s.write_latencies);
     bank_busy_ps += s.bank_busy_ps, open_ps += s.open_ps, rank_ps += s.rank_ps;
+    open_bank_ps += s.open_bank_ps;
     bank_writes.insert(bank_writes.end(), s.bank_writes.begin(), s.bank_writes.end());
     max_writes_per_line = std::max(max_writes_per_line, s.max_writes_per_line);
   }
@@ -127,12 +148,13 @@ struct memory_statistics {
     row_hits -= before.row_hits, row_misses -= before.row_misses;
     row_conflicts -= before.row_conflicts;
     activates -= before.activates, precharges -= before.precharges, refreshes -= before.refreshes;
-    bytes -= before.bytes, busy_ps -= before.busy_ps;
+    bytes -= before.bytes;
     read_wait.subtract(before.read_wait), write_wait.subtract(before.write_wait);
     read_latency.subtract(before.read_latency), write_latency.subtract(before.write_latency);
     read_latencies.subtract(before.read_latencies);
     write_latencies.subtract(before.write_latencies);
     bank_busy_ps -= before.bank_busy_ps, open_ps -= before.open_ps, rank_ps -= before.rank_ps;
+    open_bank_ps -= before.open_bank_ps;
     for (std::size_t i = 0; i < before.bank_writes.size(); ++i)
       bank_writes[i] -= before.bank_writes[i];
   }

@@ -2,7 +2,9 @@
 #include <base/check.h>
 #include <sim/controller/timing.h>
 
+#include <bit>
 #include <string_view>
+#include <utility>
 
 namespace stele::sim {
 namespace {
@@ -45,7 +47,7 @@ memory_config in_cycles(memory_config c) {
 }
 
 void timing_table::build(const memory_config& c) {
-  ranks_ = c.ranks;
+  ranks_ = c.ranks, banks_of_group_ = c.banks;
   const unsigned groups = c.ranks * c.bank_groups, banks = groups * c.banks;
   first_ = {0, 1, 1 + c.ranks, 1 + c.ranks + groups, 1 + c.ranks + groups + banks};
   nodes_.assign(first_[levels], row{});
@@ -88,10 +90,6 @@ result<void> timing_table::add(const timing_rule& r) {
     return wrong(r, "names no command; use activate, precharge, read, write, refresh or any");
   if (!(r.latency_ns >= 0) || r.window == 0)
     return wrong(r, "has a negative latency or an empty window; give latency_ns >= 0, window >= 1");
-  if (l > 1 && (r.preceding == "refresh" || r.following == "refresh"))
-    return wrong(
-        r,
-        "orders a refresh below the rank; refresh is a rank's, give the rule to rank or channel");
   if (between_ranks && r.window != 1)
     return wrong(r, "counts several commands between ranks; give it window 1");
   for (unsigned p = 0; p < commands; ++p)
@@ -113,7 +111,7 @@ result<timing_table> timing_table::compile(const memory_config& c) {
       return base::fail(errc::invalid_argument,
                         "memory: refresh_time_ns is not below refresh_interval_ns; the rank would "
                         "do nothing else");
-    if (auto added = t.add({"rank", "refresh", "any", c.refresh_time_ns, 1}); !added)
+    if (auto added = t.add({"bank", "refresh", "any", c.refresh_time_ns, 1}); !added)
       return std::unexpected(added.error());
   }
   return t;
@@ -143,13 +141,48 @@ void timing_table::issue_auto_precharge(unsigned bank, picoseconds at) noexcept 
   const auto precharge = static_cast<unsigned>(command::precharge),
              refresh = static_cast<unsigned>(command::refresh);
   apply_rules(3, paths_[bank][3], command::precharge, at);
-  delay_refresh(bank, at + delay_[1][precharge][refresh]);
+  delay_refresh(paths_[bank][3], at);
+  if (const picoseconds wait = delay_[1][precharge][refresh]; wait != 0)
+    delay_refresh(paths_[bank][1], at + wait);
 }
 
 void timing_table::occupy(unsigned bank, picoseconds until) noexcept {
   row& ready = nodes_[paths_[bank][3]];
   for (unsigned f = 0; f < commands; ++f) ready[f] = std::max(ready[f], until);
-  delay_refresh(bank, until);
+}
+
+// --- refresh ---
+
+std::uint64_t timing_table::banks_of(unsigned rank) const noexcept {
+  const unsigned all = banks() / ranks_;
+  return (all == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << all) - 1) << rank * all;
+}
+
+std::uint64_t timing_table::same_banks_of(unsigned rank, unsigned of_group) const noexcept {
+  std::uint64_t same = 0;
+  const unsigned all = banks() / ranks_;
+  for (unsigned bank = of_group; bank < all; bank += banks_of_group_)
+    same |= std::uint64_t{1} << (rank * all + bank);
+  return same;
+}
+
+picoseconds timing_table::earliest_refresh(std::uint64_t banks) const noexcept {
+  picoseconds at = 0;
+  for (; banks; banks &= banks - 1)
+    at = std::max(at, earliest(command::refresh, static_cast<unsigned>(std::countr_zero(banks))));
+  return at;
+}
+
+void timing_table::issue_refresh(std::uint64_t banks, picoseconds at) noexcept {
+  const path& first = paths_[static_cast<unsigned>(std::countr_zero(banks))];
+  for (unsigned l = 0; l < 2; ++l) apply_rules(l, first[l], command::refresh, at);
+  if (has_rank_rule_ >> static_cast<unsigned>(command::refresh) & 1) [[unlikely]]
+    delay_other_ranks(first[1], command::refresh, at);
+  for (unsigned group = 0; banks; banks &= banks - 1) {
+    const path& p = paths_[static_cast<unsigned>(std::countr_zero(banks))];
+    if (p[2] != std::exchange(group, p[2])) apply_rules(2, p[2], command::refresh, at);
+    apply_rules(3, p[3], command::refresh, at);
+  }
 }
 
 }  // namespace stele::sim

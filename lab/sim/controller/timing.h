@@ -4,8 +4,8 @@
 // command, the earliest time at which the rules allow it. Issuing a command raises these times at
 // the four nodes on the path to its bank; a command is allowed when all four nodes allow it. (The
 // idea of per-node tables is from Ramulator: Kim, Yang, Mutlu, "Ramulator: a fast and extensible
-// DRAM simulator", 2015, section 2; the code is not.) Refresh is a command to a rank, so its rules
-// name the channel or a rank.
+// DRAM simulator", 2015, section 2; the code is not.) A refresh is of several banks of a rank, so
+// it raises the times of all their nodes, and waits for all of them.
 #pragma once
 
 #include <sim/config.h>
@@ -38,6 +38,10 @@ class timing_table {
   unsigned ranks() const noexcept { return ranks_; }
   unsigned rank_of(unsigned bank) const noexcept { return bank / (banks() / ranks_); }
 
+  // The banks of a rank; those of the number `of_group` in all its bank groups. As bits.
+  std::uint64_t banks_of(unsigned rank) const noexcept;
+  std::uint64_t same_banks_of(unsigned rank, unsigned of_group) const noexcept;
+
   // The earliest time of a command other than refresh: by all rules; by the rules of the bank's own
   // node; by the rules of the nodes above it.
   picoseconds earliest(command c, unsigned bank) const noexcept {
@@ -51,10 +55,8 @@ class timing_table {
     const auto i = static_cast<unsigned>(c);
     return std::max(std::max(nodes_[0][i], nodes_[p[1]][i]), nodes_[p[2]][i]);
   }
-  picoseconds earliest_refresh(unsigned rank) const noexcept {
-    constexpr auto i = static_cast<unsigned>(command::refresh);
-    return std::max(nodes_[0][i], nodes_[1 + rank][i]);
-  }
+  // Of these banks, which are of one rank.
+  picoseconds earliest_refresh(std::uint64_t banks) const noexcept;
 
   void issue(command c, unsigned bank, picoseconds at) noexcept {
     const path& p = paths_[bank];
@@ -62,17 +64,11 @@ class timing_table {
     if (has_rank_rule_ >> static_cast<unsigned>(c) & 1) [[unlikely]]
       delay_other_ranks(p[1], c, at);
   }
-  void issue_refresh(unsigned rank, picoseconds at) noexcept {
-    apply_rules(0, 0, command::refresh, at);
-    apply_rules(1, 1 + rank, command::refresh, at);
-    if (has_rank_rule_ >> static_cast<unsigned>(command::refresh) & 1) [[unlikely]]
-      delay_other_ranks(1 + rank, command::refresh, at);
-  }
-  // A precharge that the device itself does at `at`, which may be in the future. The bank and the
-  // refresh of its rank wait for it.
+  void issue_refresh(std::uint64_t banks, picoseconds at) noexcept;
+  // A precharge that the device itself does at `at`, which may be in the future. The bank and its
+  // refresh wait for it.
   void issue_auto_precharge(unsigned bank, picoseconds at) noexcept;
-  // The bank's cells are being written: the bank takes no command before `until`, and its rank no
-  // refresh.
+  // The bank's cells are being written: the bank takes no command before `until`.
   void occupy(unsigned bank, picoseconds until) noexcept;
 
  private:
@@ -96,8 +92,8 @@ class timing_table {
   void delay_other_ranks(unsigned own_node, command c, picoseconds at) noexcept;
   void apply_window_rules(unsigned l, unsigned node, command c, picoseconds at) noexcept;
 
-  void delay_refresh(unsigned bank, picoseconds until) noexcept {
-    picoseconds& ready = nodes_[paths_[bank][1]][static_cast<unsigned>(command::refresh)];
+  void delay_refresh(unsigned node, picoseconds until) noexcept {
+    picoseconds& ready = nodes_[node][static_cast<unsigned>(command::refresh)];
     ready = std::max(ready, until);
   }
   void apply_rules(unsigned l, unsigned node, command c, picoseconds at) noexcept {
@@ -124,7 +120,7 @@ class timing_table {
   std::vector<picoseconds> times_;            // the histories of window rules
   std::vector<std::uint32_t> oldest_;         // at the index of each ring: its oldest element
   std::array<unsigned, levels + 1> first_{};  // first node of each level
-  unsigned ranks_ = 1;
+  unsigned ranks_ = 1, banks_of_group_ = 1;
 };
 
 }  // namespace stele::sim

@@ -3,55 +3,16 @@
 // (pcm_test.cc).
 #include <gtest/gtest.h>
 #include <sim/controller/memory_fixture.h>
+#include <sim/dp2/tape_of_transactions.h>
 #include <sim/simulation.h>
 
 namespace stele::sim {
 namespace {
 
-using media::tape_op;
-
-// Thread 0 has the log, thread 1 what belongs to no log.
-constexpr media::tape_options shape_of_tape{.pool_size = 1 << 16,
-                                            .home_offset = 2 * 4096,
-                                            .log_offset = 4096,
-                                            .log_size = 4096,
-                                            .commit_offset = 64,
-                                            .commit_size = 128};
-
-class tape_of_transactions {
- public:
-  explicit tape_of_transactions(unsigned count)
-      : tape_(media::tape_writer::to_memory(shape_of_tape)) {
-    const media::tape_writer::scoped_lock lock(*tape_);
-    for (unsigned i = 0; i < count; ++i) {
-      const std::uint64_t slot = i % 2, commit = 4096 + 64 + slot * 64;
-      tape_->event(tape_op::invoked, 0, i, 0);
-      write(0, 4096 + 192 + slot * 1920);
-      write(0, commit);
-      write(0, shape_of_tape.home_offset + std::uint64_t{64} * 9);
-      write(1, commit);  // the truncation
-      tape_->event(tape_op::returned, 0, i, 0);
-    }
-  }
-  std::span<const std::byte> bytes() {
-    EXPECT_TRUE(tape_->finish());
-    return tape_->memory();
-  }
-
- private:
-  void write(unsigned thread, std::uint64_t address) {
-    tape_->event(tape_op::store, thread, address, 64);
-    tape_->event(tape_op::flush, thread, address, 64);
-    tape_->event(tape_op::fence, thread, 0, 0);
-  }
-
-  std::unique_ptr<media::tape_writer> tape_;
-};
-
 constexpr unsigned run_length = 200;
 
 double machine_write_times(const std::string& scheduler, double log_retention_s = 1e7) {
-  tape_of_transactions tape(run_length);
+  tape_of_transactions tape(run_length, 1);
   machine_config m = machine_of("dp2");
   m.nonvolatile_memory.scheduler = scheduler;
   m.nonvolatile_memory.log_retention_s = log_retention_s;

@@ -3,48 +3,15 @@
 #include <gtest/gtest.h>
 #include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
+#include <sim/dp2/tape_of_transactions.h>
 #include <sim/feed/write_replay.h>
 
 namespace stele::sim {
 namespace {
 
-using media::tape_op;
-
-constexpr media::tape_options shape{.pool_size = 1 << 16,
-                                    .home_offset = 2 * 4096,
-                                    .log_offset = 4096,
-                                    .log_size = 4096,
-                                    .commit_offset = 64,
-                                    .commit_size = 128};
-constexpr std::uint64_t home = shape.home_offset;
-
-// Transactions of one thread: a record, the commit line, a line of home, the truncation; the slots
-// are used in turn.
-std::unique_ptr<media::tape_writer> transactions(unsigned count) {
-  auto tape = media::tape_writer::to_memory(shape);
-  {
-    const media::tape_writer::scoped_lock lock(*tape);
-    const auto write = [&](std::uint64_t address) {
-      tape->event(tape_op::flush, 0, address, 64);
-      tape->event(tape_op::fence, 0, 0, 0);
-    };
-    for (unsigned i = 0; i < count; ++i) {
-      const std::uint64_t slot = i % 2;
-      tape->event(tape_op::invoked, 0, i, 0);
-      write(4096 + 192 + slot * 1920);
-      write(4096 + 64 + slot * 64);
-      write(home + 64 * 9);
-      write(4096 + 64 + slot * 64);
-      tape->event(tape_op::returned, 0, i, 0);
-    }
-  }
-  EXPECT_TRUE(tape->finish());
-  return tape;
-}
-
 double write_times(const std::string& scheduler, unsigned count, double log_retention_s = 1e7) {
-  const auto tape = transactions(count);
-  auto reader = media::tape_reader::from_memory(tape->memory());
+  tape_of_transactions tape(count);
+  auto reader = media::tape_reader::from_memory(tape.bytes());
   event_queue time;
   auto memory = make_dp2_memory(time, dp2_memory(scheduler, log_retention_s), reader->header());
   EXPECT_TRUE(memory) << memory.error().message;
