@@ -32,8 +32,12 @@ std::vector<quantity> totals_of(simulation& s) {
       {"isolation.lock_taken", n(s.isolation->counts.lock_taken), ""},
       {"l1.hits", n(c.l1_hits), ""},
       {"l1.misses", n(c.l1_misses), ""},
+      {"l1.reads", n(t.loads + c.l1_newer_lines), ""},
+      {"l1.writes", n(t.stores + c.l1_fills), ""},
       {"l2.hits", n(c.l2_hits), ""},
       {"l2.misses", n(c.l2_misses), ""},
+      {"l2.reads", n(c.l2_reads), ""},
+      {"l2.writes", n(c.l2_writes), ""},
       {"l3.hits", n(c.l3_hits), ""},
       {"l3.misses", n(c.l3_misses), ""},
       {"l3.reads", n(c.l3_reads), ""},
@@ -79,8 +83,11 @@ void add_derived(run_result& r, picoseconds memory) {
   const machine_config& m = r.machine;
   const double per_instruction_nj =
       m.processor_dynamic_peak_w / (m.cores.count * m.cores.clock_ghz * m.cores.issue_width);
-  const double l3_nj =
+  const double caches_nj =
+      of("l1.reads") * m.l1.read_energy_nj + of("l1.writes") * m.l1.write_energy_nj +
+      of("l2.reads") * m.l2.read_energy_nj + of("l2.writes") * m.l2.write_energy_nj +
       of("l3.reads") * m.l3.read_energy_nj + of("l3.writes") * m.l3.write_energy_nj;
+  const double processor_nj = of("run.instructions") * per_instruction_nj + caches_nj;
   r.add("rate.transactions", ns == 0 ? 0 : of("run.transactions") / ns * 1e9, "1/s");
   r.add("rate.operations", ns == 0 ? 0 : of("run.operations") / ns * 1e9, "1/s");
   r.add("rate.instructions", ns == 0 ? 0 : of("run.instructions") / ns, "1/ns");
@@ -90,10 +97,10 @@ void add_derived(run_result& r, picoseconds memory) {
   r.add("ratio.l1_hits", share(of("l1.hits"), of("l1.misses")));
   r.add("ratio.l2_hits", share(of("l2.hits"), of("l2.misses")));
   r.add("ratio.l3_hits", share(of("l3.hits"), of("l3.misses")));
-  r.add("energy.processor", of("run.instructions") * per_instruction_nj + l3_nj, "nJ");
+  r.add("energy.caches", caches_nj, "nJ");
+  r.add("energy.processor", processor_nj, "nJ");
   r.add("energy.memory", of("nonvolatile_memory.energy") + of("volatile_memory.energy"), "nJ");
-  r.add("power.processor", ns == 0 ? 0 : (of("run.instructions") * per_instruction_nj + l3_nj) / ns,
-        "W");
+  r.add("power.processor", ns == 0 ? 0 : processor_nj / ns, "W");
   r.add("power.memory",
         ns == 0 ? 0 : (of("nonvolatile_memory.energy") + of("volatile_memory.energy")) / ns, "W");
 }

@@ -173,6 +173,57 @@ TEST_F(machine_run, pays_for_a_line_that_enters_the_shared_cache_as_for_a_write)
   EXPECT_DOUBLE_EQ(of(r, "energy.processor"), 3 * 0.5);
 }
 
+// K11: the first level has one line; the second two. Line 0 is stored to and leaves both, newer.
+TEST_F(machine_run, pays_for_each_access_of_its_private_caches) {
+  const auto tape = media::tape_writer::to_memory({.mark_pointers = true});
+  tape->event(media::tape_op::store, 0, 0, 8);  // enters both; stored to
+  tape->pointer_load(0, 0, 8);                  // hits
+  tape->pointer_load(0, 64, 8);                 // enters both; line 0 goes to the second
+  tape->pointer_load(0, 0, 8);                  // comes from the second
+  tape->pointer_load(0, 128, 8);                // enters both; of the second, line 64 leaves
+  tape->pointer_load(0, 64, 8);                 // enters both; of the second, line 0 leaves
+  ASSERT_TRUE(tape->finish());
+  machine_config m = crash_machines().back();
+  m.design.name = "native";
+  m.processor_dynamic_peak_w = 0, m.l3.read_energy_nj = m.l3.write_energy_nj = 0;
+  m.l1.size_bytes = 64, m.l1.ways = 1, m.l2.size_bytes = 128, m.l2.ways = 2;
+  m.l1.read_energy_nj = 1, m.l1.write_energy_nj = 10;
+  m.l2.read_energy_nj = 100, m.l2.write_energy_nj = 1000;
+  const run_result r = run(m, tape->memory());
+  EXPECT_EQ(of(r, "l1.reads"), 5 + 1);
+  EXPECT_EQ(of(r, "l1.writes"), 1 + 5);
+  EXPECT_EQ(of(r, "l2.reads"), 1 + 1);
+  EXPECT_EQ(of(r, "l2.writes"), 4 + 1);
+  EXPECT_DOUBLE_EQ(of(r, "energy.caches"), 6 * 1 + 6 * 10 + 2 * 100 + 5 * 1000);
+  EXPECT_DOUBLE_EQ(of(r, "energy.processor"), of(r, "energy.caches"));
+}
+
+// A store that the second level has, and the end of its transaction, which waits for it.
+TEST_F(machine_run, has_a_stores_latencies_where_a_thread_waits_for_a_store) {
+  const auto tape = media::tape_writer::to_memory({});
+  for (const std::uint64_t line : {0, 1, 0}) {
+    tape->event(media::tape_op::tx_begin, 0, 0, 0);
+    tape->event(media::tape_op::store, 0, line * 64, 8);
+    tape->event(media::tape_op::tx_commit, 0, 0, 0);
+  }
+  ASSERT_TRUE(tape->finish());
+  machine_config m = crash_machines().back();
+  m.design.name = "native", m.design.isolation = "none";
+  m.l1.size_bytes = 64, m.l1.ways = 1;
+  const picoseconds before = run(m, tape->memory()).simulated;
+  m.l1.write_latency_ns += 1;
+  EXPECT_EQ(run(m, tape->memory()).simulated, before + 3 * 1000);
+  m.l2.write_latency_ns += 10;
+  EXPECT_EQ(run(m, tape->memory()).simulated, before + 3 * 11'000);
+}
+
+// K2: 14 bits of a line's 512.
+TEST_F(machine_run, reports_the_overhead_of_kilns_tags) {
+  const run_result r = run(kiln_machine("kiln"), make_tape({.transactions = 1}));
+  EXPECT_NEAR(of(r, "kiln.tag_overhead"), 2.7, 0.05);
+  EXPECT_EQ(find(r, "kiln.tag_overhead")->unit, "%");
+}
+
 // K11
 TEST_F(machine_run, has_the_energy_of_its_counts_with_and_without_a_warm_up) {
   machine_config m = kiln_machine("kiln-sram-l3");
