@@ -92,6 +92,7 @@ tape_writer::scoped_lock::~scoped_lock() {
 }
 
 tape_tag tape_writer::tag_of(std::uint64_t address) const noexcept {
+  if (address >= tape_volatile_at) return tape_tag::volatile_memory;
   if (address >= options_.home_offset) return tape_tag::data;
   if (address < options_.log_offset || options_.log_size == 0) return tape_tag::metadata;
   const std::uint64_t in_log = (address - options_.log_offset) % options_.log_size;

@@ -6,6 +6,7 @@
 
 #include <base/check.h>
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 namespace stele::sim {
@@ -202,7 +203,12 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
                  {from.volatile_memory, from.at, end});
   if (s->kiln_design != nullptr) {
     r.add("kiln.pending_at_most",
-          static_cast<double>(s->kiln_design->counts.max_pending));         // a maximum, not a sum
+          static_cast<double>(s->kiln_design->counts.max_pending));  // a maximum, not a sum
+    std::array<std::uint64_t, 3> lines{};
+    for (cache_array::frame p = 0; p < s->caches->shared().frames(); ++p)
+      ++lines[static_cast<std::size_t>(s->kiln_design->state_of(p))];
+    r.add("kiln.free_lines", static_cast<double>(lines[0]), "lines");
+    r.add("kiln.persistent_lines", static_cast<double>(lines[2]), "lines");
     r.add("kiln.tag_overhead", 100.0 * tag_bits(machine) / (64 * 8), "%");  // of a line
   }
   return r;

@@ -1,5 +1,6 @@
 // Submits the requests of a trace in their cycles, and collects what the memory did.
 #include <base/check.h>
+#include <fmt/format.h>
 #include <sim/controller/command_trace.h>
 #include <sim/epochs.h>
 #include <sim/feed/convert.h>
@@ -50,6 +51,11 @@ class driver final : public event_handler {
 
   void fetch() {
     auto r = trace_.next();
+    if (r && *r && (*r)->address >= memory_.config().capacity_bytes)
+      r = base::fail(errc::invalid_argument,
+                     fmt::format("the trace has a request to {:#x}, and the memory's "
+                                 "capacity_bytes is {}; give the memory more capacity",
+                                 (*r)->address, memory_.config().capacity_bytes));
     if (!r) status = std::unexpected(r.error());
     next_ = r ? *r : std::nullopt;
   }
