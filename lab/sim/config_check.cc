@@ -134,6 +134,8 @@ verdict in_device(const std::string& name, const memory_config& c) {
     if (set && c.technology != "pcm")
       return idle(field, fmt::format("{}.technology is {}, and only pcm writes by retention", name,
                                      c.technology));
+  if (c.endurance_writes != 0 && c.technology == "dram")
+    return idle("endurance_writes", "cells of dram do not wear out");
   if (name == "volatile_memory" && c.log_retention_s != d.log_retention_s)
     return idle("log_retention_s", "logs are in the nonvolatile memory");
   if (c.write_pulse_ns > 0 && c.technology != "stt-mram")

@@ -201,6 +201,8 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
                  {from.nonvolatile, from.at, end});
   add_histograms(r, "volatile_memory", *s->memories->volatile_memory,
                  {from.volatile_memory, from.at, end});
+  add_wear(r, "nonvolatile_memory", *s->memories->nonvolatile, end);
+  add_wear(r, "volatile_memory", *s->memories->volatile_memory, end);
   if (s->kiln_design != nullptr) {
     r.add("kiln.pending_at_most",
           static_cast<double>(s->kiln_design->counts.max_pending));  // a maximum, not a sum

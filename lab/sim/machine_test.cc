@@ -176,6 +176,24 @@ TEST_F(machine_run, has_histograms_of_all_latencies) {
   }
 }
 
+// D8
+TEST_F(machine_run, counts_the_wear_of_cells_that_wear_out) {
+  const auto tape = media::tape_writer::to_memory({.pool_size = 4096});
+  for (const std::uint64_t line : {3, 2, 3})
+    for (const auto op : {media::tape_op::stream, media::tape_op::fence})
+      tape->event(op, 0, line * 64, 64);
+  ASSERT_TRUE(tape->finish());
+  const run_result r = run(kiln_machine("dp2"), tape->memory());
+  const std::string at = "nonvolatile_memory.wear.";
+  EXPECT_EQ(of(r, at + "data"), 3);
+  EXPECT_EQ(of(r, at + "most_writes"), 2);
+  EXPECT_EQ(of(r, at + "most_worn_line"), 3 * 64);
+  EXPECT_EQ(of(r, at + "longer_by_equation_1"), 0);
+  EXPECT_GT(of(r, at + "lifetime"), 0);
+  EXPECT_EQ(find(r, "volatile_memory.wear.data"), nullptr);
+  EXPECT_EQ(find(run(kiln_machine("kiln"), tape->memory()), at + "data"), nullptr);
+}
+
 // D5
 TEST_F(machine_run, writes_its_log_with_the_retention_of_logs) {
   machine_config m = kiln_machine("dp2");

@@ -133,6 +133,7 @@ result<run_result> run_memory(const machine_config& machine, const memory_run_op
   r.line = line.finish(d.finished);
   const memory_part whole{{}, 0, std::max(d.finished, events.now())};
   add_part(r, d, **m, o.memory, whole);
+  add_wear(r, o.memory, **m, whole.until);
   add_histograms(r, o.memory, **m, whole);
   if (written)
     if (auto ended = written->finish(); !ended) return std::unexpected(ended.error());
