@@ -273,8 +273,11 @@ std::size_t tape_reader::next_batch(tape_record* into, std::size_t max_records) 
     const unsigned tag = loads_pointer ? r.tag & ~unsigned{tape_pointer_flag} : r.tag;
     if (r.op < static_cast<unsigned>(tape_op::load) ||
         r.op >= static_cast<unsigned>(tape_op::image) ||
-        tag > static_cast<unsigned>(tape_tag::volatile_memory) || !is_valid_range(header_, r))
+        tag > static_cast<unsigned>(tape_tag::volatile_memory))
       break;
+    // Nearly all are short, and far from the end of the addresses.
+    const bool is_usual = r.length <= max_payload && r.address <= ~std::uint64_t{0} - max_payload;
+    if (!is_usual && !is_valid_range(header_, r)) break;
   }
   window_ = window_.subspan(n * sizeof(tape_record));
   consumed_ += n * sizeof(tape_record);
