@@ -1,6 +1,6 @@
 // The states of lines of the nonvolatile cache: Zhao, Li, Yoon, Xie and Jouppi, "Kiln: Closing the
-// Performance Gap Between Systems With and Without Persistence Support" (2013), section 4.2 and
-// figure 5. The figure's transitions, one after the other, in a cache of one set.
+// Performance Gap Between Systems With and Without Persistence Support" (2013), sections 4.2 and
+// 4.3; figure 5 draws them. Each transition that their words have, in a cache of one set.
 #include <gmock/gmock.h>
 #include <sim/crash.h>
 #include <sim/simulation.h>
