@@ -177,17 +177,6 @@ void run_memory_alone(const options& o) {
   report(o, sim::table_of(r), sim::json_of(r), std::span(&r, 1));
 }
 
-// The machine with each design. All designs are checked before the first run starts.
-std::vector<sim::machine_config> with_designs(const sim::machine_config& m,
-                                              const std::vector<std::string>& designs) {
-  std::vector<sim::machine_config> machines;
-  for (const std::string& design : designs) {
-    or_fail(sim::set_key(machines.emplace_back(m), "design.name", design));
-    or_fail(sim::check_machine(machines.back()));
-  }
-  return machines;
-}
-
 void refuse_commands(const options& o) {
   if (!o.run.commands.empty())
     fail("--commands: each run would write the same files; give it to stele sim run");
@@ -196,7 +185,7 @@ void refuse_commands(const options& o) {
 void compare(const options& o) {
   refuse_commands(o);
   std::vector<sim::run_result> results;
-  for (const sim::machine_config& m : with_designs(machine_of(o), o.designs)) {
+  for (const sim::machine_config& m : value_or_fail(sim::with_designs(machine_of(o), o.designs))) {
     auto r = run_one(m, o, m.design.name);
     if (!r) break;
     results.push_back(std::move(*r));
@@ -235,7 +224,7 @@ std::vector<sim::machine_config> machines_of(const options& o, sim::sweep& s) {
   for (const std::string& value : s.values) {
     sim::machine_config one = m;
     or_fail(sim::set_key(one, key, value));
-    for (sim::machine_config& made : with_designs(one, s.columns))
+    for (sim::machine_config& made : value_or_fail(sim::with_designs(one, s.columns)))
       machines.push_back(std::move(made));
   }
   return machines;

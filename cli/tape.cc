@@ -22,7 +22,7 @@ using media::tape_event;
 using media::tape_op;
 
 struct options {
-  std::string path, json, kind = "mechanism", from, input;
+  std::string path, json, kind = "mechanism", from, input, persistent;
   std::uint64_t limit = 0;
   bool bytes = false, no_bytes = false, filled = false;
   workloads::recording_options run;
@@ -161,9 +161,17 @@ void record_native(const options& o) {
 }
 
 void convert(const options& o) {
-  write_tape(o.path, sim::converted_shape, [&](media::tape_writer& tape) {
-    const auto done =
-        sim::convert_trace(o.from, o.input, tape, [](std::uint64_t) { return !interrupted(); });
+  std::optional<sim::persistent_range> range;
+  media::tape_options shape = sim::converted_shape;
+  if (!o.persistent.empty()) {
+    const auto given = sim::parse_persistent_range(o.persistent);
+    if (!given) fail(given.error());
+    range = *given;
+    shape.pool_size = range->end - range->begin;
+  }
+  write_tape(o.path, shape, [&](media::tape_writer& tape) {
+    const auto done = sim::convert_trace(
+        o.from, o.input, tape, [](std::uint64_t) { return !interrupted(); }, range);
     if (done) fmt::print("{} lines, {} events\n", done->lines, done->events);
     return done;
   });
@@ -255,6 +263,8 @@ void add_tape(CLI::App& app) {
   made->add_option("--from", o->from,
                    fmt::format("its format: {}", fmt::join(sim::trace_formats(), ", ")))
       ->required();
+  made->add_option("--persistent", o->persistent,
+                   "begin-end: the trace's persistent addresses; all others are volatile");
   made->callback([o] { convert(*o); });
   CLI::App* dumped = add(*group, "dump", "every event, one a line", o);
   dumped->add_option("--limit", o->limit, "stop after so many events; 0: all");

@@ -36,23 +36,30 @@ class controller_crashes {
     controlled_run& run;
     crash_at_each_write(controller_crashes& a, controlled_run& r) : all(a), run(r) {}
     void submitted(const sim::trace_step& s) override { run.submitted(s); }
-    bool persisted(const sim::trace_step& s, sim::picoseconds) override {
+    bool persisted(const sim::trace_step& s, sim::picoseconds now) override {
       run.persisted(s);
+      all.ask_controller(now);
       return all.crash(run);
     }
   };
   // Stops after write number `until`.
   struct run_to_write final : sim::persist_observer {
+    controller_crashes& all;
     controlled_run& run;
     std::uint64_t until;
-    run_to_write(controlled_run& r, std::uint64_t u) : run(r), until(u) {}
+    run_to_write(controller_crashes& a, controlled_run& r, std::uint64_t u)
+        : all(a), run(r), until(u) {}
     void submitted(const sim::trace_step& s) override { run.submitted(s); }
-    bool persisted(const sim::trace_step& s, sim::picoseconds) override {
-      return run.persisted(s), run.writes_persisted < until;
+    bool persisted(const sim::trace_step& s, sim::picoseconds now) override {
+      run.persisted(s);
+      all.ask_controller(now);
+      return run.writes_persisted < until;
     }
   };
 
   result<> pass(controlled_run& r, std::uint64_t seed, sim::persist_observer& watcher);
+  // With expired logs: asks the controller whether recovery may rely on its logs.
+  void ask_controller(sim::picoseconds now);
   bool crash(controlled_run& r);
   bool crash_after_expiry(controlled_run& r);
   judge::judgement evaluate_after_expiry(controlled_run& r, std::string& problem);
@@ -71,7 +78,11 @@ class controller_crashes {
   const controller_settings* settings_ = nullptr;
   findings* found_ = nullptr;
   std::uint64_t until_ = 0;
-  result<> failure_;  // of a pass inside another pass
+  result<> failure_;                                // of a pass inside another pass
+  const sim::memory_system* controller_ = nullptr;  // of the current pass
+  // What the controller has answered at the current crash: its refusal of the expired logs, and
+  // what is wrong with its answers. Empty: nothing.
+  std::string logs_refused_, wrong_answer_;
 };
 
 result<> controller_crashes::run(const controller_settings& settings, findings& found,
@@ -99,9 +110,23 @@ result<> controller_crashes::pass(controlled_run& r, std::uint64_t seed,
   sim::event_queue time;
   auto machine = make_controller(time, r.header(), current_.scheduler, seed);
   if (!machine) return std::unexpected(machine.error());
+  controller_ = machine->get();
   sim::write_trace trace = r.trace();
   const auto played = sim::replay_writes(trace, time, **machine, &watcher);
   return played ? result<>() : std::unexpected(played.error());
+}
+
+// The logs must be trusted before they expire, and refused afterwards if any line of them counts.
+void controller_crashes::ask_controller(sim::picoseconds now) {
+  if (!current_.expired) return;
+  const double retention_s = controller_->config().log_retention_s;
+  const auto before = controller_->trusted_logs(now),
+             after = controller_->trusted_logs(now + sim::from_ns((retention_s + 1) * 1e9));
+  logs_refused_ = after ? "" : after.error().message;
+  wrong_answer_ =
+      !before ? "the controller refuses logs within their retention: " + before.error().message
+      : after && *before != 0 ? "the controller lets a recovery rely on expired logs"
+                              : "";
 }
 
 // False when the pass shall end.
@@ -128,7 +153,7 @@ judge::judgement controller_crashes::evaluate_after_expiry(controlled_run& r,
                                                            std::string& problem) {
   r.expire_logs(base::mix(current_.moments.front().seed) + r.writes_persisted);
   const judge::judgement a = r.image_judge.evaluate(r.history);
-  problem = r.refused(a) ? "" : r.violation_of(a);
+  problem = !wrong_answer_.empty() ? wrong_answer_ : r.refused(a) ? "" : r.violation_of(a);
   return a;
 }
 
@@ -160,12 +185,13 @@ void controller_crashes::explore_recovery(std::uint64_t position) {
 
 result<judge::judgement> controller_crashes::go_to(controlled_run& r, const crash_moment& m,
                                                    replay_result& out) {
-  run_to_write watcher(r, m.number);
+  run_to_write watcher(*this, r, m.number);
   if (auto passed = pass(r, m.seed, watcher); !passed) return std::unexpected(passed.error());
   if (r.writes_persisted < m.number)
     return base::fail(errc::invalid_argument, fmt::format("there is no write {}; the tape has {}",
                                                           m.number, r.writes_persisted));
   out.explanation += r.explanation();
+  if (!logs_refused_.empty()) out.explanation += logs_refused_ + "\n";
   if (current_.expired) return evaluate_after_expiry(r, out.problem);
   const judge::judgement a = r.image_judge.evaluate(r.history);
   out.problem = r.violation_of(a);

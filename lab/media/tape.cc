@@ -92,6 +92,7 @@ tape_writer::scoped_lock::~scoped_lock() {
 }
 
 tape_tag tape_writer::tag_of(std::uint64_t address) const noexcept {
+  if (address >= tape_volatile_at) return tape_tag::volatile_memory;
   if (address >= options_.home_offset) return tape_tag::data;
   if (address < options_.log_offset || options_.log_size == 0) return tape_tag::metadata;
   const std::uint64_t in_log = (address - options_.log_offset) % options_.log_size;
@@ -275,8 +276,11 @@ std::size_t tape_reader::next_batch(tape_record* into, std::size_t max_records) 
     const unsigned tag = loads_pointer ? r.tag & ~unsigned{tape_pointer_flag} : r.tag;
     if (r.op < static_cast<unsigned>(tape_op::load) ||
         r.op >= static_cast<unsigned>(tape_op::image) ||
-        tag > static_cast<unsigned>(tape_tag::volatile_memory) || !is_valid_range(header_, r))
+        tag > static_cast<unsigned>(tape_tag::volatile_memory))
       break;
+    // Nearly all are short, and far from the end of the addresses.
+    const bool is_usual = r.length <= max_payload && r.address <= ~std::uint64_t{0} - max_payload;
+    if (!is_usual && !is_valid_range(header_, r)) break;
   }
   window_ = window_.subspan(n * sizeof(tape_record));
   consumed_ += n * sizeof(tape_record);

@@ -59,6 +59,9 @@ struct tape_header {
 };
 static_assert(sizeof(tape_header) == 64);
 
+// Addresses from here on are in volatile memory, which begins here.
+inline constexpr std::uint64_t tape_volatile_at = std::uint64_t{1} << 40;
+
 inline constexpr std::uint8_t tape_bytes_follow = 0x80;  // in the op byte
 // In the tag byte of a load, on tapes of version 2
 inline constexpr std::uint8_t tape_pointer_flag = 0x80;

@@ -303,4 +303,19 @@ result<> check_machine(const machine_config& m) {
   return check(m, {});
 }
 
+result<std::vector<machine_config>> with_designs(const machine_config& m,
+                                                 const std::vector<std::string>& designs) {
+  std::vector<machine_config> machines;
+  std::map<std::string, std::size_t> idle;  // on how many designs a key has no effect
+  for (const std::string& design : designs) {
+    machine_config& one = machines.emplace_back(m);
+    if (auto set = set_key(one, "design.name", design); !set) return std::unexpected(set.error());
+    for (const config_conflict& c : idle_design_keys(one.design))
+      if (++idle[c.keys.front()] == designs.size()) return wrong("", c.sentence);
+    reset_idle_keys(one.design);
+    if (auto sound = check_machine(one); !sound) return std::unexpected(sound.error());
+  }
+  return machines;
+}
+
 }  // namespace stele::sim

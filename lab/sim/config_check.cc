@@ -46,6 +46,21 @@ verdict in_cache(const std::string& name, const cache_config& c) {
   return std::nullopt;
 }
 
+// A private cache is volatile, and serves its accesses without waits.
+verdict in_private_cache(const std::string& name, const cache_config& c) {
+  if (c.banks != 1)
+    return config_conflict{{name + ".banks"},
+                           fmt::format("{}.banks is {}, which has no effect: only accesses to the "
+                                       "l3 wait for a bank; leave it out",
+                                       name, c.banks)};
+  if (c.nonvolatile)
+    return config_conflict{{name + ".nonvolatile"},
+                           fmt::format("{}.nonvolatile has no effect: every design takes the "
+                                       "private caches for volatile; leave it out",
+                                       name)};
+  return std::nullopt;
+}
+
 verdict in_mapping(const std::string& name, const memory_config& c) {
   std::vector<std::string> parts;
   for (const auto& part : c.mapping | std::views::split('-'))
@@ -128,6 +143,8 @@ verdict in_device(const std::string& name, const memory_config& c) {
     if (set && c.technology != "pcm")
       return idle(field, fmt::format("{}.technology is {}, and only pcm writes by retention", name,
                                      c.technology));
+  if (c.endurance_writes != 0 && c.technology == "dram")
+    return idle("endurance_writes", "cells of dram do not wear out");
   if (name == "volatile_memory" && c.log_retention_s != d.log_retention_s)
     return idle("log_retention_s", "logs are in the nonvolatile memory");
   if (c.write_pulse_ns > 0 && c.technology != "stt-mram")
@@ -211,8 +228,29 @@ verdict in_memory(const std::string& name, const memory_config& c) {
   return std::nullopt;
 }
 
+// Calls f(name, member, why) for each key of [design] that has no effect on this one.
+template <class F>
+void for_each_idle_key(const design_config& d, F&& f) {
+  using c = design_config;
+  if (d.name != "kiln") {
+    constexpr std::string_view why = "only the design kiln has it";
+    f("order", &c::order, why);
+    f("transaction_ids", &c::transaction_ids, why);
+    f("overflow_at", &c::overflow_at, why);
+    f("overflow_interrupt_ns", &c::overflow_interrupt_ns, why);
+  }
+  if (!d.name.ends_with("log")) {
+    constexpr std::string_view why = "only designs with logs have it";
+    f("fences_wait", &c::fences_wait, why);
+    f("log_bytes", &c::log_bytes, why);
+    f("log_lines_fetched", &c::log_lines_fetched, why);
+  }
+  if (d.isolation != "htm") f("htm_retries", &c::htm_retries, "only isolation htm retries");
+}
+
 verdict in_design(const machine_config& m) {
   const std::string& design = m.design.name;
+  if (auto idle = idle_design_keys(m.design); !idle.empty()) return std::move(idle.front());
   if (m.l3.nonvolatile || (design != "kiln" && design != "crlog" && design != "culog"))
     return std::nullopt;
   return config_conflict{{"design.name", "l3.nonvolatile"},
@@ -224,7 +262,28 @@ verdict in_design(const machine_config& m) {
 
 }  // namespace
 
+std::vector<config_conflict> idle_design_keys(const design_config& d) {
+  const design_config defaults;
+  std::vector<config_conflict> idle;
+  for_each_idle_key(d, [&](const char* name, auto member, std::string_view why) {
+    if (d.*member == defaults.*member) return;
+    idle.push_back({{fmt::format("design.{}", name), "design.name"},
+                    fmt::format("design.{} has no effect: {}, and this machine has design {} with "
+                                "isolation {}; leave it out",
+                                name, why, d.name, d.isolation)});
+  });
+  return idle;
+}
+
+void reset_idle_keys(design_config& d) {
+  for_each_idle_key(design_config(d), [&](const char*, auto member, std::string_view) {
+    d.*member = design_config().*member;
+  });
+}
+
 std::optional<config_conflict> find_config_conflict(const machine_config& m) {
+  if (auto found = in_private_cache("l1", m.l1)) return found;
+  if (auto found = in_private_cache("l2", m.l2)) return found;
   const std::pair<const char*, const cache_config*> caches[] = {
       {"l1", &m.l1}, {"l2", &m.l2}, {"l3", &m.l3}};
   for (const auto& [name, cache] : caches)

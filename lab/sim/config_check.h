@@ -16,4 +16,9 @@ struct config_conflict {
 // bounds.
 std::optional<config_conflict> find_config_conflict(const machine_config& m);
 
+// The keys of [design] that differ from their defaults and have no effect on this design; and their
+// return to the defaults.
+std::vector<config_conflict> idle_design_keys(const design_config& d);
+void reset_idle_keys(design_config& d);
+
 }  // namespace stele::sim

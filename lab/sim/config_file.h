@@ -27,6 +27,12 @@ namespace stele::sim {
 // supports.
 [[nodiscard]] result<> check_machine(const machine_config& m);
 
+// The machine with each of these designs, for runs side by side; each is checked. A key of [design]
+// without effect on one of them has its default there. Errors: those of check_machine(), and a key
+// without effect on any of the designs.
+[[nodiscard]] result<std::vector<machine_config>> with_designs(
+    const machine_config& m, const std::vector<std::string>& designs);
+
 // Writes every key. Reading toml_of(m) gives m.
 std::string toml_of(const machine_config& m);
 nlohmann::ordered_json json_of(const machine_config& m);

@@ -135,6 +135,7 @@ constexpr field<mem> memory_fields[] = {
     {"retention", &mem::retention},
     {"data_retention_s", &mem::data_retention_s, retention_s},
     {"log_retention_s", &mem::log_retention_s, retention_s},
+    {"endurance_writes", &mem::endurance_writes, {0, 1e18}},
     {"row_buffer_read_pj_per_bit", &mem::row_buffer_read_pj_per_bit, energy},
     {"row_buffer_write_pj_per_bit", &mem::row_buffer_write_pj_per_bit, energy},
     {"array_read_pj_per_bit", &mem::array_read_pj_per_bit, energy},

@@ -41,6 +41,7 @@ class content_oracle final : public store_observer {
   }
 
   void stored(unsigned thread, unsigned core, const tape_item& what, std::uint64_t line) override {
+    if (is_volatile_line(line)) return;
     const std::uint64_t old = caches_->value_seen(core, line);
     content c = versions_[old];
     const std::uint64_t begin = std::max(what.record.address, line * 64),

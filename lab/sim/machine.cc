@@ -7,6 +7,7 @@
 
 #include <base/check.h>
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 namespace stele::sim {
@@ -33,8 +34,12 @@ std::vector<quantity> totals_of(simulation& s) {
       {"isolation.lock_taken", n(s.isolation->counts.lock_taken), ""},
       {"l1.hits", n(c.l1_hits), ""},
       {"l1.misses", n(c.l1_misses), ""},
+      {"l1.reads", n(t.loads + c.l1_newer_lines), ""},
+      {"l1.writes", n(t.stores + c.l1_fills), ""},
       {"l2.hits", n(c.l2_hits), ""},
       {"l2.misses", n(c.l2_misses), ""},
+      {"l2.reads", n(c.l2_reads), ""},
+      {"l2.writes", n(c.l2_writes), ""},
       {"l3.hits", n(c.l3_hits), ""},
       {"l3.misses", n(c.l3_misses), ""},
       {"l3.reads", n(c.l3_reads), ""},
@@ -87,8 +92,11 @@ void add_derived(run_result& r, picoseconds memory, picoseconds counted) {
   const machine_config& m = r.machine;
   const double per_instruction_nj =
       m.processor_dynamic_peak_w / (m.cores.count * m.cores.clock_ghz * m.cores.issue_width);
-  const double l3_nj =
+  const double caches_nj =
+      of("l1.reads") * m.l1.read_energy_nj + of("l1.writes") * m.l1.write_energy_nj +
+      of("l2.reads") * m.l2.read_energy_nj + of("l2.writes") * m.l2.write_energy_nj +
       of("l3.reads") * m.l3.read_energy_nj + of("l3.writes") * m.l3.write_energy_nj;
+  const double processor_nj = of("run.instructions") * per_instruction_nj + caches_nj;
   r.add("rate.transactions", ns == 0 ? 0 : of("run.transactions") / ns * 1e9, "1/s");
   r.add("rate.operations", ns == 0 ? 0 : of("run.operations") / ns * 1e9, "1/s");
   r.add("rate.instructions", ns == 0 ? 0 : of("run.instructions") / ns, "1/ns");
@@ -98,12 +106,12 @@ void add_derived(run_result& r, picoseconds memory, picoseconds counted) {
   r.add("ratio.l1_hits", share(of("l1.hits"), of("l1.misses")));
   r.add("ratio.l2_hits", share(of("l2.hits"), of("l2.misses")));
   r.add("ratio.l3_hits", share(of("l3.hits"), of("l3.misses")));
-  r.add("energy.processor", of("run.instructions") * per_instruction_nj + l3_nj, "nJ");
+  r.add("energy.caches", caches_nj, "nJ");
+  r.add("energy.processor", processor_nj, "nJ");
   r.add("energy.memory", of("nonvolatile_memory.energy") + of("volatile_memory.energy"), "nJ");
-  for (const char* part : {"processor", "memory"})
-    r.add(std::string("power.") + part,
-          counted == 0 ? 0 : value_of(r.quantities, std::string("energy.") + part) / counted_ns,
-          "W");
+  r.add("power.processor", counted == 0 ? 0 : processor_nj / counted_ns, "W");
+  r.add("power.memory", counted == 0 ? 0 : value_of(r.quantities, "energy.memory") / counted_ns,
+        "W");
 }
 
 // When the nonvolatile memory ended its last write.
@@ -220,9 +228,16 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
                  {from.nonvolatile, from.at, end});
   add_histograms(r, "volatile_memory", *s->memories->volatile_memory,
                  {from.volatile_memory, from.at, end});
+  add_wear(r, "nonvolatile_memory", *s->memories->nonvolatile, end);
+  add_wear(r, "volatile_memory", *s->memories->volatile_memory, end);
   if (s->kiln_design != nullptr) {
     r.add("kiln.pending_at_most",
-          static_cast<double>(s->kiln_design->counts.max_pending));         // a maximum, not a sum
+          static_cast<double>(s->kiln_design->counts.max_pending));  // a maximum, not a sum
+    std::array<std::uint64_t, 3> lines{};
+    for (cache_array::frame p = 0; p < s->caches->shared().frames(); ++p)
+      ++lines[static_cast<std::size_t>(s->kiln_design->state_of(p))];
+    r.add("kiln.free_lines", static_cast<double>(lines[0]), "lines");
+    r.add("kiln.persistent_lines", static_cast<double>(lines[2]), "lines");
     r.add("kiln.tag_overhead", 100.0 * tag_bits(machine) / (64 * 8), "%");  // of a line
   }
   for (const auto& file : *files)

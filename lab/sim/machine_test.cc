@@ -80,6 +80,40 @@ TEST_F(machine_run, counts_and_times_the_reads_of_memory) {
   EXPECT_EQ(of(r, "volatile_memory.read_latency_p99"), 0);
 }
 
+// K1: DDR4-2133, row closed 34 cycles of 0.9375 ns, row open 19.
+TEST_F(machine_run, has_volatile_data_in_the_dram) {
+  const auto tape = media::tape_writer::to_memory({.pool_size = 4096, .mark_pointers = true});
+  for (const std::uint64_t address : {0, 128, 256})
+    tape->pointer_load(0, media::tape_volatile_at + address, 8);
+  tape->event(media::tape_op::store, 0, 64, 8);
+  tape->event(media::tape_op::flush, 0, 64, 8);
+  tape->event(media::tape_op::stream, 0, media::tape_volatile_at + 1024, 64);
+  tape->event(media::tape_op::fence, 0, 0, 0);
+  ASSERT_TRUE(tape->finish());
+  const run_result r = run(kiln_machine("kiln-sram-l3"), tape->memory());
+  EXPECT_EQ(of(r, "volatile_memory.reads"), 3);
+  EXPECT_EQ(of(r, "volatile_memory.writes"), 1);
+  EXPECT_NEAR(of(r, "volatile_memory.read_latency"), (34 + 19 + 19) * 0.9375 / 3, 0.01);
+  EXPECT_EQ(of(r, "nonvolatile_memory.reads"), 1);
+  EXPECT_EQ(of(r, "nonvolatile_memory.writes"), 1);
+}
+
+TEST_F(machine_run, refuses_a_tape_beyond_the_capacity) {
+  const auto tape = media::tape_writer::to_memory({});
+  tape->event(media::tape_op::load, 0, std::uint64_t{2} << 30, 8);
+  ASSERT_TRUE(tape->finish());
+  EXPECT_THROW(
+      try { run(kiln_machine("kiln"), tape->memory()); } catch (const std::runtime_error& e) {
+        EXPECT_NE(std::string(e.what()).find("nonvolatile_memory.capacity_bytes is 2147483648"),
+                  std::string::npos);
+        throw;
+      },
+      std::runtime_error);
+  machine_config larger = kiln_machine("kiln");
+  larger.nonvolatile_memory.capacity_bytes *= 2;
+  EXPECT_EQ(of(run(larger, tape->memory()), "nonvolatile_memory.reads"), 1);
+}
+
 // The sum of a quantity over the epochs of a run, weighted by another one if it is a mean.
 double sum_of(const time_series& line, const std::string& path, const std::string& weight = {}) {
   const auto column = [&](const std::string& name) {
@@ -214,6 +248,26 @@ TEST_F(machine_run, has_histograms_of_all_latencies) {
   }
 }
 
+// D8
+TEST_F(machine_run, counts_the_wear_of_cells_that_wear_out) {
+  const auto tape = media::tape_writer::to_memory({.pool_size = 4096});
+  for (const std::uint64_t line : {3, 2, 3})
+    for (const auto op : {media::tape_op::stream, media::tape_op::fence})
+      tape->event(op, 0, line * 64, 64);
+  ASSERT_TRUE(tape->finish());
+  machine_config m = kiln_machine("dp2");
+  m.nonvolatile_memory.endurance_writes = 1e8;
+  const run_result r = run(m, tape->memory());
+  const std::string at = "nonvolatile_memory.wear.";
+  EXPECT_EQ(of(r, at + "data"), 3);
+  EXPECT_EQ(of(r, at + "most_writes"), 2);
+  EXPECT_EQ(of(r, at + "most_worn_line"), 3 * 64);
+  EXPECT_EQ(of(r, at + "longer_by_equation_1"), 0);
+  EXPECT_GT(of(r, at + "lifetime"), 0);
+  EXPECT_EQ(find(r, "volatile_memory.wear.data"), nullptr);
+  EXPECT_EQ(find(run(kiln_machine("kiln"), tape->memory()), at + "data"), nullptr);
+}
+
 // D5
 TEST_F(machine_run, writes_its_log_with_the_retention_of_logs) {
   machine_config m = kiln_machine("dp2");
@@ -243,6 +297,57 @@ TEST_F(machine_run, pays_for_a_line_that_enters_the_shared_cache_as_for_a_write)
   EXPECT_EQ(of(r, "l3.reads"), 0);
   EXPECT_EQ(of(r, "l3.writes"), 3);
   EXPECT_DOUBLE_EQ(of(r, "energy.processor"), 3 * 0.5);
+}
+
+// K11: the first level has one line; the second two. Line 0 is stored to and leaves both, newer.
+TEST_F(machine_run, pays_for_each_access_of_its_private_caches) {
+  const auto tape = media::tape_writer::to_memory({.mark_pointers = true});
+  tape->event(media::tape_op::store, 0, 0, 8);  // enters both; stored to
+  tape->pointer_load(0, 0, 8);                  // hits
+  tape->pointer_load(0, 64, 8);                 // enters both; line 0 goes to the second
+  tape->pointer_load(0, 0, 8);                  // comes from the second
+  tape->pointer_load(0, 128, 8);                // enters both; of the second, line 64 leaves
+  tape->pointer_load(0, 64, 8);                 // enters both; of the second, line 0 leaves
+  ASSERT_TRUE(tape->finish());
+  machine_config m = crash_machines().back();
+  m.design.name = "native";
+  m.processor_dynamic_peak_w = 0, m.l3.read_energy_nj = m.l3.write_energy_nj = 0;
+  m.l1.size_bytes = 64, m.l1.ways = 1, m.l2.size_bytes = 128, m.l2.ways = 2;
+  m.l1.read_energy_nj = 1, m.l1.write_energy_nj = 10;
+  m.l2.read_energy_nj = 100, m.l2.write_energy_nj = 1000;
+  const run_result r = run(m, tape->memory());
+  EXPECT_EQ(of(r, "l1.reads"), 5 + 1);
+  EXPECT_EQ(of(r, "l1.writes"), 1 + 5);
+  EXPECT_EQ(of(r, "l2.reads"), 1 + 1);
+  EXPECT_EQ(of(r, "l2.writes"), 4 + 1);
+  EXPECT_DOUBLE_EQ(of(r, "energy.caches"), 6 * 1 + 6 * 10 + 2 * 100 + 5 * 1000);
+  EXPECT_DOUBLE_EQ(of(r, "energy.processor"), of(r, "energy.caches"));
+}
+
+// A store that the second level has, and the end of its transaction, which waits for it.
+TEST_F(machine_run, has_a_stores_latencies_where_a_thread_waits_for_a_store) {
+  const auto tape = media::tape_writer::to_memory({});
+  for (const std::uint64_t line : {0, 1, 0}) {
+    tape->event(media::tape_op::tx_begin, 0, 0, 0);
+    tape->event(media::tape_op::store, 0, line * 64, 8);
+    tape->event(media::tape_op::tx_commit, 0, 0, 0);
+  }
+  ASSERT_TRUE(tape->finish());
+  machine_config m = crash_machines().back();
+  m.design.name = "native", m.design.isolation = "none";
+  m.l1.size_bytes = 64, m.l1.ways = 1;
+  const picoseconds before = run(m, tape->memory()).simulated;
+  m.l1.write_latency_ns += 1;
+  EXPECT_EQ(run(m, tape->memory()).simulated, before + 3 * 1000);
+  m.l2.write_latency_ns += 10;
+  EXPECT_EQ(run(m, tape->memory()).simulated, before + 3 * 11'000);
+}
+
+// K2: 14 bits of a line's 512.
+TEST_F(machine_run, reports_the_overhead_of_kilns_tags) {
+  const run_result r = run(kiln_machine("kiln"), make_tape({.transactions = 1}));
+  EXPECT_NEAR(of(r, "kiln.tag_overhead"), 2.7, 0.05);
+  EXPECT_EQ(find(r, "kiln.tag_overhead")->unit, "%");
 }
 
 // K11

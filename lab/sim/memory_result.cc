@@ -1,4 +1,5 @@
 // Counts of a memory as quantities of a result.
+#include <sim/device/retention.h>
 #include <sim/memory_result.h>
 
 namespace stele::sim {
@@ -65,6 +66,34 @@ void add_memory(run_result& r, const std::string& name, memory_system& m, const 
     r.add(name + path, static_cast<double>(m.longest_queue(kind, part.from)),
           "requests of a channel");
   r.add(name + ".busy_banks", 100 * share(static_cast<double>(s.bank_busy_ps), banks), "%");
+}
+
+void add_wear(run_result& r, const std::string& name, const memory_system& m, picoseconds run) {
+  const memory_config& c = m.config();
+  if (c.endurance_writes == 0) return;
+  const wear_counts& w = m.wear();
+  const auto add = [&](const char* what, double value, const char* unit = "") {
+    r.add(name + ".wear." + what, value, unit);
+  };
+  add("log_records", static_cast<double>(w.log_records), "writes");
+  add("commit_lines", static_cast<double>(w.commit_lines), "writes");
+  add("data", static_cast<double>(w.data), "writes");
+  add("lines", static_cast<double>(w.lines), "lines");
+  add("most_writes", static_cast<double>(w.most_writes), "writes");
+  add("most_worn_line", static_cast<double>(w.most_worn_line), "bytes");
+  const double writes = static_cast<double>(w.logs() + w.data);
+  if (writes == 0) return;
+  const double years = static_cast<double>(run) * 1e-12 / (365.25 * 24 * 3600),
+               lines = static_cast<double>(c.capacity_bytes / line_bytes);
+  add("lifetime", c.endurance_writes / static_cast<double>(w.most_writes) * years, "years");
+  add("lifetime_levelled", c.endurance_writes * lines / writes * years, "years");
+  if (c.technology != "pcm") return;
+  const double logs = static_cast<double>(w.logs()) / writes,
+               log_speedup = *speedup_for(c, c.log_retention_s),
+               data_speedup = *speedup_for(c, c.data_retention_s);
+  add("longer_by_equation_1", 100 * (endurance(logs, log_speedup, data_speedup) - 1), "%");
+  add("longer_by_iterations", 100 * (endurance_by_iterations(logs, log_speedup, data_speedup) - 1),
+      "%");
 }
 
 void add_histograms(run_result& r, const std::string& name, memory_system& m,

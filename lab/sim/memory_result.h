@@ -16,6 +16,10 @@ struct memory_part {
 // `name`. Precondition: until >= the event queue's now.
 void add_memory(run_result& r, const std::string& name, memory_system& m, const memory_part& part);
 
+// Adds the wear of a memory whose cells wear out, and the lifetimes that follow from it. `run`: the
+// time in which the writes came.
+void add_wear(run_result& r, const std::string& name, const memory_system& m, picoseconds run);
+
 // Adds the histograms of its latencies.
 void add_histograms(run_result& r, const std::string& name, memory_system& m,
                     const memory_part& part);

@@ -1,5 +1,6 @@
 // Submits the requests of a trace in their cycles, and collects what the memory did.
 #include <base/check.h>
+#include <fmt/format.h>
 #include <sim/controller/command_trace.h>
 #include <sim/epochs.h>
 #include <sim/feed/convert.h>
@@ -50,6 +51,11 @@ class driver final : public event_handler {
 
   void fetch() {
     auto r = trace_.next();
+    if (r && *r && (*r)->address >= memory_.config().capacity_bytes)
+      r = base::fail(errc::invalid_argument,
+                     fmt::format("the trace has a request to {:#x}, and the memory's "
+                                 "capacity_bytes is {}; give the memory more capacity",
+                                 (*r)->address, memory_.config().capacity_bytes));
     if (!r) status = std::unexpected(r.error());
     next_ = r ? *r : std::nullopt;
   }
@@ -127,6 +133,7 @@ result<run_result> run_memory(const machine_config& machine, const memory_run_op
   r.line = line.finish(d.finished);
   const memory_part whole{{}, 0, std::max(d.finished, events.now())};
   add_part(r, d, **m, o.memory, whole);
+  add_wear(r, o.memory, **m, whole.until);
   add_histograms(r, o.memory, **m, whole);
   if (written)
     if (auto ended = written->finish(); !ended) return std::unexpected(ended.error());

@@ -211,6 +211,29 @@ TEST_F(memory_run, the_trace_of_its_commands_is_read_back_and_keeps_the_rules) {
   }
 }
 
+// D8: two writes in 2.85 us; 10^8 writes of a line take 142.5 s of such a run.
+TEST_F(memory_run, has_the_lifetime_of_its_cells) {
+  machine_config m = machine_of("pcm");
+  trace("0x0 W\n0x0 W\n");
+  const auto r = run(m, "ramulator-memory");
+  ASSERT_TRUE(r) << r.error().message;
+  const std::string at = "nonvolatile_memory.wear.";
+  EXPECT_EQ(of(*r, at + "most_writes"), 2);
+  EXPECT_NEAR(of(*r, at + "lifetime"), 1e8 / 2 * 2.85e-6 / (365.25 * 24 * 3600), 1e-8);
+}
+
+TEST_F(memory_run, refuses_requests_beyond_the_capacity) {
+  machine_config m = timed();
+  m.nonvolatile_memory.capacity_bytes = 1 << 20;
+  trace("0xfffc0 READ 0\n");
+  EXPECT_TRUE(run(m, "dramsim3"));
+  trace("0x0 READ 0\n0x100000 WRITE 20\n");
+  const auto beyond = run(m, "dramsim3");
+  ASSERT_FALSE(beyond);
+  EXPECT_THAT(beyond.error().message,
+              HasSubstr("0x100000, and the memory's capacity_bytes is 1048576; give"));
+}
+
 TEST_F(memory_run, refuses_in_sentences) {
   trace("0x0 READ 0\n0x40 REED 1\n");
   const auto wrong = run(timed(), "dramsim3");

@@ -41,6 +41,10 @@ result<> simulation::name_logs() {
 }
 
 result<> simulation::assemble(options o) {
+  if (auto fits = tape.set_space(
+          {machine.nonvolatile_memory.capacity_bytes, machine.volatile_memory.capacity_bytes});
+      !fits)
+    return fits;
   auto nonvolatile = make_memory(events, machine.nonvolatile_memory),
        other = make_memory(events, machine.volatile_memory);
   if (!nonvolatile) return std::unexpected(nonvolatile.error());

@@ -173,7 +173,7 @@ TEST_F(sim_command, runs_every_command_of_the_guide) {
         << command;
     ++commands;
   }
-  EXPECT_EQ(commands, 7u);
+  EXPECT_EQ(commands, 10u);
   for (const char* file : {"run.csv", "designs.csv", "sweep.csv", "epochs.csv", "histograms.csv",
                            "memory.csv", "commands.trace"})
     EXPECT_GT(fs::file_size(dir_ / file), 50u) << file;
@@ -202,6 +202,53 @@ TEST_F(sim_command, converts_a_trace_and_runs_it) {
   const auto j = ran("--design native", "a");
   EXPECT_EQ(j["quantities"]["run.loads"]["value"], 2);
   EXPECT_EQ(j["quantities"]["run.stores"]["value"], 1);
+}
+
+TEST_F(sim_command, places_what_is_not_persistent_in_the_dram) {
+  std::ofstream(dir_ / "trace") << " S 04a01008,8\n L 1fff000758,8\n L 1fff000800,8\n";
+  const std::string convert = "tape convert --from lackey " + at("trace") + " " + at("tape");
+  const auto o = run(convert + " --persistent 0x4a00000-0x5000000");
+  ASSERT_EQ(o.status, 0) << o.said;
+  const auto j = ran("", "a");
+  EXPECT_EQ(j["quantities"]["nonvolatile_memory.reads"]["value"], 1);
+  EXPECT_EQ(j["quantities"]["volatile_memory.reads"]["value"], 2);
+  EXPECT_THAT(run(convert + " --persistent 0x4a00001-0x5000000").said, HasSubstr("of 4096"));
+}
+
+TEST_F(sim_command, refuses_what_exceeds_a_memory_before_it_runs) {
+  std::ofstream(dir_ / "trace") << "0x40 READ 0\n0x80000000 WRITE 10\n";
+  ASSERT_EQ(run("tape convert --from dramsim3 " + at("trace") + " " + at("tape")).status, 0);
+  for (const auto& [command, options] : {std::pair{"run ", ""},
+                                         {"compare ", " --designs native,kiln"},
+                                         {"sweep ", " --over l3.ways=8,16"}}) {
+    const auto o =
+        run("sim " + std::string(command) + at("tape") + options + " --csv " + at("csv"));
+    EXPECT_EQ(o.status, 1) << o.said;
+    EXPECT_THAT(o.said, HasSubstr("64 bytes at 0x80000000, and nonvolatile_memory.capacity_bytes "
+                                  "is 2147483648; give"));
+    EXPECT_FALSE(fs::exists(dir_ / "csv"));
+  }
+  EXPECT_EQ(
+      run("sim run " + at("tape") + " --set nonvolatile_memory.capacity_bytes=4294967296").status,
+      0);
+  EXPECT_THAT(
+      run("sim memory --machine kiln --format dramsim3 --trace " + at("trace")).said,
+      HasSubstr("a request to 0x80000000, and the memory's capacity_bytes is 2147483648; give"));
+}
+
+// A key of one design has no effect on another: alone it is refused, side by side it is left out.
+TEST_F(sim_command, leaves_a_key_out_where_a_design_has_no_use_for_it) {
+  record("");
+  const std::string relaxed = " --set design.order=relaxed";
+  EXPECT_THAT(run("sim run " + at("tape") + " --design native" + relaxed).said,
+              HasSubstr("design.order has no effect: only the design kiln has it"));
+  EXPECT_THAT(run("sim compare " + at("tape") + " --designs native,rlog" + relaxed).said,
+              HasSubstr("design.order has no effect"));
+  const auto o =
+      run("sim compare " + at("tape") + " --designs native,kiln" + relaxed + " --json " + at("a"));
+  ASSERT_EQ(o.status, 0) << o.said;
+  EXPECT_EQ(json("a")["runs"][0]["machine"]["design"]["order"], "strong");
+  EXPECT_EQ(json("a")["runs"][1]["machine"]["design"]["order"], "relaxed");
 }
 
 }  // namespace

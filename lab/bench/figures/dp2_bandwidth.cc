@@ -100,8 +100,6 @@ result<> measure_threads(const sweep_options& o, chart& c) {
   return {};
 }
 
-// Equation (1) multiplies the logs' share by the speed-up. Cells wear by iterations, and log writes
-// need fewer iterations by that factor: a harmonic mean, which is less.
 result<> measure_endurance(const sweep_options& o, chart& c) {
   const auto table = sim::dp2_memory("strict").retention;
   const double alpha =
@@ -120,8 +118,8 @@ result<> measure_endurance(const sweep_options& o, chart& c) {
     if (!sums) return std::unexpected(sums.error());
     const double share = sums->log_share();
     put(p.lines[0], i, 100 * share);
-    put(p.lines[1], i, 100 * (share * alpha + (1 - share) - 1));
-    put(p.lines[2], i, 100 * (1 / (share / alpha + (1 - share)) - 1));
+    put(p.lines[1], i, 100 * (sim::endurance(share, alpha) - 1));
+    put(p.lines[2], i, 100 * (sim::endurance_by_iterations(share, alpha) - 1));
   }
   c.panels.push_back(std::move(p));
   return {};

@@ -74,8 +74,10 @@ hierarchy::hierarchy(event_queue& events, memory& below, const machine_config& c
       banks_(c.l3.banks),
       core_queue_(std::min(c.l1.request_queue_entries, c.l2.request_queue_entries)),
       bank_queue_(c.l3.request_queue_entries),
-      l1_latency_(from_ns(c.l1.read_latency_ns)),
-      l2_latency_(from_ns(c.l2.read_latency_ns)),
+      l1_read_(from_ns(c.l1.read_latency_ns)),
+      l1_write_(from_ns(c.l1.write_latency_ns)),
+      l2_read_(from_ns(c.l2.read_latency_ns)),
+      l2_write_(from_ns(c.l2.write_latency_ns)),
       l3_read_(from_ns(c.l3.read_latency_ns)),
       l3_write_(from_ns(c.l3.write_latency_ns)) {}
 
@@ -97,22 +99,23 @@ std::size_t hierarchy::tag_bytes() const noexcept {
 
 access_result hierarchy::access_line(const request_origin& origin, std::uint64_t line, bool store,
                                      picoseconds now) {
-  if (hit(origin.core, line, store)) return {access_result::kind::completed, now + l1_latency_};
+  if (hit(origin.core, line, store))
+    return {access_result::kind::completed, now + (store ? l1_write_ : l1_read_)};
   caches& c = private_[origin.core];
   const frame p = c.l2.find(line);
   if (p == cache_array::none || (store && (c.l2_state[p] & exclusive) == 0))
     return access_shared(origin, line, store, p, now);
-  ++counts.l1_misses, ++counts.l2_hits;
+  ++counts.l1_misses, ++counts.l2_hits, ++counts.l2_reads;
   c.l2.touch(p);
   fill_l1(origin.core, line,
           static_cast<std::uint8_t>((c.l2_state[p] & exclusive) | (store ? dirty : 0)),
           values_ ? c.l2_values[p] : 0);
-  return {access_result::kind::completed, now + l1_latency_ + l2_latency_};
+  return {access_result::kind::completed, now + private_latency(store)};
 }
 
 access_result hierarchy::access_shared(const request_origin& origin, std::uint64_t line, bool store,
                                        frame in_l2, picoseconds now) {
-  const picoseconds asked = interconnect_.send_request(now + l1_latency_ + l2_latency_);
+  const picoseconds asked = interconnect_.send_request(now + private_latency(store));
   const frame p =
       in_l2 != cache_array::none ? private_[origin.core].l3_frames[in_l2] : l3_.find(line);
   const bool waits = p != cache_array::none && lines_[p].has(directory_entry::fill_pending);
@@ -150,7 +153,7 @@ access_result hierarchy::wait_for_queue(const request_origin& origin, std::uint6
 access_result hierarchy::store_full_line(const request_origin& origin, std::uint64_t line,
                                          picoseconds now) {
   if (l3_.find(line) != cache_array::none) return access_line(origin, line, true, now);
-  const picoseconds asked = interconnect_.send_request(now + l1_latency_ + l2_latency_);
+  const picoseconds asked = interconnect_.send_request(now + private_latency(true));
   const frame p = allocate_or_nack(origin, line, asked);
   if (p == cache_array::none) return {access_result::kind::nacked, 0};
   return {
@@ -200,7 +203,7 @@ picoseconds hierarchy::resolve_coherence(const request_origin& origin, frame p, 
                                          bool store, frame in_l2, picoseconds now) {
   directory_entry& s = lines_[p];
   picoseconds ready = now;
-  const picoseconds round = 2 * interconnect_.latency() + l2_latency_;
+  const picoseconds round = 2 * interconnect_.latency() + l2_read_;
   if (store && s.shared_by_others(origin.core)) {
     for (std::uint32_t others = s.sharers & ~(1u << origin.core); others != 0;
          others &= others - 1) {
@@ -235,6 +238,7 @@ void hierarchy::fill_private(unsigned core, frame p, std::uint64_t line, bool st
     q = c.l2.find_victim(line);
     if (c.l2.valid(q)) evict_private(core, q, now);
     c.l2.fill(q, line);
+    ++counts.l2_writes;
     c.l3_frames[q] = p;
     c.l2_state[q] = state;
     if (values_) c.l2_values[q] = l3_values_[p];
@@ -259,9 +263,11 @@ void hierarchy::fill_l1(unsigned core, std::uint64_t line, std::uint8_t state,
   if (c.l1.valid(p) && (c.l1_state[p] & dirty) != 0) {
     const frame q = c.l2.find(c.l1.line_at(p));
     c.l2_state[q] |= dirty;
+    ++counts.l1_newer_lines, ++counts.l2_writes;
     if (values_) c.l2_values[q] = c.l1_values[p];
   }
   c.l1.fill(p, line);
+  ++counts.l1_fills;
   c.l1_state[p] = state;
   if (values_) c.l1_values[p] = value;
 }
@@ -277,17 +283,13 @@ void hierarchy::evict_private(unsigned core, frame in_l2, picoseconds now) {
 picoseconds hierarchy::write_back_private(unsigned core, frame p, std::uint64_t line, bool keep,
                                           bool keep_exclusive, picoseconds now) {
   caches& c = private_[core];
-  bool newer = false;
   std::uint64_t value = 0;
   const frame q = c.l2.find(line), r = c.l1.find(line);
-  if (q != cache_array::none) {
-    newer = (c.l2_state[q] & dirty) != 0;
-    if (values_) value = c.l2_values[q];
-  }
-  if (r != cache_array::none && (c.l1_state[r] & dirty) != 0) {
-    newer = true;
-    if (values_) value = c.l1_values[r];
-  }
+  const bool newer_in_l2 = q != cache_array::none && (c.l2_state[q] & dirty) != 0,
+             newer_in_l1 = r != cache_array::none && (c.l1_state[r] & dirty) != 0,
+             newer = newer_in_l1 || newer_in_l2;
+  if (newer) ++(newer_in_l1 ? counts.l1_newer_lines : counts.l2_reads);
+  if (values_ && newer) value = newer_in_l1 ? c.l1_values[r] : c.l2_values[q];
   const std::uint8_t left = keep_exclusive ? exclusive : 0;
   if (q != cache_array::none) {
     c.l2_state[q] = static_cast<std::uint8_t>(c.l2_state[q] & left);
@@ -462,7 +464,7 @@ void hierarchy::retry_nacked(picoseconds now) {
 access_result hierarchy::clean(const request_origin& origin, std::uint64_t line, level to,
                                bool drop, picoseconds now) {
   ++counts.flushed_lines;
-  picoseconds when = interconnect_.send_request(now + l1_latency_);
+  picoseconds when = interconnect_.send_request(now + l1_read_);
   const frame p = l3_.find(line);
   if (p != cache_array::none) {
     for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1)

@@ -75,6 +75,9 @@ class shared_cache_policy {
 
 struct hierarchy_counts {
   std::uint64_t l1_hits = 0, l1_misses = 0, l2_hits = 0, l2_misses = 0, l3_hits = 0, l3_misses = 0;
+  // Accesses to the data of l1 besides those of threads: lines that enter, newer lines that leave.
+  std::uint64_t l1_fills = 0, l1_newer_lines = 0;
+  std::uint64_t l2_reads = 0, l2_writes = 0;                // accesses to l2 data
   std::uint64_t l3_reads = 0, l3_writes = 0, l3_fills = 0;  // accesses to l3 data
   std::uint64_t invalidations = 0,
                 transfers = 0;  // copies invalidated; lines from another core's caches
@@ -124,7 +127,7 @@ class hierarchy final : event_handler {
   bool would_hit(unsigned core, std::uint64_t line, bool store) const noexcept {
     return found_in_l1(private_[core], line, store) != cache_array::none;
   }
-  picoseconds hit_latency() const noexcept { return l1_latency_; }
+  picoseconds hit_latency() const noexcept { return l1_read_; }
 
   // Writes newer content down to level `to`. The copies above stay, clean, unless `drop` is set.
   access_result clean(const request_origin& origin, std::uint64_t line, level to, bool drop,
@@ -239,6 +242,10 @@ class hierarchy final : event_handler {
     return p == cache_array::none || (store && (c.l1_state[p] & exclusive) == 0) ? cache_array::none
                                                                                  : p;
   }
+  // The time that a core's access spends in its private caches.
+  picoseconds private_latency(bool store) const noexcept {
+    return store ? l1_write_ + l2_write_ : l1_read_ + l2_read_;
+  }
   access_result access_shared(const request_origin& origin, std::uint64_t line, bool store,
                               frame in_l2, picoseconds now);
   access_result miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
@@ -277,7 +284,7 @@ class hierarchy final : event_handler {
   crossbar interconnect_;
   std::vector<l3_bank> banks_;
   unsigned core_queue_, bank_queue_;  // lengths of the request queues
-  picoseconds l1_latency_, l2_latency_, l3_read_, l3_write_;
+  picoseconds l1_read_, l1_write_, l2_read_, l2_write_, l3_read_, l3_write_;
   std::vector<mshr> mshrs_;
   std::vector<std::uint32_t> free_mshrs_;
   std::vector<memory_transfer> in_flight_;

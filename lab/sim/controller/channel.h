@@ -49,15 +49,17 @@ class command_observer {
   ~command_observer() = default;
 };
 
-// Bugs planted in a channel, which the check of its commands (command_rules.h) must find.
+// Bugs planted in a controller. The check of its commands (command_rules.h) must find those of a
+// channel.
 enum class controller_mutant : std::uint8_t {
   none,
-  precharged_at_once,   // an automatic precharge waits for no rule
-  last_bank_left_open,  // a refresh does not close the last of its banks
-  last_bank_served,     // a due refresh does not block the last of its banks
-  rows_dropped,         // a written row is closed without its pulse
-  refresh_drifts,       // the next interval begins when a refresh is issued, not when it was due
-  same_banks_again,     // every second same-bank refresh is of the banks of the one before it
+  precharged_at_once,    // an automatic precharge waits for no rule
+  last_bank_left_open,   // a refresh does not close the last of its banks
+  last_bank_served,      // a due refresh does not block the last of its banks
+  rows_dropped,          // a written row is closed without its pulse
+  refresh_drifts,        // the next interval begins when a refresh is issued, not when it was due
+  same_banks_again,      // every second same-bank refresh is of the banks of the one before it
+  expired_logs_trusted,  // no line of a log is older than its retention
 };
 
 // Shared by all channels of a memory, and the observer that they report to.

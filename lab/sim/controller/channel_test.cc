@@ -414,16 +414,31 @@ TEST(refresh, of_the_same_banks_goes_on_in_turn_after_idle_time) {
 // --- wear and retention ---
 
 // D8
-TEST(wear, writes_are_counted_by_bank_and_line) {
-  memory_fixture bed(timed());
-  bed.memory->count_line_writes();
+TEST(wear, writes_are_counted_by_bank_line_and_class) {
+  memory_config c = timed();
+  c.technology = "stt-mram", c.endurance_writes = 1e6;
+  memory_fixture bed(c);
+  const std::uint64_t records = bed.address(1, 5), commit = bed.address(3, 7);
+  ASSERT_TRUE(bed.memory->set_ranges({{records, records + 64, commit, commit + 64}}));
   for (int i = 0; i < 3; ++i) bed.write(2, 5);
-  bed.write(2, 6);
-  bed.write(1, 5);
+  for (const unsigned bank : {2, 1, 3}) bed.write(bank, bank == 2 ? 6 : bank == 1 ? 5 : 7);
+  bed.write(3, 7);
   bed.run();
-  const memory_statistics s = bed.statistics();
-  EXPECT_EQ(s.bank_writes, (std::vector<std::uint64_t>{0, 1, 4, 0}));
-  EXPECT_EQ(s.max_writes_per_line, 3u);
+  EXPECT_EQ(bed.statistics().bank_writes, (std::vector<std::uint64_t>{0, 1, 4, 2}));
+  const wear_counts w = bed.memory->wear();
+  EXPECT_EQ(w.data, 4u);
+  EXPECT_EQ(w.log_records, 1u);
+  EXPECT_EQ(w.commit_lines, 2u);
+  EXPECT_EQ(w.lines, 4u);
+  EXPECT_EQ(w.most_writes, 3u);
+  EXPECT_EQ(w.most_worn_line, bed.address(2, 5));
+}
+
+TEST(wear, is_not_counted_where_cells_do_not_wear_out) {
+  memory_fixture bed(timed());
+  bed.write(2, 5);
+  bed.run();
+  EXPECT_EQ(bed.memory->wear().data, 0u);
 }
 
 // D5

@@ -4,6 +4,7 @@
 #include <sim/controller/controller.h>
 
 #include <sstream>
+#include <utility>
 
 namespace stele::sim {
 namespace {
@@ -56,7 +57,7 @@ result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const me
   if (!kind) return std::unexpected(kind.error());
   const auto pulses = pulses_of(c);
   if (!pulses) return std::unexpected(pulses.error());
-  std::unique_ptr<memory_system> m(new memory_system(c, *places));
+  std::unique_ptr<memory_system> m(new memory_system(c, *places, mutant));
   for (unsigned i = 0; i < c.controllers * c.channels; ++i)
     m->channels_.push_back(std::make_unique<channel>(
         channel_context{events, m->config_, *timing, **kind, *pulses, m->stream_, *m, i, mutant}));
@@ -101,7 +102,8 @@ result<void> memory_system::set_ranges(const std::vector<log_range>& logs) {
   for (const log_range& l : logs)
     for (const auto& [begin, end] :
          {std::pair{l.records_begin, l.records_end}, std::pair{l.commit_begin, l.commit_end}})
-      log_lines_.push_back({begin, std::vector<picoseconds>((end - begin) / line_bytes, never)});
+      log_lines_.push_back(
+          {begin, std::vector<picoseconds>((end - begin) / line_bytes, never), never, never});
   return {};
 }
 
@@ -114,7 +116,9 @@ const picoseconds* memory_system::written_at(std::uint64_t address) const noexce
 
 bool memory_system::expired(std::uint64_t address, picoseconds now) const noexcept {
   const picoseconds* written = written_at(address);
-  if (config_.technology != "pcm" || !written || *written == never) return false;
+  if (config_.technology != "pcm" || !written || *written == never ||
+      mutant_ == controller_mutant::expired_logs_trusted)
+    return false;
   return static_cast<double>(now - *written) > config_.log_retention_s * 1e12;
 }
 
@@ -133,11 +137,33 @@ result<picoseconds> memory_system::trusted_log_line(std::uint64_t address, picos
   return base::fail(errc::corrupt, why.str());
 }
 
+result<std::size_t> memory_system::trusted_logs(picoseconds now) const {
+  std::size_t relied_on = 0;
+  for (std::size_t i = 0; i < log_lines_.size(); i += 2) {
+    const log_lines &records = log_lines_[i], &commits = log_lines_[i + 1];
+    const bool all = commits.written.empty();
+    for (const log_lines* lines : {&records, &commits})
+      for (std::size_t n = 0; n < lines->written.size(); ++n) {
+        const picoseconds written = lines->written[n];
+        // A record after the last write to the commit line is not committed.
+        const bool committed = commits.last != never && written <= commits.last &&
+                               (commits.before_last == never || written > commits.before_last);
+        if (written == never || (lines == &records && !all && !committed)) continue;
+        if (auto trusted = trusted_log_line(lines->begin + n * line_bytes, now); !trusted)
+          return std::unexpected(trusted.error());
+        ++relied_on;
+      }
+  }
+  return relied_on;
+}
+
 void memory_system::persisted(const write_report& report) {
-  if (report.origin.what != write_class::data)
-    *const_cast<picoseconds*>(written_at(report.req.address)) = report.persisted;
-  if (counts_lines_)
-    max_line_writes_ = std::max(max_line_writes_, ++line_writes_[report.req.address]);
+  if (const write_origin origin = report.origin; origin.what != write_class::data) {
+    log_lines& lines = log_lines_[2 * origin.log + (origin.what == write_class::commit_record)];
+    lines.before_last = std::exchange(lines.last, report.persisted);
+    lines.written[(report.req.address - lines.begin) / line_bytes] = report.persisted;
+  }
+  if (config_.endurance_writes != 0) count_wear(report);
   if (observer_) observer_->persisted(report);
 }
 
@@ -147,10 +173,20 @@ std::size_t memory_system::longest_queue(access kind, picoseconds from) const no
   return longest;
 }
 
+void memory_system::count_wear(const write_report& report) {
+  const write_class what = report.origin.what;
+  ++(what == write_class::data         ? wear_.data
+     : what == write_class::log_record ? wear_.log_records
+                                       : wear_.commit_lines);
+  const std::uint64_t writes = ++line_writes_[report.req.address];
+  wear_.lines += writes == 1;
+  if (writes > wear_.most_writes)
+    wear_.most_writes = writes, wear_.most_worn_line = report.req.address;
+}
+
 memory_statistics memory_system::statistics(picoseconds now) {
   memory_statistics all;
   for (const auto& c : channels_) all.add(c->statistics(now));
-  all.max_writes_per_line = max_line_writes_;
   return all;
 }
 

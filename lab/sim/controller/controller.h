@@ -20,6 +20,16 @@ class write_observer {
   ~write_observer() = default;
 };
 
+// How often lines were written, since the memory was made.
+struct wear_counts {
+  std::uint64_t log_records = 0, commit_lines = 0, data = 0;  // writes to each
+  std::uint64_t lines = 0;                                    // lines that were written
+  // The most writes of a line, and the address of the first line that had so many.
+  std::uint64_t most_writes = 0, most_worn_line = 0;
+
+  std::uint64_t logs() const noexcept { return log_records + commit_lines; }
+};
+
 class memory_system final : public memory, private channel_observer {
  public:
   void submit(picoseconds now, const request& r) override;
@@ -35,8 +45,8 @@ class memory_system final : public memory, private channel_observer {
   // Null removes the observer. The observer must outlive the memory or be removed.
   void observe(write_observer* observer) noexcept { observer_ = observer; }
   void observe_commands(command_observer* observer) noexcept;
-  // Counts writes to each line from now on (max_writes_per_line).
-  void count_line_writes() { counts_lines_ = true; }
+  // All zero for a memory whose cells do not wear (endurance_writes is 0).
+  const wear_counts& wear() const noexcept { return wear_; }
 
   // Whether a log's line is older than the retention that it was last written with. False for data
   // lines and for lines never written.
@@ -44,6 +54,11 @@ class memory_system final : public memory, private channel_observer {
   // The time at which a log's line was written, for a reader that relies on it. Errors: the line
   // was never written, or is expired.
   [[nodiscard]] result<picoseconds> trusted_log_line(std::uint64_t address, picoseconds now) const;
+  // Whether recovery may rely on the logs when the power returns at `now`: on each commit line, and
+  // on the records that its last write may commit, which are those since the write before it. A log
+  // without commit lines is relied on as a whole. Returns the number of these lines. Errors:
+  // corrupt, for the first line that is expired.
+  [[nodiscard]] result<std::size_t> trusted_logs(picoseconds now) const;
 
   memory_statistics statistics(picoseconds now);
   // Of the channel that had the most: see channel.
@@ -57,26 +72,29 @@ class memory_system final : public memory, private channel_observer {
   friend result<std::unique_ptr<memory_system>> make_memory(event_queue& events,
                                                             const memory_config& c,
                                                             controller_mutant mutant);
-  memory_system(memory_config c, const mapping& m) : config_(std::move(c)), mapping_(m) {}
+  memory_system(memory_config c, const mapping& m, controller_mutant mutant)
+      : config_(std::move(c)), mapping_(m), mutant_(mutant) {}
 
   void persisted(const write_report& report) override;
   void order_changed(picoseconds now) override;
+  void count_wear(const write_report& report);
   const picoseconds* written_at(std::uint64_t address) const noexcept;
 
   struct log_lines {  // the time of the last write of each line; never: not written
     std::uint64_t begin = 0;
     std::vector<picoseconds> written;
+    picoseconds last = never, before_last = never;  // the last two writes to any line
   };
 
   memory_config config_;
   mapping mapping_;
+  controller_mutant mutant_;
   epoch_tracker stream_;
   std::vector<std::unique_ptr<channel>> channels_;
   write_observer* observer_ = nullptr;
   std::vector<log_lines> log_lines_;  // two of each log: records, commit record
-  bool counts_lines_ = false;
+  wear_counts wear_;
   std::unordered_map<std::uint64_t, std::uint64_t> line_writes_;
-  std::uint64_t max_line_writes_ = 0;
 };
 
 // Errors: a configuration that contradicts itself or has an unknown name. `events` must outlive the

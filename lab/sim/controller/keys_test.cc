@@ -2,14 +2,15 @@
 #include <gmock/gmock.h>
 #include <sim/config_keys.h>
 #include <sim/controller/memory_fixture.h>
+#include <sim/memory_result.h>
 
 namespace stele::sim {
 namespace {
 
-// What a run does: the completions, commands and energy of a load with hot rows, hot lines, a log,
-// barriers, and gaps of all lengths. Addresses reach beyond the preset's capacity,
+// What a run does: the completions, commands, energy and lifetime of a load with hot rows, hot
+// lines, a log, barriers, and gaps of all lengths. Addresses reach beyond the preset's capacity,
 // `capacity_bytes`.
-using outcome = std::tuple<std::map<unsigned, picoseconds>, std::size_t, double>;
+using outcome = std::tuple<std::map<unsigned, picoseconds>, std::size_t, double, double>;
 
 outcome outcome_of(const memory_config& c, std::uint64_t capacity_bytes) {
   memory_fixture bed(c);
@@ -27,7 +28,11 @@ outcome outcome_of(const memory_config& c, std::uint64_t capacity_bytes) {
   }
   bed.run();
   EXPECT_EQ(bed.completed.size(), 6000u);
-  return {bed.completed, bed.commands.size(), bed.memory->energy(bed.events.now()).total_pj()};
+  run_result r;
+  add_wear(r, "memory", *bed.memory, bed.events.now());
+  const quantity* lifetime = find(r, "memory.wear.lifetime");
+  return {bed.completed, bed.commands.size(), bed.memory->energy(bed.events.now()).total_pj(),
+          lifetime == nullptr ? 0 : lifetime->value};
 }
 
 // Another value of the key. Most are changed by rule; some need a value that the load can tell.

@@ -16,7 +16,10 @@ namespace stele::sim {
 
 inline constexpr std::uint64_t line_bytes = 64;
 // Physical addresses: nonvolatile memory begins at 0, volatile memory here.
-inline constexpr std::uint64_t volatile_memory_at = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t volatile_memory_at = media::tape_volatile_at;
+constexpr bool is_volatile_line(std::uint64_t line) noexcept {
+  return line >= volatile_memory_at / line_bytes;
+}
 
 enum class access : std::uint8_t { read, write };
 

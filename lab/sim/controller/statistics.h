@@ -126,7 +126,6 @@ struct memory_statistics {
   picoseconds open_ps = 0, rank_ps = 0;
   picoseconds open_bank_ps = 0;            // summed over banks: time with an open row
   std::vector<std::uint64_t> bank_writes;  // for each bank, channel after channel
-  std::uint64_t max_writes_per_line = 0;   // 0 if not counted
 
   void add(const memory_statistics& s) {
     reads += s.reads, writes += s.writes, forwarded_reads += s.forwarded_reads;
@@ -139,10 +138,9 @@ struct memory_statistics {
     bank_busy_ps += s.bank_busy_ps, open_ps += s.open_ps, rank_ps += s.rank_ps;
     open_bank_ps += s.open_bank_ps;
     bank_writes.insert(bank_writes.end(), s.bank_writes.begin(), s.bank_writes.end());
-    max_writes_per_line = std::max(max_writes_per_line, s.max_writes_per_line);
   }
-  // Leaves what came after `before`, except the maximum of writes per line. Precondition: this one
-  // was `before` earlier, or `before` is empty.
+  // Leaves what came after `before`. Precondition: this one was `before` earlier, or `before` is
+  // empty.
   void subtract(const memory_statistics& before) noexcept {
     reads -= before.reads, writes -= before.writes, forwarded_reads -= before.forwarded_reads;
     row_hits -= before.row_hits, row_misses -= before.row_misses;

@@ -374,7 +374,7 @@ bool hardware_thread::drain() {
 bool hardware_thread::access(const tape_item& item, bool store) {
   const std::uint64_t first = item.record.address / 64, lines = last_line_of(item) - first + 1,
                       length = bytes_of(item);
-  if (store && phase_ == phase::inside && !plan_requested_) {
+  if (store && phase_ == phase::inside && !plan_requested_ && !is_volatile_line(first)) {
     plan_requested_ = true;
     store_deferred_ = environment_.persistence.before_store(number_, first, lines, length, plan_);
     if (next_action_ < plan_.size() && !run_plan()) return false;

@@ -56,8 +56,9 @@ struct world {
     return {made.begin(), made.end()};
   }
   auto log_lines(access kind) const {
-    return std::ranges::count_if(
-        below.requests, [&](const auto& r) { return r.address >= logs_at && r.kind == kind; });
+    return std::ranges::count_if(below.requests, [&](const auto& r) {
+      return r.address >= logs_at && r.address < volatile_memory_at && r.kind == kind;
+    });
   }
   double ns(unsigned thread = 0) const {
     return static_cast<double>(threads[thread]->time()) / 1000;
@@ -212,6 +213,20 @@ TEST(logs, share_lines_only_among_what_is_sent_together) {
     machine_config m = small_machine();
     m.design.name = name;
     EXPECT_EQ(world(list, m).log_lines(access::write), log_lines) << name;
+  }
+}
+
+// K1: a log is for nonvolatile data only.
+TEST(logs, have_no_entries_of_volatile_data) {
+  for (const char* name : {"rlog", "ulog"}) {
+    machine_config m = small_machine();
+    m.design.name = name;
+    std::vector<event> list = {{tape_op::tx_begin}, {tape_op::store, 0}, {tape_op::tx_commit}};
+    const auto without = world(list, m).log_lines(access::write);
+    list.insert(list.begin() + 1, {tape_op::store, volatile_memory_at, 64});
+    EXPECT_EQ(world(list, m).log_lines(access::write), without) << name;
+    list.erase(list.begin() + 2);
+    EXPECT_EQ(world(list, m).log_lines(access::write), 0) << name;
   }
 }
 

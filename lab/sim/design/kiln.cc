@@ -121,6 +121,7 @@ bool kiln::storing(unsigned thread, std::uint64_t line, requester& reply_to, pic
 }
 
 void kiln::stored(unsigned thread, std::uint64_t line, picoseconds now) {
+  if (is_volatile_line(line)) return;  // its transaction does not make it durable
   transaction& t = *uncleaned_by_thread_[thread].back();
   if (t.tracked.add(line, 1) != 0) return;
   t.queue.push_back(line);
@@ -634,9 +635,17 @@ void kiln::done(picoseconds now, std::uint64_t token) {
 
 // --- recovery ---
 
+nv_line_state kiln::state_of(frame p) const noexcept {
+  const auto& shared = caches_.shared();
+  if (!shared.valid(p) || is_volatile_line(shared.line_at(p) & ~superseded_line))
+    return nv_line_state::free;
+  return frame_states_[p].tx != nullptr ? nv_line_state::pending : nv_line_state::persistent;
+}
+
 nonvolatile_state kiln::recovered() const {
   nonvolatile_state s;
-  s.lines = caches_.memory_values();
+  for (const auto& [line, value] : caches_.memory_values())
+    if (!is_volatile_line(line)) s.lines.emplace(line, value);
   s.copies = copies_.size();
   // the values that recovery writes over memory
   std::unordered_map<std::uint64_t, std::uint64_t> over;
@@ -645,18 +654,19 @@ nonvolatile_state kiln::recovered() const {
       over[line] = c.value;  // r2: copies of committed transactions
   std::vector<const hierarchy::memory_transfer*> buffered;
   for (const auto& f : caches_.in_flight())
-    if (f.used && !f.read && !f.unbuffered) buffered.push_back(&f);
+    if (f.used && !f.read && !f.unbuffered && !is_volatile_line(f.line)) buffered.push_back(&f);
   std::ranges::sort(buffered, {}, &hierarchy::memory_transfer::number);
   for (const auto* f : buffered) over[f->line] = f->value;  // r3: the write-back buffer
   const auto& shared = caches_.shared();
   for (const bool superseded :
        {true, false})  // r1: pending lines are void, the versions they replaced are valid
     for (frame p = 0; p < shared.frames(); ++p) {
-      if (!shared.valid(p) || !frame_states_[p].dirty ||
+      const nv_line_state state = state_of(p);
+      if (state == nv_line_state::free || !frame_states_[p].dirty ||
           ((shared.line_at(p) & superseded_line) != 0) != superseded)
         continue;
-      s.superseded += superseded, s.pending += frame_states_[p].tx != nullptr;
-      if (frame_states_[p].tx != nullptr) continue;
+      s.superseded += superseded, s.pending += state == nv_line_state::pending;
+      if (state == nv_line_state::pending) continue;
       over[shared.line_at(p) & ~superseded_line] = frame_states_[p].value;
     }
   for (const auto& f : caches_.in_flight())

@@ -67,6 +67,11 @@ struct nonvolatile_state {
   std::size_t pending = 0, superseded = 0, copies = 0;  // lines that recovery found
 };
 
+// The states of a line of the nonvolatile cache (section 4.2, figure 5). free: volatile data, which
+// no recovery needs, or nothing. pending: stored by a transaction that has not committed.
+// persistent: the newest committed version of nonvolatile data.
+enum class nv_line_state : std::uint8_t { free, pending, persistent };
+
 // Bits that a tag of the nonvolatile cache has besides those of any cache: numbers of core,
 // hardware thread and transaction, and two for the state (section 4.3).
 unsigned tag_bits(const machine_config& machine) noexcept;
@@ -93,6 +98,9 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   // Called when transaction n (in the order of their ends, from 0) has committed.
   std::function<void(std::uint64_t n, picoseconds now)> committed = [](std::uint64_t, picoseconds) {
   };
+
+  // The state of what a frame's cells hold; a line on its way to the cache does not count.
+  nv_line_state state_of(cache_array::frame p) const noexcept;
 
   // The number of transactions that have ended and not committed.
   std::size_t uncommitted() const noexcept { return commit_queue_.size(); }

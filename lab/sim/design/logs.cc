@@ -144,7 +144,7 @@ class undo_log final : public logging {
   void commit(unsigned thread, const line_set& lines, action_list& p, picoseconds) override {
     bool any = false;
     for (const auto& e : lines.entries()) {
-      if ((e.flags & 2) == 0) continue;
+      if ((e.flags & 2) == 0 || is_volatile_line(e.line)) continue;
       p.push_back({flush_kind_, e.line});
       any = true;
     }

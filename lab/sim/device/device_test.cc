@@ -55,6 +55,14 @@ TEST(pcm, endurance_is_equation_1) {
   EXPECT_NEAR(endurance(2.0 / 3, 1.7), 1.4667, 5e-5);
   EXPECT_EQ(endurance(0, 1.7), 1);
   EXPECT_EQ(endurance(1, 2.1), 2.1);
+  EXPECT_EQ(endurance(0.25, 1.7, 1.2), 0.25 * 1.7 + 0.75 * 1.2);
+}
+
+// Of three log writes and one of data, with 10 iterations each at speed-up 1, 40 in all: at 1.5 and
+// 1 it is 30.
+TEST(pcm, endurance_by_iterations_is_their_ratio) {
+  EXPECT_DOUBLE_EQ(endurance_by_iterations(0.75, 1.5), 40.0 / 30);
+  EXPECT_DOUBLE_EQ(endurance_by_iterations(0.75, 1.5, 2), 40.0 / 25);
 }
 
 TEST(pcm, a_log_lies_spread_over_all_banks) {

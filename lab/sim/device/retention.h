@@ -23,10 +23,17 @@ struct write_pulses {
 };
 [[nodiscard]] result<write_pulses> pulses_of(const memory_config& c);
 
-// Lifetime relative to writing everything at the longest retention, with ideal wear levelling (DP2,
-// equation 1): the log's share of the writes wears less by the speed-up.
-constexpr double endurance(double log_portion, double log_speedup) noexcept {
-  return log_portion * log_speedup + (1 - log_portion);
+// Lifetime relative to writing everything at speed-up 1, with ideal wear levelling (DP2, equation
+// 1): the log's share of the writes wears less by the speed-up.
+constexpr double endurance(double log_portion, double log_speedup,
+                           double data_speedup = 1) noexcept {
+  return log_portion * log_speedup + (1 - log_portion) * data_speedup;
+}
+// The same if cells wear by iterations, of which a write needs fewer by its speed-up: a harmonic
+// mean, which is less.
+constexpr double endurance_by_iterations(double log_portion, double log_speedup,
+                                         double data_speedup = 1) noexcept {
+  return 1 / (log_portion / log_speedup + (1 - log_portion) / data_speedup);
 }
 
 }  // namespace stele::sim

@@ -112,16 +112,38 @@ std::string shown(std::string_view line) {
   return line.size() > shown_of_line ? text + ".." : text;
 }
 
+constexpr std::uint64_t page_bytes = 4096;
+
 class tape_sink final : public trace_sink {
  public:
-  explicit tape_sink(media::tape_writer& tape) : tape_(tape) {}
+  tape_sink(media::tape_writer& tape, const std::optional<persistent_range>& persistent)
+      : tape_(tape), persistent_(persistent) {}
 
  private:
   void event(media::tape_op what, unsigned thread, std::uint64_t address,
              std::uint32_t length) override {
-    tape_.event(what, thread, address, length);
+    if (!persistent_ || what == media::tape_op::compute)
+      return tape_.event(what, thread, address, length);
+    // Neighbouring pages may have places apart, so an access of both becomes two.
+    for (std::uint32_t rest = length; rest != 0;) {
+      const auto here = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(rest, page_bytes - address % page_bytes));
+      tape_.event(what, thread, place_of(address), here);
+      address += here, rest -= here;
+    }
   }
+  std::uint64_t place_of(std::uint64_t address) {
+    if (address >= persistent_->begin && address < persistent_->end)
+      return address - persistent_->begin;
+    const std::uint64_t next = volatile_pages_.size(),
+                        page =
+                            volatile_pages_.try_emplace(address / page_bytes, next).first->second;
+    return media::tape_volatile_at + page * page_bytes + address % page_bytes;
+  }
+
   media::tape_writer& tape_;
+  const std::optional<persistent_range> persistent_;
+  std::unordered_map<std::uint64_t, std::uint64_t> volatile_pages_;  // to their places
 };
 
 // Holds the request of the last line. A compute event is idle cycles, a request takes one cycle.
@@ -162,15 +184,28 @@ std::vector<std::string> trace_formats() {
   return names;
 }
 
+result<persistent_range> parse_persistent_range(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  const auto begin = either_base(text.substr(0, dash)),
+             end = either_base(dash == text.npos ? std::string_view() : text.substr(dash + 1));
+  if (!begin || !end || *begin >= *end || *begin % page_bytes != 0 || *end % page_bytes != 0)
+    return fail(errc::invalid_argument,
+                fmt::format("the persistent range is \"{}\"; give begin-end, decimal or with 0x, "
+                            "both multiples of {}, as in 0x4a00000-0x5000000",
+                            text, page_bytes));
+  return persistent_range{*begin, *end};
+}
+
 result<convert_report> convert_trace(std::string_view format, const std::string& path,
-                                     media::tape_writer& tape, const convert_progress& progress) {
+                                     media::tape_writer& tape, const convert_progress& progress,
+                                     const std::optional<persistent_range>& persistent) {
   const auto named = std::ranges::find(formats, format, &named_format::name);
   if (named == formats.end()) return no_such_format(format, trace_formats());
   auto lines = line_reader::open(path);
   if (!lines) return std::unexpected(lines.error());
   const auto reads = named->make();
   const std::uint64_t before = tape.events();
-  tape_sink sink(tape);
+  tape_sink sink(tape, persistent);
   const media::tape_writer::scoped_lock lock(tape);
   for (;;) {
     const auto line = lines->next();

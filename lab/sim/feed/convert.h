@@ -28,12 +28,22 @@ using convert_progress = std::function<bool(std::uint64_t bytes_read)>;
 
 std::vector<std::string> trace_formats();
 
-// Reads the trace and writes its events to the tape, which the caller finishes. Errors:
-// invalid_argument (no such format), not_found, permission, io, corrupt (file, line number, line,
-// what was expected), cancelled (by `progress`).
-[[nodiscard]] result<convert_report> convert_trace(std::string_view format, const std::string& path,
-                                                   media::tape_writer& tape,
-                                                   const convert_progress& progress = {});
+// The addresses of a trace that are persistent, whole pages: a tape has them as offsets from
+// `begin`. All others are volatile; their pages of 4 KiB follow each other on the tape, from
+// tape_volatile_at on, in the order in which the trace first accesses them.
+struct persistent_range {
+  std::uint64_t begin = 0, end = 0;
+};
+// "0x4a00000-0x5000000", decimal or hexadecimal. Errors: invalid_argument.
+[[nodiscard]] result<persistent_range> parse_persistent_range(std::string_view text);
+
+// Reads the trace and writes its events to the tape, which the caller finishes. Without a range,
+// all addresses are persistent and kept as they are. Errors: invalid_argument (no such format),
+// not_found, permission, io, corrupt (file, line number, line, what was expected), cancelled (by
+// `progress`).
+[[nodiscard]] result<convert_report> convert_trace(
+    std::string_view format, const std::string& path, media::tape_writer& tape,
+    const convert_progress& progress = {}, const std::optional<persistent_range>& persistent = {});
 
 // A request of a trace to a memory.
 struct traced_request {
@@ -57,7 +67,7 @@ class request_trace {
 };
 std::vector<std::string> request_trace_formats();
 
-// The options of a converted tape.
+// The options of a converted tape. With a range, its pool size is the range's size.
 inline constexpr media::tape_options converted_shape{.record_bytes = false};
 
 }  // namespace stele::sim

@@ -238,6 +238,38 @@ TEST(convert, refuses_time_that_goes_back) {
   EXPECT_NE(refusal("nvmain", "9 R 40 0 0\n8 R 40 0 1\n"), "");
 }
 
+// K1: what is outside of the persistent range gets pages in volatile memory, in their order.
+TEST(convert, gives_volatile_addresses_places_in_the_volatile_memory) {
+  const trace_file file(
+      " S 04a01008,8\n L 1fff000758,8\n S 05000000,4\n L 04a00ffe,4\n"
+      " L 1fff000ffc,8\n");
+  const auto range = parse_persistent_range("0x4a01000-0x4a03000");
+  ASSERT_TRUE(range) << range.error().message;
+  const auto tape = media::tape_writer::to_memory({.pool_size = 0x2000, .record_bytes = false});
+  ASSERT_TRUE(convert_trace("lackey", file.path(), *tape, {}, *range));
+  ASSERT_TRUE(tape->finish());
+  constexpr std::uint64_t at = media::tape_volatile_at;
+  EXPECT_EQ(events_of(*tape), (list{{tape_op::store, 0, 8, 8},
+                                    {tape_op::load, 0, at + 0x758, 8},
+                                    {tape_op::store, 0, at + 0x1000, 4},
+                                    {tape_op::load, 0, at + 0x2ffe, 2},
+                                    {tape_op::load, 0, 0, 2},
+                                    {tape_op::load, 0, at + 0xffc, 4},
+                                    {tape_op::load, 0, at + 0x3000, 4}}));
+  auto reader = media::tape_reader::from_memory(tape->memory());
+  EXPECT_EQ((*reader->next())->tag, media::tape_tag::data);
+  EXPECT_EQ((*reader->next())->tag, media::tape_tag::volatile_memory);
+}
+
+TEST(convert, refuses_a_range_that_is_not_of_whole_pages) {
+  for (const char* text : {"", "0x1000", "0x2000-0x1000", "0x1000-0x1000", "0x1001-0x2000",
+                           "0x1000-0x2001", "1000h-2000h"}) {
+    const auto range = parse_persistent_range(text);
+    ASSERT_FALSE(range) << text;
+    EXPECT_NE(range.error().message.find("give begin-end"), std::string::npos);
+  }
+}
+
 TEST(convert, names_its_formats_and_tells_missing_files) {
   const auto tape = media::tape_writer::to_memory(converted_shape);
   EXPECT_EQ(convert_trace("ramulator3", "/dev/null", *tape).error().code, errc::invalid_argument);

@@ -1,5 +1,6 @@
 // Reads chunks of a tape and sorts their events by thread.
 #include <base/check.h>
+#include <fmt/format.h>
 #include <sim/feed/feed.h>
 
 #include <algorithm>
@@ -7,6 +8,56 @@
 #include <cstring>
 
 namespace stele::sim {
+
+using media::tape_op, media::tape_record, media::tape_volatile_at;
+
+bool address_space::holds(const tape_record& r) const noexcept {
+  const std::uint64_t length = std::max(r.length, 1u);
+  if (r.address <= nonvolatile_bytes && length <= nonvolatile_bytes - r.address) return true;
+  if (r.address >= tape_volatile_at && r.address - tape_volatile_at <= volatile_bytes &&
+      length <= volatile_bytes - (r.address - tape_volatile_at))
+    return true;
+  const auto op = static_cast<tape_op>(r.op & ~media::tape_bytes_follow);
+  return op == tape_op::fence || (op > tape_op::bulk && op != tape_op::image);
+}
+
+std::unexpected<error> feed::beyond_space(const tape_record& r) const {
+  const bool is_volatile = r.address >= tape_volatile_at;
+  return base::fail(
+      errc::invalid_argument,
+      fmt::format("the tape accesses {} bytes at {:#x}, and {}.capacity_bytes is {}; give the "
+                  "memory more capacity, or convert the trace with --persistent, which gives pages "
+                  "that are far apart a place in the volatile memory",
+                  r.length, r.address - (is_volatile ? tape_volatile_at : 0),
+                  is_volatile ? "volatile_memory" : "nonvolatile_memory",
+                  is_volatile ? space_.volatile_bytes : space_.nonvolatile_bytes));
+}
+
+result<> feed::set_space(const address_space& space) {
+  space_ = space;
+  const std::uint64_t pool = header().pool_size;
+  if (pool != 0 && pool <= space.nonvolatile_bytes) return {};
+  const auto begin = reader_.tell();
+  for (;;) {
+    std::array<tape_record, 128> some;
+    const std::size_t n = reader_.next_batch(some.data(), some.size());
+    for (const tape_record& r : std::span(some).first(n))
+      if (!space_.holds(r)) return beyond_space(r);
+    if (n != 0) continue;
+    const auto e = reader_.next();
+    if (!e) return std::unexpected(e.error());
+    if (!*e) return reader_.seek(begin);
+    const tape_record r{static_cast<std::uint8_t>((*e)->op), 0, 0, (*e)->length, (*e)->address};
+    if (!space_.holds(r)) return beyond_space(r);
+  }
+}
+
+// Returns false, and sets the status, when the event accesses what is beyond the memories.
+bool feed::admit(const tape_record& r) {
+  if (space_.holds(r)) return true;
+  status_ = beyond_space(r);
+  return false;
+}
 
 result<feed> feed::open(const std::string& path, unsigned max_threads) {
   auto reader = media::tape_reader::open(path);
@@ -85,7 +136,9 @@ std::shared_ptr<feed::chunk> feed::new_chunk() {
 std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
   auto c = new_chunk();
   for (std::size_t n = 0; n < chunk_events; ++n) {
-    if (const std::size_t plain = read_plain_events(*c, chunk_events - n); plain != 0) {
+    const std::size_t plain = read_plain_events(*c, chunk_events - n);
+    if (!status_) return nullptr;
+    if (plain != 0) {
       if (first_time) events_ += plain;
       n += plain - 1;
       continue;
@@ -101,6 +154,7 @@ std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
     }
     if (first_time) ++events_;
     append_event(*c, **e, first_time);
+    if (!status_) return nullptr;
   }
   if (first_time) end_ = {reader_.tell(), operation_thread_};
   return c;
@@ -108,24 +162,31 @@ std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
 
 // Reads events without bytes, several at once; returns how many.
 std::size_t feed::read_plain_events(chunk& c, std::size_t most) {
-  std::array<media::tape_record, 128> some;
+  std::array<tape_record, 128> some;
   const std::size_t n = reader_.next_batch(some.data(), std::min(most, some.size()));
-  for (const media::tape_record& r : std::span(some).first(n))
+  std::uint64_t highest = 0;
+  for (const tape_record& r : std::span(some).first(n)) {
+    highest = std::max(highest, r.address + r.length);
     c.of[thread_of(r)].push_back({r, nullptr});
+  }
+  // One comparison for all of them; nearly all are far below the limit.
+  if (highest >= space_.nonvolatile_bytes)
+    for (const tape_record& r : std::span(some).first(n))
+      if (!admit(r)) break;
   return n;
 }
 
 // The thread that the event is passed to. Called for each event in the order of the tape.
-unsigned feed::thread_of(const media::tape_record& r) noexcept {
-  const auto op = static_cast<media::tape_op>(r.op);
-  if (op == media::tape_op::invoked) operation_thread_ = r.thread;
+unsigned feed::thread_of(const tape_record& r) noexcept {
+  const auto op = static_cast<tape_op>(r.op);
+  if (op == tape_op::invoked) operation_thread_ = r.thread;
   const bool moved = r.thread == thread_without_log_ && operation_thread_ != no_thread;
   const unsigned thread = moved ? operation_thread_ : r.thread, count = threads();
   return thread < count ? thread : thread % count;
 }
 
 void feed::append_event(chunk& c, const media::tape_event& e, bool first_time) {
-  if (e.op == media::tape_op::image) {
+  if (e.op == tape_op::image) {
     if (first_time && on_image) on_image(e.address, e.bytes);
     return;
   }
@@ -134,6 +195,7 @@ void feed::append_event(chunk& c, const media::tape_event& e, bool first_time) {
                                             (e.loads_pointer ? media::tape_pointer_flag : 0)),
                   static_cast<std::uint16_t>(e.thread), e.length, e.address},
                  nullptr};
+  if (!admit(item.record)) return;
   if (!e.bytes.empty()) {
     auto& copy = c.payloads.emplace_back(new std::byte[e.bytes.size()]);
     std::memcpy(copy.get(), e.bytes.data(), e.bytes.size());

@@ -24,6 +24,13 @@ struct tape_item {
   const std::byte* bytes = nullptr;  // of a store, if the tape has them
 };
 
+// The bytes of a machine's memories that a tape may access.
+struct address_space {
+  std::uint64_t nonvolatile_bytes = ~std::uint64_t{0}, volatile_bytes = nonvolatile_bytes;
+
+  bool holds(const media::tape_record& r) const noexcept;
+};
+
 class feed {
  public:
   static constexpr std::size_t chunk_events = 1 << 14, max_chunks = 96;
@@ -33,6 +40,11 @@ class feed {
   [[nodiscard]] static result<feed> open(const std::string& path, unsigned max_threads);
   // `tape` must outlive the feed.
   [[nodiscard]] static result<feed> over(std::span<const std::byte> tape, unsigned max_threads);
+
+  // Accesses beyond `space` are errors from now on (invalid_argument). A tape whose pool size does
+  // not say that all accesses are within it is read once to the end, so that the error comes before
+  // a run. Call before next().
+  [[nodiscard]] result<> set_space(const address_space& space);
 
   const media::tape_header& header() const { return reader_.header(); }
   unsigned threads() const noexcept { return static_cast<unsigned>(cursors_.size()); }
@@ -68,7 +80,11 @@ class feed {
   void append_event(chunk& c, const media::tape_event& e, bool first_time);
   void release_chunk(std::size_t number);
 
+  [[nodiscard]] std::unexpected<error> beyond_space(const media::tape_record& r) const;
+  bool admit(const media::tape_record& r);
+
   media::tape_reader reader_;
+  address_space space_;
   std::vector<cursor> cursors_;
   std::deque<std::shared_ptr<chunk>> chunks_;  // numbers from first_ on; null: dropped
   std::shared_ptr<chunk> free_chunk_;          // the last dropped one, reused for its grown vectors

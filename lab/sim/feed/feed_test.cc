@@ -104,5 +104,62 @@ TEST(feed, says_that_a_tape_was_cut_off) {
   EXPECT_TRUE(f->next(1).empty());
 }
 
+// --- accesses beyond a machine's memories ---
+
+// One load, of the last line of `bytes`; a mark and a computation with arguments above all bytes.
+std::unique_ptr<media::tape_writer> tape_up_to(std::uint64_t pool_size, std::uint64_t from,
+                                               std::uint64_t bytes) {
+  auto tape = media::tape_writer::to_memory({.pool_size = pool_size});
+  tape->event(tape_op::invoked, 0, ~std::uint64_t{0}, 0);
+  tape->event(tape_op::compute, 0, ~std::uint64_t{0}, 0);
+  tape->event(tape_op::load, 0, from + bytes - 64, 64);
+  EXPECT_TRUE(tape->finish());
+  return tape;
+}
+
+constexpr address_space megabyte_and_half{1 << 20, 1 << 19};
+
+result<> fits(const media::tape_writer& tape) {
+  return feed::over(tape.memory(), 1)->set_space(megabyte_and_half);
+}
+
+TEST(feed, has_its_accesses_within_the_memories_before_a_run) {
+  constexpr std::uint64_t mega = 1 << 20, at = media::tape_volatile_at;
+  EXPECT_TRUE(fits(*tape_up_to(0, 0, mega)));
+  EXPECT_TRUE(fits(*tape_up_to(0, at, mega / 2)));
+  const auto nonvolatile = fits(*tape_up_to(0, 0, mega + 1)),
+             other = fits(*tape_up_to(0, at, mega / 2 + 1));
+  ASSERT_FALSE(nonvolatile);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(nonvolatile.error().code, errc::invalid_argument);
+  EXPECT_EQ(nonvolatile.error().message.find("the tape accesses 64 bytes at 0xfffc1, and "
+                                             "nonvolatile_memory.capacity_bytes is 1048576; give"),
+            0u)
+      << nonvolatile.error().message;
+  EXPECT_EQ(other.error().message.find("the tape accesses 64 bytes at 0x7ffc1, and "
+                                       "volatile_memory.capacity_bytes is 524288; give"),
+            0u)
+      << other.error().message;
+}
+
+// The pool size is of the beginning; a pool may grow.
+TEST(feed, ends_where_a_pool_has_grown_beyond_the_memory) {
+  const auto tape = tape_up_to(4096, 0, (1 << 20) + 64);
+  auto f = feed::over(tape->memory(), 1);
+  ASSERT_TRUE(f->set_space(megabyte_and_half));
+  EXPECT_TRUE(f->next(0).empty());
+  ASSERT_FALSE(f->status());
+  EXPECT_NE(f->status().error().message.find("at 0x100000"), std::string::npos);
+}
+
+// A pool of which only the beginning is used.
+TEST(feed, may_have_a_pool_larger_than_the_memory) {
+  const auto small = tape_up_to(1 << 21, 0, 4096), large = tape_up_to(1 << 21, 0, 1 << 21);
+  auto f = feed::over(small->memory(), 1);
+  ASSERT_TRUE(f->set_space(megabyte_and_half));
+  EXPECT_EQ(f->next(0).size(), 3u) << "the tape is read from its beginning again";
+  EXPECT_FALSE(fits(*large));
+}
+
 }  // namespace
 }  // namespace stele::sim

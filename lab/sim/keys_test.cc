@@ -1,0 +1,138 @@
+// Every key of cores, caches, crossbar and design changes what a run counts, or is refused with a
+// sentence. The keys of memories: sim/controller/keys_test.cc.
+#include <gmock/gmock.h>
+#include <sim/config_check.h>
+#include <sim/config_keys.h>
+#include <sim/controller/memory_fixture.h>
+#include <sim/crash.h>
+#include <sim/machine.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace stele::sim {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class keys_of_a_machine : public testing::Test {
+ protected:
+  keys_of_a_machine() {
+    const auto tape = make_tape({.threads = 16, .transactions = 120, .lines = 512});
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(tape.data()),
+               static_cast<std::streamsize>(tape.size()));
+  }
+  ~keys_of_a_machine() override { fs::remove(path_); }
+
+  // What a run on the machine counts, and its times and energies.
+  std::vector<double> outcome_of(const machine_config& m) {
+    const auto r = run_machine(m, {.tape = path_, .progress = {}, .cancelled = {}});
+    EXPECT_TRUE(r) << r.error().message;
+    if (!r) return {};
+    std::vector<double> values = {static_cast<double>(r->simulated)};
+    for (const quantity& q : r->quantities)
+      if (q.path != "kiln.tag_overhead") values.push_back(q.value);
+    return values;
+  }
+
+  const std::string path_ =
+      fs::temp_directory_path() /
+      ("stele-keys-" + std::to_string(testing::UnitTest::GetInstance()->random_seed()) +
+       testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+// A preset with caches so small that lines conflict, are evicted, and overflow Kiln's.
+machine_config small_machine(const char* preset, const char* design) {
+  machine_config m = machine_of(preset);
+  m.l1.ways = 2, m.l1.size_bytes = 4 * 64;
+  m.l2.ways = 4, m.l2.size_bytes = 16 * 64;
+  m.l3.ways = 4, m.l3.size_bytes = (design == std::string("kiln") ? 32 : 256) * 64;
+  m.l3.banks = 2;
+  m.design.name = design;
+  reset_idle_keys(m.design);
+  EXPECT_TRUE(check_machine(m)) << check_machine(m).error().message;
+  return m;
+}
+
+// Another value of the key. Most are changed by rule; some need a value that the load can tell.
+void change(const config_key& key) {
+  const std::map<std::string, double> numbers = {
+      {"cores.threads_per_core", 1},   {"cores.window_instructions", 4},
+      {"cores.outstanding_misses", 1}, {"cores.store_buffer_entries", 1},
+      {"design.htm_retries", 0},       {"design.transaction_ids", 16},
+      {"design.overflow_at", 0}};
+  const std::map<std::string, std::string> names = {
+      {"design.name", "ulog"}, {"design.order", "relaxed"}, {"design.isolation", "mutex"}};
+  std::visit(
+      [&]<class T>(T* value) {
+        if constexpr (std::is_same_v<T, bool>)
+          *value = !*value;
+        else if constexpr (std::is_same_v<T, std::string>)
+          *value = names.contains(key.path) ? names.at(key.path) : "random";
+        else if constexpr (std::is_arithmetic_v<T>)
+          *value = numbers.contains(key.path) ? static_cast<T>(numbers.at(key.path))
+                   : *value == T{}            ? T{1}
+                                              : T{2} * *value;
+      },
+      key.where);
+}
+
+// The keys that this test changes.
+bool is_changed_here(const std::string& path, const machine_config& m) {
+  if (path.find('.') == path.npos || path.find("memory.") != path.npos) return false;
+  if (path.ends_with("_queue_entries")) return false;
+  // Allows designs, as the next test shows, and changes nothing in a run.
+  return path != "l3.nonvolatile" || m.design.name == "kiln";
+}
+
+TEST_F(keys_of_a_machine, change_a_run_or_are_refused) {
+  for (const auto& [preset, design] :
+       {std::pair{"kiln", "kiln"}, {"kiln-sram-l3", "native"}, {"dp2", "rlog"}}) {
+    const machine_config m = small_machine(preset, design);
+    const std::vector<double> before = outcome_of(m);
+    machine_config other = m;
+    for (const config_key& key : keys_of(other)) {
+      if (!is_changed_here(key.path, m)) continue;
+      other = m;
+      change(key);
+      if (const auto sound = check_machine(other); !sound) {
+        EXPECT_THAT(sound.error().message, HasSubstr(key.path));
+        continue;
+      }
+      EXPECT_NE(outcome_of(other), before) << preset << ": " << key.path << " changes nothing";
+    }
+  }
+}
+
+TEST_F(keys_of_a_machine, without_effect_are_refused_with_the_reason) {
+  const auto said = [](const char* design, const char* key, const char* value) {
+    machine_config m = small_machine("kiln", design);
+    EXPECT_TRUE(set_key(m, key, value));
+    const auto sound = check_machine(m);
+    return sound ? "nothing" : sound.error().message;
+  };
+  EXPECT_THAT(said("native", "l1.banks", "2"), HasSubstr("only accesses to the l3 wait"));
+  EXPECT_THAT(said("native", "l2.nonvolatile", "true"), HasSubstr("l2.nonvolatile has no effect"));
+  EXPECT_THAT(said("rlog", "design.order", "relaxed"), HasSubstr("only the design kiln has it"));
+  EXPECT_THAT(said("kiln", "design.log_bytes", "65536"), HasSubstr("only designs with logs"));
+  EXPECT_THAT(said("kiln", "l3.nonvolatile", "false"), HasSubstr("l3.nonvolatile is false"));
+  EXPECT_EQ(said("rlog", "l3.nonvolatile", "false"), "nothing");
+  EXPECT_EQ(said("rlog", "design.log_bytes", "65536"), "nothing");
+}
+
+TEST_F(keys_of_a_machine, side_by_side_need_an_effect_on_one_design) {
+  machine_config m = small_machine("kiln", "kiln");
+  m.design.order = "relaxed";
+  const auto both = with_designs(m, {"native", "kiln"});
+  ASSERT_TRUE(both) << both.error().message;
+  EXPECT_EQ(both->at(0).design.order, "strong");
+  EXPECT_EQ(both->at(1).design.order, "relaxed");
+  const auto neither = with_designs(m, {"native", "rlog"});
+  ASSERT_FALSE(neither);
+  EXPECT_THAT(neither.error().message, HasSubstr("design.order has no effect"));
+}
+
+}  // namespace
+}  // namespace stele::sim
