@@ -138,6 +138,10 @@ verdict in_device(const std::string& name, const memory_config& c) {
     return idle("devices", fmt::format("{}.vdd_v is 0", name));
   if (c.refresh_time_ns > 0 && c.refresh_interval_ns == 0)
     return idle("refresh_time_ns", fmt::format("{}.refresh_interval_ns is 0: no refresh", name));
+  if (c.staggered_refresh && (c.refresh_interval_ns == 0 || c.ranks == 1))
+    return idle("staggered_refresh",
+                c.ranks == 1 ? "a channel has one rank"
+                             : fmt::format("{}.refresh_interval_ns is 0: no refresh", name));
   return std::nullopt;
 }
 

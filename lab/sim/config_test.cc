@@ -223,6 +223,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "[volatile_memory]\ntechnology = 'pcm'\nlog_retention_s = 1e2\nretention = "
                 "[{retention_s = 1e7, speedup = 1}, {retention_s = 1e2, speedup = 2}]",
                 {"m.toml:3: volatile_memory.log_retention_s has no effect", "nonvolatile memory"}},
+        mistake{"one_rank_in_turn",
+                "[volatile_memory]\nrefresh_interval_ns = 500\nstaggered_refresh = true",
+                {"m.toml:3: volatile_memory.staggered_refresh has no effect", "one rank"}},
         mistake{"refresh_without_interval",
                 "[volatile_memory]\nrefresh_time_ns = 5",
                 {"m.toml:2: volatile_memory.refresh_time_ns has no effect", "interval_ns is 0"}},

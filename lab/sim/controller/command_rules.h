@@ -146,15 +146,25 @@ class command_rules {
     if (names(of.preceding, r)) of.last[node_of("rank", r)] = {r};
   }
 
-  // The n-th refresh of a rank is due after n intervals. Refreshes of long idle times are not
-  // reported, so an interval may lack its refresh as long as it has no other command.
+  // A rank's first refresh is due after an interval; staggered, each rank's is due whole cycles
+  // before the next rank's.
+  picoseconds first_due(unsigned rank) const {
+    if (!config_.staggered_refresh) return interval_;
+    const picoseconds cycle = std::max<picoseconds>(1, from_ns(config_.clock_ns));
+    return interval_ - (interval_ / config_.ranks / cycle * cycle) * (config_.ranks - 1 - rank);
+  }
+
+  // The n-th refresh of a rank is due n - 1 intervals after its first. Refreshes of long idle times
+  // are not reported, so an interval may lack its refresh as long as it has no other command.
   void check_refresh(const command_report& r) {
     if (interval_ == 0) return;
     const unsigned rank = node_of("rank", r);
     command_report& last =
         refreshed_.try_emplace(rank, command_report{command::refresh, r.channel, r.rank, r.bank, 0})
             .first->second;
-    const picoseconds due = (last.at / interval_ + 1) * interval_;
+    const picoseconds first = first_due(r.rank);
+    const picoseconds due =
+        last.at < first ? first : first + ((last.at - first) / interval_ + 1) * interval_;
     if (r.what == command::refresh) {
       if (r.at < due) tell("tREFI", r, last, "comes in the same interval as");
       last = r;
