@@ -382,6 +382,10 @@ void add_memory_command(CLI::App& group, const std::shared_ptr<options>& o) {
       ->add_option("--format", o->memory.format,
                    fmt::format("of the trace: {}", fmt::join(sim::request_trace_formats(), ", ")))
       ->required();
+  command
+      ->add_option("--reads-in-flight", o->memory.reads_in_flight,
+                   "at most so many reads are unfinished, later requests wait; 0: no limit")
+      ->capture_default_str();
   command->add_option("--commands", o->memory.commands,
                       "write every command to FILE (docs/format/traces.md)");
   add_outputs(*command, *o);

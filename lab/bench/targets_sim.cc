@@ -105,9 +105,9 @@ result<> controllers(const target_options& o, std::vector<performance_target>& t
   const auto pcm = sim::load_machine(o.configs + "/dp2.toml");
   if (!pcm) return std::unexpected(pcm.error());
   using enum sim::traffic_pattern;
-  for (const auto& [what, pattern, mark] : {std::tuple{"DDR4-2400, random requests", random, 1.0},
-                                            {"DDR4-2400, stream", stream, 3.0},
-                                            {"DDR4-2400, one in 500 cycles", sparse, 4.0}})
+  for (const auto& [what, pattern, mark] : {std::tuple{"DDR4-2400, random requests", random, 1.8},
+                                            {"DDR4-2400, stream", stream, 5.0},
+                                            {"DDR4-2400, one in 500 cycles", sparse, 5.0}})
     if (auto added = add_rate(o, targets, what, mark,
                               [&] {
                                 return measure_traffic(ddr4->nonvolatile_memory,
@@ -121,7 +121,7 @@ result<> controllers(const target_options& o, std::vector<performance_target>& t
                    [&] { return measure_traffic(alone, {.requests = 500'000, .write_share = 1}); });
       !added)
     return added;
-  return add_rate(o, targets, "DP2's machine, 256 writes, barriers each 64", 2.0, [&] {
+  return add_rate(o, targets, "DP2's machine, 256 writes, barriers each 64", 2.5, [&] {
     return measure_traffic(
         pcm->nonvolatile_memory,
         {.requests = 500'000, .write_share = 1, .outstanding = 256, .writes_per_barrier = 64});
@@ -258,11 +258,11 @@ result<> hierarchies(const target_options& o, std::vector<performance_target>& t
        *kiln,
        {.threads = 8, .regions = {{0.98, 8 * KiB}, {0.02, 256 * KiB, true}}, .in_transaction = 32}},
       {"8 cores, kiln, all miss L1 and L2",
-       4,
+       3,
        *kiln,
        {.threads = 8, .accesses = 1'000'000, .regions = {{1, 8 * MiB, true}}, .in_transaction = 8}},
       {"8 cores, kiln, all to memory",
-       4,
+       1.5,
        *kiln,
        {.threads = 8,
         .accesses = 500'000,

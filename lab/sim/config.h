@@ -71,6 +71,7 @@ struct memory_config {
   double write_drain_from = 0.8, write_drain_to = 0.3;  // shares of the write queue
   unsigned starvation_limit = 64;                       // row hits that may pass an older request
   bool open_page = true;
+  bool staggered_refresh = false;  // ranks are due one after another, not at the same time
   // A cycle of the controller. The memory's times are whole cycles: rounded up, refresh intervals
   // down. 0: times as they are given.
   double clock_ns = 0;

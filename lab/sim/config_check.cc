@@ -158,6 +158,10 @@ verdict in_device(const std::string& name, const memory_config& c) {
   for (const auto& [field, set] : of_refresh)
     if (set && c.refresh_interval_ns == 0)
       return idle(field, fmt::format("{}.refresh_interval_ns is 0: no refresh", name));
+  if (c.staggered_refresh && (c.refresh_interval_ns == 0 || c.ranks == 1))
+    return idle("staggered_refresh",
+                c.ranks == 1 ? "a channel has one rank"
+                             : fmt::format("{}.refresh_interval_ns is 0: no refresh", name));
   return std::nullopt;
 }
 

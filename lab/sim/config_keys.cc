@@ -129,6 +129,7 @@ constexpr field<mem> memory_fields[] = {
     {"refresh", &mem::refresh, {}, refreshes},
     {"refresh_interval_ns", &mem::refresh_interval_ns, time_ns},
     {"refresh_time_ns", &mem::refresh_time_ns, time_ns},
+    {"staggered_refresh", &mem::staggered_refresh},
     {"timing", &mem::timing},
     {"iteration_ns", &mem::iteration_ns, time_ns},
     {"iterations", &mem::iterations, {0, 1e6}},

@@ -385,6 +385,7 @@ TEST_F(machine_run, draws_the_power_of_its_memories_over_the_time_of_their_energ
   c.array_read_pj_per_bit = c.array_write_pj_per_bit = 0;
   c.vdd_v = 1.5, c.devices = 4;
   c.idd0_ma = c.idd2n_ma = c.idd3n_ma = c.idd4r_ma = c.idd4w_ma = c.idd5b_ma = 50;
+  c.write_back_rows = false;  // each write ends in the cells
   const auto tape = make_tape({.seed = 1});
   for (const auto& [warm_up, pulse_ns] : {std::pair{0, 2000}, {20, 2000}, {20, 11}}) {
     c.write_pulse_ns = pulse_ns;

@@ -14,8 +14,8 @@ namespace {
 
 class driver final : public event_handler {
  public:
-  driver(event_queue& events, memory_system& memory, request_trace& trace)
-      : events_(events), memory_(memory), trace_(trace) {
+  driver(event_queue& events, memory_system& memory, request_trace& trace, unsigned reads_in_flight)
+      : events_(events), memory_(memory), trace_(trace), reads_at_most_(reads_in_flight) {
     const picoseconds clock = from_ns(memory.config().clock_ns);
     clock_ = clock == 0 ? cycle_without_clock : clock;
   }
@@ -26,14 +26,18 @@ class driver final : public event_handler {
   }
 
   void handle(picoseconds now, std::uint64_t what) override {
-    if (what != timer) return void(finished = now);
+    if (what != timer) {
+      reads_in_flight_ -= what == read_completed;
+      return void(finished = now);
+    }
     request r;
     r.address = next_->address;
     r.kind = next_->write ? access::write : access::read;
     r.reply_to = this;
-    r.token = completion;
-    if (memory_.has_room(r)) {
+    r.token = next_->write ? write_completed : read_completed;
+    if (may_submit(r)) {
       memory_.submit(now, r);
+      reads_in_flight_ += r.kind == access::read;
       ++requests;
       fetch();
     } else {
@@ -47,7 +51,13 @@ class driver final : public event_handler {
   result<> status;
 
  private:
-  static constexpr std::uint64_t timer = 0, completion = 1;
+  static constexpr std::uint64_t timer = 0, read_completed = 1, write_completed = 2;
+
+  bool may_submit(const request& r) const {
+    const bool waits =
+        r.kind == access::read && reads_at_most_ != 0 && reads_in_flight_ == reads_at_most_;
+    return !waits && memory_.has_room(r);
+  }
 
   void fetch() {
     auto r = trace_.next();
@@ -67,6 +77,7 @@ class driver final : public event_handler {
   event_queue& events_;
   memory_system& memory_;
   request_trace& trace_;
+  unsigned reads_at_most_, reads_in_flight_ = 0;
   picoseconds clock_;
   std::optional<traced_request> next_;
   std::uint64_t cycle_ = 0;
@@ -112,7 +123,7 @@ result<run_result> run_memory(const machine_config& machine, const memory_run_op
     if (!opened) return std::unexpected(opened.error());
     written = std::move(*opened);
   }
-  driver d(events, **m, **trace);
+  driver d(events, **m, **trace, o.reads_in_flight);
   memory_part epoch;
   std::pair<double, double> before;
   epochs line(o.timeline_interval, [&](picoseconds until) {

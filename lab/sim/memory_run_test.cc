@@ -98,6 +98,20 @@ TEST_F(memory_run, a_request_without_room_waits_and_its_latency_begins_when_it_i
   EXPECT_EQ(r->simulated, 34'000u);
 }
 
+// The first read completes at 34; the second would come in cycle 1 and waits until then.
+TEST_F(memory_run, a_read_waits_while_as_many_as_may_be_are_in_flight) {
+  for (const auto& [limit, stalled, ended] :
+       {std::tuple{1u, 16u, 54'000u}, {2u, 0u, 34'000u}, {0u, 0u, 34'000u}}) {
+    trace("0x0 R\n0x40 R\n");
+    memory_run_options o;
+    o.trace = at("trace"), o.format = "ramulator-memory", o.reads_in_flight = limit;
+    const auto r = run_memory(timed(), o);
+    ASSERT_TRUE(r) << r.error().message;
+    EXPECT_EQ(of(*r, "run.stalled_cycles"), stalled) << limit;
+    EXPECT_EQ(r->simulated, ended) << limit;
+  }
+}
+
 // The published measurements that the preset names: idle latencies, and bandwidths of one DIMM.
 TEST_F(memory_run, optane_like_has_the_published_latencies_and_bandwidths) {
   const machine_config m = machine_of("optane-like");

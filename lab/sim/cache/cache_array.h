@@ -8,6 +8,7 @@
 
 #include <base/check.h>
 #include <sim/cache/replacement.h>
+#include <sim/huge_vector.h>
 
 #include <algorithm>
 #include <bit>
@@ -39,6 +40,19 @@ class cache_array {
     for (unsigned w = 0; w < ways_; ++w)
       if (tags_[first + w] == line + 1) return static_cast<frame>(first + w);
     return none;
+  }
+  // Asks the host for what finding and replacing the line will read. Changes nothing.
+  void prefetch(std::uint64_t line) const noexcept {
+    const std::size_t first = set_of(line) * ways_, half = ways_ / 2;
+    __builtin_prefetch(tags_.data() + first), __builtin_prefetch(tags_.data() + first + half);
+    if (policy_ != nullptr) return;
+    __builtin_prefetch(last_used_.data() + first);
+    __builtin_prefetch(last_used_.data() + first + half);
+  }
+  // Under LRU, the frame that the next line of this set will take; none under other policies.
+  frame next_victim(std::uint64_t line) const noexcept {
+    const frame first = first_of_set(line);
+    return policy_ == nullptr ? first + lru_way(first, all_) : none;
   }
   // The line was requested and is present.
   [[gnu::always_inline]] void touch(frame p) noexcept {
@@ -113,8 +127,8 @@ class cache_array {
   std::size_t sets_, mask_;
   unsigned ways_;
   std::uint32_t all_;
-  std::vector<std::uint64_t> tags_;       // line + 1; 0: empty
-  std::vector<std::uint64_t> last_used_;  // for LRU only; 0: empty
+  huge_vector<std::uint64_t> tags_;       // line + 1; 0: empty
+  huge_vector<std::uint64_t> last_used_;  // for LRU only; 0: empty
   std::uint64_t clock_ = 0;
   std::unique_ptr<replacement> policy_;
 };

@@ -113,8 +113,19 @@ access_result hierarchy::access_line(const request_origin& origin, std::uint64_t
   return {access_result::kind::completed, now + private_latency(store)};
 }
 
+// Of the line, and of the line that it will replace in the second level.
+void hierarchy::prefetch_for_miss(unsigned core, std::uint64_t line) const noexcept {
+  prefetch(line);
+  const caches& c = private_[core];
+  const frame q = c.l2.next_victim(line);
+  if (q == cache_array::none || !c.l2.valid(q)) return;
+  __builtin_prefetch(&lines_[c.l3_frames[q]], 1);
+  policy_->prefetch(c.l3_frames[q]);
+}
+
 access_result hierarchy::access_shared(const request_origin& origin, std::uint64_t line, bool store,
                                        frame in_l2, picoseconds now) {
+  if (in_l2 == cache_array::none) prefetch_for_miss(origin.core, line);
   const picoseconds asked = interconnect_.send_request(now + private_latency(store));
   const frame p =
       in_l2 != cache_array::none ? private_[origin.core].l3_frames[in_l2] : l3_.find(line);

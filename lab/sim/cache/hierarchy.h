@@ -57,6 +57,8 @@ class hierarchy;
 class shared_cache_policy {
  public:
   virtual ~shared_cache_policy() = default;
+  // The host will soon read what the policy keeps of this frame.
+  virtual void prefetch(cache_array::frame) const {}
   // Whether the line at `p` may be evicted for another.
   virtual bool may_evict(cache_array::frame, std::uint64_t /*line*/) { return true; }
   // A request was NACKed, because no line of its set may leave. The policy calls retry_nacked when
@@ -138,6 +140,14 @@ class hierarchy final : event_handler {
 
   // A persist barrier between the writes sent to memory so far and those sent from here on.
   void barrier(unsigned thread, picoseconds now);
+
+  // Asks the host for the state of the shared cache that a request for this line reads. A run takes
+  // longer for the host's cache misses than for its instructions.
+  void prefetch(std::uint64_t line) const noexcept {
+    l3_.prefetch(line);
+    const directory_entry* const first = lines_.data() + l3_.first_of_set(line);
+    __builtin_prefetch(first, 1), __builtin_prefetch(first + l3_.ways() / 2, 1);
+  }
 
   // For designs:
   directory_entry& at(frame p) noexcept { return lines_[p]; }
@@ -248,6 +258,7 @@ class hierarchy final : event_handler {
   }
   access_result access_shared(const request_origin& origin, std::uint64_t line, bool store,
                               frame in_l2, picoseconds now);
+  void prefetch_for_miss(unsigned core, std::uint64_t line) const noexcept;
   access_result miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
   // Whether a request for this line, which has to wait for memory, finds a request queue full.
   bool finds_queue_full(unsigned core, std::uint64_t line, bool on_its_way) const noexcept;
@@ -279,7 +290,7 @@ class hierarchy final : event_handler {
   shared_cache_policy* policy_ = &default_policy_;
   std::vector<caches> private_;
   cache_array l3_;
-  std::vector<directory_entry> lines_;
+  huge_vector<directory_entry> lines_;
   std::vector<std::uint64_t> l3_values_;
   crossbar interconnect_;
   std::vector<l3_bank> banks_;

@@ -13,6 +13,16 @@ channel_state state_of(const timing_table& timing) {
           0};
 }
 
+// When the first refresh of each rank is due: the last rank's after an interval.
+std::vector<picoseconds> first_refreshes(const memory_config& c, unsigned ranks) {
+  const picoseconds interval = from_ns(c.refresh_interval_ns), clock = from_ns(c.clock_ns);
+  picoseconds apart = c.staggered_refresh ? interval / ranks : 0;
+  if (clock != 0) apart -= apart % clock;
+  std::vector<picoseconds> due(ranks);
+  for (unsigned rank = 0; rank < ranks; ++rank) due[rank] = interval - (ranks - 1 - rank) * apart;
+  return due;
+}
+
 }  // namespace
 
 channel::channel(const channel_context& p)
@@ -44,8 +54,8 @@ channel::channel(const channel_context& p)
   open_rows_.assign(p.timing.ranks(), 0);
   open_from_.assign(p.timing.ranks(), 0);
   if (refresh_interval_ == 0) return;
-  refresh_due_.assign(p.timing.ranks(), refresh_interval_);
-  earliest_due_ = refresh_interval_;
+  refresh_due_ = first_refreshes(p.config, p.timing.ranks());
+  earliest_due_ = refresh_due_.front();
 }
 
 // --- admission ---

@@ -318,6 +318,27 @@ TEST(refresh, blocks_until_its_time_and_not_longer) {
   }
 }
 
+// The first of two ranks is due half an interval before the second: at 500 ns; with a clock of 3 ns
+// 498 before the 999 of the second, in whole cycles.
+TEST(refresh, staggered_ranks_are_due_in_turn) {
+  for (const auto& [clock_ns, bank, due] : {std::tuple{0.0, 0u, 500'000u},
+                                            {0.0, 4u, 1'000'000u},
+                                            {3.0, 0u, 501'000u},
+                                            {3.0, 4u, 999'000u}})
+    for (const unsigned early : {1u, 0u}) {
+      memory_config c = refreshed();
+      c.staggered_refresh = true;
+      c.clock_ns = clock_ns;
+      memory_fixture bed(c);
+      bed.read(bank, 1);
+      bed.run_until(due - early);
+      const unsigned r = bed.read(bank, 1);
+      bed.run();
+      const picoseconds latency = bed.completed[r] - (due - early);
+      EXPECT_EQ(latency > 100'000u, early == 0) << clock_ns << ' ' << bank << ' ' << latency;
+    }
+}
+
 TEST(refresh, idle_time_costs_nothing_and_is_made_up_for) {
   memory_fixture bed(refreshed());
   bed.read(0, 1);

@@ -175,16 +175,26 @@ class command_rules {
     if (names(of.preceding, r)) of.last[node_of("rank", r)] = {r};
   }
 
-  // The n-th refresh of a rank is due after n intervals; if it is a same-bank one, it is the turn
-  // of the banks n - 1, modulo the banks of a group. Refreshes of long idle times are not reported,
-  // so an interval may lack its refresh as long as it has no other command.
+  // What a rank's refreshes are ahead of those of a rank that is due after whole intervals:
+  // staggered, each rank's are due whole cycles before the next rank's.
+  picoseconds ahead(unsigned rank) const {
+    if (!config_.staggered_refresh) return 0;
+    const picoseconds cycle = std::max<picoseconds>(1, from_ns(config_.clock_ns));
+    return interval_ / config_.ranks / cycle * cycle * (config_.ranks - 1 - rank);
+  }
+
+  // The n-th refresh of a rank is due after n intervals, less what it is ahead; if it is a
+  // same-bank one, it is the turn of the banks n - 1, modulo the banks of a group. Refreshes of
+  // long idle times are not reported, so an interval may lack its refresh as long as it has no
+  // other command.
   void check_refresh(const command_report& r) {
     if (interval_ == 0) return;
     const unsigned rank = node_of("rank", r), turns = same_bank_ ? config_.banks : 1;
     command_report& last =
         refreshed_.try_emplace(rank, command_report{command::refresh, r.channel, r.rank, r.bank, 0})
             .first->second;
-    const picoseconds next = last.at / interval_ + 1, now = r.at / interval_;
+    const picoseconds early = ahead(r.rank);
+    const picoseconds next = (last.at + early) / interval_ + 1, now = (r.at + early) / interval_;
     if (r.what == command::refresh) {
       if (now < next) tell("tREFI", r, last, "comes in the same interval as");
       if ((now - 1) % turns != r.bank % banks_of_rank())
@@ -192,16 +202,16 @@ class command_rules {
             fmt::format("same-bank refreshes take turns: it is that of bank {}", (now - 1) % turns),
             r, last, "comes after");
       if (const auto served = served_.find(rank);
-          now > next && served != served_.end() && served->second.at >= next * interval_)
-        tell(fmt::format("no refresh is left out: one was due at {} ps", next * interval_), r,
-             served->second, "comes after");
+          now > next && served != served_.end() && served->second.at + early >= next * interval_)
+        tell(fmt::format("no refresh is left out: one was due at {} ps", next * interval_ - early),
+             r, served->second, "comes after");
       last = r;
     } else if (r.what != command::precharge) {
       served_[rank] = r;
       for (picoseconds due = next; due <= now; ++due)
         if (!same_bank_ || (due - 1) % turns == r.bank % config_.banks)
-          return tell(fmt::format("tREFI: a refresh is due at {} ps", due * interval_), r, last,
-                      "goes before it, the last refresh being");
+          return tell(fmt::format("tREFI: a refresh is due at {} ps", due * interval_ - early), r,
+                      last, "goes before it, the last refresh being");
     }
   }
 

@@ -114,6 +114,16 @@ TEST(command_rules, refreshes_of_a_long_run_are_one_an_interval) {
   }
 }
 
+TEST(command_rules, staggered_refreshes_are_due_in_turn) {
+  memory_config c = refreshed_often(in_cycles(machine_of("ddr4-3200").nonvolatile_memory));
+  c.staggered_refresh = true;
+  memory_fixture bed(c);
+  run_load(bed, load::random, 1200);
+  EXPECT_EQ(first_of(command_rules::broken(c, bed.commands)), "");
+  c.staggered_refresh = false;
+  EXPECT_THAT(first_of(command_rules::broken(c, bed.commands)), testing::HasSubstr("tREFI"));
+}
+
 // --- planted bugs ---
 
 TEST(command_rules, planted_bugs_of_the_controller_are_found) {

@@ -58,10 +58,11 @@ void fr_fcfs_scheduler::update_candidates(access kind) {
        banks; banks &= banks - 1) {
     const auto bank = static_cast<unsigned>(std::countr_zero(banks));
     const entry_index i = pick(kind, bank);
-    has_candidate_[k] &= ~bit(bank);
-    ready_[k] &= ~bit(bank);
+    for (auto* of_banks : {&has_candidate_[k], &ready_[k], &opened_[k]}) *of_banks &= ~bit(bank);
     if (i == no_entry) continue;
     candidates_[k][bank] = candidate_of(i);
+    if (channel_.queue[i].activated && moves_data(candidates_[k][bank].what))
+      opened_[k] |= bit(bank);
     ready_at_[k][bank] = channel_.timing.earliest_in_bank(candidates_[k][bank].what, bank);
     if (ready_at_[k][bank] < next_ready_[k])
       next_ready_[k] = ready_at_[k][bank], next_ready_bank_[k] = bank;
@@ -156,6 +157,13 @@ bool fr_fcfs_scheduler::enqueued(const entry& e) {
   return true;
 }
 
+// Banks whose row was opened for a request of this kind, which has not been served yet.
+std::uint64_t fr_fcfs_scheduler::banks_opened_for(access kind) {
+  const auto k = static_cast<unsigned>(kind);
+  if (stale_[k]) update_candidates(kind);
+  return opened_[k];
+}
+
 // The decision when only one request is queued: that of the full search, without looking at banks.
 decision fr_fcfs_scheduler::single_decision(access kind, picoseconds now) const {
   const entry_index i = channel_.queue.of(kind).head;
@@ -172,9 +180,12 @@ decision fr_fcfs_scheduler::next(picoseconds now) {
   if (reads + writes == 1) return single_decision(reads ? access::read : access::write, now);
   const access first = draining_ || reads == 0 ? access::write : access::read;
   const access second = first == access::write ? access::read : access::write;
+  const std::uint64_t opened = banks_opened_for(second);
   decision best;
-  const std::uint64_t served = consider(first, ~std::uint64_t{0}, now, best);
-  if (served == 0 || pulsed_) consider(second, ~served, now, best);
+  if (opened) best = best_of(second, opened & ~channel_.blocked_by_refresh, now);
+  const std::uint64_t served = consider(first, ~opened, now, best);
+  const std::uint64_t waiting = draining_ ? served : served & ~banks_opened_for(first);
+  if (pulsed_ || waiting == 0) consider(second, ~served & ~opened, now, best);
   return best;
 }
 

@@ -5,10 +5,12 @@
 // In a bank, requests for the open row pass older requests. Once `starvation_limit` requests have
 // passed the channel's oldest request, only the oldest is served. Reads come before writes until
 // the write queue fills to write_drain_from; then writes come first, until the queue falls to
-// write_drain_to. Without reads, writes are served at once. If a write to cells keeps its bank busy
-// (a pulse), banks without a request of the preferred kind serve the other kind meanwhile;
-// otherwise they do not, because the bus would turn too often. Barriers are ignored; a derived
-// scheduler that follows them says which writes may start.
+// write_drain_to. While no read waits for its row to be opened, writes are served too. A row that
+// was opened for a request is not closed before that request is served, whichever kind comes first
+// by then, and is served before others that could be served at the same time. If writing cells
+// keeps a bank busy (a pulse), banks without a request of the preferred kind serve the other kind
+// meanwhile; otherwise they do not, because the bus would turn too often. Barriers are ignored; a
+// derived scheduler that follows them says which writes may start.
 #pragma once
 
 #include <sim/controller/scheduler.h>
@@ -50,6 +52,7 @@ class fr_fcfs_scheduler : public scheduler {
   decision best_of(access kind, std::uint64_t banks, picoseconds now);
   void update_ready(unsigned k, picoseconds now);
   std::uint64_t consider(access kind, std::uint64_t banks, picoseconds now, decision& best);
+  std::uint64_t banks_opened_for(access kind);
   bool starving(access kind) const;  // whether the oldest request could start
 
   const channel_state& channel_;
@@ -60,8 +63,9 @@ class fr_fcfs_scheduler : public scheduler {
   std::array<std::vector<picoseconds>, 2>
       ready_at_;  // when the rules of the bank's own node allow it
   std::array<std::uint64_t, 2> has_candidate_{},
-      stale_{};                           // banks with a candidate; with an outdated one
-  std::array<std::uint64_t, 2> ready_{};  // candidates whose ready_at_ has passed
+      stale_{};                            // banks with a candidate; with an outdated one
+  std::array<std::uint64_t, 2> opened_{};  // candidates whose row was opened for them, and still is
+  std::array<std::uint64_t, 2> ready_{};   // candidates whose ready_at_ has passed
   std::array<picoseconds, 2> next_ready_{never, never};  // a lower bound of ready_at_ of the others
   std::array<unsigned, 2> next_ready_bank_{};            // the bank of next_ready_
   std::array<unsigned, 2> bypassed_{};                   // requests that have passed the oldest one

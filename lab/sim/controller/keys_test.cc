@@ -7,21 +7,25 @@
 namespace stele::sim {
 namespace {
 
-// What a run does: the completions, commands, energy and lifetime of a load with hot rows, hot
-// lines, a log, barriers, and gaps of all lengths. Addresses reach beyond the preset's capacity,
-// `capacity_bytes`.
-using outcome = std::tuple<std::map<unsigned, picoseconds>, std::size_t, double, double>;
+// What a run does: the completions, commands, requests with room, energy and lifetime of a load
+// with hot rows, hot lines, a log, barriers, and gaps of all lengths. Addresses reach beyond the
+// preset's capacity, `capacity_bytes`.
+using outcome =
+    std::tuple<std::map<unsigned, picoseconds>, std::size_t, std::size_t, double, double>;
 
 outcome outcome_of(const memory_config& c, std::uint64_t capacity_bytes) {
   memory_fixture bed(c);
   EXPECT_TRUE(bed.memory->set_ranges({{0, 4096, 4096, 4160}}));
   std::uint64_t x = 7;
+  std::size_t rooms = 0;  // requests that found room in their queue
   for (unsigned i = 0; i < 6000; ++i) {
     x = x * 6364136223846793005u + 1442695040888963407u;
     const std::uint64_t hot = (x >> 40) % 512 * line_bytes, far = (x >> 50 & 63) << 14,
                         log = (x >> 56) % 65 * line_bytes;
     const std::uint64_t place[] = {hot, hot + far, hot + capacity_bytes, log};
-    bed.submit((x >> 33 & 1) ? access::read : access::write, place[x >> 36 & 3]);
+    const access kind = (x >> 33 & 1) ? access::read : access::write;
+    rooms += bed.memory->has_room({.address = place[x >> 36 & 3], .kind = kind});
+    bed.submit(kind, place[x >> 36 & 3]);
     if ((x >> 45 & 15) == 0) bed.barrier();
     // From a nanosecond to 32 microseconds, so that queues of any device fill and empty.
     if (i % 32 == 31) bed.run_until(bed.events.now() + (picoseconds{1000} << (x >> 60)));
@@ -31,7 +35,8 @@ outcome outcome_of(const memory_config& c, std::uint64_t capacity_bytes) {
   run_result r;
   add_wear(r, "memory", *bed.memory, bed.events.now());
   const quantity* lifetime = find(r, "memory.wear.lifetime");
-  return {bed.completed, bed.commands.size(), bed.memory->energy(bed.events.now()).total_pj(),
+  return {bed.completed, bed.commands.size(), rooms,
+          bed.memory->energy(bed.events.now()).total_pj(),
           lifetime == nullptr ? 0 : lifetime->value};
 }
 

@@ -14,8 +14,9 @@ namespace stele::sim {
 // The banks of the rank's next refresh. In the mutant `without_last`, the last one is left out.
 std::uint64_t channel::refreshed_next(unsigned rank,
                                       controller_mutant without_last) const noexcept {
+  // The n-th is due in the n-th interval or, not staggered, at its end.
   auto number =
-      static_cast<unsigned>((refresh_due_[rank] / refresh_interval_ - 1) % refreshes_of_round_);
+      static_cast<unsigned>((refresh_due_[rank] - 1) / refresh_interval_ % refreshes_of_round_);
   if (mutant_ == controller_mutant::same_banks_again) number -= number % 2;
   const std::uint64_t banks = refreshes_of_round_ == 1 ? state_.timing.banks_of(rank)
                                                        : state_.timing.same_banks_of(rank, number);

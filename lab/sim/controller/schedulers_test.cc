@@ -81,13 +81,64 @@ TEST(fr_fcfs, reads_come_first_until_writes_fill_their_queue) {
   c.write_drain_from = 0.75;
   c.write_drain_to = 0.25;
   memory_fixture few(c), many(c);
-  few.write(0, 1), few.write(0, 1, 1), few.read(1, 1), few.read(1, 2);
+  for (memory_fixture* bed : {&few, &many}) bed->read(1, 1), bed->run();
+  few.write(0, 1), few.write(0, 1, 1), few.read(1, 1, 1), few.read(1, 1, 2);
   few.run();
-  EXPECT_EQ(few.order, (tokens{2, 3, 0, 1}));
+  EXPECT_EQ(few.order, (tokens{0, 3, 4, 1, 2}));
   // A third write starts a drain, which ends with one write left; that one waits for the reads.
-  many.write(0, 1), many.write(0, 1, 1), many.write(0, 1, 2), many.read(1, 1), many.read(1, 2);
+  many.write(0, 1), many.write(0, 1, 1), many.write(0, 1, 2), many.read(1, 1, 1),
+      many.read(1, 1, 2);
   many.run();
-  EXPECT_EQ(many.order, (tokens{0, 1, 3, 4, 2}));
+  EXPECT_EQ(many.order, (tokens{0, 1, 2, 4, 5, 3}));
+}
+
+// The write's row is opened at 0 and written at 14, though a read of another row comes meanwhile.
+// Without the rule, the read would close the row and be served first, at 32, and the write's row
+// would be opened twice.
+TEST(fr_fcfs, a_row_opened_for_a_request_is_not_closed_before_it_is_served) {
+  for (const picoseconds arrival : {picoseconds{13'999}, picoseconds{14'000}}) {
+    memory_fixture bed(one_bank("fr-fcfs"));
+    bed.write(0, 1);
+    bed.run_until(arrival);
+    bed.read(0, 2);
+    bed.run();
+    EXPECT_EQ(bed.completed[0], 14'000u + 5'000u);
+    EXPECT_EQ(bed.completed[1], 14'000u + 13'000u + 14'000u + 5'000u);
+    EXPECT_EQ(bed.statistics().activates, 2u);
+  }
+}
+
+// The row opened at 100 may be written at 114, when a read of an open row could be served too: the
+// write comes first, because it holds its bank until then. Opened at 101, it comes after that read.
+TEST(fr_fcfs, a_row_opened_for_a_request_is_used_as_soon_as_it_may) {
+  for (const bool later : {false, true}) {
+    memory_fixture bed(one_bank("fr-fcfs"));
+    bed.read(1, 1);
+    bed.run();
+    bed.run_until(later ? 101'000 : 100'000);
+    bed.write(0, 1);
+    bed.run_until(104'000);
+    for (unsigned column = 1; column <= 4; ++column) bed.read(1, 1, column);
+    bed.run();
+    EXPECT_EQ(bed.order, later ? (tokens{0, 2, 3, 4, 1, 5}) : (tokens{0, 2, 3, 1, 4, 5}));
+  }
+}
+
+// The read's row is opened at 0 and read at 14. A write opens a row meanwhile; it needs 14 ns for
+// it, and 5 ns after the read.
+TEST(fr_fcfs, writes_are_served_while_no_read_waits_for_its_row) {
+  for (const auto& [arrival, written] : {std::pair<picoseconds, picoseconds>{1, 19'000},
+                                         {5'000, 19'000},
+                                         {5'001, 19'001},
+                                         {13'999, 27'999}}) {
+    memory_fixture bed(one_bank("fr-fcfs"));
+    bed.read(0, 1);
+    bed.run_until(arrival);
+    bed.write(1, 1);
+    bed.run();
+    EXPECT_EQ(bed.completed[0], 14'000u + 5'000u);
+    EXPECT_EQ(bed.completed[1], written + 5'000u) << arrival;
+  }
 }
 
 // Rows stay open for 100 ns. The third write begins the drain while a read waits for bank 0 to

@@ -211,6 +211,7 @@ void kiln::send_in_order(picoseconds now) {
 void kiln::send(transaction& t, picoseconds now) {
   t.sent = true;
   --unsent_;
+  for (const auto& e : t.tracked.entries()) caches_.prefetch(e.line);
   for (const auto& e : t.tracked.entries())
     if (e.flags != 0) send_line(t, e.line, now);
   std::erase(uncleaned_by_thread_[t.thread], &t);

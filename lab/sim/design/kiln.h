@@ -88,6 +88,7 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   void commit(unsigned thread, const line_set& lines, action_list& p, picoseconds now) override;
   void finish(picoseconds now) override;
 
+  void prefetch(cache_array::frame p) const override { __builtin_prefetch(&frame_states_[p], 1); }
   bool may_evict(cache_array::frame p, std::uint64_t line) override;
   void no_victim(std::uint64_t line, unsigned thread, picoseconds now) override;
   void writeback_arriving(hierarchy& h, cache_array::frame p, unsigned core, std::uint64_t line,
@@ -213,7 +214,7 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   std::vector<requester*> waiting_to_begin_;  // by thread
   std::vector<requester*> waiting_to_store_;
   std::deque<transaction*> commit_queue_;  // in the order of ends
-  std::vector<frame_state> frame_states_;  // by frame
+  huge_vector<frame_state> frame_states_;  // by frame
   std::vector<transfer> transfers_;
   std::vector<std::size_t> free_transfers_;
   std::vector<std::size_t> released_;  // transfers that waited for the transaction just committed

@@ -66,8 +66,8 @@ struct trust final : persist_observer {
 };
 
 trust crashes_of(controller_mutant mutant) {
-  const auto tape = transactions(20);
-  auto reader = media::tape_reader::from_memory(tape->memory());
+  tape_of_transactions tape(20);
+  auto reader = media::tape_reader::from_memory(tape.bytes());
   event_queue time;
   auto memory = make_memory(time, dp2_memory("rules", 1e4), mutant);
   EXPECT_TRUE((*memory)->set_ranges(*log_ranges_of(reader->header())));
@@ -118,8 +118,8 @@ TEST(dp2_memory, relies_on_the_records_of_the_last_commit_only) {
 // data, and the commit line. So the line of data and both commit lines have 20 writes, the commit
 // line of slot 0 first. Here the writes came in half a year.
 TEST(dp2_memory, has_the_lifetime_of_its_most_worn_line_and_of_equation_1) {
-  const auto tape = transactions(20);
-  auto reader = media::tape_reader::from_memory(tape->memory());
+  tape_of_transactions tape(20);
+  auto reader = media::tape_reader::from_memory(tape.bytes());
   event_queue time;
   memory_config c = dp2_memory("strict", 1e4);
   c.endurance_writes = 1e8;
