@@ -54,8 +54,9 @@ void simulate(const std::string& path) {
       sim::load_machine(std::string(STELE_SOURCE_DIR) + "/lab/configs/ddr4-2400.toml");
   if (!machine) return;
   unsigned looks = 0;
-  (void)sim::run_machine(*machine,
-                         {.tape = path, .progress = {}, .cancelled = [&] { return ++looks > 64; }});
+  (void)sim::run_machine(*machine, {.tape = path, .commands = {}, .progress = {}, .cancelled = [&] {
+                                      return ++looks > 64;
+                                    }});
 }
 
 }  // namespace
