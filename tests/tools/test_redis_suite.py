@@ -1,21 +1,16 @@
 """What tools/redis-suite takes for a failure of Redis' tests, and when it is content."""
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import os
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools")
-sys.path.insert(0, TOOLS)
-loader = importlib.machinery.SourceFileLoader("redis_suite", os.path.join(TOOLS, "redis-suite"))
-suite = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-loader.exec_module(suite)
+import program
+
+suite = program.load("redis-suite")
 
 TOLD = """\
 [ready]: 4711

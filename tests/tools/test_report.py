@@ -1,8 +1,6 @@
 """tools/report: one page that needs nothing else, from whatever a folder has; and what it says of agreement."""
 
 import glob
-import importlib.machinery
-import importlib.util
 import json
 import os
 import re
@@ -11,18 +9,13 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
+import program
+
 PLAIN = ("/usr/bin/python3", "-S")  # without packages
 TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/report")
 
 
-def load():
-    loader = importlib.machinery.SourceFileLoader("report", TOOL)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-report = load()
+report = program.load("report")
 
 
 def figure(name, **other):

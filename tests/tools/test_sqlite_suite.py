@@ -1,16 +1,12 @@
 """What tools/sqlite-suite takes for a failure of SQLite's tests, and when it is content."""
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
-import os
 import unittest
 
-TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools")
-loader = importlib.machinery.SourceFileLoader("sqlite_suite", os.path.join(TOOLS, "sqlite-suite"))
-suite = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-loader.exec_module(suite)
+import program
+
+suite = program.load("sqlite-suite")
 
 TOLD = """\
 a-1.1... Ok

@@ -1,28 +1,16 @@
 """What tools/shape, tools/lint and tools/commit-counts read: functions, classes, members, recurring lines, traces."""
 
 import argparse
-import importlib.machinery
-import importlib.util
 import os
-import sys
 import tempfile
 import unittest
 
-TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools")
-sys.path.insert(0, TOOLS)
-
+import program
 import cpp_text
 import valgrind_trace
 
 
-def tool(name):
-    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), os.path.join(TOOLS, name))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-shape, commit_counts, lint = tool("shape"), tool("commit-counts"), tool("lint")
+shape, commit_counts, lint = program.load("shape"), program.load("commit-counts"), program.load("lint")
 
 HEADER = """\
 // class in_a_comment : public nothing {

@@ -1,25 +1,18 @@
 """tools/validate-memory: its traces, the parameters that it gives the other simulators, its verdicts and refusals. No checkout is needed."""
 
-import importlib.machinery
-import importlib.util
 import os
 import subprocess
 import tempfile
 import types
 import unittest
 
+import program
+
 TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/validate-memory")
 PROGRAM = os.environ.get("STELE_LAB")  # build/stele-lab
 
 
-def load():
-    loader = importlib.machinery.SourceFileLoader("validate_memory", TOOL)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-tool = load()
+tool = program.load("validate-memory")
 
 # tCK 0.625 ns, CL 22, CWL 16, a burst of 4.
 RULES = [("bank", "activate", "read", 13.75, 1), ("bank", "activate", "precharge", 32.5, 1), ("bank", "activate", "activate", 46.25, 1),
