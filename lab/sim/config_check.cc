@@ -46,6 +46,15 @@ verdict in_cache(const std::string& name, const cache_config& c) {
   return std::nullopt;
 }
 
+// A key that changes nothing, because of the value of `other`, a key of the same section, if given.
+config_conflict no_effect(const std::string& section, const std::string& field,
+                          const std::string& why, const std::string& other = {}) {
+  config_conflict found{{section + '.' + field},
+                        fmt::format("{}.{} has no effect: {}; leave it out", section, field, why)};
+  if (!other.empty()) found.keys.push_back(section + '.' + other);
+  return found;
+}
+
 // A private cache is volatile, and serves its accesses without waits.
 verdict in_private_cache(const std::string& name, const cache_config& c) {
   if (c.banks != 1)
@@ -54,10 +63,7 @@ verdict in_private_cache(const std::string& name, const cache_config& c) {
                                        "l3 wait for a bank; leave it out",
                                        name, c.banks)};
   if (c.nonvolatile)
-    return config_conflict{{name + ".nonvolatile"},
-                           fmt::format("{}.nonvolatile has no effect: every design takes the "
-                                       "private caches for volatile; leave it out",
-                                       name)};
+    return no_effect(name, "nonvolatile", "every design takes the private caches for volatile");
   return std::nullopt;
 }
 
@@ -120,9 +126,8 @@ verdict in_scheduler(const std::string& name, const memory_config& c) {
       {"guarded_rules", !guards && !c.guarded_rules, "has no rule to guard"}};
   for (const auto& [field, set, why] : unread)
     if (set)
-      return config_conflict{{name + '.' + field, name + ".scheduler"},
-                             fmt::format("{}.{} has no effect: the scheduler {} {}; leave it out",
-                                         name, field, c.scheduler, why)};
+      return no_effect(name, field, fmt::format("the scheduler {} {}", c.scheduler, why),
+                       "scheduler");
   return std::nullopt;
 }
 
@@ -130,8 +135,7 @@ verdict in_scheduler(const std::string& name, const memory_config& c) {
 verdict in_device(const std::string& name, const memory_config& c) {
   const memory_config d;
   const auto idle = [&](const std::string& field, const std::string& why) {
-    return config_conflict{{name + '.' + field, name + ".technology"},
-                           fmt::format("{}.{} has no effect: {}; leave it out", name, field, why)};
+    return no_effect(name, field, why, "technology");
   };
   const std::pair<const char*, bool> of_retention[] = {
       {"retention", !c.retention.empty()},
@@ -177,17 +181,11 @@ verdict in_currents(const std::string& name, const memory_config& c) {
                                                  {"idd3n_all_banks", c.idd3n_all_banks}};
   bool any = false;
   for (const auto& [field, set] : of_vdd) {
-    if (set && c.vdd_v == 0)
-      return config_conflict{
-          {name + '.' + field},
-          fmt::format("{}.{} has no effect: {}.vdd_v is 0; leave it out", name, field, name)};
+    if (set && c.vdd_v == 0) return no_effect(name, field, fmt::format("{}.vdd_v is 0", name));
     any |= set && std::string_view(field).ends_with("_ma");
   }
   if (c.vdd_v == 0) return std::nullopt;
-  if (!any)
-    return config_conflict{
-        {name + ".vdd_v"},
-        fmt::format("{}.vdd_v has no effect: no current is set; leave it out", name)};
+  if (!any) return no_effect(name, "vdd_v", "no current is set");
   memory_statistics one;
   one.activates = one.reads = one.writes = one.refreshes = 1;
   const memory_energy e = energy_of_currents(one, c);
@@ -271,10 +269,10 @@ std::vector<config_conflict> idle_design_keys(const design_config& d) {
   std::vector<config_conflict> idle;
   for_each_idle_key(d, [&](const char* name, auto member, std::string_view why) {
     if (d.*member == defaults.*member) return;
-    idle.push_back({{fmt::format("design.{}", name), "design.name"},
-                    fmt::format("design.{} has no effect: {}, and this machine has design {} with "
-                                "isolation {}; leave it out",
-                                name, why, d.name, d.isolation)});
+    idle.push_back(no_effect("design", name,
+                             fmt::format("{}, and this machine has design {} with isolation {}",
+                                         why, d.name, d.isolation),
+                             "name"));
   });
   return idle;
 }
