@@ -68,6 +68,7 @@ kiln::kiln(const design_context& where)
       set_scan_time_(from_ns(1 / where.machine.cores.clock_ghz)),
       open_by_thread_(where.threads),
       uncleaned_by_thread_(where.threads),
+      tracked_lines_(cores_),
       waiting_to_begin_(where.threads),
       frame_states_(where.caches.shared().frames()) {
   caches_.set_policy(this);
@@ -111,10 +112,10 @@ bool kiln::storing(unsigned thread, std::uint64_t line, requester& reply_to, pic
       if (older->state == stage::ended && older->tracked.flags(line) != 0)
         send_line(*older, line, now);
   const transaction& mine = *uncleaned_by_thread_[thread].back();
-  if (mine.tracked.flags(line) != 0 || tracked_lines_of(core) < max_tracked_) return true;
+  if (mine.tracked.flags(line) != 0 || tracked_lines_[core] < max_tracked_) return true;
   if (const transaction* const unsent = oldest_unsent_of(core); unsent != nullptr)
     send_up_to(unsent->number, now);
-  if (tracked_lines_of(core) < max_tracked_ || oldest_unsent_of(core) == nullptr) return true;
+  if (tracked_lines_[core] < max_tracked_ || oldest_unsent_of(core) == nullptr) return true;
   ++counts.queue_waits;
   waiting_to_store_.push_back(&reply_to);
   return false;
@@ -126,14 +127,7 @@ void kiln::stored(unsigned thread, std::uint64_t line, picoseconds now) {
   if (t.tracked.add(line, 1) != 0) return;
   t.queue.push_back(line);
   ++t.tracked_lines;
-  if (tracked_lines_of(thread % cores_) > max_tracked_) make_queue_room(t, now);
-}
-
-std::size_t kiln::tracked_lines_of(unsigned core) const noexcept {
-  std::size_t lines = 0;
-  for (unsigned thread = core; thread < uncleaned_by_thread_.size(); thread += cores_)
-    for (const transaction* const t : uncleaned_by_thread_[thread]) lines += t->tracked_lines;
-  return lines;
+  if (++tracked_lines_[thread % cores_] > max_tracked_) make_queue_room(t, now);
 }
 
 kiln::transaction* kiln::oldest_unsent_of(unsigned core) const noexcept {
@@ -162,11 +156,13 @@ void kiln::make_queue_room(transaction& t, picoseconds now) {
 
 void kiln::untrack(transaction& t, std::uint64_t line) {
   t.tracked.remove_flags(line, 1);
-  --t.tracked_lines;
+  --t.tracked_lines, --tracked_lines_[t.thread % cores_];
 }
 
 void kiln::aborted(unsigned thread) {
-  free_slot(*open_by_thread_[thread].back());
+  transaction& t = *open_by_thread_[thread].back();
+  tracked_lines_[thread % cores_] -= t.tracked_lines;
+  free_slot(t);
   open_by_thread_[thread].pop_back();
   uncleaned_by_thread_[thread].pop_back();
 }

@@ -171,7 +171,6 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   void send(transaction& t, picoseconds now);
   void send_line(transaction& t, std::uint64_t line, picoseconds now);
   void untrack(transaction& t, std::uint64_t line);
-  std::size_t tracked_lines_of(unsigned core) const noexcept;
   transaction* oldest_unsent_of(unsigned core) const noexcept;
   void make_queue_room(transaction& t, picoseconds now);
   void send_in_order(picoseconds now);
@@ -211,6 +210,7 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   std::vector<std::vector<transaction*>> open_by_thread_;  // open transactions, oldest first
   std::vector<std::vector<transaction*>>
       uncleaned_by_thread_;  // transactions with lines in private caches, oldest first
+  std::vector<std::size_t> tracked_lines_;    // by core: of all its transactions
   std::vector<requester*> waiting_to_begin_;  // by thread
   std::vector<requester*> waiting_to_store_;
   std::deque<transaction*> commit_queue_;  // in the order of ends
