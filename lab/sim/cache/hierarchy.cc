@@ -21,11 +21,6 @@ constexpr std::uint64_t event_argument(event e, std::size_t slot) noexcept {
   return static_cast<std::uint64_t>(e) << 56 | slot;
 }
 
-void retry_all(std::vector<requester*>& waiting, picoseconds now) {
-  if (waiting.empty()) return;
-  for (requester* r : std::exchange(waiting, {})) r->retry(now);
-}
-
 }  // namespace
 
 void shared_cache_policy::writeback_arriving(hierarchy& h, cache_array::frame p, unsigned,

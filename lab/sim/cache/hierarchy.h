@@ -18,6 +18,7 @@
 
 #include <array>
 #include <unordered_map>
+#include <utility>
 
 namespace stele::sim {
 
@@ -39,6 +40,12 @@ class requester {
  protected:
   ~requester() = default;
 };
+
+// Lets all of them retry; those that wait again are in the list afterwards.
+inline void retry_all(std::vector<requester*>& waiting, picoseconds now) {
+  if (waiting.empty()) return;
+  for (requester* r : std::exchange(waiting, {})) r->retry(now);
+}
 
 // Observes the lines of private caches; used by isolation.
 class private_cache_observer {

@@ -22,6 +22,12 @@ constexpr unsigned max_futile_fallbacks = 10'000;
 // The token of a request whose completion needs no action.
 constexpr std::uint64_t no_transfer = 0xff'ffff'ffff'ffff;
 
+// Nearly always the first one.
+template <class T>
+void erase_oldest(std::vector<T*>& all, T& one) {
+  all.erase(std::ranges::find(all, &one));
+}
+
 // The addresses of the copies of overflowed lines, and of the table that maps them.
 constexpr std::uint64_t copies_at = std::uint64_t{3} << 36 >> 6,
                         mapping_at = copies_at + (std::uint64_t{1} << 28);
@@ -68,8 +74,10 @@ kiln::kiln(const design_context& where)
       set_scan_time_(from_ns(1 / where.machine.cores.clock_ghz)),
       open_by_thread_(where.threads),
       uncleaned_by_thread_(where.threads),
+      unsent_by_core_(cores_),
       tracked_lines_(cores_),
       waiting_to_begin_(where.threads),
+      waiting_to_store_(cores_),
       frame_states_(where.caches.shared().frames()) {
   caches_.set_policy(this);
 }
@@ -105,19 +113,18 @@ void kiln::transaction::reset(std::uint64_t new_id, unsigned of_thread, bool ask
 // If an older transaction, which waits to be sent, wrote this line, its version is sent first. If
 // the FIFOs of the core are full and have lines of such a transaction, the store waits for it.
 bool kiln::storing(unsigned thread, std::uint64_t line, requester& reply_to, picoseconds now) {
-  if (unsent_ == 0) return true;
   const unsigned core = thread % cores_;
-  for (unsigned t = core; t < uncleaned_by_thread_.size(); t += cores_)
-    for (transaction* older : uncleaned_by_thread_[t])
-      if (older->state == stage::ended && older->tracked.flags(line) != 0)
-        send_line(*older, line, now);
-  const transaction& mine = *uncleaned_by_thread_[thread].back();
-  if (mine.tracked.flags(line) != 0 || tracked_lines_[core] < max_tracked_) return true;
+  if (unsent_by_core_[core].empty()) return true;
+  for (transaction* older : unsent_by_core_[core])
+    if (older->tracked.flags(line) != 0) send_line(*older, line, now);
+  if (tracked_lines_[core] < max_tracked_ ||
+      uncleaned_by_thread_[thread].back()->tracked.flags(line) != 0)
+    return true;
   if (const transaction* const unsent = oldest_unsent_of(core); unsent != nullptr)
     send_up_to(unsent->number, now);
   if (tracked_lines_[core] < max_tracked_ || oldest_unsent_of(core) == nullptr) return true;
   ++counts.queue_waits;
-  waiting_to_store_.push_back(&reply_to);
+  waiting_to_store_[core].push_back(&reply_to);
   return false;
 }
 
@@ -131,13 +138,9 @@ void kiln::stored(unsigned thread, std::uint64_t line, picoseconds now) {
 }
 
 kiln::transaction* kiln::oldest_unsent_of(unsigned core) const noexcept {
-  transaction* oldest = nullptr;
-  for (unsigned thread = core; thread < uncleaned_by_thread_.size(); thread += cores_)
-    for (transaction* const t : uncleaned_by_thread_[thread])
-      if (t->state == stage::ended && t->tracked_lines != 0 &&
-          (oldest == nullptr || t->number < oldest->number))
-        oldest = t;
-  return oldest;
+  for (transaction* const t : unsent_by_core_[core])
+    if (t->tracked_lines != 0) return t;
+  return nullptr;
 }
 
 // The FIFOs of a core are full of running transactions. The oldest line of the one that stores is
@@ -175,6 +178,7 @@ void kiln::commit(unsigned thread, const line_set&, action_list&, picoseconds no
   counts.arrived_before_end += t.lines.size();
   commit_queue_.push_back(&t);  // 1
   ++unsent_;
+  unsent_by_core_[thread % cores_].push_back(&t);
   if (!relaxed_ || t.in_order) to_send_ = ended_;
   send_in_order(now);
   advance_commits(now);
@@ -193,13 +197,12 @@ void kiln::send_up_to(std::uint64_t number, picoseconds now) {
 // Sends the transactions that are to be sent, while the L3's FIFO has room for their lines. The
 // oldest one is always sent: its commit makes room.
 void kiln::send_in_order(picoseconds now) {
-  if (unsent_ == 0) return;
-  for (transaction* const t : commit_queue_) {
-    if (t->sent) continue;
-    if (t->number >= to_send_) return;
-    if (t != commit_queue_.front() && queued_ + on_their_way_ + t->tracked_lines > max_queued_)
+  while (unsent_ != 0) {
+    transaction& t = *commit_queue_[commit_queue_.size() - unsent_];
+    if (t.number >= to_send_) return;
+    if (&t != commit_queue_.front() && queued_ + on_their_way_ + t.tracked_lines > max_queued_)
       return;
-    send(*t, now);
+    send(t, now);
   }
 }
 
@@ -207,11 +210,12 @@ void kiln::send_in_order(picoseconds now) {
 void kiln::send(transaction& t, picoseconds now) {
   t.sent = true;
   --unsent_;
+  erase_oldest(unsent_by_core_[t.thread % cores_], t);
+  retry_all(waiting_to_store_[t.thread % cores_], now);
   for (const auto& e : t.tracked.entries()) caches_.prefetch(e.line);
   for (const auto& e : t.tracked.entries())
     if (e.flags != 0) send_line(t, e.line, now);
-  std::erase(uncleaned_by_thread_[t.thread], &t);
-  for (requester* r : std::exchange(waiting_to_store_, {})) r->retry(now);
+  erase_oldest(uncleaned_by_thread_[t.thread], t);
 }
 
 void kiln::send_line(transaction& t, std::uint64_t line, picoseconds now) {
@@ -251,6 +255,7 @@ void kiln::writeback_arriving(hierarchy& h, frame p, unsigned core, std::uint64_
   ++c.writebacks_in_flight;
   if (t != nullptr) {
     untrack(*t, line);
+    retry_all(waiting_to_store_[core], when);
     ++t->arriving, ++on_their_way_;
   }
   events_.schedule(when, *this,
@@ -323,6 +328,7 @@ void kiln::arrive(std::size_t slot, picoseconds now) {
   --on_their_way_;
   if (--t.tx->arriving == 0 && t.tx->state == stage::flagged)
     free_slot(*t.tx);  // with a planted bug
+  send_in_order(now);
   advance_commits(now);
 }
 
@@ -335,7 +341,12 @@ bool kiln::preserve_version(frame p, std::size_t slot, picoseconds now) {
   const std::uint64_t old = t.line | superseded_line;
   if (superseded_at(p, t.line) != cache_array::none) return true;
   const std::uint64_t kept = frame_states_[p].value;
-  if (const auto q = caches_.evict_for(old, now); q != cache_array::none) {
+  // The frame that the line's last superseded version has left, mostly.
+  const frame left = frame_states_[p].superseded;
+  const frame q = left != cache_array::none && !caches_.shared().valid(left)
+                      ? left
+                      : caches_.evict_for(old, now);
+  if (q != cache_array::none) {
     ++counts.superseded_kept;
     caches_.shared().fill(q, old);
     caches_.at(q) = {};
@@ -436,7 +447,7 @@ void kiln::retire(transaction& t, picoseconds now) {
     commit_queue_.pop_front();
   else
     std::erase(commit_queue_, &t);  // with a planted bug
-  std::erase(open_by_thread_[thread], &t);
+  erase_oldest(open_by_thread_[thread], t);
   send_in_order(now);
   if (t.arriving == 0) free_slot(t);  // else: with a planted bug
   committed(number, now);

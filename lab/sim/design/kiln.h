@@ -204,17 +204,19 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   std::vector<std::size_t> free_slots_;   // indexes of free slots
   std::uint64_t next_id_ = 1, ended_ = 0, copies_made_ = 0;
   std::uint64_t to_send_ = 0;     // transactions with a lower number are to be sent
-  std::size_t unsent_ = 0;        // transactions that have ended and are not sent
+  std::size_t unsent_ = 0;        // of commit_queue_, the last ones: not sent yet
   std::size_t queued_ = 0;        // entries in use of the L3's FIFO
   std::size_t on_their_way_ = 0;  // lines of transactions that have left the private caches
   std::vector<std::vector<transaction*>> open_by_thread_;  // open transactions, oldest first
   std::vector<std::vector<transaction*>>
       uncleaned_by_thread_;  // transactions with lines in private caches, oldest first
-  std::vector<std::size_t> tracked_lines_;    // by core: of all its transactions
-  std::vector<requester*> waiting_to_begin_;  // by thread
-  std::vector<requester*> waiting_to_store_;
-  std::deque<transaction*> commit_queue_;  // in the order of ends
-  huge_vector<frame_state> frame_states_;  // by frame
+  std::vector<std::vector<transaction*>>
+      unsent_by_core_;  // transactions that have ended and are not sent, oldest first
+  std::vector<std::size_t> tracked_lines_;                 // by core: of all its transactions
+  std::vector<requester*> waiting_to_begin_;               // by thread
+  std::vector<std::vector<requester*>> waiting_to_store_;  // by core
+  std::deque<transaction*> commit_queue_;                  // in the order of ends
+  huge_vector<frame_state> frame_states_;                  // by frame
   std::vector<transfer> transfers_;
   std::vector<std::size_t> free_transfers_;
   std::vector<std::size_t> released_;  // transfers that waited for the transaction just committed
