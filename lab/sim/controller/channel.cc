@@ -9,8 +9,11 @@ namespace stele::sim {
 namespace {
 
 channel_state state_of(const timing_table& timing) {
-  return {request_queue(timing.banks()), timing, std::vector<std::uint32_t>(timing.banks(), no_row),
-          0};
+  return {request_queue(timing.banks()),
+          timing,
+          std::vector<std::uint32_t>(timing.banks(), no_row),
+          0,
+          {}};
 }
 
 // When the first refresh of each rank is due: the last rank's after an interval.
@@ -48,6 +51,7 @@ channel::channel(const channel_context& p)
   statistics_.bank_writes.assign(p.timing.banks(), 0);
   activated_at_.assign(p.timing.banks(), 0);
   bank_busy_until_.assign(p.timing.banks(), 0);
+  opener_.assign(p.timing.banks(), no_entry);
   row_written_at_.assign(p.timing.banks(), never);
   for (unsigned bank = 0; bank < p.timing.banks(); ++bank)
     rank_of_.push_back(static_cast<std::uint8_t>(p.timing.rank_of(bank)));
@@ -166,7 +170,7 @@ void channel::issue_ready_commands(picoseconds now) {
 
 void channel::issue(const decision& d, picoseconds now) {
   entry& e = state_.queue[d.entry];
-  if (d.what == command::activate) return issue_activate(e, now);
+  if (d.what == command::activate) return issue_activate(d.entry, now);
   if (d.what != command::precharge) return issue_column(d.entry, now);
   e.precharged = true;
   issue_precharge(e.bank, now);
@@ -179,8 +183,11 @@ void channel::report(command what, unsigned bank, picoseconds at, std::uint32_t 
         {what, number_, state_.timing.rank_of(bank), bank, at, row, automatic, address});
 }
 
-void channel::issue_activate(entry& e, picoseconds now) {
+void channel::issue_activate(entry_index i, picoseconds now) {
+  entry& e = state_.queue[i];
   e.activated = true;
+  opener_[e.bank] = i;
+  state_.opened_for[static_cast<unsigned>(e.req.kind)] |= std::uint64_t{1} << e.bank;
   state_.timing.issue(command::activate, e.bank, now);
   report(command::activate, e.bank, now, e.row);
   state_.open_row[e.bank] = e.row;
@@ -196,8 +203,7 @@ void channel::issue_precharge(unsigned bank, picoseconds at) {
   report(command::precharge, bank, at);
   if (const picoseconds end = write_back_row(bank, at); end != at)
     state_.timing.issue_auto_precharge(bank, end);
-  state_.open_row[bank] = no_row;
-  count_closed_row(bank, at);
+  close_row(bank, at);
   scheduler_->bank_changed(bank);
   decision_stale_ = true;
 }
@@ -210,6 +216,8 @@ void channel::issue_column(entry_index i, picoseconds now) {
   waiting_[static_cast<unsigned>(e.req.kind)].shrink(now);
   scheduler_->about_to_issue(e);
   state_.queue.dequeue(i);
+  if (opener_[e.bank] == i)
+    state_.opened_for[static_cast<unsigned>(e.req.kind)] &= ~(std::uint64_t{1} << e.bank);
   const command what = write ? command::write : command::read;
   state_.timing.issue(what, e.bank, now);
   report(what, e.bank, now, e.row, false, e.req.address);
@@ -250,8 +258,7 @@ void channel::close_unless_hit(unsigned bank) {
   const picoseconds at = write_back_row(bank, allowed);
   state_.timing.issue_auto_precharge(bank, at);
   report(command::precharge, bank, at, no_row, true);
-  state_.open_row[bank] = no_row;
-  count_closed_row(bank, at);
+  close_row(bank, at);
 }
 
 void channel::count_open_row(unsigned bank, picoseconds at) {
@@ -260,7 +267,9 @@ void channel::count_open_row(unsigned bank, picoseconds at) {
   if (open_rows_[rank]++ == 0) open_from_[rank] = at;
 }
 
-void channel::count_closed_row(unsigned bank, picoseconds at) {
+void channel::close_row(unsigned bank, picoseconds at) {
+  state_.open_row[bank] = no_row;
+  for (std::uint64_t& of_kind : state_.opened_for) of_kind &= ~(std::uint64_t{1} << bank);
   ++statistics_.precharges;
   closed_less_opened_ += at;
   const unsigned rank = rank_of_[bank];

@@ -121,13 +121,13 @@ class channel final : public event_handler {
   void wake_at(picoseconds when);
   void issue_ready_commands(picoseconds now);
   void issue(const decision& d, picoseconds now);
-  void issue_activate(entry& e, picoseconds now);
+  void issue_activate(entry_index i, picoseconds now);
   void issue_precharge(unsigned bank, picoseconds at);
   void issue_column(entry_index i, picoseconds now);
   picoseconds write_back_row(unsigned bank, picoseconds at);
   void close_unless_hit(unsigned bank);
   void count_open_row(unsigned bank, picoseconds at);
-  void count_closed_row(unsigned bank, picoseconds at);
+  void close_row(unsigned bank, picoseconds at);
   void report(command what, unsigned bank, picoseconds at, std::uint32_t row = no_row,
               bool automatic = false, std::uint64_t address = 0) const;
   picoseconds pulse_of(const entry& e) const noexcept;
@@ -160,6 +160,8 @@ class channel final : public event_handler {
   std::size_t outstanding_ = 0;
   std::uint64_t arrivals_ = 0;
   std::vector<picoseconds> activated_at_, bank_busy_until_;  // for each bank
+  std::vector<entry_index>
+      opener_;  // for each bank with an open row: the request it was opened for
   // For each bank whose open row is newer than its cells: when the row buffer has the last write.
   std::vector<picoseconds> row_written_at_;
   std::vector<std::uint8_t> rank_of_;   // for each bank

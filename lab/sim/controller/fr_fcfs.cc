@@ -58,14 +58,15 @@ void fr_fcfs_scheduler::update_candidates(access kind) {
        banks; banks &= banks - 1) {
     const auto bank = static_cast<unsigned>(std::countr_zero(banks));
     const entry_index i = pick(kind, bank);
-    for (auto* of_banks : {&has_candidate_[k], &ready_[k], &opened_[k]}) *of_banks &= ~bit(bank);
-    if (i == no_entry) continue;
-    candidates_[k][bank] = candidate_of(i);
-    if (channel_.queue[i].activated && moves_data(candidates_[k][bank].what))
-      opened_[k] |= bit(bank);
-    ready_at_[k][bank] = channel_.timing.earliest_in_bank(candidates_[k][bank].what, bank);
-    if (ready_at_[k][bank] < next_ready_[k])
-      next_ready_[k] = ready_at_[k][bank], next_ready_bank_[k] = bank;
+    ready_[k] &= ~bit(bank);
+    if (i == no_entry) {
+      has_candidate_[k] &= ~bit(bank);
+      continue;
+    }
+    const candidate c = candidate_of(i);
+    const picoseconds at = channel_.timing.earliest_in_bank(c.what, bank);
+    candidates_[k][bank] = c, ready_at_[k][bank] = at;
+    if (at < next_ready_[k]) next_ready_[k] = at, next_ready_bank_[k] = bank;
     has_candidate_[k] |= bit(bank);
   }
   stale_[k] = 0;
@@ -108,13 +109,15 @@ decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picosecond
   const picoseconds* const soonest = ready_at_[k].data();
   const candidate none{};
   const candidate* best = &none;
+  std::uint64_t best_rank = none.rank;
   picoseconds best_at = never;
   const auto compare = [&](unsigned bank,
                            picoseconds from) {  // branchless: the winning bank is unpredictable
     const candidate& c = choices[bank];
     const picoseconds at = std::max(from, channel_.timing.earliest_above(c.what, bank));
-    const bool better = (at < best_at) | ((at == best_at) & (c.rank < best->rank));
+    const bool better = (at < best_at) | ((at == best_at) & (c.rank < best_rank));
     best = better ? &c : best;
+    best_rank = better ? c.rank : best_rank;
     best_at = better ? at : best_at;
   };
   for (std::uint64_t left = banks & ready_[k]; left; left &= left - 1)
@@ -157,13 +160,6 @@ bool fr_fcfs_scheduler::enqueued(const entry& e) {
   return true;
 }
 
-// Banks whose row was opened for a request of this kind, which has not been served yet.
-std::uint64_t fr_fcfs_scheduler::banks_opened_for(access kind) {
-  const auto k = static_cast<unsigned>(kind);
-  if (stale_[k]) update_candidates(kind);
-  return opened_[k];
-}
-
 // The decision when only one request is queued: that of the full search, without looking at banks.
 decision fr_fcfs_scheduler::single_decision(access kind, picoseconds now) const {
   const entry_index i = channel_.queue.of(kind).head;
@@ -180,11 +176,15 @@ decision fr_fcfs_scheduler::next(picoseconds now) {
   if (reads + writes == 1) return single_decision(reads ? access::read : access::write, now);
   const access first = draining_ || reads == 0 ? access::write : access::read;
   const access second = first == access::write ? access::read : access::write;
-  const std::uint64_t opened = banks_opened_for(second);
+  const auto k = static_cast<unsigned>(first);
+  const std::uint64_t opened = channel_.opened_for[1 - k];
   decision best;
-  if (opened) best = best_of(second, opened & ~channel_.blocked_by_refresh, now);
+  if (opened) {
+    if (stale_[1 - k]) update_candidates(second);
+    best = best_of(second, opened & has_candidate_[1 - k] & ~channel_.blocked_by_refresh, now);
+  }
   const std::uint64_t served = consider(first, ~opened, now, best);
-  const std::uint64_t waiting = draining_ ? served : served & ~banks_opened_for(first);
+  const std::uint64_t waiting = draining_ ? served : served & ~channel_.opened_for[k];
   if (pulsed_ || waiting == 0) consider(second, ~served & ~opened, now, best);
   return best;
 }

@@ -23,6 +23,8 @@ struct channel_state {
   timing_table timing;
   std::vector<std::uint32_t> open_row;   // for each bank
   std::uint64_t blocked_by_refresh = 0;  // banks blocked until a refresh, as bits
+  // By kind: banks whose open row was opened for a request of it that is still queued, as bits.
+  std::array<std::uint64_t, 2> opened_for{};
 
   bool is_blocked_by_refresh(unsigned bank) const noexcept {
     return blocked_by_refresh >> bank & 1;
