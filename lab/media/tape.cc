@@ -266,14 +266,14 @@ result<> tape_reader::seek(const position& p) {
 // Stops before a record that is not valid; next() reports it.
 std::size_t tape_reader::next_batch(tape_record* into, std::size_t max_records) noexcept {
   if (ended_) return 0;
+  const unsigned pointer_flag = header_.version >= pointer_version ? tape_pointer_flag : 0;
   std::size_t n = 0;
   for (const std::size_t available = std::min(max_records, window_.size() / sizeof(tape_record));
        n < available; ++n) {
     tape_record& r = into[n];
     std::memcpy(&r, window_.data() + n * sizeof r, sizeof r);
-    const bool loads_pointer =
-        header_.version >= pointer_version && static_cast<tape_op>(r.op) == tape_op::load;
-    const unsigned tag = loads_pointer ? r.tag & ~unsigned{tape_pointer_flag} : r.tag;
+    const bool is_load = static_cast<tape_op>(r.op) == tape_op::load;
+    const unsigned tag = is_load ? r.tag & ~pointer_flag : r.tag;
     if (r.op < static_cast<unsigned>(tape_op::load) ||
         r.op >= static_cast<unsigned>(tape_op::image) ||
         tag > static_cast<unsigned>(tape_tag::volatile_memory))

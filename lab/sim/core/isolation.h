@@ -39,22 +39,23 @@ class isolation_control final : public private_cache_observer {
   isolation_control(isolation_kind kind, unsigned cores, unsigned retries, picoseconds handoff)
       : kind_(kind), cores_(cores), retries_(retries), handoff_(handoff) {}
   // Threads have numbers 0, 1, ...; thread t runs on core t % cores.
-  void add(abortable& who) { threads_.push_back({&who, {}, false, 0}); }
+  void add(abortable& who) {
+    threads_.push_back({&who, {}, false, 0});
+    conflicts_on_core_ = kind_ == isolation_kind::htm && threads_.size() > cores_;
+  }
 
   isolation_kind kind() const noexcept { return kind_; }
   // Returns false when the transaction has to wait; may_begin() is called later.
   bool begin(unsigned thread, picoseconds now);
   // Call before each access. Returns the flags that the line had in this transaction.
   std::uint8_t touch(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
-    if (kind_ == isolation_kind::htm && threads_.size() > cores_)
-      conflict_on_core(thread, line, store, now);
+    if (conflicts_on_core_) conflict_on_core(thread, line, store, now);
     return threads_[thread].lines.add(line, store ? written : read);
   }
   // Call before each access outside of transactions: it ends attempts on the thread's own core, as
   // remote_access() does on others.
   void touch_outside(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
-    if (kind_ == isolation_kind::htm && threads_.size() > cores_)
-      conflict_on_core(thread, line, store, now);
+    if (conflicts_on_core_) conflict_on_core(thread, line, store, now);
   }
   // Call before a line is written back on request: attempts that have written it end.
   void flushing(std::uint64_t line, picoseconds now);
@@ -88,6 +89,7 @@ class isolation_control final : public private_cache_observer {
 
   isolation_kind kind_;
   unsigned cores_, retries_;
+  bool conflicts_on_core_ = false;  // attempts of threads that share a core
   picoseconds handoff_;
   std::vector<state> threads_;
   std::deque<unsigned> waiting_;            // for the lock

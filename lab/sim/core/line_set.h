@@ -18,11 +18,13 @@ class line_set {
 
   // The flags of a line; 0 when it is not in the set.
   std::uint8_t flags(std::uint64_t line) const noexcept {
+    if ((filter_ >> (hash_of(line) >> 58) & 1) == 0) return 0;
     const slot& s = slots_[place_of(line)];
     return s.epoch == epoch_ ? entries_[s.entry].flags : std::uint8_t{0};
   }
   // Adds flags; returns the line's previous flags.
   [[gnu::always_inline]] std::uint8_t add(std::uint64_t line, std::uint8_t flags) {
+    filter_ |= std::uint64_t{1} << (hash_of(line) >> 58);
     slot& s = slots_[place_of(line)];
     if (s.epoch == epoch_) {
       const std::uint8_t had = entries_[s.entry].flags;
@@ -31,7 +33,7 @@ class line_set {
     }
     s = {line, epoch_, static_cast<std::uint32_t>(entries_.size())};
     entries_.push_back({line, flags});
-    if (entries_.size() * 2 > slots_.size()) grow();
+    if (entries_.size() * 2 > mask_) grow();
     return 0;
   }
   void remove_flags(std::uint64_t line, std::uint8_t flags) noexcept {
@@ -40,6 +42,7 @@ class line_set {
   }
   void clear() noexcept {
     entries_.clear();
+    filter_ = 0;
     ++epoch_;
   }
   const std::vector<entry>& entries() const noexcept { return entries_; }
@@ -50,21 +53,27 @@ class line_set {
     std::uint32_t epoch = 0, entry = 0;
   };
 
+  static std::uint64_t hash_of(std::uint64_t line) noexcept {
+    return line * 0x9E37'79B9'7F4A'7C15u;
+  }
   std::size_t place_of(std::uint64_t line) const noexcept {
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t at = (line * 0x9E37'79B9'7F4A'7C15u >> 32) & mask;
-    while (slots_[at].epoch == epoch_ && slots_[at].line != line) at = (at + 1) & mask;
+    std::size_t at = hash_of(line) >> 32 & mask_;
+    while (slots_[at].epoch == epoch_ && slots_[at].line != line) at = (at + 1) & mask_;
     return at;
   }
   void grow() {
     std::vector<slot> larger(slots_.size() * 2);
     slots_.swap(larger);
+    mask_ = slots_.size() - 1;
     for (std::uint32_t i = 0; i < entries_.size(); ++i)
       slots_[place_of(entries_[i].line)] = {entries_[i].line, epoch_, i};
   }
 
   std::vector<slot> slots_;
   std::vector<entry> entries_;
+  std::size_t mask_ = slots_.size() - 1;
+  std::uint64_t filter_ = 0;  // a bit for the hash of each line: most lines that are not in the set
+                              // are known by it
   std::uint32_t epoch_ = 1;
 };
 
