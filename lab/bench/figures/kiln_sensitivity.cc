@@ -18,10 +18,13 @@ constexpr setting settings[] = {
     {"relaxed order", [](sim::machine_config& m) { m.design.order = "relaxed"; }},
     // With strong order: one uncommitted transaction of a thread.
     {"16 transaction ids", [](sim::machine_config& m) { m.design.transaction_ids = 16; }},
+    {"FIFOs of 1,000 in l1", [](sim::machine_config& m) { m.l1.persistence_queue_entries = 1000; }},
     {"write queue of 32",
      [](sim::machine_config& m) { m.nonvolatile_memory.write_queue_entries = 32; }},
     {"write queue of 256",
      [](sim::machine_config& m) { m.nonvolatile_memory.write_queue_entries = 256; }},
+    {"banks hashed by the row",
+     [](sim::machine_config& m) { m.nonvolatile_memory.bank_hash = true; }},
     {"each write to the cells",
      [](sim::machine_config& m) { m.nonvolatile_memory.write_back_rows = false; }},
     {"no write pulse",
@@ -33,8 +36,8 @@ constexpr setting settings[] = {
 constexpr std::array<const char*, 4> designs = {"native", "rlog", "crlog", "kiln"};
 
 // A setting of logs changes nothing for a design without logs, and the order and the number of
-// commits change nothing for a design other than Kiln. Such systems keep the base values, so that
-// no identical machine runs twice.
+// commits and the FIFOs change nothing for a design other than Kiln. Such systems keep the base
+// values, so that no identical machine runs twice.
 std::vector<system> systems_with(const setting& s, const sim::machine_config& base) {
   auto all = systems_of(base, designs);
   for (system& one : all) {
@@ -46,7 +49,8 @@ std::vector<system> systems_with(const setting& s, const sim::machine_config& ba
       design.log_bytes = before.log_bytes, design.log_lines_fetched = before.log_lines_fetched,
       design.fences_wait = before.fences_wait;
     if (one.name != "kiln")
-      design.order = before.order, design.transaction_ids = before.transaction_ids;
+      design.order = before.order, design.transaction_ids = before.transaction_ids,
+      one.machine.l1.persistence_queue_entries = base.l1.persistence_queue_entries;
   }
   return all;
 }
