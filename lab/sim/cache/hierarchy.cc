@@ -125,8 +125,12 @@ access_result hierarchy::access_shared(const request_origin& origin, std::uint64
   const frame p =
       in_l2 != cache_array::none ? private_[origin.core].l3_frames[in_l2] : l3_.find(line);
   const bool waits = p != cache_array::none && lines_[p].has(directory_entry::fill_pending);
-  if ((waits || p == cache_array::none) && finds_queue_full(origin.core, line, waits))
-    return wait_for_queue(origin, line);
+  if (waits || p == cache_array::none)
+    if (auto* const waiters = waiters_of_full_queue(origin.core, line, waits)) {
+      ++counts.queue_waits;
+      waiters->push_back(origin.reply_to);  // it may find the queue full again
+      return {access_result::kind::nacked, 0};
+    }
   if (p == cache_array::none) return miss(origin, line, store, asked);
   ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_hits;
   l3_.touch(p);
@@ -141,19 +145,11 @@ access_result hierarchy::access_shared(const request_origin& origin, std::uint64
 
 // A request that waits for memory has an entry in the queues of its core's first and second level.
 // A line on its way has one in the queue of its bank. NACKed requests keep theirs.
-bool hierarchy::finds_queue_full(unsigned core, std::uint64_t line,
-                                 bool on_its_way) const noexcept {
-  return requests_of(core) >= core_queue_ ||
-         (!on_its_way && banks_[line % banks_.size()].fills >= bank_queue_);
-}
-
-// The requester is called when an entry is free. It may find the queue full again.
-access_result hierarchy::wait_for_queue(const request_origin& origin, std::uint64_t line) {
-  ++counts.queue_waits;
-  const bool of_core = requests_of(origin.core) >= core_queue_;
-  (of_core ? private_[origin.core].queue_waiters : bank_of(line).queue_waiters)
-      .push_back(origin.reply_to);
-  return {access_result::kind::nacked, 0};
+std::vector<requester*>* hierarchy::waiters_of_full_queue(unsigned core, std::uint64_t line,
+                                                          bool on_its_way) noexcept {
+  if (requests_of(core) >= core_queue_) return &private_[core].queue_waiters;
+  l3_bank& bank = bank_of(line);
+  return !on_its_way && bank.fills >= bank_queue_ ? &bank.queue_waiters : nullptr;
 }
 
 access_result hierarchy::store_full_line(const request_origin& origin, std::uint64_t line,

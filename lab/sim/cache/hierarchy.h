@@ -267,9 +267,10 @@ class hierarchy final : event_handler {
                               frame in_l2, picoseconds now);
   void prefetch_for_miss(unsigned core, std::uint64_t line) const noexcept;
   access_result miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
-  // Whether a request for this line, which has to wait for memory, finds a request queue full.
-  bool finds_queue_full(unsigned core, std::uint64_t line, bool on_its_way) const noexcept;
-  access_result wait_for_queue(const request_origin& origin, std::uint64_t line);
+  // Of a request for this line, which has to wait for memory: those who wait for the request queue
+  // that has no entry for it; null: all queues have one.
+  std::vector<requester*>* waiters_of_full_queue(unsigned core, std::uint64_t line,
+                                                 bool on_its_way) noexcept;
   l3_bank& bank_of(std::uint64_t line) noexcept {
     return banks_[(line & ~superseded_line) % banks_.size()];
   }
