@@ -7,6 +7,7 @@
 #include <sim/memory_run.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -242,10 +243,13 @@ TEST_F(memory_run, refuses_requests_beyond_the_capacity) {
   trace("0xfffc0 READ 0\n");
   EXPECT_TRUE(run(m, "dramsim3"));
   trace("0x0 READ 0\n0x100000 WRITE 20\n");
-  const auto beyond = run(m, "dramsim3");
+  memory_run_options o;
+  o.trace = at("trace"), o.format = "dramsim3", o.commands = at("commands");
+  const auto beyond = run_memory(m, o);
   ASSERT_FALSE(beyond);
   EXPECT_THAT(beyond.error().message,
               HasSubstr("0x100000, and the memory's capacity_bytes is 1048576; give"));
+  EXPECT_FALSE(std::filesystem::exists(o.commands)) << "half a trace of commands";
 }
 
 TEST_F(memory_run, refuses_in_sentences) {

@@ -4,6 +4,7 @@
 #include <sim/controller/command_trace.h>
 
 #include <array>
+#include <filesystem>
 
 namespace stele::sim {
 namespace {
@@ -31,6 +32,13 @@ command_trace::~command_trace() {
   if (file_ == nullptr) return;
   memory_.observe_commands(nullptr);
   std::fclose(file_);
+  remove_file();
+}
+
+// A file that ends early could be taken for a whole trace. What is no regular file stays.
+void command_trace::remove_file() const {
+  std::error_code none;
+  if (std::filesystem::is_regular_file(path_, none)) std::filesystem::remove(path_, none);
 }
 
 void command_trace::issued(const command_report& r) {
@@ -48,8 +56,10 @@ result<> command_trace::finish() {
   memory_.observe_commands(nullptr);
   const bool wrong = std::ferror(file_) != 0;
   const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-  if (wrong || !closed) return base::fail_errno(errc::io, fmt::format("cannot write {}", path_));
-  return {};
+  if (!wrong && closed) return {};
+  auto failure = base::fail_errno(errc::io, fmt::format("cannot write {}", path_));
+  remove_file();
+  return failure;
 }
 
 void command_trace::write(const command_report& r, bool closes) {

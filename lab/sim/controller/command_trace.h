@@ -16,15 +16,17 @@ class command_trace final : public command_observer {
                                                                    memory_system& memory);
   command_trace(const command_trace&) = delete;
   command_trace& operator=(const command_trace&) = delete;
+  // Without finish(), the run failed: the file is removed.
   ~command_trace();
 
   void issued(const command_report& report) override;
-  // Ends the observation and the file. Errors: io, of any line.
+  // Ends the observation and the file. Errors: io, of any line; then the file is removed.
   [[nodiscard]] result<> finish();
 
  private:
   command_trace(std::string path, std::FILE* file, memory_system& memory);
   void write(const command_report& r, bool closes);
+  void remove_file() const;
 
   std::string path_;
   std::FILE* file_;
