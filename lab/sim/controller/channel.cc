@@ -187,7 +187,7 @@ void channel::issue_activate(entry_index i, picoseconds now) {
   entry& e = state_.queue[i];
   e.activated = true;
   opener_[e.bank] = i;
-  state_.opened_for[static_cast<unsigned>(e.req.kind)] |= std::uint64_t{1} << e.bank;
+  state_.opened_for[static_cast<unsigned>(e.req.kind)] |= bank_bit(e.bank);
   state_.timing.issue(command::activate, e.bank, now);
   report(command::activate, e.bank, now, e.row);
   state_.open_row[e.bank] = e.row;
@@ -217,7 +217,7 @@ void channel::issue_column(entry_index i, picoseconds now) {
   scheduler_->about_to_issue(e);
   state_.queue.dequeue(i);
   if (opener_[e.bank] == i)
-    state_.opened_for[static_cast<unsigned>(e.req.kind)] &= ~(std::uint64_t{1} << e.bank);
+    state_.opened_for[static_cast<unsigned>(e.req.kind)] &= ~bank_bit(e.bank);
   const command what = write ? command::write : command::read;
   state_.timing.issue(what, e.bank, now);
   report(what, e.bank, now, e.row, false, e.req.address);
@@ -269,7 +269,7 @@ void channel::count_open_row(unsigned bank, picoseconds at) {
 
 void channel::close_row(unsigned bank, picoseconds at) {
   state_.open_row[bank] = no_row;
-  for (std::uint64_t& of_kind : state_.opened_for) of_kind &= ~(std::uint64_t{1} << bank);
+  for (std::uint64_t& of_kind : state_.opened_for) of_kind &= ~bank_bit(bank);
   ++statistics_.precharges;
   closed_less_opened_ += at;
   const unsigned rank = rank_of_[bank];

@@ -58,16 +58,16 @@ void fr_fcfs_scheduler::update_candidates(access kind) {
        banks; banks &= banks - 1) {
     const auto bank = static_cast<unsigned>(std::countr_zero(banks));
     const entry_index i = pick(kind, bank);
-    ready_[k] &= ~bit(bank);
+    ready_[k] &= ~bank_bit(bank);
     if (i == no_entry) {
-      has_candidate_[k] &= ~bit(bank);
+      has_candidate_[k] &= ~bank_bit(bank);
       continue;
     }
     const candidate c = candidate_of(i);
     const picoseconds at = channel_.timing.earliest_in_bank(c.what, bank);
     candidates_[k][bank] = c, ready_at_[k][bank] = at;
     if (at < next_ready_[k]) next_ready_[k] = at, next_ready_bank_[k] = bank;
-    has_candidate_[k] |= bit(bank);
+    has_candidate_[k] |= bank_bit(bank);
   }
   stale_[k] = 0;
 }
@@ -125,8 +125,9 @@ decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picosecond
   if (next_ready_[k] > best_at)
     return {best_at, best->entry, best->what};  // no busy bank can be earlier
   std::uint64_t left = banks & ~ready_[k];
-  if (left & bit(next_ready_bank_[k])) compare(next_ready_bank_[k], soonest[next_ready_bank_[k]]);
-  for (left &= ~bit(next_ready_bank_[k]); left; left &= left - 1) {
+  if (left & bank_bit(next_ready_bank_[k]))
+    compare(next_ready_bank_[k], soonest[next_ready_bank_[k]]);
+  for (left &= ~bank_bit(next_ready_bank_[k]); left; left &= left - 1) {
     const auto bank = static_cast<unsigned>(std::countr_zero(left));
     if (soonest[bank] <= best_at) compare(bank, soonest[bank]);
   }
@@ -156,7 +157,7 @@ bool fr_fcfs_scheduler::enqueued(const entry& e) {
   const bool has_choice = (has_candidate_[k] & ~stale_[k]) >> e.bank & 1;
   if (has_choice && (e.row != channel_.open_row[e.bank] || moves_data(candidates_[k][e.bank].what)))
     return starts_drain;
-  stale_[k] |= bit(e.bank);
+  stale_[k] |= bank_bit(e.bank);
   return true;
 }
 

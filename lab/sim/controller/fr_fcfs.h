@@ -23,7 +23,9 @@ class fr_fcfs_scheduler : public scheduler {
 
   decision next(picoseconds now) final;
   bool enqueued(const entry& e) final;
-  void bank_changed(unsigned bank) final { stale_[0] |= bit(bank), stale_[1] |= bit(bank); }
+  void bank_changed(unsigned bank) final {
+    stale_[0] |= bank_bit(bank), stale_[1] |= bank_bit(bank);
+  }
   void order_changed() final { stale_[1] = ~std::uint64_t{0}; }
   void about_to_issue(const entry& e) final;
 
@@ -31,8 +33,6 @@ class fr_fcfs_scheduler : public scheduler {
   virtual bool may_start(const entry&) const { return true; }
 
  private:
-  static std::uint64_t bit(unsigned bank) noexcept { return std::uint64_t{1} << bank; }
-
   void update_drain_mode();
   bool can_start(const entry& e) const {
     return e.req.kind == access::read || (e.older == no_entry && may_start(e));

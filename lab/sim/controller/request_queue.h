@@ -28,6 +28,11 @@ struct entry {
   epoch_position stream;
 };
 
+// A bank as one of a set of banks.
+constexpr std::uint64_t bank_bit(unsigned bank) noexcept {
+  return std::uint64_t{1} << bank;
+}
+
 struct entry_list {
   entry_index head = no_entry, tail = no_entry;
   unsigned size = 0;
@@ -72,7 +77,7 @@ class request_queue {
     const unsigned k = index(e.req.kind);
     append<&entry::next, &entry::previous>(all_[k], i);
     append<&entry::next_in_bank, &entry::previous_in_bank>(banks_[k][e.bank], i);
-    occupied_[k] |= std::uint64_t{1} << e.bank;
+    occupied_[k] |= bank_bit(e.bank);
     if (e.req.kind == access::write) join_line(i);
   }
 
@@ -81,7 +86,7 @@ class request_queue {
     const unsigned k = index(e.req.kind);
     take<&entry::next, &entry::previous>(all_[k], i);
     take<&entry::next_in_bank, &entry::previous_in_bank>(banks_[k][e.bank], i);
-    if (banks_[k][e.bank].size == 0) occupied_[k] &= ~(std::uint64_t{1} << e.bank);
+    if (banks_[k][e.bank].size == 0) occupied_[k] &= ~bank_bit(e.bank);
     if (e.req.kind == access::write) leave_line(i);
   }
 
