@@ -24,9 +24,10 @@ STELE_DECLARE_PARTS(media::recording<media::image>)
 STELE_DECLARE_PARTS(media::observed<media::file>)
 
 // A controller tells logs from data by address. Only logs of ordered writes have separate lines for
-// commit records.
+// commit records. Chunks hold the data itself, so they are no logs to it.
 template <template <class> class Mechanism>
 media::pcm_layout pcm_layout_of(const format::pool_header& h) {
+  if (Mechanism<media::adr>::kind == log_kind::chunks) return {};
   media::pcm_layout layout{
       .log_offset = h.log_offset, .log_size = h.log_size, .home_offset = h.home_offset};
   if (Mechanism<media::adr>::kind == log_kind::ordered_writes)

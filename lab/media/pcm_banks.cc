@@ -48,6 +48,7 @@ pcm_banks::write_class pcm_banks::class_of(std::uint64_t line) const noexcept {
   const std::uint64_t offset = line * line_size;
   if (offset >= layout_.home_offset || offset < layout_.log_offset || layout_.log_size == 0)
     return write_class::data;
+  if (layout_.commit_size == 0) return write_class::log_line;
   const std::uint64_t in_log = (offset - layout_.log_offset) % layout_.log_size;
   return in_log - layout_.commit_offset < layout_.commit_size ? write_class::commit
                                                               : write_class::record;
@@ -57,7 +58,7 @@ pcm_banks::write_class pcm_banks::class_of(std::uint64_t line) const noexcept {
 // is the last but one. A commit line may pass one barrier, but no write of its own thread. A
 // truncation and data pass nothing.
 std::uint64_t pcm_banks::earliest_start(const log_state& log, write_class p) const noexcept {
-  if (!model_.rules || p == write_class::data) return ordered_;
+  if (!model_.rules || p == write_class::data || p == write_class::log_line) return ordered_;
   if (p == write_class::record) return log.truncate_done[0];
   return log.records ? std::max(previous_ordered_, log.own_writes_done) : ordered_;
 }

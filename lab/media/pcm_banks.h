@@ -26,7 +26,8 @@ struct pcm_model {
   bool waits = false;  // a fence returns when its writes are persistent; else when they are ordered
 };
 
-// Where the logs are. A log without separate commit lines has commit_size 0.
+// Where the logs are. A log without separate commit lines has commit_size 0: none of its writes may
+// pass a barrier, because nothing tells which of them commits. Without logs, log_size is 0.
 struct pcm_layout {
   std::uint64_t log_offset = 0, log_size = 0, home_offset = 0;
   std::uint64_t commit_offset = 0, commit_size = 0;  // in each log
@@ -53,7 +54,7 @@ class pcm_banks {
   void fence(unsigned thread) noexcept;
 
  private:
-  enum class write_class : std::uint8_t { data, record, commit };
+  enum class write_class : std::uint8_t { data, log_line, record, commit };
   struct busy_interval {
     std::uint64_t begin, end;
   };

@@ -54,14 +54,15 @@ TEST(pcm_banks, a_fence_without_writes_takes_no_time) {
 
 // When the last of `count` transactions is persistent. Each is records, commit line, home and
 // truncation, with an ordering fence after each.
-double transactions_take(unsigned count, bool rules, double log_speedup = 1) {
+double transactions_take(unsigned count, bool rules, double log_speedup = 1,
+                         const pcm_layout& logs = layout) {
   hand_clock time;
   const pcm_model model{.banks = 8,
                         .queue_entries = 64,
                         .write_ns = write_ns,
                         .log_speedup = log_speedup,
                         .rules = rules};
-  pcm_banks banks(model, layout, 2, time);
+  pcm_banks banks(model, logs, 2, time);
   for (unsigned i = 0; i < count; ++i) {
     const std::uint64_t slot = i % 2;
     for (const std::uint64_t line :
@@ -84,6 +85,15 @@ TEST(pcm_banks, rules_let_records_pass_barriers) {
 
 TEST(pcm_banks, writes_to_logs_are_faster_with_a_shorter_retention) {
   EXPECT_EQ(transactions_take(8, false, 4.0), 8 * (1 + 3.0 / 4));
+}
+
+// D2. Nothing tells which of its lines commits.
+TEST(pcm_banks, no_line_of_a_log_without_commit_lines_passes_a_barrier) {
+  pcm_layout logs = layout;
+  logs.commit_offset = logs.commit_size = 0;
+  EXPECT_EQ(transactions_take(8, true, 1, logs), 4 * 8);
+  EXPECT_EQ(transactions_take(8, true, 4.0, logs), 8 * (1 + 3.0 / 4)) << "kept as a log";
+  EXPECT_EQ(transactions_take(8, true, 4.0, {}), 4 * 8) << "no logs";
 }
 
 TEST(pcm_banks, a_full_queue_holds_its_writer_up) {

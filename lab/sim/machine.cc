@@ -220,7 +220,12 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   // Threads run ahead of the events, and the memory ends its work after them.
   const picoseconds end = std::max(r.simulated, s->events.now());
   const picoseconds memory = std::max(r.simulated, memory_end.at) - from.at;
-  if (value_of(totals_of(*s), "run.transactions") != 0) r.simulated = last_commit;
+  // Where fences return at once a transaction is durable later than it ends, so such a run lasts
+  // until all writes are persistent.
+  const bool commits_are_durable =
+      !(*find_scheduler(machine.nonvolatile_memory.scheduler))->fences_return;
+  if (commits_are_durable && value_of(totals_of(*s), "run.transactions") != 0)
+    r.simulated = last_commit;
   r.simulated = std::max(r.simulated, from.at) - from.at;
   r.line = line.finish(end);
   add_part(r, *s, from, end, memory);

@@ -283,6 +283,31 @@ TEST_F(machine_run, writes_its_log_with_the_retention_of_logs) {
   EXPECT_EQ(time_of("native", 1e2), time_of("native", 1e7));
 }
 
+// D2. A transaction of rlog here is a line of records and a line with the commit record, each
+// behind a barrier, and takes two write times. Nothing tells the commit record from the records by
+// its address, so no rule may save any of them. The run lasts until they are persistent.
+TEST_F(machine_run, no_rule_lets_the_log_of_a_design_pass_barriers) {
+  constexpr unsigned transactions = 40;
+  const auto tape = media::tape_writer::to_memory({});
+  for (unsigned i = 0; i < transactions; ++i) {
+    tape->event(media::tape_op::tx_begin, 0, 0, 0);
+    tape->event(media::tape_op::store, 0, std::uint64_t{64} * i, 8);
+    tape->event(media::tape_op::tx_commit, 0, 0, 0);
+  }
+  ASSERT_TRUE(tape->finish());
+  machine_config m = kiln_machine("dp2");
+  m.design.isolation = "mutex";
+  const auto write_times = [&](const std::string& scheduler, double log_retention_s = 1e7) {
+    m.nonvolatile_memory.scheduler = scheduler;
+    m.nonvolatile_memory.log_retention_s = log_retention_s;
+    return static_cast<double>(run(m, tape->memory()).simulated) / from_ns(1425);
+  };
+  for (const char* scheduler : {"strict", "rule1", "rule2", "rules"})
+    EXPECT_NEAR(write_times(scheduler), 2 * transactions, 1) << scheduler;
+  EXPECT_NEAR(write_times("rules", 1e4), 2 * transactions / 1.7, 1);
+  EXPECT_LT(write_times("ideal"), transactions);
+}
+
 // K11
 TEST_F(machine_run, pays_for_a_line_that_enters_the_shared_cache_as_for_a_write) {
   const auto tape = media::tape_writer::to_memory({});

@@ -35,7 +35,7 @@ result<> simulation::name_logs() {
   if (machine.nonvolatile_memory.technology == "pcm" && d.name.ends_with("log")) {
     const std::uint64_t end =
         (logs_at + tape.threads() * d.log_bytes + line_bytes - 1) / line_bytes * line_bytes;
-    logs->push_back({logs_at, end, end, end});
+    logs->push_back({.records_begin = logs_at, .records_end = end});
   }
   return memories->nonvolatile->set_ranges(*logs);
 }

@@ -210,7 +210,8 @@ TEST(ranges, wrong_ranges_are_refused) {
 
 // D2
 TEST(ranges, tell_writes_apart_by_address) {
-  const log_ranges r = *log_ranges::of({{64, 256, 0, 64}, {512, 640, 256, 320}});
+  const log_ranges r =
+      *log_ranges::of({{64, 256, 0, 64}, {512, 640, 256, 320}, {1024, 2048, 4096, 4096}});
   const auto what = [&](std::uint64_t a) {
     return std::pair{r.classify(a).what, r.classify(a).log};
   };
@@ -221,6 +222,8 @@ TEST(ranges, tell_writes_apart_by_address) {
   EXPECT_EQ(what(320), std::pair(write_class::data, no_log));
   EXPECT_EQ(what(639), std::pair(write_class::log_record, 1u));
   EXPECT_EQ(what(640), std::pair(write_class::data, no_log));
+  EXPECT_EQ(what(1024), std::pair(write_class::log_line, 2u)) << "no commit lines of its own";
+  EXPECT_EQ(what(4096), std::pair(write_class::data, no_log));
 }
 
 }  // namespace

@@ -175,9 +175,9 @@ std::size_t memory_system::longest_queue(access kind, picoseconds from) const no
 
 void memory_system::count_wear(const write_report& report) {
   const write_class what = report.origin.what;
-  ++(what == write_class::data         ? wear_.data
-     : what == write_class::log_record ? wear_.log_records
-                                       : wear_.commit_lines);
+  ++(what == write_class::data            ? wear_.data
+     : what == write_class::commit_record ? wear_.commit_lines
+                                          : wear_.log_records);
   const std::uint64_t writes = ++line_writes_[report.req.address];
   wear_.lines += writes == 1;
   if (writes > wear_.most_writes)

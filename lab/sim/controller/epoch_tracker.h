@@ -42,7 +42,7 @@ class epoch_tracker {
     epoch& e = epochs_.back();
     e.has_writes = true;
     ++e.pending;
-    if (p.origin.what == write_class::data) return p;
+    if (p.origin.what == write_class::data || p.origin.what == write_class::log_line) return p;
     log& l = logs_[p.origin.log];
     p.commits_before = l.first + l.commits.size();
     if (p.origin.what == write_class::log_record) {

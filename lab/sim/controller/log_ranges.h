@@ -3,7 +3,9 @@
 //
 // A log has its records in one range of addresses and its commit record in another. The commit
 // record may be a pointer whose write commits or truncates. A truncation is a write to the commit
-// record too; only the writes before it tell the two apart.
+// record too; only the writes before it tell the two apart. A log that has its commit records among
+// its other records has one range, and none of its writes may pass a barrier: nothing tells which
+// of them commits.
 #pragma once
 
 #include <base/check.h>
@@ -15,13 +17,18 @@
 
 namespace stele::sim {
 
-// Addresses from `begin`, excluding `end`, in whole lines.
+// Addresses from `begin`, excluding `end`, in whole lines. A log without commit records of its own
+// has an empty commit range.
 struct log_range {
   std::uint64_t records_begin = 0, records_end = 0;
   std::uint64_t commit_begin = 0, commit_end = 0;
+
+  bool has_commits() const noexcept { return commit_begin != commit_end; }
 };
 
-enum class write_class : std::uint8_t { data, log_record, commit_record };
+// log_line: of a log without commit records of its own. The order is that of data, the retention
+// that of logs.
+enum class write_class : std::uint8_t { data, log_line, log_record, commit_record };
 
 inline constexpr unsigned no_log = std::numeric_limits<unsigned>::max();
 
@@ -35,7 +42,9 @@ class log_ranges {
   [[nodiscard]] static result<log_ranges> of(const std::vector<log_range>& logs) {
     log_ranges r;
     for (unsigned log = 0; log < logs.size(); ++log) {
-      r.add({logs[log].records_begin, logs[log].records_end, {write_class::log_record, log}});
+      const auto records =
+          logs[log].has_commits() ? write_class::log_record : write_class::log_line;
+      r.add({logs[log].records_begin, logs[log].records_end, {records, log}});
       r.add({logs[log].commit_begin, logs[log].commit_end, {write_class::commit_record, log}});
     }
     r.logs_ = static_cast<unsigned>(logs.size());

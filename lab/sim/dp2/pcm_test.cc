@@ -10,8 +10,9 @@
 namespace stele::sim {
 namespace {
 
-double write_times(const std::string& scheduler, unsigned count, double log_retention_s = 1e7) {
-  tape_of_transactions tape(count);
+double write_times(const std::string& scheduler, unsigned count, double log_retention_s = 1e7,
+                   bool commit_lines = true) {
+  tape_of_transactions tape(count, 0, commit_lines);
   auto reader = media::tape_reader::from_memory(tape.bytes());
   event_queue time;
   auto memory = make_dp2_memory(time, dp2_memory(scheduler, log_retention_s), reader->header());
@@ -38,6 +39,15 @@ TEST(dp2_memory, rule_2_gains_nothing_where_a_commit_line_follows_its_own_record
 
 TEST(dp2_memory, a_shorter_retention_speeds_up_the_logs_three_writes_of_four) {
   EXPECT_NEAR(write_times("strict", 20, 1e4), 20 * (3 / 1.7 + 1), 1);
+}
+
+// D2, D4. Nothing tells which line of such a log commits, so none passes a barrier; all of them are
+// kept as logs.
+TEST(dp2_memory, a_log_without_commit_lines_is_ordered_as_data_and_kept_as_a_log) {
+  for (const char* scheduler : {"strict", "rule1", "rule2", "rules"}) {
+    EXPECT_NEAR(write_times(scheduler, 20, 1e7, false), 80, 1) << scheduler;
+    EXPECT_NEAR(write_times(scheduler, 20, 1e4, false), 20 * (3 / 1.7 + 1), 1) << scheduler;
+  }
 }
 
 // --- retention ---

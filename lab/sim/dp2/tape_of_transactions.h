@@ -9,14 +9,16 @@ namespace stele::sim {
 
 class tape_of_transactions {
  public:
-  // A truncation by another thread than 0 is of a line that belongs to no log of its own.
-  explicit tape_of_transactions(unsigned count, unsigned truncating_thread = 0)
+  // A truncation by another thread than 0 is of a line that belongs to no log of its own. Without
+  // commit_lines the header does not tell commit lines from records.
+  explicit tape_of_transactions(unsigned count, unsigned truncating_thread = 0,
+                                bool commit_lines = true)
       : tape_(media::tape_writer::to_memory({.pool_size = 1 << 16,
                                              .home_offset = home,
                                              .log_offset = log,
                                              .log_size = 4096,
-                                             .commit_offset = 64,
-                                             .commit_size = 128})) {
+                                             .commit_offset = commit_lines ? 64u : 0u,
+                                             .commit_size = commit_lines ? 128u : 0u})) {
     const media::tape_writer::scoped_lock lock(*tape_);
     for (unsigned i = 0; i < count; ++i) {
       const std::uint64_t slot = i % 2, commit = log + 64 + slot * 64;

@@ -29,20 +29,28 @@ bool share_a_line(const std::vector<std::uint64_t>& a, const std::vector<std::ui
 result<std::vector<log_range>> log_ranges_of(const media::tape_header& h) {
   std::vector<log_range> ranges;
   const std::uint64_t slots = h.commit_size / line_size;
-  if (h.log_size == 0 || slots == 0) return ranges;
+  const bool data_in_logs = h.home_offset == h.pool_size;
+  if (h.log_size == 0 || data_in_logs) return ranges;
   const std::uint64_t records_at = std::uint64_t{h.commit_offset} + h.commit_size;
-  if (h.log_offset > h.home_offset || h.home_offset - h.log_offset > max_logs_bytes ||
-      h.log_size < records_at + slots * line_size)
-    return base::fail(errc::corrupt,
-                      "the tape's header has logs that do not fit in front of home, have more than "
-                      "a gigabyte, or have no room behind their commit lines; record it again");
-  const std::uint64_t slot_size = (h.log_size - records_at) / slots / line_size * line_size;
-  for (std::uint64_t log = h.log_offset; h.home_offset - log >= h.log_size; log += h.log_size)
+  if (h.home_offset > h.pool_size || h.log_offset > h.home_offset ||
+      h.home_offset - h.log_offset > max_logs_bytes ||
+      (h.log_offset | h.log_size) % line_size != 0 || h.log_size < records_at + slots * line_size)
+    return base::fail(
+        errc::corrupt,
+        "the tape's header has logs that do not fit in front of home, or home outside "
+        "the pool, or logs that are not of whole lines, have more than a gigabyte, or have no room "
+        "behind their commit "
+        "lines; record it again");
+  const std::uint64_t slot_size =
+      slots == 0 ? 0 : (h.log_size - records_at) / slots / line_size * line_size;
+  for (std::uint64_t log = h.log_offset; h.home_offset - log >= h.log_size; log += h.log_size) {
+    if (slots == 0) ranges.push_back({.records_begin = log, .records_end = log + h.log_size});
     for (std::uint64_t slot = 0; slot < slots; ++slot) {
       const std::uint64_t records = log + records_at + slot * slot_size,
                           commit = log + h.commit_offset + slot * line_size;
       ranges.push_back({records, records + slot_size, commit, commit + line_size});
     }
+  }
   return ranges;
 }
 

@@ -33,8 +33,9 @@ struct trace_step {
 // The address ranges of records and commit lines of the logs in the tape's pool. A log with several
 // commit lines has as many slots of equal size after them, which are used in turn. Each slot is a
 // log to the controller, because a slot's records may be overwritten as soon as that slot is
-// truncated. Empty when the logs have no commit lines of their own. Errors: corrupt, when the
-// header contradicts itself, or its logs have more than a gigabyte.
+// truncated. Logs without commit lines of their own have one range each. Empty when the pool has
+// its data in its logs, which then must last as long as data. Errors: corrupt, when the header
+// contradicts itself, or its logs have more than a gigabyte.
 [[nodiscard]] result<std::vector<log_range>> log_ranges_of(const media::tape_header& h);
 
 // The lines that an event writes to memory: [first, first + count).

@@ -138,10 +138,15 @@ TEST(write_trace, writes_keep_their_numbers_on_the_tape) {
   EXPECT_THAT(t.numbers(), ElementsAre(0, 4, 1, 5, 2, 3, 6, 7));
 }
 
-TEST(write_trace, each_slot_of_a_log_is_a_log_to_the_controller) {
+media::tape_header header_with_commit_lines() {
   media::tape_header h{};
-  h.log_offset = 4096, h.log_size = 4096, h.home_offset = 3 * 4096, h.commit_offset = 64,
-  h.commit_size = 128;
+  h.pool_size = 1 << 16, h.log_offset = 4096, h.log_size = 4096, h.home_offset = 3 * 4096;
+  h.commit_offset = 64, h.commit_size = 128;
+  return h;
+}
+
+TEST(write_trace, each_slot_of_a_log_is_a_log_to_the_controller) {
+  media::tape_header h = header_with_commit_lines();
   const auto made = log_ranges_of(h);
   ASSERT_TRUE(made) << made.error().message;
   const auto& r = *made;
@@ -152,14 +157,24 @@ TEST(write_trace, each_slot_of_a_log_is_a_log_to_the_controller) {
   EXPECT_EQ(r[1].records_begin, r[0].records_end);
   EXPECT_EQ(r[2].commit_begin, 2 * 4096u + 64);
   EXPECT_LE(r[3].records_end, h.home_offset);
+}
+
+// D2. Its lines are a log's all the same.
+TEST(write_trace, a_log_without_commit_lines_is_one_range) {
+  media::tape_header h = header_with_commit_lines();
   h.commit_size = h.commit_offset = 0;
-  EXPECT_TRUE(log_ranges_of(h)->empty());
+  const auto made = log_ranges_of(h);
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_EQ(made->size(), 2u);
+  EXPECT_EQ((*made)[1].records_begin, 2u * 4096);
+  EXPECT_EQ((*made)[1].records_end, h.home_offset);
+  EXPECT_FALSE((*made)[1].has_commits());
+  h.home_offset = h.pool_size;
+  EXPECT_TRUE(log_ranges_of(h)->empty()) << "the logs hold the data itself";
 }
 
 TEST(write_trace, a_header_whose_logs_cannot_be_is_an_error) {
-  media::tape_header h{};
-  h.log_offset = 4096, h.log_size = 4096, h.home_offset = 3 * 4096, h.commit_offset = 64,
-  h.commit_size = 128;
+  media::tape_header h = header_with_commit_lines();
   ASSERT_TRUE(log_ranges_of(h));
   const auto refused = [&](std::uint64_t media::tape_header::* field, std::uint64_t value) {
     media::tape_header wrong = h;
@@ -169,7 +184,9 @@ TEST(write_trace, a_header_whose_logs_cannot_be_is_an_error) {
   };
   EXPECT_TRUE(refused(&media::tape_header::log_offset, 4 * 4096));
   EXPECT_TRUE(refused(&media::tape_header::home_offset, std::uint64_t{1} << 40));
+  EXPECT_TRUE(refused(&media::tape_header::home_offset, h.pool_size + 64));
   EXPECT_TRUE(refused(&media::tape_header::log_size, 256));
+  EXPECT_TRUE(refused(&media::tape_header::log_size, 4095));
   h.log_size = ~std::uint64_t{0} - 63;
   EXPECT_TRUE(log_ranges_of(h)->empty()) << "no log fits";
 }
