@@ -145,6 +145,18 @@ void add_part(run_result& r, simulation& s, const baseline& from, picoseconds no
   add_derived(r, memory, now - from.at);
 }
 
+void add_kiln_states(run_result& r, const simulation& s) {
+  const kiln& k = *s.kiln_design;
+  r.add("kiln.pending_at_most",
+        static_cast<double>(k.counts.max_pending));  // a maximum, not a sum
+  std::array<std::uint64_t, 3> lines{};
+  for (cache_array::frame p = 0; p < s.caches->shared().frames(); ++p)
+    ++lines[static_cast<std::size_t>(k.state_of(p))];
+  r.add("kiln.free_lines", static_cast<double>(lines[0]), "lines");
+  r.add("kiln.persistent_lines", static_cast<double>(lines[2]), "lines");
+  r.add("kiln.tag_overhead", 100.0 * tag_bits(s.machine) / (64 * 8), "%");  // of a line
+}
+
 result<> run_to_end(simulation& s, const run_options& o, epochs& line) {
   std::error_code none;
   const double size = static_cast<double>(std::filesystem::file_size(o.tape, none));
@@ -235,16 +247,7 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
                  {from.volatile_memory, from.at, end});
   add_wear(r, "nonvolatile_memory", *s->memories->nonvolatile, end);
   add_wear(r, "volatile_memory", *s->memories->volatile_memory, end);
-  if (s->kiln_design != nullptr) {
-    r.add("kiln.pending_at_most",
-          static_cast<double>(s->kiln_design->counts.max_pending));  // a maximum, not a sum
-    std::array<std::uint64_t, 3> lines{};
-    for (cache_array::frame p = 0; p < s->caches->shared().frames(); ++p)
-      ++lines[static_cast<std::size_t>(s->kiln_design->state_of(p))];
-    r.add("kiln.free_lines", static_cast<double>(lines[0]), "lines");
-    r.add("kiln.persistent_lines", static_cast<double>(lines[2]), "lines");
-    r.add("kiln.tag_overhead", 100.0 * tag_bits(machine) / (64 * 8), "%");  // of a line
-  }
+  if (s->kiln_design != nullptr) add_kiln_states(r, *s);
   for (const auto& file : *files)
     if (auto ended = file->finish(); !ended) return std::unexpected(ended.error());
   return r;
