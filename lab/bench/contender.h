@@ -52,9 +52,11 @@ struct task {
   bool until_answered = false;
   deferral defer_ordered = deferral::automatic;
   std::size_t pool_size_bytes = 0;  // of Stele's pools; 0: by workload
-  std::string label;                // distinguishes contenders of one mechanism
-  std::string note;                 // follows the mechanism in the name of Stele's row
-  double idle_share = 0;            // share of each thread's time spent asleep; below 1
+  // Of a size by workload: for what the operations add.
+  std::size_t spare_bytes = std::size_t{64} << 20;
+  std::string label;      // distinguishes contenders of one mechanism
+  std::string note;       // follows the mechanism in the name of Stele's row
+  double idle_share = 0;  // share of each thread's time spent asleep; below 1
 };
 
 // Sums over a run; rivals that do not count have none.

@@ -138,9 +138,8 @@ class stele_contender final : public contender {
 // Bytes of a pool for a host's database, for mechanisms whose pools do not grow: pages may be half
 // full, ycsb inserts an eighth of its records, and tpcc and linkbench add rows all the time.
 std::size_t hosted_pool_size(const task& t) {
-  constexpr std::size_t spare = std::size_t{64} << 20;
   const bool adds_rows = t.workload == "tpcc" || t.workload == "linkbench";
-  return live_bytes_of(t) / 4 * 9 + (adds_rows ? 2 * spare : spare);
+  return live_bytes_of(t) / 4 * 9 + (adds_rows ? 2 : 1) * t.spare_bytes;
 }
 
 // Bytes of a pool for the workload at its fullest. Maps: every key present, with room for headers
@@ -149,15 +148,14 @@ std::size_t hosted_pool_size(const task& t) {
 std::size_t pool_size_of(const task& t) {
   if (!t.host.empty()) return hosted_pool_size(t);
   const auto& p = t.parameters;
-  constexpr std::size_t spare = std::size_t{64} << 20;
   if (t.workload == "tpcc") {
     const std::uint64_t live = live_bytes_of(t);
-    return live * 5 / 4 + live / workloads::tpcc::shape(p).warehouses + spare;
+    return live * 5 / 4 + live / workloads::tpcc::shape(p).warehouses + t.spare_bytes;
   }
   const std::size_t rounded =
       t.workload == "store" ? p.value_size / 8 : 0;  // blocks are rounded up from the value's size
   const std::size_t element = t.workload == "sps" ? 2 * p.value_size : p.value_size + rounded + 96;
-  return p.keys * element * 5 / 4 + spare;
+  return p.keys * element * 5 / 4 + t.spare_bytes;
 }
 
 pool_options stele_options(const task& t, const std::string& mechanism) {

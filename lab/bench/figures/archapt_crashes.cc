@@ -65,8 +65,7 @@ explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanis
   p.log_count = 1;
   p.log_size =
       std::max<std::size_t>(16384, (log_over_cache * cache_bytes + page - 1) / page * page);
-  const std::size_t content =
-      pool_size_of(t) - (std::size_t{64} << 20);  // pool_size_of adds 64 MiB
+  const std::size_t content = pool_size_of(t) - t.spare_bytes;
   p.pool_size = (content * (c.halves ? 4 : 3) + 3 * p.log_size + (std::size_t{1} << 20)) / page *
                 page;  // checksums take 0.74 of home, 1.31 with halves
   return p;

@@ -109,6 +109,7 @@ task task_of(const subject& s, const sweep_options& o) {
   t.workload = s.workload;
   t.host = o.host;
   t.dir = o.dir;
+  t.spare_bytes = o.spare_bytes;
   t.label = s.coalesce ? "-coalescing" : "";
   t.parameters = s.parameters(o);
   t.pool_size_bytes = (std::size_t{8} << 20) + o.traced_keys * (s.value_size + 128) *

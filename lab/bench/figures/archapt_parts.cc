@@ -67,6 +67,7 @@ task task_on(const sweep_options& o, const mix& m, unsigned threads) {
   t.host = o.host;
   t.media = medium_of(o);
   t.dir = o.dir;
+  t.spare_bytes = o.spare_bytes;
   t.seed = t.parameters.seed = o.seed;
   t.threads = threads;
   t.parameters.keys = o.archapt_keys;
@@ -78,8 +79,8 @@ task task_on(const sweep_options& o, const mix& m, unsigned threads) {
   t.archapt.cache_bytes = static_cast<std::size_t>(static_cast<double>(live) / data_over_cache);
   // Each row of tpcc is a hash with blocks for its fields.
   const std::size_t blocks = is_on_redis(o) ? 6 : 1;
-  const std::size_t content = blocks * (pool_size_of(t) - 64 * mib),
-                    logs = t.log_count * t.log_size_bytes;  // pool_size_of adds 64 MiB
+  const std::size_t content = blocks * (pool_size_of(t) - t.spare_bytes),
+                    logs = t.log_count * t.log_size_bytes;
   const std::size_t deferred_bytes =
       (threads + 1) * mib;  // space freed by ordered commits stays in use until they are durable
   t.pool_size_bytes =

@@ -47,6 +47,7 @@ inline void expect_every_answer(const chart& c) {
 inline sweep_options tiny_hosted_sweep(const std::string& host) {
   sweep_options o = tiny_sweep();
   o.host = host;
+  o.spare_bytes = std::size_t{8} << 20;
   o.archapt_keys = 512;
   o.archapt_threads = 2;
   o.archapt_crashes = 20;

@@ -15,6 +15,7 @@ task task_on(const sweep_options& o, const pattern& p, std::size_t keys) {
   task t;
   t.media = medium;
   t.dir = o.dir;
+  t.spare_bytes = o.spare_bytes;
   t.seed = t.parameters.seed = o.seed;
   t.parameters.keys = keys;
   t.parameters.value_size = value_bytes;

@@ -94,6 +94,7 @@ result<> run(const sweep& s, const sweep_options& o, chart& into) {
   for (std::size_t i = 0; i < s.xs.size() && into.complete; ++i) {
     task t = s.what;
     t.dir = o.dir;
+    t.spare_bytes = o.spare_bytes;
     t.seed = t.parameters.seed = o.seed;
     s.set(t, i);
     const auto r = o.cancelled() ? std::unexpected(error{errc::cancelled, "interrupted"})

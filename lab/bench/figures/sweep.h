@@ -13,6 +13,7 @@ namespace stele::bench {
 
 struct sweep_options {
   std::string dir = ".";
+  std::size_t spare_bytes = std::size_t{64} << 20;  // as in task
   std::uint64_t seed = 1;
   unsigned runs = 5;
   double seconds = 0.5;                           // for each entry in each run

@@ -92,6 +92,7 @@ task task_at(const sweep_options& o, std::string_view workload, unsigned latency
   t.workload = workload;
   t.media = fmt::format("delayed:{}", latency_ns);
   t.dir = o.dir;
+  t.spare_bytes = o.spare_bytes;
   t.seed = t.parameters.seed = o.seed;
   t.parameters.keys = o.keys;
   t.adaptive.warm_up = o.warm_up_transactions;
