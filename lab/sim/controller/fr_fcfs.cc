@@ -68,6 +68,7 @@ void fr_fcfs_scheduler::update_candidates(access kind) {
     candidates_[k][bank] = c, ready_at_[k][bank] = at;
     if (at < next_ready_[k]) next_ready_[k] = at, next_ready_bank_[k] = bank;
     has_candidate_[k] |= bank_bit(bank);
+    moves_data_[k] = (moves_data_[k] & ~bank_bit(bank)) | (moves_data(c.what) ? bank_bit(bank) : 0);
   }
   stale_[k] = 0;
 }
@@ -120,7 +121,10 @@ decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picosecond
     best_rank = better ? c.rank : best_rank;
     best_at = better ? at : best_at;
   };
-  for (std::uint64_t left = banks & ready_[k]; left; left &= left - 1)
+  for (std::uint64_t left = banks & ready_[k] & moves_data_[k]; left; left &= left - 1)
+    compare(static_cast<unsigned>(std::countr_zero(left)), now);
+  if (best_at <= now) return {best_at, best->entry, best->what};  // a row command comes later
+  for (std::uint64_t left = banks & ready_[k] & ~moves_data_[k]; left; left &= left - 1)
     compare(static_cast<unsigned>(std::countr_zero(left)), now);
   if (next_ready_[k] > best_at)
     return {best_at, best->entry, best->what};  // no busy bank can be earlier

@@ -62,8 +62,9 @@ class fr_fcfs_scheduler : public scheduler {
   std::array<std::vector<picoseconds>, 2>
       ready_at_;  // when the rules of the bank's own node allow it
   std::array<std::uint64_t, 2> has_candidate_{},
-      stale_{};                           // banks with a candidate; with an outdated one
-  std::array<std::uint64_t, 2> ready_{};  // candidates whose ready_at_ has passed
+      stale_{};                                // banks with a candidate; with an outdated one
+  std::array<std::uint64_t, 2> moves_data_{};  // candidates that move data; others may be outdated
+  std::array<std::uint64_t, 2> ready_{};       // candidates whose ready_at_ has passed
   std::array<picoseconds, 2> next_ready_{never, never};  // a lower bound of ready_at_ of the others
   std::array<unsigned, 2> next_ready_bank_{};            // the bank of next_ready_
   std::array<unsigned, 2> bypassed_{};                   // requests that have passed the oldest one
