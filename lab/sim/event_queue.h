@@ -45,9 +45,20 @@ class event_queue {
     sift_up(heap_.size() - 1, e);
   }
 
-  // Handles the earliest event. Precondition: not empty.
-  void step() {
+  // For a handler that would schedule an event of its own for `when` and return: when no other
+  // event comes before or at that time, it is `when` now, and the handler goes on as that event's
+  // would. Saves the event.
+  bool go_on_to(picoseconds when) noexcept {
+    if (when > last_ || when >= next()) return false;
+    now_ = when;
+    return true;
+  }
+
+  // Handles the earliest event. Its handler may go on by itself, to `until` at the latest.
+  // Precondition: not empty.
+  void step(picoseconds until = 0) {
     if (top_vacant_) remove_top();
+    last_ = until;
     const event e = heap_.front();
     top_vacant_ = true;
     second_known_ = false;
@@ -110,6 +121,7 @@ class event_queue {
   mutable picoseconds second_ = never;  // while the top is vacant: the earliest time of the others
   std::uint64_t sequence_ = 0;
   picoseconds now_ = 0;
+  picoseconds last_ = 0;  // that a handler may go on to
 };
 
 }  // namespace stele::sim

@@ -26,5 +26,35 @@ TEST(event_queue, orders_by_time_then_by_asking) {
   EXPECT_EQ(q.next(), never);
 }
 
+// Goes on until it is told not to; hears the times that it has gone to.
+struct goer final : event_handler {
+  explicit goer(event_queue& queue) : q(queue) {}
+  event_queue& q;
+  std::vector<picoseconds> heard;
+  void handle(picoseconds now, std::uint64_t) override {
+    do heard.push_back(q.now());
+    while (q.go_on_to(now += 10));
+    q.schedule(now, *this);
+  }
+};
+
+TEST(event_queue, a_handler_goes_on_until_the_next_event_or_what_its_step_allows) {
+  event_queue q;
+  goer g(q);
+  listener l;
+  q.schedule(10, g);
+  q.schedule(40, l);
+  q.step();
+  EXPECT_EQ(g.heard, (std::vector<picoseconds>{10})) << "a step alone allows nothing";
+  q.step(never);
+  EXPECT_EQ(g.heard, (std::vector<picoseconds>{10, 20, 30})) << "the event at 40 comes first";
+  EXPECT_EQ(q.next(), 40u);
+  q.step(never);
+  EXPECT_EQ(l.heard.size(), 1u);
+  q.step(60);
+  EXPECT_EQ(g.heard, (std::vector<picoseconds>{10, 20, 30, 40, 50, 60}));
+  EXPECT_EQ(q.next(), 70u);
+}
+
 }  // namespace
 }  // namespace stele::sim

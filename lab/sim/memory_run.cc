@@ -89,7 +89,7 @@ result<> run_to_end(event_queue& events, driver& d, const request_trace& trace, 
   const double size = static_cast<double>(std::filesystem::file_size(o.trace, none));
   for (std::uint64_t steps = 1; !events.empty() && d.status; ++steps) {
     while (events.next() > line.end()) line.close();
-    events.step();
+    events.step(line.end());
     if (steps % (1 << 16) != 0) continue;
     if (o.cancelled && o.cancelled()) return base::fail(errc::cancelled, "interrupted");
     if (o.progress && size > 0) o.progress(static_cast<double>(trace.bytes_read()) / size);

@@ -87,7 +87,7 @@ result<> simulation::assemble(options o) {
 bool simulation::advance(std::size_t max_events, picoseconds until) {
   while (max_events-- != 0) {
     if (events.next() > until || events.empty()) return false;
-    events.step();
+    events.step(until);
   }
   return true;
 }

@@ -71,7 +71,7 @@ result<traffic_result> run_traffic(const memory_config& c, const traffic_config&
   generator g(events, **m, load);
   const auto begin = std::chrono::steady_clock::now();
   g.start();
-  while (!events.empty()) events.step();
+  while (!events.empty()) events.step(never);
   traffic_result r;
   r.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   r.requests_per_second = static_cast<double>(load.requests) / r.wall_s;
