@@ -310,9 +310,9 @@ result<std::vector<machine_config>> with_designs(const machine_config& m,
   for (const std::string& design : designs) {
     machine_config& one = machines.emplace_back(m);
     if (auto set = set_key(one, "design.name", design); !set) return std::unexpected(set.error());
-    for (const config_conflict& c : idle_design_keys(one.design))
+    for (const config_conflict& c : idle_keys(one))
       if (++idle[c.keys.front()] == designs.size()) return wrong("", c.sentence);
-    reset_idle_keys(one.design);
+    reset_idle_keys(one);
     if (auto sound = check_machine(one); !sound) return std::unexpected(sound.error());
   }
   return machines;

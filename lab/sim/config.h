@@ -124,7 +124,8 @@ struct machine_config {
                   .ways = 16,
                   .read_latency_ns = 10,
                   .write_latency_ns = 10,
-                  .banks = 8};
+                  .banks = 8,
+                  .persistence_queue_entries = 128};
   crossbar_config crossbar;
   memory_config nonvolatile_memory, volatile_memory;
   design_config design;

@@ -230,29 +230,37 @@ verdict in_memory(const std::string& name, const memory_config& c) {
   return std::nullopt;
 }
 
-// Calls f(name, member, why) for each key of [design] that has no effect on this one.
-template <class F>
-void for_each_idle_key(const design_config& d, F&& f) {
-  using c = design_config;
+// Calls f(section, field, value, default, why) for each key that has no effect with this design.
+template <class Machine, class F>
+void for_each_idle_key(Machine& m, F&& f) {
+  const machine_config usual;
+  auto& d = m.design;
+  const design_config& u = usual.design;
   if (d.name != "kiln") {
     constexpr std::string_view why = "only the design kiln has it";
-    f("order", &c::order, why);
-    f("transaction_ids", &c::transaction_ids, why);
-    f("overflow_at", &c::overflow_at, why);
-    f("overflow_interrupt_ns", &c::overflow_interrupt_ns, why);
+    f("design", "order", d.order, u.order, why);
+    f("design", "transaction_ids", d.transaction_ids, u.transaction_ids, why);
+    f("design", "overflow_at", d.overflow_at, u.overflow_at, why);
+    f("design", "overflow_interrupt_ns", d.overflow_interrupt_ns, u.overflow_interrupt_ns, why);
+    for (const auto& [cache, of] : {std::pair{"l1", &machine_config::l1},
+                                    {"l2", &machine_config::l2},
+                                    {"l3", &machine_config::l3}})
+      f(cache, "persistence_queue_entries", (m.*of).persistence_queue_entries,
+        (usual.*of).persistence_queue_entries, why);
   }
   if (!d.name.ends_with("log")) {
     constexpr std::string_view why = "only designs with logs have it";
-    f("fences_wait", &c::fences_wait, why);
-    f("log_bytes", &c::log_bytes, why);
-    f("log_lines_fetched", &c::log_lines_fetched, why);
+    f("design", "fences_wait", d.fences_wait, u.fences_wait, why);
+    f("design", "log_bytes", d.log_bytes, u.log_bytes, why);
+    f("design", "log_lines_fetched", d.log_lines_fetched, u.log_lines_fetched, why);
   }
-  if (d.isolation != "htm") f("htm_retries", &c::htm_retries, "only isolation htm retries");
+  if (d.isolation != "htm")
+    f("design", "htm_retries", d.htm_retries, u.htm_retries, "only isolation htm retries");
 }
 
 verdict in_design(const machine_config& m) {
   const std::string& design = m.design.name;
-  if (auto idle = idle_design_keys(m.design); !idle.empty()) return std::move(idle.front());
+  if (auto idle = idle_keys(m); !idle.empty()) return std::move(idle.front());
   if (m.l3.nonvolatile || (design != "kiln" && design != "crlog" && design != "culog"))
     return std::nullopt;
   return config_conflict{{"design.name", "l3.nonvolatile"},
@@ -264,23 +272,23 @@ verdict in_design(const machine_config& m) {
 
 }  // namespace
 
-std::vector<config_conflict> idle_design_keys(const design_config& d) {
-  const design_config defaults;
+std::vector<config_conflict> idle_keys(const machine_config& m) {
   std::vector<config_conflict> idle;
-  for_each_idle_key(d, [&](const char* name, auto member, std::string_view why) {
-    if (d.*member == defaults.*member) return;
-    idle.push_back(no_effect("design", name,
-                             fmt::format("{}, and this machine has design {} with isolation {}",
-                                         why, d.name, d.isolation),
-                             "name"));
+  for_each_idle_key(m, [&](const char* section, const char* field, const auto& value,
+                           const auto& usual, std::string_view why) {
+    if (value == usual) return;
+    config_conflict& found = idle.emplace_back(
+        no_effect(section, field,
+                  fmt::format("{}, and this machine has design {} with isolation {}", why,
+                              m.design.name, m.design.isolation)));
+    found.keys.push_back("design.name");
   });
   return idle;
 }
 
-void reset_idle_keys(design_config& d) {
-  for_each_idle_key(design_config(d), [&](const char*, auto member, std::string_view) {
-    d.*member = design_config().*member;
-  });
+void reset_idle_keys(machine_config& m) {
+  for_each_idle_key(m, [](const char*, const char*, auto& value, const auto& usual,
+                          std::string_view) { value = usual; });
 }
 
 std::optional<config_conflict> find_config_conflict(const machine_config& m) {

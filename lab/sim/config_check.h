@@ -16,9 +16,9 @@ struct config_conflict {
 // bounds.
 std::optional<config_conflict> find_config_conflict(const machine_config& m);
 
-// The keys of [design] that differ from their defaults and have no effect on this design; and their
+// The keys that differ from their defaults and have no effect because of the design; and their
 // return to the defaults.
-std::vector<config_conflict> idle_design_keys(const design_config& d);
-void reset_idle_keys(design_config& d);
+std::vector<config_conflict> idle_keys(const machine_config& m);
+void reset_idle_keys(machine_config& m);
 
 }  // namespace stele::sim
