@@ -134,6 +134,13 @@ tape_options tape_options_of(const format::pool_header& h, detail::log_kind logs
   return shape;
 }
 
+pcm_layout pcm_layout_of(const format::pool_header& h, detail::log_kind logs) {
+  if (logs == detail::log_kind::chunks) return {};
+  const tape_options shape = tape_options_of(h, logs);
+  return {shape.log_offset, shape.log_size, shape.home_offset, shape.commit_offset,
+          shape.commit_size};
+}
+
 media_choice on_tape(tape_writer& tape, const detail::engine_tuning& tuning) {
   return choose({.what = lab_medium::kind::recording, .tape = &tape}, tuning);
 }

@@ -29,6 +29,10 @@ struct lab_medium {
 // What a tape of such a pool must know. `logs`: the log kind of the recorded mechanism.
 tape_options tape_options_of(const format::pool_header& h, detail::log_kind logs);
 
+// Where a controller finds the logs of such a pool. Only logs of ordered writes have separate lines
+// for commit records. Chunks hold the data itself, so they are no logs to it.
+pcm_layout pcm_layout_of(const format::pool_header& h, detail::log_kind logs);
+
 // The arguments outlive the pool that is opened on the medium.
 detail::media_choice on_tape(tape_writer& tape, const detail::engine_tuning& tuning);  // over adr
 detail::media_choice on_image(image_view& image, const detail::engine_tuning& tuning);

@@ -45,5 +45,19 @@ TEST(lab_media_names, carry_what_banks_of_phase_change_memory_may_do) {
   }
 }
 
+// D2
+TEST(pcm_layouts, have_commit_lines_or_none_and_no_logs_that_hold_the_data) {
+  format::pool_header h{};
+  h.log_offset = 8192, h.log_size = 4096, h.home_offset = 65536;
+  const media::pcm_layout ordered = media::pcm_layout_of(h, log_kind::ordered_writes);
+  EXPECT_EQ(ordered.log_offset, 8192u);
+  EXPECT_EQ(ordered.log_size, 4096u);
+  EXPECT_EQ(ordered.home_offset, 65536u);
+  EXPECT_GT(ordered.commit_size, 0u);
+  EXPECT_EQ(media::pcm_layout_of(h, log_kind::torn_bit).log_size, 4096u);
+  EXPECT_EQ(media::pcm_layout_of(h, log_kind::torn_bit).commit_size, 0u);
+  EXPECT_EQ(media::pcm_layout_of(h, log_kind::chunks).log_size, 0u);
+}
+
 }  // namespace
 }  // namespace stele::detail

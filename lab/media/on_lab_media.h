@@ -1,7 +1,6 @@
 // Compiles a mechanism for the laboratory's media: on_lab_media.cc.in is the file of each.
 #pragma once
 
-#include <format/slot_log.h>
 #include <media/adr.h>
 #include <media/banked.h>
 #include <media/delayed.h>
@@ -23,19 +22,6 @@ STELE_DECLARE_PARTS(media::image)
 STELE_DECLARE_PARTS(media::recording<media::image>)
 STELE_DECLARE_PARTS(media::observed<media::file>)
 
-// A controller tells logs from data by address. Only logs of ordered writes have separate lines for
-// commit records. Chunks hold the data itself, so they are no logs to it.
-template <template <class> class Mechanism>
-media::pcm_layout pcm_layout_of(const format::pool_header& h) {
-  if (Mechanism<media::adr>::kind == log_kind::chunks) return {};
-  media::pcm_layout layout{
-      .log_offset = h.log_offset, .log_size = h.log_size, .home_offset = h.home_offset};
-  if (Mechanism<media::adr>::kind == log_kind::ordered_writes)
-    layout.commit_offset = format::slot_commits_offset,
-    layout.commit_size = format::slot_commits_size;
-  return layout;
-}
-
 template <template <class> class Mechanism>
 std::unique_ptr<engine> build_on_lab(pool_state& state, const media_choice& choice) {
   using kind = media::lab_medium::kind;
@@ -52,7 +38,8 @@ std::unique_ptr<engine> build_on_lab(pool_state& state, const media_choice& choi
     case kind::pcm: {
       const auto& h = state.file.header();
       return build<Mechanism<banked<adr>>>(state, choice, state.file.base(), m.pcm,
-                                           pcm_layout_of<Mechanism>(h), 2 * h.log_count + 2);
+                                           media::pcm_layout_of(h, Mechanism<adr>::kind),
+                                           2 * h.log_count + 2);
     }
     case kind::recording:
       return build<Mechanism<recording<adr>>>(state, choice, *m.tape, state.file.mapping());

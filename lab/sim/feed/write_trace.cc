@@ -35,12 +35,10 @@ result<std::vector<log_range>> log_ranges_of(const media::tape_header& h) {
   if (h.home_offset > h.pool_size || h.log_offset > h.home_offset ||
       h.home_offset - h.log_offset > max_logs_bytes ||
       (h.log_offset | h.log_size) % line_size != 0 || h.log_size < records_at + slots * line_size)
-    return base::fail(
-        errc::corrupt,
-        "the tape's header has logs that do not fit in front of home, or home outside "
-        "the pool, or logs that are not of whole lines, have more than a gigabyte, or have no room "
-        "behind their commit "
-        "lines; record it again");
+    return base::fail(errc::corrupt,
+                      "the tape's header has home outside the pool, or logs that do not fit in "
+                      "front of home, are not of whole lines, have more than a gigabyte, or have "
+                      "no room behind their commit lines; record it again");
   const std::uint64_t slot_size =
       slots == 0 ? 0 : (h.log_size - records_at) / slots / line_size * line_size;
   for (std::uint64_t log = h.log_offset; h.home_offset - log >= h.log_size; log += h.log_size) {
