@@ -66,9 +66,7 @@ task task_on(const sweep_options& o, const mix& m, unsigned threads) {
   t.workload = m.name;
   t.host = o.host;
   t.media = medium_of(o);
-  t.dir = o.dir;
-  t.spare_bytes = o.spare_bytes;
-  t.seed = t.parameters.seed = o.seed;
+  take_common(t, o);
   t.threads = threads;
   t.parameters.keys = o.archapt_keys;
   t.parameters.value_size = m.value_bytes;

@@ -1,5 +1,6 @@
 // Not a figure of the text: the sensitivity of the results to values that the text does not state.
 #include <bench/figures/kiln_parts.h>
+#include <sim/config_check.h>
 
 namespace stele::bench::kiln {
 namespace {
@@ -35,22 +36,13 @@ constexpr setting settings[] = {
 };
 constexpr std::array<const char*, 4> designs = {"native", "rlog", "crlog", "kiln"};
 
-// A setting of logs changes nothing for a design without logs, and the order and the number of
-// commits and the FIFOs change nothing for a design other than Kiln. Such systems keep the base
-// values, so that no identical machine runs twice.
+// A setting that has no effect on a design leaves it as it is, so that no identical machine runs
+// twice.
 std::vector<system> systems_with(const setting& s, const sim::machine_config& base) {
   auto all = systems_of(base, designs);
   for (system& one : all) {
-    const sim::design_config before = one.machine.design;
     s.apply(one.machine);
-    sim::design_config& design = one.machine.design;
-    const bool logs = one.name == "rlog" || one.name == "crlog";
-    if (!logs)
-      design.log_bytes = before.log_bytes, design.log_lines_fetched = before.log_lines_fetched,
-      design.fences_wait = before.fences_wait;
-    if (one.name != "kiln")
-      design.order = before.order, design.transaction_ids = before.transaction_ids,
-      one.machine.l1.persistence_queue_entries = base.l1.persistence_queue_entries;
+    sim::reset_idle_keys(one.machine);
   }
   return all;
 }

@@ -14,9 +14,7 @@ namespace stele::bench::lsnvmm {
 task task_on(const sweep_options& o, const pattern& p, std::size_t keys) {
   task t;
   t.media = medium;
-  t.dir = o.dir;
-  t.spare_bytes = o.spare_bytes;
-  t.seed = t.parameters.seed = o.seed;
+  take_common(t, o);
   t.parameters.keys = keys;
   t.parameters.value_size = value_bytes;
   set_pattern(t, p);

@@ -41,9 +41,7 @@ task recovery_task(const sweep_options& o, const char* workload, double log_mb) 
   task t;
   t.workload = workload;
   t.media = "delayed:150";
-  t.dir = o.dir;
-  t.spare_bytes = o.spare_bytes;
-  t.seed = t.parameters.seed = o.seed;
+  take_common(t, o);
   t.parameters.keys = std::size_t{1} << 12;
   t.log_size_bytes = static_cast<std::size_t>(log_mb * (1 << 20));
   return t;

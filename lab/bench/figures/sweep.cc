@@ -89,13 +89,17 @@ measure aborted_percent(std::string panel) {
           }};
 }
 
+void take_common(task& t, const sweep_options& o) {
+  t.dir = o.dir;
+  t.spare_bytes = o.spare_bytes;
+  t.seed = t.parameters.seed = o.seed;
+}
+
 result<> run(const sweep& s, const sweep_options& o, chart& into) {
   std::vector<panel> panels = empty_panels(s);
   for (std::size_t i = 0; i < s.xs.size() && into.complete; ++i) {
     task t = s.what;
-    t.dir = o.dir;
-    t.spare_bytes = o.spare_bytes;
-    t.seed = t.parameters.seed = o.seed;
+    take_common(t, o);
     s.set(t, i);
     const auto r = o.cancelled() ? std::unexpected(error{errc::cancelled, "interrupted"})
                                  : compare_at(s, t, fmt::format("{} {}", s.x, s.xs[i]), o);

@@ -52,6 +52,10 @@ struct sweep_options {
 // quoting.
 void make_quick(sweep_options& o);
 
+// Gives the task what all tasks of a figure have of the options: the pools' folder and spare room,
+// and the seed.
+void take_common(task& t, const sweep_options& o);
+
 struct entry {
   std::string name, label, mechanism;
   std::size_t log_size_bytes = std::size_t{1} << 20;

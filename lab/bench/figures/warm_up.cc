@@ -91,9 +91,7 @@ task task_at(const sweep_options& o, std::string_view workload, unsigned latency
   task t;
   t.workload = workload;
   t.media = fmt::format("delayed:{}", latency_ns);
-  t.dir = o.dir;
-  t.spare_bytes = o.spare_bytes;
-  t.seed = t.parameters.seed = o.seed;
+  take_common(t, o);
   t.parameters.keys = o.keys;
   t.adaptive.warm_up = o.warm_up_transactions;
   t.log_size_bytes = std::size_t{1} << 20;

@@ -161,7 +161,6 @@ void channel::issue_ready_commands(picoseconds now) {
     if (decision_stale_) decision_ = scheduler_->next(now), decision_stale_ = false;
     if (decision_.at > now) {
       const picoseconds next = std::min(decision_.at, refresh_at);
-      if (next >= wake_up_at_) return;
       if (!events_.go_on_to(next)) return wake_at(next);
       now = next;
       continue;
