@@ -528,6 +528,28 @@ constexpr sqlite3_io_methods methods = {1,
 
 }  // namespace
 
+namespace {
+
+bool is_write_protected(const error& why) noexcept {
+  return why.code == errc::read_only || why.code == errc::permission;
+}
+
+// As SQLite opens its own files: only for reading, where the file or its file system can only be
+// read. `why`: it could not be opened for writing.
+int open_protected(sqlite3_file* file, const std::string& path, const database_options& options,
+                   const error& why, int* out_flags) {
+  if (open_foreign(file, path, options) != SQLITE_OK) {
+    report(why, SQLITE_CANTOPEN);
+    return SQLITE_CANTOPEN;
+  }
+  if (out_flags != nullptr)
+    *out_flags =
+        (*out_flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
+  return SQLITE_OK;
+}
+
+}  // namespace
+
 int open_database(sqlite3_file* file, const char* name, int flags, int* out_flags) {
   file->pMethods = nullptr;
   return within_boundary(SQLITE_NOMEM, [&] {
@@ -546,6 +568,8 @@ int open_database(sqlite3_file* file, const char* name, int flags, int* out_flag
     if ((flags & SQLITE_OPEN_READONLY) != 0 && find_pool(path) == nullptr)
       return open_foreign(file, path, *options);
     const auto pool = acquire_pool(path, options->pool);
+    if (!pool && is_write_protected(pool.error()))
+      return open_protected(file, path, *options, pool.error(), out_flags);
     if (!pool) return report(pool.error(), SQLITE_IOERR);
     const auto db = (*pool)->find(options->database, make);
     if (!db) {
