@@ -57,9 +57,23 @@ class Client:
             if len(text) != int(rest) + 2:
                 raise ServerGone
             return text[:-2]
-        if rest == b"-1":
+        if rest == b"-1" or kind == b"_":
             return None
-        return [self.answer() for _ in range(int(rest))]
+        if kind in b",#(":  # of the newer protocol: a double, a truth, a large number
+            return rest
+        return [self.answer() for _ in range(int(rest) * (2 if kind == b"%" else 1))]
+
+    def answers(self, lines):
+        """Sends all commands at once. Their answers; an error is one too."""
+        for words in lines:
+            self.send(*words)
+        told = []
+        for _ in lines:
+            try:
+                told.append(self.answer())
+            except ServerError as error:
+                told.append(error)
+        return told
 
     def __call__(self, *words):
         try:
