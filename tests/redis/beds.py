@@ -61,19 +61,23 @@ class Client:
             return None
         if kind in b",#(":  # of the newer protocol: a double, a truth, a large number
             return rest
-        return [self.answer() for _ in range(int(rest) * (2 if kind == b"%" else 1))]
+        told = [self.answer_or_error() for _ in range(int(rest) * (2 if kind == b"%" else 1))]
+        for error in told:
+            if isinstance(error, ServerError):
+                raise error
+        return told
+
+    def answer_or_error(self):
+        try:
+            return self.answer()
+        except ServerError as error:
+            return error
 
     def answers(self, lines):
         """Sends all commands at once. Their answers; an error is one too."""
         for words in lines:
             self.send(*words)
-        told = []
-        for _ in lines:
-            try:
-                told.append(self.answer())
-            except ServerError as error:
-                told.append(error)
-        return told
+        return [self.answer_or_error() for _ in lines]
 
     def __call__(self, *words):
         try:

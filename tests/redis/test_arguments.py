@@ -1,6 +1,8 @@
 """Arguments of every command that the module handles, in every number, by everyone, beside a plain server: a wrong number is
 refused as Redis refuses it, before anything looks at the arguments."""
 
+import itertools
+
 from beds import RedisCase, ServerError
 
 USERS = {  # and what ACL SETUSER gives them
@@ -45,9 +47,18 @@ class Numbers(RedisCase):
                 for words in {tuple(w[i % len(w)] for i in range(count - 1)) for w in (("pub1",), ("1",), ("pub1", "1"), ("1", "pub1"))}:
                     yield (name, *words)
 
-    def assert_same(self, both, lines):
+    def any_numbers(self):
+        """Each command with each number of arguments, right ones too."""
+        for name, _ in self.commands():
+            for count in range(4):
+                for words in itertools.product(("pub1", "1"), repeat=count):
+                    yield (name, *words)
+            for count in range(4, LONGEST + 1):
+                yield (name, *("pub1", "1", "1", "pub2", "0", "x", "1", "1")[:count])
+
+    def assert_same(self, both, lines, of=repr):
         ours, theirs = (r.answers(lines) for r in both)
-        differ = [(words, repr(a), repr(b)) for words, a, b in zip(lines, ours, theirs) if repr(a) != repr(b)]
+        differ = [(words, repr(a), repr(b)) for words, a, b in zip(lines, ours, theirs) if of(a) != of(b)]
         self.assertEqual(differ[:5], [], f"{len(differ)} of {len(lines)} answers differ")
 
     def test_wrong_ones_are_refused_as_redis_does(self):
@@ -73,6 +84,38 @@ class Numbers(RedisCase):
         for user in ("default", "of_keys"):
             lines = [("EVAL", code, 0, *words) for words in self.wrong_numbers()]
             self.assert_same(self.clients(user), lines)
+
+    def test_right_ones_are_refused_as_redis_does(self):
+        """Not what they answer, which other tests compare, but which kind of error."""
+        waiting = (b"blpop", b"brpop", b"bzpopmin", b"bzpopmax", b"blmpop", b"bzmpop", b"blmove", b"brpoplpush")
+        # Of PFMERGE with a destination alone, Redis does not ask for the right to it.
+        everything = [words for words in self.any_numbers() if words[0] != b"pfmerge" or len(words) > 2]
+        before = (("FLUSHALL",), ("APPEND", "pub1", "x"))
+        lines = [line for words in everything if words[0] not in waiting for line in (*before, words)]
+        queued = [line for words in everything for line in (*before, ("MULTI",), words, ("EXEC",))]
+
+        def kind(told):
+            return str(told).split()[0] if isinstance(told, ServerError) else ""
+
+        for user in ("default", "of_keys", "of_no_keys", "of_some_commands"):
+            with self.subTest(user):
+                self.assert_same(self.clients(user), lines, kind)
+        for user in ("default", "of_keys", "of_no_keys"):
+            with self.subTest(user, queued=True):
+                self.assert_same(self.clients(user, 3), queued, kind)
+
+    def test_scripts_that_only_read_ask_for_rights_too(self):
+        for r in self.clients():
+            r("SET", "pub1", 1)
+            r("ACL", "SETUSER", "ann", "on", "nopass", "~*", "+@all", "-get")
+            r("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function{function_name='f', flags={'no-writes'},"
+                                  "callback=function(keys) return redis.call('get', keys[1]) end}")
+            code = "return redis.call('get', KEYS[1])"
+            digest = r("SCRIPT", "LOAD", code)
+            r("AUTH", "ann", "any")
+            for words in (("EVAL_RO", code), ("EVALSHA_RO", digest), ("FCALL_RO", "f"), ("EVAL", code), ("FCALL", "f")):
+                with self.assertRaisesRegex(ServerError, "(?i)permission|can't run this command", msg=words):
+                    r(*words, 1, "pub1")
 
     def test_under_the_modules_own_names(self):
         r = self.clients("of_keys")[0]

@@ -107,6 +107,11 @@ bool may_change_rights(api::filter_context* of, std::string_view command) {
   return std::ranges::any_of(changing, [&](const char* c) { return equal_ignoring_case(what, c); });
 }
 
+bool is_object_encoding(api::filter_context* of) {
+  return api::CommandFilterArgsCount(of) == 3 &&
+         equal_ignoring_case(view(api::CommandFilterArgGet(of, 1)), "ENCODING");
+}
+
 // A command of a client gets the name of ours.
 void filter(api::filter_context* of) {
   if (std::exchange(here().calls_redis, false)) return;
@@ -120,6 +125,8 @@ void filter(api::filter_context* of) {
   const auto found = by_name().find(given);
   if (found == by_name().end()) return;
   const command& what = found->second.what;
+  // The other words that OBJECT takes are of keys of any type.
+  if (given == "object" && !is_object_encoding(of)) return;
   if (what.only_where_commits_wait && !here().keys->waits()) return;
   // Redis refuses it under its own name, in the words that fit a queue and a script too.
   if (!found->second.takes(api::CommandFilterArgsCount(of))) return;
