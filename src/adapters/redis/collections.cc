@@ -167,17 +167,19 @@ std::optional<random_arguments> random_arguments_of(const call& c, const char* o
   return a;
 }
 
-std::optional<scan_arguments> scan_arguments_of(const call& c) {
-  const auto fails = [&](const char* why) -> std::optional<scan_arguments> {
+namespace {
+
+struct scan_options {
+  std::string_view pattern = "*";
+  std::uint64_t count = 10;
+};
+// nullopt: answered with an error.
+std::optional<scan_options> scan_options_of(const call& c) {
+  const auto fails = [&](const char* why) -> std::optional<scan_options> {
     api::ReplyWithError(c.context, why);
     return std::nullopt;
   };
-  scan_arguments how{0, "*", 10};
-  const std::string_view cursor = c[2];
-  const auto [end, wrong] =
-      std::from_chars(cursor.data(), cursor.data() + cursor.size(), how.cursor);
-  if (wrong != std::errc() || end != cursor.data() + cursor.size())
-    return fails("ERR invalid cursor");
+  scan_options how;
   for (int i = 3; i < c.count; i += 2) {
     if (i + 1 == c.count) return fails(syntax_error);
     if (equal_ignoring_case(c[i], "MATCH")) {
@@ -195,26 +197,24 @@ std::optional<scan_arguments> scan_arguments_of(const call& c) {
 }
 
 // As many steps as give so many elements, or ten times as many.
-int reply_scan(const call& c, const open_key& key, const scan_arguments& how, bool pairs,
+int reply_scan(const call& c, const open_key& key, std::uint64_t cursor, const scan_options& how,
                const scan_step& step) {
   answer a(c.context);
   a.rests_on(key.item());
   std::vector<element> found;
-  std::uint64_t cursor = how.cursor, seen = 0;
-  if (key.item() == nullptr)
-    cursor = 0;
-  else
-    (void)here().keys->read([&] {
-      // A value of few elements is told at once, as Redis does.
-      const bool whole = count_of(key.item()) <= 128;
-      for (std::uint64_t steps = 0; steps < 10 * how.count || whole; ++steps) {
-        cursor = step(cursor, [&](std::string_view first, std::string_view second) {
-          ++seen;
-          if (matches(how.pattern, first)) found.emplace_back(first, second);
-        });
-        if (cursor == 0 || (seen >= how.count && !whole)) break;
-      }
-    });
+  (void)here().keys->read([&] {
+    // A value of few elements is told at once, as Redis does.
+    const bool whole = count_of(key.item()) <= 128;
+    std::uint64_t seen = 0;
+    for (std::uint64_t steps = 0; steps / 10 < how.count || whole; ++steps) {
+      cursor = step(key.item(), cursor, [&](std::string_view first, std::string_view second) {
+        ++seen;
+        if (matches(how.pattern, first)) found.emplace_back(first, second);
+      });
+      if (cursor == 0 || (seen >= how.count && !whole)) break;
+    }
+  });
+  const bool pairs = has_pairs(key.kind());
   api::context* const to = a.to();
   api::ReplyWithArray(to, 2);
   reply_text(to, std::to_string(cursor));
@@ -224,6 +224,28 @@ int reply_scan(const call& c, const open_key& key, const scan_arguments& how, bo
     if (pairs) reply_text(to, second);
   }
   return api::ok;
+}
+
+}  // namespace
+
+// In Redis' order: a key that is not there answers before an option that is wrong.
+int scan(const call& c, const char* name, item_kind kind, const scan_step& step) {
+  std::uint64_t cursor = 0;
+  const std::string_view given = c[2];
+  const auto [end, wrong] = std::from_chars(given.data(), given.data() + given.size(), cursor);
+  if (wrong != std::errc() || end != given.data() + given.size())
+    return api::ReplyWithError(c.context, "ERR invalid cursor");
+  const open_key key(c, c.text(1), api::for_reading);
+  if (is_other_kind(c, key, kind, name, false)) return api::ok;
+  if (!key.exists()) {
+    answer a(c.context);
+    a.rests_on(nullptr);
+    api::ReplyWithArray(a.to(), 2);
+    reply_text(a.to(), "0");
+    return api::ReplyWithArray(a.to(), 0);
+  }
+  const auto how = scan_options_of(c);
+  return how ? reply_scan(c, key, cursor, *how, step) : api::ok;
 }
 
 namespace {
@@ -266,22 +288,15 @@ const char* read_pop_arguments(const call& c, int at, const char* one, const cha
   return nullptr;
 }
 
-std::optional<card_arguments> card_arguments_of(const call& c, const char* no_keys) {
-  const auto fails = [&](const char* why) -> std::optional<card_arguments> {
-    api::ReplyWithError(c.context, why);
-    return std::nullopt;
-  };
-  const auto keys = integer_of(c[1]);
-  if (!keys || *keys < 1) return fails(no_keys);
-  if (*keys > c.count - 2) return fails("ERR Number of keys can't be greater than number of args");
-  card_arguments a{static_cast<int>(*keys)};
-  for (int i = 2 + a.count; i < c.count; i += 2) {
-    if (!equal_ignoring_case(c[i], "LIMIT") || i + 1 == c.count) return fails(syntax_error);
+const char* read_limit(const call& c, int i, std::uint64_t& most) {
+  most = ~std::uint64_t{0};
+  for (; i < c.count; i += 2) {
+    if (!equal_ignoring_case(c[i], "LIMIT") || i + 1 == c.count) return syntax_error;
     const auto limit = integer_of(c[i + 1]);
-    if (!limit || *limit < 0) return fails("ERR LIMIT can't be negative");
-    if (*limit != 0) a.most = static_cast<std::uint64_t>(*limit);
+    if (!limit || *limit < 0) return "ERR LIMIT can't be negative";
+    most = *limit == 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(*limit);
   }
-  return a;
+  return nullptr;
 }
 
 std::optional<std::uint64_t> pop_count_of(const call& c) {

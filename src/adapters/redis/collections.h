@@ -80,16 +80,9 @@ struct random_arguments {
 std::optional<random_arguments> random_arguments_of(const call& c, const char* option);
 
 // HSCAN, SSCAN, ZSCAN: `step` visits what belongs to a cursor and returns the next, 0 at the end.
-struct scan_arguments {
-  std::uint64_t cursor;
-  std::string_view pattern;
-  std::uint64_t count;
-};
-// nullopt: answered with an error.
-std::optional<scan_arguments> scan_arguments_of(const call& c);
-using scan_step = std::function<std::uint64_t(std::uint64_t cursor, const element_visit& visit)>;
-int reply_scan(const call& c, const open_key& key, const scan_arguments& how, bool pairs,
-               const scan_step& step);
+using scan_step = std::function<std::uint64_t(stored_item* item, std::uint64_t cursor,
+                                              const element_visit& visit)>;
+int scan(const call& c, const char* name, item_kind kind, const scan_step& step);
 
 // --- commands that wait for a key to have something ---
 
@@ -117,13 +110,9 @@ struct pop_arguments {
 // Null, or what is wrong.
 const char* read_pop_arguments(const call& c, int at, const char* one, const char* other,
                                pop_arguments& to);
-// What SINTERCARD and ZINTERCARD take: how many keys, from the second argument on, and up to what
-// they count. nullopt: answered with an error.
-struct card_arguments {
-  int count = 0;
-  std::uint64_t most = ~std::uint64_t{0};
-};
-std::optional<card_arguments> card_arguments_of(const call& c, const char* no_keys);
+// What SINTERCARD and ZINTERCARD take behind their keys, from the argument `i` on: up to what they
+// count. Null, or what is wrong.
+const char* read_limit(const call& c, int i, std::uint64_t& most);
 // A command that takes the first of something: how many; nullopt: answered with an error.
 std::optional<std::uint64_t> pop_count_of(const call& c);
 

@@ -250,9 +250,10 @@ int llen(const call& c) {
 }
 
 int lindex(const call& c) {
-  const auto number = integer_of(c[2]);
-  if (!number) return api::ReplyWithError(c.context, not_an_integer);
   return read(c, "LINDEX", [&](api::context* to, const open_key& key) {
+    if (!key.exists()) return void(api::ReplyWithNull(to));
+    const auto number = integer_of(c[2]);
+    if (!number) return void(api::ReplyWithError(to, not_an_integer));
     const auto found =
         look<stored_sequence>(key, [&](const stored_sequence& list) -> std::optional<std::string> {
           const auto place = place_of(*number, list.content.size());

@@ -126,6 +126,7 @@ struct type_methods {
   X(int, CallReplyType, (reply*))                                                               \
   X(const char*, CallReplyStringPtr, (reply*, std::size_t*))                                    \
   X(std::size_t, CallReplyLength, (reply*))                                                     \
+  X(long long, CallReplyInteger, (reply*))                                                      \
   X(reply*, CallReplyArrayElement, (reply*, std::size_t))                                       \
   X(int, Replicate, (context*, const char* command, const char* format, ...))                   \
   X(int, GetSelectedDb, (context*))                                                             \

@@ -564,15 +564,12 @@ int zrandmember(const call& c) {
 }
 
 int zscan(const call& c) {
-  const auto how = scan_arguments_of(c);
-  if (!how) return api::ok;
-  const open_key key(c, c.text(1), api::for_reading);
-  if (is_other_kind(c, key, item_kind::sorted_set, "ZSCAN", false)) return api::ok;
-  return reply_scan(c, key, *how, true, [&](std::uint64_t cursor, const element_visit& visit) {
-    return key.as<stored_ranking>()->content.scan(
+  const auto step = [](stored_item* item, std::uint64_t cursor, const element_visit& visit) {
+    return as<stored_ranking>(item).content.scan(
         cursor,
         [&](std::string_view member, double score) { visit(member, text_of_score(score)); });
-  });
+  };
+  return scan(c, "ZSCAN", item_kind::sorted_set, step);
 }
 
 constexpr command commands[] = {
