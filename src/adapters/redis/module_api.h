@@ -189,6 +189,7 @@ struct type_methods {
   X(blocked_client*, BlockClientOnKeys,                                                         \
     (context*, command_function on_ready, command_function on_timeout,                          \
      void (*free)(context*, void*), long long timeout_ms, text** keys, int count, void* data))  \
+  X(text*, GetBlockedClientReadyKey, (context*))  /* in on_ready */                             \
   X(int, UnblockClient, (blocked_client*, void*)) /* from any thread */                         \
   X(context*, GetThreadSafeContext, (blocked_client*))                                          \
   X(void, FreeThreadSafeContext, (context*))                                                    \
