@@ -1,0 +1,94 @@
+"""Files of events, and how a failing episode becomes a short one."""
+
+import json
+import time
+
+from .session import Finding, StockFailed
+
+
+def encoded(value):
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, (list, tuple)):
+        return [encoded(v) for v in value]
+    return value
+
+
+def words_of(words):
+    return [w if isinstance(w, dict) else w.encode("latin-1") for w in words]
+
+
+def decoded(event):
+    if event[0] != "do":
+        return [words_of(e) if isinstance(e, list) and event[0] in COMMAND_EVENTS else e for e in event]
+    return ["do", event[1], words_of(event[2]), inner_of(event[3])]
+
+
+def inner_of(inner):
+    return [(words_of(w), inner_of(i)) for w, i in inner]
+
+
+COMMAND_EVENTS = ()
+
+
+def write(path, header, events):
+    with open(path, "w") as out:
+        for line in (header, *map(encoded, events)):
+            out.write(json.dumps(line) + "\n")
+
+
+def read(path):
+    with open(path) as lines:
+        header, *events = [json.loads(line) for line in lines if line.strip()]
+    return header, [decoded(e) for e in events]
+
+
+def trial(session, header, events):
+    """What these events show, or None."""
+    try:
+        session.begin(header)
+        session.run(events)
+    except Finding as found:
+        return found
+    except StockFailed:
+        session.forget()
+    return None
+
+
+class Reducer:
+    """Delta debugging: leaves out parts of the events, halves first, while the rest shows the same kind of difference."""
+
+    def __init__(self, session, header, found, seconds):
+        self.session, self.header, self.kind = session, header, (found.kind, found.name)
+        self.until = time.monotonic() + seconds
+        self.best = None
+
+    def shows(self, events):
+        found = trial(self.session, self.header, events)
+        if found is None or (found.kind, found.name) != self.kind:
+            return False
+        self.best = found
+        return True
+
+    def reduced(self, events):
+        """The shortest that was found in time; None if the events do not show it again."""
+        end = len(events)
+        if not self.shows(events):
+            return None
+        events = events[:min(self.best.event + 1, end)]
+        if not self.shows(events):
+            return None
+        part = max(len(events) // 2, 1)
+        while time.monotonic() < self.until:
+            at, shorter = 0, False
+            while at < len(events) and time.monotonic() < self.until:
+                rest = events[:at] + events[at + part:]
+                if rest and self.shows(rest):
+                    events, shorter = rest, True
+                else:
+                    at += part
+            if part == 1 and not shorter:
+                break
+            part = max(part // 2, 1)
+        return events
+
