@@ -83,7 +83,7 @@ const char* encoding_of(const call& c, stored_item* item) {
 }
 
 int object(const call& c) {
-  if (c.count != 3 || !equal_ignoring_case(c[1], "ENCODING")) return delegate(c, "OBJECT", false);
+  if (!equal_ignoring_case(c[1], "ENCODING")) return delegate(c, "OBJECT", false);
   const open_key key(c, c.text(2), api::for_reading | api::without_touch);
   if (key.item() == nullptr) return delegate(c, "OBJECT", false);
   answer a(c.context);
@@ -140,7 +140,7 @@ constexpr command commands[] = {
     {"keys", tells_of_all<"KEYS">, "readonly", 0, 0, 0, 2, 2, true},
     {"randomkey", tells_of_all<"RANDOMKEY">, "readonly", 0, 0, 0, 1, 1, true},
     {"scan", tells_of_all<"SCAN">, "readonly", 0, 0, 0, 2, 0, true},
-    {"object", object, "readonly", 2, 2, 1, 2, 0},
+    {"object", object, "readonly", 2, 2, 1, 3, 3},
     {"type", type, "readonly fast", 1, 1, 1, 2, 2},
     {"del", in_unit<"DEL">, "write", 1, -1, 1, 2, 0},
     {"unlink", in_unit<"UNLINK">, "write fast", 1, -1, 1, 2, 0},
@@ -159,6 +159,12 @@ constexpr command commands[] = {
     {"evalsha", script<"EVALSHA">, "may-replicate allow-stale no-mandatory-keys getkeys-api", 0, 0,
      0, 3, 0},
     {"fcall", script<"FCALL">, "may-replicate allow-stale no-mandatory-keys getkeys-api", 0, 0, 0,
+     3, 0},
+    {"eval_ro", script<"EVAL_RO">, "readonly allow-stale no-mandatory-keys getkeys-api", 0, 0, 0, 3,
+     0},
+    {"evalsha_ro", script<"EVALSHA_RO">, "readonly allow-stale no-mandatory-keys getkeys-api", 0, 0,
+     0, 3, 0},
+    {"fcall_ro", script<"FCALL_RO">, "readonly allow-stale no-mandatory-keys getkeys-api", 0, 0, 0,
      3, 0},
     {"swapdb", in_unit<"SWAPDB">, "write fast", 0, 0, 0, 3, 3},
     {"flushdb", in_unit<"FLUSHDB">, "write", 0, 0, 0, 1, 2},

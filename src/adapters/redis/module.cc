@@ -34,14 +34,36 @@ std::vector<command> all_commands() {
   return all;
 }
 
+// A command and Redis' bound on its number of arguments, the name included: exactly so many, or,
+// below 0, at least so many. 0: the server has no such command.
+struct bounded_command {
+  command what;
+  long long arity = 0;
+
+  bool takes(int count) const { return arity > 0 ? count == arity : arity != 0 && count >= -arity; }
+};
+
 // By Redis' name.
-const std::unordered_map<std::string_view, command>& by_name() {
-  static const auto all = [] {
-    std::unordered_map<std::string_view, command> made;
-    for (const command& c : all_commands()) made.emplace(c.name, c);
+std::unordered_map<std::string_view, bounded_command>& by_name() {
+  static auto all = [] {
+    std::unordered_map<std::string_view, bounded_command> made;
+    for (const command& c : all_commands()) made.emplace(c.name, bounded_command{c});
     return made;
   }();
   return all;
+}
+
+// Redis judges the number of arguments before it queues a command and before it asks for rights,
+// whose code reads arguments that a wrong number leaves out.
+void learn_arities(api::context* of) {
+  for (auto& [name, known] : by_name()) {
+    api::reply* const told = api::Call(of, "COMMAND", "cc", "INFO", known.what.name);
+    if (told == nullptr) continue;
+    if (api::reply* const one = api::CallReplyArrayElement(told, 0);
+        one != nullptr && api::CallReplyType(one) == api::reply_array)
+      known.arity = api::CallReplyInteger(api::CallReplyArrayElement(one, 1));
+    api::FreeCallReply(told);
+  }
 }
 
 constexpr std::size_t longest_name = 24;
@@ -85,6 +107,11 @@ bool may_change_rights(api::filter_context* of, std::string_view command) {
   return std::ranges::any_of(changing, [&](const char* c) { return equal_ignoring_case(what, c); });
 }
 
+bool is_object_encoding(api::filter_context* of) {
+  return api::CommandFilterArgsCount(of) == 3 &&
+         equal_ignoring_case(view(api::CommandFilterArgGet(of, 1)), "ENCODING");
+}
+
 // A command of a client gets the name of ours.
 void filter(api::filter_context* of) {
   if (std::exchange(here().calls_redis, false)) return;
@@ -97,8 +124,13 @@ void filter(api::filter_context* of) {
   if (here().debugs_scripts && given.starts_with("eval")) return;
   const auto found = by_name().find(given);
   if (found == by_name().end()) return;
-  if (found->second.only_where_commits_wait && !here().keys->waits()) return;
-  const std::string name = prefix + std::string(found->second.name);
+  const command& what = found->second.what;
+  // The other words that OBJECT takes are of keys of any type.
+  if (given == "object" && !is_object_encoding(of)) return;
+  if (what.only_where_commits_wait && !here().keys->waits()) return;
+  // Redis refuses it under its own name, in the words that fit a queue and a script too.
+  if (!found->second.takes(api::CommandFilterArgsCount(of))) return;
+  const std::string name = prefix + std::string(what.name);
   api::CommandFilterArgReplace(of, 0, api::CreateString(nullptr, name.data(), name.size()));
 }
 
@@ -133,19 +165,13 @@ bool all_may_all(api::context* context) {
 // Rights go by Redis' own command too: who may not run SET may not run what it becomes here.
 bool is_allowed(const call& c, const char* name) {
   if (all_may_all(c.context)) return true;
-  const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
-  api::text* const user_name = in_script ? here().script_user : caller_of(c);
-  if (user_name == nullptr) return true;
   const own_text own_name(name);
   std::vector<api::text*> arguments(c.arguments, c.arguments + c.count);
   arguments[0] = own_name.get();
-  bool allowed = true;
-  if (api::user* const user = api::GetModuleUserFromUserName(user_name)) {
-    allowed = api::ACLCheckCommandPermissions(user, arguments.data(), c.count) == api::ok;
-    api::FreeModuleUser(user);
-  }
-  if (!in_script) api::FreeString(nullptr, user_name);
-  return allowed;
+  const calling_user user(c);
+  const int destination = place_of_destination(c, name);
+  return user.may_run(arguments.data(), c.count) &&
+         (destination == 0 || user.may(c.text(destination), api::key_insert));
 }
 
 // The server asks where a command's keys are.
@@ -164,22 +190,25 @@ int pass_over(const call& c, const char* name) {
   return api::ReplyWithNull(c.context);
 }
 
+int refuse_count(api::context* to, const char* name) {
+  const std::string why = std::string("ERR wrong number of arguments for '") + name + "' command";
+  return api::ReplyWithError(to, why.c_str());
+}
+
 int run(api::context* context, api::text** arguments, int count) {
   const call c{context, arguments, count};
   char lower[longest_name];
   const auto found = by_name().find(in_lower_case(c[0].substr(std::strlen(prefix)), lower));
-  const command& what = found->second;
+  const command& what = found->second.what;
   if (api::IsKeysPositionRequest(context) != 0) return tell_keys(c, what.name);
+  if (!found->second.takes(count)) return refuse_count(context, what.name);
   if (!is_allowed(c, what.name)) {
     const std::string why = std::string("NOPERM this user has no permissions to run the '") +
                             what.name + "' command or to access one of its keys";
     return api::ReplyWithError(context, why.c_str());
   }
-  if (count < what.least || (what.most != 0 && count > what.most)) {
-    const std::string why =
-        std::string("ERR wrong number of arguments for '") + what.name + "' command";
-    return api::ReplyWithError(context, why.c_str());
-  }
+  if (count < what.least || (what.most != 0 && count > what.most))
+    return refuse_count(context, what.name);
   if (here().loads_nothing && (api::GetContextFlags(context) & api::is_loading) != 0)
     return pass_over(c, what.name);
   enter(c);
@@ -228,8 +257,10 @@ void on_loading(api::context* context, api::event, std::uint64_t what, void*) {
   if (here().is_loading) {
     here().has_loaded = true;
     here().loaded = 0;
+    here().loads_in_unit = (api::GetContextFlags(context) & api::in_multi) != 0;
     return;
   }
+  if (here().loads_in_unit) return;
   must(here().keys->end_unit(false));
   if (here().is_open) take_in(context);
 }
@@ -332,8 +363,12 @@ void on_cron(api::context* context, api::event, std::uint64_t, void*) {
   here().tells_master |= (api::GetContextFlags(context) & api::is_replica) != 0;
 }
 
-void on_shutdown(api::context*, api::event, std::uint64_t, void*) {
-  must(here().keys->end_unit(true));
+// The server may end in a script that takes too long: nothing of that is there after a restart.
+void on_shutdown(api::context* context, api::event, std::uint64_t, void*) {
+  if ((api::GetContextFlags(context) & (api::in_multi | api::in_script)) != 0)
+    here().keys->cancel_unit();
+  must(here().keys->end_unit(false));
+  must(here().keys->sync());
 }
 
 void inform(api::info* to, int for_crash_report) {
@@ -457,6 +492,7 @@ int load(api::context* of, api::text** arguments, int count) {
   here().keys = std::move(*opened);
   here().waiting = std::make_unique<waiting_clients>(*here().keys);
   here().loads_nothing = here().keys->was_used();
+  learn_arities(of);
   if (!register_all(of))
     return refuse(of, "the server does not take the module's commands or types");
   ::pthread_atfork(before_fork, nullptr, after_fork_in_child);

@@ -35,9 +35,9 @@ constexpr int for_reading = 1 << 0, for_writing = 1 << 1, without_touch = 1 << 1
 // What KeyType answers.
 constexpr int empty_key = 0, string_key = 1, list_key = 2, hash_key = 3, set_key = 4,
               sorted_set_key = 5, module_key = 6;
-// What SetModuleOptions takes: a key that was open for writing does not count as changed by itself.
 // What ACLCheckKeyPermissions asks for.
-constexpr int key_access = 1 << 4;
+constexpr int key_access = 1 << 4, key_insert = 1 << 6;
+// What SetModuleOptions takes: a key that was open for writing does not count as changed by itself.
 constexpr int no_implicit_signal = 1 << 1;
 // What CallReplyType answers.
 constexpr int reply_string = 0, reply_error = 1, reply_integer = 2, reply_array = 3, reply_null = 4;
@@ -126,6 +126,7 @@ struct type_methods {
   X(int, CallReplyType, (reply*))                                                               \
   X(const char*, CallReplyStringPtr, (reply*, std::size_t*))                                    \
   X(std::size_t, CallReplyLength, (reply*))                                                     \
+  X(long long, CallReplyInteger, (reply*))                                                      \
   X(reply*, CallReplyArrayElement, (reply*, std::size_t))                                       \
   X(int, Replicate, (context*, const char* command, const char* format, ...))                   \
   X(int, GetSelectedDb, (context*))                                                             \
@@ -189,6 +190,7 @@ struct type_methods {
   X(blocked_client*, BlockClientOnKeys,                                                         \
     (context*, command_function on_ready, command_function on_timeout,                          \
      void (*free)(context*, void*), long long timeout_ms, text** keys, int count, void* data))  \
+  X(text*, GetBlockedClientReadyKey, (context*))  /* in on_ready */                             \
   X(int, UnblockClient, (blocked_client*, void*)) /* from any thread */                         \
   X(context*, GetThreadSafeContext, (blocked_client*))                                          \
   X(void, FreeThreadSafeContext, (context*))                                                    \

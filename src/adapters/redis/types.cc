@@ -37,7 +37,8 @@ struct loaded_text {
 // Of a long load, some hundred keys are one unit.
 void end_unit_of_load() {
   constexpr std::uint64_t together = 256;
-  if (here().is_loading && ++here().loaded % together == 0) (void)all_keys().end_unit(false);
+  if (here().is_loading && !here().loads_in_unit && ++here().loaded % together == 0)
+    (void)all_keys().end_unit(false);
 }
 
 void* load(api::io* from, item_kind kind) {
@@ -57,10 +58,12 @@ void* load(api::io* from, item_kind kind) {
   }
   if (here().loads_nothing) return placeholder();
   stored_item* item = nullptr;
-  const auto done = all_keys().change_apart(bytes, [&] {
+  const auto add = [&] {
     item = all_keys().add(kind, view(api::GetKeyNameFromIO(from)), api::GetDbIdFromIO(from));
     for (const auto& [first, second] : elements) add_element(item, first, second);
-  });
+  };
+  const auto done =
+      here().loads_in_unit ? all_keys().change(bytes, add) : all_keys().change_apart(bytes, add);
   end_unit_of_load();
   if (done) return item;
   api::LogIOError(from, "warning", "stele: a value cannot be loaded: %s",
