@@ -148,7 +148,7 @@ class Draw(random.Random):
         return self.one_of([b"*", b"m*", b"?1", b"[a-m]*", b"*[12]"], [b"", b"[", b"\\", b"[^m]*", b"**1", b"m[1-", b"[z-a]*", b"\\*"])
 
     def by(self):
-        return self.one_of([b"nosort", b"n*", b"h1->m*", b"h*->m1"], [b"*", b"", b"n1", b"h1->", b"->", b"**"])
+        return self.one_of([b"n*", b"h1->m*", b"h*->m1"], [b"*", b"h1->*", b"*->", b"**"])
 
     def of(self):
         return self.one_of([b"#", b"s*", b"n*", b"h1->m*", b"h*->m1"], [b"*", b"", b"s1", b"->*"])

@@ -68,7 +68,7 @@ class Grammar:
 
     def some(self, rng, name=None):
         """One as a client may send it: with a share of malformed ones."""
-        return bounded_times(rng, malformed(rng, self.command(rng, name)) if rng.random() < 0.06 else self.command(rng, name))
+        return bounded_times(rng, malformed(rng, self.command(rng, name)) if rng.random() < 0.07 else self.command(rng, name))
 
     def fill(self, rng, form):
         words = []
@@ -101,7 +101,7 @@ class Grammar:
 
 def malformed(rng, words):
     words = list(words)
-    how = rng.randrange(7)
+    how = rng.choice([0, 0, 1, 2, 3, 4, 5, 6])
     place = rng.randrange(len(words))
     if how == 0:
         return words[:1]
@@ -130,7 +130,7 @@ def bounded_times(rng, words):
     name = words[0].lower()
     timed = name in TIMED or name == b"set" and any(isinstance(w, dict) or w.lower() in (b"ex", b"px") for w in words[3:])
     if timed:
-        words = [b"1%s0000" % w if i > 1 and isinstance(w, bytes) and w.isdigit() and 0 < int(w) < 100000 else w for i, w in enumerate(words)]
+        words = [b"1%s0000" % w if i > 1 and isinstance(w, bytes) and w.isdigit() and len(w) < 6 and int(w) else w for i, w in enumerate(words)]
     if name in BLOCKING and len(words) > 2:
         place = BLOCKING[name]
         if -len(words) < place < len(words) and isinstance(words[place], bytes):
