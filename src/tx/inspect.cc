@@ -2,6 +2,7 @@
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <media/os.h>
 #include <media/process.h>
 #include <pool/block_checksums.h>
 #include <tx/inspect.h>
@@ -21,7 +22,7 @@ namespace {
 
 struct read_only_file {
   explicit read_only_file(const std::string& path)
-      : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+      : fd(media::os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   read_only_file(const read_only_file&) = delete;
   read_only_file& operator=(const read_only_file&) = delete;
   ~read_only_file() {
@@ -184,7 +185,7 @@ storage::descriptor nameless_file(const std::string& path) {
   const std::string beside = std::filesystem::path(path).parent_path().string();
   for (const std::string& in :
        {beside.empty() ? "." : beside, std::filesystem::temp_directory_path().string()})
-    if (const int fd = ::open(in.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); fd >= 0)
+    if (const int fd = media::os::open(in.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); fd >= 0)
       return storage::descriptor(fd);
   return storage::descriptor(-1);
 }

@@ -447,7 +447,12 @@ result<void*> runtime::root(std::size_t size) {
 }
 
 result<> sync_pool(runtime& r) {
-  return r.mechanism().sync();
+  auto synced = r.mechanism().sync();
+  return synced ? r.check_in_place() : synced;
+}
+result<> check_usable(runtime& r) {
+  auto usable = r.check_usable();
+  return usable ? r.check_in_place() : usable;
 }
 result<> close_pool(runtime& r) {
   return r.close();
