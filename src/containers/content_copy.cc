@@ -2,6 +2,7 @@
 #include <base/check.h>
 #include <containers/content_copy.h>
 #include <containers/kv_clock.h>
+#include <containers/kv_limits.h>
 #include <containers/values_left.h>
 #include <fmt/format.h>
 #include <format/kv_layout.h>
@@ -93,7 +94,7 @@ bool has_expired(const found_item& item) {
 }
 
 std::optional<kv_time> expiry_of(std::uint64_t ms) {
-  return ms == 0 ? std::nullopt : std::optional(kv_time(std::chrono::milliseconds(ms)));
+  return ms == 0 ? std::nullopt : std::optional(kv_time_of_expiry(ms));
 }
 result<> put_with_expiry(kv& to, const kv_pair& item, const std::optional<kv_time>& expiry) {
   return expiry ? to.put_until(item.key, item.value, *expiry) : to.put(item.key, item.value);

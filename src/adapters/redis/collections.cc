@@ -1,10 +1,14 @@
 // What commands on hashes, lists, sets and sorted sets have in common.
 #include "collections.h"
 
+#include <base/check.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
+
+#include "replies.h"
 
 namespace stele::redis {
 
@@ -248,19 +252,28 @@ int scan(const call& c, const char* name, item_kind kind, const scan_step& step)
 
 namespace {
 
-std::unordered_map<std::string, serve_function>& waiting_commands() {
-  static std::unordered_map<std::string, serve_function> all;
+struct waiting_command {
+  item_kind kind;
+  serve_function serve;
+};
+std::unordered_map<std::string, waiting_command>& waiting_commands() {
+  static std::unordered_map<std::string, waiting_command> all;
   return all;
 }
 
-// A key that a client waits for has something now. The client cannot be blocked again, so its
-// answer is durable at once.
+// A key that a client waits for has something now: if that is of another kind, the client is told
+// nothing and waits on. It cannot be blocked again, so its answer is durable at once.
 int on_ready(api::context* context, api::text** arguments, int count) {
   const call c{context, arguments, count};
+  const waiting_command& command = waiting_commands().at(std::string(c[0]));
+  open_key key(c, api::GetBlockedClientReadyKey(context), api::for_reading | api::for_writing);
+  if (!key.is(command.kind)) return api::failed;
+  const reply_counter replies;
   here().cannot_block = true;
-  const bool served = waiting_commands().at(std::string(c[0]))(c);
+  command.serve(c, key);
   here().cannot_block = false;
-  return served ? api::ok : api::failed;  // it waits on
+  base::check(replies.is_one(), "a client that waited did not get one answer");
+  return api::ok;
 }
 int on_timeout(api::context* context, api::text**, int) {
   return api::ReplyWithNullArray(context);
@@ -304,9 +317,8 @@ std::optional<std::uint64_t> pop_count_of(const call& c) {
   return std::nullopt;
 }
 
-int serve_or_wait(const call& c, serve_function serve, int first_key, int keys,
-                  std::string_view timeout) {
-  const auto seconds = float_of(timeout);
+int serve_or_wait(const call& c, serve_function serve, const wait_arguments& how) {
+  const auto seconds = float_of(how.timeout);
   if (!seconds) return api::ReplyWithError(c.context, "ERR timeout is not a float or out of range");
   // Less than a millisecond below 0 is 0. Redis takes what no integer can be for negative.
   const long double wanted = std::ceil(*seconds * 1000);
@@ -315,11 +327,12 @@ int serve_or_wait(const call& c, serve_function serve, int first_key, int keys,
   const long long latest = std::numeric_limits<long long>::max() - api::Milliseconds();
   if (static_cast<long long>(wanted) > latest)
     return api::ReplyWithError(c.context, "ERR timeout is out of range");
-  if (serve(c)) return api::ok;
-  if (!may_block(c.context)) return api::ReplyWithNullArray(c.context);
-  waiting_commands()[std::string(c[0])] = serve;
+  if (serve_first(c, how.kind, how.first_key, how.keys, serve)) return api::ok;
+  if (!may_block(c.context))
+    return how.null_is_array ? api::ReplyWithNullArray(c.context) : api::ReplyWithNull(c.context);
+  waiting_commands()[std::string(c[0])] = {how.kind, serve};
   api::BlockClientOnKeys(c.context, on_ready, on_timeout, nullptr, static_cast<long long>(wanted),
-                         c.arguments + first_key, keys, nullptr);
+                         c.arguments + how.first_key, how.keys, nullptr);
   return api::ok;
 }
 

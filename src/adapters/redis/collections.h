@@ -87,17 +87,16 @@ int scan(const call& c, const char* name, item_kind kind, const scan_step& step)
 
 // --- commands that wait for a key to have something ---
 
-// Answers and returns true, or returns false: none of the keys has anything.
-using serve_function = bool (*)(const call&);
-// The first of the keys that has a value of this kind: calls found(key). True: answered, perhaps
-// with an error; who waits already waits on where a key has another kind.
-template <class Found>
-bool serve_first(const call& c, item_kind kind, int first, int count, Found&& found) {
+// Answers, from a key that has a value of the kind.
+using serve_function = void (*)(const call&, open_key&);
+// Serves from the first of the keys that is there, or answers that it is of another kind. False:
+// none is there, and nothing was answered.
+template <class Serve>
+bool serve_first(const call& c, item_kind kind, int first, int count, Serve&& serve) {
   for (int i = first; i < first + count; ++i) {
     open_key key(c, c.text(i), api::for_reading | api::for_writing);
     if (!key.exists()) continue;
-    if (here().cannot_block && !key.is(kind)) return false;
-    if (!is_wrong_kind(c, key, kind)) found(key);
+    if (!is_wrong_kind(c, key, kind)) serve(c, key);
     return true;
   }
   return false;
@@ -117,33 +116,39 @@ const char* read_limit(const call& c, int i, std::uint64_t& most);
 // A command that takes the first of something: how many; nullopt: answered with an error.
 std::optional<std::uint64_t> pop_count_of(const call& c);
 
-// `timeout`: in seconds, 0 for ever.
-int serve_or_wait(const call& c, serve_function serve, int first_key, int keys,
-                  std::string_view timeout);
+// Serves the client, or lets it wait for keys of this kind. `timeout`: in seconds, 0 for ever.
+struct wait_arguments {
+  item_kind kind;
+  int first_key, keys;
+  std::string_view timeout;
+  bool null_is_array = true;  // of a client that may not wait
+};
+int serve_or_wait(const call& c, serve_function serve, const wait_arguments& how);
 
-// LMPOP, ZMPOP, and BLMPOP, BZMPOP: `Pop` answers and returns true, or none of the keys has
-// anything.
-using pop_function = bool (*)(const call&, const pop_arguments&);
-template <literal One, literal Other, pop_function Pop>
+// LMPOP, ZMPOP, and BLMPOP, BZMPOP: `Pop` answers, from a key of the kind.
+using pop_function = void (*)(const call&, open_key&, const pop_arguments&);
+template <item_kind Kind, literal One, literal Other, pop_function Pop>
 int pop_from_several(const call& c) {
   pop_arguments how;
   if (const char* const wrong = read_pop_arguments(c, 1, One.text, Other.text, how))
     return api::ReplyWithError(c.context, wrong);
-  if (Pop(c, how)) return api::ok;
+  const auto serve = [&](const call& of, open_key& key) { Pop(of, key, how); };
+  if (serve_first(c, Kind, how.first, how.count, serve)) return api::ok;
   answer a(c.context);
   a.rests_on(nullptr);
   return api::ReplyWithNullArray(a.to());
 }
-template <literal One, literal Other, pop_function Pop>
+template <item_kind Kind, literal One, literal Other, pop_function Pop>
 int wait_for_several(const call& c) {
   pop_arguments how;
   if (const char* const wrong = read_pop_arguments(c, 2, One.text, Other.text, how))
     return api::ReplyWithError(c.context, wrong);
-  const auto serve = [](const call& of) {
+  const auto serve = [](const call& of, open_key& key) {
     pop_arguments again;
-    return read_pop_arguments(of, 2, One.text, Other.text, again) == nullptr && Pop(of, again);
+    (void)read_pop_arguments(of, 2, One.text, Other.text, again);
+    Pop(of, key, again);
   };
-  return serve_or_wait(c, serve, how.first, how.count, c[1]);
+  return serve_or_wait(c, serve, {Kind, how.first, how.count, c[1]});
 }
 
 }  // namespace stele::redis

@@ -75,6 +75,26 @@ std::string text_setting(api::context* of, const char* name) {
   return value;
 }
 
+calling_user::calling_user(const call& c) {
+  const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
+  api::text* const name = in_script ? here().script_user : caller_of(c);
+  if (name == nullptr) return;
+  user_ = api::GetModuleUserFromUserName(name);
+  if (!in_script) api::FreeString(nullptr, name);
+}
+
+calling_user::~calling_user() {
+  if (user_ != nullptr) api::FreeModuleUser(user_);
+}
+
+bool calling_user::may(api::text* key, int access) const {
+  return user_ == nullptr || api::ACLCheckKeyPermissions(user_, key, access) == api::ok;
+}
+
+bool calling_user::may_run(api::text** arguments, int count) const {
+  return user_ == nullptr || api::ACLCheckCommandPermissions(user_, arguments, count) == api::ok;
+}
+
 void enter(const call& c) {
   constexpr int goes_on = api::in_multi | api::in_script;
   if (!here().keys->in_unit() || (api::GetContextFlags(c.context) & goes_on) != 0) return;
@@ -118,6 +138,34 @@ bool is_wrong_kind(const call& c, const open_key& key, item_kind wanted) {
   const bool wrong = key.exists() && !key.is(wanted);
   if (wrong) api::ReplyWithError(c.context, wrong_type);
   return wrong;
+}
+
+int place_of_destination(const call& c, std::string_view name) {
+  struct option {
+    std::string_view word;
+    int words;  // that follow it
+  };
+  struct form {
+    std::string_view name;
+    int first;  // option
+    std::span<const option> options;
+  };
+  static constexpr option of_sort[] = {{"STORE", 1}, {"BY", 1}, {"GET", 1}, {"LIMIT", 2}};
+  static constexpr option of_places[] = {{"STORE", 1}, {"STOREDIST", 1}, {"COUNT", 1}};
+  static constexpr form forms[] = {
+      {"SORT", 2, of_sort}, {"GEORADIUS", 6, of_places}, {"GEORADIUSBYMEMBER", 5, of_places}};
+  const auto* const known =
+      std::ranges::find_if(forms, [&](const form& f) { return equal_ignoring_case(f.name, name); });
+  if (known == std::end(forms)) return 0;
+  int place = 0;
+  for (int i = known->first; i < c.count; ++i)
+    for (const auto& [word, words] : known->options) {
+      if (!equal_ignoring_case(c[i], word) || i + words >= c.count) continue;
+      if (word.starts_with("STORE")) place = i + 1;
+      i += words;
+      break;
+    }
+  return place;
 }
 
 std::string value_of(const stored_text& text) {

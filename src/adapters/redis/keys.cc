@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace stele::redis {
 
@@ -217,6 +218,12 @@ result<> keys::end_unit(bool now) {
   if (!waits_ || !now || planted(mutant::redis_acknowledged_early)) return {};
   if (auto done = sync(); !done) return std::unexpected(std::move(done.error()));
   return {};
+}
+
+void keys::cancel_unit() noexcept {
+  if (std::exchange(open_, false)) detail::roll_back_transaction();
+  unlinked_.clear();
+  forget_unit();
 }
 
 result<std::uint64_t> keys::sync() {

@@ -45,6 +45,9 @@ class keys {
   // waits(), a sync that begins afterwards makes it so.
   [[nodiscard]] result<> end_unit(bool now);
 
+  // Rolls the unit back. The server's keyspace keeps what it did, so the process must end.
+  void cancel_unit() noexcept;
+
   // In the unit, or in a transaction of its own. In a child of fork, without one: no item that the
   // child can have changes while it lives.
   template <class Body>

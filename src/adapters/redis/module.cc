@@ -165,19 +165,13 @@ bool all_may_all(api::context* context) {
 // Rights go by Redis' own command too: who may not run SET may not run what it becomes here.
 bool is_allowed(const call& c, const char* name) {
   if (all_may_all(c.context)) return true;
-  const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
-  api::text* const user_name = in_script ? here().script_user : caller_of(c);
-  if (user_name == nullptr) return true;
   const own_text own_name(name);
   std::vector<api::text*> arguments(c.arguments, c.arguments + c.count);
   arguments[0] = own_name.get();
-  bool allowed = true;
-  if (api::user* const user = api::GetModuleUserFromUserName(user_name)) {
-    allowed = api::ACLCheckCommandPermissions(user, arguments.data(), c.count) == api::ok;
-    api::FreeModuleUser(user);
-  }
-  if (!in_script) api::FreeString(nullptr, user_name);
-  return allowed;
+  const calling_user user(c);
+  const int destination = place_of_destination(c, name);
+  return user.may_run(arguments.data(), c.count) &&
+         (destination == 0 || user.may(c.text(destination), api::key_insert));
 }
 
 // The server asks where a command's keys are.
@@ -264,8 +258,10 @@ void on_loading(api::context* context, api::event, std::uint64_t what, void*) {
   if (here().is_loading) {
     here().has_loaded = true;
     here().loaded = 0;
+    here().loads_in_unit = (api::GetContextFlags(context) & api::in_multi) != 0;
     return;
   }
+  if (here().loads_in_unit) return;
   must(here().keys->end_unit(false));
   if (here().is_open) take_in(context);
 }
@@ -368,8 +364,12 @@ void on_cron(api::context* context, api::event, std::uint64_t, void*) {
   here().tells_master |= (api::GetContextFlags(context) & api::is_replica) != 0;
 }
 
-void on_shutdown(api::context*, api::event, std::uint64_t, void*) {
-  must(here().keys->end_unit(true));
+// The server may end in a script that takes too long: nothing of that is there after a restart.
+void on_shutdown(api::context* context, api::event, std::uint64_t, void*) {
+  if ((api::GetContextFlags(context) & (api::in_multi | api::in_script)) != 0)
+    here().keys->cancel_unit();
+  must(here().keys->end_unit(false));
+  must(here().keys->sync());
 }
 
 void inform(api::info* to, int for_crash_report) {

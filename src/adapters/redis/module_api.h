@@ -36,7 +36,7 @@ constexpr int for_reading = 1 << 0, for_writing = 1 << 1, without_touch = 1 << 1
 constexpr int empty_key = 0, string_key = 1, list_key = 2, hash_key = 3, set_key = 4,
               sorted_set_key = 5, module_key = 6;
 // What ACLCheckKeyPermissions asks for.
-constexpr int key_access = 1 << 4;
+constexpr int key_access = 1 << 4, key_insert = 1 << 6;
 // What SetModuleOptions takes: a load that finds the end of its payload, or a damaged one, fails,
 // and the server does not end; a key that was open for writing does not count as changed by itself.
 constexpr int handles_io_errors = 1 << 0, no_implicit_signal = 1 << 1;
@@ -192,6 +192,7 @@ struct type_methods {
   X(blocked_client*, BlockClientOnKeys,                                                         \
     (context*, command_function on_ready, command_function on_timeout,                          \
      void (*free)(context*, void*), long long timeout_ms, text** keys, int count, void* data))  \
+  X(text*, GetBlockedClientReadyKey, (context*))  /* in on_ready */                             \
   X(int, UnblockClient, (blocked_client*, void*)) /* from any thread */                         \
   X(context*, GetThreadSafeContext, (blocked_client*))                                          \
   X(void, FreeThreadSafeContext, (context*))                                                    \

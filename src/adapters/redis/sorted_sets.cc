@@ -504,43 +504,39 @@ int zpopmax(const call& c) {
   return pop(c, end::highest);
 }
 
-bool pop_first(const call& c, end at) {
-  return serve_first(c, item_kind::sorted_set, 1, c.count - 2, [&](open_key& key) {
-    answer a(c.context);
-    const auto found = take(c, key, at, 1);
-    if (!found) return void(answer_error(c.context, found.error()));
-    a.end_unit();
-    api::ReplyWithArray(a.to(), 3);
-    reply_text(a.to(), view(key.name()));
-    reply_text(a.to(), (*found)[0].member);
-    api::ReplyWithDouble(a.to(), (*found)[0].score);
-  });
+template <end At>
+void pop_first(const call& c, open_key& key) {
+  answer a(c.context);
+  const auto found = take(c, key, At, 1);
+  if (!found) return void(answer_error(c.context, found.error()));
+  a.end_unit();
+  api::ReplyWithArray(a.to(), 3);
+  reply_text(a.to(), view(key.name()));
+  reply_text(a.to(), (*found)[0].member);
+  api::ReplyWithDouble(a.to(), (*found)[0].score);
 }
 int bzpopmin(const call& c) {
-  return serve_or_wait(
-      c, [](const call& of) { return pop_first(of, end::lowest); }, 1, c.count - 2, c[c.count - 1]);
+  return serve_or_wait(c, pop_first<end::lowest>,
+                       {item_kind::sorted_set, 1, c.count - 2, c[c.count - 1]});
 }
 int bzpopmax(const call& c) {
-  return serve_or_wait(
-      c, [](const call& of) { return pop_first(of, end::highest); }, 1, c.count - 2,
-      c[c.count - 1]);
+  return serve_or_wait(c, pop_first<end::highest>,
+                       {item_kind::sorted_set, 1, c.count - 2, c[c.count - 1]});
 }
 
-bool pop_several(const call& c, const pop_arguments& how) {
-  return serve_first(c, item_kind::sorted_set, how.first, how.count, [&](open_key& key) {
-    answer a(c.context);
-    const auto found = take(c, key, how.at_second ? end::highest : end::lowest, how.most);
-    if (!found) return void(answer_error(c.context, found.error()));
-    a.end_unit();
+void pop_several(const call& c, open_key& key, const pop_arguments& how) {
+  answer a(c.context);
+  const auto found = take(c, key, how.at_second ? end::highest : end::lowest, how.most);
+  if (!found) return void(answer_error(c.context, found.error()));
+  a.end_unit();
+  api::ReplyWithArray(a.to(), 2);
+  reply_text(a.to(), view(key.name()));
+  api::ReplyWithArray(a.to(), static_cast<long>(found->size()));
+  for (const auto& [member, score] : *found) {
     api::ReplyWithArray(a.to(), 2);
-    reply_text(a.to(), view(key.name()));
-    api::ReplyWithArray(a.to(), static_cast<long>(found->size()));
-    for (const auto& [member, score] : *found) {
-      api::ReplyWithArray(a.to(), 2);
-      reply_text(a.to(), member);
-      api::ReplyWithDouble(a.to(), score);
-    }
-  });
+    reply_text(a.to(), member);
+    api::ReplyWithDouble(a.to(), score);
+  }
 }
 int zrandmember(const call& c) {
   const auto how = random_arguments_of(c, "WITHSCORES");
@@ -607,8 +603,10 @@ constexpr command commands[] = {
     {"zpopmax", zpopmax, "write fast", 1, 1, 1, 2, 3},
     {"bzpopmin", bzpopmin, "write fast deny-script", 1, -2, 1, 3, 0},
     {"bzpopmax", bzpopmax, "write fast deny-script", 1, -2, 1, 3, 0},
-    {"zmpop", pop_from_several<"MIN", "MAX", pop_several>, "write getkeys-api", 0, 0, 0, 4, 0},
-    {"bzmpop", wait_for_several<"MIN", "MAX", pop_several>, "write getkeys-api", 0, 0, 0, 5, 0},
+    {"zmpop", pop_from_several<item_kind::sorted_set, "MIN", "MAX", pop_several>,
+     "write getkeys-api", 0, 0, 0, 4, 0},
+    {"bzmpop", wait_for_several<item_kind::sorted_set, "MIN", "MAX", pop_several>,
+     "write getkeys-api", 0, 0, 0, 5, 0},
 };
 
 }  // namespace

@@ -39,7 +39,8 @@ struct loaded_text {
 // Of a long load, some hundred keys are one unit.
 void end_unit_of_load() {
   constexpr std::uint64_t together = 256;
-  if (here().is_loading && ++here().loaded % together == 0) (void)all_keys().end_unit(false);
+  if (here().is_loading && !here().loads_in_unit && ++here().loaded % together == 0)
+    (void)all_keys().end_unit(false);
 }
 
 // The elements of a value as save() writes them. A payload comes from a client (RESTORE), so
@@ -87,8 +88,8 @@ void* load(api::io* from, int encoding, item_kind kind) {
     for (const auto& [first, second] : *elements) add_element(item, first, second);
   };
   // A unit with commands before this one goes on, and is not ended for want of room.
-  const auto done =
-      here().is_loading ? all_keys().change_apart(bytes, add) : all_keys().change(bytes, add);
+  const auto done = here().is_loading && !here().loads_in_unit ? all_keys().change_apart(bytes, add)
+                                                               : all_keys().change(bytes, add);
   end_unit_of_load();
   if (!done) return refuse_load(from, done.error());
   here().unclaimed = item;
