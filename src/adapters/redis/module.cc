@@ -220,6 +220,7 @@ int run(api::context* context, api::text** arguments, int count) {
 // The server may not let its own text be kept, as long as the key is open.
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
   const std::string_view event = name, text = view(key_name);
+  if (event == "loaded" || event == "restore") here().unclaimed = nullptr;
   if (event == "expired" || event == "evicted") here().keys->note_unasked();
   const own_text copy(text);
   const open_key key({context, nullptr, 0}, copy.get(), api::for_reading | api::without_touch);
@@ -480,7 +481,7 @@ int load(api::context* of, api::text** arguments, int count) {
                         missing),
            api::failed;
   api::SetModuleAttribs(of, "stele", 1, api::interface_version);
-  api::SetModuleOptions(of, api::no_implicit_signal);
+  api::SetModuleOptions(of, api::handles_io_errors | api::no_implicit_signal);
   options o;
   if (const auto wrong = read_arguments({of, arguments, count}, o)) return refuse(of, *wrong);
   if (base::bytes_of(text_setting(of, "databases")).value_or(0) > stored_keys::databases)
