@@ -112,7 +112,7 @@ class Draw(random.Random):
         return self.one_of([b"u8", b"i8", b"u1", b"i16", b"u16", b"u63", b"i64", b"u3"], [b"u64", b"i65", b"x8", b"u", b"i0"])
 
     def fieldoffset(self):
-        return self.one_of([b"0", b"1", b"#0", b"#1", b"#3", b"7", b"100"], [b"-1", b"#-1", b"#", b"abc", b"4294967295", b"#100000"])
+        return self.one_of([b"0", b"1", b"#0", b"#1", b"#3", b"7", b"100"], [b"-1", b"#-1", b"#", b"abc", b"#4294967296", b"4294967296", b"#100000"])
 
     def longitude(self):
         return self.one_of([b"1", b"2", b"13.361389", b"15.087269", b"-180", b"180"], [b"181", b"abc", b"nan", b"1e400", b"-0"])

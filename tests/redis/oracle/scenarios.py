@@ -191,7 +191,8 @@ class Episode:
 
     def add_large(self):
         rng = self.rng
-        self.events.append(["large", rng.choice([[b"SETRANGE", b"large", b"50000000", b"x"], [b"SETBIT", b"large", b"400000000", b"1"]])])
+        self.events.append(["large", rng.choice([[b"SETRANGE", b"large", b"50000000", b"x"], [b"SETBIT", b"large", b"400000000", b"1"],
+                                                [b"BITFIELD", b"large", b"SET", b"u8", b"400000000", b"1"]])])
 
 
 OVERWRITING = ["set", "getset", "mset", "msetnx", "setrange", "append", "incrbyfloat", "setbit", "bitop", "bitfield", "pfadd", "pfmerge", "sort", "copy",

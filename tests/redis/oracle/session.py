@@ -36,6 +36,7 @@ class Finding(Exception):
     def __init__(self, kind, event=-1, words=(), stock=None, module=None, note=""):
         super().__init__(kind)
         self.kind, self.event, self.words, self.stock, self.module, self.note = kind, event, words, stock, module, note
+        self.seen_at = event  # the event after which it was seen
         self.whole = (stock or "", module or "")  # where those are shortened
 
     @property
@@ -372,7 +373,7 @@ class Session(Kills, Limits):
         """Raises it, unless both servers have refused the command: then they go on, and it is told at the end."""
         if not found.stock.startswith("-") or not found.module.startswith("-"):
             raise found
-        found.kind = "refusal"
+        found.kind, found.seen_at = "refusal", self.event
         self.refusals.setdefault(found.signature(), found)
 
     @staticmethod
