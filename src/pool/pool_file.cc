@@ -304,7 +304,8 @@ result<pool_header> pool_file::make_header(const pool_geometry& s) {
   if (h.log_count * h.log_size > s.size / 2) return too_much_log(h.log_count, h.log_size);
   h.home_offset = h.log_offset + h.log_count * h.log_size;
   if (s.parity_block_size != 0) lay_out_parity(h, s);
-  h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(s.size));
+  h.chunk_shift =
+      s.chunk_shift != 0 ? s.chunk_shift : static_cast<std::uint32_t>(chunk_shift_for(s.size));
   const auto no_room = [&] {
     return fail(errc::invalid_argument,
                 fmt::format("a pool of {} bytes has no room for objects beside its logs, checksums "
