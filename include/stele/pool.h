@@ -91,6 +91,9 @@ enum class verification : std::uint8_t {
   never,  // also for reading what is left of a damaged pool
 };
 
+// By its name, as options of front ends have it: auto, always, never. Null: another text.
+std::optional<verification> verification_of(std::string_view name) noexcept;
+
 // What pool_options::migrate receives: a pool with an older layout version than the program's. All
 // its changes are one transaction.
 class migration {

@@ -197,6 +197,21 @@ std::string durability_of_path(const std::string& path) {
   return storage::is_volatile(path) ? "process" : "power";
 }
 
+}  // namespace stele::detail
+
+namespace stele {
+
+std::optional<verification> verification_of(std::string_view name) noexcept {
+  if (name == "auto") return verification::automatic;
+  if (name == "always") return verification::always;
+  if (name == "never") return verification::never;
+  return std::nullopt;
+}
+
+}  // namespace stele
+
+namespace stele::detail {
+
 // Layout names that the library gives begin so.
 constexpr std::string_view type_prefix = "type ";
 
