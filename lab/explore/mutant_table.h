@@ -255,6 +255,8 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::long_read_one_look, "long_read_one_look", "overlap:default,redo,undo", "beside check"},
     {mutant::long_read_moves_on, "long_read_moves_on", "overlap:default,redo,undo",
      "beside readers, each load a point"},
+    {mutant::long_read_sized_early, "long_read_sized_early", "overlap:default,redo,undo",
+     "beside snapshots, growing"},
     {mutant::readers_switch_unpaused, "readers_switch_unpaused", "overlap:default,redo,undo"},
     {mutant::readers_back_unpaused, "readers_back_unpaused", "overlap:default,redo,undo"},
     {mutant::readers_lone_unlocked, "readers_lone_unlocked", "overlap:default,redo,undo"},
