@@ -490,6 +490,9 @@ class pool {
   [[nodiscard]] result<> check();
 
   pool_counters counters() const noexcept;
+  // Reads the state of every block. Transactions wait meanwhile, so the sums are those of one
+  // moment. Inside a transaction nothing waits, and beside commits of other threads the sums are
+  // approximate. Of a damaged heap only size_bytes and log_bytes are known. Thread-safe.
   pool_space space() const;
   // "power", "power, cache included" or "process": the strongest event that an acknowledged commit
   // survives; "none" with the mechanism none.

@@ -476,7 +476,7 @@ void notify_when_durable(runtime& r, std::uint64_t commit, std::function<void(re
 pool_counters counters_of(const runtime& r) noexcept {
   return r.counters();
 }
-pool_space space_of(const runtime& r) {
+pool_space space_of(runtime& r) {
   return r.space();
 }
 std::string durability_of(const runtime& r) {

@@ -229,7 +229,7 @@ class runtime {
   // Bytes that the pool may grow to by itself; 0: none.
   std::uint64_t max_size() const noexcept { return options_.max_size; }
   pool_counters counters() const noexcept;
-  pool_space space() const;
+  pool_space space();
   std::uint64_t newest_commit() const noexcept;  // TxID of the newest commit that has returned
 
  private:

@@ -1,5 +1,5 @@
 // Whatever reads a pool beside automatic growth: long reads, snapshots, readers in other processes,
-// backup, check. Each sees one state of the pool.
+// backup, check, space. Each sees one state of the pool.
 //
 // A writer puts items until the pool has grown many times. Each of its transactions adds an item,
 // overwrites an older one, and stores what the numbers of all items add up to. A later byte in a
@@ -151,7 +151,7 @@ TEST_P(growth_beside, snapshots) {
   run_beside({read_held, read_held, read_long});
 }
 
-TEST_P(growth_beside, backups_and_checks) {
+TEST_P(growth_beside, backups_checks_and_space) {
   const std::string copy = dir_.file("copy");
   const auto back_up = [&](kv& store) {
     ASSERT_TRUE(succeeds(store.backup(copy)));
@@ -163,7 +163,14 @@ TEST_P(growth_beside, backups_and_checks) {
     std::filesystem::remove(copy);
   };
   const auto check = [](kv& store) { EXPECT_TRUE(succeeds(store.check())); };
-  run_beside({back_up, check, read_long});
+  const auto measure = [](kv& store) {
+    const pool_space s = store.space();
+    EXPECT_GT(s.used_bytes, 0u);
+    EXPECT_LE(s.log_bytes + s.used_bytes + s.free_bytes, s.size_bytes);
+    EXPECT_LE(s.largest_free, s.free_bytes);
+    EXPECT_GE(s.fragmentation, 0);
+  };
+  run_beside({back_up, check, measure, read_long});
 }
 
 // A reader in another process sees each new pool at another path.
