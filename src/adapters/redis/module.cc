@@ -415,6 +415,10 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
       o.pool.mechanism = value;
     } else if (name == "media") {
       o.pool.media = value;
+    } else if (name == "verify") {
+      const auto verify = verification_of(value);
+      if (!verify) return "verify " + value + " is not known; give auto, always or never";
+      o.pool.verify = *verify;
     } else if (name == "size" || name == "max_size") {
       const auto bytes = base::bytes_of(value);
       if (!bytes)
@@ -423,7 +427,7 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
       (name == "size" ? o.pool.create_size : o.pool.max_size) = *bytes;
     } else {
       return "there is no argument " + name +
-             "; there are path, size, max_size, mechanism and media";
+             "; there are path, size, max_size, mechanism, media and verify";
     }
   }
   if (o.path.empty() == (o.pool.media != in_memory))
