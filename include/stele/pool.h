@@ -453,8 +453,8 @@ class pool {
         [&]() -> decltype(auto) { return std::invoke(body, std::as_const(root())); });
   }
 
-  // On success every commit that had returned before the call is durable. Errors: io, poisoned.
-  // Thread-safe.
+  // On success every commit that had returned before the call is durable. Errors: io, poisoned;
+  // read_only, if the pool's file was removed, renamed or replaced. Thread-safe.
   [[nodiscard]] result<> sync();
   // The newest commit that has returned in any thread. wait(t) makes t and all commits before it
   // durable.
@@ -494,7 +494,9 @@ class pool {
   std::string mechanism() const;
 
   // Makes every commit durable and marks the pool as closed. The destructor does the same and drops
-  // the error. No transaction may be running.
+  // the error. Whatever it returns but in_use, the file's lock is released and the pool is closed;
+  // a second call does nothing. Errors: in_use, while a transaction runs; io, poisoned, and then
+  // the next open recovers; read_only, if the pool's file was removed, renamed or replaced.
   [[nodiscard]] result<> close();
 
   // For tools that build their own runtime (explorer, tests): a pool over an open handle.

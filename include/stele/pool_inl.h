@@ -7,6 +7,8 @@ namespace stele::detail {
 
 [[nodiscard]] result<> sync_pool(runtime& r);
 [[nodiscard]] result<> close_pool(runtime& r);
+// Errors: poisoned; read_only, if the pool's name does not lead to its file any more.
+[[nodiscard]] result<> check_usable(runtime& r);
 std::uint64_t newest_commit(const runtime& r) noexcept;
 void notify_when_durable(runtime& r, std::uint64_t commit,
                          std::function<void(result<>)> on_durable);

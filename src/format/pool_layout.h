@@ -204,9 +204,12 @@ struct home_header {
   // Of the program's layout; 0 if the program does not number layouts.
   std::uint64_t layout_version;
   std::uint64_t magic;  // guarded: home_magic in a pool with magic words
-  std::array<std::byte, 32> reserved;
+  // Guarded: the root's offset and its form (root_mark.h); 0: it has no mark.
+  std::uint64_t root_form;
+  std::array<std::byte, 24> reserved;
 };
-static_assert(sizeof(home_header) == 64 && offsetof(home_header, magic) == 24);
+static_assert(sizeof(home_header) == 64 && offsetof(home_header, magic) == 24 &&
+              offsetof(home_header, root_form) == 32);
 
 // A pool with magic words has no zero that could mean "fresh": its home header has this word, and
 // the word of a free chunk is not 0. So a page or sector of them that was zeroed is noticed. The

@@ -43,11 +43,16 @@ std::uint64_t owner_of(int fd) noexcept {
 
 // The reason of a failed open when another handle holds the lock.
 std::unexpected<error> locked_error(int fd, const std::string& path) {
+  const std::uint64_t owner = owner_of(fd);
+  if (owner == static_cast<std::uint64_t>(::getpid()))
+    return fail(errc::in_use, fmt::format("{} is open in this process already; use that pool, or "
+                                          "close it first (a pool is open once at a time)",
+                                          path));
   return fail(
       errc::in_use,
       fmt::format(
           "{} is open in process {}; close it there first (one process at a time has a pool open)",
-          path, owner_of(fd)));
+          path, owner));
 }
 
 // Writes what earlier users of the file left unwritten. A write error of theirs that was never
@@ -471,6 +476,7 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   pool_file opened;
   opened.header_ = *header;
   opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
+  opened.name_ = file_name(file.fd, path);
   // Last: a descriptor that is locked must not be lost if copying the path throws.
   opened.mapping_.fd = file.release();
   if (auto mapped = opened.map(kind, address, max_size); !mapped)
@@ -530,6 +536,19 @@ result<> pool_file::check_not_truncated() const {
           "{} has been truncated while it was open: it has {} of its {} bytes, and what was "
           "in the others is lost; restore it from a copy",
           mapping_.path, status.st_size, header_.size));
+}
+
+bool pool_file::holds_this_pool() const noexcept {
+  std::uint64_t id = 0;
+  return mapping_.fd < 0 ||
+         ::pread(mapping_.fd, &id, sizeof id, offsetof(pool_header, id)) != ssize_t{sizeof id} ||
+         id == header_.id;
+}
+
+int pool_file::space_error() const noexcept {
+  const auto bytes = static_cast<off_t>(header_.size);
+  if (mapping_.fd < 0 || ::fallocate(mapping_.fd, FALLOC_FL_KEEP_SIZE, 0, bytes) == 0) return 0;
+  return errno == EOPNOTSUPP ? 0 : errno;
 }
 
 void pool_file::unlock() noexcept {
@@ -733,6 +752,7 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
     release();
     header_ = other.header_;
     mapping_ = std::exchange(other.mapping_, {});
+    name_ = std::move(other.name_);
     home_delta_ = std::exchange(other.home_delta_, 0);
     home_reservation_ = std::exchange(other.home_reservation_, nullptr);
     reserved_ = other.reserved_;

@@ -57,6 +57,7 @@ class home_image {
 
   home_image(std::unique_ptr<pool_state> state, std::unique_ptr<engine> home_of);
   void judge_checksums(std::vector<std::string>& notes);
+  void judge_root(std::vector<std::string>& notes) const;
   bool is_sound(std::uint64_t block) const;
   block_state judge(std::uint64_t block) const;
   void lose_page_of(std::uint64_t block) const;

@@ -82,7 +82,9 @@ class runtime {
   // Whether an ordered commit differs from a durable one.
   bool tells_ordered() const noexcept { return tells_ordered_; }
   // Stores of updates go to a write set, home is in place, and the mechanism asks for no loads.
-  bool has_plain_updates() const noexcept { return has_plain_updates_; }
+  bool has_plain_updates() const noexcept {
+    return has_plain_updates_.load(std::memory_order_relaxed);
+  }
   // Home is in place.
   bool has_plain_reads() const noexcept { return !home_is_remapped_; }
   std::byte* base() const noexcept { return state_->file.address(); }
@@ -210,6 +212,15 @@ class runtime {
 
   // Errors: poisoned; corrupt, when the file is shorter than the pool, which poisons it.
   [[nodiscard]] result<> check_usable();
+  // Sees whether the name that the pool was opened by still leads to its file, and whether that
+  // still holds this pool. If not, updates are refused, or the pool is poisoned. Not beside
+  // close().
+  void look_at_file() noexcept;
+  // As seen last.
+  storage::file_place place() const noexcept { return place_.load(std::memory_order_relaxed); }
+  error place_error() const;
+  // Looks. Errors: read_only, if the name does not lead to the file.
+  [[nodiscard]] result<> check_in_place();
   [[nodiscard]] result<> close();
   // Calls `call` once when close() begins, while transactions may still begin.
   void before_close(std::function<void()> call) { before_close_ = std::move(call); }
@@ -268,7 +279,8 @@ class runtime {
   bool in_place_;
   bool may_execute_in_log_, may_watch_stores_;
   bool defers_ordered_, tells_ordered_;
-  bool has_plain_updates_;
+  std::atomic<bool> has_plain_updates_;
+  std::atomic<storage::file_place> place_{storage::file_place::in_place};
   std::unique_ptr<line_lock[]> own_locks_;  // of the policy stm
   std::uint64_t own_lock_count_ = 0;
   lock_table locks_;  // in use; changes during a pause

@@ -137,7 +137,7 @@ class Payloads(RedisCase):
                                heads["set"] + unsigned(2) + 2 * text(b"m") + end,
                                heads["ranking"] + unsigned(2) + 2 * (text(b"m") + text(b"1")) + end],
             "no score": [heads["ranking"] + unsigned(1) + text(b"m") + text(score) + end
-                         for score in (b"", b"x", b"nan", b"1 ", b" 1", b"1\0")],
+                         for score in (b"", b"x", b"nan", b"1 ", b" 1", b"1e999", b"1\0")],
             "more behind": [contents["text"][:-1] + text(b"more") + end],
             "a later form": [contents["text"][:9] + bytes([contents["text"][9] | 1]) + contents["text"][10:]],
         }
