@@ -58,7 +58,8 @@ def trial(session, header, events):
         difference.seen_at = session.event  # for a client that waits, later than its command
         found[difference.signature()] = difference
     except StockFailed as why:
-        print(f"  stock Redis failed, so the rest was not compared: {why}")
+        session.not_compared += 1
+        print(f"  not compared from event {session.event} on: {why}")
         session.forget()
         return {}
     return {**session.refusals, **found}

@@ -1,11 +1,14 @@
 """Episodes: a header and events, drawn from a seed alone, so that the same seed gives the same ones."""
 
+import hashlib
+
 from . import draw, grammar
 
 CLIENTS = 5
 RULES = ["default", "default", "default", "some_keys", "reads", "not_set", "selected", "no_keys"]
 SCRIPT = (b"local told = {} for line in string.gmatch(ARGV[1], '[^\\1]+') do local words = {} for word in string.gmatch(line, '[^\\2]+') do "
           b"words[#words + 1] = word end told[#told + 1] = redis.%s(unpack(words)) end return told")
+SCRIPTS = [SCRIPT.replace(b"%s", how) for how in (b"call", b"pcall")]
 FILLS = {"str": "set", "num": "incrby", "hash": "hset", "list": "rpush", "set": "sadd", "zset": "zadd", "geo": "geoadd", "hll": "pfadd"}
 
 
@@ -79,9 +82,10 @@ class Episode:
         rng, inner = self.rng, self.plain_commands(self.rng.randint(1, 5))
         inner = [words for words in inner if not any(b"\1" in w or b"\2" in w or not w for w in words)]
         lines = b"\1".join(b"\2".join(words) for words in inner)
-        how = rng.choice([b"call", b"pcall", b"pcall"])
-        name = rng.choices([b"EVAL", b"EVAL_RO", b"FCALL", b"FCALL_RO"], [8, 1, 1, 1])[0]
-        script = SCRIPT.replace(b"%s", how) if name.startswith(b"EVAL") else rng.choice([b"calls", b"reads"])
+        name = rng.choices([b"EVAL", b"EVALSHA", b"EVAL_RO", b"EVALSHA_RO", b"FCALL", b"FCALL_RO"], [6, 2, 1, 1, 1, 1])[0]
+        script = rng.choice(SCRIPTS) if name.startswith(b"EVAL") else rng.choice([b"calls", b"reads"])
+        if name.startswith(b"EVALSHA"):
+            script = hashlib.sha1(script if rng.random() < 0.9 else b"").hexdigest().encode()
         if name.startswith(b"FCALL"):
             lines = lines.replace(b"\1", b";").replace(b"\2", b" ")
         self.do(self.any_client(), [name, script, b"0", lines], [(w, ()) for w in inner])
@@ -195,6 +199,8 @@ class Episode:
                                                 [b"BITFIELD", b"large", b"SET", b"u8", b"400000000", b"1"]])])
 
 
+# Of the module's commands, those that scenarios send, not the grammar.
+ELSEWHERE = {"eval", "evalsha", "fcall", "eval_ro", "evalsha_ro", "fcall_ro", "spop", "dump"}
 OVERWRITING = ["set", "getset", "mset", "msetnx", "setrange", "append", "incrbyfloat", "setbit", "bitop", "bitfield", "pfadd", "pfmerge", "sort", "copy",
                "rename", "restore", "sunionstore", "sinterstore", "sdiffstore", "zunionstore", "zinterstore", "zdiffstore", "zrangestore",
                "geosearchstore", "georadius", "georadiusbymember", "move", "persist", "getex", "del", "lmove", "smove", "geoadd", "zadd", "hset"]
