@@ -1,5 +1,5 @@
-// stele kv get|put|del|scan|import|export|stats|stores|drop: works on key-value stores from the
-// shell.
+// stele kv get|put|del|scan|import|export|shorten|stats|stores|drop: works on key-value stores from
+// the shell.
 //
 // Keys and values are text; with --hex hexadecimal digits. Import and export are JSON lines:
 // {"key": K, "value": V}, each a string or, where it is not UTF-8, {"hex": DIGITS}; an item that
@@ -8,6 +8,7 @@
 #include <cli/output.h>
 #include <cli/pool_content.h>
 #include <cli/reading.h>
+#include <containers/kv_limits.h>
 #include <fmt/format.h>
 #include <stele/kv.h>
 #include <unistd.h>
@@ -82,8 +83,8 @@ std::optional<kv_time> expiry_of(const json& line) {
   const auto member = line.find("expires_at_ms");
   if (member == line.end() || !member->is_number_unsigned()) return std::nullopt;
   const auto of = member->get<std::uint64_t>();
-  if (of > static_cast<std::uint64_t>(milliseconds_of(kv_time::max()))) return std::nullopt;
-  return kv_time(std::chrono::milliseconds(of));
+  if (of > static_cast<std::uint64_t>(detail::milliseconds_of(kv_time::max()))) return std::nullopt;
+  return detail::kv_time_of_expiry(of);
 }
 struct imported {
   std::string key, value;
@@ -133,13 +134,17 @@ void get(const options& o) {
   fmt::print("{}\n", shown(o, *value));
 }
 
-void put(const options& o) {
+std::chrono::milliseconds lifetime_of(const options& o) {
   if (!(o.ttl_seconds <= 1e11)) fail("--ttl is a number of seconds, up to 100,000,000,000");
+  return std::chrono::milliseconds(static_cast<std::int64_t>(o.ttl_seconds * 1000));
+}
+
+void put(const options& o) {
+  const auto lifetime = lifetime_of(o);
   auto s = open(o, access::writes);
   const std::string key = argument(o, o.key), value = argument(o, o.value);
   if (o.ttl_seconds != 0)
-    sure(s.store().put_for(
-        key, value, std::chrono::milliseconds(static_cast<std::int64_t>(o.ttl_seconds * 1000))));
+    sure(s.store().put_for(key, value, lifetime));
   else
     sure(s.store().put(key, value));
   close(s);
@@ -251,6 +256,41 @@ void import_lines(const options& o) {
   if (watched) print_error("\n");
   if (interrupted())
     fail(fmt::format("interrupted: the items of the first {} lines are in the store", done));
+}
+
+// Puts again the items of `keys` that would live longer than `lifetime`. Returns how many.
+std::size_t shorten_lifetimes(kv& store, const std::vector<std::string>& keys,
+                              std::chrono::milliseconds lifetime) {
+  const auto longest = detail::kv_time_of_expiry(sure(detail::expiry_after(lifetime)));
+  return sure(store.update([&](kv::changes& c) {
+    std::size_t count = 0;
+    for (const std::string& key : keys) {
+      const auto expires = c.expiry(key);
+      const auto value = expires && *expires > longest ? c.get(key) : std::nullopt;
+      if (value) c.put_until(key, *value, longest), ++count;
+    }
+    return count;
+  }));
+}
+
+// For a store that was changed while the clock was ahead.
+void shorten(const options& o) {
+  const auto lifetime = lifetime_of(o);
+  auto s = open(o);
+  std::vector<std::string> keys;
+  std::size_t bytes = 0, count = 0;
+  const auto change = [&] {
+    count += shorten_lifetimes(s.store(), keys, lifetime);
+    keys.clear(), bytes = 0;
+  };
+  for_each(o, s.store(), [&](const std::string& key, const std::string& value) {
+    keys.push_back(key);
+    bytes += key.size() + value.size();
+    if (keys.size() >= items_of_an_import || bytes >= bytes_of_an_import) change();
+  });
+  change();
+  close(s);
+  fmt::print("{} items expire earlier now\n", count);
 }
 
 json json_of(const kv_statistics& s) {
@@ -369,6 +409,11 @@ void add_kv(CLI::App& app) {
   read->add_option("file", o->file, "the file to read; - is standard input");
   read->add_flag("--create", o->create, "make the named store if it is not there");
   read->callback([o] { import_lines(*o); });
+  CLI::App* shortened =
+      add(*group, "shorten", "makes items expire after --ttl seconds that would expire later", o);
+  add_store(shortened, o), add_range(shortened, o);
+  shortened->add_option("--ttl", o->ttl_seconds, "the longest lifetime, in seconds")->required();
+  shortened->callback([o] { shorten(*o); });
   CLI::App* counted = add(*group, "stats", "items, bytes and space of each store", o);
   add_store(counted, o), add_json(counted, o);
   counted->callback([o] { stats(*o); });
