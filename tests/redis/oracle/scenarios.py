@@ -6,6 +6,8 @@ from . import draw, grammar
 
 CLIENTS = 5
 RULES = ["default", "default", "default", "some_keys", "reads", "not_set", "selected", "no_keys"]
+# SORT of stock Redis takes errno as it finds it; this sets it to 0, without a key.
+SETS_ERRNO = [b"GEORADIUS_RO", b"none", b"1", b"1", b"1", b"m"]
 LIMITED = {"some_keys", "selected", "no_keys"}
 SCRIPT = (b"local told = {} for line in string.gmatch(ARGV[1], '[^\\1]+') do local words = {} for word in string.gmatch(line, '[^\\2]+') do "
           b"words[#words + 1] = word end told[#told + 1] = redis.%s(unpack(words)) end return told")
@@ -26,8 +28,11 @@ class Episode:
 
     def do(self, client, words, inner=()):
         limited = self.header["clients"][client][0] in LIMITED
-        if not (limited and any(map(reads_by_pattern, [words, *[w for w, _ in inner]]))):
-            self.events.append(["do", client, words, inner])
+        if limited and any(map(reads_by_pattern, [words, *[w for w, _ in inner]])):
+            return
+        if words[0].lower() in (b"sort", b"sort_ro") and not limited:
+            self.events.append(["do", client, SETS_ERRNO, ()])
+        self.events.append(["do", client, words, inner])
 
     def any_client(self):
         """Mostly the one before: what one client sends goes in one piece."""
