@@ -91,6 +91,9 @@ enum class verification : std::uint8_t {
   never,  // also for reading what is left of a damaged pool
 };
 
+// By its name, as options of front ends have it: auto, always, never. Null: another text.
+std::optional<verification> verification_of(std::string_view name) noexcept;
+
 // What pool_options::migrate receives: a pool with an older layout version than the program's. All
 // its changes are one transaction.
 class migration {
@@ -487,6 +490,9 @@ class pool {
   [[nodiscard]] result<> check();
 
   pool_counters counters() const noexcept;
+  // Reads the state of every block. Transactions wait meanwhile, so the sums are those of one
+  // moment. Inside a transaction nothing waits, and beside commits of other threads the sums are
+  // approximate. Of a damaged heap only size_bytes and log_bytes are known. Thread-safe.
   pool_space space() const;
   // "power", "power, cache included" or "process": the strongest event that an acknowledged commit
   // survives; "none" with the mechanism none.

@@ -16,7 +16,7 @@ void notify_when_durable(runtime& r, std::uint64_t commit,
 [[nodiscard]] result<> grow(runtime& r, std::size_t size_bytes);
 [[nodiscard]] result<> check_storage(runtime& r);
 pool_counters counters_of(const runtime& r) noexcept;
-pool_space space_of(const runtime& r);
+pool_space space_of(runtime& r);
 std::string durability_of(const runtime& r);
 std::string mechanism_of(const runtime& r);
 

@@ -97,9 +97,10 @@ std::size_t chunk_shift_for(std::size_t size) {
 }
 
 // Addresses for a pool that may grow; they cost nothing until they are mapped.
+constexpr std::size_t usual_max_size = std::size_t{1} << 40;
 constexpr std::size_t growth_reservation(std::size_t size) {
   return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30,
-                                 std::max<std::size_t>(std::size_t{1} << 40, size * 2));
+                                 std::max<std::size_t>(usual_max_size, size * 2));
 }
 
 // Writes everything but the name: header, session word, zeroes. Logs that commits write
@@ -309,7 +310,8 @@ result<pool_header> pool_file::make_header(const pool_geometry& s) {
   if (h.log_count * h.log_size > s.size / 2) return too_much_log(h.log_count, h.log_size);
   h.home_offset = h.log_offset + h.log_count * h.log_size;
   if (s.parity_block_size != 0) lay_out_parity(h, s);
-  h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(s.size));
+  h.chunk_shift =
+      s.chunk_shift != 0 ? s.chunk_shift : static_cast<std::uint32_t>(chunk_shift_for(s.size));
   const auto no_room = [&] {
     return fail(errc::invalid_argument,
                 fmt::format("a pool of {} bytes has no room for objects beside its logs, checksums "
@@ -509,8 +511,13 @@ result<pool_file> pool_file::map_for_reading(int fd, const std::string& path) {
   opened.header_ = *header;
   opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
   if (header->home == format::home_kind::log) return opened;
-  const std::size_t room = growth_reservation(header->size);
-  void* const at = os::map(nullptr, room, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd);
+  // The process that has the pool open may have reserved more than the pool's size tells, and the
+  // addresses cannot become more later.
+  const std::size_t least = growth_reservation(header->size);
+  std::size_t room = std::max(least, usual_max_size);
+  void* at = os::map(nullptr, room, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd);
+  if (at == MAP_FAILED)
+    at = os::map(nullptr, room = least, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd);
   if (at == MAP_FAILED) return path_error("map", path);
   opened.mapping_.base = static_cast<std::byte*>(at);
   opened.mapping_.size = opened.header_.size = opened.reserved_ = room;
@@ -702,8 +709,12 @@ result<> pool_file::extend(std::uint64_t size) {
 }
 
 void pool_file::apply_growth(const format::growth& g) noexcept {
-  header_ = *grown_header(read_header(mapping_.base), g, mapping_.path);
-  mapping_.size = header_.size;
+  const auto grown = *grown_header(read_header(mapping_.base), g, mapping_.path);
+  // Nothing else changes: other threads may read it meanwhile.
+  header_.chunk_count = grown.chunk_count;
+  header_.table_offset = grown.table_offset;
+  header_.block_checksums_offset = grown.block_checksums_offset;
+  mapping_.size = header_.size = grown.size;
 }
 
 result<> pool_file::map(map_kind kind, std::uintptr_t address, std::size_t max_size) {

@@ -31,6 +31,8 @@ struct pool_geometry {
   std::uint32_t parity_block_size = 0;  // bytes of each parity block; 0: the pool has none
   // Commits from one checkpoint of home to the next; 0: no space for one. Only with parity blocks.
   std::uint64_t checkpoint_commits = 0;
+  // Of the chunks, in bits; 0: chosen by pool size. Not for home_kind::log.
+  std::uint32_t chunk_shift = 0;
   bool sums = false;  // block checksums of home (block_checksums.h). Not for home_kind::log
 };
 

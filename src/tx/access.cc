@@ -398,6 +398,23 @@ STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability
   return begin_status::started;
 }
 
+std::int64_t bytes_allocated_by_transaction() noexcept {
+  const storage::heap::changes& changes = this_context->tx->allocations();
+  const storage::heap& heap = this_runtime->state().heap;
+  std::int64_t bytes = 0;
+  const auto add = [&](const auto& all, std::int64_t sign) {
+    for (const auto& one : all)
+      bytes += sign * static_cast<std::int64_t>(heap.range_of(one).second);
+  };
+  const auto add_runs = [&](const auto& all, std::int64_t sign) {
+    for (const auto& one : all)  // a slab's blocks count one by one
+      if (!one.slab) bytes += sign * static_cast<std::int64_t>(heap.range_of(one).second);
+  };
+  add(changes.allocated, 1), add(changes.freed, -1);
+  add_runs(changes.runs_allocated, 1), add_runs(changes.runs_freed, -1);
+  return bytes;
+}
+
 STELE_FLATTEN commit_status commit_transaction() {
   if (this_context->tx->only_reads()) return commit_read();
   const commit_status done = this_context->tx->commit();

@@ -649,15 +649,22 @@ pool_counters runtime::counters() const noexcept {
   return c;
 }
 
-pool_space runtime::space() const {
+// Beside commits an audit finds chunks and slabs half changed. A transaction of this thread rules
+// out a pause, which would wait for it: then the sums are those of a moment only nearly.
+pool_space runtime::space() {
   if (reading_ != nullptr) return reading_->space();
-  engine_->flush_deferred();  // the audit reads home
+  std::optional<pause> paused;
+  if (this_access.size == 0 && !state_->poisoned.load())
+    paused.emplace(*this);
+  else
+    engine_->flush_deferred();  // the audit reads home
   const auto& h = state_->file.header();
   pool_space s;
   s.size_bytes = h.size;
   s.log_bytes = h.home_offset;
-  const auto sum = state_->heap.audit();
-  if (!sum) return s;
+  auto sum = state_->heap.audit();
+  for (unsigned more = 16; !sum && !paused && more != 0; --more) sum = state_->heap.audit();
+  if (!sum) return s;  // the heap is damaged: check() says where
   const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift;
   s.used_bytes = sum->used_bytes;
   s.free_bytes = sum->free_chunks * chunk + sum->free_blocks_bytes;

@@ -191,10 +191,15 @@ class runtime {
   void begin_long_read(thread_context& v) noexcept;
   void end_long_read(thread_context& v) noexcept;
 
-  // For a reader in another process: transactions keep pages for it from the moment of the return
-  // on, in which none runs. False: there are too many long reads.
-  [[nodiscard]] bool begin_keeping_pages(page_snapshot& s) noexcept;
+  // L1 and L2 of a snapshot that a program, or a reader in another process, holds. The calling
+  // thread is in no transaction. Errors: in_use, beside too many of them; those of keep_home().
+  [[nodiscard]] result<> begin_keeping_pages(home_snapshot& s);
   void end_keeping_pages(page_snapshot& s) noexcept;
+  // The pool's size, for a thread in no transaction. A growth may follow before the next pause.
+  std::uint64_t size_between_pauses() {
+    const std::lock_guard hold(pause_mutex_);
+    return size();
+  }
   void poison_in_child() noexcept;  // this is a child of fork()
   // Lets other processes read the pool beside this one; as far as the system has what that needs.
   void serve_readers();
@@ -235,7 +240,7 @@ class runtime {
   // Bytes that the pool may grow to by itself; 0: none.
   std::uint64_t max_size() const noexcept { return options_.max_size; }
   pool_counters counters() const noexcept;
-  pool_space space() const;
+  pool_space space();
   std::uint64_t newest_commit() const noexcept;  // TxID of the newest commit that has returned
 
  private:
@@ -312,6 +317,8 @@ class runtime {
   std::mutex alone_mutex_;      // held by the thread that runs alone
   std::optional<pause> alone_;  // under alone_mutex_
   static constexpr unsigned max_long_reads = 15;  // with those of other processes
+  [[nodiscard]] bool reserve_moment() noexcept;
+  [[nodiscard]] result<> add_home_snapshot(home_snapshot& s);
   std::array<page_snapshot*, 1 + max_long_reads> page_snapshots_{};  // null: a free place
   std::atomic<unsigned> page_snapshot_count_{0};
   std::atomic<unsigned> long_reads_{0};

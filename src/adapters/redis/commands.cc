@@ -53,6 +53,18 @@ long long open_key::expiry() const {
   return when == api::no_expire ? 0 : when;
 }
 
+long long open_key::idle_ms() const {
+  long long ms = 0;
+  (void)api::GetLRU(key_, &ms);
+  return ms;
+}
+
+long long open_key::frequency() const {
+  long long often = 0;
+  (void)api::GetLFU(key_, &often);
+  return often;
+}
+
 result<> open_key::set_expiry(long long when) {
   api::SetAbsExpire(key_, when == 0 ? api::no_expire : when);
   is_changed_ = true;

@@ -83,6 +83,9 @@ class open_key {
   void note_changed() noexcept { is_changed_ = true; }
   // ms since 1970; 0: never.
   long long expiry() const;
+  // As the server notes the key's use, by its policy.
+  long long idle_ms() const;
+  long long frequency() const;
   // Of Redis and, unless `when` is what the item has, in the unit. 0: never.
   result<> set_expiry(long long when);
 

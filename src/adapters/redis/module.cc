@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "collections.h"
+#include "eviction.h"
 
 namespace stele::redis {
 
@@ -195,6 +196,24 @@ int refuse_count(api::context* to, const char* name) {
   return api::ReplyWithError(to, why.c_str());
 }
 
+// Once, or where the pool is full and the server's policy lets keys go, until there is room or none
+// may go any more. More go each time, as what they leave may be in pieces.
+int run_with_room(const call& c, const command& what) {
+  here().may_run_again = true;
+  int done = what.run(c);
+  if (here().was_full) [[unlikely]] {
+    std::size_t bytes = std::size_t{16} << 10;
+    for (int i = 0; i < c.count; ++i) bytes += 2 * c[i].size();
+    for (; std::exchange(here().was_full, false); bytes *= 2) {
+      here().may_run_again = evict(c, bytes) != 0;
+      must(here().keys->end_unit(true));
+      done = what.run(c);
+    }
+  }
+  here().may_run_again = false;
+  return done;
+}
+
 int run(api::context* context, api::text** arguments, int count) {
   const call c{context, arguments, count};
   char lower[longest_name];
@@ -212,7 +231,7 @@ int run(api::context* context, api::text** arguments, int count) {
   if (here().loads_nothing && (api::GetContextFlags(context) & api::is_loading) != 0)
     return pass_over(c, what.name);
   enter(c);
-  return what.run(c);
+  return run_with_room(c, what);
 }
 
 // --- what Redis tells ---
@@ -354,6 +373,8 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   // The answers of an EXEC, or of a command of Redis' own that has removed a value (MIGRATE), are
   // about to be sent. What has expired has no answer.
   must(here().keys->end_unit(here().keys->owes_answers()));
+  here().memory.turn(api::GetUsedMemoryRatio() != 0);
+  count_memory();
   if (std::exchange(here().tells_master, false)) must(here().keys->sync());
   here().waiting->begin_sync();
   (void)here().keys->sweep();
@@ -387,6 +408,7 @@ void inform(api::info* to, int for_crash_report) {
   api::InfoAddFieldULongLong(to, "free_bytes", space.free_bytes);
   api::InfoAddFieldULongLong(to, "commits", here().keys->newest_commit());
   api::InfoAddFieldULongLong(to, "syncs", here().waiting->syncs());
+  api::InfoAddFieldULongLong(to, "evicted_keys", here().evicted);
   api::InfoAddFieldULongLong(to, "takes_changes", here().keys->is_poisoned() ? 0 : 1);
 }
 
@@ -415,6 +437,10 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
       o.pool.mechanism = value;
     } else if (name == "media") {
       o.pool.media = value;
+    } else if (name == "verify") {
+      const auto verify = verification_of(value);
+      if (!verify) return "verify " + value + " is not known; give auto, always or never";
+      o.pool.verify = *verify;
     } else if (name == "size" || name == "max_size") {
       const auto bytes = base::bytes_of(value);
       if (!bytes)
@@ -423,7 +449,7 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
       (name == "size" ? o.pool.create_size : o.pool.max_size) = *bytes;
     } else {
       return "there is no argument " + name +
-             "; there are path, size, max_size, mechanism and media";
+             "; there are path, size, max_size, mechanism, media and verify";
     }
   }
   if (o.path.empty() == (o.pool.media != in_memory))
