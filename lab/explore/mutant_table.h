@@ -74,7 +74,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sums_zero_unjudged, "sums_zero_unjudged", "damage"},
     {mutant::grow_same_slot, "grow_same_slot", "default"},
     {mutant::grow_no_slot_fence, "grow_no_slot_fence", "default"},
-    {mutant::grow_tail_kept, "grow_tail_kept", "default"},
+    {mutant::grow_sums_kept, "grow_sums_kept", "default"},
     {mutant::file_home_unsynced, "file_home_unsynced", "file"},
     {mutant::file_last_run, "file_last_run", "file"},
     {mutant::file_not_synchronous, "file_not_synchronous", "file"},

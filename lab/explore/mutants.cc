@@ -216,7 +216,7 @@ pool_needs needs_of(base::mutant m) noexcept {
     return m >= first && m <= last;
   };
   return {.checkpoints = within(archapt_checkpoint_unflushed, archapt_fallback_replayed),
-          .block_checksums = within(sums_not_renewed, grow_tail_kept),
+          .block_checksums = within(sums_not_renewed, grow_sums_kept),
           .large_slabs = within(heap_large_stale, heap_large_own_chunk),
           .shared_log = within(default_shared_alone, default_shared_unflushed),
           .file = within(file_home_unsynced, file_write_back_ignored),

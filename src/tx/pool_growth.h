@@ -20,16 +20,15 @@ template <class Media>
 std::vector<std::uint64_t> grown_checksums(const storage::block_checksums& sums,
                                            const std::byte* base, const format::pool_header& old,
                                            const format::pool_header& h) {
-  using base::mutant;
   const auto number_of = [&](std::uint64_t offset) {
     return (offset - h.home_offset) / format::checksum_block_size;
   };
-  const std::uint64_t kept_end =
-      base::planted<Media>(mutant::grow_tail_kept) ? old.size : old.chunks_end();
+  const bool keeps_all = base::planted<Media>(base::mutant::grow_sums_kept);
   std::vector<std::uint64_t> all(format::block_checksum_count(h.size - h.home_offset),
                                  format::block_checksum_unknown);
-  std::memcpy(all.data(), base + old.block_checksums_offset, 8 * number_of(kept_end));
-  if (old.table_offset >= old.chunks_offset) {
+  std::memcpy(all.data(), base + old.block_checksums_offset,
+              8 * number_of(keeps_all ? old.size : old.chunks_end()));
+  if (old.table_offset >= old.chunks_offset && !keeps_all) {
     const std::uint64_t end =
         old.table_offset + (storage::table_chunk_count(old, old.chunk_count) << old.chunk_shift);
     std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(number_of(old.block_checksums_offset)),
