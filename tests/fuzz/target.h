@@ -24,12 +24,14 @@ struct target {
 };
 
 // pool: checks, dumps, opens, changes, closes and reopens a pool file. kv: reads and changes a
-// store of damaged content. tape: reads, measures, simulates. trace: every format; the first byte
-// chooses it. text: machine files, names of media, replay lines.
+// store of damaged content. redis: the same of a Redis server's keys. tape: reads, measures,
+// simulates. trace: every format; the first byte chooses it. text: machine files, names of media,
+// replay lines.
 const std::vector<target>& targets();
 
 std::string run_pool(std::span<const std::byte> input);
 std::string run_kv(std::span<const std::byte> input);
+std::string run_redis(std::span<const std::byte> input);
 std::string run_tape(std::span<const std::byte> input);
 std::string run_trace(std::span<const std::byte> input);
 std::string run_text(std::span<const std::byte> input);
@@ -40,6 +42,7 @@ std::vector<std::function<std::string(const std::string&)>>& line_readers();
 
 std::vector<bytes> pool_seeds();
 std::vector<bytes> kv_seeds();
+std::vector<bytes> redis_seeds();
 std::vector<bytes> tape_seeds();
 std::vector<bytes> trace_seeds();
 std::vector<bytes> text_seeds();

@@ -2,6 +2,8 @@
 #include "keys.h"
 
 #include <base/mutant.h>
+#include <containers/claim_observer.h>
+#include <stele/leaks.h>
 #include <stele/memory.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/runtime.h>
@@ -28,6 +30,32 @@ void end_process(const error& why) {
                "the server ends; after a restart nothing of it is there: %s\n",
                why.message.c_str());
   std::_Exit(1);
+}
+
+// Whoever has written the pool, all of it may be read and changed afterwards. Each block that the
+// check reaches is one that the heap has in use: another one could be given to the next change.
+result<> check_content(pool<stored_keys>& p) {
+  std::vector<pool_block> reached, used;
+  {
+    const detail::claim_observer listening(
+        [&](std::uint64_t offset, std::size_t size) { reached.push_back({offset, size}); });
+    auto sound = p.read([](const stored_keys& root) { return root.check(); });
+    if (!sound) return sound;
+  }
+  const auto walked = p.core().state().heap.audit(
+      [&](std::uint64_t offset, std::size_t size) { used.push_back({offset, size}); });
+  if (!walked) return std::unexpected(walked.error());
+  std::ranges::sort(used, {}, &pool_block::offset);
+  std::ranges::sort(reached, {}, &pool_block::offset);
+  auto at = used.begin();
+  for (const pool_block& b : reached) {
+    while (at != used.end() && at->offset < b.offset) ++at;
+    if (at == used.end() || at->offset != b.offset || at->size_bytes < b.size_bytes)
+      return std::unexpected(error{errc::corrupt,
+                                   "the content is damaged: a link leads to no block in use, or "
+                                   "to a smaller one"});
+  }
+  return {};
 }
 
 }  // namespace
@@ -69,8 +97,10 @@ result<std::unique_ptr<keys>> keys::open(const std::string& path, const pool_opt
 }
 
 result<std::unique_ptr<keys>> keys::over(pool<stored_keys> p, end_of_units cannot_go_on) {
-  if (auto sound = p.read([](const stored_keys& root) { return root.check(); }); !sound)
-    return std::unexpected(std::move(sound.error()));
+  if (auto sound = check_content(p); !sound)
+    return std::unexpected(error{sound.error().code, p.core().state().file.path() + ": " +
+                                                         sound.error().message +
+                                                         "; restore the pool from a copy"});
   return std::unique_ptr<keys>(new keys(std::move(p), cannot_go_on));
 }
 
