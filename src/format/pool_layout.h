@@ -80,6 +80,9 @@ struct pool_header {
   std::uint32_t log_chunks() const noexcept {
     return static_cast<std::uint32_t>((size - log_offset) / log_size);
   }
+  // The end of the last chunk. Less than a chunk is left from there to the end of a pool as
+  // created.
+  std::uint64_t chunks_end() const noexcept { return chunks_offset + (chunk_count << chunk_shift); }
   // All pool offsets are below this.
   std::uint64_t offset_end() const noexcept {
     return home == home_kind::log ? home_offset + home_size : size;

@@ -2,6 +2,7 @@
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <media/os.h>
 #include <media/process.h>
 #include <pool/block_checksums.h>
 #include <tx/inspect.h>
@@ -21,7 +22,7 @@ namespace {
 
 struct read_only_file {
   explicit read_only_file(const std::string& path)
-      : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+      : fd(media::os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   read_only_file(const read_only_file&) = delete;
   read_only_file& operator=(const read_only_file&) = delete;
   ~read_only_file() {
@@ -181,7 +182,7 @@ storage::descriptor nameless_file(const std::string& path) {
   const std::string beside = std::filesystem::path(path).parent_path().string();
   for (const std::string& in :
        {beside.empty() ? "." : beside, std::filesystem::temp_directory_path().string()})
-    if (const int fd = ::open(in.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); fd >= 0)
+    if (const int fd = media::os::open(in.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); fd >= 0)
       return storage::descriptor(fd);
   return storage::descriptor(-1);
 }
@@ -289,7 +290,7 @@ result<> verify_block_checksums(const recovered_pool& pool, check_report& report
   return counted ? sums.verify(state.heap, on_progress) : counted;
 }
 
-result<> verify(const recovered_pool& pool, check_report& report, const progress& on_progress) {
+result<> verify_all_but_checksums(const recovered_pool& pool, check_report& report) {
   const pool_state& state = *pool.state;
   report.recovered = report.info.left_open && !report.info.in_use_by;
   report.fallback_reason = state.fallback_reason;
@@ -302,6 +303,11 @@ result<> verify(const recovered_pool& pool, check_report& report, const progress
   auto heap = state.heap.audit();
   if (!heap) return std::unexpected(heap.error());
   report.heap = *heap;
+  return {};
+}
+
+result<> verify(const recovered_pool& pool, check_report& report, const progress& on_progress) {
+  if (auto sane = verify_all_but_checksums(pool, report); !sane) return sane;
   return verify_block_checksums(pool, report, on_progress);
 }
 
@@ -331,6 +337,33 @@ result<check_report> check_pool(const std::string& path, const progress& on_prog
   if (auto read = check_pages(*copy->state); !read) return std::unexpected(read.error());
   if (!verified) return std::unexpected(verified.error());
   return report;
+}
+
+result<std::vector<std::uint64_t>> find_wrong_checksums(const std::string& path) {
+  auto info = info_of(path);
+  if (!info) return std::unexpected(info.error());
+  info->in_use_by.reset();
+  check_report report{.info = *info, .logs = {}, .fallback_reason = {}, .heap = {}};
+  const auto copy = recovered_copy(path, *info, report.logs);
+  if (!copy) return std::unexpected(copy.error());
+  if (auto sane = verify_all_but_checksums(*copy, report); !sane)
+    return std::unexpected(sane.error());
+  const storage::block_checksums sums(copy->state->file);
+  const auto kind = sums.state();
+  if (!kind) return std::unexpected(kind.error());
+  using state = format::block_checksum_state;
+  std::vector<std::uint64_t> wrong;
+  if ((*kind != state::valid && *kind != state::updating) || sums.first_tail().end == 0)
+    return wrong;
+  bool others = false;
+  const auto note = [&](std::uint64_t block) {
+    sums.may_lack_checksum(block) ? wrong.push_back(block) : void(others = true);
+  };
+  if (auto walked = sums.for_each_mismatch(copy->state->heap, {}, note); !walked)
+    return std::unexpected(walked.error());
+  if (auto read = check_pages(*copy->state); !read) return std::unexpected(read.error());
+  if (others) wrong.clear();
+  return wrong;
 }
 
 result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verification how) {

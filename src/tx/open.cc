@@ -197,6 +197,21 @@ std::string durability_of_path(const std::string& path) {
   return storage::is_volatile(path) ? "process" : "power";
 }
 
+}  // namespace stele::detail
+
+namespace stele {
+
+std::optional<verification> verification_of(std::string_view name) noexcept {
+  if (name == "auto") return verification::automatic;
+  if (name == "always") return verification::always;
+  if (name == "never") return verification::never;
+  return std::nullopt;
+}
+
+}  // namespace stele
+
+namespace stele::detail {
+
 // Layout names that the library gives begin so.
 constexpr std::string_view type_prefix = "type ";
 
@@ -493,7 +508,12 @@ result<void*> runtime::root(std::size_t size) {
 }
 
 result<> sync_pool(runtime& r) {
-  return r.mechanism().sync();
+  auto synced = r.mechanism().sync();
+  return synced ? r.check_in_place() : synced;
+}
+result<> check_usable(runtime& r) {
+  auto usable = r.check_usable();
+  return usable ? r.check_in_place() : usable;
 }
 result<> close_pool(runtime& r) {
   return r.close();
@@ -507,7 +527,7 @@ void notify_when_durable(runtime& r, std::uint64_t commit, std::function<void(re
 pool_counters counters_of(const runtime& r) noexcept {
   return r.counters();
 }
-pool_space space_of(const runtime& r) {
+pool_space space_of(runtime& r) {
   return r.space();
 }
 std::string durability_of(const runtime& r) {

@@ -157,6 +157,8 @@ void mutate_anything(image pool, rng& random) {
     pool.bytes()[at] ^= std::byte{1} << random.below(8);
 }
 
+}  // namespace
+
 void mutate_once(image pool, rng& random) {
   const bool log_structured = pool.header().home == format::home_kind::log;
   switch (random.below(16)) {
@@ -183,7 +185,6 @@ void mutate_once(image pool, rng& random) {
   }
 }
 
-// A changed link mostly leads to the target of another link, or near its own old target.
 void mutate_link(image pool, rng& random, std::uint64_t from, std::uint64_t bytes) {
   const std::uint64_t at = used_word(pool, from, bytes, random),
                       other = used_word(pool, from, bytes, random);
@@ -201,8 +202,6 @@ void mutate_link(image pool, rng& random, std::uint64_t from, std::uint64_t byte
       return pool.put(at, part_changed(old, pool, random));
   }
 }
-
-}  // namespace
 
 void mutate_pool(std::vector<std::byte>& bytes, rng& random, std::size_t most) {
   if (bytes.size() < format::front_size) return bytes.resize(format::front_size);
