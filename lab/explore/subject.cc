@@ -55,6 +55,7 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
       {p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"},
       tuning_of(p).of_mechanism);
   shape.sums = p.block_checksums;
+  shape.chunk_shift = p.chunk_shift;
   auto header = storage::pool_file::make_header(shape);
   if (!header) return std::unexpected(header.error());
   s->header_ = *header;
@@ -128,6 +129,7 @@ result<> subject::open(result<storage::pool_file> file, const detail::media_choi
   options.background = false;
   options.defer_ordered = deferral::always;
   options.verify = verification::always;
+  if (plan_.grow_every != 0) options.max_size = image_size_;
   auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media,
                                 mechanism, options);
   if (!opened) return std::unexpected(opened.error());

@@ -277,10 +277,8 @@ inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durab
   this_context->retrying = false;
   if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
     end_transaction();
-    return refused(
-        {errc::poisoned, r.state().file.path() +
-                             " cannot be used any more: an earlier write failed, or part of "
-                             "the file is gone (truncated, or unreadable); reopen it"});
+    return refused({errc::poisoned, r.state().file.path() + " cannot be used any more: " +
+                                        r.state().poison_reason() + "; reopen it"});
   }
   if (r.reading() != nullptr)
     if (auto ready = r.reading()->before_retry(r, *this_context); !ready) {
@@ -334,6 +332,8 @@ namespace {
     return refused({errc::read_only, r.state().file.path() +
                                          " is open for reading only: only the process that has it "
                                          "open for writing changes it"});
+  if (writes && r.place() != storage::file_place::in_place) [[unlikely]]
+    return refused(r.place_error());
   if (v == nullptr) v = r.enter();
   if (v == nullptr || (code == code_between::may_wait && r.is_alone(*v))) [[unlikely]]
     if (v = enter_slow(r, code); v == nullptr) return begin_status::refused;

@@ -188,9 +188,9 @@ commit_status transaction::roll_back_with_error(error why) {
 commit_status transaction::fail_in_doubt() const noexcept {
   try {
     return fail_attempt(
-        {errc::poisoned, runtime_.state().file.path() +
-                             ": writing the log failed; this commit may or may not be kept. "
-                             "Reopen the pool: recovery decides from what reached the device"});
+        {errc::poisoned, runtime_.state().file.path() + ": " + runtime_.state().poison_reason() +
+                             "; this commit may or may not be kept. Reopen the pool: recovery "
+                             "decides from what reached the device"});
   } catch (const std::bad_alloc&) {
     return fail_attempt({errc::poisoned, "write failed"});  // short: std::string does not allocate
   }
@@ -198,10 +198,9 @@ commit_status transaction::fail_in_doubt() const noexcept {
 
 commit_status transaction::fail_poisoned() {
   return roll_back_with_error(
-      {errc::poisoned, runtime_.state().file.path() +
-                           ": an earlier write failed, or part of the file is gone (truncated, or "
-                           "unreadable); nothing of this "
-                           "transaction counts. Reopen the pool, or restore it from a copy"});
+      {errc::poisoned, runtime_.state().file.path() + ": " + runtime_.state().poison_reason() +
+                           "; nothing of this transaction counts. Reopen the pool, or restore it "
+                           "from a copy"});
 }
 
 std::uint64_t transaction::revalidate() {

@@ -60,8 +60,10 @@ struct server {
   bool is_loading = false;      // from a file or a master
   bool loads_in_unit = false;   // by a command of an EXEC (DEBUG RELOAD), whose unit goes on
   std::uint64_t loaded = 0;     // values of the module's types, by the last load
-  api::text* script_user = nullptr;  // who has called the script that runs
-  bool debugs_scripts = false;       // since SCRIPT DEBUG: EVAL is Redis' own then
+  std::atomic<stored_item*> unclaimed = nullptr;  // loaded, and not yet the value of a key
+  std::optional<error> refused_load = {};         // why the last value that was loaded has no item
+  api::text* script_user = nullptr;               // who has called the script that runs
+  bool debugs_scripts = false;                    // since SCRIPT DEBUG: EVAL is Redis' own then
   bool calls_redis = false;   // the next command that the filter sees is meant for Redis itself
   bool tells_master = false;  // this server is about to tell its master how far it has got
   std::optional<bool> all_may_all = {};  // there is one user, who may do everything

@@ -4,7 +4,6 @@
 #include <base/check.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
@@ -167,7 +166,9 @@ std::optional<random_arguments> random_arguments_of(const call& c, const char* o
   a = {*count, false, c.count == 4};
   if (c.count > 3 && (option == nullptr || !equal_ignoring_case(c[3], option)))
     return fails(syntax_error);
-  if (a.count < -(1LL << (a.is_with_seconds ? 61 : 62))) return fails("ERR value is out of range");
+  if (a.count < -(1LL << (a.is_with_seconds ? 61 : 62)) ||
+      (a.is_with_seconds && a.count > std::numeric_limits<long long>::max() / 2))
+    return fails("ERR value is out of range");
   return a;
 }
 
@@ -207,9 +208,9 @@ int reply_scan(const call& c, const open_key& key, std::uint64_t cursor, const s
   a.rests_on(key.item());
   std::vector<element> found;
   (void)here().keys->read([&] {
-    // A value of few elements is told at once, as Redis does.
-    const bool whole = count_of(key.item()) <= 128;
+    const bool whole = count_of(key.item()) <= told_at_once;
     std::uint64_t seen = 0;
+    if (whole) cursor = 0;
     for (std::uint64_t steps = 0; steps / 10 < how.count || whole; ++steps) {
       cursor = step(key.item(), cursor, [&](std::string_view first, std::string_view second) {
         ++seen;
@@ -234,11 +235,8 @@ int reply_scan(const call& c, const open_key& key, std::uint64_t cursor, const s
 
 // In Redis' order: a key that is not there answers before an option that is wrong.
 int scan(const call& c, const char* name, item_kind kind, const scan_step& step) {
-  std::uint64_t cursor = 0;
-  const std::string_view given = c[2];
-  const auto [end, wrong] = std::from_chars(given.data(), given.data() + given.size(), cursor);
-  if (wrong != std::errc() || end != given.data() + given.size())
-    return api::ReplyWithError(c.context, "ERR invalid cursor");
+  const auto cursor = cursor_of(c[2]);
+  if (!cursor) return api::ReplyWithError(c.context, "ERR invalid cursor");
   const open_key key(c, c.text(1), api::for_reading);
   if (is_other_kind(c, key, kind, name, false)) return api::ok;
   if (!key.exists()) {
@@ -249,7 +247,7 @@ int scan(const call& c, const char* name, item_kind kind, const scan_step& step)
     return api::ReplyWithArray(a.to(), 0);
   }
   const auto how = scan_options_of(c);
-  return how ? reply_scan(c, key, cursor, *how, step) : api::ok;
+  return how ? reply_scan(c, key, *cursor, *how, step) : api::ok;
 }
 
 namespace {
@@ -286,8 +284,7 @@ int on_timeout(api::context* context, api::text**, int) {
 const char* read_pop_arguments(const call& c, int at, const char* one, const char* other,
                                pop_arguments& to) {
   const auto keys = integer_of(c[at]);
-  if (!keys || *keys < 1 || *keys > std::numeric_limits<int>::max())
-    return "ERR numkeys should be greater than 0";
+  if (!keys || *keys < 1) return "ERR numkeys should be greater than 0";
   if (*keys > c.count - at - 2) return syntax_error;
   to = {at + 1, static_cast<int>(*keys), false, 1};
   const int where = to.first + to.count;
@@ -323,16 +320,18 @@ std::optional<std::uint64_t> pop_count_of(const call& c) {
 int serve_or_wait(const call& c, serve_function serve, const wait_arguments& how) {
   const auto seconds = float_of(how.timeout);
   if (!seconds) return api::ReplyWithError(c.context, "ERR timeout is not a float or out of range");
-  if (*seconds < 0) return api::ReplyWithError(c.context, "ERR timeout is negative");
-  constexpr auto longest = static_cast<long double>(std::numeric_limits<long long>::max());
-  if (*seconds * 1000 >= longest - static_cast<long double>(api::Milliseconds()))
+  // Less than a millisecond below 0 is 0. Redis takes what no integer can be for negative.
+  const long double wanted = std::ceil(*seconds * 1000);
+  if (!(wanted >= 0 && wanted < 0x1p63L))
+    return api::ReplyWithError(c.context, "ERR timeout is negative");
+  const long long latest = std::numeric_limits<long long>::max() - api::Milliseconds();
+  if (static_cast<long long>(wanted) > latest)
     return api::ReplyWithError(c.context, "ERR timeout is out of range");
   if (serve_first(c, how.kind, how.first_key, how.keys, serve)) return api::ok;
   if (!may_block(c.context))
     return how.null_is_array ? api::ReplyWithNullArray(c.context) : api::ReplyWithNull(c.context);
   waiting_commands()[std::string(c[0])] = {how.kind, serve};
-  api::BlockClientOnKeys(c.context, on_ready, on_timeout, nullptr,
-                         static_cast<long long>(std::ceil(*seconds * 1000)),
+  api::BlockClientOnKeys(c.context, on_ready, on_timeout, nullptr, static_cast<long long>(wanted),
                          c.arguments + how.first_key, how.keys, nullptr);
   return api::ok;
 }

@@ -80,6 +80,7 @@ struct random_arguments {
 std::optional<random_arguments> random_arguments_of(const call& c, const char* option);
 
 // HSCAN, SSCAN, ZSCAN: `step` visits what belongs to a cursor and returns the next, 0 at the end.
+inline constexpr std::uint64_t told_at_once = 128;  // or fewer elements, as in Redis
 using scan_step = std::function<std::uint64_t(stored_item* item, std::uint64_t cursor,
                                               const element_visit& visit)>;
 int scan(const call& c, const char* name, item_kind kind, const scan_step& step);

@@ -192,39 +192,6 @@ int answer_number(const call& c, long long number) {
   return api::ReplyWithLongLong(a.to(), number);
 }
 
-// As Redis has it: no sign but -, no leading zero, nothing around it.
-std::optional<long long> integer_of(std::string_view text) {
-  long long value = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (wrong != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
-  if (digits.size() > 1 && digits.starts_with('0')) return std::nullopt;
-  if (text == "-0") return std::nullopt;
-  return value;
-}
-
-std::optional<long double> float_of(std::string_view text) {
-  if (text.empty() || text.size() > 255 ||
-      std::isspace(static_cast<unsigned char>(text.front())) != 0 || text.find('\0') != text.npos)
-    return std::nullopt;
-  const std::string copy(text);
-  char* end = nullptr;
-  const long double value = std::strtold(copy.c_str(), &end);
-  if (end != copy.c_str() + copy.size() || std::isnan(value)) return std::nullopt;
-  return value;
-}
-
-std::string text_of_float(long double value) {
-  char digits[512];
-  const int size = std::snprintf(digits, sizeof digits, "%.17Lf", value);
-  std::string_view text(digits, static_cast<std::size_t>(size));
-  if (text.find('.') != text.npos) {
-    text.remove_suffix(text.size() - 1 - text.find_last_not_of('0'));
-    if (text.ends_with('.')) text.remove_suffix(1);
-  }
-  return text == "-0" ? "0" : std::string(text);
-}
-
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(
       a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });

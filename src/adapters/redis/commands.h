@@ -2,6 +2,7 @@
 #pragma once
 
 #include "answers.h"
+#include "numbers.h"
 
 #include <algorithm>
 #include <optional>
@@ -131,9 +132,6 @@ std::string value_of(const stored_text& text);
 // The end of a command that has changed something.
 int answer_number(const call& c, long long number);
 
-std::optional<long long> integer_of(std::string_view text);
-std::optional<long double> float_of(std::string_view text);
-std::string text_of_float(long double value);
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 bool matches(std::string_view pattern, std::string_view text);
 

@@ -139,9 +139,17 @@ int tells_of_all(const call& c) {
 
 // What a plain server has dumped becomes a value of the pool too.
 int restore(const call& c) {
+  // Before Redis puts the value in the place of another one.
+  if (auto room = here().keys->change(c[3].size() + bytes_of_item, [] {}); !room)
+    return answer_error(c.context, room.error());
+  here().refused_load.reset();
   api::reply* const told = call_redis(c, "RESTORE", "0v");
+  auto refused = std::exchange(here().refused_load, {});
   if (told != nullptr && api::CallReplyType(told) != api::reply_error) {
-    must(adopt(c, c.text(1)));
+    if (auto adopted = adopt(c, c.text(1)); !adopted) {
+      refused = adopted.error();
+      open_key(c, c.text(1), api::for_reading | api::for_writing).erase();
+    }
     const open_key key(c, c.text(1), api::for_reading | api::without_touch);
     if (key.exists())
       replicate_as(c, "RESTORE", "slscc", c.text(1), key.expiry(), c.text(3), "REPLACE", "ABSTTL");
@@ -150,7 +158,9 @@ int restore(const call& c) {
   }
   answer a(c.context);
   a.end_unit();
-  return hand_over(a.to(), told);
+  if (!refused || refused->code == errc::corrupt) return hand_over(a.to(), told);
+  if (told != nullptr) api::FreeCallReply(told);
+  return answer_error(a.to(), *refused);
 }
 
 constexpr command commands[] = {

@@ -260,6 +260,7 @@ void adopt_restored(api::context* context) {
 // The server may not let its own text be kept, as long as the key is open.
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
   const std::string_view event = name, text = view(key_name);
+  if (event == "loaded" || event == "restore") here().unclaimed = nullptr;
   if (event == "expired" || event == "evicted") here().keys->note_unasked();
   const own_text copy(text);
   const open_key key({context, nullptr, 0}, copy.get(), api::for_reading | api::without_touch);
@@ -460,6 +461,10 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
       o.pool.mechanism = value;
     } else if (name == "media") {
       o.pool.media = value;
+    } else if (name == "verify") {
+      const auto verify = verification_of(value);
+      if (!verify) return "verify " + value + " is not known; give auto, always or never";
+      o.pool.verify = *verify;
     } else if (name == "size" || name == "max_size") {
       const auto bytes = base::bytes_of(value);
       if (!bytes)
@@ -468,7 +473,7 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
       (name == "size" ? o.pool.create_size : o.pool.max_size) = *bytes;
     } else {
       return "there is no argument " + name +
-             "; there are path, size, max_size, mechanism and media";
+             "; there are path, size, max_size, mechanism, media and verify";
     }
   }
   if (o.path.empty() == (o.pool.media != in_memory))
@@ -530,7 +535,7 @@ int load(api::context* of, api::text** arguments, int count) {
                         missing),
            api::failed;
   api::SetModuleAttribs(of, "stele", 1, api::interface_version);
-  api::SetModuleOptions(of, api::no_implicit_signal);
+  api::SetModuleOptions(of, api::handles_io_errors | api::no_implicit_signal);
   options o;
   if (const auto wrong = read_arguments({of, arguments, count}, o)) return refuse(of, *wrong);
   if (base::bytes_of(text_setting(of, "databases")).value_or(0) > stored_keys::databases)

@@ -37,8 +37,9 @@ constexpr int empty_key = 0, string_key = 1, list_key = 2, hash_key = 3, set_key
               sorted_set_key = 5, module_key = 6;
 // What ACLCheckKeyPermissions asks for.
 constexpr int key_access = 1 << 4, key_insert = 1 << 6;
-// What SetModuleOptions takes: a key that was open for writing does not count as changed by itself.
-constexpr int no_implicit_signal = 1 << 1;
+// What SetModuleOptions takes: a load that finds the end of its payload, or a damaged one, fails,
+// and the server does not end; a key that was open for writing does not count as changed by itself.
+constexpr int handles_io_errors = 1 << 0, no_implicit_signal = 1 << 1;
 // What CallReplyType answers.
 constexpr int reply_string = 0, reply_error = 1, reply_integer = 2, reply_array = 3, reply_null = 4;
 constexpr long long no_expire = -1;
@@ -166,6 +167,7 @@ struct type_methods {
   X(void, SaveStringBuffer, (io*, const char*, std::size_t))                                    \
   X(char*, LoadStringBuffer, (io*, std::size_t*))                                               \
   X(void, EmitAOF, (io*, const char* command, const char* format, ...))                         \
+  X(int, IsIOError, (io*))                                                                      \
   X(void, LogIOError, (io*, const char* level, const char* format, ...))                        \
   X(const text*, GetKeyNameFromIO, (io*))                                                       \
   X(int, GetDbIdFromIO, (io*))                                                                  \

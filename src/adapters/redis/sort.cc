@@ -125,7 +125,7 @@ bool sort_elements(const call& c, const sort_arguments& a, named_values& named,
     if (a.by_text) {
       e.text = by;
     } else if (by) {
-      const auto score = score_of(*by);
+      const auto score = sort_key_of(*by);
       if (!score)
         return api::ReplyWithError(c.context,
                                    "ERR One or more scores can't be converted into double"),

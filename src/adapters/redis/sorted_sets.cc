@@ -229,7 +229,7 @@ struct score_bound {
 std::optional<score_bound> score_bound_of(std::string_view text) {
   const bool is_open = text.starts_with('(');
   if (is_open) text.remove_prefix(1);
-  const auto value = score_of(text);
+  const auto value = bound_of(text);
   if (!value) return std::nullopt;
   return score_bound{*value, is_open};
 }
@@ -561,9 +561,17 @@ int zrandmember(const call& c) {
 
 int zscan(const call& c) {
   const auto step = [](stored_item* item, std::uint64_t cursor, const element_visit& visit) {
-    return as<stored_ranking>(item).content.scan(
-        cursor,
-        [&](std::string_view member, double score) { visit(member, text_of_score(score)); });
+    const stored_scores& all = as<stored_ranking>(item).content;
+    if (all.size() <= told_at_once) {  // in their order, and integers without an exponent
+      all.for_each(0, all.size(), [&](std::string_view member, double score) {
+        visit(member, text_of_small_sets_score(score));
+        return true;
+      });
+      return std::uint64_t{0};
+    }
+    return all.scan(cursor, [&](std::string_view member, double score) {
+      visit(member, text_of_score(score));
+    });
   };
   return scan(c, "ZSCAN", item_kind::sorted_set, step);
 }

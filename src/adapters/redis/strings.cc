@@ -250,18 +250,15 @@ int getdel(const call& c) {
 }
 
 int getex(const call& c) {
-  std::optional<long long> expiry;
-  if (c.count == 3 && equal_ignoring_case(c[2], "PERSIST")) {
-    expiry = 0;
-  } else if (c.count == 4 &&
-             (equal_ignoring_case(c[2], "EX") || equal_ignoring_case(c[2], "PX") ||
-              equal_ignoring_case(c[2], "EXAT") || equal_ignoring_case(c[2], "PXAT"))) {
-    if (!(expiry = expiry_of(c, c[3], c[2], "getex"))) return api::ok;
-  } else if (c.count != 2) {
-    return api::ReplyWithError(c.context, syntax_error);
-  }
+  const auto is = [&](const char* word) { return equal_ignoring_case(c[2], word); };
+  const bool persists = c.count == 3 && is("PERSIST");
+  const bool expires = c.count == 4 && (is("EX") || is("PX") || is("EXAT") || is("PXAT"));
+  if (c.count != 2 && !persists && !expires) return api::ReplyWithError(c.context, syntax_error);
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, "GETEX", true)) return api::ok;
+  std::optional<long long> expiry;
+  if (persists) expiry = 0;
+  if (expires && key.exists() && !(expiry = expiry_of(c, c[3], c[2], "getex"))) return api::ok;
   answer a(c.context);
   if (key.text() == nullptr || !expiry || (*expiry == 0 && key.expiry() == 0)) {
     a.rests_on(key.item());

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include <base/mutant.h>
+#include <media/os.h>
 
 #include "connection.h"
 #include "database.h"
@@ -95,6 +95,11 @@ int report(const error& why, int io_code) {
 std::string last_report() {
   const std::scoped_lock one(here().mutex);
   return here().last_report;
+}
+
+void forget_report() {
+  const std::scoped_lock one(here().mutex);
+  here().last_report.clear();
 }
 
 void connection::load(std::uint64_t number, pending_writes::block& to) const {
@@ -319,9 +324,8 @@ void connection::for_all_of_handle(const std::function<void(connection&)>& call)
 namespace {
 
 bool is_sqlite_file(const std::string& path) {
-  std::array<char, 16> begin{};
-  std::ifstream(path).read(begin.data(), begin.size());
-  return std::memcmp(begin.data(), "SQLite format 3", begin.size()) == 0;
+  constexpr std::string_view begin("SQLite format 3\0", 16);
+  return media::os::read_text(path.c_str(), begin.size()) == begin;
 }
 
 // SQLite takes an empty file for a new database.
@@ -531,6 +535,7 @@ constexpr sqlite3_io_methods methods = {1,
 int open_database(sqlite3_file* file, const char* name, int flags, int* out_flags) {
   file->pMethods = nullptr;
   return within_boundary(SQLITE_NOMEM, [&] {
+    forget_report();
     auto options = options_of(name);
     if (!options) return report(options.error(), SQLITE_CANTOPEN);
     if (sqlite3_uri_boolean(name, "nolock", 0) != 0)

@@ -39,10 +39,10 @@ def pairs_in_any_order(a, b):
 
 
 def all_at_once(a, b):
-    """Of SCAN and its relatives: cursors that end, elements in any order."""
-    if not all(n[0] == b"*" and len(n[1] or ()) == 2 and wire.text(n[1][0]) == b"0" for n in (a, b)):
+    """Of SCAN and its relatives: elements in any order, if both cursors have come to the end."""
+    if not all(n[0] == b"*" and len(n[1] or ()) == 2 for n in (a, b)):
         return False
-    return in_any_order(a[1][1], b[1][1])
+    return any(wire.text(n[1][0]) != b"0" for n in (a, b)) or in_any_order(a[1][1], b[1][1])
 
 
 def of_one_form(a, b):

@@ -18,17 +18,22 @@ def words_of(words):
     return [w if isinstance(w, dict) else w.encode("latin-1") for w in words]
 
 
-def decoded(event):
-    if event[0] != "do":
-        return [words_of(e) if isinstance(e, list) and event[0] in COMMAND_EVENTS else e for e in event]
-    return ["do", event[1], words_of(event[2]), inner_of(event[3])]
-
-
 def inner_of(inner):
     return [(words_of(w), inner_of(i)) for w, i in inner]
 
 
-COMMAND_EVENTS = ()
+def decoded(event):
+    """As it was drawn: words are bytes, all else stays."""
+    kind, *rest = event
+    if kind in ("do", "guarded"):
+        return [kind, rest[0], words_of(rest[1]), *map(inner_of, rest[2:])]
+    if kind == "large":
+        return [kind, words_of(rest[0])]
+    if kind == "killed":
+        return [kind, [words_of(w) for w in rest[0]], rest[1]]
+    if kind == "torn":
+        return [kind, rest[0], [words_of(w) for w in rest[1]], rest[2]]
+    return event
 
 
 def write(path, header, events):
@@ -44,40 +49,42 @@ def read(path):
 
 
 def trial(session, header, events):
-    """What these events show, or None."""
+    """What these events show, by signature."""
+    found = {}
     try:
         session.begin(header)
         session.run(events)
-    except Finding as found:
-        return found
-    except StockFailed:
+    except Finding as difference:
+        difference.seen_at = session.event  # for a client that waits, later than its command
+        found[difference.signature()] = difference
+    except StockFailed as why:
+        session.not_compared += 1
+        print(f"  not compared from event {session.event} on: {why}")
         session.forget()
-    return None
+        return {}
+    return {**session.refusals, **found}
 
 
 class Reducer:
     """Delta debugging: leaves out parts of the events, halves first, while the rest shows the same kind of difference."""
 
     def __init__(self, session, header, found, seconds):
-        self.session, self.header, self.kind = session, header, (found.kind, found.name)
+        self.session, self.header, self.signature = session, header, found.signature()
         self.until = time.monotonic() + seconds
         self.best = None
 
     def shows(self, events):
-        found = trial(self.session, self.header, events)
-        if found is None or (found.kind, found.name) != self.kind:
-            return False
-        self.best = found
-        return True
+        found = trial(self.session, self.header, events).get(self.signature)
+        self.best = found or self.best
+        return found is not None
 
     def reduced(self, events):
         """The shortest that was found in time; None if the events do not show it again."""
-        end = len(events)
         if not self.shows(events):
             return None
-        events = events[:min(self.best.event + 1, end)]
-        if not self.shows(events):
-            return None
+        shorter = events[:self.best.seen_at + 1]
+        if self.shows(shorter):
+            events = shorter
         part = max(len(events) // 2, 1)
         while time.monotonic() < self.until:
             at, shorter = 0, False

@@ -1,11 +1,14 @@
 """Episodes: a header and events, drawn from a seed alone, so that the same seed gives the same ones."""
 
+import hashlib
+
 from . import draw, grammar
 
 CLIENTS = 5
-RULES = ["default", "default", "default", "some_keys", "writes_some", "reads", "not_set", "selected", "no_keys"]
+RULES = ["default", "default", "default", "some_keys", "reads", "not_set", "selected", "no_keys"]
 SCRIPT = (b"local told = {} for line in string.gmatch(ARGV[1], '[^\\1]+') do local words = {} for word in string.gmatch(line, '[^\\2]+') do "
           b"words[#words + 1] = word end told[#told + 1] = redis.%s(unpack(words)) end return told")
+SCRIPTS = [SCRIPT.replace(b"%s", how) for how in (b"call", b"pcall")]
 FILLS = {"str": "set", "num": "incrby", "hash": "hset", "list": "rpush", "set": "sadd", "zset": "zadd", "geo": "geoadd", "hll": "pfadd"}
 
 
@@ -14,6 +17,7 @@ class Episode:
         self.rng, self.grammar, self.events = rng, words_of, []
         rules = [rng.choice(RULES) for _ in range(CLIENTS - 1)] if rng.random() < 0.5 else ["default"] * (CLIENTS - 1)
         self.header = {"clients": [("default", 2), *[(r, rng.choice([2, 2, 3])) for r in rules]]}
+        self.client = 0
         self.fill()
         names, weights = zip(*SCENARIOS.items())
         while sum(e[0] == "do" for e in self.events) < steps:
@@ -23,7 +27,10 @@ class Episode:
         self.events.append(["do", client, words, inner])
 
     def any_client(self):
-        return self.rng.randrange(CLIENTS)
+        """Mostly the one before: what one client sends goes in one piece."""
+        if self.rng.random() < 0.5:
+            self.client = self.rng.randrange(CLIENTS)
+        return self.client
 
     def command(self, name=None):
         words = self.grammar.some(self.rng, name)
@@ -51,7 +58,7 @@ class Episode:
 
     def add_commands(self):
         client = self.any_client()
-        for _ in range(self.rng.randint(1, 12)):
+        for _ in range(self.rng.randint(1, 24)):
             self.do(client, self.command())
 
     def add_multi(self):
@@ -75,9 +82,10 @@ class Episode:
         rng, inner = self.rng, self.plain_commands(self.rng.randint(1, 5))
         inner = [words for words in inner if not any(b"\1" in w or b"\2" in w or not w for w in words)]
         lines = b"\1".join(b"\2".join(words) for words in inner)
-        how = rng.choice([b"call", b"pcall", b"pcall"])
-        name = rng.choices([b"EVAL", b"EVAL_RO", b"FCALL", b"FCALL_RO"], [8, 1, 1, 1])[0]
-        script = SCRIPT.replace(b"%s", how) if name.startswith(b"EVAL") else rng.choice([b"calls", b"reads"])
+        name = rng.choices([b"EVAL", b"EVALSHA", b"EVAL_RO", b"EVALSHA_RO", b"FCALL", b"FCALL_RO"], [6, 2, 1, 1, 1, 1])[0]
+        script = rng.choice(SCRIPTS) if name.startswith(b"EVAL") else rng.choice([b"calls", b"reads"])
+        if name.startswith(b"EVALSHA"):
+            script = hashlib.sha1(script if rng.random() < 0.9 else b"").hexdigest().encode()
         if name.startswith(b"FCALL"):
             lines = lines.replace(b"\1", b";").replace(b"\2", b" ")
         self.do(self.any_client(), [name, script, b"0", lines], [(w, ()) for w in inner])
@@ -115,12 +123,27 @@ class Episode:
         self.do(0, [b"PEXPIREAT", key, {"now": rng.randint(1, 12)}])
         self.events.append(["sleep", 30])
 
+    def add_overwritten(self):
+        """A key with a time to live gets another value: the time may go, or stay, but as stock has it."""
+        rng = self.rng
+        key, client = rng.key("any"), self.any_client()
+        made = self.grammar.command(rng, rng.choice(sorted(FILLS.values())))
+        words = self.grammar.command(rng, rng.choice(OVERWRITING))
+        places = [i for i, w in enumerate(words) if w in draw.ALL_KEYS and i > 0]
+        stores = [i + 1 for i, w in enumerate(words[:-1]) if isinstance(w, bytes) and w.lower() in (b"store", b"storedist")]
+        if stores or places:
+            words[rng.choice(stores or places)] = key
+        self.do(client, [made[0], key, *made[2:]])
+        self.do(client, [b"EXPIRE", key, b"100000"])
+        self.do(client, words)
+        self.do(client, [b"PTTL", key])
+
     def add_random_choice(self):
         rng = self.rng
-        client, key, count = self.any_client(), rng.key("set"), rng.number()
-        self.do(client, [b"SPOP", key, count] if rng.random() < 0.7 else [b"SPOP", key])
-        self.do(client, [b"SCARD", key])
-        self.do(0, [b"DEL", *draw.ALL_KEYS[:4], key])
+        key = rng.key("set")
+        self.do(0, [b"SPOP", key, rng.number()] if rng.random() < 0.7 else [b"SPOP", key])
+        self.do(0, [b"SCARD", key])
+        self.do(0, [b"DEL", key])
         self.events.append(["state"])
 
     def add_reload(self):
@@ -136,7 +159,59 @@ class Episode:
         self.do(0, [b"CONFIG", b"SET", b"maxmemory", b"0"])
 
 
-SCENARIOS = {"commands": 100, "multi": 14, "script": 10, "waiting": 8, "expiry": 1, "random_choice": 1, "reload": 0.3, "out_of_memory": 1}
+    def add_kill(self):
+        self.events.append(["kill"])
+
+    def add_killed(self):
+        self.events.append(["killed", self.plain_commands(self.rng.randint(2, 12)), round(self.rng.choice([0, 0.0002, 0.001, 0.003]) * self.rng.random(), 6)])
+
+    def add_torn(self):
+        rng = self.rng
+        how = rng.choice(["kill in EXEC", "kill in EXEC", "kill in script", "shutdown in script"])
+        commands = [words for words in self.plain_commands(rng.randint(3, 10)) if words[0].lower() not in RANDOM and words[0].lower() not in grammar.BLOCKING]
+        commands[:0] = [[b"SET", b"s1", b"first"], [b"RPUSH", b"x1", b"first"]]
+        if how == "kill in EXEC" and rng.random() < 0.6:
+            commands.insert(rng.randint(1, len(commands)), rng.choice(ADMINISTRATION))
+        commands.append([b"SET", b"s2", b"last"])
+        self.events.append(["torn", how, commands, rng.randint(1, len(commands) - 1)])
+
+    def add_probe(self):
+        for _ in range(self.rng.randint(1, 6)):
+            key = self.rng.key(self.rng.choice(sorted(draw.KINDS))).decode("latin-1")
+            self.events.append(["probe", key, self.rng.mutations()])
+
+    def add_guarded(self):
+        rules = [number for number, (name, _) in enumerate(self.header["clients"]) if name == "some_keys"]
+        for _ in range(5 if rules else 0):
+            words = self.command(self.rng.choice(SEVERAL_KEYS))
+            if all(isinstance(w, bytes) for w in words):
+                self.events.append(["guarded", self.rng.choice(rules), words])
+
+    def add_memory(self):
+        self.events.append(["memory", self.rng.choice(["noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random"])])
+
+    def add_full(self):
+        self.events.append(["full"])
+
+    def add_large(self):
+        rng = self.rng
+        self.events.append(["large", rng.choice([[b"SETRANGE", b"large", b"50000000", b"x"], [b"SETBIT", b"large", b"400000000", b"1"],
+                                                [b"BITFIELD", b"large", b"SET", b"u8", b"400000000", b"1"]])])
+
+
+# Of the module's commands, those that scenarios send, not the grammar.
+ELSEWHERE = {"eval", "evalsha", "fcall", "eval_ro", "evalsha_ro", "fcall_ro", "spop", "dump"}
+OVERWRITING = ["set", "getset", "mset", "msetnx", "setrange", "append", "incrbyfloat", "setbit", "bitop", "bitfield", "pfadd", "pfmerge", "sort", "copy",
+               "rename", "restore", "sunionstore", "sinterstore", "sdiffstore", "zunionstore", "zinterstore", "zdiffstore", "zrangestore",
+               "geosearchstore", "georadius", "georadiusbymember", "move", "persist", "getex", "del", "lmove", "smove", "geoadd", "zadd", "hset"]
+RANDOM = {b"randomkey", b"srandmember", b"hrandfield", b"zrandmember", b"spop"}
+SEVERAL_KEYS = ["sort", "georadius", "geosearchstore", "zunionstore", "zrangestore", "bitop", "copy", "rename", "smove", "lmove", "mset", "pfmerge",
+                "sunionstore", "restore", "lmpop"]
+ADMINISTRATION = [[b"DEBUG", b"RELOAD"], [b"DEBUG", b"RELOAD"], [b"SAVE"], [b"BGSAVE"], [b"FLUSHALL"], [b"FLUSHDB"], [b"SWAPDB", b"0", b"1"],
+                  [b"CONFIG", b"SET", b"hz", b"10"], [b"INFO"], [b"DEBUG", b"CHANGE-REPL-ID"], [b"REPLICAOF", b"NO", b"ONE"], [b"SCRIPT", b"FLUSH"],
+                  [b"FUNCTION", b"FLUSH"], [b"ACL", b"SETUSER", b"someone"], [b"CLIENT", b"LIST"], [b"BGREWRITEAOF"], [b"SELECT", b"1"], [b"DEBUG", b"LOADAOF"]]
+SCENARIOS = {"commands": 100, "multi": 14, "script": 10, "waiting": 8, "expiry": 1, "random_choice": 1, "reload": 0.3, "out_of_memory": 1,
+             "kill": 0.4, "killed": 0.8, "torn": 0.4, "probe": 1, "guarded": 4, "overwritten": 6, "memory": 0.3, "full": 0.03, "large": 0.1}
 
 
 def episode(words_of, seed, number, steps):

@@ -15,6 +15,8 @@ from . import wire
 # Both have the same. Payloads are checked on both, since stock Redis crashes on unchecked ones.
 OPTIONS = ("--port", "0", "--save", "", "--enable-debug-command", "yes", "--sanitize-dump-payload", "yes", "--databases", "4",
            "--maxmemory-eviction-tenacity", "100", "--busy-reply-threshold", "100", "--loglevel", "notice")
+# A stock server in the place of the module's is to lose nothing by a kill.
+DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
 
 def end_with_parent():
@@ -28,15 +30,15 @@ class Server:
         os.makedirs(self.folder)
         self.socket = os.path.join(self.folder, "socket")
         self.log = os.path.join(self.folder, "log")
-        self.load = ["--loadmodule", module, "path", os.path.join(self.folder, "pool"), *arguments] if module else []
+        self.load = list(arguments) if module is None else ["--loadmodule", module, "path", os.path.join(self.folder, "pool"), *arguments]
         self.process = None
 
     def start(self):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.socket)
         command = [self.program, "--unixsocket", self.socket, "--dir", self.folder, "--logfile", self.log, *OPTIONS, *self.load]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
+        with open(self.log, "ab") as errors:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=end_with_parent)
         until = time.monotonic() + 30
         while time.monotonic() < until and self.process.poll() is None:
             try:
@@ -50,13 +52,15 @@ class Server:
             time.sleep(0.005)
         raise RuntimeError(f"the {self.name} server does not start: {self.tail()}")
 
-    def connect(self, patience):
-        return wire.Connection(self.socket, patience)
+    def connect(self, limit):
+        return wire.Connection(self.socket, limit)
 
-    def has_ended(self, patience=0.0):
+    def has_ended(self, limit=0.0):
         """How it ended, or None while it runs."""
+        if self.process is None:
+            return "was killed"
         try:
-            status = self.process.wait(patience)
+            status = self.process.wait(limit)
         except subprocess.TimeoutExpired:
             return None
         return f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
@@ -74,7 +78,7 @@ class Server:
                 told = log.read()[-60000:].splitlines()
         except FileNotFoundError:
             return "no log"
-        named = [line for line in told if re.search(r"libstele_redis\.so\(|crashed by signal|ASSERTION|Internal error|Terminating", line)]
+        named = [line for line in told if re.search(r"libstele_redis\.so\(|crashed by signal|ASSERTION|Internal error|Terminating|^stele: ", line)]
         return "\n".join((named or told)[-lines:])
 
 
@@ -85,7 +89,7 @@ class Pair:
         base = "/dev/shm" if os.path.isdir("/dev/shm") else None
         self.folder = tempfile.mkdtemp(prefix="stele-differential-", dir=base)
         self.stock = Server(self.folder, "stock", program)
-        self.module = Server(self.folder, "module", program, module, arguments)
+        self.module = Server(self.folder, "module", program, module, arguments if module else DURABLE)
 
     def __enter__(self):
         try:

@@ -41,9 +41,9 @@ def difference(stock, module):
     return None
 
 
-def show(entry):
+def show(entry, most=300):
     if entry is None:
         return "no such key"
     kind, value, when = entry
-    told = wire.show(value) if isinstance(value, bytes) else repr(value)[:300]
+    told = wire.show(value, most) if isinstance(value, bytes) else repr(value)[:most]
     return f"{kind[1:].decode()} {told}" + (f", ends at {when}" if when >= 0 else "")

@@ -96,11 +96,11 @@ def show(raw, most=300):
 class Connection:
     """One connection by a Unix socket. Not thread safe."""
 
-    def __init__(self, path, patience):
+    def __init__(self, path, limit):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(patience)
+        self.socket.settimeout(limit)
         self.socket.connect(path)
-        self.patience = patience
+        self.limit = limit
         self.data = bytearray()
         self.begin = 0
 
@@ -109,16 +109,16 @@ class Connection:
 
     def send(self, data):
         try:
-            self.socket.settimeout(self.patience)
+            self.socket.settimeout(self.limit)
             self.socket.sendall(data)
         except TimeoutError:
             raise Late from None
         except OSError:
             raise Gone from None
 
-    def receive(self, patience):
+    def receive(self, limit):
         """Takes what the server has sent; waits for it at most so long. False: nothing came."""
-        if not select.select([self.socket], [], [], max(patience, 0))[0]:
+        if not select.select([self.socket], [], [], max(limit, 0))[0]:
             return False
         try:
             got = self.socket.recv(1 << 18)
@@ -143,8 +143,8 @@ class Connection:
         self.begin = end
         return raw
 
-    def reply(self, patience=None):
-        until = time.monotonic() + (self.patience if patience is None else patience)
+    def reply(self, limit=None):
+        until = time.monotonic() + (self.limit if limit is None else limit)
         while (raw := self.take()) is None:
             if not self.receive(until - time.monotonic()):
                 raise Late
