@@ -49,20 +49,19 @@ class Episode:
         return words
 
     def plain_commands(self, most):
-        """Such as a script can call: no words that are resolved later."""
+        """Such as a script can call: no words that are resolved later. No stream, which a kill takes."""
         found = []
         while len(found) < most:
             words = self.command()
-            if all(isinstance(w, bytes) for w in words):
+            if words[0].lower() != b"xadd" and all(isinstance(w, bytes) for w in words):
                 found.append(words)
         return found
 
     def fill(self):
-        for kind, name in FILLS.items():
+        for kind in FILLS:
             for key in draw.KINDS[kind]:
                 if self.rng.random() < 0.6:
-                    words = self.grammar.command(self.rng, name)
-                    self.do(0, [words[0], key, *words[2:]])
+                    self.do(0, self.filling(kind, key))
 
     # --- scenarios ---
 
@@ -140,16 +139,25 @@ class Episode:
         """A key with a time to live gets another value: the time may go, or stay, but as stock has it."""
         rng = self.rng
         key, client = rng.key("any"), self.any_client()
-        made = self.grammar.command(rng, rng.choice(sorted(FILLS.values())))
-        words = self.grammar.command(rng, rng.choice(OVERWRITING))
+        self.do(client, self.filling(rng.choice(sorted(FILLS)), key))
+        words = self.grammar.command(rng, rng.choice(STORING if rng.random() < 0.6 else OVERWRITING))
         places = [i for i, w in enumerate(words) if w in draw.ALL_KEYS and i > 0]
         stores = [i + 1 for i, w in enumerate(words[:-1]) if isinstance(w, bytes) and w.lower() in (b"store", b"storedist")]
+        for kind, keys in draw.KINDS.items():
+            for source in keys:
+                if source in words[1:] and rng.random() < 0.7:
+                    self.do(client, self.filling(kind, source))
         if stores or places:
-            words[rng.choice(stores or places)] = key
-        self.do(client, [made[0], key, *made[2:]])
+            words[rng.choice(stores) if stores else places[0]] = key
         self.do(client, [b"EXPIRE", key, b"100000"])
         self.do(client, words)
         self.do(client, [b"PTTL", key])
+
+    def filling(self, kind, key):
+        words = self.grammar.command(self.rng, FILLS[kind])
+        if kind == "geo":
+            return [b"GEOADD", key, b"1", b"1", b"m1", b"2", b"2", b"m2"]
+        return [words[0], key, *words[2:]]
 
     def add_random_choice(self):
         rng = self.rng
@@ -201,7 +209,7 @@ class Episode:
             else:
                 words = self.command(self.rng.choice(SEVERAL_KEYS))
             words = [self.rng.choice(ALLOWED_KEYS) if w in draw.ALL_KEYS and i > 0 and self.rng.random() < 0.6 else w for i, w in enumerate(words)]
-            if all(isinstance(w, bytes) for w in words) and not reads_by_pattern([words[0], *[w for w in words[1:] if w not in draw.ALL_KEYS]]):
+            if all(isinstance(w, bytes) for w in words) and not reads_by_pattern(words):
                 self.events.append(["guarded", self.rng.choice(rules), words])
 
     def add_memory(self):
@@ -221,6 +229,8 @@ NOT_ASKED_FOR = {b"ttl", b"pttl", b"expiretime", b"pexpiretime", b"exists", b"to
                  b"object"}
 # Of the module's commands, those that scenarios send, not the grammar.
 ELSEWHERE = {"eval", "evalsha", "fcall", "eval_ro", "evalsha_ro", "fcall_ro", "spop", "dump", "refused"}
+STORING = ["sort", "sunionstore", "sinterstore", "sdiffstore", "zunionstore", "zinterstore", "zdiffstore", "zrangestore", "geosearchstore", "georadius",
+           "georadiusbymember", "bitop", "pfmerge", "restore"]  # their destination comes first, or after STORE
 OVERWRITING = ["set", "getset", "mset", "msetnx", "setrange", "append", "incrbyfloat", "setbit", "bitop", "bitfield", "pfadd", "pfmerge", "sort", "copy",
                "rename", "restore", "sunionstore", "sinterstore", "sdiffstore", "zunionstore", "zinterstore", "zdiffstore", "zrangestore",
                "geosearchstore", "georadius", "georadiusbymember", "move", "persist", "getex", "del", "lmove", "smove", "geoadd", "zadd", "hset"]
@@ -237,7 +247,8 @@ SCENARIOS = {"commands": 100, "multi": 14, "script": 10, "waiting": 8, "expiry":
 
 def reads_by_pattern(words):
     """SORT with BY or GET: stock refuses it to who may not read all keys, the module asks for the right to each key that is named."""
-    return words[0].lower() in (b"sort", b"sort_ro") and any(isinstance(w, bytes) and w.lower() in (b"by", b"get") for w in words[2:])
+    return words[0].lower() in (b"sort", b"sort_ro") and any(
+        isinstance(w, bytes) and w.lower() in (b"by", b"get") and isinstance(before, bytes) and before.lower() != b"store" for before, w in zip(words[1:], words[2:]))
 
 
 def episode(words_of, seed, number, steps):
