@@ -336,6 +336,12 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
       continue;
     if (!left) return std::unexpected(left.error());
     left->notes.insert(left->notes.begin(), notes.begin(), notes.end());
+    if (image->unverified_blocks() != 0)
+      left->notes.push_back(
+          fmt::format("{} blocks where the pool first grew have wrong sums, as a growth by a "
+                      "program older than "
+                      "2026-11-28 leaves them; what they hold was read without them",
+                      image->unverified_blocks()));
     if (!options.allow_losses)
       if (auto whole = refuse_damaged(*image, *left); !whole) return std::unexpected(whole.error());
     if (left->expired != 0)  // no damage

@@ -41,7 +41,10 @@ nb::dict counters(const transactions& p) {
 
 nb::dict space(const transactions& p) {
   p.check_usable();
-  const pool_space s = detail::space_of(p.core());
+  const pool_space s = [&] {
+    const nb::gil_scoped_release released;  // it waits for transactions of other threads
+    return detail::space_of(p.core());
+  }();
   nb::dict to;
   to["size_bytes"] = s.size_bytes, to["log_bytes"] = s.log_bytes, to["used_bytes"] = s.used_bytes;
   to["free_bytes"] = s.free_bytes, to["largest_free"] = s.largest_free,

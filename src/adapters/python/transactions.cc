@@ -27,13 +27,11 @@ open_options::open_options(std::size_t size, std::string mechanism, std::string 
   pool.media = std::move(media);
   pool.max_size = max_size;
   pool.require = std::move(require);
-  if (verify == "always")
-    pool.verify = verification::always;
-  else if (verify == "never")
-    pool.verify = verification::never;
-  else if (verify != "auto")
+  const auto how_to_verify = verification_of(verify);
+  if (!how_to_verify)
     throw_library_error(errc::invalid_argument,
                         "verify is '" + verify + "'; it is 'auto', 'always' or 'never'");
+  pool.verify = *how_to_verify;
 }
 
 wait_limit wait_limit_of(nb::handle seconds) {

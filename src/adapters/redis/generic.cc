@@ -13,6 +13,31 @@ int in_unit(const call& c) {
   return delegate_in_unit(c, Name.text);
 }
 
+// The item gets its new name before Redis gives it to the key, which cannot be refused any more.
+template <literal Name, bool Only_new>
+int rename(const call& c) {
+  {
+    const open_key from(c, c.text(1), api::for_reading | api::without_touch);
+    const open_key to(c, c.text(2), api::for_reading | api::without_touch);
+    if (from.item() != nullptr && !(Only_new && to.exists()))
+      if (auto done = here().keys->rename(from.item(), c[2], api::GetSelectedDb(c.context)); !done)
+        return answer_error(c.context, done.error());
+  }
+  return delegate_in_unit(c, Name.text);
+}
+
+int copy(const call& c) {
+  here().not_copied.reset();
+  api::reply* const told = call_redis(c, "COPY", "0!v");
+  if (here().not_copied) {
+    api::FreeCallReply(told);
+    return answer_error(c.context, *here().not_copied);
+  }
+  answer a(c.context);
+  a.end_unit();
+  return hand_over(a.to(), told);
+}
+
 template <literal Name>
 int script(const call& c) {
   here().script_user = caller_of(c);
@@ -154,9 +179,9 @@ constexpr command commands[] = {
     {"type", type, "readonly fast", 1, 1, 1, 2, 2},
     {"del", in_unit<"DEL">, "write", 1, -1, 1, 2, 0},
     {"unlink", in_unit<"UNLINK">, "write fast", 1, -1, 1, 2, 0},
-    {"rename", in_unit<"RENAME">, "write", 1, 2, 1, 3, 3},
-    {"renamenx", in_unit<"RENAMENX">, "write fast", 1, 2, 1, 3, 3},
-    {"copy", in_unit<"COPY">, "write deny-oom", 1, 2, 1, 3, 0},
+    {"rename", rename<"RENAME", false>, "write", 1, 2, 1, 3, 3},
+    {"renamenx", rename<"RENAMENX", true>, "write fast", 1, 2, 1, 3, 3},
+    {"copy", copy, "write deny-oom", 1, 2, 1, 3, 0},
     {"move", in_unit<"MOVE">, "write fast", 1, 1, 1, 3, 3},
     {"expire", in_unit<"EXPIRE">, "write fast", 1, 1, 1, 3, 0},
     {"pexpire", in_unit<"PEXPIRE">, "write fast", 1, 1, 1, 3, 0},

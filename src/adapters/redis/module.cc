@@ -10,6 +10,8 @@
 #include <unordered_map>
 
 #include "collections.h"
+#include "eviction.h"
+#include "newer_server.h"
 
 namespace stele::redis {
 
@@ -66,7 +68,7 @@ void learn_arities(api::context* of) {
   }
 }
 
-constexpr std::size_t longest_name = 24;
+constexpr std::size_t longest_name = 64;
 
 std::string_view in_lower_case(std::string_view name, char (&to)[longest_name]) {
   if (name.size() > longest_name) return {};
@@ -123,7 +125,10 @@ void filter(api::filter_context* of) {
   if (given == "scan") name_type(of);
   if (here().debugs_scripts && given.starts_with("eval")) return;
   const auto found = by_name().find(given);
-  if (found == by_name().end()) return;
+  if (found == by_name().end()) {
+    if (is_refused(given)) refuse(of);
+    return;
+  }
   const command& what = found->second.what;
   // The other words that OBJECT takes are of keys of any type.
   if (given == "object" && !is_object_encoding(of)) return;
@@ -195,6 +200,24 @@ int refuse_count(api::context* to, const char* name) {
   return api::ReplyWithError(to, why.c_str());
 }
 
+// Once, or where the pool is full and the server's policy lets keys go, until there is room or none
+// may go any more. More go each time, as what they leave may be in pieces.
+int run_with_room(const call& c, const command& what) {
+  here().may_run_again = true;
+  int done = what.run(c);
+  if (here().was_full) [[unlikely]] {
+    std::size_t bytes = std::size_t{16} << 10;
+    for (int i = 0; i < c.count; ++i) bytes += 2 * c[i].size();
+    for (; std::exchange(here().was_full, false); bytes *= 2) {
+      here().may_run_again = evict(c, bytes) != 0;
+      must(here().keys->end_unit(true));
+      done = what.run(c);
+    }
+  }
+  here().may_run_again = false;
+  return done;
+}
+
 int run(api::context* context, api::text** arguments, int count) {
   const call c{context, arguments, count};
   char lower[longest_name];
@@ -212,10 +235,27 @@ int run(api::context* context, api::text** arguments, int count) {
   if (here().loads_nothing && (api::GetContextFlags(context) & api::is_loading) != 0)
     return pass_over(c, what.name);
   enter(c);
-  return what.run(c);
+  return run_with_room(c, what);
 }
 
 // --- what Redis tells ---
+
+// RESTORE-ASKING, of a slot that comes from a plain server, makes values of Redis' own.
+struct restored_key {
+  int database;
+  std::string name;
+};
+std::vector<restored_key>& restored_keys() {
+  static std::vector<restored_key> all;
+  return all;
+}
+void adopt_restored(api::context* context) {
+  for (const auto& [database, name] : std::exchange(restored_keys(), {})) {
+    if (api::SelectDb(context, database) != api::ok) continue;
+    const own_text text(name);
+    must(adopt({context, nullptr, 0}, text.get()));
+  }
+}
 
 // The server may not let its own text be kept, as long as the key is open.
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
@@ -224,6 +264,8 @@ int on_key_event(api::context* context, int, const char* name, api::text* key_na
   if (event == "expired" || event == "evicted") here().keys->note_unasked();
   const own_text copy(text);
   const open_key key({context, nullptr, 0}, copy.get(), api::for_reading | api::without_touch);
+  if (event == "restore" && key.is_foreign())
+    restored_keys().push_back({api::GetSelectedDb(context), std::string(text)});
   if (key.item() == nullptr || is_placeholder(key.item())) return api::ok;
   if (event == "rename_to" || event == "move_to")
     must(here().keys->rename(key.item(), text, api::GetSelectedDb(context)));
@@ -353,7 +395,10 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   if (!here().is_open) open_keys(context);
   // The answers of an EXEC, or of a command of Redis' own that has removed a value (MIGRATE), are
   // about to be sent. What has expired has no answer.
+  adopt_restored(context);
   must(here().keys->end_unit(here().keys->owes_answers()));
+  here().memory.turn(api::GetUsedMemoryRatio() != 0);
+  count_memory();
   if (std::exchange(here().tells_master, false)) must(here().keys->sync());
   here().waiting->begin_sync();
   (void)here().keys->sweep();
@@ -387,6 +432,7 @@ void inform(api::info* to, int for_crash_report) {
   api::InfoAddFieldULongLong(to, "free_bytes", space.free_bytes);
   api::InfoAddFieldULongLong(to, "commits", here().keys->newest_commit());
   api::InfoAddFieldULongLong(to, "syncs", here().waiting->syncs());
+  api::InfoAddFieldULongLong(to, "evicted_keys", here().evicted);
   api::InfoAddFieldULongLong(to, "takes_changes", here().keys->is_poisoned() ? 0 : 1);
 }
 
@@ -415,6 +461,10 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
       o.pool.mechanism = value;
     } else if (name == "media") {
       o.pool.media = value;
+    } else if (name == "verify") {
+      const auto verify = verification_of(value);
+      if (!verify) return "verify " + value + " is not known; give auto, always or never";
+      o.pool.verify = *verify;
     } else if (name == "size" || name == "max_size") {
       const auto bytes = base::bytes_of(value);
       if (!bytes)
@@ -423,7 +473,7 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
       (name == "size" ? o.pool.create_size : o.pool.max_size) = *bytes;
     } else {
       return "there is no argument " + name +
-             "; there are path, size, max_size, mechanism and media";
+             "; there are path, size, max_size, mechanism, media and verify";
     }
   }
   if (o.path.empty() == (o.pool.media != in_memory))
@@ -457,6 +507,10 @@ int refuse(api::context* of, const std::string& why) {
 }
 
 bool register_all(api::context* of) {
+  const auto is_known = [](std::string_view name) { return by_name().contains(name); };
+  if (!compare_commands(of, is_known)) return false;
+  static const std::string error_of_options = std::string(syntax_error) + hint_of_newer_option();
+  syntax_error = error_of_options.c_str();
   for (const command& c : all_commands())
     if (api::CreateCommand(of, (prefix + std::string(c.name)).c_str(), run, c.flags, c.first_key,
                            c.last_key, c.key_step) != api::ok)

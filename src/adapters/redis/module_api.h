@@ -111,6 +111,10 @@ struct type_methods {
      int step))                                                                                 \
   X(void, Log, (context*, const char* level, const char* format, ...))                          \
   X(void, Free, (void*))                                                                        \
+  X(void*, TryAlloc, (std::size_t)) /* null: no memory */                                       \
+  X(float, GetUsedMemoryRatio, ())  /* of `maxmemory`; 0: there is none */                      \
+  X(int, GetLRU, (key*, long long* idle_ms))                                                    \
+  X(int, GetLFU, (key*, long long* frequency))                                                  \
   X(int, ReplyWithLongLong, (context*, long long))                                              \
   X(int, ReplyWithError, (context*, const char*))                                               \
   X(int, ReplyWithSimpleString, (context*, const char*))                                        \
@@ -178,6 +182,7 @@ struct type_methods {
   X(int, CommandFilterArgsCount, (filter_context*))                                             \
   X(text*, CommandFilterArgGet, (filter_context*, int))                                         \
   X(int, CommandFilterArgReplace, (filter_context*, int, text*))                                \
+  X(int, CommandFilterArgInsert, (filter_context*, int, text*))                                 \
   X(text*, GetClientUserNameById, (context*, std::uint64_t id)) /* null: nobody, as a master */ \
   X(user*, GetModuleUserFromUserName, (text*))                                                  \
   X(void, FreeModuleUser, (user*))                                                              \

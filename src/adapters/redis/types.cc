@@ -1,4 +1,5 @@
 // The types of values: what the server asks of them.
+#include <algorithm>
 #include <unordered_set>
 
 #include "collections.h"
@@ -155,9 +156,14 @@ void free(void* value) {
   if (here().unclaimed.compare_exchange_strong(item, nullptr)) all_keys().note_unlinked(item);
 }
 
+// A server that evicts looks after each key whether it uses less: the item goes later.
 void unlinked(api::key_context*, const void* value) {
   if (here().unclaimed == value) here().unclaimed = nullptr;
-  if (!is_placeholder(item_of(value))) all_keys().note_unlinked(item_of(value));
+  if (is_placeholder(item_of(value))) return;
+  all_keys().note_unlinked(item_of(value));
+  counted_memory& memory = here().memory;
+  if (memory.is_on() && api::GetUsedMemoryRatio() > 1)
+    memory.set(memory.bytes() - std::min(memory.bytes(), memory_of(item_of(value))));
 }
 
 // Freed in the main thread at once, as there is nothing to free.
@@ -174,7 +180,9 @@ void* copy(api::key_context* of, const void* value) {
     item = all_keys().add(kind_of(from), name, api::GetToDbIdFromOptCtx(of));
     copy_elements(from, item);
   });
-  return done ? item : nullptr;
+  if (done) return item;
+  here().not_copied = done.error();
+  return nullptr;
 }
 
 std::size_t memory(api::key_context*, const void* value, std::size_t) {

@@ -13,6 +13,7 @@ KINDS = {"str": [b"s1", b"s2"], "num": [b"n1", b"n2"], "hash": [b"h1", b"h2"], "
          "zset": [b"z1", b"z2"], "geo": [b"g1", b"g2"], "hll": [b"y1", b"y2"]}
 # Names that are also words of commands, and those that are no text.
 ODD_KEYS = [b"by", b"get", b"store", b"limit", b"weights", b"1", b"", b"\x00\xff\r\n", b"k" * 300, b"x1"]
+LEX_KEYS = [b"e1", b"e2"]  # sorted sets whose scores are equal: only these have an order by members, and no other command names them
 ALL_KEYS = [k for keys in KINDS.values() for k in keys] + ODD_KEYS
 
 INTEGERS = [b"0", b"1", b"-1", b"2", b"3", b"7", b"10", b"100", b"-100", b"2147483647", b"4294967296", b"9223372036854775807",
@@ -43,6 +44,8 @@ class Draw(random.Random):
 
     def key(self, kind):
         chance = self.random()
+        if kind == "lex":
+            return self.choice(LEX_KEYS) if chance < 0.95 else b"none"
         if kind in KINDS and chance < 0.82:
             return self.choice(KINDS[kind])
         return self.choice(ODD_KEYS if chance > 0.95 else ALL_KEYS)
@@ -112,7 +115,7 @@ class Draw(random.Random):
         return self.one_of([b"u8", b"i8", b"u1", b"i16", b"u16", b"u63", b"i64", b"u3"], [b"u64", b"i65", b"x8", b"u", b"i0"])
 
     def fieldoffset(self):
-        return self.one_of([b"0", b"1", b"#0", b"#1", b"#3", b"7", b"100"], [b"-1", b"#-1", b"#", b"abc", b"4294967295", b"#100000"])
+        return self.one_of([b"0", b"1", b"#0", b"#1", b"#3", b"7", b"100"], [b"-1", b"#-1", b"#", b"abc", b"#4294967296", b"4294967296", b"#100000"])
 
     def longitude(self):
         return self.one_of([b"1", b"2", b"13.361389", b"15.087269", b"-180", b"180"], [b"181", b"abc", b"nan", b"1e400", b"-0"])

@@ -55,12 +55,14 @@ def trial(session, header, events):
         session.begin(header)
         session.run(events)
     except Finding as difference:
+        difference.seen_at = session.event  # for a client that waits, later than its command
         found[difference.signature()] = difference
     except StockFailed as why:
-        print(f"  stock Redis failed, so the rest was not compared: {why}")
+        session.not_compared += 1
+        print(f"  not compared from event {session.event} on: {why}")
         session.forget()
         return {}
-    return {**session.refusals, **found}
+    return {**session.kept, **found}
 
 
 class Reducer:
@@ -78,12 +80,11 @@ class Reducer:
 
     def reduced(self, events):
         """The shortest that was found in time; None if the events do not show it again."""
-        end = len(events)
         if not self.shows(events):
             return None
-        events = events[:min(self.best.event + 1, end)]
-        if not self.shows(events):
-            return None
+        shorter = events[:self.best.seen_at + 1]
+        if self.shows(shorter):
+            events = shorter
         part = max(len(events) // 2, 1)
         while time.monotonic() < self.until:
             at, shorter = 0, False

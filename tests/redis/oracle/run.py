@@ -15,6 +15,7 @@ from .session import Session
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 STEPS_IN_AN_EPISODE = 200
+MOST_LOOKED_AT = 12  # differences of one signature: a state may have got so by one fault or another
 MOST_TOLD = 25  # events of a reduced episode; the file has all
 
 
@@ -66,6 +67,7 @@ class Run:
         self.options, self.pair = options, pair
         self.judge = Judge()
         self.session = Session(pair, self.judge)
+        self.session.scripts = scenarios.SCRIPTS
         self.grammar = Grammar()
         self.findings = self.unconfirmed = 0
         self.known = {}  # how often each signature was met
@@ -82,6 +84,12 @@ class Run:
             return self.seconds() < o.seconds and not self.search.is_complete()
         return (not o.steps or self.session.commands < o.steps) and (not o.seconds or self.seconds() < o.seconds) and self.findings < o.findings
 
+    def missing_commands(self):
+        """Commands of the module that nothing here sends."""
+        self.session.begin({"clients": []})
+        own = {name.decode().removeprefix("stele.") for name in self.session.own_commands(self.pair.module)}
+        return sorted(own - set(self.grammar.by_name) - scenarios.ELSEWHERE)
+
     def episodes(self):
         number = self.options.episode
         while self.goes_on():
@@ -89,7 +97,7 @@ class Run:
             found = replay.trial(self.session, header, events)
             for signature, difference in found.items():
                 self.known[signature] = self.known.get(signature, 0) + 1
-                if self.known[signature] == 1:
+                if self.known[signature] <= (MOST_LOOKED_AT if self.search and difference.kind in ("state", "torn", "answer") else 1):
                     aside = time.monotonic()
                     (self.look if self.search else self.report)(difference, header, events, number)
                     self.aside += time.monotonic() - aside
@@ -113,6 +121,7 @@ class Run:
         print(f"seed {self.options.seed}, episode {number}, event {found.event}, after {self.seconds():.1f} s:", flush=True)
         tell(found)
         quick = Session(self.pair, self.judge, limit=3)
+        quick.scripts = scenarios.SCRIPTS
         self.session.forget()
         reducer = replay.Reducer(quick, header, found, self.options.reduce)
         short = reducer.reduced(events)
@@ -121,7 +130,7 @@ class Run:
         path = os.path.join(self.options.folder, f"seed{self.options.seed}-episode{number}.json")
         replay.write(path, header, short or events)
         if short is None:
-            self.unconfirmed += 1
+            self.unconfirmed += found.kind != "slow"  # other programs may have taken the time
             print(f"  not shown again by the episode alone; all of it: --replay {path}", flush=True)
         else:
             self.findings += 1
@@ -141,19 +150,23 @@ def main(text):
             return replay_file(options, pair)
         print(f"seed {options.seed}, module {options.module} {options.module_args}", flush=True)
         run = Run(options, pair)
+        if missing := run.missing_commands():
+            print(f"oracle/commands.txt has no form of {', '.join(missing)}")
+            return 1
         episodes = run.episodes()
         seconds = run.seconds()
         if run.search:
             print(run.search.table())
             return 0 if run.search.is_complete() else 1
         print(f"{run.session.commands} commands in {episodes} episodes, {seconds:.1f} s, {run.session.commands / max(seconds, 0.01):.0f} a second: "
-              f"{run.findings} differences, {run.unconfirmed} not shown again")
+              f"{run.findings} differences, {run.unconfirmed} not shown again, {run.session.not_compared} episodes not compared to their end")
         return 1 if run.findings or run.unconfirmed else 0
 
 
 def replay_file(options, pair):
     header, events = replay.read(options.replay)
     session = Session(pair, Judge())
+    session.scripts = scenarios.SCRIPTS
     found = replay.trial(session, header, events)
     for difference in found.values():
         tell(difference)

@@ -37,8 +37,8 @@ class Server:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.socket)
         command = [self.program, "--unixsocket", self.socket, "--dir", self.folder, "--logfile", self.log, *OPTIONS, *self.load]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
+        with open(self.log, "ab") as errors:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=end_with_parent)
         until = time.monotonic() + 30
         while time.monotonic() < until and self.process.poll() is None:
             try:
@@ -78,7 +78,7 @@ class Server:
                 told = log.read()[-60000:].splitlines()
         except FileNotFoundError:
             return "no log"
-        named = [line for line in told if re.search(r"libstele_redis\.so\(|crashed by signal|ASSERTION|Internal error|Terminating", line)]
+        named = [line for line in told if re.search(r"libstele_redis\.so\(|crashed by signal|ASSERTION|Internal error|Terminating|^stele: ", line)]
         return "\n".join((named or told)[-lines:])
 
 

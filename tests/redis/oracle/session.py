@@ -17,6 +17,7 @@ from .kills import Kills
 from .limits import Limits
 
 MOST_IN_A_BATCH = 40
+NOT_SORTED = b"can't be converted into double"
 RULES = {
     "some_keys": (b"~*1", b"~by", b"~get", b"~limit", b"~store", b"&*", b"+@all"),
     "reads": (b"~*", b"&*", b"+@all", b"-@write"),
@@ -36,6 +37,8 @@ class Finding(Exception):
     def __init__(self, kind, event=-1, words=(), stock=None, module=None, note=""):
         super().__init__(kind)
         self.kind, self.event, self.words, self.stock, self.module, self.note = kind, event, words, stock, module, note
+        self.aspect = ""  # of a state: which types, and whether a time differs
+        self.seen_at = event  # the event after which it was seen
         self.whole = (stock or "", module or "")  # where those are shortened
 
     @property
@@ -44,11 +47,11 @@ class Finding(Exception):
 
     def signature(self):
         """What is the same if the same fault is met again: the kind, the command, how refusals begin."""
-        return self.kind, self.name, *(told[:40] if told and told[:1] == "-" else "" for told in (self.stock, self.module))
+        return self.kind, self.name, self.aspect, *(told[:40] if told and told[:1] == "-" else "" for told in (self.stock, self.module))
 
 
 class StockFailed(Exception):
-    """Stock Redis has ended or hangs: nothing can be compared."""
+    """Stock Redis has ended, hangs, or has a fault of its own: the rest of the episode is not compared."""
 
 
 class Client:
@@ -101,14 +104,16 @@ class Session(Kills, Limits):
         self.pair, self.judge, self.limit = pair, judge, limit
         self.clients, self.batch, self.batch_client = [], [], None
         self.control, self.users, self.ids, self.granted = {}, {}, {}, {}  # by server; by server; by connection; by server and category
+        self.scripts = ()  # that EVALSHA finds
         self.commands = 0
-        self.refusals = {}  # commands that both refuse, in different words: the episode goes on
+        self.not_compared = 0  # episodes that stock Redis did not end
+        self.kept = {}  # differences after which the episode goes on
         self.event = -1
 
     # --- the beginning of an episode ---
 
     def begin(self, header):
-        self.refusals = {}
+        self.kept = {}
         for client in self.clients:
             client.close()
         self.clients = [Client(i, *of) for i, of in enumerate(header["clients"])]
@@ -145,25 +150,31 @@ class Session(Kills, Limits):
             (b"SELECT", b"0"), (b"CONFIG", b"SET", b"maxmemory", b"0", b"maxmemory-policy", b"noeviction"),
             (b"DEBUG", b"SET-ACTIVE-EXPIRE", b"0"),  # else DBSIZE tells how far each has got
             *[(b"ACL", b"SETUSER", name.encode(), b"reset", b"on", b"nopass", *self.rules(name, server)) for name in sorted(users)],
-            (b"FUNCTION", b"LOAD", b"REPLACE", LIBRARY)])
-        wrong = [t for t in told[:-1] if t != b"+OK\r\n"]
+            (b"FUNCTION", b"LOAD", b"REPLACE", LIBRARY), *[(b"SCRIPT", b"LOAD", script) for script in self.scripts]])
+        wrong = [t for t in told[:-1 - len(self.scripts)] if t != b"+OK\r\n"]
         if wrong:
             raise StockFailed(f"{server.name}: {wrong}")
 
     def learn_rights(self, server):
-        """Redis 7.0 knows no categories of a module's commands, so a user of a category is given the module's names too."""
-        ask = self.control[server]
-        own = {wire.text(n) for n in wire.elements(ask.call("COMMAND", "LIST", "FILTERBY", "MODULE", "stele"))}
-        for category in (b"read", b"write"):
-            names = [b"stele." + wire.text(n) for n in wire.elements(ask.call("ACL", "CAT", category))]
-            self.granted[server, category] = b" ".join(b"+" + name for name in names if name in own)
+        """Redis 7.0 knows no categories of a module's commands, and no second names of its own: where a rule gives or takes a
+        command or a category, the module's names follow."""
+        ask, own = self.control[server], self.own_commands(server)
+        # A category names subcommands one by one: object|encoding.
+        for category in (b"@read", b"@write"):
+            names = sorted({wire.text(n).split(b"|")[0] for n in wire.elements(ask.call("ACL", "CAT", category[1:]))})
+            self.granted[server, category] = [b"stele." + name for name in names if b"stele." + name in own]
+        self.granted.update({(server, name[6:]): [name] for name in own})
+
+    def own_commands(self, server):
+        return {wire.text(n) for n in wire.elements(self.control[server].call("COMMAND", "LIST", "FILTERBY", "MODULE", "stele"))}
 
     def rules(self, name, server):
         """The words of ACL SETUSER."""
+        def with_own(word):
+            return b" ".join([word, *[word[:1] + other for other in self.granted.get((server, word[1:]), ())]])
         for rule in RULES[name]:
-            for category in (b"read", b"write"):
-                rule = rule.replace(b"+@" + category, b"+@" + category + b" " + self.granted[server, category])
-            yield from [rule] if rule.startswith(b"(") else rule.split()
+            words = b" ".join(map(with_own, rule.strip(b"()").split()))
+            yield from [b"(" + words + b")"] if rule.startswith(b"(") else words.split()
 
     def open(self, client):
         for side, server in (("stock", self.pair.stock), ("module", self.pair.module)):
@@ -219,6 +230,7 @@ class Session(Kills, Limits):
             db, key, stock, module = differs
             found = self.difference("state", (), state.show(stock), state.show(module), f"key {key[:40]!r} of database {db}")
             found.whole = state.show(stock, 1 << 20), state.show(module, 1 << 20)
+            found.aspect = state.aspect(stock, module)
             raise found
 
     def of_server(self, server, ask):
@@ -330,7 +342,7 @@ class Session(Kills, Limits):
                 self.failed(server, why, *self.blamed(batch, replies))
             times.append(time.monotonic() - begun)
         self.compare(client, batch)
-        if times[1] > 1 and times[1] > 10 * times[0]:
+        if times[1] > 2 and times[1] > 20 * times[0]:
             raise Finding("slow", *batch.items[0][:2], f"{times[0]:.2f} s", f"{times[1]:.2f} s")
 
     def is_waiting(self, client, batch):
@@ -345,8 +357,18 @@ class Session(Kills, Limits):
             self.failed(self.pair.module, why, *batch.items[0][:2])
         if batch.module != batch.stock:
             number, words, _ = batch.items[0]
+            if not batch.module[0].startswith(b"-") and self.is_forgotten(client, words):
+                raise StockFailed(f"{b' '.join(words)!r} waits for a key that is there")
             raise Finding("count", number, words, show_all(batch.stock), show_all(batch.module), "stock waits, and the module has answered")
         return True
+
+    def is_forgotten(self, client, words):
+        """Stock Redis 7.0 does not serve who waits for a key when a value of another type is overwritten by one to serve."""
+        name = words[0].lower()
+        wanted = b"+zset\r\n" if name.startswith(b"bz") else b"+list\r\n"
+        keys = words[1:2] if name in (b"blmove", b"brpoplpush") else words[1:]
+        asked = [(b"SELECT", b"%d" % client.database), *[(b"TYPE", key) for key in keys]]
+        return wanted in self.of_server(self.pair.stock, lambda ask: ask.calls(asked))
 
     def poll(self):
         for client in self.clients:
@@ -355,6 +377,8 @@ class Session(Kills, Limits):
                 self.finish(client, batch)
 
     def compare(self, client, batch):
+        """Raises a difference that leaves the servers in different states; what it leaves in the same one is kept for the end."""
+        different = []
         for (number, words, inner), stock, module in zip(batch.items, batch.parted(batch.stock), batch.parted(batch.module)):
             if len(stock) != len(module):
                 raise Finding("count", number, words, show_all(stock), show_all(module), f"{len(stock)} answers of stock, {len(module)} of the module")
@@ -362,18 +386,27 @@ class Session(Kills, Limits):
                 inner = client.queue
             for a, b in zip(stock, module):
                 if a != b and not self.judge.same(words, a, b, inner):
+                    if (NOT_SORTED in a) != (NOT_SORTED in b):
+                        raise StockFailed("SORT of stock Redis 7.0 takes errno of an earlier command for its own")
                     found = Finding("answer", number, words, wire.show(a), wire.show(b))
                     found.whole = wire.show(a, 1 << 20), wire.show(b, 1 << 20)
-                    self.tell(found)
+                    different.append(found)
             if stock:
                 self.follow(client, words, inner, stock[0])
+        for found in different:
+            self.keep(found)
 
-    def tell(self, found):
-        """Raises it, unless both servers have refused the command: then they go on, and it is told at the end."""
-        if not found.stock.startswith("-") or not found.module.startswith("-"):
-            raise found
-        found.kind = "refusal"
-        self.refusals.setdefault(found.signature(), found)
+    def keep(self, found):
+        """The episode goes on if both servers have refused the command, or have the same all the same."""
+        if found.stock.startswith("-") and found.module.startswith("-"):
+            found.kind = "refusal"
+        else:
+            try:
+                self.do_state()
+            except Finding:
+                raise found from None
+        found.seen_at = self.event
+        self.kept.setdefault(found.signature(), found)
 
     @staticmethod
     def follow(client, words, inner, answer):
