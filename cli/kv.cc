@@ -5,7 +5,9 @@
 // {"key": K, "value": V}, each a string or, where it is not UTF-8, {"hex": DIGITS}; an item that
 // expires has "expires_at_ms" too, since the begin of 1970.
 #include <cli/command.h>
+#include <cli/output.h>
 #include <cli/pool_content.h>
+#include <cli/reading.h>
 #include <containers/kv_limits.h>
 #include <fmt/format.h>
 #include <stele/kv.h>
@@ -95,8 +97,17 @@ struct opened {
   std::optional<kv> named;
   kv& store() { return named ? *named : pool; }
 };
-opened open(const options& o) {
-  opened s{sure(kv::open(o.path)), std::nullopt};
+enum class access { writes, only_reads };
+kv open_pool(const options& o, access how) {
+  if (how == access::writes) return sure(kv::open(o.path));
+  auto opened = kv::open(o.path);
+  if (opened || (opened.error().code != errc::read_only && opened.error().code != errc::permission))
+    return sure(std::move(opened));
+  return sure(kv::from_handle(
+      sure(detail::pool_handle::from_runtime(open_for_reading(o.path), kv::root_size()))));
+}
+opened open(const options& o, access how) {
+  opened s{open_pool(o, how), std::nullopt};
   if (!o.store.empty()) {
     auto named =
         s.pool.open_store(o.store, o.create ? kv::if_missing::create : kv::if_missing::refuse);
@@ -115,7 +126,7 @@ void close(opened& s) {
 }
 
 void get(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::only_reads);
   const auto value = sure(s.store().get(argument(o, o.key)));
   close(s);
   if (!value) fail(fmt::format("{}: there is no key '{}'", o.path, o.key));
@@ -130,7 +141,7 @@ std::chrono::milliseconds lifetime_of(const options& o) {
 
 void put(const options& o) {
   const auto lifetime = lifetime_of(o);
-  auto s = open(o);
+  auto s = open(o, access::writes);
   const std::string key = argument(o, o.key), value = argument(o, o.value);
   if (o.ttl_seconds != 0)
     sure(s.store().put_for(key, value, lifetime));
@@ -140,7 +151,7 @@ void put(const options& o) {
 }
 
 void del(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::writes);
   const bool there = sure(s.store().erase(argument(o, o.key)));
   close(s);
   if (!there) fail(fmt::format("{}: there is no key '{}'", o.path, o.key));
@@ -160,7 +171,7 @@ void for_each(const options& o, kv& store, F&& f) {
 }
 
 void scan(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::only_reads);
   json items = json::array();
   for_each(o, s.store(), [&](const std::string& key, const std::string& value) {
     if (!o.json.empty())
@@ -175,10 +186,8 @@ void scan(const options& o) {
 }
 
 void export_lines(const options& o) {
-  auto s = open(o);
-  std::ofstream file;
-  if (o.file != "-") file.open(o.file);
-  std::ostream& out = o.file == "-" ? std::cout : file;
+  auto s = open(o, access::only_reads);
+  output out(o.file);
   std::size_t items = 0;
   const bool some_expire = sure(s.store().statistics()).expiring_items != 0,
              watched = o.file != "-" && isatty(STDERR_FILENO) != 0;
@@ -186,22 +195,21 @@ void export_lines(const options& o) {
     std::optional<kv_time> expires;
     if (some_expire)
       expires = sure(s.store().read([&](const kv::view& v) { return v.expiry(key); }));
-    out << json_of_item(key, value, expires).dump() << '\n';
+    out.write(json_of_item(key, value, expires).dump() + '\n');
     if (++items % items_of_an_import == 0 && watched)
-      fmt::print(stderr, "\r\033[Kexported {} items", items);
+      print_error("\r\033[Kexported {} items", items);
   });
-  if (watched) fmt::print(stderr, "\r\033[K");
-  out.flush();
+  if (watched) print_error("\r\033[K");
   close(s);
-  if (!out) fail(fmt::format("cannot write {}", o.file));
   if (interrupted()) fail(fmt::format("interrupted after {} items", items));
-  if (o.file != "-") fmt::print(stderr, "{} items\n", items);
+  out.keep(when_kept::durable);
+  if (o.file != "-") print_error("{} items\n", items);
 }
 
 // Puts the lines in transactions of up to items_of_an_import items. An error or an interrupt leaves
 // those before it.
 void import_lines(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::writes);
   std::ifstream file;
   if (o.file != "-") file.open(o.file);
   std::istream& in = o.file == "-" ? std::cin : file;
@@ -219,7 +227,7 @@ void import_lines(const options& o) {
                        written.error().message, done));
     done = number, bytes = 0;
     batch.clear();
-    if (watched) fmt::print(stderr, "\r\033[Kimported {} lines", done);
+    if (watched) print_error("\r\033[Kimported {} lines", done);
   };
   const auto refuse = [&](const std::string& why) {
     fail(fmt::format("{}, line {}: {}; the items of the first {} lines are in the store", o.file,
@@ -245,7 +253,7 @@ void import_lines(const options& o) {
   write();
   sure(s.pool.sync());
   close(s);
-  if (watched) fmt::print(stderr, "\n");
+  if (watched) print_error("\n");
   if (interrupted())
     fail(fmt::format("interrupted: the items of the first {} lines are in the store", done));
 }
@@ -301,7 +309,7 @@ json json_of(const kv_statistics& s) {
 
 // The unnamed store has the name "" here, as in JSON.
 void stats(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::only_reads);
   std::vector<std::pair<std::string, kv_statistics>> all;
   if (s.named || o.store.empty()) all.emplace_back(o.store, sure(s.store().statistics()));
   if (o.store.empty())
@@ -329,7 +337,7 @@ void stats(const options& o) {
 }
 
 void stores(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::only_reads);
   const auto names = sure(s.pool.stores());
   close(s);
   if (!o.json.empty()) {
@@ -341,7 +349,7 @@ void stores(const options& o) {
 }
 
 void drop(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::writes);
   sure(s.pool.drop_store(o.key));
   close(s);
 }

@@ -2,6 +2,7 @@
 #include <cli/command.h>
 #include <cli/pool_content.h>
 #include <cli/pool_copy.h>
+#include <cli/reading.h>
 #include <fmt/format.h>
 #include <tx/inspect.h>
 #include <tx/open.h>
@@ -263,7 +264,7 @@ void backup(options& o) {
   const auto from_open = detail::back_up_if_open(o.path, o.to, report);
   if (!from_open) fail(from_open.error());
   if (!*from_open) {
-    const auto pool = opened(o);
+    const auto pool = open_for_reading(o.path);
     if (const auto made = detail::back_up(*pool, o.to, report); !made) fail(made.error());
     close(*pool);
   }

@@ -280,8 +280,10 @@ result<> subject::perform_one(run_history& history, std::uint64_t number, unsign
 // Grows the pool as far as the image has room.
 result<> subject::grow_now() {
   detail::runtime& core = workload_->core();
-  const std::size_t size = core.state().file.header().size;
-  auto grown = detail::grow(core, size + header_.size / 4);
+  const auto& h = core.state().file.header();
+  const std::size_t to = h.size + header_.size / 4;
+  if (to + (std::size_t{1} << h.chunk_shift) > image_size_) return {};
+  auto grown = detail::grow(core, to);
   return grown || grown.error().code == errc::unsupported || grown.error().code == errc::full
              ? result<>{}
              : grown;

@@ -619,8 +619,10 @@ result<pool_file> pool_file::open_damaged_copy(const std::string& path,
   if (os::fstat(file.fd, status) != 0) return path_error("examine", path);
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   std::array<std::byte, format::front_size> front{};
-  if (!S_ISREG(status.st_mode) ||
-      !os::read_all(file.fd, front.data(), std::min<std::uint64_t>(bytes, front.size()), 0))
+  if (!S_ISREG(status.st_mode))
+    return fail(errc::not_a_pool,
+                fmt::format("{} is not an ordinary file, so it is no pool", path));
+  if (!os::read_all(file.fd, front.data(), std::min<std::uint64_t>(bytes, front.size()), 0))
     return path_error("read", path);
   pool_header h = read_header(front.data());
   const auto copy = find_header_copy(front.data());

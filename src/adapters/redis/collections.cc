@@ -290,11 +290,13 @@ const char* read_pop_arguments(const call& c, int at, const char* one, const cha
   const int where = to.first + to.count;
   to.at_second = equal_ignoring_case(c[where], other);
   if (!to.at_second && !equal_ignoring_case(c[where], one)) return syntax_error;
-  if (where + 1 == c.count) return nullptr;
-  if (where + 3 != c.count || !equal_ignoring_case(c[where + 1], "COUNT")) return syntax_error;
-  const auto most = integer_of(c[where + 2]);
-  if (!most || *most < 1) return "ERR count should be greater than 0";
-  to.most = static_cast<std::uint64_t>(*most);
+  for (int i = where + 1; i < c.count; i += 2) {
+    if (i != where + 1 || i + 1 == c.count || !equal_ignoring_case(c[i], "COUNT"))
+      return syntax_error;
+    const auto most = integer_of(c[i + 1]);
+    if (!most || *most < 1) return "ERR count should be greater than 0";
+    to.most = static_cast<std::uint64_t>(*most);
+  }
   return nullptr;
 }
 

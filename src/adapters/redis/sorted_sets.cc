@@ -342,7 +342,6 @@ std::variant<range_arguments, const char*> range_arguments_of(const call& c, int
   range_arguments r;
   r.of.by = form.by.value_or(order::rank);
   r.of.reversed = form.reversed;
-  bool has_limit = false;
   for (int i = at + 2; i < c.count; ++i) {
     const auto is = [&](const char* word) { return equal_ignoring_case(c[i], word); };
     if (!form.stores && is("WITHSCORES")) {
@@ -351,19 +350,18 @@ std::variant<range_arguments, const char*> range_arguments_of(const call& c, int
       const auto offset = integer_of(c[i + 1]), limit = integer_of(c[i + 2]);
       if (!offset || !limit) return not_an_integer;
       r.of.offset = *offset, r.of.limit = *limit;
-      has_limit = true;
       i += 2;
-    } else if (!form.by && is("REV")) {
+    } else if (!form.by && !r.of.reversed && is("REV")) {
       r.of.reversed = true;
-    } else if (!form.by && is("BYSCORE")) {
+    } else if (!form.by && r.of.by == order::rank && is("BYSCORE")) {
       r.of.by = order::score;
-    } else if (!form.by && is("BYLEX")) {
+    } else if (!form.by && r.of.by == order::rank && is("BYLEX")) {
       r.of.by = order::text;
     } else {
       return syntax_error;
     }
   }
-  if (has_limit && r.of.by == order::rank)
+  if (r.of.limit != -1 && r.of.by == order::rank)  // as Redis: -1 is no limit
     return "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX";
   if (r.with_scores && r.of.by == order::text)
     return "ERR syntax error, WITHSCORES not supported in combination with BYLEX";
