@@ -20,6 +20,7 @@
 // read or written), for append amortized.
 #pragma once
 
+#include <stele/bounded_memory.h>
 #include <stele/element.h>
 
 #include <algorithm>
@@ -136,6 +137,7 @@ using string = basic_string<pool_memory>;
 template <class Memory>
 std::string basic_string<Memory>::str() const {
   const std::uint64_t head = head_.load();
+  detail::validate<Memory>(text(head), size_in(head));  // before memory is taken for it
   std::string copy(size_in(head), '\0');
   if (!copy.empty()) Memory::load_bytes(copy.data(), text(head), copy.size());
   return copy;

@@ -236,13 +236,19 @@ void deallocate(void* block) {
   this_access.running->deallocate(address - this_access.pool_base);
 }
 
-// Whether a block in use contains this address of the running transaction's pool. Reads that see an
-// earlier moment, or a pool of another process, are not judged: the states are of today.
+// Whether a block in use contains this address of the running transaction's pool; whether one of at
+// least `size` bytes begins there. Reads that see an earlier moment, or a pool of another process,
+// are not judged: the states are of today.
+static bool judges_blocks() noexcept {
+  return this_runtime->reading() == nullptr && this_moment == nullptr &&
+         this_context->long_read == nullptr && this_context->foreign_moment == nullptr;
+}
 bool is_in_used_block(std::uintptr_t address) {
-  if (this_runtime->reading() != nullptr || this_moment != nullptr ||
-      this_context->long_read != nullptr || this_context->foreign_moment != nullptr)
-    return true;
-  return this_access.running->is_in_used_block(address - this_access.pool_base);
+  return !judges_blocks() || this_access.running->is_in_used_block(address - this_access.pool_base);
+}
+bool is_used_block(std::uintptr_t address, std::size_t size) {
+  return !judges_blocks() ||
+         this_access.running->is_used_block(address - this_access.pool_base, size);
 }
 
 // The pool offset where the heap of the running transaction's pool begins.

@@ -163,7 +163,7 @@ bool home_image::load(std::uint64_t offset, void* to, std::uint64_t bytes) const
   }
   for (std::uint64_t block = block_of(offset); block < offset + bytes; block += block_size)
     if (!is_sound(block)) return false;
-  std::memcpy(out, state_->file.at(offset), bytes);
+  if (bytes != 0) std::memcpy(out, state_->file.at(offset), bytes);
   return true;
 }
 

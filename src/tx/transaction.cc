@@ -4,6 +4,9 @@
 #include <base/mutant.h>
 #include <tx/transaction_inl.h>
 
+#include <chrono>
+#include <thread>
+
 namespace stele::detail {
 
 transaction::transaction(runtime& r, unsigned log, statistics& counts)
@@ -75,13 +78,26 @@ void transaction::deallocate(std::uint64_t offset) {
 }
 
 bool transaction::is_in_used_block(std::uint64_t offset) {
-  if (allocations_.is_in_used_block(*this, offset)) return true;
+  if (allocations_.used_block_of(*this, offset)) return true;
   // A commit after this snapshot may have freed the block.
   if (!snapshot_.in_force() ||
       runtime_.state().clock.load(std::memory_order_acquire) == snapshot_.time())
     return false;
   snapshot_.extend();
-  return allocations_.is_in_used_block(*this, offset);
+  return allocations_.used_block_of(*this, offset).has_value();
+}
+
+// A commit under way may have stored already that the block is free. Extending the snapshot
+// restarts this transaction once that commit has changed what was read.
+bool transaction::is_used_block(std::uint64_t offset, std::size_t size) {
+  constexpr unsigned most_looks = 10;
+  for (unsigned looks = 1;; ++looks) {
+    const auto block = allocations_.used_block_of(*this, offset);
+    if (block && block->offset == offset && block->size >= size) return true;
+    if (!snapshot_.in_force() || looks == most_looks) return false;
+    snapshot_.extend();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 // Draws the TxID under txid_mutex, so that the record can name the ordered commit before it.

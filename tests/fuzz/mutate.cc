@@ -228,6 +228,36 @@ void mutate_kv(std::vector<std::byte>& bytes, rng& random, std::size_t) {
   repair_pool(pool);
 }
 
+// Links are distances in bytes from the word itself, in all of its bits or in some.
+void mutate_document(std::vector<std::byte>& bytes, rng& random, std::size_t) {
+  const image pool(bytes);
+  const auto h = pool.header();
+  const std::uint64_t from = h.home == format::home_kind::log ? h.log_offset : h.chunks_offset;
+  if (from >= pool.size()) return;
+  for (std::uint64_t left = 1 + random.below(4); left != 0; --left) {
+    const std::uint64_t at = used_word(pool, from, pool.size() - from, random),
+                        other = used_word(pool, from, pool.size() - from, random),
+                        old = pool.word(at);
+    switch (random.below(6)) {
+      case 0:
+        pool.put(at, pool.word(other));
+        break;
+      case 1:  // the target of another link
+        pool.put(at, pool.word(other) + other - at);
+        break;
+      case 2:
+        pool.put(at, other - at);
+        break;
+      case 3:
+        pool.put(at, old + 8 * random.below(32) - 128);
+        break;
+      default:
+        pool.put(at, part_changed(old, pool, random));
+    }
+  }
+  repair_pool(pool);
+}
+
 void mutate_bytes(std::vector<std::byte>& bytes, rng& random, std::size_t most,
                   std::span<const std::string_view> dictionary) {
   const std::uint64_t times = 1 + random.below(4);

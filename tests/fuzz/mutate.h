@@ -17,6 +17,8 @@ namespace stele::fuzz {
 void mutate_pool(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
 // Changes one to four words of a store's content: links, lengths, counts. Always repairs checksums.
 void mutate_kv(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
+// Likewise of a document: links, heads of values, lengths, shapes.
+void mutate_document(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
 // Changes one to four places of a pool with SQLite databases: what the pool says of them, the bytes
 // of their pages, now and then the pool itself. Always repairs checksums.
 void mutate_sqlite(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);

@@ -191,27 +191,48 @@ loaded load(const document_value& from) {
   return l;
 }
 
-loaded_tree load_tree(const document_value& from, unsigned depth) {
-  if (from.kind() == value_kind::list) return load_tree(from.list(), depth + 1);
-  if (from.kind() == value_kind::dict) return load_tree(from.dict(), depth + 1);
-  return {from.load()};
-}
+namespace {
 
-loaded_tree load_tree(const document_list& from, unsigned depth) {
-  check_depth(depth);
-  loaded_tree tree{scalar_copy(value_kind::list, 0, {})};
-  from.for_each([&](const document_value& v) { tree.items.push_back(load_tree(v, depth)); });
-  return tree;
-}
+// Copies values. No more than the pool has room for: where its content contradicts itself, two
+// values may lead to one list, and so on at each level.
+class tree_loader {
+ public:
+  loaded_tree load(const document_value& from, unsigned depth = 0) {
+    if (left_-- == 0) detail::throw_circle();
+    if (from.kind() == value_kind::list) return load(from.list(), depth + 1);
+    if (from.kind() == value_kind::dict) return load(from.dict(), depth + 1);
+    return {from.load()};
+  }
+  loaded_tree load(const document_list& from, unsigned depth = 0) {
+    check_depth(depth);
+    loaded_tree tree{scalar_copy(value_kind::list, 0, {})};
+    from.for_each([&](const document_value& v) { tree.items.push_back(load(v, depth)); });
+    return tree;
+  }
+  loaded_tree load(const document_dict& from, unsigned depth = 0) {
+    check_depth(depth);
+    loaded_tree tree{scalar_copy(value_kind::dict, 0, {})};
+    from.for_each([&](const document_value& k, const document_value& v) {
+      tree.keys.push_back(k.load());
+      tree.items.push_back(load(v, depth));
+    });
+    return tree;
+  }
 
-loaded_tree load_tree(const document_dict& from, unsigned depth) {
-  check_depth(depth);
-  loaded_tree tree{scalar_copy(value_kind::dict, 0, {})};
-  from.for_each([&](const document_value& k, const document_value& v) {
-    tree.keys.push_back(k.load());
-    tree.items.push_back(load_tree(v, depth));
-  });
-  return tree;
+ private:
+  std::size_t left_ = detail::this_access.size / sizeof(document_value) + 1;
+};
+
+}  // namespace
+
+loaded_tree load_tree(const document_value& from) {
+  return tree_loader().load(from);
+}
+loaded_tree load_tree(const document_list& from) {
+  return tree_loader().load(from);
+}
+loaded_tree load_tree(const document_dict& from) {
+  return tree_loader().load(from);
 }
 
 namespace {

@@ -48,9 +48,9 @@ draft draft_of(nb::handle object, bool pickles);
 // Call these in a transaction.
 void store(document_value& to, const draft& from);
 loaded load(const document_value& from);
-loaded_tree load_tree(const document_value& from, unsigned depth = 0);
-loaded_tree load_tree(const document_list& from, unsigned depth = 0);
-loaded_tree load_tree(const document_dict& from, unsigned depth = 0);
+loaded_tree load_tree(const document_value& from);
+loaded_tree load_tree(const document_list& from);
+loaded_tree load_tree(const document_dict& from);
 
 // A list or dict that Python code refers to. It may have been destroyed: call resolve() before each
 // use, in the same transaction.

@@ -16,7 +16,9 @@ open_key::open_key(const call& c, api::text* name, int mode)
   const auto& known = here().types;
   const auto at = type == nullptr ? known.end() : std::ranges::find(known, type);
   if (at == known.end()) {
-    is_foreign_ = api::KeyType(key_) != api::empty_key;
+    const int of_redis = api::KeyType(key_);
+    is_foreign_ = of_redis != api::empty_key;
+    is_of_redis_ = of_redis >= api::string_key && of_redis <= api::sorted_set_key;
     return;
   }
   item_ = static_cast<stored_item*>(api::ModuleTypeGetValue(key_));
@@ -142,7 +144,7 @@ int delegate_in_unit(const call& c, const char* name) {
 
 bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const char* name,
                    bool changes) {
-  if (key.is_foreign()) return delegate(c, name, changes), true;
+  if (key.is_of_redis()) return delegate(c, name, changes), true;
   return is_wrong_kind(c, key, wanted);
 }
 

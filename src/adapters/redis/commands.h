@@ -33,7 +33,7 @@ class own_text {
 
 inline constexpr const char* wrong_type =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
-inline constexpr const char* syntax_error = "ERR syntax error";
+inline const char* syntax_error = "ERR syntax error";  // load() may name newer options
 inline constexpr const char* not_an_integer = "ERR value is not an integer or out of range";
 inline constexpr const char* not_a_float = "ERR value is not a valid float";
 inline constexpr const char* too_long =
@@ -61,6 +61,8 @@ class open_key {
   api::text* name() const noexcept { return name_; }
   // Of a type that stays Redis' own.
   bool is_foreign() const noexcept { return is_foreign_; }
+  // Of a kind that the pool has too: what Redis' own commands on such a kind are for.
+  bool is_of_redis() const noexcept { return is_of_redis_; }
   bool exists() const noexcept { return item_ != nullptr || is_foreign_; }
   stored_item* item() const noexcept { return item_; }
   // Of the item.
@@ -95,7 +97,7 @@ class open_key {
   api::key* key_;
   stored_item* item_ = nullptr;
   item_kind kind_ = item_kind::string;
-  bool is_foreign_ = false, is_changed_ = false;
+  bool is_foreign_ = false, is_of_redis_ = false, is_changed_ = false;
 };
 
 // A setting of the server; empty: there is none of this name.

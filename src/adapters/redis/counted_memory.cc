@@ -22,18 +22,19 @@ void counted_memory::shrink_by(std::vector<void*>& blocks, std::size_t size) {
 void counted_memory::set(std::size_t bytes) {
   bytes_ = bytes;
   if (!is_on_) return;
-  while (held_ + small <= bytes_) {
-    const bool is_large = bytes_ - held_ >= large;
-    if (!grow_by(is_large ? large_ : small_, is_large ? large : small)) return;
-  }
   while (held_ > bytes_) {
     if (!large_.empty() && (small_.empty() || held_ - bytes_ >= large))
       shrink_by(large_, large);  // the rest of it comes back in small ones
     else
       shrink_by(small_, small);
   }
-  while (held_ + small <= bytes_)
-    if (!grow_by(small_, small)) return;
+  // An allocator with its notes in front of a block touches a page of each, so small ones are few.
+  if (small_.size() * small >= 2 * large)
+    while (!small_.empty()) shrink_by(small_, small);
+  while (held_ + small <= bytes_) {
+    const bool is_large = bytes_ - held_ >= large;
+    if (!grow_by(is_large ? large_ : small_, is_large ? large : small)) return;
+  }
 }
 
 void counted_memory::turn(bool on) {

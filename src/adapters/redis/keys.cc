@@ -72,7 +72,9 @@ result<std::unique_ptr<keys>> keys::open(const std::string& path, const pool_opt
 
 result<std::unique_ptr<keys>> keys::over(pool<stored_keys> p, end_of_units cannot_go_on) {
   if (auto sound = p.read([](const stored_keys& root) { return root.check(); }); !sound)
-    return std::unexpected(std::move(sound.error()));
+    return std::unexpected(error{sound.error().code, p.core().state().file.path() + ": " +
+                                                         sound.error().message +
+                                                         "; restore the pool from a copy"});
   return std::unique_ptr<keys>(new keys(std::move(p), cannot_go_on));
 }
 
@@ -114,7 +116,7 @@ error keys::no_room() const {
 // pool does not grow in a unit; so before one begins there is an eighth of it more, if the pool can
 // grow. A unit of one small change needs no free run: it may find room in blocks that are free
 // among used ones, and if it does not, nothing has changed.
-result<> keys::make_room(std::size_t bytes) {
+result<> keys::make_room(std::size_t bytes, bool for_several) {
   const std::size_t ahead =
       std::max(std::size_t{4} << 20, pool_.core().state().file.header().size / 8);
   const std::size_t wanted = taken_by(bytes) + taken_by(unit_bytes_ + bytes) + (64 << 10);
@@ -130,7 +132,8 @@ result<> keys::make_room(std::size_t bytes) {
     is_at_its_end_ = !why->empty();
     why_not_ = std::move(*why);
   }
-  const bool is_small = !open_ && bytes <= pool_.core().state().file.header().log_size / 8;
+  const bool is_small =
+      !open_ && !for_several && bytes <= pool_.core().state().file.header().log_size / 8;
   if (!has(wanted) && !is_small) return std::unexpected(no_room());
   room_ -= std::min(room_, taken_by(bytes));
   unit_bytes_ += bytes;
@@ -150,9 +153,17 @@ result<> keys::begin() {
   return {};
 }
 
+result<> keys::reserve(std::size_t bytes) {
+  if (auto room = make_room(bytes, true); !room) return room;
+  reserved_ += bytes;
+  return open_ ? result<>() : begin();
+}
+
 result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
-  if (bytes != 0)
-    if (auto room = make_room(bytes); !room) return room;
+  const std::size_t covered = std::min(bytes, reserved_);
+  reserved_ -= covered;
+  if (bytes != covered)
+    if (auto room = make_room(bytes - covered, false); !room) return room;
   for (;;) {
     if (!open_)
       if (auto begun = begin(); !begun) return begun;
@@ -204,6 +215,7 @@ void keys::forget_unit() noexcept {
   taken_places_.clear();
   removed_ = false;
   unit_bytes_ = 0;
+  reserved_ = 0;
 }
 
 result<> keys::end_unit(bool now) {

@@ -37,6 +37,9 @@ class keys {
   // changed; poisoned, io. If an error shows that a unit with earlier changes cannot go on, the
   // process ends: their answers are written already.
   [[nodiscard]] result<> change(std::size_t bytes, const std::function<void()>& body);
+  // Begins the unit, if there is none, with room for `bytes` in all that the changes after it
+  // store: they do not ask for it again, so none of them is refused. Errors: as of change().
+  [[nodiscard]] result<> reserve(std::size_t bytes);
   // Runs change(), and if an open unit leaves no room for it, once more in a unit of its own. For
   // loads, whose units are of any size.
   [[nodiscard]] result<> change_apart(std::size_t bytes, const std::function<void()>& body);
@@ -122,7 +125,7 @@ class keys {
   std::size_t taken_by(std::size_t bytes) const noexcept;
   [[nodiscard]] result<std::string> grow_for(std::size_t bytes);
   error no_room() const;
-  [[nodiscard]] result<> make_room(std::size_t bytes);
+  [[nodiscard]] result<> make_room(std::size_t bytes, bool for_several);
   std::uint64_t free_place();
   void forget_unit() noexcept;
   void forget_failed_unit();
@@ -146,6 +149,7 @@ class keys {
   bool has_garbage_ = false;                // items that no database has, perhaps
   std::size_t room_ = 0;                    // bytes that are free for certain, in one run
   std::size_t unit_bytes_ = 0;              // that the unit stores
+  std::size_t reserved_ = 0;                // of these, what reserve() has asked for in advance
   bool is_at_its_end_ = false;              // the pool could not grow when it last should
   std::optional<std::int64_t> used_bytes_;  // counted since used_bytes() was called first
   std::string why_not_;

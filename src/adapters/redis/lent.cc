@@ -203,7 +203,7 @@ int run_lent(const call& c, const char* name, extent of, bool changes) {
     }
     for (int i = 1; i < c.count; ++i) bytes += c[i].size() + bytes_of_element;
     if (std::string_view(name) == "BITFIELD") bytes += end_of_fields(c);
-    if (auto room = here().keys->change(bytes, [] {}); !room)
+    if (auto room = here().keys->reserve(bytes); !room)
       return answer_error(c.context, room.error());
   }
   std::vector<loan> loans;

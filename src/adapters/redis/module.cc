@@ -11,6 +11,7 @@
 
 #include "collections.h"
 #include "eviction.h"
+#include "newer_server.h"
 
 namespace stele::redis {
 
@@ -67,7 +68,7 @@ void learn_arities(api::context* of) {
   }
 }
 
-constexpr std::size_t longest_name = 24;
+constexpr std::size_t longest_name = 64;
 
 std::string_view in_lower_case(std::string_view name, char (&to)[longest_name]) {
   if (name.size() > longest_name) return {};
@@ -124,7 +125,10 @@ void filter(api::filter_context* of) {
   if (given == "scan") name_type(of);
   if (here().debugs_scripts && given.starts_with("eval")) return;
   const auto found = by_name().find(given);
-  if (found == by_name().end()) return;
+  if (found == by_name().end()) {
+    if (is_refused(given)) refuse(of);
+    return;
+  }
   const command& what = found->second.what;
   // The other words that OBJECT takes are of keys of any type.
   if (given == "object" && !is_object_encoding(of)) return;
@@ -236,6 +240,23 @@ int run(api::context* context, api::text** arguments, int count) {
 
 // --- what Redis tells ---
 
+// RESTORE-ASKING, of a slot that comes from a plain server, makes values of Redis' own.
+struct restored_key {
+  int database;
+  std::string name;
+};
+std::vector<restored_key>& restored_keys() {
+  static std::vector<restored_key> all;
+  return all;
+}
+void adopt_restored(api::context* context) {
+  for (const auto& [database, name] : std::exchange(restored_keys(), {})) {
+    if (api::SelectDb(context, database) != api::ok) continue;
+    const own_text text(name);
+    must(adopt({context, nullptr, 0}, text.get()));
+  }
+}
+
 // The server may not let its own text be kept, as long as the key is open.
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
   const std::string_view event = name, text = view(key_name);
@@ -243,6 +264,8 @@ int on_key_event(api::context* context, int, const char* name, api::text* key_na
   if (event == "expired" || event == "evicted") here().keys->note_unasked();
   const own_text copy(text);
   const open_key key({context, nullptr, 0}, copy.get(), api::for_reading | api::without_touch);
+  if (event == "restore" && key.is_foreign())
+    restored_keys().push_back({api::GetSelectedDb(context), std::string(text)});
   if (key.item() == nullptr || is_placeholder(key.item())) return api::ok;
   if (event == "rename_to" || event == "move_to")
     must(here().keys->rename(key.item(), text, api::GetSelectedDb(context)));
@@ -372,6 +395,7 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   if (!here().is_open) open_keys(context);
   // The answers of an EXEC, or of a command of Redis' own that has removed a value (MIGRATE), are
   // about to be sent. What has expired has no answer.
+  adopt_restored(context);
   must(here().keys->end_unit(here().keys->owes_answers()));
   here().memory.turn(api::GetUsedMemoryRatio() != 0);
   count_memory();
@@ -483,6 +507,10 @@ int refuse(api::context* of, const std::string& why) {
 }
 
 bool register_all(api::context* of) {
+  const auto is_known = [](std::string_view name) { return by_name().contains(name); };
+  if (!compare_commands(of, is_known)) return false;
+  static const std::string error_of_options = std::string(syntax_error) + hint_of_newer_option();
+  syntax_error = error_of_options.c_str();
   for (const command& c : all_commands())
     if (api::CreateCommand(of, (prefix + std::string(c.name)).c_str(), run, c.flags, c.first_key,
                            c.last_key, c.key_step) != api::ok)

@@ -182,6 +182,7 @@ struct type_methods {
   X(int, CommandFilterArgsCount, (filter_context*))                                             \
   X(text*, CommandFilterArgGet, (filter_context*, int))                                         \
   X(int, CommandFilterArgReplace, (filter_context*, int, text*))                                \
+  X(int, CommandFilterArgInsert, (filter_context*, int, text*))                                 \
   X(text*, GetClientUserNameById, (context*, std::uint64_t id)) /* null: nobody, as a master */ \
   X(user*, GetModuleUserFromUserName, (text*))                                                  \
   X(void, FreeModuleUser, (user*))                                                              \

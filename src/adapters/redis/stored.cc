@@ -4,7 +4,10 @@
 #include <base/mutant.h>
 #include <stele/memory.h>
 
+#include <algorithm>
+
 #include "numbers.h"
+#include "stored_check.h"
 
 namespace stele::redis {
 
@@ -140,14 +143,82 @@ void copy_elements(stored_item* from, stored_item* to) {
   });
 }
 
-result<> stored_keys::check() const {
-  result<> sound;
-  for_each([&](std::uint64_t place, const stored_item* item) {
-    if (item->place != place || item->kind < 1 || item->kind > item_kinds)
-      sound = std::unexpected(error{
-          errc::corrupt, "the item \"" + item->key.str() + "\" is not where the table has it"});
+// Inspection.
+
+namespace {
+
+result<> check_value(stored_item* item) {
+  return as_its_kind(item, []<class Stored>(const Stored& stored) -> result<> {
+    if constexpr (Stored::kind == item_kind::string)
+      return check_text(stored.value);
+    else if constexpr (Stored::kind == item_kind::hash)
+      return check_map<basic_string<bounded_memory>>(stored.content);
+    else if constexpr (Stored::kind == item_kind::set)
+      return check_map<detail::no_value>(stored.content);
+    else
+      return stored.content.check_in_walk();
   });
-  return sound;
+}
+
+// The same error, with the begin of the item's name, which may have any bytes.
+std::unexpected<error> in_item(const stored_item& item, const error& why) {
+  std::string name = item.key.str().substr(0, 60);
+  std::ranges::replace_if(name, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return std::unexpected(error{why.code, "the value of \"" + name + "\": " + why.message});
+}
+
+// A hash and a set say how many elements they have; and a value without elements is no value.
+result<> check_count(stored_item* item) {
+  const bool counted = as_its_kind(item, []<class Stored>(const Stored& stored) {
+    if constexpr (requires { stored.count; })
+      return stored.count == stored.content.size();
+    else
+      return true;
+  });
+  if (counted && count_of(item) != 0) return {};
+  return in_item(*item, {errc::corrupt, "it does not have as many elements as it says, or none"});
+}
+
+result<> check_item(stored_item* item, std::uint64_t place) {
+  detail::validate_range(item, sizeof *item, alignof(stored_item));
+  if (item->place != place || item->kind < 1 || item->kind > item_kinds)
+    return detail::corrupt_error("an item is not where the table has it");
+  as_its_kind(item, [](const auto& stored) { detail::claim_block(&stored, sizeof stored); });
+  if (auto sound = check_text(item->key); !sound) return sound;
+  try {
+    if (auto sound = check_value(item); !sound) return in_item(*item, sound.error());
+  } catch (const failure& f) {
+    return in_item(*item, f.why());
+  }
+  return check_count(item);
+}
+
+}  // namespace
+
+result<> stored_keys::check_table() const {
+  if (segments > fan_out * fan_out)
+    return detail::corrupt_error("the table of keys is larger than it can be");
+  for (std::uint64_t s = 0; s < segments; ++s) {
+    const auto* const several = table[s / fan_out].load();
+    if (s % fan_out == 0) detail::claim_block(several, fan_out * sizeof *several);
+    detail::claim_block(several[s % fan_out].load(), fan_out * sizeof(segment));
+  }
+  for (int d = 0; d < static_cast<int>(databases); ++d)
+    if (database_of(keyspace_of(d)) != d)
+      return detail::corrupt_error("two databases have the same keys");
+  return {};
+}
+
+result<> stored_keys::check() const {
+  return detail::check_bounded([&]() -> result<> {
+    detail::claim_block(this, sizeof *this);
+    if (auto sound = check_table(); !sound) return sound;
+    result<> sound;
+    for_each([&](std::uint64_t place, stored_item* item) {
+      if (sound) sound = check_item(item, place);
+    });
+    return sound;
+  });
 }
 
 }  // namespace stele::redis

@@ -164,10 +164,12 @@ struct stored_keys {
       });
     });
   }
-  // Errors: corrupt, when an item is not where it says.
+  // Whether all may be read and changed without further checks, whoever has written the pool.
+  // Errors: corrupt.
   [[nodiscard]] result<> check() const;
 
  private:
+  [[nodiscard]] result<> check_table() const;
   void put(std::uint64_t place, stored_item* item);
 };
 

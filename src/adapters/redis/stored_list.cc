@@ -2,6 +2,7 @@
 #include "stored_list.h"
 
 #include <stele/memory.h>
+#include "stored_check.h"
 
 #include <algorithm>
 #include <memory>
@@ -269,16 +270,23 @@ bool stored_list::erase_equal_in(block* b, std::string_view text, std::uint64_t 
 // Inspection.
 
 result<> stored_list::check_block(const block* b, const block* previous) const {
+  detail::validate_range(b, sizeof(block), alignof(block));
   const extent e = b->load();
   const bool known = e.slots == 3 || e.slots == 7 || e.slots == 15 || e.slots == 31;
-  if (b->previous != previous || !known || e.begin >= e.end || e.end > e.slots)
-    return detail::corrupt_error("list: a block is not in the chain, or has no texts");
+  if (!known || e.begin >= e.end || e.end > e.slots)
+    return detail::corrupt_error("list: a block has no texts");
+  detail::claim_block(b, sizeof(block) + e.slots * sizeof(stele::string));
+  if (b->previous != previous) return detail::corrupt_error("list: a block is not in the chain");
   for (std::size_t i = e.begin; i < e.end; ++i)
-    if (auto sound = b->slot(i)->check(); !sound) return sound;
+    if (auto sound = check_text(*b->slot(i)); !sound) return sound;
   return {};
 }
 
 result<> stored_list::check() const {
+  return detail::check_bounded([&] { return check_in_walk(); });
+}
+
+result<> stored_list::check_in_walk() const {
   std::uint64_t count = 0;
   const block* previous = nullptr;
   for (const block* b = first_; b != nullptr && count <= size_; b = b->next) {

@@ -59,8 +59,11 @@ class stored_list {
 
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
-  // Errors: corrupt, when blocks and size disagree, or a text is damaged.
+  // Errors: corrupt, when blocks and size disagree, or a text is damaged; also for content that
+  // leads anywhere.
   [[nodiscard]] result<> check() const;
+  // The same in a bounded walk that has begun.
+  [[nodiscard]] result<> check_in_walk() const;
 
  private:
   static constexpr std::size_t fewest_slots = 3, most_slots = 31;

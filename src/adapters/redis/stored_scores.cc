@@ -2,6 +2,7 @@
 #include "stored_scores.h"
 
 #include <stele/memory.h>
+#include "stored_check.h"
 
 #include <algorithm>
 #include <string>
@@ -343,7 +344,9 @@ struct stored_scores::walk {
 };
 
 result<> stored_scores::check_entry(const entry& e, walk& w) const {
-  const std::string member = e.who->first.str();
+  detail::validate_range(e.who, sizeof(item), alignof(item));
+  const std::string member =
+      reinterpret_cast<const basic_string<bounded_memory>&>(e.who->first).str();
   const auto found = members_.find(member);
   if (found == members_.end() || &*found != e.who || e.who->second != e.score)
     return detail::corrupt_error("sorted set: an entry of the tree is not its member's");
@@ -354,6 +357,7 @@ result<> stored_scores::check_entry(const entry& e, walk& w) const {
 }
 
 result<> stored_scores::check_below(const node* n, std::uint64_t level, walk& w) const {
+  detail::claim_block(n, level == 0 ? sizeof(leaf) : sizeof(inner));
   const slot_order o(n->order);
   if (!o.valid() || o.count() == 0)
     return detail::corrupt_error("sorted set: a node has no order of its slots");
@@ -373,7 +377,11 @@ result<> stored_scores::check_below(const node* n, std::uint64_t level, walk& w)
 }
 
 result<> stored_scores::check() const {
-  if (auto sound = members_.check(); !sound) return sound;
+  return detail::check_bounded([&] { return check_in_walk(); });
+}
+
+result<> stored_scores::check_in_walk() const {
+  if (auto sound = check_map<double>(members_); !sound) return sound;
   walk w;
   if (height_ > max_height)
     return detail::corrupt_error("sorted set: its tree is higher than any can be");

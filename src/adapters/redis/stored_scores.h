@@ -106,8 +106,11 @@ class stored_scores {
 
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
-  // Errors: corrupt, when the tree is not the order of the members, or a count is wrong.
+  // Errors: corrupt, when the tree is not the order of the members, or a count is wrong; also for
+  // content that leads anywhere.
   [[nodiscard]] result<> check() const;
+  // The same in a bounded walk that has begun.
+  [[nodiscard]] result<> check_in_walk() const;
 
  private:
   static constexpr std::size_t most_joined = 10;   // entries of two nodes that become one

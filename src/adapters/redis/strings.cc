@@ -436,7 +436,7 @@ int incrbyfloat(const call& c) {
 bool put_all(const call& c) {
   std::size_t bytes = 0;
   for (int i = 1; i < c.count; ++i) bytes += c[i].size() + bytes_of_text;
-  auto done = here().keys->change(bytes, [] {});
+  auto done = here().keys->reserve(bytes);
   for (int i = 1; i < c.count && done; i += 2) {
     open_key key(c, c.text(i), api::for_reading | api::for_writing);
     done = put(c, key, c[i + 1], 0);

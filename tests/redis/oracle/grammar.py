@@ -129,7 +129,8 @@ BLOCKING = {b"blpop": -1, b"brpop": -1, b"bzpopmin": -1, b"bzpopmax": -1, b"blmo
 def bounded(rng, words):
     """No short time to live, which would end between the two servers; no client that waits for long; no count kept in a value."""
     name = words[0].lower()
-    if name == b"pfcount" and len(words) == 2:  # stock keeps the count of one key in its value, the module does not
+    # Stock keeps the count of one key in its value, the module does not; and asks for no right to the one key of PFMERGE.
+    if name in (b"pfcount", b"pfmerge") and len(words) == 2:
         return [*words, words[1]]
     if name in LONG:
         return [w[:6] if isinstance(w, bytes) and 7 < len(w) < 11 and w.lstrip(b"#").isdigit() and not w.endswith(b"4294967296") else w for w in words]

@@ -12,7 +12,7 @@ MOST_LATER = {"(ms)": 1500, "(s)": 2}  # between the two servers, for one comman
 
 class Rule:
     def __init__(self, command, stock, module, reason):
-        self.command = re.compile(fnmatch.translate(command), re.S)
+        self.command = re.compile(fnmatch.translate(command), re.S | re.I)
         self.stock, self.module, self.reason = stock, module, reason
         self.texts = [re.compile(fnmatch.translate(side), re.S) for side in (stock, module)]
         self.used = 0

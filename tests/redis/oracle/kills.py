@@ -99,8 +99,10 @@ class Kills:
     def torn(self, commands, differs, how):
         told = b"; ".join(b" ".join(w for w in words if isinstance(w, bytes)) for words in commands)
         database, key, stock, module = differs
-        return self.difference("torn", (how.encode(), told), state.show(stock), state.show(module),
-                               f"key {key[:40]!r} of database {database} has neither what it had before nor what it has after")
+        found = self.difference("torn", (how.encode(), told), state.show(stock), state.show(module),
+                                f"key {key[:40]!r} of database {database} has neither what it had before nor what it has after")
+        found.aspect = "DEBUG RELOAD" if b"DEBUG RELOAD" in told else ""
+        return found
 
 
 def exec_of(commands, at, pause_us):

@@ -66,7 +66,7 @@ class Limits:
     def do_memory(self, policy):
         stock, module = [self.of_server(server, lambda ask: filled(ask, policy)) for server in (self.pair.stock, self.pair.module)]
         if (stock[0] > 0) != (module[0] > 0) or (stock[1] < VALUES) != (module[1] < VALUES):
-            raise self.difference("memory", (b"maxmemory-policy", policy.encode()), "%d refused, %d keys" % stock, "%d refused, %d keys" % module)
+            raise self.difference("memory", (policy.encode(),), "%d refused, %d keys" % stock, "%d refused, %d keys" % module)
 
     def do_full(self):
         """A server of its own."""

@@ -62,7 +62,7 @@ def trial(session, header, events):
         print(f"  not compared from event {session.event} on: {why}")
         session.forget()
         return {}
-    return {**session.refusals, **found}
+    return {**session.kept, **found}
 
 
 class Reducer:

@@ -15,6 +15,7 @@ from .session import Session
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 STEPS_IN_AN_EPISODE = 200
+MOST_LOOKED_AT = 12  # differences of one signature: a state may have got so by one fault or another
 MOST_TOLD = 25  # events of a reduced episode; the file has all
 
 
@@ -96,7 +97,7 @@ class Run:
             found = replay.trial(self.session, header, events)
             for signature, difference in found.items():
                 self.known[signature] = self.known.get(signature, 0) + 1
-                if self.known[signature] == 1:
+                if self.known[signature] <= (MOST_LOOKED_AT if self.search and difference.kind in ("state", "torn", "answer") else 1):
                     aside = time.monotonic()
                     (self.look if self.search else self.report)(difference, header, events, number)
                     self.aside += time.monotonic() - aside

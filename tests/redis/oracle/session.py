@@ -37,6 +37,7 @@ class Finding(Exception):
     def __init__(self, kind, event=-1, words=(), stock=None, module=None, note=""):
         super().__init__(kind)
         self.kind, self.event, self.words, self.stock, self.module, self.note = kind, event, words, stock, module, note
+        self.aspect = ""  # of a state: which types, and whether a time differs
         self.seen_at = event  # the event after which it was seen
         self.whole = (stock or "", module or "")  # where those are shortened
 
@@ -46,7 +47,7 @@ class Finding(Exception):
 
     def signature(self):
         """What is the same if the same fault is met again: the kind, the command, how refusals begin."""
-        return self.kind, self.name, *(told[:40] if told and told[:1] == "-" else "" for told in (self.stock, self.module))
+        return self.kind, self.name, self.aspect, *(told[:40] if told and told[:1] == "-" else "" for told in (self.stock, self.module))
 
 
 class StockFailed(Exception):
@@ -106,13 +107,13 @@ class Session(Kills, Limits):
         self.scripts = ()  # that EVALSHA finds
         self.commands = 0
         self.not_compared = 0  # episodes that stock Redis did not end
-        self.refusals = {}  # commands that both refuse, in different words: the episode goes on
+        self.kept = {}  # differences after which the episode goes on
         self.event = -1
 
     # --- the beginning of an episode ---
 
     def begin(self, header):
-        self.refusals = {}
+        self.kept = {}
         for client in self.clients:
             client.close()
         self.clients = [Client(i, *of) for i, of in enumerate(header["clients"])]
@@ -158,8 +159,9 @@ class Session(Kills, Limits):
         """Redis 7.0 knows no categories of a module's commands, and no second names of its own: where a rule gives or takes a
         command or a category, the module's names follow."""
         ask, own = self.control[server], self.own_commands(server)
+        # A category names subcommands one by one: object|encoding.
         for category in (b"@read", b"@write"):
-            names = [wire.text(n) for n in wire.elements(ask.call("ACL", "CAT", category[1:]))]
+            names = sorted({wire.text(n).split(b"|")[0] for n in wire.elements(ask.call("ACL", "CAT", category[1:]))})
             self.granted[server, category] = [b"stele." + name for name in names if b"stele." + name in own]
         self.granted.update({(server, name[6:]): [name] for name in own})
 
@@ -228,6 +230,7 @@ class Session(Kills, Limits):
             db, key, stock, module = differs
             found = self.difference("state", (), state.show(stock), state.show(module), f"key {key[:40]!r} of database {db}")
             found.whole = state.show(stock, 1 << 20), state.show(module, 1 << 20)
+            found.aspect = state.aspect(stock, module)
             raise found
 
     def of_server(self, server, ask):
@@ -354,15 +357,17 @@ class Session(Kills, Limits):
             self.failed(self.pair.module, why, *batch.items[0][:2])
         if batch.module != batch.stock:
             number, words, _ = batch.items[0]
-            if self.is_forgotten(client, words):
+            if not batch.module[0].startswith(b"-") and self.is_forgotten(client, words):
                 raise StockFailed(f"{b' '.join(words)!r} waits for a key that is there")
             raise Finding("count", number, words, show_all(batch.stock), show_all(batch.module), "stock waits, and the module has answered")
         return True
 
     def is_forgotten(self, client, words):
         """Stock Redis 7.0 does not serve who waits for a key when a value of another type is overwritten by one to serve."""
-        wanted = b"+zset\r\n" if words[0].lower().startswith(b"bz") else b"+list\r\n"
-        asked = [(b"SELECT", b"%d" % client.database), *[(b"TYPE", w) for w in words[1:]]]
+        name = words[0].lower()
+        wanted = b"+zset\r\n" if name.startswith(b"bz") else b"+list\r\n"
+        keys = words[1:2] if name in (b"blmove", b"brpoplpush") else words[1:]
+        asked = [(b"SELECT", b"%d" % client.database), *[(b"TYPE", key) for key in keys]]
         return wanted in self.of_server(self.pair.stock, lambda ask: ask.calls(asked))
 
     def poll(self):
@@ -372,6 +377,8 @@ class Session(Kills, Limits):
                 self.finish(client, batch)
 
     def compare(self, client, batch):
+        """Raises a difference that leaves the servers in different states; what it leaves in the same one is kept for the end."""
+        different = []
         for (number, words, inner), stock, module in zip(batch.items, batch.parted(batch.stock), batch.parted(batch.module)):
             if len(stock) != len(module):
                 raise Finding("count", number, words, show_all(stock), show_all(module), f"{len(stock)} answers of stock, {len(module)} of the module")
@@ -383,16 +390,23 @@ class Session(Kills, Limits):
                         raise StockFailed("SORT of stock Redis 7.0 takes errno of an earlier command for its own")
                     found = Finding("answer", number, words, wire.show(a), wire.show(b))
                     found.whole = wire.show(a, 1 << 20), wire.show(b, 1 << 20)
-                    self.tell(found)
+                    different.append(found)
             if stock:
                 self.follow(client, words, inner, stock[0])
+        for found in different:
+            self.keep(found)
 
-    def tell(self, found):
-        """Raises it, unless both servers have refused the command: then they go on, and it is told at the end."""
-        if not found.stock.startswith("-") or not found.module.startswith("-"):
-            raise found
-        found.kind, found.seen_at = "refusal", self.event
-        self.refusals.setdefault(found.signature(), found)
+    def keep(self, found):
+        """The episode goes on if both servers have refused the command, or have the same all the same."""
+        if found.stock.startswith("-") and found.module.startswith("-"):
+            found.kind = "refusal"
+        else:
+            try:
+                self.do_state()
+            except Finding:
+                raise found from None
+        found.seen_at = self.event
+        self.kept.setdefault(found.signature(), found)
 
     @staticmethod
     def follow(client, words, inner, answer):

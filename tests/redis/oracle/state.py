@@ -41,6 +41,13 @@ def difference(stock, module):
     return None
 
 
+def aspect(stock, module):
+    """In what two entries differ, roughly."""
+    kinds = [entry[0][1:].decode() if entry else "none" for entry in (stock, module)]
+    timed = stock and module and stock[:2] == module[:2]
+    return " ".join(kinds) + (" time" if timed else "")
+
+
 def show(entry, most=300):
     if entry is None:
         return "no such key"
