@@ -24,11 +24,13 @@ long_read::long_read(runtime& r) : pool_(r), home_(r.base()), reader_(r, 0, coun
   reader_.set_moment(this);
 }
 
+// Changes nothing before it has all memory.
 result<> long_read::keep_home(std::uint64_t bytes) {
-  resize(bytes);
-  kept_.reset(static_cast<std::atomic<kept_page*>*>(
+  std::unique_ptr<std::atomic<kept_page*>[], by_free> kept(static_cast<std::atomic<kept_page*>*>(
       std::calloc((bytes + page_size - 1) / page_size, sizeof(std::atomic<kept_page*>))));
-  if (kept_ == nullptr) throw std::bad_alloc();
+  if (kept == nullptr) throw std::bad_alloc();
+  resize(bytes);
+  kept_ = std::move(kept);
   bytes_ = bytes;
   const std::uint64_t home = pool_.state().file.header().home_offset;
   include_pages(home, bytes - home);
@@ -146,6 +148,7 @@ void runtime::begin_long_read(thread_context& v) noexcept {
       (void)add_home_snapshot(*v.long_read);
     } catch (const std::bad_alloc&) {
       v.long_read->give_up();
+      add_page_snapshot(*v.long_read);  // end_long_read() removes it
     }
   }
   v.long_read->take_over(v.tx);
@@ -167,24 +170,27 @@ void runtime::end_long_read(thread_context& v) noexcept {
   long_reads_.fetch_sub(1);
 }
 
-result<> runtime::begin_keeping_pages(home_snapshot& s) try {
+result<> runtime::begin_keeping_pages(home_snapshot& s) {
   if (!reserve_moment())
     return base::fail(errc::in_use,
                       fmt::format("{}: 15 snapshots and long reads are held, which are the most; "
                                   "destroy one that is not needed, or try again later",
                                   state_->file.path()));
-  result<> begun = s.keep_home(size_between_pauses());
-  if (begun) {
-    std::optional<pause> paused;
-    paused.emplace(*this);
-    if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
-    begun = add_home_snapshot(s);
+  result<> begun;
+  try {
+    begun = s.keep_home(size_between_pauses());
+    if (begun) {
+      std::optional<pause> paused;
+      paused.emplace(*this);
+      if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
+      begun = add_home_snapshot(s);
+    }
+  } catch (const std::bad_alloc&) {
+    long_reads_.fetch_sub(1);
+    throw;
   }
   if (!begun) long_reads_.fetch_sub(1);
   return begun;
-} catch (const std::bad_alloc&) {
-  long_reads_.fetch_sub(1);
-  throw;
 }
 
 void runtime::end_keeping_pages(page_snapshot& s) noexcept {
