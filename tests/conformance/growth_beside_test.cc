@@ -4,6 +4,9 @@
 // A writer puts items until the pool has grown many times. Each of its transactions adds an item,
 // overwrites an older one, and stores what the numbers of all items add up to. A later byte in a
 // state shows as a wrong sum.
+#include <fcntl.h>
+#include <pool/new_file.h>
+#include <pool/pool_file.h>
 #include <stele/kv.h>
 #include <stele/snapshot.h>
 #include <tests/conformance/child.h>
@@ -199,6 +202,17 @@ TEST_P(growth_beside, readers_in_other_processes) {
     }
   };
   run_beside({listen}, start_reader);
+}
+
+// The addresses of a reader cannot become more when a small pool has grown far.
+TEST(growth_beside_readers, finds_addresses_for_the_usual_largest_pool) {
+  scratch_directory dir;
+  const std::string path = dir.file("pool");
+  ASSERT_TRUE(succeeds(kv::open(path, {.create_size = 128 << 10})));
+  const storage::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto mapped = storage::pool_file::map_for_reading(file.fd, path);
+  ASSERT_TRUE(succeeds(mapped));
+  EXPECT_GE(mapped->reserved_bytes(), std::size_t{1} << 40);
 }
 
 INSTANTIATE_TEST_SUITE_P(on, growth_beside, ::testing::Values("process", "adr", "file"),
