@@ -1,3 +1,4 @@
+// Which features meet in the mixes that seeds draw.
 #include <explore/feature_mix.h>
 #include <gtest/gtest.h>
 
