@@ -91,8 +91,8 @@ class edges final : public workloads::workload_on<edge_root> {
           for (const operation& op : operations) run(r, op);
         },
         commit_durability());
-    if (!done && done.error().code == errc::cancelled) return {};
-    return done;
+    workloads::operation_cancelled = !done && done.error().code == errc::cancelled;
+    return workloads::operation_cancelled ? result<>{} : done;
   }
 
   result<std::uint64_t> digest() override {

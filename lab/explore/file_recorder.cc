@@ -1,6 +1,7 @@
 // Records system calls and stores as events of a tape.
 #include <explore/file_recorder.h>
 #include <explore/trap.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -47,12 +48,19 @@ unsigned file_recorder::this_thread() {
 
 std::size_t file_recorder::bytes_to_write(const request& r) noexcept {
   const turn guard(*this);
-  return faults_.bytes_to_write(r);
+  return is_of_another_file(r) ? r.size : faults_.bytes_to_write(r);
+}
+
+bool file_recorder::is_of_another_file(const request& r) const noexcept {
+  struct stat of = {};
+  return pool_inode_ != 0 && r.fd >= 0 && !is_directory(r.fd) && ::fstat(r.fd, &of) == 0 &&
+         of.st_ino != pool_inode_;
 }
 
 int file_recorder::before(const request& r) noexcept {
   reset_watchdog();
   const turn guard(*this);
+  if (is_of_another_file(r)) return 0;
   switch (r.what) {
     case call::write:
       return write(r);
@@ -71,9 +79,13 @@ int file_recorder::before(const request& r) noexcept {
 
 void file_recorder::after(const request& r) noexcept {
   const turn guard(*this);
+  if (is_of_another_file(r)) return;
   if (r.what == call::open) faults_.opened(r.fd);
   if (r.what == call::fallocate) extend(r.offset + r.size);
-  if (r.what == call::map && r.fd >= 0) mapped_ = std::max(mapped_, r.offset + r.size);
+  if (struct stat of = {}; r.what == call::map && r.fd >= 0 && ::fstat(r.fd, &of) == 0) {
+    mapped_ = std::max(mapped_, r.offset + r.size);
+    pool_inode_ = of.st_ino;
+  }
   if (waits_for_device(r)) tape_.event(tape_op::fence, this_thread(), 0, 0);
 }
 

@@ -11,13 +11,16 @@
 // such fault (file_faults.h). The mark `invoked` also stands where a nameless file is about to get
 // its name. sector_model.h reads the tape.
 //
-// The recorder hooks all calls of the process while it lives, so there is one pool file at a time.
+// The recorder hooks all calls of the process while it lives, so there is one pool at a time. Once
+// its file is mapped, calls on other files, such as a backup's, are made and not recorded.
 #pragma once
 
 #include <explore/file_faults.h>
 #include <media/observed.h>
 #include <media/os.h>
 #include <media/tape.h>
+
+#include <sys/types.h>
 
 #include <mutex>
 #include <set>
@@ -62,6 +65,7 @@ class file_recorder final : public media::os::syscall_hook, public media::store_
   static constexpr unsigned unfenced_thread = 999;  // gets the writes that failed; it has no fence
 
   unsigned this_thread();
+  bool is_of_another_file(const media::os::request& r) const noexcept;
   void find_unreported_stores();
   int write(const media::os::request& r);
   int write_back(const media::os::request& r);
@@ -77,6 +81,7 @@ class file_recorder final : public media::os::syscall_hook, public media::store_
   std::vector<std::byte> kernel_view_;  // the file's content as the kernel would show it
   const std::byte* base_ = nullptr;
   std::uint64_t home_offset_ = 0, mapped_ = 0;  // home is mapped from home_offset_ to mapped_
+  ino_t pool_inode_ = 0;                        // of the file that was mapped
   const std::uint64_t length_offset_;
   file_faults faults_;
   std::set<std::uint64_t> dirty_;  // pages changed since the last sync began

@@ -117,8 +117,8 @@ class heap_churn final : public workloads::workload_on<table> {
           for (const operation& op : operations) run(t, op);
         },
         commit_durability());
-    if (!done && done.error().code == errc::cancelled) return {};
-    return done;
+    workloads::operation_cancelled = !done && done.error().code == errc::cancelled;
+    return workloads::operation_cancelled ? result<>{} : done;
   }
 
   result<std::uint64_t> digest() override {

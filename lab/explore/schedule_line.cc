@@ -14,7 +14,9 @@ line_fields fields_of(schedule_line& l) {
          {.least = 1, .most = 32}},
         {"beside", &l.concurrent.beside,
          "what one more thread does: check, sync, backup, grow, read, update (durably, nothing), "
-         "snapshot, other (reads as another process), other-at-once; several with +"},
+         "snapshot, hold (a snapshot, during the works after it), other (reads as another "
+         "process), "
+         "other-at-once; several with +"},
         {"background", &l.concurrent.background, "the mechanism has threads of its own"},
         {"mixed", &l.concurrent.mixed,
          "of ordered commits: those of every other thread are durable"},

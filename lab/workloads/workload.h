@@ -36,6 +36,10 @@ struct parameters {
   bool coalesce = false;
 };
 
+// Set by apply() in the thread that calls it, when an operation has cancelled its transaction: then
+// nothing was committed, though the operation has had its effect, which is none.
+inline thread_local bool operation_cancelled = false;
+
 // The state after a workload's operations, kept in ordinary memory by simple code.
 class model {
  public:

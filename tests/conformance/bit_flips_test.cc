@@ -101,6 +101,35 @@ TEST(bit_flips_of_logs, are_told_by_where_commits_and_closing_say_that_blocks_en
   base::planted_mutant = base::mutant::none;
 }
 
+// Lines of the logs that hold anything, so those of each record of the pool's last commits.
+std::vector<std::uint64_t> lines_of_logs(const std::vector<std::byte>& pool) {
+  format::pool_header h;
+  std::memcpy(&h, pool.data(), sizeof h);
+  std::vector<std::uint64_t> lines;
+  const auto is_zero = [](std::byte b) { return b == std::byte{0}; };
+  for (std::uint64_t at = h.log_offset; at < h.home_offset; at += 64)
+    if (!std::all_of(pool.begin() + static_cast<std::ptrdiff_t>(at),
+                     pool.begin() + static_cast<std::ptrdiff_t>(at + 64), is_zero))
+      lines.push_back(at);
+  return lines;
+}
+
+// Every bit, not a sample: a field that no check covers has few.
+TEST(bit_flips_of_records, each_is_found_or_harmless) {
+  for (const std::string media : {"process", "file"}) {
+    scratch_directory dir;
+    const target_pool v = make_target_pool(dir.file("pool"), "default", media, true);
+    const auto lines = lines_of_logs(v.bytes);
+    ASSERT_GT(lines.size(), 6u) << "one for each of the last commits, and more";
+    const tally t = damage_all(v, lines.size() * 512, [&](std::byte* bytes, std::uint64_t n) {
+      bytes[lines[n / 512] + n % 512 / 8] ^= std::byte{1} << n % 8;
+    });
+    report(v, t);
+    EXPECT_EQ(t.bad(), 0u) << media << ", first: bit " << t.first_bad % 8 << " of byte "
+                           << lines[t.first_bad / 512 % lines.size()] + t.first_bad % 512 / 8;
+  }
+}
+
 TEST(bit_flips_on_files, a_sample_of_them) {
   scratch_directory dir;
   const std::string path = dir.file("pool");

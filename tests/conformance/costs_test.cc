@@ -71,6 +71,80 @@ INSTANTIATE_TEST_SUITE_P(published, commits_of, ::testing::ValuesIn(costs), [](c
   return name;
 });
 
+// What a durable commit of default stores decides nothing about its fences, but for nothing at all:
+// step 3 of docs/protocol/default.md. A commit without its fence would be a commit that is lost.
+TEST(commits_of_default, take_exactly_one_fence_whatever_they_store) {
+  struct shape {
+    const char* name;
+    std::uint64_t fences;
+    std::function<void(cells&, std::uint64_t)> body;
+  };
+  std::vector<std::byte*> made;
+  const shape shapes[] = {
+      {"nothing", 0, [](cells& c, std::uint64_t) { (void)c.at[0].value.load(); }},
+      {"one word", 1, [](cells& c, std::uint64_t i) { c.at[3].value = i; }},
+      {"the same value again", 1, [](cells& c, std::uint64_t) { c.at[3].value = 7; }},
+      {"words of two lines", 1,
+       [](cells& c, std::uint64_t i) { c.at[1].value = c.at[2].value = i; }},
+      {"all lines", 1,
+       [](cells& c, std::uint64_t i) {
+         for (cell& one : c.at) one.value = i;
+       }},
+      {"an allocation", 1,
+       [&](cells&, std::uint64_t) {
+         made.push_back(static_cast<std::byte*>(pool_memory::allocate(48, 16)));
+       }},
+      {"a block freed", 1,
+       [&](cells&, std::uint64_t) {
+         pool_memory::deallocate(made.back());
+         made.pop_back();
+       }},
+  };
+  for (const auto policy : {concurrency::stm, concurrency::single_writer, concurrency::external}) {
+    scratch_directory dir;
+    auto o = options_of("default");
+    o.policy = policy;
+    auto p = open_pool<cells>(dir.file("pool"), o);
+    swap(p, 0);
+    for (const shape& s : shapes) {
+      SCOPED_TRACE(fmt::format("{} under policy {}", s.name, static_cast<int>(policy)));
+      for (std::uint64_t i = 0; i < 40; ++i) {
+        const auto before = p.counters();
+        ASSERT_TRUE(succeeds(p.update([&](cells& c) { s.body(c, i); })));
+        const auto after = p.counters();
+        ASSERT_EQ(after.truncations, before.truncations) << "its fences are not a commit's";
+        ASSERT_EQ(after.fences - before.fences, s.fences);
+      }
+    }
+  }
+}
+
+// A record that does not fit in the ring lies in blocks of the heap, which are durable before the
+// record that names them is.
+TEST(commits_of_default, take_a_second_fence_only_when_their_record_outgrows_the_ring) {
+  scratch_directory dir;
+  auto o = options_of("default");
+  o.log_size = 4096;
+  struct words {
+    field<std::uint64_t> at[4096];
+  };
+  auto p = open_pool<words>(dir.file("pool"), o);
+  const auto cost_of = [&](std::size_t stored) {
+    EXPECT_TRUE(succeeds(p.sync()));
+    const auto before = p.counters();
+    EXPECT_TRUE(succeeds(p.update([&](words& w) {
+      for (std::size_t i = 0; i < stored; ++i) w.at[i] = before.commits + i;
+    })));
+    const auto after = p.counters();
+    return std::pair(after.log_spills - before.log_spills,
+                     after.fences - before.fences - (after.truncations - before.truncations));
+  };
+  EXPECT_EQ(cost_of(16), std::pair(std::uint64_t{0}, std::uint64_t{1}));
+  const auto [spills, fences] = cost_of(4096);
+  EXPECT_EQ(spills, 1u);
+  EXPECT_GE(fences, 2u) << "the payload, then the record";
+}
+
 // The log is kept until it is full; then home is made durable, each line once. B4, B5
 TEST(bulk_persistence, comes_when_a_log_is_full_and_flushes_each_line_once) {
   for (const char* mechanism : {"vcbp", "blurred"}) {

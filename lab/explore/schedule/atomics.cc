@@ -2,7 +2,7 @@
 // then the operation. gcc and clang call these names; no sanitizer library is linked.
 //
 // Ordinary accesses are calls too, without effect. Threads do not communicate by them, or the
-// program has a data race, which ThreadSanitizer itself finds.
+// program has a data race, which ThreadSanitizer itself finds. Volatile loads are points.
 #include <explore/schedule/points.h>
 
 #include <cstddef>
@@ -46,6 +46,13 @@ T change(volatile T* at, Change&& make) noexcept {
   }
   return before;
 }
+// A point after it too: a thread often acts on what it took, or waits, without another operation.
+template <class T>
+T exchange(volatile T* at, T value) noexcept {
+  const T before = change(at, [value](T) { return value; });
+  schedule::point(granularity::locks);
+  return before;
+}
 template <class T>
 bool compare_exchange(volatile T* at, T* expected, T wanted) noexcept {
   bool equal = false;
@@ -67,7 +74,7 @@ bool compare_exchange(volatile T* at, T* expected, T wanted) noexcept {
     store(a, v);                                                                           \
   }                                                                                        \
   T __tsan_atomic##bits##_exchange(volatile T* a, T v, int) {                              \
-    return change(a, [v](T) { return v; });                                                \
+    return exchange(a, v);                                                                 \
   }                                                                                        \
   T __tsan_atomic##bits##_fetch_add(volatile T* a, T v, int) {                             \
     return change(a, [v](T b) { return static_cast<T>(b + v); });                          \
@@ -118,10 +125,13 @@ void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 void __tsan_read_range(void*, std::size_t) {}
 void __tsan_write_range(void*, std::size_t) {}
-#define STELE_ACCESS(size)                  \
-  void __tsan_read##size(void*) {}          \
-  void __tsan_write##size(void*) {}         \
-  void __tsan_volatile_read##size(void*) {} \
+// Volatile loads copy home while other threads store to it; a lock tells afterwards.
+#define STELE_ACCESS(size)                 \
+  void __tsan_read##size(void*) {}         \
+  void __tsan_write##size(void*) {}        \
+  void __tsan_volatile_read##size(void*) { \
+    schedule::point(granularity::loads);   \
+  }                                        \
   void __tsan_volatile_write##size(void*) {}
 STELE_ACCESS(1)
 STELE_ACCESS(2)

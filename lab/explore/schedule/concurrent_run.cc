@@ -22,6 +22,11 @@ struct concurrent_runner::progress {
   std::uint32_t invoked = 0, ended = 0, acknowledged = 0;
   bool ordered = false;
   std::unique_ptr<reader_beside> reader;  // with concurrency_plan::attached
+  struct held_snapshot {
+    pool_snapshot at;
+    std::uint64_t digest;  // seen when it was taken
+  };
+  std::vector<held_snapshot> held;
 };
 
 concurrent_runner::concurrent_runner(subject& s, const concurrency_plan& o)
@@ -101,6 +106,7 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
     // Safe: the transaction reads it when it begins, and one thread runs at a time.
     subject_.workload().set_commit_durability(ordered(thread, n, p) ? durability::ordered
                                                                     : durability::durable);
+    workloads::operation_cancelled = false;
     const auto done = subject_.workload().apply({&op, 1});
     if (!done && done.error().code != errc::full) {
       made.problem =
@@ -113,7 +119,7 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
       engine.note(lane, tape_mark::tx_commit, n);
       if (concurrency_.told) acknowledge_when_told(n, p);
     } else if (done && !only_reads(op)) {  // with the ordered ones before it
-      acknowledge(p.ordered ? ended | 1u << n : 1u << n, p);
+      acknowledge(p.ordered && !workloads::operation_cancelled ? ended | 1u << n : 1u << n, p);
     }
     const std::uint64_t every = subject_.run_plan().sync_every;
     if (p.ordered && (n + 1) % every == 0)
@@ -168,6 +174,8 @@ void concurrent_runner::work_beside(concurrent_run& made, progress& p) {
     if (!done && done.error().code != errc::unsupported && done.error().code != errc::full)
       made.problem = fmt::format("{} beside the operations failed: {}", work, done.error().message);
   }
+  if (const auto done = release_snapshots(subject_.workload(), p); !done && made.problem.empty())
+    made.problem = "a snapshot that was held failed: " + done.error().message;
 }
 
 result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& made, progress& p) {
@@ -180,13 +188,14 @@ result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& mad
   if (work == "read") return read(made, p);
   if (work == "update") return update_nothing(p);
   if (work == "snapshot") return read_snapshot(made, p);
+  if (work == "hold") return hold_snapshot(made, p);
   if (work == "other") return read_elsewhere(made, p, false);
   if (work == "other-at-once") return read_elsewhere(made, p, true);
   return fail(
       errc::invalid_argument,
       fmt::format(
           "nothing is known of '{}' beside operations; "
-          "choose check, sync, backup, grow, read, update, snapshot, other or other-at-once",
+          "choose check, sync, backup, grow, read, update, snapshot, hold, other or other-at-once",
           work));
 }
 
@@ -222,6 +231,32 @@ result<> concurrent_runner::read_snapshot(concurrent_run& made, progress& p) {
     if (o.digest != made.seen[made.seen.size() - 1 - static_cast<std::size_t>(i)].digest)
       return fail(errc::corrupt, "two reads of one snapshot saw different states");
   }
+  return {};
+}
+
+// Taken and read now; release_snapshots() reads it again, when what follows has been done.
+result<> concurrent_runner::hold_snapshot(concurrent_run& made, progress& p) {
+  concurrent_run::observation o;
+  o.must = p.ended;
+  auto taken = detail::take_snapshot(subject_.workload().core());
+  if (!taken) return std::unexpected(taken.error());
+  o.may = p.invoked;
+  const auto seen = taken->read([&] { return subject_.workload().digest(); });
+  if (!seen) return std::unexpected(seen.error());
+  o.digest = *seen;
+  made.seen.push_back(o);
+  p.held.push_back({std::move(*taken), o.digest});
+  return {};
+}
+
+result<> concurrent_runner::release_snapshots(workloads::workload& w, progress& p) {
+  for (const auto& s : p.held) {
+    const auto seen = s.at.read([&] { return w.digest(); });
+    if (!seen) return std::unexpected(seen.error());
+    if (*seen != s.digest)
+      return fail(errc::corrupt, "it shows another state than when it was taken");
+  }
+  p.held.clear();
   return {};
 }
 

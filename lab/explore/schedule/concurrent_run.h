@@ -21,7 +21,8 @@ namespace stele::explore {
 // How the operations of a run overlap, besides its plan.
 struct concurrency_plan {
   unsigned each = 2;  // operations of each thread
-  // Joined by +: check, backup, grow, sync, read, update, snapshot, other, other-at-once.
+  // Joined by +: check, backup, grow, sync, read, update, snapshot, hold (a snapshot, until the
+  // works after it are done), other, other-at-once.
   std::string beside = "";
   bool background = false;    // the mechanism has threads of its own
   bool mixed = false;         // with ordered commits: every other thread commits durably
@@ -72,6 +73,8 @@ class concurrent_runner {
   [[nodiscard]] result<> back_up(concurrent_run& run, progress& p);
   [[nodiscard]] result<> read(concurrent_run& run, progress& p);
   [[nodiscard]] result<> read_snapshot(concurrent_run& run, progress& p);
+  [[nodiscard]] result<> hold_snapshot(concurrent_run& run, progress& p);
+  [[nodiscard]] static result<> release_snapshots(workloads::workload& w, progress& p);
   // Another process attaches, reads twice, and is gone; or reads once, if it has attached before.
   [[nodiscard]] result<> read_elsewhere(concurrent_run& run, progress& p, bool at_once);
   template <class Read>

@@ -102,6 +102,8 @@ void add_options(CLI::App& app, arguments& w) {
                "of --mutants: in one mechanism each, not in every one that it is a bug of");
   app.add_flag("--known", w.known,
                "of --mutants: where a sweep finds the bug late, only the scenario that shows it");
+  app.add_option("--scenarios", w.all.prefix,
+                 "of a sweep: only the scenarios whose names begin so, such as \"features mixed\"");
   app.add_option("--schedules", w.all.schedules, "of each mechanism in a sweep, of each mutant")
       ->capture_default_str();
 }

@@ -1,4 +1,5 @@
 // The scenarios, and the sweep through them.
+#include <explore/feature_mix.h>
 #include <explore/mutant_table.h>
 #include <explore/schedule/scenarios.h>
 #include <tx/mechanism/catalog.h>
@@ -261,6 +262,60 @@ void add_sqlite(scenario_list& w) {
 }
 #endif
 
+struct load_of_mix {
+  const char* workload;
+  std::size_t keys, value_size, pool_size;
+  std::uint64_t bound;
+};
+load_of_mix load_of(feature_mix::load what) {
+  using enum feature_mix::load;
+  switch (what) {
+    case words:
+      return {"sps", 3, 8, 65536, 8};
+    case lines:
+      return {"sps", 16, 512, 65536, 8};
+    case scattered:
+      return {"sps", 64, 64, 65536, 8};
+    case tree:
+      return {"rbtree", 4, 2048, 131072, 4};
+    case shapes:
+      return {"edges", 8, 8, 262144, 4};
+    default:
+      return {"churn", 24, 8, 65536, 4};
+  }
+}
+
+void set_commits(scenario& s, feature_mix::commits how) {
+  using enum feature_mix::commits;
+  s.run_plan.sync_every = how == durable ? 0 : how == synced_often ? 2 : 8;
+  s.concurrent.mixed = how == mixed;
+  s.concurrent.last_durable = how == last_durable;
+  s.concurrent.told = how == told;
+}
+
+void add_mix(scenario_list& w, const feature_mix& m, unsigned number) {
+  const load_of_mix load = load_of(m.what);
+  auto& s = w.add("features mixed by the seed, " + std::to_string(number + 1), load.workload,
+                  2 + w.seed % 5, 3, load.keys, load.value_size);
+  set_commits(s, m.how);
+  s.run_plan.pool_size = load.pool_size, s.bound = load.bound, s.random_share = 0.8;
+  s.run_plan.threads = m.threads, s.run_plan.log_count = m.logs;
+  s.run_plan.block_checksums = m.sums, s.run_plan.shared_log = m.shared_log;
+  s.concurrent.attached = m.attached, s.concurrent.background = m.background;
+  if (m.on_file) s.run_plan.media = "file";
+  if (m.each_load_a_point) s.concurrent.points = granularity::loads, s.preemptions = 1;
+  for (const std::string_view work : m.beside) {
+    s.concurrent.beside.append(s.concurrent.beside.empty() ? "" : "+").append(work);
+    if (work == "grow") s.run_plan.grow_every = 1'000'000;  // room to grow
+  }
+}
+
+// Mixes of features that the seed draws. Another round has another seed, so others.
+void add_mixes(scenario_list& w) {
+  constexpr unsigned mixes = 8;
+  for (unsigned n = 0; n < mixes; ++n) add_mix(w, draw_mix(w.seed, n), n);
+}
+
 }  // namespace
 
 std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t seed) {
@@ -321,7 +376,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   if (has({"default", "redo", "undo", "archapt-redo"}, mechanism)) add_sqlite(w);
 #endif
   if (mechanism == "archapt-undo") add_alone(w), add_empty(w);
-  if (mechanism == "default") add_ordered(w), add_shared(w), add_redis(w);
+  if (mechanism == "default") add_ordered(w), add_shared(w), add_redis(w), add_mixes(w);
   if (has({"default", "redo", "undo", "base", "redo-async"}, mechanism)) {
     auto& file = w.add("on a file", "sps", 3 + seed % 3, 2, 16, 512);
     file.run_plan.media = "file", file.bound = 16;
@@ -341,6 +396,7 @@ result<> sweep_round(const sweep_settings& s, const std::string& mechanism, std:
   auto scenarios = scenarios_of(mechanism, seed);
   if (!s.scenario.empty())
     std::erase_if(scenarios, [&](const scenario& one) { return one.name != s.scenario; });
+  std::erase_if(scenarios, [&](const scenario& one) { return !one.name.starts_with(s.prefix); });
   double weights = 0;
   for (const scenario& one : scenarios) weights += one.weight;
   found.resize(scenarios.size());

@@ -31,6 +31,7 @@ struct sweep_outcome {
 struct sweep_settings {
   std::string mechanism;             // empty: all
   std::string scenario;              // empty: all
+  std::string prefix;                // of the names of scenarios; empty: all
   std::uint64_t schedules = 40'000;  // of each mechanism
   std::uint64_t seed = 1;
   double seconds = 0;  // of each scenario in a round; 0: until its schedules are made
