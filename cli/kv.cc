@@ -276,7 +276,7 @@ std::size_t shorten_lifetimes(kv& store, const std::vector<std::string>& keys,
 // For a store that was changed while the clock was ahead.
 void shorten(const options& o) {
   const auto lifetime = lifetime_of(o);
-  auto s = open(o);
+  auto s = open(o, access::writes);
   std::vector<std::string> keys;
   std::size_t bytes = 0, count = 0;
   const auto change = [&] {

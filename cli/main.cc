@@ -34,7 +34,7 @@ int exec_lab(char** argv) {
       std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "stele-lab";
   argv[0] = const_cast<char*>(program.c_str());
   ::execv(program.c_str(), argv);
-  print_error(
+  stele::cli::print_error(
       "stele: '{}' is a command of the laboratory, and {} cannot be run ({}); build it with "
       "`make build`\n",
       argv[1], program, std::generic_category().message(errno));

@@ -66,6 +66,12 @@ class driver final : public event_handler {
                      fmt::format("the trace has a request to {:#x}, and the memory's "
                                  "capacity_bytes is {}; give the memory more capacity",
                                  (*r)->address, memory_.config().capacity_bytes));
+    if (r && *r && (*r)->cycle > latest / clock_)
+      r = base::fail(
+          errc::invalid_argument,
+          fmt::format("the trace has a request in cycle {}, and a run may last {} cycles "
+                      "of this memory's clock (53 days); shorten the trace's pauses",
+                      (*r)->cycle, latest / clock_));
     if (!r) status = std::unexpected(r.error());
     next_ = r ? *r : std::nullopt;
   }

@@ -237,6 +237,24 @@ TEST_F(memory_run, has_the_lifetime_of_its_cells) {
   EXPECT_NEAR(of(*r, at + "lifetime"), 1e8 / 2 * 2.85e-6 / (365.25 * 24 * 3600), 1e-8);
 }
 
+// Cycles once became picoseconds that wrapped: the run ended early, with a time.
+TEST_F(memory_run, refuses_cycles_beyond_the_latest_time) {
+  const machine_config m = machine_of("pcm");
+  const std::uint64_t most = latest / from_ns(m.nonvolatile_memory.clock_ns);
+  for (const std::uint64_t cycle :
+       {most + 1, most * 4, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+    SCOPED_TRACE(cycle);
+    trace("0x1000 READ 0\n0x2000 READ " + std::to_string(cycle) + "\n");
+    const auto r = run(m, "dramsim3");
+    ASSERT_FALSE(r);
+    EXPECT_THAT(r.error().message, HasSubstr("53 days"));
+  }
+  trace("0x1000 READ 0\n0x2000 READ " + std::to_string(most) + "\n");
+  const auto r = run(m, "dramsim3");
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_GE(r->simulated, most * from_ns(m.nonvolatile_memory.clock_ns));
+}
+
 TEST_F(memory_run, refuses_requests_beyond_the_capacity) {
   machine_config m = timed();
   m.nonvolatile_memory.capacity_bytes = 1 << 20;

@@ -4,6 +4,8 @@
 #include <sim/feed/write_trace.h>
 #include <sim/simulation.h>
 
+#include <algorithm>
+
 namespace stele::sim {
 
 namespace {
@@ -100,6 +102,10 @@ bool simulation::all_finished() const noexcept {
 
 result<> simulation::finish() {
   if (!tape.status()) return std::unexpected(tape.status().error());
+  if (std::ranges::any_of(threads, [](const auto& t) { return t->has_outrun_time(); }))
+    return base::fail(errc::invalid_argument,
+                      "a thread of the tape computes beyond 53 days of simulated time; record or "
+                      "convert the tape with shorter pauses");
   if (!all_finished())
     return base::fail(errc::invalid_argument,
                       "the threads of the tape wait for each other at " +

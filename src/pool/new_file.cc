@@ -42,7 +42,22 @@ errc errc_from_errno(int number) noexcept {
   }
 }
 
+static bool holds_nul(const std::string& path) noexcept {
+  return path.find('\0') != std::string::npos;
+}
+
+int open_named(const std::string& path, int flags) noexcept {
+  if (!holds_nul(path)) return os::open(path.c_str(), flags);
+  errno = EINVAL;
+  return -1;
+}
+
 std::unexpected<error> path_error(const char* what, const std::string& path, int number) {
+  if (holds_nul(path))
+    return fail(errc::invalid_argument,
+                fmt::format("cannot {} {}: its name has a NUL byte after that, which no file's "
+                            "name can have",
+                            what, path.c_str()));
   const char* const advice =
       number == ENOENT || number == ENOTDIR ? " (does the directory exist?)"
       : number == EROFS
@@ -141,6 +156,7 @@ new_file::~new_file() {
 result<new_file> new_file::make(const std::string& path, std::size_t max_bytes) {
   if (auto allowed = check_size_limit(max_bytes, path); !allowed)
     return std::unexpected(allowed.error());
+  if (holds_nul(path)) return path_error("create", path, EINVAL);
   if (::access(path.c_str(), F_OK) == 0)
     return fail(errc::exists, fmt::format("{} exists already; nothing was changed", path));
   new_file made(path);

@@ -22,6 +22,10 @@ errc errc_from_errno(int number) noexcept;
 // full, io.
 [[nodiscard]] result<> allocate_space(int fd, std::size_t size, const std::string& path);
 
+// media::os::open of a name that may be anything: one with a NUL byte, which the system would take
+// for a shorter name, gives EINVAL.
+int open_named(const std::string& path, int flags) noexcept;
+
 struct descriptor {
   explicit descriptor(int n) noexcept : fd(n) {}
   descriptor(descriptor&& other) noexcept : fd(other.release()) {}

@@ -137,7 +137,7 @@ std::optional<std::uint64_t> lock_holder(int fd) noexcept {
 }
 
 bool is_direct_access(const std::string& path) {
-  descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  descriptor file(open_named(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   return file.fd >= 0 && supports_map_sync(file.fd);
 }
 
@@ -437,14 +437,14 @@ result<> pool_file::create(const std::string& path, const pool_geometry& s) {
 }
 
 result<pool_header> pool_file::peek(const std::string& path) {
-  descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  descriptor file(open_named(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) return path_error("open", path);
   return read_header(file.fd, path);
 }
 
 result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::uintptr_t address,
                                   std::size_t max_size) {
-  descriptor file(os::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  descriptor file(open_named(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) {
     if (errno == ELOOP)
       return fail(errc::permission,
@@ -574,7 +574,7 @@ void pool_file::unlock() noexcept {
 }
 
 result<pool_file> pool_file::open_copy(const std::string& path) {
-  descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  descriptor file(open_named(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) return path_error("open", path);
   auto header = read_header(file.fd, path);
   if (!header) return std::unexpected(header.error());
@@ -613,7 +613,7 @@ static format::growth find_growth(const std::byte* front, const pool_header& h, 
 
 result<pool_file> pool_file::open_damaged_copy(const std::string& path,
                                                std::vector<std::string>& notes) {
-  descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  descriptor file(open_named(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) return path_error("open", path);
   struct stat status = {};
   if (os::fstat(file.fd, status) != 0) return path_error("examine", path);

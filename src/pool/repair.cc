@@ -20,7 +20,7 @@ using page_content = std::array<std::byte, saved_bytes>;
 
 bool holds(const std::string& path, const page_content& content) {
   page_content found;
-  const descriptor file(media::os::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const descriptor file(open_named(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   return file.fd >= 0 && media::os::read_all(file.fd, found.data(), found.size(), 0) &&
          found == content;
 }
@@ -28,8 +28,8 @@ bool holds(const std::string& path, const page_content& content) {
 }  // namespace
 
 result<repair_file> repair_file::open(const std::string& path) {
-  repair_file opened(path, descriptor(media::os::open(
-                               path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)));
+  repair_file opened(path,
+                     descriptor(open_named(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)));
   if (opened.file_.fd < 0) return path_error("open", path);
   struct stat status = {};
   if (media::os::fstat(opened.file_.fd, status) != 0) return path_error("examine", path);

@@ -22,7 +22,7 @@ namespace {
 
 struct read_only_file {
   explicit read_only_file(const std::string& path)
-      : fd(media::os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+      : fd(storage::open_named(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   read_only_file(const read_only_file&) = delete;
   read_only_file& operator=(const read_only_file&) = delete;
   ~read_only_file() {

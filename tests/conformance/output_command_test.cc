@@ -145,14 +145,18 @@ TEST_F(output_command, keeps_links_modes_and_devices) {
 }
 
 TEST_F(output_command, writes_valid_json_of_names_that_are_not_utf_8) {
-  const std::string name = dir_.file("q\xff");
-  fs::copy_file(pool_, name);
-  const std::string file = dir_.file("report");
-  for (const std::string verb : {"info", "check", "dump"}) {
-    const auto o = run_command("pool " + verb + " \"" + name + "\" --json " + file);
-    EXPECT_EQ(o.status, 0) << o.said;
+  const std::string pool = dir_.file("q\xff"), ordinary = dir_.file("db\xff"),
+                    file = dir_.file("report");
+  const auto quoted = [](const std::string& name) { return " \"" + name + "\""; };
+  std::ofstream(ordinary).close();  // SQLite takes an empty file for a database
+  for (const std::string command :
+       {"sqlite import" + quoted(ordinary) + quoted(pool), "sqlite check" + quoted(pool),
+        "sqlite export" + quoted(pool) + quoted(dir_.file("out\xff")), "pool info" + quoted(pool),
+        "pool check" + quoted(pool), "pool dump" + quoted(pool)}) {
+    const auto o = run_command(command + " --json " + file);
+    EXPECT_EQ(o.status, 0) << command << o.said;
     std::ifstream in(file);
-    EXPECT_TRUE(nlohmann::json::parse(in, nullptr, false).is_object()) << verb;
+    EXPECT_TRUE(nlohmann::json::parse(in, nullptr, false).is_object()) << command;
   }
 }
 

@@ -162,5 +162,26 @@ class Trace(unittest.TestCase):
         self.assertEqual(len(list(commit_counts.risen(results, {row: commit_counts.Count(1001, 100)}))), 0)
 
 
+class DescriptorsTest(unittest.TestCase):
+    """Only src/media/os.cc makes descriptors."""
+
+    def found(self, path, line):
+        lint.findings.clear()
+        lint.check_descriptors(path, [line])
+        return len(lint.findings)
+
+    def test_calls_that_make_descriptors_are_findings(self):
+        for line in ("int fd = ::open(path.c_str(), O_RDONLY);", "auto s = ::socket(AF_UNIX, 0, 0);", "std::ifstream in(path);",
+                     "FILE* f = std::fopen(name, mode);", "for (auto& e : fs::directory_iterator(folder))",
+                     "const int other = ::dup(fd);", "::memfd_create(name, 0)", "::accept4(fd, a, b, 0)", "::eventfd(0, 0)"):
+            self.assertEqual(self.found("src/pool/x.cc", line), 1, line)
+
+    def test_others_are_none(self):
+        for path, line in (("src/media/os.cc", "::open(path, flags)"), ("src/pool/x.cc", "os::open(path, flags)"),
+                           ("src/pool/x.cc", "pool_file::open(path)"), ("src/pool/x_test.cc", "std::ifstream in(path);"),
+                           ("cli/x.cc", "std::ifstream in(path);"), ("src/pool/x.cc", "// what ::open() does")):
+            self.assertEqual(self.found(path, line), 0, line)
+
+
 if __name__ == "__main__":
     unittest.main()

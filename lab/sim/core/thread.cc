@@ -256,6 +256,10 @@ bool hardware_thread::step(const tape_item& item) {
     case tape_op::store:
       return access(item, true);
     case tape_op::compute:
+      if (time_ > latest || item.record.address > latest / instruction_time_) [[unlikely]] {
+        outran_time_ = true;
+        return true;
+      }
       time_ += item.record.address * instruction_time_;
       instruction_ += item.record.address, counts.instructions += item.record.address;
       return true;

@@ -58,6 +58,8 @@ class hardware_thread final : event_handler, requester, abortable {
   hardware_thread(environment& s, unsigned number, unsigned sharing_core);
   void start() { events_.schedule(0, *this); }
   bool finished() const noexcept { return finished_; }
+  // The thread computes beyond the latest time. Its time has not advanced by that.
+  bool has_outrun_time() const noexcept { return outran_time_; }
   picoseconds time() const noexcept { return time_; }
 
   thread_counts counts;
@@ -125,6 +127,7 @@ class hardware_thread final : event_handler, requester, abortable {
   environment& environment_;
   unsigned number_, core_;
   picoseconds instruction_time_;  // for one instruction
+  bool outran_time_ = false;
   std::uint64_t window_size_;
   picoseconds lookahead_;
   picoseconds time_ = 0;

@@ -102,6 +102,19 @@ TEST(thread, the_window_holds_issue_back) {
   EXPECT_EQ(fits.ns(), 11 + miss);
 }
 
+// The product once wrapped, and the thread went back in time.
+TEST(thread, does_not_compute_beyond_the_latest_time) {
+  for (const std::uint64_t instructions :
+       {latest / 1000 + 1, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+    const world w({{tape_op::load, 0}, {tape_op::compute, instructions}});
+    EXPECT_TRUE(w.threads[0]->has_outrun_time()) << instructions;
+    EXPECT_EQ(w.ns(), 1 + miss);
+  }
+  std::vector<event> many(6, {tape_op::compute, latest / 1000});
+  EXPECT_TRUE(world(many).threads[0]->has_outrun_time());
+  EXPECT_FALSE(world({{tape_op::compute, latest / 1000}}).threads[0]->has_outrun_time());
+}
+
 TEST(thread, stores_wait_in_a_buffer_of_limited_size) {
   machine_config m = small_machine();
   m.cores.store_buffer_entries = 1;

@@ -154,7 +154,7 @@ class request_sink final : public trace_sink {
  private:
   void event(media::tape_op what, unsigned, std::uint64_t address, std::uint32_t) override {
     if (what == media::tape_op::compute) {
-      cycle_ += address;
+      cycle_ += std::min(address, ~std::uint64_t{0} - 1 - cycle_);  // no cycle is that late
       return;
     }
     last = {what == media::tape_op::store, address, cycle_++};

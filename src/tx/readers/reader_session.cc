@@ -127,7 +127,8 @@ result<storage::pool_file> reader_session::map_file() {
 }
 
 result<std::unique_ptr<runtime>> reader_session::open(const std::string& path) {
-  storage::descriptor file(os::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  storage::descriptor file(
+      storage::open_named(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) return storage::path_error("open", path);
   std::unique_ptr<reader_session> session(new reader_session(std::move(file), path));
   auto mapped = session->map_file();
