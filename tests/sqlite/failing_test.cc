@@ -1,5 +1,6 @@
 // Failing calls, full pools and full disks under SQLite: the error is FULL or IOERR, and all that
 // was acknowledged is there when the database is opened again.
+#include <fcntl.h>
 #include <tests/conformance/file_faults.h>
 #include <tests/conformance/own_mounts.h>
 #include <tests/conformance/pools.h>
@@ -139,6 +140,34 @@ TEST(sqlite_full_disk, is_an_error_and_no_signal) {
       o = insert(db, 100000);
       EXPECT_TRUE(is_full_or_failed(o.code)) << o.code;
     }
+    EXPECT_GT(o.acknowledged, 50);
+    expect_whole(uri, o.acknowledged);
+  });
+}
+
+// Something has freed what the pool's file had reserved: fallocate --dig-holes, a trimming job.
+TEST(sqlite_full_disk, that_took_the_space_of_a_pool_is_named) {
+  scratch_directory dir;
+  on_own_file_system(dir.file(""), "24M", [&] {
+    const std::string uri = uri_of(dir.file("db"), "size=12M&max_size=12M&media=process");
+    outcome o;
+    {
+      connection db(uri);
+      db.must(table);
+      const int fd = ::open(dir.file("db").c_str(), O_RDWR);
+      ASSERT_EQ(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 6 << 20, 6 << 20), 0);
+      ::close(fd);
+      const int filler = ::open(dir.file("filler").c_str(), O_CREAT | O_WRONLY, 0600);
+      const std::string bytes(65536, 'x');
+      while (::write(filler, bytes.data(), bytes.size()) > 0) {
+      }
+      ::close(filler);
+      o = insert(db, 100000);
+      EXPECT_EQ(o.code, SQLITE_FULL);
+      EXPECT_NE(db.text("PRAGMA stele_error").find("No space left on device"), std::string::npos)
+          << db.text("PRAGMA stele_error");
+    }
+    ::unlink(dir.file("filler").c_str());
     EXPECT_GT(o.acknowledged, 50);
     expect_whole(uri, o.acknowledged);
   });

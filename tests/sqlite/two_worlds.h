@@ -11,6 +11,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -106,7 +107,8 @@ class session {
     return a;
   }
 
-  // A copy of a schema into memory, some pages a call.
+  // A copy of a schema into memory, some pages a call. It begins again after a commit of others
+  // only where that changed what it has copied, so its progress is no answer.
   answer copy(const std::string& schema, int pages) {
     answer a;
     if (copy_ == nullptr) {
@@ -119,34 +121,31 @@ class session {
       }
     }
     a.code = sqlite3_backup_step(copy_, pages);
-    a.rows =
-        fmt::format("{} of {}", sqlite3_backup_remaining(copy_), sqlite3_backup_pagecount(copy_));
-    if (a.code == SQLITE_DONE) {
-      const answer whole = end_copy();
-      a.rows += whole.rows;
-    } else if (a.code != SQLITE_OK) {
-      (void)end_copy();
-    }
+    if (a.code == SQLITE_DONE) a.code = SQLITE_OK;
     return a;
   }
+  // What the copy has when the rest is copied at once.
   answer end_copy() {
     answer a;
     if (copy_ == nullptr) return a;
-    a.code = sqlite3_backup_finish(std::exchange(copy_, nullptr));
-    session_of_copy(a);
+    a.code = sqlite3_backup_step(copy_, -1);
+    sqlite3_backup_finish(std::exchange(copy_, nullptr));
+    if (a.code == SQLITE_DONE) a.rows = content_of_copy();
     sqlite3_close(std::exchange(copied_, nullptr));
     return a;
   }
 
  private:
-  void session_of_copy(answer& a) {
-    if (a.code != SQLITE_OK) return;
+  std::string content_of_copy() {
+    std::string all;
     sqlite3_stmt* s = nullptr;
-    for (const char* const sql : {"PRAGMA integrity_check", "SELECT * FROM a", "SELECT * FROM b"}) {
+    for (const char* const sql :
+         {"PRAGMA integrity_check", "SELECT * FROM a", "SELECT * FROM b", "SELECT * FROM c"}) {
       if (sqlite3_prepare_v2(copied_, sql, -1, &s, nullptr) == SQLITE_OK)
-        while (sqlite3_step(s) == SQLITE_ROW) a.rows += text_of(s);
+        while (sqlite3_step(s) == SQLITE_ROW) all += text_of(s);
       sqlite3_finalize(std::exchange(s, nullptr));
     }
+    return all;
   }
 
   const std::string attach_;
@@ -201,10 +200,12 @@ class world {
     for (auto& one : sessions_) one.reset();
     for (std::size_t n = 0; n < size(); ++n) reopen(n);
   }
-  // Of the newest commit.
+  // Of the newest commit; with one connection, which may lock out others, as that one sees it.
   std::string content() {
-    session own(main_, two_);
-    return content_of(own, "main") + content_of(own, "two");
+    std::optional<session> own;
+    if (size() != 1) own.emplace(main_, two_);
+    session& s = own ? *own : at(0);
+    return content_of(s, "main") + content_of(s, "two");
   }
 
  private:

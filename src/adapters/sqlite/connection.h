@@ -70,6 +70,7 @@ class connection {
   void load(std::uint64_t number, pending_writes::block& to) const;
   void read_through(std::uint64_t at, std::span<std::byte> to) const;
   int poisoned(int code) const;
+  int failed(const error& why, int code) const;  // says why the pool is poisoned, if it is
   void unlock_writer() noexcept;
   void drop_writes() noexcept;
   void store_early();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -469,6 +470,13 @@ result<> open_pool::close() {
 
 bool open_pool::is_poisoned() const noexcept {
   return pool_.core().state().poisoned.load(std::memory_order_relaxed);
+}
+
+error open_pool::poison_error(const std::string& path, const std::string& advice) const {
+  const auto& state = pool_.core().state();
+  const int number = state.file.space_error();
+  return {number == ENOSPC || number == EDQUOT ? errc::full : errc::poisoned,
+          path + " cannot be used any more: " + state.poison_reason() + "; " + advice};
 }
 
 result<> open_pool::check() {

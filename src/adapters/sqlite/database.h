@@ -175,6 +175,8 @@ class open_pool {
   // as all that follows.
   [[nodiscard]] result<database*> find(const std::string& name, bool make);
   bool is_poisoned() const noexcept;
+  // Why it can be used no more: full, if it had no space on its device.
+  error poison_error(const std::string& path, const std::string& advice) const;
   // A thread of its own makes commits durable soon.
   bool has_thread() const noexcept { return has_thread_; }
   // As pool::check(); commits wait.

@@ -112,10 +112,11 @@ void connection::load(std::uint64_t number, pending_writes::block& to) const {
 }
 
 int connection::poisoned(int code) const {
-  return report({errc::poisoned, path() + " cannot be used any more: an earlier write failed, or "
-                                          "part of the file is gone; close all "
-                                          "connections to it and open it again"},
-                code);
+  return report(pool_->poison_error(path(), "close all connections to it and open it again"), code);
+}
+
+int connection::failed(const error& why, int code) const {
+  return pool_->is_poisoned() ? poisoned(code) : report(why, code);
 }
 
 int connection::read(std::uint64_t at, std::span<std::byte> to) {
@@ -245,7 +246,7 @@ int connection::seal(const char* super_journal) {
   }
   if (!writes_.exist()) return SQLITE_OK;
   if (auto room = pool_->reserve({of_, &reader_, &writes_}); !room)
-    return report(room.error(), SQLITE_IOERR_FSYNC);
+    return failed(room.error(), SQLITE_IOERR_FSYNC);
   return SQLITE_OK;
 }
 
@@ -265,7 +266,7 @@ int connection::commit(std::span<connection* const> together) {
       c->cache_.committed(c->reader_.changes);
     else
       c->cache_.lost();
-  return done ? SQLITE_OK : report(done.error(), SQLITE_IOERR_FSYNC);
+  return done ? SQLITE_OK : together[0]->failed(done.error(), SQLITE_IOERR_FSYNC);
 }
 
 template <class Which>
@@ -367,10 +368,7 @@ void flush_at_exit() {
 result<open_pool*> acquire_pool(const std::string& path, const pool_options& options) {
   if (open_pool* const open = find_pool(path)) {
     if (open->is_poisoned())
-      return std::unexpected(error{
-          errc::poisoned, path + " cannot be used any more: an earlier write failed, or this is "
-                                 "a child of the process that opened it; close all connections "
-                                 "to it first"});
+      return std::unexpected(open->poison_error(path, "close all connections to it first"));
     return open;
   }
   [[maybe_unused]] static const int at_exit = std::atexit(flush_at_exit);
