@@ -21,6 +21,7 @@ result<std::unique_lock<std::mutex>> begin_maintenance(runtime& r, const char* w
                 fmt::format("{} is open for reading only, and cannot be {} here; do it in the "
                             "process that has it open, or with the command `stele pool`",
                             r.state().file.path(), what));
+  if (r.is_of_parent()) return r.unusable();
   std::unique_lock one(r.maintenance());
   // Under the lock: a growth changes the size that the file is expected to have.
   if (auto usable = r.check_usable(); !usable) return std::unexpected(usable.error());

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <base/asymmetric_gate.h>
+#include <base/forks.h>
 #include <base/mutant.h>
 #include <stele/pool.h>
 #include <tx/engine.h>
@@ -193,7 +194,16 @@ class runtime {
   // on, in which none runs. False: there are too many long reads.
   [[nodiscard]] bool begin_keeping_pages(page_snapshot& s) noexcept;
   void end_keeping_pages(page_snapshot& s) noexcept;
-  void poison_in_child() noexcept;  // this is a child of fork()
+  // This process was forked from the one that opened the pool. It uses nothing of the pool: what it
+  // calls is refused before a lock is taken.
+  bool is_of_parent() const noexcept { return mark_.is_of_parent(); }
+  // Called in the child, by its one thread.
+  void enter_child() noexcept;
+  // The end of the pool in a child: gives back its copies of file and mapping. The rest stays: its
+  // destructors would wait for the parent's threads.
+  void leave_to_parent() noexcept;
+  // Why a poisoned pool is refused.
+  std::unexpected<error> unusable() const;
   // Lets other processes read the pool beside this one; as far as the system has what that needs.
   void serve_readers();
   // The pool is open for reading, and another process may have it open; null: this process has it.
@@ -274,6 +284,9 @@ class runtime {
   lock_table locks_;  // in use; changes during a pause
   std::vector<log_slot> log_slots_;
   std::uint64_t id_;  // of this runtime; never reused
+  const base::process_mark mark_;
+  friend class open_list;
+  runtime* next_open_ = nullptr;  // of all open pools of this process
 
   std::mutex registry_;  // protects the owners of log_slots_
   std::condition_variable log_released_;
@@ -324,5 +337,9 @@ inline thread_context* runtime::enter() noexcept {
   v.in_transaction.withdraw();
   return nullptr;
 }
+
+// In a child of fork: the transaction that the forking thread is in, if it is in one, is refused
+// all that it does, and cannot commit.
+void leave_transaction_to_parent() noexcept;
 
 }  // namespace stele::detail

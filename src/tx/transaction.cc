@@ -2,7 +2,10 @@
 // commits, and its roll-back. The rules are in transaction.h, the fast paths in fast_paths.h and
 // transaction_inl.h.
 #include <base/mutant.h>
+#include <tx/moment.h>
 #include <tx/transaction_inl.h>
+
+#include <new>
 
 namespace stele::detail {
 
@@ -45,8 +48,7 @@ std::size_t transaction::reclaim() {
 }
 
 std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
-  if (store_target_ == store_target::read_only)
-    throw failure({errc::read_only, "an allocation inside a read; change the pool in an update"});
+  if (only_reads()) throw failure(refused_change("an allocation"));
   auto block = allocations_.allocate(*this, size, alignment);
   // The block may have been freed by a commit after this snapshot, in which it is still in use. So
   // the snapshot must include that commit.
@@ -66,8 +68,7 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
 }
 
 void transaction::deallocate(std::uint64_t offset) {
-  if (store_target_ == store_target::read_only)
-    throw failure({errc::read_only, "a destroy inside a read; change the pool in an update"});
+  if (only_reads()) throw failure(refused_change("a destroy"));
   auto freed = allocations_.deallocate(*this, offset);
   if (freed) return;
   if (snapshot_.in_force()) snapshot_.extend();  // restarts if a stale snapshot is the cause
@@ -180,6 +181,11 @@ commit_status transaction::commit_doomed() {
   }
 }
 
+error transaction::refused_change(const char* what) const {
+  if (runtime_.is_of_parent()) return runtime_.unusable().error();
+  return {errc::read_only, std::string(what) + " inside a read; change the pool in an update"};
+}
+
 commit_status transaction::roll_back_with_error(error why) {
   rollback();
   return fail_attempt(std::move(why));
@@ -197,11 +203,9 @@ commit_status transaction::fail_in_doubt() const noexcept {
 }
 
 commit_status transaction::fail_poisoned() {
-  return roll_back_with_error(
-      {errc::poisoned, runtime_.state().file.path() +
-                           ": an earlier write failed, or part of the file is gone (truncated, or "
-                           "unreadable); nothing of this "
-                           "transaction counts. Reopen the pool, or restore it from a copy"});
+  error why = runtime_.unusable().error();
+  if (!runtime_.is_of_parent()) why.message += ". Nothing of this transaction counts";
+  return roll_back_with_error(std::move(why));
 }
 
 std::uint64_t transaction::revalidate() {
@@ -225,7 +229,38 @@ void transaction::roll_back_volatile() noexcept {
   snapshot_.age_locks(runtime_.state().clock.fetch_add(1, std::memory_order_seq_cst) + 1);
 }
 
+namespace {
+
+class moment_of_parent final : public moment {
+ public:
+  explicit moment_of_parent(const runtime& r) noexcept : runtime_(r) {}
+  std::uint64_t word(std::uint64_t) const override { refuse(); }
+  void copy(std::uint64_t, std::byte*, std::size_t) const override { refuse(); }
+
+ private:
+  [[noreturn]] void refuse() const { throw failure(runtime_.unusable().error()); }
+  const runtime& runtime_;
+};
+
+}  // namespace
+
+void transaction::leave_to_parent() noexcept {
+  moment_ = new (std::nothrow) moment_of_parent(runtime_);
+  access_buffer_ = nullptr;
+  writes_.clear();
+  snapshot_.begin_alone();
+  store_target_ = store_target::read_only;
+  access& a = this_access;
+  in_place_undo::end(a);
+  a.load_size = a.size;
+  a.filter = filter_ = ~std::uint64_t{0};
+}
+
 void transaction::rollback() noexcept {
+  if (runtime_.is_of_parent()) {  // locks, heap and log are the parent's
+    volatile_undo_.roll_back_to(0);
+    return clear();
+  }
   if (store_target_ == store_target::home) in_place_.undo(this_access);
   if (!volatile_undo_.empty()) [[unlikely]]
     roll_back_volatile();

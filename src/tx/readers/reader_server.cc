@@ -32,11 +32,7 @@ struct reader_server::reader {
 
 reader_server::reader_server(runtime& r, storage::descriptor listening,
                              storage::descriptor wake) noexcept
-    : runtime_(r),
-      service_(r),
-      listening_(std::move(listening)),
-      wake_(std::move(wake)),
-      opening_pid_(::getpid()) {}
+    : runtime_(r), service_(r), listening_(std::move(listening)), wake_(std::move(wake)) {}
 
 namespace {
 
@@ -76,10 +72,6 @@ result<std::unique_ptr<reader_server>> reader_server::start(runtime& r) {
 
 reader_server::~reader_server() {
   if (!thread_.joinable()) return;
-  if (opening_pid_ != ::getpid()) {
-    thread_.detach();
-    return;
-  }
   const std::uint64_t one = 1;
   (void)!::write(wake_.fd, &one, sizeof one);
   thread_.join();
