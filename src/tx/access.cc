@@ -392,6 +392,21 @@ void leave_transaction_to_parent() noexcept {
   if (is_in_file) this_access.running->leave_to_parent();
 }
 
+bool begin_read_at_once(runtime& r) {
+  if (this_runtime != nullptr) return false;
+  thread_context* const v = r.enter();
+  if (v == nullptr) return false;
+  if (!r.may_begin_at_once(*v)) {
+    r.leave(*v);
+    return false;
+  }
+  this_context = v;
+  this_runtime = &r;
+  if (!r.has_plain_reads() || !v->tx->try_begin_read(*v, r.is_alone(*v)))
+    begin_or_roll_back(r, *v, false, durability::durable);
+  return true;
+}
+
 STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability d,
                                              code_between code) {
   if (this_runtime != nullptr) [[unlikely]]

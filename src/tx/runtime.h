@@ -60,6 +60,19 @@ struct thread_registration {
 };
 extern constinit thread_local thread_registration last_registration;  // of this thread
 
+// A front end's lock. Its transactions hold it while their code may wait for other threads (a
+// `with` of Python).
+class front_end_lock {
+ public:
+  // Waits for the transaction of another thread. False, and not locked: the holder closes the pool,
+  // and may wait for the calling thread.
+  [[nodiscard]] virtual bool acquire() noexcept = 0;
+  virtual void release() noexcept = 0;
+
+ protected:
+  ~front_end_lock() = default;
+};
+
 class runtime {
  public:
   runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options,
@@ -171,6 +184,25 @@ class runtime {
     runtime& runtime_;
     const std::unique_lock<std::mutex> one_;
     const thread_context* const except_;
+  };
+
+  // The lock of the pool's front end, which outlives its use. The work of readers in other
+  // processes takes it before it pauses: a pause that waits for a `with` holds up all other
+  // threads, also one that the `with` waits for.
+  void set_front_end_lock(front_end_lock* l) noexcept { front_end_lock_.store(l); }
+  class front_end_hold {
+   public:
+    explicit front_end_hold(runtime& r) noexcept : lock_(r.front_end_lock_.load()) {
+      if (lock_ != nullptr && !lock_->acquire()) lock_ = nullptr;
+    }
+    front_end_hold(front_end_hold&& other) noexcept : lock_(std::exchange(other.lock_, nullptr)) {}
+    ~front_end_hold() { release(); }
+    void release() noexcept {
+      if (auto* const held = std::exchange(lock_, nullptr)) held->release();
+    }
+
+   private:
+    front_end_lock* lock_;
   };
 
   // Held by long work on the whole pool: backup, growth, check.
@@ -307,6 +339,7 @@ class runtime {
   std::mutex writer_;
   std::atomic<bool> writer_locked_{false};
   std::atomic<bool> readers_blocked_{false};
+  std::atomic<front_end_lock*> front_end_lock_{nullptr};
   std::mutex maintenance_mutex_;
   std::mutex pause_mutex_;      // there is one pause at a time; taken before registry_
   bool paused_ = false;         // under registry_
@@ -341,5 +374,9 @@ inline thread_context* runtime::enter() noexcept {
 // In a child of fork: the transaction that the forking thread is in, if it is in one, is refused
 // all that it does, and cannot commit.
 void leave_transaction_to_parent() noexcept;
+
+// Begins a read of this thread, which is in no transaction, unless another thread would have to be
+// waited for. False: not begun.
+[[nodiscard]] bool begin_read_at_once(runtime& r);
 
 }  // namespace stele::detail

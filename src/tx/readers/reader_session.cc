@@ -347,6 +347,7 @@ result<thread_context*> reader_session::attach_again(runtime& r, thread_context&
   const std::uint64_t seen = attachments_;
   r.leave(v);  // a pause waits for the owner of each log
   {
+    const runtime::front_end_hold hold_front_end(r);
     const std::lock_guard hold(attaching_);
     if (attachments_ == seen || mode_ == mode::none) {
       const runtime::pause paused(r);

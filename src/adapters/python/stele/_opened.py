@@ -3,7 +3,7 @@
 import atexit
 import re
 import weakref
-from os import fspath as _fspath
+from os import fsencode as _fsencode
 
 from . import _stele
 from ._stele import Transaction
@@ -73,7 +73,7 @@ class Opened:
         progress: called with bytes done and bytes in all; if it returns something false, the backup ends with CancelledError. Durable when
         it returns; after an error, or ^C, there is no file.
         """
-        self._core.backup(_fspath(path), progress)
+        self._core.backup(_fsencode(path), progress)
 
     @property
     def closed(self):

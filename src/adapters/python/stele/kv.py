@@ -2,7 +2,7 @@
 
 from collections import abc as _abc
 from datetime import timedelta as _timedelta
-from os import fspath as _fspath
+from os import fsencode as _fsencode
 
 from . import _stele
 from ._opened import Opened as _Opened
@@ -40,7 +40,7 @@ class KV(_Opened):
     """
 
     def __init__(self, path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto", timeout=None, read_only=False):
-        self._kv = _stele.KVBase(_fspath(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only))
+        self._kv = _stele.KVBase(_fsencode(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only))
         self._begin()
 
     def _begin(self):
