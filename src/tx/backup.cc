@@ -159,6 +159,7 @@ class backup_copy final : private page_snapshot {
     const std::uint64_t now = std::min(copied_bytes_ + of_run, total_bytes_);
     if (!on_progress_ || now < next_report_) return true;
     next_report_ = now + step;
+    const report_scope reporting(runtime_);
     return on_progress_(now, total_bytes_);
   }
   // Copies by words: truncation may be storing to block checksums here. The copy gets new ones.

@@ -459,6 +459,11 @@ result<> sync_pool(runtime& r) {
   return r.mechanism().sync();
 }
 result<> close_pool(runtime& r) {
+  if (report_scope::exists(r))
+    return fail(errc::in_use,
+                fmt::format("{} cannot be closed by the report of its backup; do it when the "
+                            "backup has ended, or end the backup by what the report returns",
+                            r.state().file.path()));
   return r.close();
 }
 std::uint64_t newest_commit(const runtime& r) noexcept {

@@ -179,7 +179,46 @@ TEST_P(forks, a_child_born_in_an_update_cannot_go_on_with_it) {
             1u);
 }
 
+TEST_P(forks, a_child_born_in_a_report_of_a_backup_leaves_the_copy_to_its_parent) {
+  auto p = open();
+  ASSERT_TRUE(succeeds(p.update([](numbers& n) { n.a = 1; })));
+  pid_t pid = -1;
+  const auto done = p.backup(path_ + ".copy", [&](std::uint64_t, std::uint64_t) {
+    if (pid == -1) pid = ::fork();
+    return true;
+  });
+  if (pid == 0) ::_exit(is_told(done, path_) ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(succeeds(done));
+  const auto copy = pool<numbers>::open(path_ + ".copy");
+  ASSERT_TRUE(succeeds(copy));
+  EXPECT_EQ(copy->read([](const numbers& n) { return n.a.load(); }).value_or(0), 1u);
+}
+
 INSTANTIATE_TEST_SUITE_P(all, forks, ::testing::Values("process", "file", "adr"));
+
+// What the report of a backup calls must not wait for the end of the backup.
+TEST(reports, a_report_neither_waits_for_its_backup_nor_ends_the_pool) {
+  scratch_directory dir;
+  const std::string path = dir.file("pool");
+  auto p = open_pool<numbers>(path, {.create_size = 8 << 20});
+  unsigned calls = 0;
+  const auto done = p.backup(path + ".copy", [&](std::uint64_t, std::uint64_t) {
+    if (calls++ != 0) return true;
+    EXPECT_TRUE(fails_with(p.grow(16 << 20), errc::nested));
+    EXPECT_TRUE(fails_with(p.check(), errc::nested));
+    EXPECT_TRUE(fails_with(p.backup(path + ".other"), errc::nested));
+    EXPECT_TRUE(fails_with(p.close(), errc::in_use));
+    EXPECT_TRUE(succeeds(p.update([](numbers& n) { n.a = 5; })));
+    return true;
+  });
+  EXPECT_TRUE(succeeds(done));
+  EXPECT_NE(calls, 0u);
+  EXPECT_EQ(p.read([](const numbers& n) { return n.a.load(); }).value_or(0), 5u);
+  EXPECT_TRUE(succeeds(p.close()));
+}
 
 }  // namespace
 

@@ -3,6 +3,8 @@
 
 #include "thread_end.h"
 
+#include <tx/open.h>
+
 #include <cmath>
 
 namespace stele::python {
@@ -367,7 +369,7 @@ result<> transactions::close_core(wait_limit limit) {
   updates_.begin_close();
   for (;;) {
     auto closed = detail::close_pool(core());
-    if (closed || closed.error().code != errc::in_use ||
+    if (closed || closed.error().code != errc::in_use || detail::report_scope::exists(core()) ||
         std::chrono::steady_clock::now() - begun >= limit) {
       updates_.end_close();
       return closed;

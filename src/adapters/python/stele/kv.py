@@ -142,11 +142,11 @@ class KV(_Opened):
     def modify(self, key, change):
         """Sets the value to change(value), in one transaction. None stands for a key that is not there. Keeps the time of an item that expires."""
         with self.transaction():
-            before = self._kv.get(key)
-            after = change(before)
+            after = change(self._kv.get(key))
+            now = self._kv.get(key)  # the function may have set it
             if after is not None:
-                self._kv.put_if(key, before, after)
-            elif before is not None:
+                self._kv.put_if(key, now, after)
+            elif now is not None:
                 del self._kv[key]
 
     def put_if(self, key, expected, value):
