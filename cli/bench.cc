@@ -3,6 +3,7 @@
 #include <bench/machine.h>
 #include <bench/targets.h>
 #include <cli/command.h>
+#include <cli/output.h>
 #include <cli/scratch.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -78,12 +79,12 @@ void run_targets(const options& o, measure_function measure) {
   m.configs = STELE_CONFIGS;
   m.cancelled = interrupted;
   if (isatty(STDERR_FILENO) != 0)
-    m.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{} ...", what); };
+    m.progress = [](const std::string& what) { print_error("\r\033[K{} ...", what); };
   std::FILE* const out = o.json == "-" ? stderr : stdout;
   fmt::print(out, "\n{:<46} {:>14} {:>14}\n", "figure", "mark", "measured");
   nlohmann::json j = nlohmann::json::array();
   m.measured = [&, out](const bench::performance_target& f) {
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+    if (isatty(STDERR_FILENO) != 0) print_error("\r\033[K");
     const bool count = f.unit == "states/s";
     const std::string mark =
         !f.has_mark ? "-"
@@ -102,7 +103,7 @@ void run_targets(const options& o, measure_function measure) {
     if (f.has_mark) j.back().update({{"mark", f.bound}, {"at_most", f.at_most}, {"met", f.met()}});
   };
   const auto targets = measure(m);
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+  if (isatty(STDERR_FILENO) != 0) print_error("\r\033[K");
   if (!targets) fail(targets.error());
   if (!o.json.empty()) write_json(o.json, j);
 }

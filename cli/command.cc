@@ -1,5 +1,6 @@
 // Shared by the subcommands: failing, writing JSON, handling interrupts.
 #include <cli/command.h>
+#include <cli/output.h>
 #include <fmt/format.h>
 
 #include <unistd.h>
@@ -7,9 +8,8 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace stele::cli {
 namespace {
@@ -31,44 +31,54 @@ bool watch_interrupts() {
 
 }  // namespace
 
-int run(CLI::App& app, int argc, char** argv, const std::string& version) {
-  app.require_subcommand(1);
-  app.set_version_flag("--version",
-                       fmt::format("stele {} (pool format 2, tape formats 1 and 2)", version));
+static int run_command(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& e) {
     return e.get_exit_code();  // fail() has printed the message
   } catch (const CLI::ParseError& e) {
-    return app.exit(e);
+    std::ostringstream out, refusal;
+    const int status = app.exit(e, out, refusal);
+    fmt::print("{}", out.str());
+    print_error_text(refusal.str());
+    return status;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "stele: {}\n", e.what());
+    print_error("stele: {}\n", e.what());
     return 1;
   }
   return 0;
 }
 
+int run(CLI::App& app, int argc, char** argv, const std::string& version) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version",
+                       fmt::format("stele {} (pool format 2, tape formats 1 and 2)", version));
+  const int status = run_command(app, argc, argv);
+  try {
+    check_standard_output();
+  } catch (const CLI::RuntimeError& e) {
+    return status != 0 ? status : e.get_exit_code();
+  }
+  return status;
+}
+
 void fail(const std::string& message) {
-  fmt::print(stderr, "stele: {}\n", message);
+  print_error("stele: {}\n", message);
   throw CLI::RuntimeError(1);
 }
 
 void write_text(const std::string& file, const std::string& text) {
-  if (file == "-") {
-    std::cout << text << '\n' << std::flush;
-    if (!std::cout) fail("cannot write to standard output");
-    return;
-  }
-  std::ofstream out(file);
-  out << text << '\n' << std::flush;
-  if (!out) fail(fmt::format("cannot write {}", file));
+  output out(file);
+  out.write(text);
+  out.write("\n");
+  out.keep();
 }
 
 void write_json(const std::string& file, const nlohmann::json& content) {
-  write_text(file, content.dump(2));
+  write_text(file, content.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content) {
-  write_text(file, content.dump(2));
+  write_text(file, content.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 bool interrupted() {
@@ -81,7 +91,7 @@ progress progress_on_stderr(const char* what) {
              std::uint64_t done, std::uint64_t all) mutable {
     const std::uint64_t percent = all == 0 ? 100 : done * 100 / all;
     if (watched && percent != last)
-      fmt::print(stderr, "\r\033[K{}: {} %{}", what, last = percent, percent == 100 ? "\n" : "");
+      print_error("\r\033[K{}: {} %{}", what, last = percent, percent == 100 ? "\n" : "");
     return !interrupted();
   };
 }

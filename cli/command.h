@@ -38,7 +38,8 @@ int run(CLI::App& app, int argc, char** argv, const std::string& version);
 
 // Writes to the file; "-" is standard output. Fails the command when it cannot. write_json
 // sorts the keys, write_ordered_json keeps their order.
-// write_text appends a line end.
+// write_text appends a line end. In JSON, U+FFFD takes the place of bytes that are not UTF-8: names
+// of files may have such.
 void write_text(const std::string& file, const std::string& text);
 void write_json(const std::string& file, const nlohmann::json& content);
 void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content);

@@ -3,6 +3,7 @@
 #include <bench/compare.h>
 #include <bench/host.h>
 #include <cli/command.h>
+#include <cli/output.h>
 #include <cli/scratch.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -134,7 +135,7 @@ class progress_line {
   ~progress_line() {
     if (!watched_) return;
     ticker_ = {};
-    fmt::print(stderr, "\r\033[K");
+    print_error("\r\033[K");
   }
   progress_line(const progress_line&) = delete;
   progress_line& operator=(const progress_line&) = delete;
@@ -151,7 +152,7 @@ class progress_line {
   void print() const {
     const auto age = std::chrono::steady_clock::now() - since_;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
-    fmt::print(stderr, "\r\033[K{}{}", what_, seconds > 1 ? fmt::format(", {} s", seconds) : "");
+    print_error("\r\033[K{}{}", what_, seconds > 1 ? fmt::format(", {} s", seconds) : "");
   }
 
   const bool watched_ = isatty(STDERR_FILENO) != 0;

@@ -1,6 +1,7 @@
 // stele crash: judges every crash state of a run with the real recovery; crashes behind a cache or
 // a memory controller; plants bugs; replays a crash state from its line.
 #include <cli/command.h>
+#include <cli/output.h>
 #include <explore/cache_crashes.h>
 #include <explore/controller_crashes.h>
 #include <explore/fences.h>
@@ -39,13 +40,13 @@ std::FILE* text_output(const options& o) {
 }
 
 void show_progress(const findings& f) {
-  fmt::print(stderr, "\r\033[K{}/{} crash points, {} states, {:.0f} states/s, {} violations",
-             f.points, f.points_total, f.states, f.states_per_s(), f.violations.size());
+  print_error("\r\033[K{}/{} crash points, {} states, {:.0f} states/s, {} violations", f.points,
+              f.points_total, f.states, f.states_per_s(), f.violations.size());
 }
 
 void show_crashes(const findings& f) {
-  fmt::print(stderr, "\r\033[K{}/{} crashes, {:.0f} crashes/s, {} violations", f.points,
-             f.points_total, f.states_per_s(), f.violations.size());
+  print_error("\r\033[K{}/{} crashes, {:.0f} crashes/s, {} violations", f.points, f.points_total,
+              f.states_per_s(), f.violations.size());
 }
 
 // Runs, and prints the findings as a sentence and as JSON.
@@ -54,7 +55,7 @@ void run_and_report(options& o, const std::function<result<findings>(bool)>& run
                     nlohmann::json (*json)(const findings&)) {
   const bool interactive = isatty(STDERR_FILENO) != 0;
   const auto found = run(interactive);
-  if (interactive) fmt::print(stderr, "\r\033[K");
+  if (interactive) print_error("\r\033[K");
   if (!found) fail(found.error());
   fmt::print(text_output(o), "{}/{}: {}{}\n", o.what.mechanism, o.what.workload, sentence(*found),
              found->cancelled ? " (interrupted)" : "");
@@ -144,8 +145,8 @@ void run_fences(options& o) {
   for (std::string& w : words) arguments.push_back(w.data());
   arguments.push_back(nullptr);
   ::execv(STELE_SCHEDULES, arguments.data());
-  fmt::print(stderr, "cannot run {}: {}; build it with `make build`\n", STELE_SCHEDULES,
-             std::generic_category().message(errno));
+  print_error("cannot run {}: {}; build it with `make build`\n", STELE_SCHEDULES,
+              std::generic_category().message(errno));
   std::exit(2);
 }
 #endif

@@ -3,6 +3,7 @@
 // transaction is torn. Then finishes the index and compares mechanisms.
 #include <bench/compare.h>
 #include <cli/command.h>
+#include <cli/output.h>
 #include <cli/scratch.h>
 #include <cli/text_index.h>
 #include <fmt/color.h>
@@ -75,7 +76,7 @@ indexer_process start_indexer(const options& o, const text& t, const std::string
         const acknowledgement a{thread, line};
         if (::write(ends[1], &a, sizeof a) != sizeof a) ::_exit(2);
       });
-  if (!done) fmt::print(stderr, "stele: {}\n", done.error().message);
+  if (!done) print_error("stele: {}\n", done.error().message);
   ::_exit(done ? 0 : 1);
 }
 

@@ -7,6 +7,7 @@
 #include <bench/figures/origin.h>
 #include <cli/command.h>
 #include <cli/figures.h>
+#include <cli/output.h>
 #include <cli/scratch.h>
 #include <fmt/format.h>
 #include <spawn.h>
@@ -90,34 +91,24 @@ std::optional<double> seconds_of_kept(const fs::path& file, const nlohmann::json
 
 // --- files ---
 
-// Beside the file first, so that it is whole under its name.
 void write_whole(const fs::path& file, const std::string& text) {
-  const fs::path beside = file.string() + ".part";
-  std::error_code problem;
-  {
-    std::ofstream out(beside);
-    out << text << std::flush;
-    if (!out) problem = std::make_error_code(std::errc::io_error);
-  }
-  if (!problem) fs::rename(beside, file, problem);
-  if (!problem) return;
-  std::error_code ignored;
-  fs::remove(beside, ignored);
-  fail(
-      fmt::format("cannot write {}: is there room, and may this user write there?", file.string()));
+  output out(file.string());
+  out.write(text);
+  out.keep();
 }
 
 // tools/plot prints the reason when it cannot draw.
 void draw(const std::string& json_file, const std::string& picture) {
   if (run_program({STELE_PLOT, json_file, picture}) == -1)
-    fmt::print(stderr, "no picture {}: cannot run {}; the table and the JSON file are complete\n",
-               picture, STELE_PLOT);
+    print_error("no picture {}: cannot run {}; the table and the JSON file are complete\n", picture,
+                STELE_PLOT);
 }
 
 void write_files(const figure& f, const figure_options& o, const measured_figure& m) {
   const std::string stem = (fs::path(o.out) / f.name()).string();
   write_whole(stem + ".txt", bench::table_of(m.chart));
-  write_whole(stem + ".json", m.json.dump(2) + '\n');
+  write_whole(stem + ".json",
+              m.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
   draw(stem + ".json", stem + ".png");
 }
 
@@ -137,11 +128,11 @@ std::string clipped(const std::string& line) {
 // On a terminal, one line that is rewritten; elsewhere, one line for each figure.
 std::function<void(const std::string&)> progress_of(const std::string& place) {
   if (!on_terminal()) {
-    fmt::print(stderr, "figure {} ...\n", place);
+    print_error("figure {} ...\n", place);
     return [](const std::string&) {};
   }
   return [place](const std::string& what) {
-    fmt::print(stderr, "\r\033[K{}", clipped(fmt::format("figure {}: {}", place, what)));
+    print_error("\r\033[K{}", clipped(fmt::format("figure {}: {}", place, what)));
   };
 }
 
@@ -271,9 +262,9 @@ std::optional<measured_figure> measure(const figure& f, const figure_options& o,
   const auto begin = clock::now();
   auto c = f.of->measure(f.number, sweep);
   origin["seconds"] = seconds_since(begin);
-  if (on_terminal()) fmt::print(stderr, "\r\033[K");
+  if (on_terminal()) print_error("\r\033[K");
   if (!c) {
-    fmt::print(stderr, "stele: figure {}: {}\n", f.name(), c.error().message);
+    print_error("stele: figure {}: {}\n", f.name(), c.error().message);
     return std::nullopt;
   }
   measured_figure m{std::move(*c), {}};

@@ -1,11 +1,14 @@
-// stele kv get|put|del|scan|import|export|stats|stores|drop: works on key-value stores from the
-// shell.
+// stele kv get|put|del|scan|import|export|shorten|stats|stores|drop: works on key-value stores from
+// the shell.
 //
 // Keys and values are text; with --hex hexadecimal digits. Import and export are JSON lines:
 // {"key": K, "value": V}, each a string or, where it is not UTF-8, {"hex": DIGITS}; an item that
 // expires has "expires_at_ms" too, since the begin of 1970.
 #include <cli/command.h>
+#include <cli/output.h>
 #include <cli/pool_content.h>
+#include <cli/reading.h>
+#include <containers/kv_limits.h>
 #include <fmt/format.h>
 #include <stele/kv.h>
 #include <unistd.h>
@@ -80,8 +83,8 @@ std::optional<kv_time> expiry_of(const json& line) {
   const auto member = line.find("expires_at_ms");
   if (member == line.end() || !member->is_number_unsigned()) return std::nullopt;
   const auto of = member->get<std::uint64_t>();
-  if (of > static_cast<std::uint64_t>(milliseconds_of(kv_time::max()))) return std::nullopt;
-  return kv_time(std::chrono::milliseconds(of));
+  if (of > static_cast<std::uint64_t>(detail::milliseconds_of(kv_time::max()))) return std::nullopt;
+  return detail::kv_time_of_expiry(of);
 }
 struct imported {
   std::string key, value;
@@ -94,8 +97,17 @@ struct opened {
   std::optional<kv> named;
   kv& store() { return named ? *named : pool; }
 };
-opened open(const options& o) {
-  opened s{sure(kv::open(o.path)), std::nullopt};
+enum class access { writes, only_reads };
+kv open_pool(const options& o, access how) {
+  if (how == access::writes) return sure(kv::open(o.path));
+  auto opened = kv::open(o.path);
+  if (opened || (opened.error().code != errc::read_only && opened.error().code != errc::permission))
+    return sure(std::move(opened));
+  return sure(kv::from_handle(
+      sure(detail::pool_handle::from_runtime(open_for_reading(o.path), kv::root_size()))));
+}
+opened open(const options& o, access how) {
+  opened s{open_pool(o, how), std::nullopt};
   if (!o.store.empty()) {
     auto named =
         s.pool.open_store(o.store, o.create ? kv::if_missing::create : kv::if_missing::refuse);
@@ -114,7 +126,7 @@ void close(opened& s) {
 }
 
 void get(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::only_reads);
   const auto value = sure(s.store().get(argument(o, o.key)));
   close(s);
   if (!value) fail(fmt::format("{}: there is no key '{}'", o.path, o.key));
@@ -122,20 +134,24 @@ void get(const options& o) {
   fmt::print("{}\n", shown(o, *value));
 }
 
-void put(const options& o) {
+std::chrono::milliseconds lifetime_of(const options& o) {
   if (!(o.ttl_seconds <= 1e11)) fail("--ttl is a number of seconds, up to 100,000,000,000");
-  auto s = open(o);
+  return std::chrono::milliseconds(static_cast<std::int64_t>(o.ttl_seconds * 1000));
+}
+
+void put(const options& o) {
+  const auto lifetime = lifetime_of(o);
+  auto s = open(o, access::writes);
   const std::string key = argument(o, o.key), value = argument(o, o.value);
   if (o.ttl_seconds != 0)
-    sure(s.store().put_for(
-        key, value, std::chrono::milliseconds(static_cast<std::int64_t>(o.ttl_seconds * 1000))));
+    sure(s.store().put_for(key, value, lifetime));
   else
     sure(s.store().put(key, value));
   close(s);
 }
 
 void del(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::writes);
   const bool there = sure(s.store().erase(argument(o, o.key)));
   close(s);
   if (!there) fail(fmt::format("{}: there is no key '{}'", o.path, o.key));
@@ -155,7 +171,7 @@ void for_each(const options& o, kv& store, F&& f) {
 }
 
 void scan(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::only_reads);
   json items = json::array();
   for_each(o, s.store(), [&](const std::string& key, const std::string& value) {
     if (!o.json.empty())
@@ -170,10 +186,8 @@ void scan(const options& o) {
 }
 
 void export_lines(const options& o) {
-  auto s = open(o);
-  std::ofstream file;
-  if (o.file != "-") file.open(o.file);
-  std::ostream& out = o.file == "-" ? std::cout : file;
+  auto s = open(o, access::only_reads);
+  output out(o.file);
   std::size_t items = 0;
   const bool some_expire = sure(s.store().statistics()).expiring_items != 0,
              watched = o.file != "-" && isatty(STDERR_FILENO) != 0;
@@ -181,22 +195,21 @@ void export_lines(const options& o) {
     std::optional<kv_time> expires;
     if (some_expire)
       expires = sure(s.store().read([&](const kv::view& v) { return v.expiry(key); }));
-    out << json_of_item(key, value, expires).dump() << '\n';
+    out.write(json_of_item(key, value, expires).dump() + '\n');
     if (++items % items_of_an_import == 0 && watched)
-      fmt::print(stderr, "\r\033[Kexported {} items", items);
+      print_error("\r\033[Kexported {} items", items);
   });
-  if (watched) fmt::print(stderr, "\r\033[K");
-  out.flush();
+  if (watched) print_error("\r\033[K");
   close(s);
-  if (!out) fail(fmt::format("cannot write {}", o.file));
   if (interrupted()) fail(fmt::format("interrupted after {} items", items));
-  if (o.file != "-") fmt::print(stderr, "{} items\n", items);
+  out.keep(when_kept::durable);
+  if (o.file != "-") print_error("{} items\n", items);
 }
 
 // Puts the lines in transactions of up to items_of_an_import items. An error or an interrupt leaves
 // those before it.
 void import_lines(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::writes);
   std::ifstream file;
   if (o.file != "-") file.open(o.file);
   std::istream& in = o.file == "-" ? std::cin : file;
@@ -214,7 +227,7 @@ void import_lines(const options& o) {
                        written.error().message, done));
     done = number, bytes = 0;
     batch.clear();
-    if (watched) fmt::print(stderr, "\r\033[Kimported {} lines", done);
+    if (watched) print_error("\r\033[Kimported {} lines", done);
   };
   const auto refuse = [&](const std::string& why) {
     fail(fmt::format("{}, line {}: {}; the items of the first {} lines are in the store", o.file,
@@ -240,9 +253,44 @@ void import_lines(const options& o) {
   write();
   sure(s.pool.sync());
   close(s);
-  if (watched) fmt::print(stderr, "\n");
+  if (watched) print_error("\n");
   if (interrupted())
     fail(fmt::format("interrupted: the items of the first {} lines are in the store", done));
+}
+
+// Puts again the items of `keys` that would live longer than `lifetime`. Returns how many.
+std::size_t shorten_lifetimes(kv& store, const std::vector<std::string>& keys,
+                              std::chrono::milliseconds lifetime) {
+  const auto longest = detail::kv_time_of_expiry(sure(detail::expiry_after(lifetime)));
+  return sure(store.update([&](kv::changes& c) {
+    std::size_t count = 0;
+    for (const std::string& key : keys) {
+      const auto expires = c.expiry(key);
+      const auto value = expires && *expires > longest ? c.get(key) : std::nullopt;
+      if (value) c.put_until(key, *value, longest), ++count;
+    }
+    return count;
+  }));
+}
+
+// For a store that was changed while the clock was ahead.
+void shorten(const options& o) {
+  const auto lifetime = lifetime_of(o);
+  auto s = open(o);
+  std::vector<std::string> keys;
+  std::size_t bytes = 0, count = 0;
+  const auto change = [&] {
+    count += shorten_lifetimes(s.store(), keys, lifetime);
+    keys.clear(), bytes = 0;
+  };
+  for_each(o, s.store(), [&](const std::string& key, const std::string& value) {
+    keys.push_back(key);
+    bytes += key.size() + value.size();
+    if (keys.size() >= items_of_an_import || bytes >= bytes_of_an_import) change();
+  });
+  change();
+  close(s);
+  fmt::print("{} items expire earlier now\n", count);
 }
 
 json json_of(const kv_statistics& s) {
@@ -261,7 +309,7 @@ json json_of(const kv_statistics& s) {
 
 // The unnamed store has the name "" here, as in JSON.
 void stats(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::only_reads);
   std::vector<std::pair<std::string, kv_statistics>> all;
   if (s.named || o.store.empty()) all.emplace_back(o.store, sure(s.store().statistics()));
   if (o.store.empty())
@@ -289,7 +337,7 @@ void stats(const options& o) {
 }
 
 void stores(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::only_reads);
   const auto names = sure(s.pool.stores());
   close(s);
   if (!o.json.empty()) {
@@ -301,7 +349,7 @@ void stores(const options& o) {
 }
 
 void drop(const options& o) {
-  auto s = open(o);
+  auto s = open(o, access::writes);
   sure(s.pool.drop_store(o.key));
   close(s);
 }
@@ -361,6 +409,11 @@ void add_kv(CLI::App& app) {
   read->add_option("file", o->file, "the file to read; - is standard input");
   read->add_flag("--create", o->create, "make the named store if it is not there");
   read->callback([o] { import_lines(*o); });
+  CLI::App* shortened =
+      add(*group, "shorten", "makes items expire after --ttl seconds that would expire later", o);
+  add_store(shortened, o), add_range(shortened, o);
+  shortened->add_option("--ttl", o->ttl_seconds, "the longest lifetime, in seconds")->required();
+  shortened->callback([o] { shorten(*o); });
   CLI::App* counted = add(*group, "stats", "items, bytes and space of each store", o);
   add_store(counted, o), add_json(counted, o);
   counted->callback([o] { stats(*o); });

@@ -1,8 +1,10 @@
 // `stele-lab`: the subcommands of `stele` and those of the laboratory: crash explorer, tapes,
 // simulator, benchmarks, figures.
 #include <cli/command.h>
+#include <cli/output.h>
 
 int main(int argc, char** argv) {
+  stele::cli::prepare_process();
   CLI::App app{"Stele: durable transactional memory. Start with `stele demo`."};
   stele::cli::add_demo(app);
   stele::cli::add_compare(app);

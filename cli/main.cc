@@ -1,5 +1,6 @@
 // `stele`: the command for users of pools. One subcommand a file in this folder.
 #include <cli/command.h>
+#include <cli/output.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -33,16 +34,17 @@ int exec_lab(char** argv) {
       std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "stele-lab";
   argv[0] = const_cast<char*>(program.c_str());
   ::execv(program.c_str(), argv);
-  fmt::print(stderr,
-             "stele: '{}' is a command of the laboratory, and {} cannot be run ({}); build it with "
-             "`make build`\n",
-             argv[1], program, std::generic_category().message(errno));
+  print_error(
+      "stele: '{}' is a command of the laboratory, and {} cannot be run ({}); build it with "
+      "`make build`\n",
+      argv[1], program, std::generic_category().message(errno));
   return 2;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  stele::cli::prepare_process();
   if (is_lab_command(argc, argv)) return exec_lab(argv);
   CLI::App app{"Stele: durable transactional memory. Start with `stele demo`."};
   stele::cli::add_demo(app);

@@ -5,6 +5,7 @@
 // use; otherwise the next change could allocate that block again.
 #include <cli/pool_content.h>
 #include <containers/claim_observer.h>
+#include <containers/kv_limits.h>
 #include <fmt/format.h>
 #include <stele/document.h>
 #include <stele/kv.h>
@@ -163,12 +164,8 @@ json text_or_hex(std::string_view bytes) {
 json json_of_item(std::string_view key, std::string_view value,
                   const std::optional<kv_time>& expires) {
   json item = {{"key", text_or_hex(key)}, {"value", text_or_hex(value)}};
-  if (expires) item["expires_at_ms"] = milliseconds_of(*expires);
+  if (expires) item["expires_at_ms"] = detail::milliseconds_of(*expires);
   return item;
-}
-
-std::int64_t milliseconds_of(kv_time when) noexcept {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
 }
 
 bool is_known_layout(const std::string& layout) {

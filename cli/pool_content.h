@@ -19,7 +19,6 @@ nlohmann::json text_or_hex(std::string_view bytes);
 // {"key": K, "value": V}, and "expires_at_ms", since the begin of 1970, of an item that expires.
 nlohmann::json json_of_item(std::string_view key, std::string_view value,
                             const std::optional<kv_time>& expires);
-std::int64_t milliseconds_of(kv_time when) noexcept;
 
 // Whether check_content and content_of can read this layout.
 bool is_known_layout(const std::string& layout);

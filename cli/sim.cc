@@ -1,6 +1,7 @@
 // stele sim: runs a tape on a simulated machine, or a trace on a memory; compares designs or values
 // of a configuration key; crashes a machine; prints a machine with every key.
 #include <cli/command.h>
+#include <cli/output.h>
 #include <cli/sim_sweep.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -93,7 +94,7 @@ class progress_line {
     if (!none) megabytes_ = static_cast<double>(size) / 1e6;
   }
   ~progress_line() {
-    if (watched_) fmt::print(stderr, "\r\033[K");
+    if (watched_) print_error("\r\033[K");
   }
   progress_line(const progress_line&) = delete;
   progress_line& operator=(const progress_line&) = delete;
@@ -102,8 +103,8 @@ class progress_line {
     const int percent = static_cast<int>(share * 100);
     if (!watched_ || percent == shown_) return;
     shown_ = percent;
-    fmt::print(stderr, "\r\033[K{}: {:.1f} of {:.1f} MB read, {} %", what_, share * megabytes_,
-               megabytes_, percent);
+    print_error("\r\033[K{}: {:.1f} of {:.1f} MB read, {} %", what_, share * megabytes_, megabytes_,
+                percent);
   }
 
  private:
@@ -150,7 +151,7 @@ void report(const options& o, const std::string& table, const nlohmann::ordered_
 }
 
 [[noreturn]] void say_interrupted(const std::string& what) {
-  fmt::print(stderr, "stele: interrupted; {}\n", what);
+  print_error("stele: interrupted; {}\n", what);
   throw CLI::RuntimeError(130);
 }
 

@@ -1,5 +1,6 @@
 // Writes the job list of a sweep. Every point is checked before the file is opened.
 #include <cli/command.h>
+#include <cli/output.h>
 #include <cli/sim_sweep.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +8,6 @@
 #include <sim/config_file.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace stele::cli {
@@ -92,9 +92,9 @@ class job_list {
 void write_job_list(const sweep_axes& axes, const std::string& file) {
   check_axes(axes);
   const job_list list(axes);
-  std::ofstream out(file);
-  out << list.text() << std::flush;
-  if (!out) fail(fmt::format("cannot write {}", file));
+  output out(file);
+  out.write(list.text());
+  out.keep();
   fmt::print("{} points in {}\n", list.points(), file);
 }
 

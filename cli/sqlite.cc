@@ -3,16 +3,21 @@
 // import and export copy by SQLite's backup API, in one transaction of the target. The target is
 // new; it is removed if the copy is not finished.
 #include <cli/command.h>
+#include <cli/reading.h>
 #include <fmt/format.h>
 
 #ifdef STELE_HAVE_SQLITE
 #include <adapters/sqlite/file.h>
 #include <adapters/sqlite/stored.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stele/sqlite.h>
+#include <sys/stat.h>
 #include <tx/inspect.h>
 #include <tx/open.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -55,11 +60,15 @@ std::string uri_of_pool(const std::string& path, const options& o) {
 // What SQLite says, or the sentence of the pool where there is one.
 [[noreturn]] void fail_of(sqlite3* db, const std::string& what) {
   const std::string reported = sqlite::last_report();
-  fail(fmt::format("{}: {}", what, reported.empty() ? sqlite3_errmsg(db) : reported));
+  if (!reported.empty()) fail(fmt::format("{}: {}", what, reported));
+  const int number = db != nullptr ? sqlite3_system_errno(db) : 0;
+  fail(fmt::format("{}: {}{}", what, sqlite3_errmsg(db),
+                   number == 0 ? "" : " (" + std::generic_category().message(number) + ")"));
 }
 
 connection opened(const std::string& name, int flags, const std::string& what) {
   stele_sqlite_register(0);
+  sqlite::forget_report();
   sqlite3* db = nullptr;
   const int code = sqlite3_open_v2(name.c_str(), &db, flags | SQLITE_OPEN_URI, nullptr);
   connection own(db);
@@ -74,6 +83,7 @@ int add_row(void* to, int, char** values, char**) {
 }
 std::vector<std::string> rows(sqlite3* db, const char* sql, const std::string& what) {
   std::vector<std::string> all;
+  sqlite::forget_report();
   if (sqlite3_exec(db, sql, add_row, &all, nullptr) != SQLITE_OK) fail_of(db, what);
   return all;
 }
@@ -116,6 +126,7 @@ class new_file {
   }
   new_file(const new_file&) = delete;
   new_file& operator=(const new_file&) = delete;
+  const std::string& path() const noexcept { return path_; }
   void finish() noexcept { finished_ = true; }
 
  private:
@@ -123,10 +134,34 @@ class new_file {
   bool finished_ = false;
 };
 
+// The content is as private as the pool's: SQLite takes an empty file for a new database.
+void make_empty_like(const std::string& pool, const std::string& path) {
+  struct stat of_pool = {};
+  const bool known = ::stat(pool.c_str(), &of_pool) == 0;
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0 || (known && ::fchmod(fd, of_pool.st_mode & 0777) != 0)) {
+    const int number = errno;
+    if (fd >= 0) ::close(fd);
+    fail(fmt::format("cannot create {}: {}", path, std::generic_category().message(number)));
+  }
+  ::close(fd);
+}
+
+// The name must not lead to another file by now.
+void give_name(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
+  if (errno == EINVAL && ::access(to.c_str(), F_OK) != 0 &&
+      std::rename(from.c_str(), to.c_str()) == 0)
+    return;
+  fail(fmt::format("cannot give the copy its name {}: {}", to,
+                   std::generic_category().message(errno)));
+}
+
 // Returns the bytes of the copy.
 std::uint64_t copy(sqlite3* from, sqlite3* to, const char* verb, const std::string& what) {
   const auto report = progress_on_stderr(verb);
   const std::uint64_t page = std::stoull(rows(from, "pragma page_size", what).at(0));
+  sqlite::forget_report();
   sqlite3_backup* const work = sqlite3_backup_init(to, "main", from, "main");
   if (work == nullptr) fail_of(to, what);
   int code = SQLITE_OK;
@@ -178,11 +213,13 @@ void export_database(const options& o) {
   interrupted();
   const std::string what = fmt::format("{} cannot be exported to {}", o.from, o.to);
   const auto from = opened(uri_of_pool(o.from, o), SQLITE_OPEN_READONLY, what);
-  new_file made(o.to);
-  auto to = opened(fmt::format("file:{}?vfs=unix", escaped(o.to)),
-                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, what);
+  new_file made(fmt::format("{}.writing.{}", o.to, ::getpid()));
+  make_empty_like(o.from, made.path());
+  auto to =
+      opened(fmt::format("file:{}?vfs=unix", escaped(made.path())), SQLITE_OPEN_READWRITE, what);
   const std::uint64_t bytes = copy(from.get(), to.get(), "exporting", what);
   to.reset();
+  give_name(made.path(), o.to);
   made.finish();
   print_copied(o, bytes);
 }
@@ -223,10 +260,9 @@ void backup(const options& o) {
   const auto from_open = detail::back_up_if_open(o.from, o.to, report);
   if (!from_open) fail(from_open.error());
   if (!*from_open) {
-    auto pool = detail::open_path(o.from, {});
-    if (!pool) fail(pool.error());
-    if (const auto made = detail::back_up(**pool, o.to, report); !made) fail(made.error());
-    if (const auto closed = (*pool)->close(); !closed) fail(closed.error());
+    const auto pool = open_for_reading(o.from);
+    if (const auto made = detail::back_up(*pool, o.to, report); !made) fail(made.error());
+    if (const auto closed = pool->close(); !closed) fail(closed.error());
   }
   print_copied(o, std::filesystem::file_size(o.to));
 }

@@ -1,4 +1,5 @@
 // Reads a text, indexes it in a pool, and verifies the index.
+#include <cli/output.h>
 #include <cli/text_index.h>
 #include <fmt/format.h>
 #include <stele/hash_map.h>
@@ -246,7 +247,7 @@ result<index_verification> verify_in_new_process(const text& t, const std::strin
   if (child == 0) {
     ::close(ends[0]);
     const auto found = verify(t, pool, mechanism, media, lines);
-    if (!found) fmt::print(stderr, "stele: {}\n", found.error().message);
+    if (!found) print_error("stele: {}\n", found.error().message);
     const bool said = found && ::write(ends[1], &*found, sizeof *found) == sizeof *found;
     ::_exit(said ? 0 : 1);
   }

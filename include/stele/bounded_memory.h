@@ -13,7 +13,6 @@
 // nothing.
 //
 // Claims are recorded in the thread's bounded_walk. A thread has at most one, inside a transaction.
-// inside a transaction.
 #pragma once
 
 #include <stele/memory.h>
@@ -117,7 +116,8 @@ void claim(const void* block, std::size_t size_bytes) {
 }
 template <class Memory>
 void validate(const void* from, std::size_t size_bytes) {
-  if constexpr (is_bounded<Memory>) Memory::validate(from, size_bytes);
+  if constexpr (requires { Memory::validate(from, size_bytes); })
+    Memory::validate(from, size_bytes);
 }
 
 }  // namespace detail

@@ -23,6 +23,7 @@
 // Transactions that assign to different values do not conflict, unless the values share a line.
 #pragma once
 
+#include <stele/guarded_memory.h>
 #include <stele/hash_map.h>
 #include <stele/vector.h>
 
@@ -147,10 +148,10 @@ class basic_value {
   [[nodiscard]] std::string text() const { return chars_of(value_kind::text); }
   [[nodiscard]] std::string bytes() const { return chars_of(value_kind::bytes); }
   [[nodiscard]] basic_list<Memory>& list() const {
-    return *static_cast<basic_list<Memory>*>(object_of(value_kind::list));
+    return object_of<basic_list<Memory>>(value_kind::list);
   }
   [[nodiscard]] basic_dict<Memory>& dict() const {
-    return *static_cast<basic_dict<Memory>*>(object_of(value_kind::dict));
+    return object_of<basic_dict<Memory>>(value_kind::dict);
   }
 
   // These destroy the old value first, with everything in it. `s` must not refer to characters in
@@ -199,9 +200,8 @@ class basic_value {
   std::uint64_t expected(value_kind wanted) const;  // returns head_
   std::uint64_t word_of(value_kind wanted) const { return expected(wanted), word_.load(); }
   std::string chars_of(value_kind wanted) const { return chars(expected(wanted)); }
-  void* object_of(value_kind wanted) const {
-    return expected(wanted), static_cast<void*>(link_.load());
-  }
+  template <class Container>
+  Container& object_of(value_kind wanted) const;
   template <class Container>
   Container& make_container(value_kind kind);
   [[nodiscard]] result<> check_shallow() const;
@@ -318,9 +318,10 @@ class basic_dict {
   typename Memory::template field<void*> first_, last_;  // items
 };
 
-using document_value = basic_value<pool_memory>;
-using document_list = basic_list<pool_memory>;
-using document_dict = basic_dict<pool_memory>;
+// A document whose content contradicts itself ends a call with failure(errc::corrupt).
+using document_value = basic_value<guarded_memory>;
+using document_list = basic_list<guarded_memory>;
+using document_dict = basic_dict<guarded_memory>;
 
 }  // namespace stele
 

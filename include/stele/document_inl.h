@@ -43,7 +43,9 @@ struct detail::document_walk {
   template <class Enter>
   void for_each_container(Enter&& enter) const {
     std::vector<document_walk> pending = {*this};
-    while (!pending.empty()) {
+    for (std::size_t entered = 0; !pending.empty(); ++entered) {
+      if constexpr (detail::is_guarded<Memory>)  // a circle, or a container of several values
+        if (entered > this_access.size / sizeof(basic_list<Memory>)) throw_circle();
       const document_walk at = pending.back();
       pending.pop_back();
       if (!enter(at)) return;
@@ -137,6 +139,18 @@ std::uint64_t basic_value<Memory>::expected(value_kind wanted) const {
   throw failure({errc::invalid_argument, std::string("a document's value is ") +
                                              describe(kind_in(head)) + ", not " + describe(wanted) +
                                              "; ask kind() first"});
+}
+
+// The container that the value has made.
+template <class Memory>
+template <class Container>
+Container& basic_value<Memory>::object_of(value_kind wanted) const {
+  (void)expected(wanted);
+  char* const at = link_.load();
+  if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % alignof(Container) != 0)
+    throw failure(detail::corrupt_error("document: a list or dict is missing").error());
+  detail::validate<Memory>(at, sizeof(Container));
+  return *reinterpret_cast<Container*>(at);
 }
 
 template <class Memory>
@@ -254,7 +268,6 @@ result<> basic_value<Memory>::check_shallow() const {
     return detail::corrupt_error("document: a value with bits beyond its kind");
   if (kind_in(head) < value_kind::list) return {};
   const detail::document_walk<Memory> in(*this);
-  if (in.block() == nullptr) return detail::corrupt_error("document: a list or dict is missing");
   detail::claim<Memory>(
       in.block(), in.list != nullptr ? sizeof(basic_list<Memory>) : sizeof(basic_dict<Memory>));
   if ((in.list != nullptr ? in.list->id() : in.dict->id()) == 0)
@@ -264,7 +277,7 @@ result<> basic_value<Memory>::check_shallow() const {
 
 template <class Memory>
 result<> basic_value<Memory>::check() const {
-  if constexpr (std::is_same_v<Memory, pool_memory>)
+  if constexpr (detail::is_guarded<Memory>)
     return detail::check_bounded(
         [&] { return reinterpret_cast<const basic_value<bounded_memory>*>(this)->check(); });
   if (const result<> itself = check_shallow(); !itself || !is_container()) return itself;
@@ -305,7 +318,7 @@ result<> basic_list<Memory>::check_shallow() const {
 
 template <class Memory>
 result<> basic_list<Memory>::check() const {
-  if constexpr (std::is_same_v<Memory, pool_memory>)
+  if constexpr (detail::is_guarded<Memory>)
     return detail::check_bounded(
         [&] { return reinterpret_cast<const basic_list<bounded_memory>*>(this)->check(); });
   return detail::document_walk<Memory>(*this).check();
@@ -390,9 +403,12 @@ std::optional<scalar_copy> basic_dict<Memory>::last_key() const {
 template <class Memory>
 template <class F>
 void basic_dict<Memory>::for_each(F&& f) const {
+  detail::chain_check<Memory> c;
   for (auto* i = static_cast<item*>(first_.load()); i != nullptr;
-       i = static_cast<item*>(i->second.after.load()))
+       i = static_cast<item*>(i->second.after.load())) {
+    c.step(i);
     f(i->first, i->second.value);
+  }
 }
 
 template <class Memory>
@@ -430,7 +446,7 @@ result<> basic_dict<Memory>::check_shallow() const {
 
 template <class Memory>
 result<> basic_dict<Memory>::check() const {
-  if constexpr (std::is_same_v<Memory, pool_memory>)
+  if constexpr (detail::is_guarded<Memory>)
     return detail::check_bounded(
         [&] { return reinterpret_cast<const basic_dict<bounded_memory>*>(this)->check(); });
   return detail::document_walk<Memory>(*this).check();

@@ -93,8 +93,9 @@ class field<T*> {
     detail::check_use(this);
     const std::int64_t distance = detail::load(&distance_);
     if (distance == null_distance) return nullptr;
-    const auto here = reinterpret_cast<std::intptr_t>(this);
-    return reinterpret_cast<T*>(here + (distance == self_distance ? 0 : distance));
+    const auto here = reinterpret_cast<std::uintptr_t>(this);
+    return reinterpret_cast<T*>(
+        here + (distance == self_distance ? 0 : static_cast<std::uint64_t>(distance)));
   }
   void store(T* target) {
     detail::check_target(this, target);

@@ -66,7 +66,7 @@ class basic_hash_map {
   // O(buckets): sums the bucket words.
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] bool empty() const { return begin() == end(); }  // O(buckets) if empty
-  [[nodiscard]] std::size_t bucket_count() const { return sizes{sizes_.load()}.slots(); }
+  [[nodiscard]] std::size_t bucket_count() const { return shape().slots(); }
 
   // O(1).
   iterator find(key_view key) { return search(key); }
@@ -150,10 +150,20 @@ class basic_hash_map {
     std::size_t nodes_scanned = 0;
   };
 
+  using chain_check = detail::chain_check<Memory>;
+  [[gnu::always_inline]] sizes shape() const {
+    const sizes s{sizes_.load()};
+    if constexpr (detail::is_guarded<Memory>)
+      if (!s.valid(max_segments)) detail::throw_bad_pointer();
+    return s;
+  }
   static std::size_t parent_of(std::size_t bucket) { return bucket ^ std::bit_floor(bucket); }
   [[gnu::always_inline]] bucket_head* bucket_at(sizes s, std::size_t bucket) const {
     const std::size_t segment = s.segment_of(bucket);
-    return segment_[segment].load() + (bucket - s.start_of(segment));
+    bucket_head* const first = segment_[segment].load();
+    if constexpr (detail::is_guarded<Memory>)
+      if (first == nullptr) detail::throw_bad_pointer();
+    return first + (bucket - s.start_of(segment));
   }
   static bool is_split(sizes s, std::size_t bucket, const chain& c) {
     return bucket < s.first_segment_slots() || c.split;
@@ -231,7 +241,8 @@ class basic_hash_map<K, V, Memory>::bucket_head {
  private:
   static std::size_t count(const node* n) {
     std::size_t length = 0;
-    for (; n != nullptr; n = n->next) {
+    for (detail::chain_check<Memory> c; n != nullptr; n = n->next) {
+      c.step(n);
       ++length;
       if constexpr (detail::is_bounded<Memory>)
         if (length > detail::heap_bytes() / sizeof(node))

@@ -71,7 +71,7 @@ class basic_hash_map<K, V, Memory>::basic_iterator {
     return bucket_ == no_bucket ? bucket_ = map_->bucket_of(n) : bucket_;
   }
   void next_chain(std::size_t from) {
-    const sizes s{map_->sizes_.load()};
+    const sizes s = map_->shape();
     for (bucket_ = from; bucket_ < s.slots() && node_ == nullptr; ++bucket_) {
       node_ = map_->bucket_at(s, bucket_)->load().first;
     }
@@ -88,7 +88,7 @@ class basic_hash_map<K, V, Memory>::basic_iterator {
 
 template <class K, class V, class Memory>
 auto basic_hash_map<K, V, Memory>::find_chain(std::uint64_t hash) const -> chain {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   if (s.empty()) return {};
   for (std::size_t bucket = hash & (s.slots() - 1);; bucket = parent_of(bucket)) {
     const chain c = bucket_at(s, bucket)->load();
@@ -98,7 +98,9 @@ auto basic_hash_map<K, V, Memory>::find_chain(std::uint64_t hash) const -> chain
 
 template <class K, class V, class Memory>
 auto basic_hash_map<K, V, Memory>::find_in_chain(node* first, key_view key) -> node* {
+  chain_check c;
   for (node* n = first; n != nullptr; n = n->next) {
+    c.step(n);
     if (keys::equal(n->item.first, key)) return n;
   }
   return nullptr;
@@ -117,7 +119,7 @@ void basic_hash_map<K, V, Memory>::find_many(std::span<const std::remove_cvref_t
     std::uint64_t hash;
     node* first;
   };
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   detail::pipeline_items<lookup, 3> lookups;
   detail::run_pipeline(
       wanted.size(),
@@ -145,7 +147,7 @@ auto basic_hash_map<K, V, Memory>::node_at(key_view key) const -> node* {
 // The bucket whose chain contains the node now.
 template <class K, class V, class Memory>
 std::size_t basic_hash_map<K, V, Memory>::bucket_of(const node* n) const {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   std::size_t bucket = keys::hash_stored(n->item.first) & (s.slots() - 1);
   while (!is_split(s, bucket, bucket_at(s, bucket)->load())) bucket = parent_of(bucket);
   return bucket;
@@ -154,7 +156,7 @@ std::size_t basic_hash_map<K, V, Memory>::bucket_of(const node* n) const {
 template <class K, class V, class Memory>
 template <class F>
 void basic_hash_map<K, V, Memory>::for_each_chain(F&& f) const {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   for (std::size_t bucket = 0; bucket < s.slots(); ++bucket)
     f(s, bucket, bucket_at(s, bucket)->load());
 }
@@ -162,7 +164,7 @@ void basic_hash_map<K, V, Memory>::for_each_chain(F&& f) const {
 template <class K, class V, class Memory>
 template <class F>
 void basic_hash_map<K, V, Memory>::for_each(F&& f) const {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   detail::pipeline_items<const node*, 2> first;
   detail::run_pipeline(
       s.slots(),
@@ -171,8 +173,11 @@ void basic_hash_map<K, V, Memory>::for_each(F&& f) const {
         Memory::prefetch(first[bucket]);
       },
       [&](std::size_t bucket) {
-        for (const node* n = first[bucket]; n != nullptr; n = n->next)
+        chain_check c;
+        for (const node* n = first[bucket]; n != nullptr; n = n->next) {
+          c.step(n);
           f(n->item.first, n->item.second);
+        }
       });
 }
 
@@ -184,12 +189,15 @@ void basic_hash_map<K, V, Memory>::for_each(F&& f) const {
 template <class K, class V, class Memory>
 template <class F>
 std::uint64_t basic_hash_map<K, V, Memory>::scan(std::uint64_t cursor, F&& f) const {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   if (s.empty()) return 0;
   const std::size_t mask = s.slots() - 1;
   std::size_t bucket = cursor & mask;
-  for (const node* n = find_chain(bucket).first; n != nullptr; n = n->next)
+  chain_check c;
+  for (const node* n = find_chain(bucket).first; n != nullptr; n = n->next) {
+    c.step(n);
     if ((keys::hash_stored(n->item.first) & mask) == bucket) f(n->item.first, n->item.second);
+  }
   for (std::size_t bit = s.slots() / 2; bit != 0; bit /= 2) {
     bucket ^= bit;
     if ((bucket & bit) != 0) return bucket;
@@ -208,7 +216,7 @@ template <class K, class V, class Memory>
 template <class Iterator>
 Iterator basic_hash_map<K, V, Memory>::first_item() const {
   Iterator it(*this, nullptr);
-  if (!sizes{sizes_.load()}.empty()) it.next_chain(0);
+  if (!shape().empty()) it.next_chain(0);
   return it;
 }
 
@@ -216,14 +224,16 @@ Iterator basic_hash_map<K, V, Memory>::first_item() const {
 
 template <class K, class V, class Memory>
 auto basic_hash_map<K, V, Memory>::find_position(key_view key) -> position {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   position p;
   if (s.empty()) return p;
   const std::size_t bucket = keys::hash_of(key) & (s.slots() - 1);
   p.bucket = bucket_at(s, bucket);
   p.nodes = p.bucket->load();
   if (!is_split(s, bucket, p.nodes)) p.nodes = split_bucket(s, bucket)->load();
+  chain_check c;
   for (node* n = p.nodes.first; n != nullptr; p.before = n, n = n->next, ++p.nodes_scanned) {
+    c.step(n);
     if (!keys::equal(n->item.first, key)) continue;
     p.found = n;
     return p;
@@ -308,7 +318,7 @@ auto basic_hash_map<K, V, Memory>::erase(const_iterator at) -> iterator {
   iterator next(*this, at.node_);
   ++next;
   position p;
-  p.bucket = bucket_at({sizes_.load()}, bucket_of(at.node_));
+  p.bucket = bucket_at(shape(), bucket_of(at.node_));
   p.nodes = p.bucket->load();
   for (p.found = p.nodes.first; p.found != at.node_; p.found = p.found->next) p.before = p.found;
   erase_at(p);
@@ -317,7 +327,7 @@ auto basic_hash_map<K, V, Memory>::erase(const_iterator at) -> iterator {
 
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::free_blocks() {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   for_each_chain([](sizes, std::size_t, const chain& c) {
     for (node* n = c.first; n != nullptr;) Memory::destroy(std::exchange(n, n->next.load()));
   });
@@ -341,7 +351,7 @@ void basic_hash_map<K, V, Memory>::make_first_segment(std::size_t count) {
 
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::grow() {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   if (s.segment_count() == max_segments) return;
   segment_[s.segment_count()] = Memory::template make_array<bucket_head>(s.slots());
   sizes_ = s.grown().word;
@@ -351,7 +361,7 @@ template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::reserve(std::size_t count) {
   const std::size_t wanted = std::bit_ceil(std::max(count, min_buckets));
   if (bucket_count() == 0) return make_first_segment(wanted);
-  while (bucket_count() < wanted && sizes{sizes_.load()}.segment_count() < max_segments) grow();
+  while (bucket_count() < wanted && shape().segment_count() < max_segments) grow();
 }
 
 // Moves the items of `bucket` out of its parent. Splits the parent off its own parent first if
@@ -364,7 +374,9 @@ auto basic_hash_map<K, V, Memory>::split_bucket(sizes s, std::size_t bucket) -> 
   if (!is_split(s, parent, whole)) whole = split_bucket(s, parent)->load();
   const std::size_t mask = 2 * std::bit_floor(bucket) - 1;
   chain kept{nullptr, 0, whole.split}, moved{nullptr, 0, true};
+  chain_check c;
   for (node *n = whole.first, *next = nullptr; n != nullptr; n = next) {
+    c.step(n);
     next = n->next;
     chain& to = (keys::hash_stored(n->item.first) & mask) == bucket ? moved : kept;
     if (next != to.first) n->next = to.first;
@@ -381,7 +393,7 @@ auto basic_hash_map<K, V, Memory>::split_bucket(sizes s, std::size_t bucket) -> 
 // If there are none, doubles the buckets if the sampled ones are full too.
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::split_or_grow(std::size_t bucket) {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   for (std::size_t bit = std::max(s.first_segment_slots(), std::bit_ceil(bucket + 1));
        bit < s.slots(); bit *= 2) {
     if (bucket_at(s, bucket | bit)->load().split) continue;
@@ -414,10 +426,12 @@ bool basic_hash_map<K, V, Memory>::is_overloaded(sizes s, std::size_t bucket) co
 template <class K, class V, class Memory>
 template <class Visit>
 void basic_hash_map<K, V, Memory>::visit_blocks(Visit&& visit) const {
-  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i)
+  for (std::size_t i = 0; i < shape().segment_count(); ++i)
     visit(static_cast<const void*>(segment_[i].load()));
   for_each_chain([&](sizes, std::size_t, const chain& c) {
+    chain_check walked;
     for (const node* n = c.first; n != nullptr; n = n->next) {
+      walked.step(n);
       visit(detail::block_of<Memory>(n));
       keys::visit_blocks(n->item.first, visit);
       values::visit_blocks(n->item.second, visit);

@@ -128,7 +128,8 @@ class kv {
   [[nodiscard]] result<std::size_t> size() const;
   [[nodiscard]] result<kv_statistics> statistics() const;  // likewise
   // Errors: corrupt, if the indexes and items of the store are inconsistent; of the store without a
-  // name, also those of all others. O(size of the store).
+  // name, also those of all others; poisoned; read_only, if the pool's file was removed, renamed or
+  // replaced. O(size of the store).
   [[nodiscard]] result<> check() const;
 
   // Removes up to `limit` items whose time has passed; returns how many. Rarely needed: while a

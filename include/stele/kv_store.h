@@ -20,8 +20,8 @@
 //
 // An item may have an expiry time, by the system's clock, exact to a millisecond. From then on it
 // is not seen, as if it had been erased. Its space is free when remove_expired() has removed it.
-// After a step of the clock backwards time stands still until the clock has caught up; a step back
-// while no process has the pool open may show expired items again.
+// After a step of the clock backwards by up to 10 s, time stands still until the clock has caught
+// up. A greater step back, or one while no process has the pool open, may show expired items again.
 //
 // Thread safety: that of the transaction. Puts of different keys rarely conflict.
 #pragma once

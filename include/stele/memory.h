@@ -101,6 +101,33 @@ struct link_word<Memory, Word> {
   using type = typename Memory::template link<Word>;
 };
 
+// Walks along the links of a memory whose content is trusted.
+struct unchecked_chain {
+  void step(const void*) const noexcept {}
+};
+// An object in ordinary memory with which a container moves another one.
+struct unchecked_local {
+  unchecked_local(const void*, std::size_t) noexcept {}
+};
+// What a memory whose content is not trusted has instead.
+template <class Memory>
+struct checks_of {
+  using chain = unchecked_chain;
+  using local = unchecked_local;
+  static constexpr bool guarded = false;
+};
+template <class Memory>
+  requires requires { typename Memory::chain_check; }
+struct checks_of<Memory> {
+  using chain = typename Memory::chain_check;
+  using local = typename Memory::local_object;
+  static constexpr bool guarded = true;
+};
+template <class Memory>
+using chain_check = typename checks_of<Memory>::chain;
+template <class Memory>
+inline constexpr bool is_guarded = checks_of<Memory>::guarded;
+
 // The block that make() allocated for an object, for visit_blocks. A memory that does not place
 // objects at the start of their blocks provides a function for it.
 template <class Memory, class T>

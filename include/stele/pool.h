@@ -91,6 +91,9 @@ enum class verification : std::uint8_t {
   never,  // also for reading what is left of a damaged pool
 };
 
+// By its name, as options of front ends have it: auto, always, never. Null: another text.
+std::optional<verification> verification_of(std::string_view name) noexcept;
+
 // What pool_options::migrate receives: a pool with an older layout version than the program's. All
 // its changes are one transaction.
 class migration {
@@ -453,8 +456,8 @@ class pool {
         [&]() -> decltype(auto) { return std::invoke(body, std::as_const(root())); });
   }
 
-  // On success every commit that had returned before the call is durable. Errors: io, poisoned.
-  // Thread-safe.
+  // On success every commit that had returned before the call is durable. Errors: io, poisoned;
+  // read_only, if the pool's file was removed, renamed or replaced. Thread-safe.
   [[nodiscard]] result<> sync();
   // The newest commit that has returned in any thread. wait(t) makes t and all commits before it
   // durable.
@@ -487,6 +490,9 @@ class pool {
   [[nodiscard]] result<> check();
 
   pool_counters counters() const noexcept;
+  // Reads the state of every block. Transactions wait meanwhile, so the sums are those of one
+  // moment. Inside a transaction nothing waits, and beside commits of other threads the sums are
+  // approximate. Of a damaged heap only size_bytes and log_bytes are known. Thread-safe.
   pool_space space() const;
   // "power", "power, cache included" or "process": the strongest event that an acknowledged commit
   // survives; "none" with the mechanism none.
@@ -494,7 +500,9 @@ class pool {
   std::string mechanism() const;
 
   // Makes every commit durable and marks the pool as closed. The destructor does the same and drops
-  // the error. No transaction may be running.
+  // the error. Whatever it returns but in_use, the file's lock is released and the pool is closed;
+  // a second call does nothing. Errors: in_use, while a transaction runs; io, poisoned, and then
+  // the next open recovers; read_only, if the pool's file was removed, renamed or replaced.
   [[nodiscard]] result<> close();
 
   // For tools that build their own runtime (explorer, tests): a pool over an open handle.

@@ -7,6 +7,8 @@ namespace stele::detail {
 
 [[nodiscard]] result<> sync_pool(runtime& r);
 [[nodiscard]] result<> close_pool(runtime& r);
+// Errors: poisoned; read_only, if the pool's name does not lead to its file any more.
+[[nodiscard]] result<> check_usable(runtime& r);
 std::uint64_t newest_commit(const runtime& r) noexcept;
 void notify_when_durable(runtime& r, std::uint64_t commit,
                          std::function<void(result<>)> on_durable);
@@ -14,7 +16,7 @@ void notify_when_durable(runtime& r, std::uint64_t commit,
 [[nodiscard]] result<> grow(runtime& r, std::size_t size_bytes);
 [[nodiscard]] result<> check_storage(runtime& r);
 pool_counters counters_of(const runtime& r) noexcept;
-pool_space space_of(const runtime& r);
+pool_space space_of(runtime& r);
 std::string durability_of(const runtime& r);
 std::string mechanism_of(const runtime& r);
 

@@ -57,7 +57,7 @@ class basic_vector {
   // O(1), as are all members below that name no cost.
   [[nodiscard]] std::size_t size() const { return size_.load(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
-  [[nodiscard]] std::size_t capacity() const { return sizes{sizes_.load()}.slots(); }
+  [[nodiscard]] std::size_t capacity() const { return shape().slots(); }
 
   // Requires i < size(); unchecked.
   stored& operator[](std::size_t i) { return *slot_at(i); }
@@ -71,9 +71,9 @@ class basic_vector {
   const stored& back() const { return at(size() - 1); }
 
   iterator begin() { return iterator(*this, 0); }
-  iterator end() { return iterator(*this, size()); }
+  iterator end() { return iterator(*this, size_within()); }
   const_iterator begin() const { return const_iterator(*this, 0); }
-  const_iterator end() const { return const_iterator(*this, size()); }
+  const_iterator end() const { return const_iterator(*this, size_within()); }
   auto rbegin() { return std::make_reverse_iterator(end()); }
   auto rend() { return std::make_reverse_iterator(begin()); }
   auto rbegin() const { return std::make_reverse_iterator(end()); }
@@ -137,12 +137,16 @@ class basic_vector {
                 "plain_memory's blocks are aligned to 16 bytes at most");
   static constexpr std::size_t min_slots =
       std::max<std::size_t>(std::bit_floor(64 / sizeof(stored)), 2);  // slots of one line
+  static constexpr std::size_t max_segments = 64;
   static constexpr std::size_t max_slots = std::bit_floor((std::size_t{1} << 46) / sizeof(stored));
 
-  union detached_element {  // ordinary memory for an element that is being moved
-    detached_element() {}
+  struct detached_element {  // ordinary memory for an element that is being moved
+    detached_element() : in_use(&element, sizeof element) {}
     ~detached_element() {}
-    stored element;
+    union {
+      stored element;
+    };
+    [[no_unique_address]] typename detail::checks_of<Memory>::local in_use;
   };
 
   // Pointers that fit the directory for `later` segments after the first.
@@ -154,11 +158,32 @@ class basic_vector {
     return s.start_of(segment) >= size;
   }
 
+  [[gnu::always_inline]] sizes shape() const {
+    const sizes s{sizes_.load()};
+    if constexpr (detail::is_guarded<Memory>)
+      if (!s.valid(max_segments)) detail::throw_bad_pointer();
+    return s;
+  }
+  template <class Target>
+  [[gnu::always_inline]] static Target* verified(Target* link) {
+    if constexpr (detail::is_guarded<Memory>)
+      if (link == nullptr) detail::throw_bad_pointer();
+    return link;
+  }
+  // The length of a walk: its elements lie in segments.
+  std::size_t size_within() const {
+    if constexpr (detail::is_guarded<Memory>)
+      if (size() > capacity()) detail::throw_bad_pointer();
+    return size();
+  }
   [[gnu::always_inline]] stored* segment(std::size_t number) const {
-    return number == 0 ? first_.load() : directory_.load()[number - 1].load();
+    if (number == 0) return verified(first_.load());
+    return verified(verified(directory_.load())[number - 1].load());
   }
   [[gnu::always_inline]] stored* slot_at(std::size_t i) const {
-    const sizes s{sizes_.load()};
+    const sizes s = shape();
+    if constexpr (detail::is_guarded<Memory>)
+      if (i >= s.slots()) detail::throw_bad_pointer();
     const std::size_t number = s.segment_of(i);
     return segment(number) + (i - s.start_of(number));
   }
@@ -197,8 +222,8 @@ class basic_vector<T, Memory>::basic_iterator {
 
   basic_iterator() = default;
   operator basic_iterator<const Stored>() const { return {*owner_, number_}; }
-  Stored& operator*() const { return *at_; }
-  Stored* operator->() const { return at_; }
+  Stored& operator*() const { return *verified(at_); }
+  Stored* operator->() const { return verified(at_); }
   Stored& operator[](difference_type n) const { return *(*this + n); }
 
   basic_iterator& operator++() {

@@ -13,11 +13,15 @@ std::size_t basic_vector<T, Memory>::checked(std::size_t i) const {
 template <class T, class Memory>
 template <class F>
 void basic_vector<T, Memory>::for_each_run(std::size_t from, std::size_t to, F&& f) const {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
+  if constexpr (detail::is_guarded<Memory>)
+    if (to > s.slots()) detail::throw_bad_pointer();
   while (from < to) {
     const std::size_t number = s.segment_of(from);
     const std::size_t end = std::min(to, s.start_of(number) + s.size_of(number));
-    f(segment(number) + (from - s.start_of(number)), end - from);
+    stored* const run = segment(number) + (from - s.start_of(number));
+    if constexpr (detail::is_guarded<Memory>) Memory::validate(run, (end - from) * sizeof(stored));
+    f(run, end - from);
     from = end;
   }
 }
@@ -147,7 +151,7 @@ void basic_vector<T, Memory>::make_first_segment(std::size_t slots) {
 
 template <class T, class Memory>
 void basic_vector<T, Memory>::grow() {
-  const sizes s{sizes_.load()};
+  const sizes s = shape();
   if (s.empty()) return make_first_segment(min_slots);
   if (s.slots() >= max_slots)
     throw failure({errc::full, "vector: more elements than any pool holds"});
@@ -181,7 +185,7 @@ void basic_vector<T, Memory>::reserve(std::size_t count) {
 template <class T, class Memory>
 void basic_vector<T, Memory>::shrink_to_fit() {
   if (empty()) return clear();
-  sizes s{sizes_.load()};
+  sizes s = shape();
   while (s.segment_count() > 1 && unused(s, s.segment_count() - 1, size())) {
     Memory::deallocate(segment(s.segment_count() - 1));
     s = s.shrunk();
@@ -196,8 +200,7 @@ void basic_vector<T, Memory>::shrink_to_fit() {
 template <class T, class Memory>
 void basic_vector<T, Memory>::free_blocks() {
   destroy_elements(0, size());
-  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i)
-    Memory::deallocate(segment(i));
+  for (std::size_t i = 0; i < shape().segment_count(); ++i) Memory::deallocate(segment(i));
   Memory::deallocate(directory_.load());
 }
 
@@ -215,7 +218,7 @@ void basic_vector<T, Memory>::clear() {
 template <class T, class Memory>
 template <class Visit>
 void basic_vector<T, Memory>::visit_blocks(Visit&& visit) const {
-  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i)
+  for (std::size_t i = 0; i < shape().segment_count(); ++i)
     visit(static_cast<const void*>(segment(i)));
   if (const link* directory = directory_.load()) visit(static_cast<const void*>(directory));
   for (const stored& s : *this) traits::visit_blocks(s, visit);
@@ -224,7 +227,7 @@ void basic_vector<T, Memory>::visit_blocks(Visit&& visit) const {
 template <class T, class Memory>
 result<> basic_vector<T, Memory>::check() const {
   const sizes s{sizes_.load()};
-  if (!s.valid(64)) return detail::corrupt_error("vector: a shape that no segments have");
+  if (!s.valid(max_segments)) return detail::corrupt_error("vector: a shape that no segments have");
   if (size() > s.slots())
     return detail::corrupt_error("vector: more elements than its segments hold");
   if (s.empty()) {

@@ -1,7 +1,8 @@
 // The program whose commits tools/commit-counts counts: `stele_commit_loop fill|run FOLDER KEYS
 // TRANSACTIONS WORKLOAD:POLICY:MECHANISM...`. `fill` makes a pool in FOLDER for each task, with the
 // workload's initial content. `run` opens each pool and runs so many transactions of one operation
-// on it, on the medium adr, in one thread.
+// on it, on the medium adr, in one thread. Besides the workloads of `stele compare`: kv_get and
+// kv_put are calls of stele::kv, sqlite_update updates a row through SQLite's VFS.
 //
 // Values have 8 bytes and operations are drawn before the first transaction. No clock is read and
 // no background thread runs, so a run executes the same instructions each time. Each task runs in a
@@ -10,6 +11,7 @@
 // not to be counted, and emulation is slow. The logs have room for all transactions of a run: no
 // commit truncates. A run leaves its pools open, as a crash does.
 #include <base/rng.h>
+#include <bench/commit_loop_sqlite.h>
 #include <sys/wait.h>
 #include <tx/mechanism/catalog.h>
 #include <unistd.h>
@@ -74,6 +76,30 @@ result<pool_options> options_of(const loop_options& o, const loop_task& t) {
   return p;
 }
 
+// The operations that a task draws: all of a workload, or those of one kind.
+struct counted_workload {
+  std::unique_ptr<workloads::workload> run;
+  std::optional<workloads::operation::kind> only;
+};
+
+result<counted_workload> counted_workload_named(std::string_view name, std::size_t keys) {
+  using enum workloads::operation::kind;
+  workloads::parameters p{.value_size = 8, .keys = keys};
+  counted_workload w;
+#ifdef STELE_HAVE_SQLITE
+  if (name == "sqlite_update") {
+    w.run = make_row_updates(p);
+    return w;
+  }
+#endif
+  if (name == "kv_get") w.only = read, p.read_share = 1;
+  if (name == "kv_put") w.only = put;
+  auto made = workloads::make_workload(w.only ? "store" : name, p);
+  if (!made) return std::unexpected(std::move(made.error()));
+  w.run = std::move(*made);
+  return w;
+}
+
 // Called once for each transaction. tools/commit-counts knows it by its name: a transaction begins
 // with its first instruction and ends where the next one begins.
 [[gnu::noinline]] result<> counted_transaction(workloads::workload& w,
@@ -81,12 +107,15 @@ result<pool_options> options_of(const loop_options& o, const loop_task& t) {
   return w.apply({&op, 1});
 }
 
-result<> run_transactions(workloads::workload& w, std::uint64_t transactions) {
+result<> run_transactions(const counted_workload& w, std::uint64_t transactions) {
   base::rng random(base::mix(seed));
   std::vector<workloads::operation> drawn;
-  while (drawn.size() <= transactions) drawn.push_back(w.draw(random));
+  while (drawn.size() <= transactions) {
+    const workloads::operation op = w.run->draw(random);
+    if (!w.only || op.what == *w.only) drawn.push_back(op);
+  }
   for (const workloads::operation& op : drawn)  // one more than asked for, which ends the last
-    if (auto done = counted_transaction(w, op); !done) return done;
+    if (auto done = counted_transaction(*w.run, op); !done) return done;
   return {};
 }
 
@@ -94,18 +123,18 @@ result<> fill_or_run(const loop_options& o, const std::string& name) {
   const loop_task t = task_named(name);
   const auto options = options_of(o, t);
   if (!options) return std::unexpected(options.error());
-  auto w = workloads::make_workload(t.workload, {.value_size = 8, .keys = o.keys});
+  auto w = counted_workload_named(t.workload, o.keys);
   if (!w) return std::unexpected(std::move(w.error()));
-  auto handle = detail::pool_handle::open(o.folder + "/" + name, *options, (*w)->root_size());
+  auto handle = detail::pool_handle::open(o.folder + "/" + name, *options, w->run->root_size());
   if (!handle) return std::unexpected(std::move(handle.error()));
-  (*w)->attach(std::move(*handle));
+  w->run->attach(std::move(*handle));
   if (!o.fill) {
-    auto done = run_transactions(**w, o.transactions);
+    auto done = run_transactions(*w, o.transactions);
     if (done) ::_exit(0);  // closing is not to be counted
     return done;
   }
-  auto done = (*w)->set_up();
-  (*w)->detach();
+  auto done = w->run->set_up();
+  w->run->detach();
   return done;
 }
 

@@ -158,9 +158,12 @@ result<> restarts(const target_options& o, std::vector<performance_target>& targ
   const struct {
     const char* name;
     settings of;
-  } kinds[] = {{"pool", with_module(o)},
-               {"RDB", {}},
-               {"AOF", {"--appendonly", "yes", "--auto-aof-rewrite-percentage", "0"}}};
+  } kinds[] = {
+      {"pool", with_module(o)},
+      {"RDB", {}},
+      // With everysec a write may still be postponed when the server is killed.
+      {"AOF",
+       {"--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"}}};
   node nodes[std::size(kinds)];
   std::vector<double> seconds[std::size(kinds)];
   for (std::size_t i = 0; i < std::size(kinds); ++i) {

@@ -24,6 +24,7 @@ struct trial {
   std::uint64_t fail_call = 0;
   file_fault fault = file_fault::refused;
   std::size_t pool_size = 65536;
+  std::uint32_t chunk_shift = 0;
   bool earlier_version = false;  // only for the mutants of the version
   bool runs = false;             // only for the mutants of runs in block logs
 };
@@ -34,6 +35,14 @@ constexpr trial trials[] = {
     {"sps", 1, 60, 256, 0, 64, 0, 0, true, 25},
     {"churn", 1, 120, 256, 0, 8, 0, 0, true, 40},
     {"churn", 1, 800, 512, 0, 8, 0, 0, true, 0},
+    {.workload = "churn",
+     .threads = 1,
+     .operations = 200,
+     .bound = 32,
+     .block_checksums = true,
+     .grow_every = 40,
+     .pool_size = 94208,
+     .chunk_shift = 14},  // with room behind the last chunk
     {"sps", 2, 120, 256, 8, 8, 0, 0, false, 0, true},
     {"churn", 2, 400, 512, 30, 8, 0, 0, false, 0, true},
     {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true},
@@ -172,6 +181,7 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
       p.sync_every = t.sync_every;
       p.value_size = t.value_size;
       p.pool_size = t.pool_size;
+      p.chunk_shift = t.chunk_shift;
       if (t.cache_bytes != 0)
         p.cache_bytes = t.cache_bytes, p.pool_size *= t.checkpoint_commits != 0 ? 4 : 2;
       p.checkpoint_commits = t.checkpoint_commits;
@@ -206,7 +216,7 @@ pool_needs needs_of(base::mutant m) noexcept {
     return m >= first && m <= last;
   };
   return {.checkpoints = within(archapt_checkpoint_unflushed, archapt_fallback_replayed),
-          .block_checksums = within(sums_not_renewed, grow_no_slot_fence),
+          .block_checksums = within(sums_not_renewed, grow_tail_kept),
           .large_slabs = within(heap_large_stale, heap_large_own_chunk),
           .shared_log = within(default_shared_alone, default_shared_unflushed),
           .file = within(file_home_unsynced, file_write_back_ignored),

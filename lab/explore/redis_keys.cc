@@ -1,5 +1,6 @@
 // The workload `redis`: see redis_keys.h.
 #include <adapters/redis/keys.h>
+#include <adapters/redis/numbers.h>
 #include <explore/redis_keys.h>
 #include <fmt/format.h>
 #include <workloads/value.h>

@@ -182,6 +182,8 @@ line_fields fields_of(plan& p) {
       {"shared-log", &p.shared_log, "default: all threads commit in one log, as on a file"},
       {"sums", &p.block_checksums,
        "the pool has sums of home's blocks, which are judged at each opening"},
+      {"chunk-shift", &p.chunk_shift,
+       "size of the pool's chunks, in bits; 0: as the library chooses"},
       {"grow-every", &p.grow_every, "operations after which the pool grows; 0: it does not"},
       {"earlier-version", &p.earlier_version,
        "the pool is of version 1, and no program has opened it yet"},

@@ -55,6 +55,7 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
       {p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"},
       tuning_of(p).of_mechanism);
   shape.sums = p.block_checksums;
+  shape.chunk_shift = p.chunk_shift;
   auto header = storage::pool_file::make_header(shape);
   if (!header) return std::unexpected(header.error());
   s->header_ = *header;
@@ -128,6 +129,7 @@ result<> subject::open(result<storage::pool_file> file, const detail::media_choi
   options.background = false;
   options.defer_ordered = deferral::always;
   options.verify = verification::always;
+  if (plan_.grow_every != 0) options.max_size = image_size_;
   auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media,
                                 mechanism, options);
   if (!opened) return std::unexpected(opened.error());
@@ -278,8 +280,10 @@ result<> subject::perform_one(run_history& history, std::uint64_t number, unsign
 // Grows the pool as far as the image has room.
 result<> subject::grow_now() {
   detail::runtime& core = workload_->core();
-  const std::size_t size = core.state().file.header().size;
-  auto grown = detail::grow(core, size + header_.size / 4);
+  const auto& h = core.state().file.header();
+  const std::size_t to = h.size + header_.size / 4;
+  if (to + (std::size_t{1} << h.chunk_shift) > image_size_) return {};
+  auto grown = detail::grow(core, to);
   return grown || grown.error().code == errc::unsupported || grown.error().code == errc::full
              ? result<>{}
              : grown;

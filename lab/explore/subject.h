@@ -59,7 +59,11 @@ struct plan {
   std::uint64_t checkpoint_commits = 0;  // archapt: commits between two checkpoints
   // The pool has block checksums of home, which are judged at each opening.
   bool block_checksums = false;
-  // Operations until the pool grows by a quarter, at most twice; 0: it does not grow.
+  // Of the pool's chunks, in bits; 0: as the library chooses, which leaves no room behind the last
+  // chunk of a small pool.
+  std::uint32_t chunk_shift = 0;
+  // Operations until the pool grows by a quarter; 0: it does not grow. A full pool grows by itself.
+  // It becomes at most twice as long.
   std::uint64_t grow_every = 0;
   // The pool is one of an earlier program, of version 1, that no program has opened yet: the
   // workload begins with nothing.

@@ -67,10 +67,11 @@ enum class mutant : std::uint16_t {
   sums_free_stay,        // a full recomputation leaves the checksums of free chunks as they were
   // a block checksum of 0 is not checked, and a zeroed home is taken for a fresh one
   sums_zero_unjudged,
-  grow_same_slot,        // the growth slot in force is overwritten
-  grow_no_slot_fence,    // a growth slot is in force before it and its chunk table are durable
-  file_home_unsynced,    // home is written back but not synced
-  file_last_run,         // a fence does not write the last run of blocks
+  grow_same_slot,      // the growth slot in force is overwritten
+  grow_no_slot_fence,  // a growth slot is in force before it and its chunk table are durable
+  grow_tail_kept,      // blocks behind the chunks keep the checksums that they had before a growth
+  file_home_unsynced,  // home is written back but not synced
+  file_last_run,       // a fence does not write the last run of blocks
   file_not_synchronous,  // blocks are written without waiting for the device
   file_failure_ignored,  // a write or sync that fails counts as done
   file_sync_retried,     // a sync that fails is retried, and counts if the retry succeeds
@@ -245,6 +246,8 @@ enum class mutant : std::uint16_t {
   bias_over_overlay,    // a transaction without locks beside locks of deferred commits
   long_read_one_look,   // a long read does not look again whether a page is kept
   long_read_moves_on,   // a long read begins while transactions run
+  // a long read, or a moment, keeps the pages that the pool had before the pause
+  long_read_sized_early,
   readers_switch_unpaused,   // transactions run while the first reader's locks come into force
   readers_back_unpaused,     // transactions run while the last reader's locks go out of force
   readers_lone_unlocked,     // a thread that runs alone takes no locks for other processes

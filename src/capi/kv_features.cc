@@ -12,10 +12,6 @@ namespace {
 using namespace stele;
 using capi::bytes_of, capi::durability_of, capi::move_value, capi::store_of;
 
-std::int64_t milliseconds_of(kv_time t) {
-  return std::chrono::ceil<std::chrono::milliseconds>(t.time_since_epoch()).count();
-}
-
 stele_statistics statistics_of(const kv_statistics& s) {
   return {s.items,
           s.key_bytes,
@@ -104,7 +100,7 @@ int stele_kv_expiry(const stele_kv* kv, const void* key, size_t key_size, int64_
     return store.read([&](const stele::kv::view& v) {
       found = v.contains(k);
       const auto when = v.expiry(k);
-      *when_ms = when ? milliseconds_of(*when) : 0;
+      *when_ms = when ? detail::milliseconds_of(*when) : 0;
     });
   });
   return capi::found_or_not(code, found);

@@ -9,6 +9,7 @@
 namespace stele::detail {
 
 std::uint64_t heap_begin_of_running() noexcept;
+bool is_used_block(std::uintptr_t address, std::size_t size);
 
 namespace {
 
@@ -79,6 +80,8 @@ void claim_block(const void* block, std::size_t size) {
     if (claimed_before) throw_corrupt("two links lead to one place");
     claimed_before = true;
   }
+  if (!is_used_block(reinterpret_cast<std::uintptr_t>(block), size))
+    throw_corrupt("a link leads to no block in use, or to a smaller one");
   if (observer != nullptr)
     observer->on_claim_(reinterpret_cast<std::uintptr_t>(block) - this_access.pool_base, size);
 }

@@ -2,6 +2,7 @@
 #include <base/check.h>
 #include <containers/content_copy.h>
 #include <containers/kv_clock.h>
+#include <containers/kv_limits.h>
 #include <containers/values_left.h>
 #include <fmt/format.h>
 #include <format/kv_layout.h>
@@ -93,7 +94,7 @@ bool has_expired(const found_item& item) {
 }
 
 std::optional<kv_time> expiry_of(std::uint64_t ms) {
-  return ms == 0 ? std::nullopt : std::optional(kv_time(std::chrono::milliseconds(ms)));
+  return ms == 0 ? std::nullopt : std::optional(kv_time_of_expiry(ms));
 }
 result<> put_with_expiry(kv& to, const kv_pair& item, const std::optional<kv_time>& expiry) {
   return expiry ? to.put_until(item.key, item.value, *expiry) : to.put(item.key, item.value);
@@ -335,6 +336,12 @@ result<copied_content> copy_content(const std::string& from, const std::string& 
       continue;
     if (!left) return std::unexpected(left.error());
     left->notes.insert(left->notes.begin(), notes.begin(), notes.end());
+    if (image->unverified_blocks() != 0)
+      left->notes.push_back(
+          fmt::format("{} blocks where the pool first grew have wrong sums, as a growth by a "
+                      "program older than "
+                      "2026-11-28 leaves them; what they hold was read without them",
+                      image->unverified_blocks()));
     if (!options.allow_losses)
       if (auto whole = refuse_damaged(*image, *left); !whole) return std::unexpected(whole.error());
     if (left->expired != 0)  // no damage

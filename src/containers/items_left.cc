@@ -259,7 +259,7 @@ class record_finder {
 
  private:
   // A store that nothing may lead to: both indexes are whole and have the same records, at least
-  // one. It may be a catalog or an expiry index, whose version is 0.
+  // one. It may be a catalog or an expiry index, whose version is 0 or the mark.
   struct store_found {
     std::uint64_t at;
     std::vector<std::uint64_t> records;
@@ -271,7 +271,8 @@ class record_finder {
     for (std::uint64_t at = image_.header().chunks_offset;
          tries != 0 && all.size() < most && image_.has(at, root_bytes); at += 8) {
       const auto version = image_.word(at);
-      if (!version || *version > format::kv_version) continue;
+      if (!version || (*version > format::kv_version && *version != format::kv_index_mark))
+        continue;
       const auto buckets = image_.word(at + hash_at);
       if (!buckets || *buckets == 0 || *buckets % format::kv_first_buckets != 0) continue;
       --tries;
@@ -330,7 +331,8 @@ class record_finder {
       const auto catalog = store_at(s.at + stores_at, image_.word(s.at + stores_at));
       if (catalog && *catalog != 0) return s.at;
       has_catalog = has_catalog || catalog_base(s, all) != 0;
-      if (image_.word(s.at) != 0 && !is_expiry_index(s)) stores.push_back(s.at);
+      if (format::is_known_kv_version(image_.word(s.at).value_or(0)) && !is_expiry_index(s))
+        stores.push_back(s.at);
     }
     return stores.size() == 1 && !has_catalog ? std::optional(stores.front()) : std::nullopt;
   }

@@ -126,6 +126,7 @@ result<kv_statistics> kv::statistics() const {
   return state_->read([&] { return state_->store().statistics(); });
 }
 result<> kv::check() const {
+  if (auto usable = detail::check_usable(core()); !usable) return usable;
   return state_->read([&] { return root().check(); });
 }
 

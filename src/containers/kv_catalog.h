@@ -32,7 +32,11 @@ class kv_catalog {
   }
   // A new store of a name that is not there.
   store* create(std::string_view name) {
-    if (!exists()) names_ = format::kv_encode_reference(this, make_empty());
+    if (!exists()) {
+      store* const names = make_empty();
+      names->set_index_mark();
+      names_ = format::kv_encode_reference(this, names) | format::kv_marked_bit;
+    }
     store* const made = make_empty();
     made->set_version();
     put(name, made);
@@ -122,7 +126,9 @@ class kv_catalog {
     return reinterpret_cast<store*>(at);
   }
   store* names() const {
-    store* const s = checked(format::kv_decode_reference(this, names_.load()));
+    const std::uint64_t link = names_.load();
+    store* const s = checked(format::kv_decode_reference(this, link));
+    s->verify_index_mark(link);
     if (!s->is_plain()) throw_corrupt_store("a catalog of stores in a catalog");
     return s;
   }
@@ -133,6 +139,8 @@ class kv_catalog {
     std::memcpy(&reference, value.data(), sizeof reference);
     store* const s = checked(format::kv_decode_reference(this, reference));
     if (s->has_catalog()) throw_corrupt_store("a named store has named stores of its own");
+    if (s->version() == 0)
+      throw_corrupt_store("a named store has lost its version: it was zeroed or overwritten");
     return s;
   }
   static store* make_empty() {

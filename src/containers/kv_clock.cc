@@ -21,11 +21,13 @@ std::atomic<std::uint64_t> greatest = 0;
 }  // namespace
 
 std::uint64_t kv_now() noexcept {
-  const std::uint64_t now = clock_source.load(std::memory_order_relaxed)();
   std::uint64_t seen = greatest.load(std::memory_order_relaxed);
-  while (seen < now && !greatest.compare_exchange_weak(seen, now, std::memory_order_relaxed)) {
+  for (;;) {
+    // Read after `seen`, so that a thread that paused here does not take its own delay for a step.
+    const std::uint64_t now = clock_source.load(std::memory_order_relaxed)();
+    if (seen >= now && seen - now <= kv_clock_greatest_step_back_ms) return seen;
+    if (greatest.compare_exchange_weak(seen, now, std::memory_order_relaxed)) return now;
   }
-  return std::max(seen, now);
 }
 
 std::uint64_t kv_clock_behind() noexcept {

@@ -1,11 +1,15 @@
 // The time by which items of key-value stores expire: the system's clock, in milliseconds since
-// 1970, which does not go backwards within a process. After a step back it stands still until the
-// system's clock has caught up, so that an item that was not seen is not seen again.
+// 1970. After a small step back of the system's clock it stands still within a process until that
+// clock has caught up, so that an expired item is not seen again. After a greater step back it
+// follows the system's clock: the time before was wrong, and standing still would stop expiry.
 #pragma once
 
 #include <cstdint>
 
 namespace stele::detail {
+
+// The greatest step back after which time stands still.
+inline constexpr std::uint64_t kv_clock_greatest_step_back_ms = 10'000;
 
 // Thread-safe.
 std::uint64_t kv_now() noexcept;

@@ -82,15 +82,18 @@ class kv_expiry {
     return big_endian(word);
   }
   store* index() const {
-    auto* const s = reinterpret_cast<store*>(format::kv_decode_reference(this, index_.load()));
+    const std::uint64_t link = index_.load();
+    auto* const s = reinterpret_cast<store*>(format::kv_decode_reference(this, link));
     verify_in_heap<Memory>(s, sizeof(store));
+    s->verify_index_mark(link);
     if (!s->is_plain()) throw_corrupt_store("an index in an index");
     return s;
   }
   void make() {
     void* const block = Memory::allocate(sizeof(store), 8);
     Memory::fill_zero(block, sizeof(store));
-    index_ = format::kv_encode_reference(this, block);
+    static_cast<store*>(block)->set_index_mark();
+    index_ = format::kv_encode_reference(this, block) | format::kv_marked_bit;
   }
 
   typename Memory::template field<std::uint64_t> index_;  // a reference, or 0

@@ -22,11 +22,16 @@ static_assert(kv_store::max_value_bytes == format::kv_max_value_size);
 // Errors: invalid_argument.
 [[nodiscard]] result<> check_pair(std::string_view key, std::string_view value);
 [[nodiscard]] result<> check_pairs(std::span<const kv_pair> pairs);
-// The expiry time of an item that is put now and lives so long.
+// Times on media are milliseconds since 1970 in 64 bits; kv_time is in nanoseconds and ends in
+// 2262. The functions below are the only conversions. A time beyond kv_time's range becomes its
+// end.
+kv_time kv_time_of(std::int64_t ms) noexcept;
+kv_time kv_time_of_expiry(std::uint64_t expires) noexcept;
+std::int64_t milliseconds_of(kv_time when) noexcept;  // rounded up
+// The expiry time on media of an item that is put now and lives so long; of one that expires at a
+// time.
 [[nodiscard]] result<std::uint64_t> expiry_after(std::chrono::milliseconds lifetime);
 std::uint64_t expiry_at(kv_time when);
-// A time in milliseconds since 1970; one beyond kv_time's range becomes the end of that.
-kv_time kv_time_of(std::int64_t ms) noexcept;
 // The least key that is greater than all that begin with `prefix`; empty: there is none.
 std::string end_of_prefix(std::string_view prefix);
 

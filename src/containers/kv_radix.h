@@ -211,10 +211,12 @@ class kv_radix {
   template <class F>
   void for_each_node(F&& f) const {
     std::vector<std::uint64_t> todo = {root_.load()};
+    visit_limit<Memory> limit(kinds[0].bytes());
     while (!todo.empty()) {
       const std::uint64_t ref = todo.back();
       todo.pop_back();
       if (ref == 0 || is_record(ref)) continue;
+      limit.step();
       const node* const n = node_at(ref);
       const node_copy m = load(n);
       claim<Memory>(n, kinds[m.h.kind].bytes());

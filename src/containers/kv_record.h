@@ -7,6 +7,7 @@
 #include <format/kv_layout.h>
 #include <stele/bounded_memory.h>
 #include <stele/element.h>
+#include <stele/guarded_memory.h>
 
 #include <algorithm>
 #include <string>
@@ -25,18 +26,20 @@ template <class Memory>
                                     "; check the pool, or restore it from a copy"});
 }
 
-// Detects that a walk along links returns to a visited place, after Brent, "An Improved Monte Carlo
-// Factorization Algorithm" (1980).
-class cycle_detector {
+// Ends a walk that visits more blocks than the heap can have: links lead back, or two to one block.
+template <class Memory>
+class visit_limit {
  public:
-  void step(const void* to) {
-    if (to == anchor_) throw_corrupt_store("a chain of links ends in a circle");
-    if (++steps_ == limit_) anchor_ = to, steps_ = 0, limit_ *= 2;
+  explicit visit_limit(std::size_t block_bytes) {
+    if constexpr (requires { Memory::verify_in_heap(nullptr, block_bytes); })
+      left_ = this_access.size / block_bytes;
+  }
+  void step() {
+    if (left_-- == 0) throw_circle();
   }
 
  private:
-  const void* anchor_ = this;  // an address outside every pool
-  std::uint64_t steps_ = 0, limit_ = 1;
+  std::size_t left_ = ~std::size_t{0};
 };
 
 template <class Memory>

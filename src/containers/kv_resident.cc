@@ -31,22 +31,33 @@ result<> check_pairs(std::span<const kv_pair> pairs) {
   return {};
 }
 
-result<std::uint64_t> expiry_after(std::chrono::milliseconds lifetime) {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr std::int64_t latest_ms =
+    std::chrono::duration_cast<milliseconds>(kv_time::max().time_since_epoch()).count();
+
+}  // namespace
+
+kv_time kv_time_of(std::int64_t ms) noexcept {
+  return kv_time(milliseconds(std::clamp(ms, -latest_ms, latest_ms)));
+}
+kv_time kv_time_of_expiry(std::uint64_t expires) noexcept {
+  return kv_time_of(static_cast<std::int64_t>(std::min<std::uint64_t>(expires, latest_ms)));
+}
+std::int64_t milliseconds_of(kv_time when) noexcept {
+  return std::min(std::chrono::ceil<milliseconds>(when.time_since_epoch()).count(), latest_ms);
+}
+
+result<std::uint64_t> expiry_after(milliseconds lifetime) {
   if (lifetime.count() < 1)
     return invalid("a lifetime of " + std::to_string(lifetime.count()) +
                    " ms: give at least 1, or erase the key");
-  return kv_now() + static_cast<std::uint64_t>(lifetime.count());
+  return std::min<std::uint64_t>(kv_now() + static_cast<std::uint64_t>(lifetime.count()),
+                                 latest_ms);
 }
 std::uint64_t expiry_at(kv_time when) {
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(when.time_since_epoch()).count();
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(ms, 1));  // 0 would be: never
-}
-
-kv_time kv_time_of(std::int64_t ms) noexcept {
-  using std::chrono::milliseconds;
-  const auto limit =
-      std::chrono::duration_cast<milliseconds>(kv_time::max().time_since_epoch()).count();
-  return kv_time(milliseconds(std::clamp(ms, -limit, limit)));
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(milliseconds_of(when), 1));  // 0: never
 }
 
 std::string end_of_prefix(std::string_view prefix) {
@@ -96,11 +107,7 @@ void kv_store::get_many(std::span<const std::string_view> keys, const each_value
 std::optional<kv_time> kv_store::expiry(std::string_view key) const {
   const std::uint64_t at =
       detail::pool_kv_store::is_key(key) ? store_in(*this).expiry(key) : std::uint64_t{0};
-  if (at == 0) return std::nullopt;
-  constexpr auto latest =
-      std::chrono::duration_cast<std::chrono::milliseconds>(kv_time::max().time_since_epoch());
-  return kv_time(std::chrono::milliseconds(
-      std::min<std::uint64_t>(at, static_cast<std::uint64_t>(latest.count()))));
+  return at == 0 ? std::nullopt : std::optional(detail::kv_time_of_expiry(at));
 }
 
 void kv_store::for_each(std::string_view from, std::string_view to, const visit& f) const {

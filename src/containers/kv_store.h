@@ -50,6 +50,13 @@ class basic_kv_store {
   // 0 in a new store; see set_version().
   std::uint64_t version() const { return version_.load(); }
   void set_version() { version_ = format::kv_first_version; }
+  // Of an expiry index or a catalog: a new one gets a mark; one that must have it is corrupt
+  // without.
+  void set_index_mark() { version_ = format::kv_index_mark; }
+  void verify_index_mark(std::uint64_t link) const {
+    if ((link & format::kv_marked_bit) != 0 && version() != format::kv_index_mark)
+      throw_corrupt_store("an index has lost its mark: it was zeroed or overwritten");
+  }
   bool has_catalog() const { return stores_.exists(); }
   // Whether the store has neither an expiry index nor a catalog.
   bool is_plain() const { return !expiry_.exists() && !stores_.exists(); }
@@ -215,7 +222,9 @@ class basic_kv_store {
     stores_.visit_blocks(visit);
   }
   [[nodiscard]] result<> check() const {
-    if (version() > format::kv_version || (!is_plain() && version() == format::kv_first_version))
+    const std::uint64_t v = version();
+    if (is_plain() ? v > format::kv_version && v != format::kv_index_mark
+                   : v > format::kv_version || v == format::kv_first_version)
       return corrupt_error("key-value store: its version does not allow what it contains");
     if (auto status = hash_.check(); !status) return status;
     if (auto status = radix_.check(); !status) return status;

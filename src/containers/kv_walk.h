@@ -72,6 +72,7 @@ class kv_radix<Memory>::basic_walk {
   level& enter(std::uint64_t ref) {
     if (levels_.size() > format::kv_max_key_size)
       throw_corrupt_store("the ordered index goes in a circle");
+    limit_.step();
     const node* const n = tree_.node_at(ref);
     const node_copy m = load(n);
     if (m.entries() == 0) throw_corrupt_store("a node of the ordered index leads nowhere");
@@ -153,6 +154,7 @@ class kv_radix<Memory>::basic_walk {
   const kv_radix& tree_;
   char* first_ = nullptr;  // record to return before those of levels_
   std::vector<level> levels_;
+  visit_limit<Memory> limit_{kinds[0].bytes()};
 };
 
 }  // namespace stele::detail

@@ -34,6 +34,11 @@ inline char* kv_decode_reference(const void* base, std::uint64_t word) noexcept 
   return reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(base) + distance);
 }
 
+// Expiry index and catalog are stores without a version. Since a block of zeros is an empty store,
+// one that is made now has this mark as its version, and the word that leads to it has the bit.
+inline constexpr std::uint64_t kv_index_mark = 0x57E1E'4B1DULL;
+inline constexpr std::uint64_t kv_marked_bit = std::uint64_t{1} << 63;
+
 // A record: this header, the key padded to 8 bytes, the value padded likewise, and the expiry time,
 // if it has one. The padding is zero.
 inline constexpr std::uint32_t kv_max_key_size = 1u << 16, kv_max_value_size = 1u << 30;

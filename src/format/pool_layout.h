@@ -80,6 +80,9 @@ struct pool_header {
   std::uint32_t log_chunks() const noexcept {
     return static_cast<std::uint32_t>((size - log_offset) / log_size);
   }
+  // The end of the last chunk. Less than a chunk is left from there to the end of a pool as
+  // created.
+  std::uint64_t chunks_end() const noexcept { return chunks_offset + (chunk_count << chunk_shift); }
   // All pool offsets are below this.
   std::uint64_t offset_end() const noexcept {
     return home == home_kind::log ? home_offset + home_size : size;
@@ -204,9 +207,12 @@ struct home_header {
   // Of the program's layout; 0 if the program does not number layouts.
   std::uint64_t layout_version;
   std::uint64_t magic;  // guarded: home_magic in a pool with magic words
-  std::array<std::byte, 32> reserved;
+  // Guarded: the root's offset and its form (root_mark.h); 0: it has no mark.
+  std::uint64_t root_form;
+  std::array<std::byte, 24> reserved;
 };
-static_assert(sizeof(home_header) == 64 && offsetof(home_header, magic) == 24);
+static_assert(sizeof(home_header) == 64 && offsetof(home_header, magic) == 24 &&
+              offsetof(home_header, root_form) == 32);
 
 // A pool with magic words has no zero that could mean "fresh": its home header has this word, and
 // the word of a free chunk is not 0. So a page or sector of them that was zeroed is noticed. The

@@ -38,7 +38,7 @@ file_writer::file_writer(const pool_mapping& mapping) : mapping_(mapping) {
   const int flags = O_RDWR | O_CLOEXEC | (planted(mutant::file_not_synchronous) ? 0 : O_DSYNC);
   direct_fd_ = reopen(mapping.fd, mapping.path, flags | O_DIRECT);
   if (direct_fd_ < 0) direct_fd_ = reopen(mapping.fd, mapping.path, flags);
-  if (direct_fd_ < 0) failed_.store(true);
+  if (direct_fd_ < 0) fail(errno);
 }
 
 file_writer::~file_writer() {
@@ -47,6 +47,12 @@ file_writer::~file_writer() {
 
 void file_writer::close() noexcept {
   if (direct_fd_ >= 0) ::close(std::exchange(direct_fd_, -1));
+}
+
+void file_writer::fail(int error_number) noexcept {
+  int none = 0;
+  if (!failed()) error_number_.compare_exchange_strong(none, error_number);
+  failed_.store(true, std::memory_order_release);
 }
 
 // Of the file, in bytes; 0 if it cannot be told.
@@ -58,7 +64,7 @@ std::uint64_t file_writer::length() const noexcept {
 // A write past the end of a truncated file would lengthen it, and hide what it has lost.
 bool file_writer::write(std::span<const block_runs::run> runs) noexcept {
   if (planted(mutant::file_last_run)) runs = runs.first(runs.size() - 1);
-  if (length() < mapping_.home_offset) return false;
+  if (length() < mapping_.home_offset) return errno = 0, false;
   return std::ranges::all_of(runs, [this](const block_runs::run& r) {
     const std::uint64_t from = r.first * block_size;
     return os::write_all(direct_fd_, mapping_.base + from,
@@ -84,10 +90,9 @@ void file_writer::persist(const block_runs& blocks) noexcept {
   writes_in_flight_ = &request;
   hold.unlock();
   const bool written = write(request.runs) || planted(mutant::file_failure_ignored);
+  const int error_number = errno;
   hold.lock();
-  if (!written)
-    // What reached the device is unknown; never retried
-    failed_.store(true, std::memory_order_release);
+  if (!written) fail(error_number);  // what reached the device is unknown; never retried
   write_in_flight** at = &writes_in_flight_;
   while (*at != &request) at = &(*at)->next;
   *at = request.next;
@@ -101,13 +106,12 @@ void file_writer::persist_home() noexcept {
   constexpr std::uint64_t least_piece = std::uint64_t{1} << 20, most_pieces = 4096;
   const std::lock_guard one(home_mutex_);
   const auto size = length();  // the file may have grown
-  if (size < mapping_.home_offset) return failed_.store(true, std::memory_order_release);
+  if (size < mapping_.home_offset) return fail(0);
   const std::uint64_t home = size - mapping_.home_offset,
                       piece = std::max(least_piece, home / most_pieces);
   for (std::uint64_t at = 0; at < home && !failed(); at += piece)
-    if (!write_back_home(at, std::min(piece, home - at)))
-      failed_.store(true, std::memory_order_release);                             // never retried
-  if (!failed() && !sync_home()) failed_.store(true, std::memory_order_release);  // never retried
+    if (!write_back_home(at, std::min(piece, home - at))) fail(errno);  // never retried
+  if (!failed() && !sync_home()) fail(errno);                           // never retried
 }
 
 // The kernel reports a write-back error once to each descriptor, then takes the pages for clean;

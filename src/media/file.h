@@ -64,6 +64,8 @@ class file_writer {
   // does not delay persist().
   void persist_home() noexcept;
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  // The errno of the first failure; 0: there is none, or the file was too short.
+  int error_number() const noexcept { return error_number_.load(std::memory_order_relaxed); }
   const pool_mapping& mapping() const noexcept { return mapping_; }
 
  private:
@@ -77,6 +79,7 @@ class file_writer {
   bool write(std::span<const block_runs::run> runs) noexcept;
   bool write_back_home(std::uint64_t at, std::uint64_t size) const noexcept;
   bool sync_home() const noexcept;
+  void fail(int error_number) noexcept;
 
   pool_mapping mapping_;
   int direct_fd_ = -1;  // O_DIRECT if the file system supports it
@@ -85,6 +88,7 @@ class file_writer {
   write_in_flight* writes_in_flight_ = nullptr;  // writes that have not returned
   std::mutex home_mutex_;
   std::atomic<bool> failed_{false};
+  std::atomic<int> error_number_{0};
 };
 
 class file {
@@ -125,6 +129,7 @@ class file {
   }
   void note(tape_mark, std::uint64_t) noexcept {}
   bool failed() const noexcept { return writer_.failed(); }
+  int error_number() const noexcept { return writer_.error_number(); }
 
  private:
   void mark_dirty(const void* at, std::size_t size) noexcept {

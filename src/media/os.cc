@@ -2,10 +2,13 @@
 #include <fcntl.h>
 #include <media/os.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 
@@ -50,7 +53,69 @@ auto with_sigxfsz_blocked(Make&& make) noexcept {
   return outcome;
 }
 
+// Takes those of 0, 1 and 2 that are free, so that a new descriptor is above them from the start.
+class standard_descriptors_taken {
+ public:
+  standard_descriptors_taken() noexcept {
+    const int before = errno;
+    for (int n = STDIN_FILENO; n <= STDERR_FILENO; ++n)
+      if (::fcntl(n, F_GETFD) < 0) held_[static_cast<std::size_t>(n)] = take(n);
+    errno = before;
+  }
+  ~standard_descriptors_taken() {
+    const int before = errno;
+    for (const int fd : held_)
+      if (fd >= 0) ::close(fd);
+    errno = before;
+  }
+  standard_descriptors_taken(const standard_descriptors_taken&) = delete;
+  standard_descriptors_taken& operator=(const standard_descriptors_taken&) = delete;
+
+ private:
+  // -1: another thread has taken it, or there is no /dev/null.
+  static int take(int n) noexcept {
+    const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd <= n) return fd;
+    ::close(fd);
+    return -1;
+  }
+
+  std::array<int, 3> held_{-1, -1, -1};
+};
+
+template <class Make>
+int make_descriptor(Make&& make) noexcept {
+  const standard_descriptors_taken taken;
+  return above_standard(make());
+}
+
 }  // namespace
+
+int above_standard(int fd) noexcept {
+  if (fd < STDIN_FILENO || fd > STDERR_FILENO) [[likely]]
+    return fd;
+  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int number = errno;
+  ::close(fd);
+  errno = number;
+  return moved;
+}
+
+int memory_file(const char* name, unsigned flags) noexcept {
+  return make_descriptor([&] { return ::memfd_create(name, flags); });
+}
+
+int socket(int domain, int type, int protocol) noexcept {
+  return make_descriptor([&] { return ::socket(domain, type, protocol); });
+}
+
+int accept(int listening, int flags) noexcept {
+  return make_descriptor([&] { return ::accept4(listening, nullptr, nullptr, flags); });
+}
+
+int event(int flags) noexcept {
+  return make_descriptor([&] { return ::eventfd(0, flags); });
+}
 
 void install_hook(syscall_hook* w) noexcept {
   installed_hook.store(w, std::memory_order_release);
@@ -58,7 +123,8 @@ void install_hook(syscall_hook* w) noexcept {
 
 int open(const char* path, int flags, mode_t mode) noexcept {
   request r{.what = call::open};
-  return with_hook(r, -1, [&] { return r.fd = ::open(path, flags, mode); });
+  return with_hook(
+      r, -1, [&] { return r.fd = make_descriptor([&] { return ::open(path, flags, mode); }); });
 }
 
 int fstat(int fd, struct stat& status) noexcept {
@@ -146,6 +212,23 @@ bool read_all(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept
     done += static_cast<std::size_t>(n);
   }
   return true;
+}
+
+std::string read_text(const char* path, std::size_t most) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return {};
+  struct stat status = {};
+  std::string text(most, '\0');
+  std::size_t done = 0;
+  while (done < most && fstat(fd, status) == 0 && S_ISREG(status.st_mode)) {
+    const ssize_t n = ::read(fd, text.data() + done, most - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  ::close(fd);
+  text.resize(done);
+  return text;
 }
 
 bool write_all(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept {

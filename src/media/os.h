@@ -6,6 +6,9 @@
 // itself. Errors are those of the call: -1 (or what it returns) and errno. A file that exceeds the
 // process's limit (RLIMIT_FSIZE) gives EFBIG like any other error, not a signal: during writes and
 // reservations the thread's signal mask blocks SIGXFSZ.
+//
+// Every descriptor of the library is made here, and none is 0, 1 or 2: what a program prints would
+// be written to a pool that had one of them. tools/lint refuses other calls that make descriptors.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 struct flock;
 
@@ -57,6 +61,12 @@ class syscall_hook {
 void install_hook(syscall_hook* w) noexcept;
 
 int open(const char* path, int flags, mode_t mode = 0) noexcept;
+int memory_file(const char* name, unsigned flags) noexcept;  // memfd_create
+int socket(int domain, int type, int protocol) noexcept;
+int accept(int listening, int flags) noexcept;  // accept4
+int event(int flags) noexcept;                  // eventfd, of 0
+// The descriptor, which another process has sent; moved if it is 0, 1 or 2. -1: errno.
+int above_standard(int fd) noexcept;
 int fstat(int fd, struct stat& status) noexcept;
 int lock(int fd, int command, struct flock& what) noexcept;
 // Allocates real space; returns 0 or an errno
@@ -79,5 +89,8 @@ int link(const char* from, const char* to) noexcept;  // `from` may be a /proc n
 // says why; 0 means that the file ended.
 bool read_all(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept;
 bool write_all(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept;
+// At most the first `most` bytes of an ordinary file; those of /proc and /sys are such. Empty if it
+// is none, or cannot be read. Does not wait for a FIFO.
+std::string read_text(const char* path, std::size_t most = std::size_t{1} << 20);
 
 }  // namespace stele::media::os

@@ -3,8 +3,9 @@
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
+#include <pool/header_version.h>
 
-#include <optional>
+#include <algorithm>
 
 namespace stele::storage {
 
@@ -42,11 +43,20 @@ bool block_checksums::matches_legacy(std::uint64_t block) const noexcept {
                                           file_.at(block), file_.header().id, block);
 }
 
-result<> block_checksums::verify(const heap& heap, const progress& on_progress) const {
+block_checksums::block_range block_checksums::first_tail() const noexcept {
+  format::pool_header created;
+  std::memcpy(&created, file_.base(), sizeof created);
+  if (!present() || !is_whole(created) || created.chunk_count >= file_.header().chunk_count)
+    return {};
+  return {created.chunks_end(), created.size};
+}
+
+result<> block_checksums::for_each_mismatch(const heap& heap, const progress& on_progress,
+                                            const std::function<void(std::uint64_t)>& each) const {
   constexpr std::uint64_t progress_interval = std::uint64_t{64} << 20;
   const auto kind = state();
   if (!kind) return std::unexpected(kind.error());
-  std::uint64_t damaged = 0, first = 0, last = 0, done = 0, all = 0;
+  std::uint64_t done = 0, all = 0;
   bool stopped = false;
   if (auto counted =
           heap.for_each_used_run([&](std::uint64_t, std::uint64_t bytes) { all += bytes; });
@@ -58,20 +68,38 @@ result<> block_checksums::verify(const heap& heap, const progress& on_progress) 
     if (stopped || !has_checksum(block) ||
         (*kind == block_checksum_state::legacy ? matches_legacy(block) : matches(block)))
       return;
-    if (damaged++ == 0) first = block;
-    last = block;
+    each(block);
   };
   if (auto walked = for_each_block(heap, verify_block); !walked) return walked;
   if (stopped)
     return fail(errc::cancelled, fmt::format("the check of {} was stopped", file_.path()));
+  return {};
+}
+
+result<> block_checksums::verify(const heap& heap, const progress& on_progress) const {
+  std::uint64_t damaged = 0, first = 0, last = 0, in_tail = 0;
+  const auto count = [&](std::uint64_t block) {
+    if (damaged++ == 0) first = block;
+    last = block;
+    in_tail += may_lack_checksum(block) ? 1 : 0;
+  };
+  if (auto walked = for_each_mismatch(heap, on_progress, count); !walked) return walked;
   if (damaged == 0) return {};
+  const std::string what = fmt::format(
+      "{}: {} of its blocks of {} bytes are not what their sums say, from offset {} to {}",
+      file_.path(), damaged, format::checksum_block_size, first,
+      last + format::checksum_block_size);
+  if (in_tail == damaged)
+    return fail(errc::corrupt,
+                fmt::format("{}: all lie where the pool first grew, where a program older than "
+                            "2026-11-28 left wrong sums when it grew again; `stele pool check "
+                            "--repair {}` gives them up, if nothing else is wrong",
+                            what, file_.path()));
   return fail(errc::corrupt,
-              fmt::format("{}: {} of its blocks of {} bytes are not what their sums say, from "
-                          "offset {} to {}: something other than stele changed the file, or "
+              fmt::format("{}: something other than stele changed the file, or "
                           "the device lost bits; restore it from a copy, or open it with verify = "
                           "never to save what can be read",
-                          file_.path(), damaged, format::checksum_block_size, first,
-                          last + format::checksum_block_size));
+                          what));
 }
 
 }  // namespace stele::storage

@@ -10,6 +10,8 @@
 #include <pool/pool_file.h>
 #include <stele/progress.h>
 
+#include <functional>
+
 namespace stele::storage {
 
 class block_checksums {
@@ -100,6 +102,23 @@ class block_checksums {
   // Verifies every block in use. Errors: corrupt, naming a damaged range and the number of other
   // damaged blocks; cancelled.
   [[nodiscard]] result<> verify(const heap& heap, const progress& on_progress = {}) const;
+  // Calls each(block) for every block in use that is not what its checksum says. Precondition:
+  // checksums count. Errors: corrupt, if the chunk table is; cancelled.
+  [[nodiscard]] result<> for_each_mismatch(const heap& heap, const progress& on_progress,
+                                           const std::function<void(std::uint64_t)>& each) const;
+
+  // The blocks behind the chunks of a grown pool as it was created, fewer than a chunk has; none of
+  // another pool. Programs older than 2026-11-28 left wrong checksums here when a pool grew again
+  // (docs/protocol/repair.md).
+  struct block_range {
+    std::uint64_t first = 0, end = 0;
+    bool contains(std::uint64_t block) const noexcept { return block >= first && block < end; }
+  };
+  block_range first_tail() const noexcept;
+  // A block of it whose checksum may be wrong: the chunk table always has its own.
+  bool may_lack_checksum(std::uint64_t block) const noexcept {
+    return first_tail().contains(block) && !is_table(block);
+  }
 
   // Calls each(block) for every block of home header, chunk table and chunks in use. Errors:
   // corrupt, if the chunk table is.

@@ -394,20 +394,27 @@ result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
   return {};
 }
 
-bool heap::is_in_used_block(writer& w, const changes& t, std::uint64_t offset) const {
-  if (offset < file_.header().chunks_offset || chunk_of(offset) >= chunks_.size()) return false;
+std::optional<heap::block_place> heap::used_block_of(writer& w, const changes& t,
+                                                     std::uint64_t offset) const {
+  if (offset < file_.header().chunks_offset || chunk_of(offset) >= chunks_.size())
+    return std::nullopt;
   const std::uint64_t chunk = run_head_of(chunk_of(offset));
   const chunk_kind kind = chunks_[chunk].kind.load(std::memory_order_acquire);
-  if (kind == chunk_kind::extent)
-    return std::ranges::none_of(t.runs_freed, [&](const auto& r) { return r.first == chunk; });
-  if (kind != chunk_kind::small && kind != chunk_kind::large_slab) return false;
-  if (states_ != &in_place_) return true;
+  if (kind == chunk_kind::extent) {
+    if (std::ranges::any_of(t.runs_freed, [&](const auto& r) { return r.first == chunk; }))
+      return std::nullopt;
+    return block_place{chunk_offset(chunk), chunks_[chunk].length * chunk_size()};
+  }
+  if (!is_slab(kind)) return std::nullopt;
   const slab blocks = slab_of(chunk, chunks_[chunk].size_class);
   const std::uint64_t inside = offset - blocks.offset;
-  if (inside < blocks.layout.first) return false;
-  const std::uint64_t number = (inside - blocks.layout.first) / blocks.block_size;
-  return number < blocks.layout.capacity &&
-         w.read_private(blocks.offset + number, 1) == format::block_used;
+  if (inside < blocks.layout.first) return std::nullopt;
+  const auto number =
+      static_cast<std::uint32_t>((inside - blocks.layout.first) / blocks.block_size);
+  if (number >= blocks.layout.capacity) return std::nullopt;
+  if (states_ == &in_place_ && w.read_private(blocks.offset + number, 1) != format::block_used)
+    return std::nullopt;
+  return block_place{blocks.block_offset(number), blocks.block_size};
 }
 
 void heap::apply(thread_cache& c, changes& t) noexcept {

@@ -111,9 +111,13 @@ class heap {
                                                std::size_t size, std::size_t alignment);
   // Errors: invalid_argument if `offset` is not the start of a used block.
   [[nodiscard]] result<> deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t offset);
-  // Whether a used block contains `offset`, as the running transaction sees it. Blocks of pools
+  // The used block that contains `offset`, as the running transaction sees it. Blocks of pools
   // without states on media count as used while their slab is.
-  bool is_in_used_block(writer& w, const changes& t, std::uint64_t offset) const;
+  struct block_place {
+    std::uint64_t offset;
+    std::size_t size;
+  };
+  std::optional<block_place> used_block_of(writer& w, const changes& t, std::uint64_t offset) const;
   // Frees slabs without used blocks, up to `max_chunks` chunks of them, for use by other sizes; the
   // caller commits. Returns the number of chunks freed.
   std::size_t reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_chunks);

@@ -115,13 +115,17 @@ std::string directory_of(const std::string& path) {
 
 }  // namespace
 
-// A file system without unnamed files gets a file with a temporary name. The name must be new: an
-// existing file of that name may be a link to anything.
+// A file system without unnamed files gets a file with a temporary name, and so does a process
+// without /proc, which gives an unnamed file its name. The temporary name must be new: an existing
+// file of that name may be a link to anything.
 new_file::new_file(const std::string& path)
     : path_(path),
       file_(os::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
   name_ = fmt::format("/proc/self/fd/{}", file_.fd);
-  if (file_.fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return;
+  const bool is_unnamed = file_.fd >= 0;
+  if (is_unnamed ? ::access(name_.c_str(), F_OK) == 0 : errno != EOPNOTSUPP && errno != EISDIR)
+    return;
+  file_ = descriptor(-1);
   constexpr unsigned max_names = 1000;
   for (unsigned i = 0; i < max_names && file_.fd < 0 && (i == 0 || errno == EEXIST); ++i) {
     name_ = fmt::format("{}.creating.{}.{}", path, ::getpid(), i);

@@ -43,11 +43,16 @@ std::uint64_t owner_of(int fd) noexcept {
 
 // The reason of a failed open when another handle holds the lock.
 std::unexpected<error> locked_error(int fd, const std::string& path) {
+  const std::uint64_t owner = owner_of(fd);
+  if (owner == static_cast<std::uint64_t>(::getpid()))
+    return fail(errc::in_use, fmt::format("{} is open in this process already; use that pool, or "
+                                          "close it first (a pool is open once at a time)",
+                                          path));
   return fail(
       errc::in_use,
       fmt::format(
           "{} is open in process {}; close it there first (one process at a time has a pool open)",
-          path, owner_of(fd)));
+          path, owner));
 }
 
 // Writes what earlier users of the file left unwritten. A write error of theirs that was never
@@ -92,9 +97,10 @@ std::size_t chunk_shift_for(std::size_t size) {
 }
 
 // Addresses for a pool that may grow; they cost nothing until they are mapped.
+constexpr std::size_t usual_max_size = std::size_t{1} << 40;
 constexpr std::size_t growth_reservation(std::size_t size) {
   return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30,
-                                 std::max<std::size_t>(std::size_t{1} << 40, size * 2));
+                                 std::max<std::size_t>(usual_max_size, size * 2));
 }
 
 // Writes everything but the name: header, session word, zeroes. Logs that commits write
@@ -304,7 +310,8 @@ result<pool_header> pool_file::make_header(const pool_geometry& s) {
   if (h.log_count * h.log_size > s.size / 2) return too_much_log(h.log_count, h.log_size);
   h.home_offset = h.log_offset + h.log_count * h.log_size;
   if (s.parity_block_size != 0) lay_out_parity(h, s);
-  h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(s.size));
+  h.chunk_shift =
+      s.chunk_shift != 0 ? s.chunk_shift : static_cast<std::uint32_t>(chunk_shift_for(s.size));
   const auto no_room = [&] {
     return fail(errc::invalid_argument,
                 fmt::format("a pool of {} bytes has no room for objects beside its logs, checksums "
@@ -471,6 +478,7 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   pool_file opened;
   opened.header_ = *header;
   opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
+  opened.name_ = file_name(file.fd, path);
   // Last: a descriptor that is locked must not be lost if copying the path throws.
   opened.mapping_.fd = file.release();
   if (auto mapped = opened.map(kind, address, max_size); !mapped)
@@ -503,8 +511,13 @@ result<pool_file> pool_file::map_for_reading(int fd, const std::string& path) {
   opened.header_ = *header;
   opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
   if (header->home == format::home_kind::log) return opened;
-  const std::size_t room = growth_reservation(header->size);
-  void* const at = os::map(nullptr, room, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd);
+  // The process that has the pool open may have reserved more than the pool's size tells, and the
+  // addresses cannot become more later.
+  const std::size_t least = growth_reservation(header->size);
+  std::size_t room = std::max(least, usual_max_size);
+  void* at = os::map(nullptr, room, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd);
+  if (at == MAP_FAILED)
+    at = os::map(nullptr, room = least, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd);
   if (at == MAP_FAILED) return path_error("map", path);
   opened.mapping_.base = static_cast<std::byte*>(at);
   opened.mapping_.size = opened.header_.size = opened.reserved_ = room;
@@ -530,6 +543,19 @@ result<> pool_file::check_not_truncated() const {
           "{} has been truncated while it was open: it has {} of its {} bytes, and what was "
           "in the others is lost; restore it from a copy",
           mapping_.path, status.st_size, header_.size));
+}
+
+bool pool_file::holds_this_pool() const noexcept {
+  std::uint64_t id = 0;
+  return mapping_.fd < 0 ||
+         ::pread(mapping_.fd, &id, sizeof id, offsetof(pool_header, id)) != ssize_t{sizeof id} ||
+         id == header_.id;
+}
+
+int pool_file::space_error() const noexcept {
+  const auto bytes = static_cast<off_t>(header_.size);
+  if (mapping_.fd < 0 || ::fallocate(mapping_.fd, FALLOC_FL_KEEP_SIZE, 0, bytes) == 0) return 0;
+  return errno == EOPNOTSUPP ? 0 : errno;
 }
 
 void pool_file::unlock() noexcept {
@@ -593,8 +619,10 @@ result<pool_file> pool_file::open_damaged_copy(const std::string& path,
   if (os::fstat(file.fd, status) != 0) return path_error("examine", path);
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   std::array<std::byte, format::front_size> front{};
-  if (!S_ISREG(status.st_mode) ||
-      !os::read_all(file.fd, front.data(), std::min<std::uint64_t>(bytes, front.size()), 0))
+  if (!S_ISREG(status.st_mode))
+    return fail(errc::not_a_pool,
+                fmt::format("{} is not an ordinary file, so it is no pool", path));
+  if (!os::read_all(file.fd, front.data(), std::min<std::uint64_t>(bytes, front.size()), 0))
     return path_error("read", path);
   pool_header h = read_header(front.data());
   const auto copy = find_header_copy(front.data());
@@ -683,8 +711,12 @@ result<> pool_file::extend(std::uint64_t size) {
 }
 
 void pool_file::apply_growth(const format::growth& g) noexcept {
-  header_ = *grown_header(read_header(mapping_.base), g, mapping_.path);
-  mapping_.size = header_.size;
+  const auto grown = *grown_header(read_header(mapping_.base), g, mapping_.path);
+  // Nothing else changes: other threads may read it meanwhile.
+  header_.chunk_count = grown.chunk_count;
+  header_.table_offset = grown.table_offset;
+  header_.block_checksums_offset = grown.block_checksums_offset;
+  mapping_.size = header_.size = grown.size;
 }
 
 result<> pool_file::map(map_kind kind, std::uintptr_t address, std::size_t max_size) {
@@ -733,6 +765,7 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
     release();
     header_ = other.header_;
     mapping_ = std::exchange(other.mapping_, {});
+    name_ = std::move(other.name_);
     home_delta_ = std::exchange(other.home_delta_, 0);
     home_reservation_ = std::exchange(other.home_reservation_, nullptr);
     reserved_ = other.reserved_;

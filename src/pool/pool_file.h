@@ -10,6 +10,7 @@
 #include <base/forks.h>
 #include <format/pool_layout.h>
 #include <media/media.h>
+#include <pool/file_name.h>
 #include <stele/error.h>
 
 #include <cstddef>
@@ -31,6 +32,8 @@ struct pool_geometry {
   std::uint32_t parity_block_size = 0;  // bytes of each parity block; 0: the pool has none
   // Commits from one checkpoint of home to the next; 0: no space for one. Only with parity blocks.
   std::uint64_t checkpoint_commits = 0;
+  // Of the chunks, in bits; 0: chosen by pool size. Not for home_kind::log.
+  std::uint32_t chunk_shift = 0;
   bool sums = false;  // block checksums of home (block_checksums.h). Not for home_kind::log
 };
 
@@ -119,6 +122,13 @@ class pool_file {
   void populate(std::uint64_t offset, std::size_t bytes) const noexcept;
   // Checks that the file is as long as the pool. Errors: corrupt; io.
   [[nodiscard]] result<> check_not_truncated() const;
+  // Where the file is by now. Thread-safe, except beside unlock().
+  file_place place() const noexcept { return name_.look(mapping_.fd); }
+  // Whether the file is still the one of header(): another pool may have been copied over it.
+  // Thread-safe, except beside unlock().
+  bool holds_this_pool() const noexcept;
+  // The error of reserving the file's space again, of which it may have lost some; 0: none.
+  int space_error() const noexcept;
   // Releases the lock on the file; the mapping stays until the object's end.
   void unlock() noexcept;
   // Gives lock, file and mapping back; of a child of fork, its copies of the last two.
@@ -142,6 +152,7 @@ class pool_file {
   std::size_t reserved_ = 0;  // addresses from base on, in which the pool may grow
   bool mapped_ = false;
   bool direct_access_ = false;
+  file_name name_;
   // pids: the owner word while the file is held, and before.
   std::uint64_t owner_ = 0, previous_owner_ = 0;
   base::process_mark mark_;

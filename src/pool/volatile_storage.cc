@@ -1,15 +1,20 @@
 // Goes from a path to its mount, and from a mount to the storage below it.
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <media/os.h>
 #include <pool/volatile_storage.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace stele::storage {
 
@@ -47,7 +52,7 @@ std::optional<mount> mount_of(const std::string& path) {
   if (::statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &status) != 0 ||
       (status.stx_mask & STATX_MNT_ID) == 0)
     return std::nullopt;
-  std::ifstream all("/proc/self/mountinfo");
+  std::istringstream all(media::os::read_text("/proc/self/mountinfo"));
   for (std::string line; std::getline(all, line);) {
     std::istringstream words(line);
     std::uint64_t id = 0;
@@ -75,6 +80,21 @@ std::optional<std::string> option(const mount& m, std::string_view name) {
 
 bool is_volatile(const std::string& path, unsigned depth);
 
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  const int fd = media::os::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return names;
+  DIR* const all = ::fdopendir(fd);
+  if (all == nullptr) {
+    ::close(fd);
+    return names;
+  }
+  while (const dirent* const one = ::readdir(all))
+    if (one->d_name[0] != '.') names.emplace_back(one->d_name);
+  ::closedir(all);
+  return names;
+}
+
 // `folder` is a block device in /sys: memory, or a layer on other devices.
 bool is_volatile_device(fs::path folder, unsigned depth) {
   std::error_code ignored;
@@ -83,13 +103,12 @@ bool is_volatile_device(fs::path folder, unsigned depth) {
   if (fs::exists(folder / "partition", ignored)) folder = folder.parent_path();
   const std::string name = folder.filename();
   if (name.starts_with("ram") || name.starts_with("zram")) return true;
-  if (std::ifstream loop(folder / "loop/backing_file"); loop) {
-    std::string backing;
-    return std::getline(loop, backing) && is_volatile(backing, depth + 1);
-  }
-  for (const auto& below : fs::directory_iterator(folder / "slaves", ignored))
-    if (is_volatile_device(below.path(), depth + 1)) return true;
-  return false;
+  if (const std::string file = media::os::read_text((folder / "loop/backing_file").c_str());
+      !file.empty())
+    return is_volatile(file.substr(0, file.find('\n')), depth + 1);
+  return std::ranges::any_of(names_in(folder / "slaves"), [&](const std::string& below) {
+    return is_volatile_device(folder / "slaves" / below, depth + 1);
+  });
 }
 bool is_volatile_device(dev_t device, unsigned depth) {
   return is_volatile_device(fmt::format("/sys/dev/block/{}:{}", major(device), minor(device)),

@@ -241,13 +241,19 @@ void deallocate(void* block) {
   this_access.running->deallocate(address - this_access.pool_base);
 }
 
-// Whether a block in use contains this address of the running transaction's pool. Reads that see an
-// earlier moment, or a pool of another process, are not judged: the states are of today.
+// Whether a block in use contains this address of the running transaction's pool; whether one of at
+// least `size` bytes begins there. Reads that see an earlier moment, or a pool of another process,
+// are not judged: the states are of today.
+static bool judges_blocks() noexcept {
+  return this_runtime->reading() == nullptr && this_moment == nullptr &&
+         this_context->long_read == nullptr && this_context->foreign_moment == nullptr;
+}
 bool is_in_used_block(std::uintptr_t address) {
-  if (this_runtime->reading() != nullptr || this_moment != nullptr ||
-      this_context->long_read != nullptr || this_context->foreign_moment != nullptr)
-    return true;
-  return this_access.running->is_in_used_block(address - this_access.pool_base);
+  return !judges_blocks() || this_access.running->is_in_used_block(address - this_access.pool_base);
+}
+bool is_used_block(std::uintptr_t address, std::size_t size) {
+  return !judges_blocks() ||
+         this_access.running->is_used_block(address - this_access.pool_base, size);
 }
 
 // The pool offset where the heap of the running transaction's pool begins.
@@ -336,6 +342,8 @@ namespace {
     return refused({errc::read_only, r.state().file.path() +
                                          " is open for reading only: only the process that has it "
                                          "open for writing changes it"});
+  if (writes && r.place() != storage::file_place::in_place) [[unlikely]]
+    return refused(r.place_error());
   if (v == nullptr) v = r.enter();
   if (v == nullptr || (code == code_between::may_wait && r.is_alone(*v))) [[unlikely]]
     if (v = enter_slow(r, code); v == nullptr) return begin_status::refused;
@@ -420,6 +428,23 @@ STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability
   this_context = v;
   this_runtime = &r;
   return begin_status::started;
+}
+
+std::int64_t bytes_allocated_by_transaction() noexcept {
+  const storage::heap::changes& changes = this_context->tx->allocations();
+  const storage::heap& heap = this_runtime->state().heap;
+  std::int64_t bytes = 0;
+  const auto add = [&](const auto& all, std::int64_t sign) {
+    for (const auto& one : all)
+      bytes += sign * static_cast<std::int64_t>(heap.range_of(one).second);
+  };
+  const auto add_runs = [&](const auto& all, std::int64_t sign) {
+    for (const auto& one : all)  // a slab's blocks count one by one
+      if (!one.slab) bytes += sign * static_cast<std::int64_t>(heap.range_of(one).second);
+  };
+  add(changes.allocated, 1), add(changes.freed, -1);
+  add_runs(changes.runs_allocated, 1), add_runs(changes.runs_freed, -1);
+  return bytes;
 }
 
 STELE_FLATTEN commit_status commit_transaction() {

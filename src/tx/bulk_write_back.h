@@ -59,7 +59,8 @@ class bulk_write_back {
     const auto hold = truncation_.lock();
     // T1: all commits through it have stored home
     const std::uint64_t through = truncation_.advance_completed();
-    collect(through);  // T2
+    collect(through);                                   // T2
+    if (medium_.state.poisoned.load()) return through;  // what home needs is not known
     const bool moves = sums_.logged() && sums_.kept() && !deltas_.empty();
     if (moves) sums_.mark_moving(mutant::sums_move_unsaid);  // S3
     if (moves && medium_.control.failed())
@@ -123,8 +124,8 @@ class bulk_write_back {
     std::uint64_t position = l.log.head();
     while (position < tail) {
       std::uint64_t next = position;
-      const auto whole = l.read(next, tail, record);
-      base::check(whole.has_value(), "a log record of this session cannot be read back");
+      const auto whole = read_back(l, next, tail);
+      if (!whole) return position;
       if (!*whole) {  // only aborted transactions are left
         position = tail;
         break;
@@ -162,8 +163,14 @@ class bulk_write_back {
     if (!planted(mutant::xil_aborted_left)) logs_.flush_aborted_ranges(l, position);
     return position;
   }
+  // Reads a record that this session has published. An error poisons the pool.
+  result<bool> read_back(lane& l, std::uint64_t& position, std::uint64_t end) {
+    auto whole = l.read(position, end, truncation_.record);
+    if (!whole) medium_.state.poison(pool_state::poison_cause::overwritten);
+    return whole;
+  }
   void add_logged_record(lane& l, std::uint64_t position, bool with_lines) {
-    (void)l.read(position, l.log.tail(), truncation_.record);
+    if (!read_back(l, position, l.log.tail())) return;
     if (with_lines) add_lines(truncation_.record);
     add_deltas(truncation_.record);
   }
@@ -171,7 +178,7 @@ class bulk_write_back {
   // in the log, but the watermark passes them now.
   void add_overtaken_deltas(lane& l, std::uint64_t position, std::uint64_t through) {
     for (const std::uint64_t tail = l.log.tail(); position < tail;) {
-      (void)l.read(position, tail, truncation_.record);
+      if (!read_back(l, position, tail)) return;
       if (truncation_.record.txid <= through) add_deltas(truncation_.record);
     }
   }

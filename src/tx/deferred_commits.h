@@ -126,7 +126,9 @@ class deferred_commits {
     log_.flush(flush_medium_, planted(mutant::default_last_record));  // G2
     if (!planted(mutant::default_no_batch_fence))
       flush_medium_.fence();  // G3: records are durable before their stores to home
-    if (flush_medium_.failed()) return medium_.state.poisoned.store(true);
+    if (flush_medium_.failed())
+      return medium_.state.poison(pool_state::poison_cause::write_failed,
+                                  medium_.error_number_of(flush_medium_));
     if (commits_go_on) hold.lock();
     hardened_through_.store(planted(mutant::batch_told_late) ? newest_commit() : newest,
                             std::memory_order_release);

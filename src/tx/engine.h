@@ -117,7 +117,8 @@ class engine {
   virtual std::uint64_t durable_through() const noexcept { return pool_state::no_commit; }
   // On return every commit that had returned before is durable.
   [[nodiscard]] virtual result<> sync() = 0;
-  // On return home is durable, the logs are empty and the pool is marked closed on media.
+  // On return home is durable, the logs are empty and the pool is marked closed on media. If the
+  // pool is poisoned, media stays as it is. In either case no thread of the engine runs any more.
   [[nodiscard]] virtual result<> close() = 0;
 
   // If no transaction runs: on return home is durable and no log record counts any more. Not for a

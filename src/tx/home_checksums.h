@@ -53,6 +53,7 @@ class home_checksums {
       write_state(state::none);
       medium_.control.fence();  // checksums are durably `none` before home changes without them
     }
+    if (stay) forget_wrong_checksums();
     if (medium_.control.failed()) return medium_.check();
     if (home_changes) change_home();
     return kept() && !stay ? compute_all(*now == state::legacy && never_open) : result<>{};
@@ -235,6 +236,23 @@ class home_checksums {
     if (by == 0 || planted(mutant::sums_not_counted)) return;
     const std::lock_guard one(mutexes_[block / format::checksum_block_size % std::size(mutexes_)]);
     blocks_.apply_delta(media, block, by);
+  }
+  // In a pool that has grown twice by an older program, free blocks of the first tail may hold a
+  // former table and count as never written. They become `unknown` before they are in use again.
+  void forget_wrong_checksums() {
+    const auto tail = blocks_.first_tail();
+    const auto& h = medium_.state.file.header();
+    bool changed = false;
+    for (std::uint64_t block = tail.first; block < tail.end; block += format::checksum_block_size) {
+      const auto chunk = medium_.state.heap.descriptor((block - h.chunks_offset) >> h.chunk_shift);
+      if (!chunk || chunk->kind != format::chunk_kind::free ||
+          blocks_.stored(block) != format::block_checksum_never_written ||
+          blocks_.compute(block) == format::zero_block_checksum(h.id, block))
+        continue;
+      blocks_.set(medium_.control, block, format::block_checksum_unknown);
+      changed = true;
+    }
+    if (changed) medium_.control.fence();  // they are unknown before a commit stores there
   }
   // In a fresh pool free space is zero, as its checksums say: they stay.
   [[nodiscard]] result<> compute_all(bool fresh) {

@@ -1,6 +1,7 @@
 // Reads what is left of a pool's home. See home_image.h.
 #include <base/check.h>
 #include <fmt/format.h>
+#include <format/root_mark.h>
 #include <pool/block_checksums.h>
 #include <tx/home.h>
 #include <tx/home_image.h>
@@ -58,7 +59,19 @@ result<home_image> home_image::open(const std::string& path, std::vector<std::st
   if (image.home_of_ != nullptr)  // without its blocks' states, the indexes of the content do
     (void)image.state_->heap.load(&image.home_of_->home()->block_states());
   image.judge_checksums(notes);
+  image.judge_root(notes);
   return image;
+}
+
+void home_image::judge_root(std::vector<std::string>& notes) const {
+  const auto& h = header();
+  const auto at = root();
+  if (!at) return;
+  const auto word_at = [&](std::uint64_t offset) { return state_->heap.word_at(offset); };
+  const std::uint64_t size = word_at(h.home_offset + offsetof(format::home_header, root_size));
+  if (size <= h.offset_end() - *at && format::judge_root(h, *at, size, h.offset_end(), word_at) ==
+                                          format::root_verdict::mark_missing)
+    notes.emplace_back("its root has lost its mark: it was zeroed or overwritten");
 }
 
 // Where the word that says whether block checksums count is damaged or zeroed, that of the home
@@ -113,8 +126,9 @@ home_image::block_state home_image::judge(std::uint64_t block) const {
   if (computed == (zeroed ? format::zero_block_checksum(header().id, block) : stored))
     return block_state::sound;
   // No change of one bit of the block changes its checksum by one bit only.
-  if (!zeroed && std::popcount(stored ^ computed) != 1) return block_state::damaged;
-  ++damaged_checksums_;
+  if (zeroed || std::popcount(stored ^ computed) == 1) return block_state::sound;
+  if (!sums.may_lack_checksum(block)) return block_state::damaged;
+  ++unverified_blocks_;
   return block_state::sound;
 }
 
@@ -149,7 +163,7 @@ bool home_image::load(std::uint64_t offset, void* to, std::uint64_t bytes) const
   }
   for (std::uint64_t block = block_of(offset); block < offset + bytes; block += block_size)
     if (!is_sound(block)) return false;
-  std::memcpy(out, state_->file.at(offset), bytes);
+  if (bytes != 0) std::memcpy(out, state_->file.at(offset), bytes);
   return true;
 }
 

@@ -48,15 +48,18 @@ class home_image {
   // As the home header says, if that is readable.
   [[nodiscard]] std::optional<std::uint64_t> root() const;
 
-  // The damaged ranges that loads have met, in order. Blocks whose checksums alone are damaged.
+  // The damaged ranges that loads have met, in order.
   [[nodiscard]] std::vector<std::pair<std::uint64_t, std::uint64_t>> damaged_ranges() const;
-  std::uint64_t damaged_checksums() const noexcept { return damaged_checksums_; }
+  // Blocks that loads have met, whose checksums a growth by an older program has left wrong. What
+  // they hold counts as sound.
+  std::uint64_t unverified_blocks() const noexcept { return unverified_blocks_; }
 
  private:
   enum class block_state : std::uint8_t { unread, sound, damaged };
 
   home_image(std::unique_ptr<pool_state> state, std::unique_ptr<engine> home_of);
   void judge_checksums(std::vector<std::string>& notes);
+  void judge_root(std::vector<std::string>& notes) const;
   bool is_sound(std::uint64_t block) const;
   block_state judge(std::uint64_t block) const;
   void lose_page_of(std::uint64_t block) const;
@@ -66,7 +69,7 @@ class home_image {
   std::unique_ptr<engine> home_of_;  // has home, if that is not in place
   bool verified_ = false, legacy_ = false;
   mutable std::vector<block_state> blocks_;
-  mutable std::uint64_t damaged_checksums_ = 0;
+  mutable std::uint64_t unverified_blocks_ = 0;
 };
 
 }  // namespace stele::detail

@@ -2,6 +2,7 @@
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <media/os.h>
 #include <media/process.h>
 #include <pool/block_checksums.h>
 #include <tx/inspect.h>
@@ -21,7 +22,7 @@ namespace {
 
 struct read_only_file {
   explicit read_only_file(const std::string& path)
-      : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+      : fd(media::os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   read_only_file(const read_only_file&) = delete;
   read_only_file& operator=(const read_only_file&) = delete;
   ~read_only_file() {
@@ -118,23 +119,20 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
   return logs;
 }
 
-result<> check_root(const pool_state& state, check_report& report) {
-  const auto& h = state.file.header();
-  format::home_header home{};
-  home.root_offset = state.heap.word_at(h.home_offset + offsetof(format::home_header, root_offset));
-  home.root_size = state.heap.word_at(h.home_offset + offsetof(format::home_header, root_size));
-  report.root_offset = home.root_offset;
-  report.root_size = home.root_size;
-  const bool none = home.root_offset == 0 && home.root_size == 0;
-  const bool inside = home.root_offset >= h.chunks_offset && home.root_offset < h.offset_end() &&
-                      home.root_size <= h.offset_end() - home.root_offset;
-  if (!none && !inside)
-    return fail(errc::corrupt, fmt::format("{}: the root (offset {}, {} bytes) is outside the heap",
-                                           state.file.path(), home.root_offset, home.root_size));
-  return {};
-}
-
 }  // namespace
+
+result<> check_root(const pool_state& state) {
+  const auto& h = state.file.header();
+  const auto word_at = [&](std::uint64_t offset) { return state.heap.word_at(offset); };
+  const std::uint64_t end = h.offset_end(),
+                      offset = word_at(h.home_offset + offsetof(format::home_header, root_offset)),
+                      size = word_at(h.home_offset + offsetof(format::home_header, root_size));
+  if (offset == 0 && size == 0) return {};
+  if (offset < h.chunks_offset || offset >= end || offset % 8 != 0 || size > end - offset)
+    return fail(errc::corrupt, fmt::format("{}: the root (offset {}, {} bytes) is outside the heap",
+                                           state.file.path(), offset, size));
+  return root_error(format::judge_root(h, offset, size, end, word_at), state.file.path(), offset);
+}
 
 result<pool_info> info_of(const std::string& path) {
   auto header = storage::pool_file::peek(path);
@@ -184,7 +182,7 @@ storage::descriptor nameless_file(const std::string& path) {
   const std::string beside = std::filesystem::path(path).parent_path().string();
   for (const std::string& in :
        {beside.empty() ? "." : beside, std::filesystem::temp_directory_path().string()})
-    if (const int fd = ::open(in.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); fd >= 0)
+    if (const int fd = media::os::open(in.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); fd >= 0)
       return storage::descriptor(fd);
   return storage::descriptor(-1);
 }
@@ -292,16 +290,24 @@ result<> verify_block_checksums(const recovered_pool& pool, check_report& report
   return counted ? sums.verify(state.heap, on_progress) : counted;
 }
 
-result<> verify(const recovered_pool& pool, check_report& report, const progress& on_progress) {
+result<> verify_all_but_checksums(const recovered_pool& pool, check_report& report) {
   const pool_state& state = *pool.state;
   report.recovered = report.info.left_open && !report.info.in_use_by;
   report.fallback_reason = state.fallback_reason;
   report.newest_commit = state.clock.load();
   if (auto sane = verify_clock(state, report.newest_commit); !sane) return sane;
-  if (auto root = check_root(state, report); !root) return root;
+  const std::uint64_t home = state.file.header().home_offset;
+  report.root_offset = state.heap.word_at(home + offsetof(format::home_header, root_offset));
+  report.root_size = state.heap.word_at(home + offsetof(format::home_header, root_size));
+  if (auto root = check_root(state); !root) return root;
   auto heap = state.heap.audit();
   if (!heap) return std::unexpected(heap.error());
   report.heap = *heap;
+  return {};
+}
+
+result<> verify(const recovered_pool& pool, check_report& report, const progress& on_progress) {
+  if (auto sane = verify_all_but_checksums(pool, report); !sane) return sane;
   return verify_block_checksums(pool, report, on_progress);
 }
 
@@ -331,6 +337,33 @@ result<check_report> check_pool(const std::string& path, const progress& on_prog
   if (auto read = check_pages(*copy->state); !read) return std::unexpected(read.error());
   if (!verified) return std::unexpected(verified.error());
   return report;
+}
+
+result<std::vector<std::uint64_t>> find_wrong_checksums(const std::string& path) {
+  auto info = info_of(path);
+  if (!info) return std::unexpected(info.error());
+  info->in_use_by.reset();
+  check_report report{.info = *info, .logs = {}, .fallback_reason = {}, .heap = {}};
+  const auto copy = recovered_copy(path, *info, report.logs);
+  if (!copy) return std::unexpected(copy.error());
+  if (auto sane = verify_all_but_checksums(*copy, report); !sane)
+    return std::unexpected(sane.error());
+  const storage::block_checksums sums(copy->state->file);
+  const auto kind = sums.state();
+  if (!kind) return std::unexpected(kind.error());
+  using state = format::block_checksum_state;
+  std::vector<std::uint64_t> wrong;
+  if ((*kind != state::valid && *kind != state::updating) || sums.first_tail().end == 0)
+    return wrong;
+  bool others = false;
+  const auto note = [&](std::uint64_t block) {
+    sums.may_lack_checksum(block) ? wrong.push_back(block) : void(others = true);
+  };
+  if (auto walked = sums.for_each_mismatch(copy->state->heap, {}, note); !walked)
+    return std::unexpected(walked.error());
+  if (auto read = check_pages(*copy->state); !read) return std::unexpected(read.error());
+  if (others) wrong.clear();
+  return wrong;
 }
 
 result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verification how) {

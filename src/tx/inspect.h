@@ -60,9 +60,16 @@ struct check_report {
 [[nodiscard]] result<check_report> check_pool(const std::string& path,
                                               const progress& on_progress = {});
 
+// The blocks with a wrong checksum of a pool that is sound but for checksums that a growth by an
+// older program has left wrong (storage::block_checksums::first_tail). Empty: it has none, or other
+// blocks do not match either. Precondition: the caller has the pool locked. Errors: as
+// check_pool().
+[[nodiscard]] result<std::vector<std::uint64_t>> find_wrong_checksums(const std::string& path);
+
 // Repairs a pool. Returns what was done; empty: nothing was needed. It restores a damaged header
 // from its copy and the copy from the header, marks logs of a closed pool as empty whose heads or
-// lines are damaged, and recovers and closes a pool that was not closed. What is not known to be
+// lines are damaged, gives up checksums that a growth by an older program has left wrong, and
+// recovers and closes a pool that was not closed. What is not known to be
 // right is left alone (docs/protocol/repair.md). Errors: as check_pool; what was repaired before an
 // error is in `done`.
 [[nodiscard]] result<> repair_pool(const std::string& path,

@@ -18,24 +18,21 @@ namespace {
 constexpr std::chrono::milliseconds long_read_after{1};
 constexpr unsigned lost_before_long_read = 2, lost_before_any_long_read = 12;
 
-std::uint64_t pages_of(const runtime& r) {
-  return (r.state().file.header().size + page_snapshot::page_size - 1) / page_snapshot::page_size;
-}
-
 }  // namespace
 
-long_read::long_read(runtime& r)
-    : page_snapshot(r.state().file.header().size),
-      pool_(r),
-      home_(r.base()),
-      bytes_(r.state().file.header().size),
-      kept_(static_cast<std::atomic<kept_page*>*>(
-          std::calloc(pages_of(r), sizeof(std::atomic<kept_page*>)))),
-      reader_(r, 0, counts_) {
-  if (kept_ == nullptr) throw std::bad_alloc();
+long_read::long_read(runtime& r) : pool_(r), home_(r.base()), reader_(r, 0, counts_) {
   reader_.set_moment(this);
-  const std::uint64_t home = r.state().file.header().home_offset;
-  include_pages(home, bytes_ - home);
+}
+
+result<> long_read::keep_home(std::uint64_t bytes) {
+  resize(bytes);
+  kept_.reset(static_cast<std::atomic<kept_page*>*>(
+      std::calloc((bytes + page_size - 1) / page_size, sizeof(std::atomic<kept_page*>))));
+  if (kept_ == nullptr) throw std::bad_alloc();
+  bytes_ = bytes;
+  const std::uint64_t home = pool_.state().file.header().home_offset;
+  include_pages(home, bytes - home);
+  return {};
 }
 
 long_read::~long_read() {
@@ -49,7 +46,7 @@ long_read::~long_read() {
 // L3. Other threads wait until the page is marked, which is after this.
 void long_read::copy_before_store(std::uint64_t offset) noexcept {
   auto* const kept = new (std::nothrow) kept_page;
-  if (kept == nullptr) return lost_.store(true, std::memory_order_release);
+  if (kept == nullptr) return give_up();
   const std::uint64_t size = std::min<std::uint64_t>(page_size, bytes_ - offset);
   for (std::uint64_t at = 0; at < size; at += 8) {
     const std::uint64_t word = __atomic_load_n(
@@ -62,8 +59,13 @@ void long_read::copy_before_store(std::uint64_t offset) noexcept {
   kept_[offset / page_size].store(kept, std::memory_order_release);
 }
 
+// Nothing of the moment is in pages that the pool has got since.
 template <class Take>
 [[gnu::always_inline]] inline void long_read::at_moment(std::uint64_t offset, Take&& take) const {
+  if (offset >= bytes_) [[unlikely]] {
+    if (lost_.load(std::memory_order_acquire)) throw std::bad_alloc();
+    return take(home_ + offset);
+  }
   const std::atomic<kept_page*>& place = kept_[offset / page_size];
   const kept_page* kept = place.load(std::memory_order_acquire);
   if (kept == nullptr) {
@@ -105,13 +107,31 @@ bool runtime::needs_long_read(const thread_context& v) const noexcept {
   return lost_enough_for_long_read(v);
 }
 
+bool runtime::reserve_moment() noexcept {
+  if (long_reads_.fetch_add(1) < max_long_reads) return true;
+  long_reads_.fetch_sub(1);
+  return false;
+}
+
+// L2, under a pause. The size that L1 took may be older than a growth before the pause; then the
+// snapshot is made again.
+result<> runtime::add_home_snapshot(home_snapshot& s) {
+  const std::uint64_t bytes = state_->file.header().size;
+  if (!s.covers(bytes) && !base::planted_in_schedule_explorer(base::mutant::long_read_sized_early))
+    if (auto kept = s.keep_home(bytes); !kept) return kept;
+  add_page_snapshot(s);
+  return {};
+}
+
 // L1 and L2. The thread is between two attempts of a read. Without memory for a long read, or
 // beside too many, the read goes on as it was.
 void runtime::begin_long_read(thread_context& v) noexcept {
-  if (long_reads_.fetch_add(1) < max_long_reads) try {
-      v.long_read = std::make_unique<long_read>(*this);
-    } catch (const std::bad_alloc&) {
-    }
+  if (!reserve_moment()) return;
+  try {
+    auto made = std::make_unique<long_read>(*this);
+    if (made->keep_home(size())) v.long_read = std::move(made);
+  } catch (const std::bad_alloc&) {
+  }
   if (v.long_read == nullptr) {
     long_reads_.fetch_sub(1);
     return;
@@ -122,7 +142,11 @@ void runtime::begin_long_read(thread_context& v) noexcept {
     std::optional<pause> paused;
     paused.emplace(*this);
     if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
-    add_page_snapshot(*v.long_read);
+    try {
+      (void)add_home_snapshot(*v.long_read);
+    } catch (const std::bad_alloc&) {
+      v.long_read->give_up();
+    }
   }
   v.long_read->take_over(v.tx);
   v.in_transaction.announce(true);  // no thread gets the bias
@@ -143,16 +167,24 @@ void runtime::end_long_read(thread_context& v) noexcept {
   long_reads_.fetch_sub(1);
 }
 
-bool runtime::begin_keeping_pages(page_snapshot& s) noexcept {
-  if (long_reads_.fetch_add(1) >= max_long_reads) {
-    long_reads_.fetch_sub(1);
-    return false;
+result<> runtime::begin_keeping_pages(home_snapshot& s) try {
+  if (!reserve_moment())
+    return base::fail(errc::in_use,
+                      fmt::format("{}: 15 snapshots and long reads are held, which are the most; "
+                                  "destroy one that is not needed, or try again later",
+                                  state_->file.path()));
+  result<> begun = s.keep_home(size_between_pauses());
+  if (begun) {
+    std::optional<pause> paused;
+    paused.emplace(*this);
+    if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
+    begun = add_home_snapshot(s);
   }
-  std::optional<pause> paused;
-  paused.emplace(*this);
-  if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
-  add_page_snapshot(s);
-  return true;
+  if (!begun) long_reads_.fetch_sub(1);
+  return begun;
+} catch (const std::bad_alloc&) {
+  long_reads_.fetch_sub(1);
+  throw;
 }
 
 void runtime::end_keeping_pages(page_snapshot& s) noexcept {
@@ -179,9 +211,7 @@ result<pool_snapshot> take_snapshot(runtime& r) {
                   "of a pool of log_structured, or with another concurrency than stm");
   if (auto usable = r.check_usable(); !usable) return std::unexpected(usable.error());
   auto moment = std::make_unique<long_read>(r);
-  if (!r.begin_keeping_pages(*moment))
-    return refuse(errc::in_use,
-                  "beside 15 other snapshots and long reads; destroy one that is not needed");
+  if (auto begun = r.begin_keeping_pages(*moment); !begun) return std::unexpected(begun.error());
   return pool_snapshot(std::move(moment));
 }
 

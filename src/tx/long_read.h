@@ -24,9 +24,9 @@ namespace stele::detail {
 // read.
 bool lost_enough_for_long_read(const thread_context& v) noexcept;
 
-class long_read final : public page_snapshot, public moment {
+class long_read final : public home_snapshot, public moment {
  public:
-  // Throws std::bad_alloc.
+  // Of no pages before keep_home().
   explicit long_read(runtime& r);
   ~long_read() override;
 
@@ -40,6 +40,10 @@ class long_read final : public page_snapshot, public moment {
   runtime& pool() const noexcept { return pool_; }
   std::mutex& in_use() noexcept { return in_use_; }
   const statistics& counts() const noexcept { return counts_; }
+
+  result<> keep_home(std::uint64_t bytes) override;
+  // There is no memory to keep pages: each load throws std::bad_alloc.
+  void give_up() noexcept { lost_.store(true, std::memory_order_release); }
 
   std::uint64_t word(std::uint64_t offset) const override;
   void copy(std::uint64_t offset, std::byte* to, std::size_t size) const override;
@@ -61,7 +65,7 @@ class long_read final : public page_snapshot, public moment {
   runtime& pool_;
   std::mutex in_use_;
   const std::byte* const home_;
-  const std::uint64_t bytes_;
+  std::uint64_t bytes_ = 0;
   // By page; null: not kept. Zeroed memory that takes no room until it is stored to.
   std::unique_ptr<std::atomic<kept_page*>[], by_free> kept_;
   std::atomic<kept_page*> all_{nullptr};

@@ -102,7 +102,9 @@ error fixed_size_error(const std::string& path) {
 
 result<> grow(runtime& r, std::size_t size_bytes) {
   const auto begun = begin_maintenance(r, "grown");
-  return begun ? grow_now(r, size_bytes) : std::unexpected(begun.error());
+  if (!begun) return std::unexpected(begun.error());
+  if (auto there = r.check_in_place(); !there) return there;
+  return grow_now(r, size_bytes);
 }
 
 bool grow_for(runtime& r, error& why) {
@@ -127,12 +129,14 @@ result<> check_storage(runtime& r) {
   if (!kept) return std::unexpected(kept.error());
   if (*kept)  // until then the checksums are those of what is durable
     if (auto even = r.mechanism().refresh_block_checksums(); !even) return even;
+  const auto root = check_root(state);
   const auto heap = state.heap.audit();
   const auto judged = heap && *kept ? sums.verify(state.heap) : result<>{};
   // The verified bytes may be zeroes in place of a lost page.
   if (auto checked = r.check_usable(); !checked) return checked;
+  if (!root) return root;
   if (!heap) return std::unexpected(heap.error());
-  return judged;
+  return judged ? r.check_in_place() : judged;
 }
 
 }  // namespace stele::detail

@@ -90,6 +90,7 @@ class mechanism_engine final : public engine {
     } else if constexpr (truncates_later) {
       if (auto closed = mechanism_.truncation.close(); !closed) return closed;
     }
+    if (auto sound = medium_.check(); !sound) return sound;
     if (auto ended = sums_.end_session(); !ended) return ended;
     medium_.write_word(format::watermark_offset, medium_.state.clock.load());
     medium_.control.fence();  // the watermark, where TxIDs go on, before the session is closed

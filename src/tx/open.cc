@@ -205,6 +205,21 @@ std::string durability_of_path(const std::string& path) {
   return storage::is_volatile(path) ? "process" : "power";
 }
 
+}  // namespace stele::detail
+
+namespace stele {
+
+std::optional<verification> verification_of(std::string_view name) noexcept {
+  if (name == "auto") return verification::automatic;
+  if (name == "always") return verification::always;
+  if (name == "never") return verification::never;
+  return std::nullopt;
+}
+
+}  // namespace stele
+
+namespace stele::detail {
+
 // Layout names that the library gives begin so.
 constexpr std::string_view type_prefix = "type ";
 
@@ -376,6 +391,9 @@ std::unexpected<error> fail_version(const std::string& path, std::uint64_t held,
 
 }  // namespace
 
+// Index of a word of the home header.
+static constexpr std::size_t root_form_word = offsetof(format::home_header, root_form) / 8;
+
 // Migrates a pool of an earlier layout version to the program's version. Runs in the transaction of
 // root().
 result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_version,
@@ -395,18 +413,31 @@ result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_ve
   store(header, offset);
   store(header + 1, std::uint64_t{size});
   store(header + 2, options_.layout_version);
+  store(header + root_form_word, std::uint64_t{0});  // the migration's block has no room for a mark
   return m.new_root();
 }
 
 namespace {
 
+result<> verify_root_mark(runtime& r, std::uint64_t offset, std::uint64_t held) {
+  const auto verdict =
+      format::judge_root(r.state().file.header(), offset, held, r.size(), [&](std::uint64_t at) {
+        return load(reinterpret_cast<const std::uint64_t*>(r.base() + at));
+      });
+  return root_error(verdict, r.state().file.path(), offset);
+}
+
 // The root object that the words of the home header name. held: its size in the
 // pool.
-result<void*> root_at(runtime& r, std::uint64_t offset, std::uint64_t held, std::size_t size) {
+result<void*> root_at(runtime& r, std::uint64_t offset, std::uint64_t held, std::size_t size,
+                      verification verify) {
   const std::string& path = r.state().file.path();
   if (offset < r.heap_begin() || offset % 8 != 0 || held > r.size() || offset > r.size() - held)
     return fail(errc::corrupt,
                 fmt::format("{}: the root offset {} is outside the heap", path, offset));
+  if (verify != verification::never)
+    if (auto marked = verify_root_mark(r, offset, held); !marked)
+      return std::unexpected(marked.error());
   if (held == size) return r.base() + offset;
   return fail(errc::layout,
               fmt::format("the root of {} is {} bytes, this program's is {}: another layout; "
@@ -415,6 +446,30 @@ result<void*> root_at(runtime& r, std::uint64_t offset, std::uint64_t held, std:
 }
 
 }  // namespace
+
+result<> root_error(format::root_verdict verdict, const std::string& path, std::uint64_t offset) {
+  switch (verdict) {
+    case format::root_verdict::sound:
+      break;
+    case format::root_verdict::form_damaged:
+      return fail(errc::corrupt,
+                  fmt::format("{}: the word that says which form its root has is damaged (check "
+                              "bits); restore the pool from a copy, or save what is left with "
+                              "`stele pool check --salvage`",
+                              path));
+    case format::root_verdict::form_unknown:
+      return fail(errc::version, fmt::format("{}: its root has a later form than {}, the latest "
+                                             "that this program knows; use the matching release",
+                                             path, format::marked_root_form));
+    case format::root_verdict::mark_missing:
+      return fail(errc::corrupt,
+                  fmt::format("{}: the root at offset {} has lost its mark: it was zeroed or "
+                              "overwritten; restore the pool from a copy, or save what is left "
+                              "with `stele pool check --salvage`",
+                              path, offset));
+  }
+  return {};
+}
 
 result<void*> runtime::find_root(std::size_t size, std::uint64_t known_version) {
   const std::string& path = state_->file.path();
@@ -430,7 +485,7 @@ result<void*> runtime::find_root(std::size_t size, std::uint64_t known_version) 
                                             "is {}: only a "
                                             "program that opens it for writing can migrate it",
                                             path, version, known_version));
-    return root_at(*this, offset, held, size);
+    return root_at(*this, offset, held, size, verification::automatic);
   });
 }
 
@@ -440,23 +495,34 @@ result<void*> runtime::root(std::size_t size) {
   return run_transaction(*this, true, durability::durable, [&]() -> result<void*> {
     const std::uint64_t offset = load(header), held = load(header + 1), version = load(header + 2);
     if (offset != 0) {
-      auto found = root_at(*this, offset, held, size);
-      if (version == options_.layout_version || (!found && found.error().code == errc::corrupt))
+      auto found = root_at(*this, offset, held, size, options_.verify);
+      if (version == options_.layout_version || (!found && found.error().code != errc::layout))
         return found;
       return migrate_root(header, version, size);
     }
-    auto* const root = static_cast<std::byte*>(allocate(size, line_size));
+    auto* const root = static_cast<std::byte*>(allocate(format::marked_root_size(size), line_size));
+    const auto at = static_cast<std::uint64_t>(root - base());
+    const auto& h = state_->file.header();
     fill_zero(root, size);
-    store(header, static_cast<std::uint64_t>(root - base()));
+    store(reinterpret_cast<std::uint64_t*>(base() + format::root_mark_offset(at, size)),
+          format::guarded_root_mark(h.id, at, size));
+    store(header, at);
     store(header + 1, std::uint64_t{size});
     if (version != options_.layout_version) store(header + 2, options_.layout_version);
+    store(header + root_form_word,
+          format::guarded_root_form(h.id, h.home_offset + 8 * root_form_word, at));
     return root;
   });
 }
 
 result<> sync_pool(runtime& r) {
   if (r.is_of_parent()) return r.unusable();
-  return r.mechanism().sync();
+  auto synced = r.mechanism().sync();
+  return synced ? r.check_in_place() : synced;
+}
+result<> check_usable(runtime& r) {
+  auto usable = r.check_usable();
+  return usable ? r.check_in_place() : usable;
 }
 result<> close_pool(runtime& r) {
   if (report_scope::exists(r))
@@ -475,7 +541,7 @@ void notify_when_durable(runtime& r, std::uint64_t commit, std::function<void(re
 pool_counters counters_of(const runtime& r) noexcept {
   return r.counters();
 }
-pool_space space_of(const runtime& r) {
+pool_space space_of(runtime& r) {
   return r.space();
 }
 std::string durability_of(const runtime& r) {

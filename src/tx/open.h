@@ -1,6 +1,7 @@
 // The steps of opening a pool, for callers that bring their own memory and media (the explorer).
 #pragma once
 
+#include <format/root_mark.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/runtime.h>
 
@@ -55,6 +56,13 @@ std::string durability_of_path(const std::string& path);
 [[nodiscard]] result<std::unique_ptr<runtime>> open_path(const std::string& path,
                                                          const pool_options& options,
                                                          const std::string& layout_of_root = "");
+
+// What to say of a root; nothing of a sound one.
+[[nodiscard]] result<> root_error(format::root_verdict verdict, const std::string& path,
+                                  std::uint64_t offset);
+// Whether the root lies in the heap and has its mark, while no transaction runs. Errors: corrupt;
+// version.
+[[nodiscard]] result<> check_root(const pool_state& state);
 
 // Opens a pool whose file is mapped: recovery, heap, verification, engine; without its root.
 [[nodiscard]] result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,

@@ -7,6 +7,8 @@
 // for include_pages().
 #pragma once
 
+#include <stele/error.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -19,13 +21,22 @@ class page_snapshot {
  public:
   static constexpr std::size_t page_size = 4096;
 
-  // For the bytes [0, bytes) of a pool. The snapshot contains no page before include_pages().
-  explicit page_snapshot(std::uint64_t bytes)
-      : pages_((bytes + page_size - 1) / page_size),
-        state_(std::make_unique<std::atomic<state>[]>(pages_)) {}
+  // Of no pages.
+  page_snapshot() = default;
+  // As resize().
+  explicit page_snapshot(std::uint64_t bytes) { resize(bytes); }
   virtual ~page_snapshot() = default;
   page_snapshot(const page_snapshot&) = delete;
   page_snapshot& operator=(const page_snapshot&) = delete;
+
+  // Makes the snapshot one of the bytes [0, bytes) of a pool; it contains no page before
+  // include_pages(). Precondition: no other thread knows the snapshot. Throws std::bad_alloc.
+  void resize(std::uint64_t bytes) {
+    const std::uint64_t pages = (bytes + page_size - 1) / page_size;
+    state_ = std::make_unique<std::atomic<state>[]>(pages);
+    pages_ = pages;
+  }
+  bool covers(std::uint64_t bytes) const noexcept { return bytes <= pages_ * page_size; }
 
   // Adds the pages of a range of whole pages to the snapshot. Precondition: no transaction runs.
   void include_pages(std::uint64_t offset, std::uint64_t bytes) noexcept {
@@ -74,8 +85,17 @@ class page_snapshot {
                                                 std::memory_order_acq_rel);
   }
 
-  std::uint64_t pages_;
+  std::uint64_t pages_ = 0;
   std::unique_ptr<std::atomic<state>[]> state_;
+};
+
+// A snapshot of all of home, at a moment that a pause fixes (docs/protocol/long-reads.md, L1 and
+// L2). The pool may grow before the pause, and grows in none.
+class home_snapshot : public page_snapshot {
+ public:
+  // L1: makes the snapshot one of home of a pool of so many bytes. Precondition: no other thread
+  // knows the snapshot. Errors: full, and std::bad_alloc.
+  [[nodiscard]] virtual result<> keep_home(std::uint64_t bytes) = 0;
 };
 
 }  // namespace stele::detail

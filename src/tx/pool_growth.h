@@ -5,10 +5,42 @@
 #include <tx/home_checksums.h>
 #include <tx/pool_medium.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
 namespace stele::detail {
+
+// The checksum array of a grown pool. A checksum is copied only of a block that lay in the former
+// chunks or before them, and had one: any other block is `unknown`. These are the blocks behind the
+// former chunks, where an attempt to grow that crashed may have stored, and those of the former
+// array, which have no checksum while it is in force, up to the end of the chunks it lies in. The
+// blocks of the new table, which the caller has stored, get theirs.
+template <class Media>
+std::vector<std::uint64_t> grown_checksums(const storage::block_checksums& sums,
+                                           const std::byte* base, const format::pool_header& old,
+                                           const format::pool_header& h) {
+  using base::mutant;
+  const auto number_of = [&](std::uint64_t offset) {
+    return (offset - h.home_offset) / format::checksum_block_size;
+  };
+  const std::uint64_t kept_end =
+      base::planted<Media>(mutant::grow_tail_kept) ? old.size : old.chunks_end();
+  std::vector<std::uint64_t> all(format::block_checksum_count(h.size - h.home_offset),
+                                 format::block_checksum_unknown);
+  std::memcpy(all.data(), base + old.block_checksums_offset, 8 * number_of(kept_end));
+  if (old.table_offset >= old.chunks_offset) {
+    const std::uint64_t end =
+        old.table_offset + (storage::table_chunk_count(old, old.chunk_count) << old.chunk_shift);
+    std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(number_of(old.block_checksums_offset)),
+                number_of(end) - number_of(old.block_checksums_offset),
+                format::block_checksum_unknown);
+  }
+  for (std::uint64_t block = h.table_offset; block < h.block_checksums_offset;
+       block += format::checksum_block_size)
+    all[number_of(block)] = sums.compute(block);
+  return all;
+}
 
 // Writes the whole chunk table and checksum array of a grown pool: an earlier attempt that crashed
 // may have left other bytes there.
@@ -23,15 +55,7 @@ template <class Media>
   std::byte* const base = medium.state.file.base();
   medium.put(base + h.table_offset, words->data(), 8 * words->size());
   if (h.block_checksums_offset == 0) return {};
-  // New chunks may hold such bytes too, so their checksums are `unknown`.
-  std::vector<std::uint64_t> all(format::block_checksum_count(h.size - h.home_offset),
-                                 format::block_checksum_unknown);
-  std::memcpy(all.data(), base + old.block_checksums_offset,
-              8 * format::block_checksum_count(old.size - old.home_offset));
-  for (std::uint64_t block = sums.block_of(h.table_offset);
-       block + format::checksum_block_size <= h.block_checksums_offset;
-       block += format::checksum_block_size)
-    all[(block - h.home_offset) / format::checksum_block_size] = sums.compute(block);
+  const auto all = grown_checksums<Media>(sums, base, old, h);
   medium.put(base + h.block_checksums_offset, all.data(), 8 * all.size());
   return {};
 }

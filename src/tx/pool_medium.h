@@ -24,29 +24,34 @@ class pool_medium {
   // For work that no lane's owner does: control words, truncation, recovery, growth.
   Media control;
 
+  // The errno of the medium's failure; 0: it has none.
+  static int error_number_of(const Media& m) noexcept {
+    if constexpr (requires { m.error_number(); })
+      return m.error_number();
+    else
+      return 0;
+  }
   // A fence that a commit depends on. False: it failed, and the pool is poisoned.
   bool fence_ok(Media& m, const std::source_location& at = std::source_location::current()) {
     media::fence_at(m, at);
     if (!m.failed()) [[likely]]
       return true;
-    state.poisoned.store(true);
+    state.poison(pool_state::poison_cause::write_failed, error_number_of(m));
     return false;
   }
   // Errors: io, if a write failed; poisoned, if that was earlier, or if a page of the mapping is
   // lost, whose bytes have been read as zeroes since.
   [[nodiscard]] result<> check() {
     if (control.failed()) {
-      state.poisoned.store(true);
-      return base::fail(errc::io, fmt::format("{}: writing to the device failed; reopen the pool: "
-                                              "recovery decides from what reached it",
-                                              state.file.path()));
+      state.poison(pool_state::poison_cause::write_failed, error_number_of(control));
+      return base::fail(errc::io, fmt::format("{}: {}; reopen the pool: recovery decides from what "
+                                              "reached the device",
+                                              state.file.path(), state.poison_reason()));
     }
     if (!state.poisoned.load()) return {};
-    return base::fail(
-        errc::poisoned,
-        fmt::format("{}: an earlier write failed, or part of the file is gone (truncated, or "
-                    "unreadable); reopen the pool, or restore it from a copy",
-                    state.file.path()));
+    return base::fail(errc::poisoned,
+                      fmt::format("{}: {}; reopen the pool, or restore it from a copy",
+                                  state.file.path(), state.poison_reason()));
   }
 
   // Control words carry check bits; what is written is durable after control's next fence.

@@ -27,8 +27,7 @@ struct pool_state {
   // TxID of the newest commit. Each commit increments it, so it has a cache line of its own.
   alignas(64) std::atomic<std::uint64_t> own_clock{0};
   std::atomic<std::uint64_t>& clock;
-  // Set by an I/O error at commit, by a lost page of the file, and in a child of fork(). No commit
-  // is acknowledged afterwards.
+  // Set by poison(), and by a lost page of the mapping. No commit is acknowledged afterwards.
   alignas(64) std::atomic<bool> poisoned{false};
   // For each log, the announcement of its running commit: the clock's value before the commit drew
   // its TxID, a lower bound of that TxID. no_commit: no commit is announced.
@@ -51,6 +50,17 @@ struct pool_state {
   // TxID of the newest ordered commit. Under txid_mutex. An ordered commit holds that mutex until
   // it is in its deferred batch, or is durable.
   std::uint64_t last_ordered = 0;
+
+  enum class poison_cause : std::uint8_t {
+    lost_page,
+    write_failed,
+    fork,         // this is a child of the process that opened the pool
+    overwritten,  // the file holds another pool, or its logs are not what was written
+  };
+  // The first cause stays. `error_number`: an errno, or 0 where there is none.
+  void poison(poison_cause why, int error_number = 0) noexcept;
+  // For sentences of a poisoned pool: "an earlier write failed (No space left on device)".
+  std::string poison_reason() const;
 
   // Until end_deferred(), this log has deferred commits with TxIDs above `before`.
   void begin_deferred(unsigned log, std::uint64_t before) noexcept {
@@ -93,7 +103,8 @@ struct pool_state {
   // Waits until the commits that are announced now have ended, except the one of log `except`.
   void await_announced(unsigned except) const noexcept;
 
-  media::sigbus_guard lost_pages_guard;  // a lost page of the mapping poisons the pool
+  std::atomic<std::uint32_t> poisoned_by{0};  // errno, and above it the poison_cause
+  media::sigbus_guard lost_pages_guard;       // a lost page of the mapping poisons the pool
 
   explicit pool_state(storage::pool_file f, std::shared_ptr<const shared_memory> memory = nullptr)
       : file(std::move(f)),

@@ -1,6 +1,7 @@
 // Repairs that are provably right. docs/protocol/repair.md has the steps and the reasons.
 #include <base/check.h>
 #include <fmt/format.h>
+#include <pool/block_checksums.h>
 #include <pool/repair.h>
 #include <tx/inspect.h>
 #include <tx/open.h>
@@ -63,6 +64,41 @@ result<> repair_logs(repair_file& pool) {
   return {};
 }
 
+// The checksums of one sector are given up at once.
+result<> give_up_wrong_checksums(repair_file& pool) {
+  const auto wrong = find_wrong_checksums(pool.path());
+  if (!wrong) return {};  // check_pool() says so in the end
+  const auto copy = storage::pool_file::open_copy(pool.path());
+  if (!copy) return std::unexpected(copy.error());
+  const storage::block_checksums sums(*copy);
+  const auto slot_of = [&](std::uint64_t block) {
+    return static_cast<std::uint64_t>(sums.slot(block) - copy->base());
+  };
+  constexpr std::uint64_t sector = 512;
+  for (auto block = wrong->begin(); block != wrong->end();) {
+    const std::uint64_t first = slot_of(*block), in = first / sector, from = *block;
+    std::vector<std::byte> words;
+    std::size_t count = 0;
+    for (; block != wrong->end() && slot_of(*block) / sector == in; ++block, ++count) {
+      const std::uint64_t end = slot_of(*block);
+      words.insert(words.end(), copy->base() + first + words.size(), copy->base() + end);
+      const auto unknown = std::as_bytes(std::span(&format::block_checksum_unknown, 1));
+      words.insert(words.end(), unknown.begin(), unknown.end());
+    }
+    if (auto done = pool.overwrite(
+            first, words,
+            fmt::format("{} blocks of {} bytes from offset {} on were not what their sums say, and "
+                        "nothing else was wrong. They lie where the pool first grew, where a "
+                        "program older than 2026-11-28 left wrong sums when it grew again. What "
+                        "they hold is taken as it is, and their sums count as unknown: if "
+                        "something else changed these blocks, that does not show",
+                        count, format::checksum_block_size, from));
+        !done)
+      return done;
+  }
+  return {};
+}
+
 }  // namespace
 
 result<> repair_pool(const std::string& path, std::vector<storage::repair_step>& done) {
@@ -71,6 +107,7 @@ result<> repair_pool(const std::string& path, std::vector<storage::repair_step>&
     if (!pool) return std::unexpected(pool.error());
     auto repaired = storage::repair_header(*pool);
     if (repaired) repaired = repair_logs(*pool);
+    if (repaired) repaired = give_up_wrong_checksums(*pool);
     done = std::move(pool->steps());
     if (!repaired) return repaired;
   }  // unlocked

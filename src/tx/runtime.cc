@@ -163,7 +163,7 @@ runtime::~runtime() {
 }
 
 void runtime::enter_child() noexcept {
-  state_->poisoned.store(true, std::memory_order_relaxed);
+  state_->poison(pool_state::poison_cause::fork);
   if (readers_ != nullptr) readers_->abandon();
   if (reading_ != nullptr) reading_->abandon();
 }
@@ -184,10 +184,8 @@ std::unexpected<error> runtime::unusable() const {
                     "one can use it so: open it again here once it is closed there, or "
                     "start processes by spawn",
                     path));
-  return fail(errc::poisoned,
-              fmt::format("{} cannot be used any more: an earlier write failed, or part of the "
-                          "file is gone (truncated, or unreadable); reopen it",
-                          path));
+  return fail(errc::poisoned, fmt::format("{} cannot be used any more: {}; reopen it", path,
+                                          state_->poison_reason()));
 }
 
 void runtime::serve_readers() {
@@ -629,28 +627,62 @@ result<> runtime::close() {
 result<> runtime::check_usable() {
   if (is_of_parent()) return unusable();
   if (auto whole = state_->file.check_not_truncated(); !whole) {
-    state_->poisoned.store(true);
+    state_->poison(pool_state::poison_cause::lost_page);
     return whole;
   }
+  look_at_file();
   if (!state_->poisoned.load()) return {};
   return unusable();
 }
 
+// Updates see has_plain_updates_ on their way in already, so that the check of place_ costs a
+// commit nothing.
+void runtime::look_at_file() noexcept {
+  if (!state_->file.holds_this_pool()) state_->poison(pool_state::poison_cause::overwritten);
+  const storage::file_place now = state_->file.place();
+  if (now == storage::file_place::in_place) return;
+  place_.store(now);
+  has_plain_updates_.store(false);
+}
+
+error runtime::place_error() const {
+  const std::string& path = state_->file.path();
+  const std::string rescue = fmt::format(
+      "What was committed is in the file that process {} still has open: copy it with "
+      "pool::backup, or /proc/{}/fd/{}, before the pool is closed",
+      ::getpid(), ::getpid(), state_->file.mapping().fd);
+  switch (place_.load()) {
+    case storage::file_place::renamed:
+      return {errc::read_only, path +
+                                   " was renamed or moved while it was open, so nothing more is "
+                                   "committed. What was committed is in the file of the new "
+                                   "name: close the pool, and open that"};
+    case storage::file_place::replaced:
+      return {errc::read_only, path +
+                                   " names another file now: it was replaced while it was open, "
+                                   "so nothing more is committed. " +
+                                   rescue};
+    default:
+      return {errc::read_only,
+              path + " was removed while it was open, so nothing more is committed. " + rescue};
+  }
+}
+
+result<> runtime::check_in_place() {
+  look_at_file();
+  if (place() == storage::file_place::in_place) return {};
+  return std::unexpected(place_error());
+}
+
+// Releases the lock whatever happens, so that the pool can be opened again.
 result<> runtime::close_engine() {
-  if (state_->poisoned.load()) {
-    result<> left =
-        fail(errc::poisoned,
-             fmt::format("{} was left as it is: an earlier write failed, or part of the file is "
-                         "gone (truncated, or unreadable); opening it recovers it",
-                         state_->file.path()));
-    end_durable_callbacks(left);
-    return left;
-  }
-  if (auto checked = check_usable(); !checked) {
-    end_durable_callbacks(checked);
-    return checked;
-  }
-  auto closed = engine_->close();
+  (void)check_usable();
+  const bool was_poisoned = state_->poisoned.load();
+  result<> closed = check_in_place();
+  if (auto ended = engine_->close(); !ended) closed = std::move(ended);
+  if (was_poisoned)
+    closed = fail(errc::poisoned, fmt::format("{} was left as it is: {}; opening it recovers it",
+                                              state_->file.path(), state_->poison_reason()));
   end_durable_callbacks(closed);
   state_->file.unlock();
   return closed;
@@ -673,16 +705,23 @@ pool_counters runtime::counters() const noexcept {
   return c;
 }
 
-pool_space runtime::space() const {
+// Beside commits an audit finds chunks and slabs half changed. A transaction of this thread rules
+// out a pause, which would wait for it: then the sums are those of a moment only nearly.
+pool_space runtime::space() {
   if (is_of_parent()) return {};
   if (reading_ != nullptr) return reading_->space();
-  engine_->flush_deferred();  // the audit reads home
+  std::optional<pause> paused;
+  if (this_access.size == 0 && !state_->poisoned.load())
+    paused.emplace(*this);
+  else
+    engine_->flush_deferred();  // the audit reads home
   const auto& h = state_->file.header();
   pool_space s;
   s.size_bytes = h.size;
   s.log_bytes = h.home_offset;
-  const auto sum = state_->heap.audit();
-  if (!sum) return s;
+  auto sum = state_->heap.audit();
+  for (unsigned more = 16; !sum && !paused && more != 0; --more) sum = state_->heap.audit();
+  if (!sum) return s;  // the heap is damaged: check() says where
   const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift;
   s.used_bytes = sum->used_bytes;
   s.free_bytes = sum->free_chunks * chunk + sum->free_blocks_bytes;

@@ -96,7 +96,9 @@ class runtime {
   // Whether an ordered commit differs from a durable one.
   bool tells_ordered() const noexcept { return tells_ordered_; }
   // Stores of updates go to a write set, home is in place, and the mechanism asks for no loads.
-  bool has_plain_updates() const noexcept { return has_plain_updates_; }
+  bool has_plain_updates() const noexcept {
+    return has_plain_updates_.load(std::memory_order_relaxed);
+  }
   // Home is in place.
   bool has_plain_reads() const noexcept { return !home_is_remapped_; }
   std::byte* base() const noexcept { return state_->file.address(); }
@@ -222,10 +224,15 @@ class runtime {
   void begin_long_read(thread_context& v) noexcept;
   void end_long_read(thread_context& v) noexcept;
 
-  // For a reader in another process: transactions keep pages for it from the moment of the return
-  // on, in which none runs. False: there are too many long reads.
-  [[nodiscard]] bool begin_keeping_pages(page_snapshot& s) noexcept;
+  // L1 and L2 of a snapshot that a program, or a reader in another process, holds. The calling
+  // thread is in no transaction. Errors: in_use, beside too many of them; those of keep_home().
+  [[nodiscard]] result<> begin_keeping_pages(home_snapshot& s);
   void end_keeping_pages(page_snapshot& s) noexcept;
+  // The pool's size, for a thread in no transaction. A growth may follow before the next pause.
+  std::uint64_t size_between_pauses() {
+    const std::lock_guard hold(pause_mutex_);
+    return size();
+  }
   // This process was forked from the one that opened the pool. It uses nothing of the pool: what it
   // calls is refused before a lock is taken.
   bool is_of_parent() const noexcept { return mark_.is_of_parent(); }
@@ -252,6 +259,15 @@ class runtime {
 
   // Errors: poisoned; corrupt, when the file is shorter than the pool, which poisons it.
   [[nodiscard]] result<> check_usable();
+  // Sees whether the name that the pool was opened by still leads to its file, and whether that
+  // still holds this pool. If not, updates are refused, or the pool is poisoned. Not beside
+  // close().
+  void look_at_file() noexcept;
+  // As seen last.
+  storage::file_place place() const noexcept { return place_.load(std::memory_order_relaxed); }
+  error place_error() const;
+  // Looks. Errors: read_only, if the name does not lead to the file.
+  [[nodiscard]] result<> check_in_place();
   [[nodiscard]] result<> close();
   // Calls `call` once when close() begins, while transactions may still begin.
   void before_close(std::function<void()> call) { before_close_ = std::move(call); }
@@ -266,7 +282,7 @@ class runtime {
   // Bytes that the pool may grow to by itself; 0: none.
   std::uint64_t max_size() const noexcept { return options_.max_size; }
   pool_counters counters() const noexcept;
-  pool_space space() const;
+  pool_space space();
   std::uint64_t newest_commit() const noexcept;  // TxID of the newest commit that has returned
 
  private:
@@ -310,7 +326,8 @@ class runtime {
   bool in_place_;
   bool may_execute_in_log_, may_watch_stores_;
   bool defers_ordered_, tells_ordered_;
-  bool has_plain_updates_;
+  std::atomic<bool> has_plain_updates_;
+  std::atomic<storage::file_place> place_{storage::file_place::in_place};
   std::unique_ptr<line_lock[]> own_locks_;  // of the policy stm
   std::uint64_t own_lock_count_ = 0;
   lock_table locks_;  // in use; changes during a pause
@@ -346,6 +363,8 @@ class runtime {
   std::mutex alone_mutex_;      // held by the thread that runs alone
   std::optional<pause> alone_;  // under alone_mutex_
   static constexpr unsigned max_long_reads = 15;  // with those of other processes
+  [[nodiscard]] bool reserve_moment() noexcept;
+  [[nodiscard]] result<> add_home_snapshot(home_snapshot& s);
   std::array<page_snapshot*, 1 + max_long_reads> page_snapshots_{};  // null: a free place
   std::atomic<unsigned> page_snapshot_count_{0};
   std::atomic<unsigned> long_reads_{0};

@@ -5,7 +5,9 @@
 #include <tx/moment.h>
 #include <tx/transaction_inl.h>
 
+#include <chrono>
 #include <new>
+#include <thread>
 
 namespace stele::detail {
 
@@ -76,13 +78,26 @@ void transaction::deallocate(std::uint64_t offset) {
 }
 
 bool transaction::is_in_used_block(std::uint64_t offset) {
-  if (allocations_.is_in_used_block(*this, offset)) return true;
+  if (allocations_.used_block_of(*this, offset)) return true;
   // A commit after this snapshot may have freed the block.
   if (!snapshot_.in_force() ||
       runtime_.state().clock.load(std::memory_order_acquire) == snapshot_.time())
     return false;
   snapshot_.extend();
-  return allocations_.is_in_used_block(*this, offset);
+  return allocations_.used_block_of(*this, offset).has_value();
+}
+
+// A commit under way may have stored already that the block is free. Extending the snapshot
+// restarts this transaction once that commit has changed what was read.
+bool transaction::is_used_block(std::uint64_t offset, std::size_t size) {
+  constexpr unsigned most_looks = 10;
+  for (unsigned looks = 1;; ++looks) {
+    const auto block = allocations_.used_block_of(*this, offset);
+    if (block && block->offset == offset && block->size >= size) return true;
+    if (!snapshot_.in_force() || looks == most_looks) return false;
+    snapshot_.extend();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 // Draws the TxID under txid_mutex, so that the record can name the ordered commit before it.
@@ -194,18 +209,20 @@ commit_status transaction::roll_back_with_error(error why) {
 commit_status transaction::fail_in_doubt() const noexcept {
   try {
     return fail_attempt(
-        {errc::poisoned, runtime_.state().file.path() +
-                             ": writing the log failed; this commit may or may not be kept. "
-                             "Reopen the pool: recovery decides from what reached the device"});
+        {errc::poisoned, runtime_.state().file.path() + ": " + runtime_.state().poison_reason() +
+                             "; this commit may or may not be kept. Reopen the pool: recovery "
+                             "decides from what reached the device"});
   } catch (const std::bad_alloc&) {
     return fail_attempt({errc::poisoned, "write failed"});  // short: std::string does not allocate
   }
 }
 
 commit_status transaction::fail_poisoned() {
-  error why = runtime_.unusable().error();
-  if (!runtime_.is_of_parent()) why.message += ". Nothing of this transaction counts";
-  return roll_back_with_error(std::move(why));
+  if (runtime_.is_of_parent()) return roll_back_with_error(runtime_.unusable().error());
+  return roll_back_with_error(
+      {errc::poisoned, runtime_.state().file.path() + ": " + runtime_.state().poison_reason() +
+                           "; nothing of this transaction counts. Reopen the pool, or restore it "
+                           "from a copy"});
 }
 
 std::uint64_t transaction::revalidate() {

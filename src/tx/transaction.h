@@ -163,6 +163,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   void deallocate(std::uint64_t offset);
   // Whether a block in use contains `offset`. Restarts if this snapshot is too old to tell.
   bool is_in_used_block(std::uint64_t offset);
+  // Whether a block in use begins at `offset` and has at least `size` bytes.
+  bool is_used_block(std::uint64_t offset, std::size_t size);
   void grow_undo_buffer();
   // Gives the log's free blocks to the other threads. No transaction runs on this log.
   void return_cached_blocks() noexcept { allocations_.return_cached_blocks(); }

@@ -123,5 +123,29 @@ TEST_F(kv_command, bad_input_is_told_and_changes_nothing) {
   EXPECT_THAT(refusal("get " + path_ + " a"), HasSubstr(std::to_string(::getpid())));
 }
 
+TEST_F(kv_command, shortens_lifetimes_that_a_wrong_clock_made_long) {
+  const auto expires_ms = [&](const char* key) -> std::uint64_t {
+    for (std::istringstream lines(said("export " + path_)); !lines.eof();) {
+      std::string line;
+      std::getline(lines, line);
+      if (line.empty()) continue;
+      const auto item = nlohmann::json::parse(line);
+      if (item.at("key") == key) return item.value("expires_at_ms", std::uint64_t{0});
+    }
+    return 0;
+  };
+  said("put --ttl 1600000000 " + path_ + " far 1");
+  said("put --ttl 100000000000 " + path_ + " farther 1");
+  said("put --ttl 1000 " + path_ + " near 1");
+  const std::uint64_t near = expires_ms("near");
+  EXPECT_EQ(said("shorten --ttl 3600 " + path_), "2 items expire earlier now\n");
+  EXPECT_LT(expires_ms("far"), near + 3'600'000);
+  EXPECT_EQ(expires_ms("farther"), expires_ms("far"));
+  EXPECT_EQ(expires_ms("near"), near);
+  EXPECT_EQ(expires_ms("a"), 0u);
+  EXPECT_EQ(said("shorten --ttl 3600 " + path_), "0 items expire earlier now\n");
+  EXPECT_THAT(refusal("shorten --ttl 0 " + path_), HasSubstr("a lifetime of 0 ms"));
+}
+
 }  // namespace
 }  // namespace stele::testing

@@ -110,7 +110,7 @@ TEST(format_docs_heap, a_large_slab_is_as_the_page_has_it) {
 // The slab of a root of 128 bytes: class 7, one block in use.
 TEST(format_docs_heap, a_slab_is_as_the_page_has_it) {
   struct root {
-    field<std::uint64_t> words[16];
+    field<std::uint64_t> words[15];  // and the mark
   };
   scratch_directory dir;
   pool_options options{.create_size = 64 << 10};

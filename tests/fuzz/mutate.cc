@@ -157,6 +157,8 @@ void mutate_anything(image pool, rng& random) {
     pool.bytes()[at] ^= std::byte{1} << random.below(8);
 }
 
+}  // namespace
+
 void mutate_once(image pool, rng& random) {
   const bool log_structured = pool.header().home == format::home_kind::log;
   switch (random.below(16)) {
@@ -183,7 +185,6 @@ void mutate_once(image pool, rng& random) {
   }
 }
 
-// A changed link mostly leads to the target of another link, or near its own old target.
 void mutate_link(image pool, rng& random, std::uint64_t from, std::uint64_t bytes) {
   const std::uint64_t at = used_word(pool, from, bytes, random),
                       other = used_word(pool, from, bytes, random);
@@ -201,8 +202,6 @@ void mutate_link(image pool, rng& random, std::uint64_t from, std::uint64_t byte
       return pool.put(at, part_changed(old, pool, random));
   }
 }
-
-}  // namespace
 
 void mutate_pool(std::vector<std::byte>& bytes, rng& random, std::size_t most) {
   if (bytes.size() < format::front_size) return bytes.resize(format::front_size);
@@ -226,6 +225,36 @@ void mutate_kv(std::vector<std::byte>& bytes, rng& random, std::size_t) {
       mutate_link(pool, random, root, 344);
     else
       mutate_link(pool, random, from, pool.size() - from);
+  repair_pool(pool);
+}
+
+// Links are distances in bytes from the word itself, in all of its bits or in some.
+void mutate_document(std::vector<std::byte>& bytes, rng& random, std::size_t) {
+  const image pool(bytes);
+  const auto h = pool.header();
+  const std::uint64_t from = h.home == format::home_kind::log ? h.log_offset : h.chunks_offset;
+  if (from >= pool.size()) return;
+  for (std::uint64_t left = 1 + random.below(4); left != 0; --left) {
+    const std::uint64_t at = used_word(pool, from, pool.size() - from, random),
+                        other = used_word(pool, from, pool.size() - from, random),
+                        old = pool.word(at);
+    switch (random.below(6)) {
+      case 0:
+        pool.put(at, pool.word(other));
+        break;
+      case 1:  // the target of another link
+        pool.put(at, pool.word(other) + other - at);
+        break;
+      case 2:
+        pool.put(at, other - at);
+        break;
+      case 3:
+        pool.put(at, old + 8 * random.below(32) - 128);
+        break;
+      default:
+        pool.put(at, part_changed(old, pool, random));
+    }
+  }
   repair_pool(pool);
 }
 

@@ -17,6 +17,16 @@ namespace stele::fuzz {
 void mutate_pool(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
 // Changes one to four words of a store's content: links, lengths, counts. Always repairs checksums.
 void mutate_kv(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
+// Likewise of a document: links, heads of values, lengths, shapes.
+void mutate_document(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
+// Changes one to four places of a pool with SQLite databases: what the pool says of them, the bytes
+// of their pages, now and then the pool itself. Always repairs checksums.
+void mutate_sqlite(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
+// Changes a word in this range, mostly one that is in use. A changed link mostly leads to the
+// target of another link, or near its own old target.
+void mutate_link(image pool, base::rng& random, std::uint64_t from, std::uint64_t bytes);
+// Changes a header field, a control word, a log line, a descriptor, a word of home.
+void mutate_once(image pool, base::rng& random);
 // Changes bytes, words and ranges; in texts also inserts words of `dictionary`.
 void mutate_bytes(std::vector<std::byte>& bytes, base::rng& random, std::size_t most,
                   std::span<const std::string_view> dictionary = {});

@@ -23,13 +23,16 @@ struct target {
   std::uint64_t inputs_in_ci;
 };
 
-// pool: checks, dumps, opens, changes, closes and reopens a pool file. kv: reads and changes a
-// store of damaged content. tape: reads, measures, simulates. trace: every format; the first byte
-// chooses it. text: machine files, names of media, replay lines.
+// pool: checks, dumps, opens, changes, closes and reopens a pool file. kv, document, sqlite: read
+// and change a store, a document, SQLite databases in a pool whose content is damaged. tape: reads,
+// measures, simulates. trace: every format; the first byte chooses it. text: machine files, names
+// of media, replay lines.
 const std::vector<target>& targets();
 
 std::string run_pool(std::span<const std::byte> input);
 std::string run_kv(std::span<const std::byte> input);
+std::string run_document(std::span<const std::byte> input);
+std::string run_sqlite(std::span<const std::byte> input);
 std::string run_tape(std::span<const std::byte> input);
 std::string run_trace(std::span<const std::byte> input);
 std::string run_text(std::span<const std::byte> input);
@@ -40,6 +43,8 @@ std::vector<std::function<std::string(const std::string&)>>& line_readers();
 
 std::vector<bytes> pool_seeds();
 std::vector<bytes> kv_seeds();
+std::vector<bytes> document_seeds();
+std::vector<bytes> sqlite_seeds();
 std::vector<bytes> tape_seeds();
 std::vector<bytes> trace_seeds();
 std::vector<bytes> text_seeds();

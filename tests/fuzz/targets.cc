@@ -87,6 +87,10 @@ const std::vector<target>& targets() {
   static const std::vector<target> all = {
       {"pool", run_pool, mutate_pool, pool_seeds, 256 << 10, 30'000},
       {"kv", run_kv, mutate_kv, kv_seeds, 256 << 10, 2'000},
+      {"document", run_document, mutate_document, document_seeds, 256 << 10, 2'000},
+#ifdef STELE_HAVE_SQLITE
+      {"sqlite", run_sqlite, mutate_sqlite, sqlite_seeds, 1 << 20, 2'000},
+#endif
       {"tape", run_tape, mutate_tape, tape_seeds, 256 << 10, 3'000},
       {"trace", run_trace, mutate_trace, trace_seeds, 16 << 10, 20'000},
       {"text", run_text, mutate_text, text_seeds, 16 << 10, 10'000},

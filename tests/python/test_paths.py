@@ -14,9 +14,9 @@ class Paths(PoolCase):
         """Each entry point that takes a name, as a function of the name."""
         yield lambda name: stele.open(name, size="1M").close()
         yield lambda name: stele.KV(name, size="1M").close()
-        pool, kv = self.open(), self.open_kv()
-        yield pool.backup
-        yield kv.backup
+        for open_it in (self.open, self.open_kv):
+            with open_it() as pool:
+                yield pool.backup
 
     def test_names_that_are_not_utf8(self):
         raw = os.path.join(os.fsencode(self.directory), NOT_UTF8)
@@ -26,8 +26,6 @@ class Paths(PoolCase):
                     call(name)
                     self.assertIn(NOT_UTF8, os.listdir(os.fsencode(self.directory)))
                     os.unlink(raw)
-                    for f in os.listdir(self.directory):
-                        os.unlink(self.path(f))
 
     def test_they_are_named_in_errors(self):
         name = self.path(os.fsdecode(NOT_UTF8))

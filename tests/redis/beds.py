@@ -57,9 +57,27 @@ class Client:
             if len(text) != int(rest) + 2:
                 raise ServerGone
             return text[:-2]
-        if rest == b"-1":
+        if rest == b"-1" or kind == b"_":
             return None
-        return [self.answer() for _ in range(int(rest))]
+        if kind in b",#(":  # of the newer protocol: a double, a truth, a large number
+            return rest
+        told = [self.answer_or_error() for _ in range(int(rest) * (2 if kind == b"%" else 1))]
+        for error in told:
+            if isinstance(error, ServerError):
+                raise error
+        return told
+
+    def answer_or_error(self):
+        try:
+            return self.answer()
+        except ServerError as error:
+            return error
+
+    def answers(self, lines):
+        """Sends all commands at once. Their answers; an error is one too."""
+        for words in lines:
+            self.send(*words)
+        return [self.answer_or_error() for _ in lines]
 
     def __call__(self, *words):
         try:

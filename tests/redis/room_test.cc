@@ -77,5 +77,31 @@ TEST_P(room, is_asked_for_before_anything_changes) {
   EXPECT_TRUE(sound) << sound.error().message;
 }
 
+// Room that a unit has reserved is not asked for once more by each of its changes: the pool does
+// not grow any more then.
+TEST(reserved_room, is_enough_for_all_changes) {
+  const scratch_directory dir;
+  pool_options options;
+  options.create_size = 8 << 20;
+  options.max_size = std::size_t{1} << 30;
+  auto made = pool<stored_keys>::open(dir.file("keys.stele"), options);
+  ASSERT_TRUE(made) << made.error().message;
+  auto all = keys::over(std::move(*made), [](const error& why) { throw failure(why); });
+  ASSERT_TRUE(all) << all.error().message;
+  constexpr int count = 4;
+  const std::string text(options.create_size, 'x');
+  const std::size_t bytes = text.size() + 64;
+  const auto reserved = (*all)->reserve(count * bytes);
+  ASSERT_TRUE(reserved) << reserved.error().message;
+  for (int i = 0; i < count; ++i) {
+    const auto done = (*all)->change(bytes, [&] {
+      as<stored_text>((*all)->add(item_kind::string, fmt::format("key {}", i), 0)).value = text;
+    });
+    ASSERT_TRUE(done) << i << ": " << done.error().message;
+  }
+  ASSERT_TRUE((*all)->end_unit(true));
+  EXPECT_EQ((*all)->count(), count);
+}
+
 }  // namespace
 }  // namespace stele::redis

@@ -159,22 +159,77 @@ TEST_F(SQLiteBadInput, full_disk) {
   });
 }
 
+// What stock SQLite gives for a file that it can only read: rows, and SQLITE_READONLY for a write.
+void expect_only_read(const SQLiteBadInput& t) {
+  for (const char* const options : {"", "&immutable=1", "&mode=ro", "&mode=rw"}) {
+    SCOPED_TRACE(options);
+    sqlite_connection c(t.uri(options));
+    ASSERT_EQ(c.open_code(), SQLITE_OK) << sqlite::last_report();
+    EXPECT_EQ(c.row("select a from t"), "1");
+    EXPECT_EQ(sqlite3_db_readonly(c.handle(), "main"), 1);
+    EXPECT_EQ(c.run("insert into t values(2)") & 0xff, SQLITE_READONLY);
+    EXPECT_EQ(c.run("create table u(a)") & 0xff, SQLITE_READONLY);
+    EXPECT_EQ(c.row("select a from t"), "1");
+    EXPECT_EQ(c.row("pragma integrity_check"), "ok");
+  }
+  sqlite_connection memory(":memory:");
+  memory.must("attach '" + t.uri() + "' as pool");
+  EXPECT_EQ(memory.row("select a from pool.t"), "1");
+  EXPECT_EQ(memory.run("delete from pool.t") & 0xff, SQLITE_READONLY);
+}
+
 TEST_F(SQLiteBadInput, read_only_folder) {
-  make();
   const std::string folder = std::filesystem::path(path).parent_path();
-  if (!can_mount()) GTEST_SKIP() << "mounting needs root";
   on_own_file_system(folder, "64M", [&] {
     make();
     ASSERT_TRUE(make_read_only(folder));
     const sqlite_connection made("file:" + dir.file("two") + "?vfs=stele");
-    EXPECT_NE(made.open_code(), SQLITE_OK);
+    EXPECT_EQ(made.open_code(), SQLITE_CANTOPEN);
     EXPECT_THAT(sqlite::last_report(), HasSubstr("two"));
-    const sqlite_connection there(uri());
-    EXPECT_NE(there.open_code(), SQLITE_OK);
-    EXPECT_THAT(sqlite::last_report(), HasSubstr(path));
-    sqlite_connection reader(uri(), SQLITE_OPEN_READONLY);
-    EXPECT_EQ(reader.row("select a from t"), "1");
+    expect_only_read(*this);
   });
+}
+
+// A pool that its process has not closed is recovered in memory.
+TEST_F(SQLiteBadInput, read_only_folder_after_a_kill) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  on_own_file_system(folder, "64M", [&] {
+    child killed([&](const word_sender& send) {
+      make();
+      sqlite_connection c(uri("&background=0"));
+      c.must("update t set a = 1");
+      send(1);
+      ::pause();
+    });
+    std::uint64_t word = 0;
+    ASSERT_TRUE(killed.receive(word));
+    killed.kill_and_drain(0);
+    ASSERT_TRUE(make_read_only(folder));
+    expect_only_read(*this);
+  });
+}
+
+TEST_F(SQLiteBadInput, file_that_this_user_only_reads) {
+  if (::geteuid() != 0) GTEST_SKIP() << "becoming another user needs root";
+  make();
+  const std::string folder = std::filesystem::path(path).parent_path();
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  child nobody([&](const word_sender&) {
+    ASSERT_TRUE(::setgid(65534) == 0 && ::setuid(65534) == 0);
+    expect_only_read(*this);
+    const sqlite_connection made("file:" + dir.file("two") + "?vfs=stele");
+    EXPECT_EQ(made.open_code(), SQLITE_CANTOPEN);
+  });
+  EXPECT_EQ(nobody.wait(), 0) << "what was expected there did not hold; see above";
+  ASSERT_EQ(::chmod(path.c_str(), 0), 0);
+  child stranger([&](const word_sender&) {
+    ASSERT_TRUE(::setgid(65534) == 0 && ::setuid(65534) == 0);
+    const sqlite_connection c(uri());
+    EXPECT_EQ(c.open_code(), SQLITE_CANTOPEN);
+    EXPECT_THAT(sqlite::last_report(), HasSubstr(path));
+  });
+  EXPECT_EQ(stranger.wait(), 0) << "what was expected there did not hold; see above";
 }
 
 }  // namespace

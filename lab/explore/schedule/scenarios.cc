@@ -85,6 +85,19 @@ void add_snapshots(scenario_list& w) {
   tree.bound = 4, tree.run_plan.pool_size = 131072;
 }
 
+// Full pools grow beside commits, long reads, and moments that are held.
+void add_growing(scenario_list& w) {
+  if (!has({"default", "redo-async", "redo", "undo", "vcbp", "adaptive"}, w.mechanism)) return;
+  const auto growing = [&](const char* name, const char* beside) -> scenario& {
+    auto& s = w.add(name, "rbtree", 2 + w.seed % 3, 3, 6, 4096);
+    s.run_plan.pool_size = 65536, s.run_plan.grow_every = 1'000'000;
+    s.concurrent.beside = beside, s.random_share = 0.9, s.bound = 4, s.weight = 0.5;
+    return s;
+  };
+  growing("beside snapshots, growing", "snapshot+snapshot");
+  growing("beside readers, growing", "read+read+backup+check");
+}
+
 // Readers in other processes attach and go, beside commits.
 void add_other_processes(scenario_list& w) {
   auto& short_ones = w.add("other processes read", "sps", 3, 2, 4, 8);
@@ -291,7 +304,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   add_sums(w);
   add_runs(w);
   if (!log_home) add_other_processes(w);
-  if (!log_home) add_snapshots(w);
+  if (!log_home) add_snapshots(w), add_growing(w);
   if (log_home) {
     auto& cleaned = w.add("cleaned in the background", "sps", 8 + seed % 16, 3, 16, 512);
     cleaned.concurrent.background = true, cleaned.random_share = 0.8, cleaned.weight = 2;

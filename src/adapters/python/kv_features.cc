@@ -115,7 +115,7 @@ milliseconds expiry(const kv_handle& h, nb::handle key) {
   const auto when =
       h.in->read([&] { return unwrap(s->read([&](const kv::view& v) { return v.expiry(k); })); });
   if (!when) return std::nullopt;
-  return std::chrono::ceil<std::chrono::milliseconds>(when->time_since_epoch()).count();
+  return detail::milliseconds_of(*when);
 }
 
 std::size_t remove_expired(const kv_handle& h, std::size_t limit) {

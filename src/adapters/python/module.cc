@@ -40,8 +40,7 @@ nb::dict counters(transactions& p) {
 }
 
 nb::dict space(transactions& p) {
-  p.refuse_inside("measured");
-  const pool_space s = p.without_gil([&] { return detail::space_of(p.core()); });
+  const pool_space s = p.space();
   nb::dict to;
   to["size_bytes"] = s.size_bytes, to["log_bytes"] = s.log_bytes, to["used_bytes"] = s.used_bytes;
   to["free_bytes"] = s.free_bytes, to["largest_free"] = s.largest_free,

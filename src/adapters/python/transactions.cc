@@ -38,13 +38,11 @@ open_options::open_options(std::size_t size, std::string mechanism, std::string 
   pool.media = std::move(media);
   pool.max_size = max_size;
   pool.require = std::move(require);
-  if (verify == "always")
-    pool.verify = verification::always;
-  else if (verify == "never")
-    pool.verify = verification::never;
-  else if (verify != "auto")
+  const auto how_to_verify = verification_of(verify);
+  if (!how_to_verify)
     throw_library_error(errc::invalid_argument,
                         "verify is '" + verify + "'; it is 'auto', 'always' or 'never'");
+  pool.verify = *how_to_verify;
 }
 
 wait_limit wait_limit_of(nb::handle seconds) {
@@ -359,6 +357,14 @@ void transactions::check_storage() {
   const nb::gil_scoped_release gil_released;
   const update_hold hold = lock_updates(limit_);
   unwrap(detail::check_storage(core()));
+}
+
+pool_space transactions::space() {
+  refuse_inside("measured");
+  const use used(*this);
+  const nb::gil_scoped_release gil_released;
+  const update_hold hold = lock_updates(limit_);
+  return detail::space_of(core());
 }
 
 // Whatever it returns, the pool is released, unless a transaction that runs keeps it.

@@ -144,7 +144,8 @@ class transactions {
   // `report`: None, or called with bytes done and bytes in all; false ends the backup. A signal's
   // handler that raises ends it too.
   void backup(const std::string& path, const nb::object& report);
-  void check_storage();       // heap and block checksums
+  void check_storage();  // heap and block checksums
+  pool_space space();
   void check_open() const;    // throws if closed, or in a child of fork
   void check_usable() const;  // also throws if a transaction on another pool runs
   // Throws if a `with` of this thread is open, in which `done` is not possible, or not usable.

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "eviction.h"
+
 namespace stele::redis {
 
 server& here() noexcept {
@@ -91,6 +93,7 @@ void answer::end_unit() {
                    (here().cannot_block || (flags & (api::in_multi | api::denies_blocking)) != 0);
   const std::uint64_t before = here().keys->newest_commit();
   must(here().keys->end_unit(now));
+  count_memory();
   if (!now && !is_replicated && here().keys->waits() && here().keys->newest_commit() != before)
     commit_ = here().keys->newest_commit();
 }
@@ -123,9 +126,17 @@ answer::~answer() {
   here().waiting->add(client_, commit_);
 }
 
+void count_memory() {
+  if (here().memory.is_on()) here().memory.set(here().keys->used_bytes());
+}
+
 int answer_error(api::context* to, const error& why) {
   // A replica that went on without it would differ from its master, and a server from its AOF.
   if ((api::GetContextFlags(to) & api::is_replicated) != 0) must(std::unexpected(why));
+  if (why.code == errc::full && here().may_run_again && may_evict(to)) {
+    here().was_full = true;
+    return api::ok;
+  }
   const char* const kind = why.code == errc::full ? "OOM " : "MISCONF ";
   return api::ReplyWithError(to, (kind + why.message).c_str());
 }

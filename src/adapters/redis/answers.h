@@ -1,6 +1,7 @@
 // Answers that wait until what they rest on is durable: docs/protocol/redis.md, C5 and C6.
 #pragma once
 
+#include "counted_memory.h"
 #include "keys.h"
 #include "module_api.h"
 
@@ -57,13 +58,21 @@ struct server {
   bool loads_nothing = false;   // what the server loads from its files is older than the pool
   bool has_loaded = false;      // such a file
   bool is_loading = false;      // from a file or a master
+  bool loads_in_unit = false;   // by a command of an EXEC (DEBUG RELOAD), whose unit goes on
   std::uint64_t loaded = 0;     // values of the module's types, by the last load
-  api::text* script_user = nullptr;  // who has called the script that runs
-  bool debugs_scripts = false;       // since SCRIPT DEBUG: EVAL is Redis' own then
+  std::atomic<stored_item*> unclaimed = nullptr;  // loaded, and not yet the value of a key
+  std::optional<error> refused_load = {};         // why the last value that was loaded has no item
+  api::text* script_user = nullptr;               // who has called the script that runs
+  bool debugs_scripts = false;                    // since SCRIPT DEBUG: EVAL is Redis' own then
   bool calls_redis = false;   // the next command that the filter sees is meant for Redis itself
   bool tells_master = false;  // this server is about to tell its master how far it has got
   std::optional<bool> all_may_all = {};  // there is one user, who may do everything
   bool cannot_block = false;             // a client that has waited for a key is answered
+  counted_memory memory;                 // the pool's, for the server's limit
+  bool may_run_again = false;  // a command that finds no room answers nothing, but sets was_full
+  bool was_full = false;
+  std::optional<error> not_copied = {};  // why Redis could not copy a value for COPY
+  std::uint64_t evicted = 0;             // keys, for room in the pool
   std::string path;
 };
 server& here() noexcept;
@@ -109,6 +118,9 @@ class answer {
   api::blocked_client* client_ = nullptr;
   std::uint64_t commit_ = 0;
 };
+
+// If the server has a memory limit: what the pool has in use counts.
+void count_memory();
 
 // Answers with an error of the pool's, in Redis' words.
 int answer_error(api::context* to, const error& why);

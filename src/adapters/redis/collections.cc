@@ -1,11 +1,14 @@
 // What commands on hashes, lists, sets and sorted sets have in common.
 #include "collections.h"
 
+#include <base/check.h>
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
+
+#include "replies.h"
 
 namespace stele::redis {
 
@@ -163,21 +166,25 @@ std::optional<random_arguments> random_arguments_of(const call& c, const char* o
   a = {*count, false, c.count == 4};
   if (c.count > 3 && (option == nullptr || !equal_ignoring_case(c[3], option)))
     return fails(syntax_error);
-  if (a.count < -(1LL << (a.is_with_seconds ? 61 : 62))) return fails("ERR value is out of range");
+  if (a.count < -(1LL << (a.is_with_seconds ? 61 : 62)) ||
+      (a.is_with_seconds && a.count > std::numeric_limits<long long>::max() / 2))
+    return fails("ERR value is out of range");
   return a;
 }
 
-std::optional<scan_arguments> scan_arguments_of(const call& c) {
-  const auto fails = [&](const char* why) -> std::optional<scan_arguments> {
+namespace {
+
+struct scan_options {
+  std::string_view pattern = "*";
+  std::uint64_t count = 10;
+};
+// nullopt: answered with an error.
+std::optional<scan_options> scan_options_of(const call& c) {
+  const auto fails = [&](const char* why) -> std::optional<scan_options> {
     api::ReplyWithError(c.context, why);
     return std::nullopt;
   };
-  scan_arguments how{0, "*", 10};
-  const std::string_view cursor = c[2];
-  const auto [end, wrong] =
-      std::from_chars(cursor.data(), cursor.data() + cursor.size(), how.cursor);
-  if (wrong != std::errc() || end != cursor.data() + cursor.size())
-    return fails("ERR invalid cursor");
+  scan_options how;
   for (int i = 3; i < c.count; i += 2) {
     if (i + 1 == c.count) return fails(syntax_error);
     if (equal_ignoring_case(c[i], "MATCH")) {
@@ -195,26 +202,24 @@ std::optional<scan_arguments> scan_arguments_of(const call& c) {
 }
 
 // As many steps as give so many elements, or ten times as many.
-int reply_scan(const call& c, const open_key& key, const scan_arguments& how, bool pairs,
+int reply_scan(const call& c, const open_key& key, std::uint64_t cursor, const scan_options& how,
                const scan_step& step) {
   answer a(c.context);
   a.rests_on(key.item());
   std::vector<element> found;
-  std::uint64_t cursor = how.cursor, seen = 0;
-  if (key.item() == nullptr)
-    cursor = 0;
-  else
-    (void)here().keys->read([&] {
-      // A value of few elements is told at once, as Redis does.
-      const bool whole = count_of(key.item()) <= 128;
-      for (std::uint64_t steps = 0; steps < 10 * how.count || whole; ++steps) {
-        cursor = step(cursor, [&](std::string_view first, std::string_view second) {
-          ++seen;
-          if (matches(how.pattern, first)) found.emplace_back(first, second);
-        });
-        if (cursor == 0 || (seen >= how.count && !whole)) break;
-      }
-    });
+  (void)here().keys->read([&] {
+    const bool whole = count_of(key.item()) <= told_at_once;
+    std::uint64_t seen = 0;
+    if (whole) cursor = 0;
+    for (std::uint64_t steps = 0; steps / 10 < how.count || whole; ++steps) {
+      cursor = step(key.item(), cursor, [&](std::string_view first, std::string_view second) {
+        ++seen;
+        if (matches(how.pattern, first)) found.emplace_back(first, second);
+      });
+      if (cursor == 0 || (seen >= how.count && !whole)) break;
+    }
+  });
+  const bool pairs = has_pairs(key.kind());
   api::context* const to = a.to();
   api::ReplyWithArray(to, 2);
   reply_text(to, std::to_string(cursor));
@@ -226,21 +231,49 @@ int reply_scan(const call& c, const open_key& key, const scan_arguments& how, bo
   return api::ok;
 }
 
+}  // namespace
+
+// In Redis' order: a key that is not there answers before an option that is wrong.
+int scan(const call& c, const char* name, item_kind kind, const scan_step& step) {
+  const auto cursor = cursor_of(c[2]);
+  if (!cursor) return api::ReplyWithError(c.context, "ERR invalid cursor");
+  const open_key key(c, c.text(1), api::for_reading);
+  if (is_other_kind(c, key, kind, name, false)) return api::ok;
+  if (!key.exists()) {
+    answer a(c.context);
+    a.rests_on(nullptr);
+    api::ReplyWithArray(a.to(), 2);
+    reply_text(a.to(), "0");
+    return api::ReplyWithArray(a.to(), 0);
+  }
+  const auto how = scan_options_of(c);
+  return how ? reply_scan(c, key, *cursor, *how, step) : api::ok;
+}
+
 namespace {
 
-std::unordered_map<std::string, serve_function>& waiting_commands() {
-  static std::unordered_map<std::string, serve_function> all;
+struct waiting_command {
+  item_kind kind;
+  serve_function serve;
+};
+std::unordered_map<std::string, waiting_command>& waiting_commands() {
+  static std::unordered_map<std::string, waiting_command> all;
   return all;
 }
 
-// A key that a client waits for has something now. The client cannot be blocked again, so its
-// answer is durable at once.
+// A key that a client waits for has something now: if that is of another kind, the client is told
+// nothing and waits on. It cannot be blocked again, so its answer is durable at once.
 int on_ready(api::context* context, api::text** arguments, int count) {
   const call c{context, arguments, count};
+  const waiting_command& command = waiting_commands().at(std::string(c[0]));
+  open_key key(c, api::GetBlockedClientReadyKey(context), api::for_reading | api::for_writing);
+  if (!key.is(command.kind)) return api::failed;
+  const reply_counter replies;
   here().cannot_block = true;
-  const bool served = waiting_commands().at(std::string(c[0]))(c);
+  command.serve(c, key);
   here().cannot_block = false;
-  return served ? api::ok : api::failed;  // it waits on
+  base::check(replies.is_one(), "a client that waited did not get one answer");
+  return api::ok;
 }
 int on_timeout(api::context* context, api::text**, int) {
   return api::ReplyWithNullArray(context);
@@ -251,37 +284,31 @@ int on_timeout(api::context* context, api::text**, int) {
 const char* read_pop_arguments(const call& c, int at, const char* one, const char* other,
                                pop_arguments& to) {
   const auto keys = integer_of(c[at]);
-  if (!keys || *keys < 1 || *keys > std::numeric_limits<int>::max())
-    return "ERR numkeys should be greater than 0";
+  if (!keys || *keys < 1) return "ERR numkeys should be greater than 0";
   if (*keys > c.count - at - 2) return syntax_error;
   to = {at + 1, static_cast<int>(*keys), false, 1};
   const int where = to.first + to.count;
   to.at_second = equal_ignoring_case(c[where], other);
   if (!to.at_second && !equal_ignoring_case(c[where], one)) return syntax_error;
-  if (where + 1 == c.count) return nullptr;
-  if (where + 3 != c.count || !equal_ignoring_case(c[where + 1], "COUNT")) return syntax_error;
-  const auto most = integer_of(c[where + 2]);
-  if (!most || *most < 1) return "ERR count should be greater than 0";
-  to.most = static_cast<std::uint64_t>(*most);
+  for (int i = where + 1; i < c.count; i += 2) {
+    if (i != where + 1 || i + 1 == c.count || !equal_ignoring_case(c[i], "COUNT"))
+      return syntax_error;
+    const auto most = integer_of(c[i + 1]);
+    if (!most || *most < 1) return "ERR count should be greater than 0";
+    to.most = static_cast<std::uint64_t>(*most);
+  }
   return nullptr;
 }
 
-std::optional<card_arguments> card_arguments_of(const call& c, const char* no_keys) {
-  const auto fails = [&](const char* why) -> std::optional<card_arguments> {
-    api::ReplyWithError(c.context, why);
-    return std::nullopt;
-  };
-  const auto keys = integer_of(c[1]);
-  if (!keys || *keys < 1) return fails(no_keys);
-  if (*keys > c.count - 2) return fails("ERR Number of keys can't be greater than number of args");
-  card_arguments a{static_cast<int>(*keys)};
-  for (int i = 2 + a.count; i < c.count; i += 2) {
-    if (!equal_ignoring_case(c[i], "LIMIT") || i + 1 == c.count) return fails(syntax_error);
+const char* read_limit(const call& c, int i, std::uint64_t& most) {
+  most = ~std::uint64_t{0};
+  for (; i < c.count; i += 2) {
+    if (!equal_ignoring_case(c[i], "LIMIT") || i + 1 == c.count) return syntax_error;
     const auto limit = integer_of(c[i + 1]);
-    if (!limit || *limit < 0) return fails("ERR LIMIT can't be negative");
-    if (*limit != 0) a.most = static_cast<std::uint64_t>(*limit);
+    if (!limit || *limit < 0) return "ERR LIMIT can't be negative";
+    most = *limit == 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(*limit);
   }
-  return a;
+  return nullptr;
 }
 
 std::optional<std::uint64_t> pop_count_of(const call& c) {
@@ -292,20 +319,22 @@ std::optional<std::uint64_t> pop_count_of(const call& c) {
   return std::nullopt;
 }
 
-int serve_or_wait(const call& c, serve_function serve, int first_key, int keys,
-                  std::string_view timeout) {
-  const auto seconds = float_of(timeout);
+int serve_or_wait(const call& c, serve_function serve, const wait_arguments& how) {
+  const auto seconds = float_of(how.timeout);
   if (!seconds) return api::ReplyWithError(c.context, "ERR timeout is not a float or out of range");
-  if (*seconds < 0) return api::ReplyWithError(c.context, "ERR timeout is negative");
-  constexpr auto longest = static_cast<long double>(std::numeric_limits<long long>::max());
-  if (*seconds * 1000 >= longest - static_cast<long double>(api::Milliseconds()))
+  // Less than a millisecond below 0 is 0. Redis takes what no integer can be for negative.
+  const long double wanted = std::ceil(*seconds * 1000);
+  if (!(wanted >= 0 && wanted < 0x1p63L))
+    return api::ReplyWithError(c.context, "ERR timeout is negative");
+  const long long latest = std::numeric_limits<long long>::max() - api::Milliseconds();
+  if (static_cast<long long>(wanted) > latest)
     return api::ReplyWithError(c.context, "ERR timeout is out of range");
-  if (serve(c)) return api::ok;
-  if (!may_block(c.context)) return api::ReplyWithNullArray(c.context);
-  waiting_commands()[std::string(c[0])] = serve;
-  api::BlockClientOnKeys(c.context, on_ready, on_timeout, nullptr,
-                         static_cast<long long>(std::ceil(*seconds * 1000)),
-                         c.arguments + first_key, keys, nullptr);
+  if (serve_first(c, how.kind, how.first_key, how.keys, serve)) return api::ok;
+  if (!may_block(c.context))
+    return how.null_is_array ? api::ReplyWithNullArray(c.context) : api::ReplyWithNull(c.context);
+  waiting_commands()[std::string(c[0])] = {how.kind, serve};
+  api::BlockClientOnKeys(c.context, on_ready, on_timeout, nullptr, static_cast<long long>(wanted),
+                         c.arguments + how.first_key, how.keys, nullptr);
   return api::ok;
 }
 

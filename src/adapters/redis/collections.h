@@ -80,30 +80,23 @@ struct random_arguments {
 std::optional<random_arguments> random_arguments_of(const call& c, const char* option);
 
 // HSCAN, SSCAN, ZSCAN: `step` visits what belongs to a cursor and returns the next, 0 at the end.
-struct scan_arguments {
-  std::uint64_t cursor;
-  std::string_view pattern;
-  std::uint64_t count;
-};
-// nullopt: answered with an error.
-std::optional<scan_arguments> scan_arguments_of(const call& c);
-using scan_step = std::function<std::uint64_t(std::uint64_t cursor, const element_visit& visit)>;
-int reply_scan(const call& c, const open_key& key, const scan_arguments& how, bool pairs,
-               const scan_step& step);
+inline constexpr std::uint64_t told_at_once = 128;  // or fewer elements, as in Redis
+using scan_step = std::function<std::uint64_t(stored_item* item, std::uint64_t cursor,
+                                              const element_visit& visit)>;
+int scan(const call& c, const char* name, item_kind kind, const scan_step& step);
 
 // --- commands that wait for a key to have something ---
 
-// Answers and returns true, or returns false: none of the keys has anything.
-using serve_function = bool (*)(const call&);
-// The first of the keys that has a value of this kind: calls found(key). True: answered, perhaps
-// with an error; who waits already waits on where a key has another kind.
-template <class Found>
-bool serve_first(const call& c, item_kind kind, int first, int count, Found&& found) {
+// Answers, from a key that has a value of the kind.
+using serve_function = void (*)(const call&, open_key&);
+// Serves from the first of the keys that is there, or answers that it is of another kind. False:
+// none is there, and nothing was answered.
+template <class Serve>
+bool serve_first(const call& c, item_kind kind, int first, int count, Serve&& serve) {
   for (int i = first; i < first + count; ++i) {
     open_key key(c, c.text(i), api::for_reading | api::for_writing);
     if (!key.exists()) continue;
-    if (here().cannot_block && !key.is(kind)) return false;
-    if (!is_wrong_kind(c, key, kind)) found(key);
+    if (!is_wrong_kind(c, key, kind)) serve(c, key);
     return true;
   }
   return false;
@@ -117,43 +110,45 @@ struct pop_arguments {
 // Null, or what is wrong.
 const char* read_pop_arguments(const call& c, int at, const char* one, const char* other,
                                pop_arguments& to);
-// What SINTERCARD and ZINTERCARD take: how many keys, from the second argument on, and up to what
-// they count. nullopt: answered with an error.
-struct card_arguments {
-  int count = 0;
-  std::uint64_t most = ~std::uint64_t{0};
-};
-std::optional<card_arguments> card_arguments_of(const call& c, const char* no_keys);
+// What SINTERCARD and ZINTERCARD take behind their keys, from the argument `i` on: up to what they
+// count. Null, or what is wrong.
+const char* read_limit(const call& c, int i, std::uint64_t& most);
 // A command that takes the first of something: how many; nullopt: answered with an error.
 std::optional<std::uint64_t> pop_count_of(const call& c);
 
-// `timeout`: in seconds, 0 for ever.
-int serve_or_wait(const call& c, serve_function serve, int first_key, int keys,
-                  std::string_view timeout);
+// Serves the client, or lets it wait for keys of this kind. `timeout`: in seconds, 0 for ever.
+struct wait_arguments {
+  item_kind kind;
+  int first_key, keys;
+  std::string_view timeout;
+  bool null_is_array = true;  // of a client that may not wait
+};
+int serve_or_wait(const call& c, serve_function serve, const wait_arguments& how);
 
-// LMPOP, ZMPOP, and BLMPOP, BZMPOP: `Pop` answers and returns true, or none of the keys has
-// anything.
-using pop_function = bool (*)(const call&, const pop_arguments&);
-template <literal One, literal Other, pop_function Pop>
+// LMPOP, ZMPOP, and BLMPOP, BZMPOP: `Pop` answers, from a key of the kind.
+using pop_function = void (*)(const call&, open_key&, const pop_arguments&);
+template <item_kind Kind, literal One, literal Other, pop_function Pop>
 int pop_from_several(const call& c) {
   pop_arguments how;
   if (const char* const wrong = read_pop_arguments(c, 1, One.text, Other.text, how))
     return api::ReplyWithError(c.context, wrong);
-  if (Pop(c, how)) return api::ok;
+  const auto serve = [&](const call& of, open_key& key) { Pop(of, key, how); };
+  if (serve_first(c, Kind, how.first, how.count, serve)) return api::ok;
   answer a(c.context);
   a.rests_on(nullptr);
   return api::ReplyWithNullArray(a.to());
 }
-template <literal One, literal Other, pop_function Pop>
+template <item_kind Kind, literal One, literal Other, pop_function Pop>
 int wait_for_several(const call& c) {
   pop_arguments how;
   if (const char* const wrong = read_pop_arguments(c, 2, One.text, Other.text, how))
     return api::ReplyWithError(c.context, wrong);
-  const auto serve = [](const call& of) {
+  const auto serve = [](const call& of, open_key& key) {
     pop_arguments again;
-    return read_pop_arguments(of, 2, One.text, Other.text, again) == nullptr && Pop(of, again);
+    (void)read_pop_arguments(of, 2, One.text, Other.text, again);
+    Pop(of, key, again);
   };
-  return serve_or_wait(c, serve, how.first, how.count, c[1]);
+  return serve_or_wait(c, serve, {Kind, how.first, how.count, c[1]});
 }
 
 }  // namespace stele::redis

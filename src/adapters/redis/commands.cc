@@ -16,7 +16,9 @@ open_key::open_key(const call& c, api::text* name, int mode)
   const auto& known = here().types;
   const auto at = type == nullptr ? known.end() : std::ranges::find(known, type);
   if (at == known.end()) {
-    is_foreign_ = api::KeyType(key_) != api::empty_key;
+    const int of_redis = api::KeyType(key_);
+    is_foreign_ = of_redis != api::empty_key;
+    is_of_redis_ = of_redis >= api::string_key && of_redis <= api::sorted_set_key;
     return;
   }
   item_ = static_cast<stored_item*>(api::ModuleTypeGetValue(key_));
@@ -53,6 +55,18 @@ long long open_key::expiry() const {
   return when == api::no_expire ? 0 : when;
 }
 
+long long open_key::idle_ms() const {
+  long long ms = 0;
+  (void)api::GetLRU(key_, &ms);
+  return ms;
+}
+
+long long open_key::frequency() const {
+  long long often = 0;
+  (void)api::GetLFU(key_, &often);
+  return often;
+}
+
 result<> open_key::set_expiry(long long when) {
   api::SetAbsExpire(key_, when == 0 ? api::no_expire : when);
   is_changed_ = true;
@@ -73,6 +87,26 @@ std::string text_setting(api::context* of, const char* name) {
     value = text_of_reply(api::CallReplyArrayElement(told, 1));
   api::FreeCallReply(told);
   return value;
+}
+
+calling_user::calling_user(const call& c) {
+  const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
+  api::text* const name = in_script ? here().script_user : caller_of(c);
+  if (name == nullptr) return;
+  user_ = api::GetModuleUserFromUserName(name);
+  if (!in_script) api::FreeString(nullptr, name);
+}
+
+calling_user::~calling_user() {
+  if (user_ != nullptr) api::FreeModuleUser(user_);
+}
+
+bool calling_user::may(api::text* key, int access) const {
+  return user_ == nullptr || api::ACLCheckKeyPermissions(user_, key, access) == api::ok;
+}
+
+bool calling_user::may_run(api::text** arguments, int count) const {
+  return user_ == nullptr || api::ACLCheckCommandPermissions(user_, arguments, count) == api::ok;
 }
 
 void enter(const call& c) {
@@ -110,7 +144,7 @@ int delegate_in_unit(const call& c, const char* name) {
 
 bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const char* name,
                    bool changes) {
-  if (key.is_foreign()) return delegate(c, name, changes), true;
+  if (key.is_of_redis()) return delegate(c, name, changes), true;
   return is_wrong_kind(c, key, wanted);
 }
 
@@ -118,6 +152,34 @@ bool is_wrong_kind(const call& c, const open_key& key, item_kind wanted) {
   const bool wrong = key.exists() && !key.is(wanted);
   if (wrong) api::ReplyWithError(c.context, wrong_type);
   return wrong;
+}
+
+int place_of_destination(const call& c, std::string_view name) {
+  struct option {
+    std::string_view word;
+    int words;  // that follow it
+  };
+  struct form {
+    std::string_view name;
+    int first;  // option
+    std::span<const option> options;
+  };
+  static constexpr option of_sort[] = {{"STORE", 1}, {"BY", 1}, {"GET", 1}, {"LIMIT", 2}};
+  static constexpr option of_places[] = {{"STORE", 1}, {"STOREDIST", 1}, {"COUNT", 1}};
+  static constexpr form forms[] = {
+      {"SORT", 2, of_sort}, {"GEORADIUS", 6, of_places}, {"GEORADIUSBYMEMBER", 5, of_places}};
+  const auto* const known =
+      std::ranges::find_if(forms, [&](const form& f) { return equal_ignoring_case(f.name, name); });
+  if (known == std::end(forms)) return 0;
+  int place = 0;
+  for (int i = known->first; i < c.count; ++i)
+    for (const auto& [word, words] : known->options) {
+      if (!equal_ignoring_case(c[i], word) || i + words >= c.count) continue;
+      if (word.starts_with("STORE")) place = i + 1;
+      i += words;
+      break;
+    }
+  return place;
 }
 
 std::string value_of(const stored_text& text) {
@@ -128,39 +190,6 @@ int answer_number(const call& c, long long number) {
   answer a(c.context);
   a.end_unit();
   return api::ReplyWithLongLong(a.to(), number);
-}
-
-// As Redis has it: no sign but -, no leading zero, nothing around it.
-std::optional<long long> integer_of(std::string_view text) {
-  long long value = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (wrong != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
-  if (digits.size() > 1 && digits.starts_with('0')) return std::nullopt;
-  if (text == "-0") return std::nullopt;
-  return value;
-}
-
-std::optional<long double> float_of(std::string_view text) {
-  if (text.empty() || text.size() > 255 ||
-      std::isspace(static_cast<unsigned char>(text.front())) != 0 || text.find('\0') != text.npos)
-    return std::nullopt;
-  const std::string copy(text);
-  char* end = nullptr;
-  const long double value = std::strtold(copy.c_str(), &end);
-  if (end != copy.c_str() + copy.size() || std::isnan(value)) return std::nullopt;
-  return value;
-}
-
-std::string text_of_float(long double value) {
-  char digits[512];
-  const int size = std::snprintf(digits, sizeof digits, "%.17Lf", value);
-  std::string_view text(digits, static_cast<std::size_t>(size));
-  if (text.find('.') != text.npos) {
-    text.remove_suffix(text.size() - 1 - text.find_last_not_of('0'));
-    if (text.ends_with('.')) text.remove_suffix(1);
-  }
-  return text == "-0" ? "0" : std::string(text);
 }
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "answers.h"
+#include "numbers.h"
 
 #include <algorithm>
 #include <optional>
@@ -32,7 +33,7 @@ class own_text {
 
 inline constexpr const char* wrong_type =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
-inline constexpr const char* syntax_error = "ERR syntax error";
+inline const char* syntax_error = "ERR syntax error";  // load() may name newer options
 inline constexpr const char* not_an_integer = "ERR value is not an integer or out of range";
 inline constexpr const char* not_a_float = "ERR value is not a valid float";
 inline constexpr const char* too_long =
@@ -60,6 +61,8 @@ class open_key {
   api::text* name() const noexcept { return name_; }
   // Of a type that stays Redis' own.
   bool is_foreign() const noexcept { return is_foreign_; }
+  // Of a kind that the pool has too: what Redis' own commands on such a kind are for.
+  bool is_of_redis() const noexcept { return is_of_redis_; }
   bool exists() const noexcept { return item_ != nullptr || is_foreign_; }
   stored_item* item() const noexcept { return item_; }
   // Of the item.
@@ -82,6 +85,9 @@ class open_key {
   void note_changed() noexcept { is_changed_ = true; }
   // ms since 1970; 0: never.
   long long expiry() const;
+  // As the server notes the key's use, by its policy.
+  long long idle_ms() const;
+  long long frequency() const;
   // Of Redis and, unless `when` is what the item has, in the unit. 0: never.
   result<> set_expiry(long long when);
 
@@ -91,7 +97,7 @@ class open_key {
   api::key* key_;
   stored_item* item_ = nullptr;
   item_kind kind_ = item_kind::string;
-  bool is_foreign_ = false, is_changed_ = false;
+  bool is_foreign_ = false, is_of_redis_ = false, is_changed_ = false;
 };
 
 // A setting of the server; empty: there is none of this name.
@@ -126,9 +132,6 @@ std::string value_of(const stored_text& text);
 // The end of a command that has changed something.
 int answer_number(const call& c, long long number);
 
-std::optional<long long> integer_of(std::string_view text);
-std::optional<long double> float_of(std::string_view text);
-std::string text_of_float(long double value);
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 bool matches(std::string_view pattern, std::string_view text);
 
@@ -136,6 +139,22 @@ bool matches(std::string_view pattern, std::string_view text);
 inline api::text* caller_of(const call& c) {
   return api::GetClientUserNameById(c.context, api::GetClientId(c.context));
 }
+
+// The user who calls, or who has called the script that does.
+class calling_user {
+ public:
+  explicit calling_user(const call& c);
+  ~calling_user();
+  calling_user(const calling_user&) = delete;
+  calling_user& operator=(const calling_user&) = delete;
+
+  // `access`: of api's key_... bits.
+  bool may(api::text* key, int access) const;
+  bool may_run(api::text** arguments, int count) const;
+
+ private:
+  api::user* user_ = nullptr;  // null: may do everything
+};
 
 inline constexpr const char* prefix = "stele.";  // of the module's commands
 
@@ -152,6 +171,10 @@ inline void replicate(const call& c, const char* name) {
   replicate_as(c, name, "v", c.arguments + 1, static_cast<std::size_t>(c.count - 1));
 }
 
+// The place of the last STORE's key, which is the one that counts, of a command of this name that
+// has such an option; 0: none. Redis' own search finds the first (GEORADIUS), or takes an option's
+// word for what it is not (SORT).
+int place_of_destination(const call& c, std::string_view name);
 // Calls each(place) for the arguments of a command of this name that are keys.
 template <class Each>
 void for_each_key(const call& c, const char* name, Each&& each) {
@@ -160,7 +183,13 @@ void for_each_key(const call& c, const char* name, Each&& each) {
   arguments[0] = own_name.get();
   int count = 0;
   int* const places = api::GetCommandKeys(c.context, arguments.data(), c.count, &count);
-  for (int i = 0; i < count; ++i) each(places[i]);
+  const int destination = place_of_destination(c, name);
+  bool has_destination = destination == 0;
+  for (int i = 0; i < count; ++i) {
+    each(places[i]);
+    has_destination |= places[i] == destination;
+  }
+  if (!has_destination) each(destination);
   if (places != nullptr) api::Free(places);
 }
 

@@ -13,6 +13,31 @@ int in_unit(const call& c) {
   return delegate_in_unit(c, Name.text);
 }
 
+// The item gets its new name before Redis gives it to the key, which cannot be refused any more.
+template <literal Name, bool Only_new>
+int rename(const call& c) {
+  {
+    const open_key from(c, c.text(1), api::for_reading | api::without_touch);
+    const open_key to(c, c.text(2), api::for_reading | api::without_touch);
+    if (from.item() != nullptr && !(Only_new && to.exists()))
+      if (auto done = here().keys->rename(from.item(), c[2], api::GetSelectedDb(c.context)); !done)
+        return answer_error(c.context, done.error());
+  }
+  return delegate_in_unit(c, Name.text);
+}
+
+int copy(const call& c) {
+  here().not_copied.reset();
+  api::reply* const told = call_redis(c, "COPY", "0!v");
+  if (here().not_copied) {
+    api::FreeCallReply(told);
+    return answer_error(c.context, *here().not_copied);
+  }
+  answer a(c.context);
+  a.end_unit();
+  return hand_over(a.to(), told);
+}
+
 template <literal Name>
 int script(const call& c) {
   here().script_user = caller_of(c);
@@ -83,7 +108,7 @@ const char* encoding_of(const call& c, stored_item* item) {
 }
 
 int object(const call& c) {
-  if (c.count != 3 || !equal_ignoring_case(c[1], "ENCODING")) return delegate(c, "OBJECT", false);
+  if (!equal_ignoring_case(c[1], "ENCODING")) return delegate(c, "OBJECT", false);
   const open_key key(c, c.text(2), api::for_reading | api::without_touch);
   if (key.item() == nullptr) return delegate(c, "OBJECT", false);
   answer a(c.context);
@@ -114,9 +139,17 @@ int tells_of_all(const call& c) {
 
 // What a plain server has dumped becomes a value of the pool too.
 int restore(const call& c) {
+  // Before Redis puts the value in the place of another one.
+  if (auto room = here().keys->change(c[3].size() + bytes_of_item, [] {}); !room)
+    return answer_error(c.context, room.error());
+  here().refused_load.reset();
   api::reply* const told = call_redis(c, "RESTORE", "0v");
+  auto refused = std::exchange(here().refused_load, {});
   if (told != nullptr && api::CallReplyType(told) != api::reply_error) {
-    must(adopt(c, c.text(1)));
+    if (auto adopted = adopt(c, c.text(1)); !adopted) {
+      refused = adopted.error();
+      open_key(c, c.text(1), api::for_reading | api::for_writing).erase();
+    }
     const open_key key(c, c.text(1), api::for_reading | api::without_touch);
     if (key.exists())
       replicate_as(c, "RESTORE", "slscc", c.text(1), key.expiry(), c.text(3), "REPLACE", "ABSTTL");
@@ -125,7 +158,9 @@ int restore(const call& c) {
   }
   answer a(c.context);
   a.end_unit();
-  return hand_over(a.to(), told);
+  if (!refused || refused->code == errc::corrupt) return hand_over(a.to(), told);
+  if (told != nullptr) api::FreeCallReply(told);
+  return answer_error(a.to(), *refused);
 }
 
 constexpr command commands[] = {
@@ -140,13 +175,13 @@ constexpr command commands[] = {
     {"keys", tells_of_all<"KEYS">, "readonly", 0, 0, 0, 2, 2, true},
     {"randomkey", tells_of_all<"RANDOMKEY">, "readonly", 0, 0, 0, 1, 1, true},
     {"scan", tells_of_all<"SCAN">, "readonly", 0, 0, 0, 2, 0, true},
-    {"object", object, "readonly", 2, 2, 1, 2, 0},
+    {"object", object, "readonly", 2, 2, 1, 3, 3},
     {"type", type, "readonly fast", 1, 1, 1, 2, 2},
     {"del", in_unit<"DEL">, "write", 1, -1, 1, 2, 0},
     {"unlink", in_unit<"UNLINK">, "write fast", 1, -1, 1, 2, 0},
-    {"rename", in_unit<"RENAME">, "write", 1, 2, 1, 3, 3},
-    {"renamenx", in_unit<"RENAMENX">, "write fast", 1, 2, 1, 3, 3},
-    {"copy", in_unit<"COPY">, "write deny-oom", 1, 2, 1, 3, 0},
+    {"rename", rename<"RENAME", false>, "write", 1, 2, 1, 3, 3},
+    {"renamenx", rename<"RENAMENX", true>, "write fast", 1, 2, 1, 3, 3},
+    {"copy", copy, "write deny-oom", 1, 2, 1, 3, 0},
     {"move", in_unit<"MOVE">, "write fast", 1, 1, 1, 3, 3},
     {"expire", in_unit<"EXPIRE">, "write fast", 1, 1, 1, 3, 0},
     {"pexpire", in_unit<"PEXPIRE">, "write fast", 1, 1, 1, 3, 0},
@@ -159,6 +194,12 @@ constexpr command commands[] = {
     {"evalsha", script<"EVALSHA">, "may-replicate allow-stale no-mandatory-keys getkeys-api", 0, 0,
      0, 3, 0},
     {"fcall", script<"FCALL">, "may-replicate allow-stale no-mandatory-keys getkeys-api", 0, 0, 0,
+     3, 0},
+    {"eval_ro", script<"EVAL_RO">, "readonly allow-stale no-mandatory-keys getkeys-api", 0, 0, 0, 3,
+     0},
+    {"evalsha_ro", script<"EVALSHA_RO">, "readonly allow-stale no-mandatory-keys getkeys-api", 0, 0,
+     0, 3, 0},
+    {"fcall_ro", script<"FCALL_RO">, "readonly allow-stale no-mandatory-keys getkeys-api", 0, 0, 0,
      3, 0},
     {"swapdb", in_unit<"SWAPDB">, "write fast", 0, 0, 0, 3, 3},
     {"flushdb", in_unit<"FLUSHDB">, "write", 0, 0, 0, 1, 2},

@@ -200,14 +200,11 @@ int hincrbyfloat(const call& c) {
 }
 
 int hscan(const call& c) {
-  const auto how = scan_arguments_of(c);
-  if (!how) return api::ok;
-  const open_key key(c, c.text(1), api::for_reading);
-  if (is_other_kind(c, key, item_kind::hash, "HSCAN", false)) return api::ok;
-  return reply_scan(c, key, *how, true, [&](std::uint64_t cursor, const element_visit& visit) {
-    return key.hash()->content.scan(
+  const auto step = [](stored_item* item, std::uint64_t cursor, const element_visit& visit) {
+    return as<stored_hash>(item).content.scan(
         cursor, [&](const auto& field, const auto& value) { visit(field.str(), value.str()); });
-  });
+  };
+  return scan(c, "HSCAN", item_kind::hash, step);
 }
 
 int hrandfield(const call& c) {

@@ -1,14 +1,17 @@
 // Units, and what waits to be durable.
 #include "keys.h"
 
+#include <base/check.h>
 #include <base/mutant.h>
 #include <stele/memory.h>
+#include <tx/allocated.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/runtime.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace stele::redis {
 
@@ -100,11 +103,18 @@ result<std::string> keys::grow_for(std::size_t bytes) {
   return std::string();
 }
 
+error keys::no_room() const {
+  return {errc::full,
+          "the pool has no room for this" + (why_not_.empty() ? "" : " (" + why_not_ + ")") +
+              "; delete keys, or start the server with a larger max_size and room on the disk"};
+}
+
 // Room for a change, and for the log of its unit, which is a block of the heap if it is long. All
 // may come from the longest free run. So a unit which has begun does not end for want of room. The
-// pool does not grow in a unit; so before one begins there is an
-// eighth of it more, if the pool can grow.
-result<> keys::make_room(std::size_t bytes) {
+// pool does not grow in a unit; so before one begins there is an eighth of it more, if the pool can
+// grow. A unit of one small change needs no free run: it may find room in blocks that are free
+// among used ones, and if it does not, nothing has changed.
+result<> keys::make_room(std::size_t bytes, bool for_several) {
   const std::size_t ahead =
       std::max(std::size_t{4} << 20, pool_.core().state().file.header().size / 8);
   const std::size_t wanted = taken_by(bytes) + taken_by(unit_bytes_ + bytes) + (64 << 10);
@@ -120,12 +130,10 @@ result<> keys::make_room(std::size_t bytes) {
     is_at_its_end_ = !why->empty();
     why_not_ = std::move(*why);
   }
-  if (!has(wanted))
-    return std::unexpected(error{
-        errc::full,
-        "the pool has no room for this" + (why_not_.empty() ? "" : " (" + why_not_ + ")") +
-            "; delete keys, or start the server with a larger max_size and room on the disk"});
-  room_ -= taken_by(bytes);
+  const bool is_small =
+      !open_ && !for_several && bytes <= pool_.core().state().file.header().log_size / 8;
+  if (!has(wanted) && !is_small) return std::unexpected(no_room());
+  room_ -= std::min(room_, taken_by(bytes));
   unit_bytes_ += bytes;
   return {};
 }
@@ -143,33 +151,53 @@ result<> keys::begin() {
   return {};
 }
 
+result<> keys::reserve(std::size_t bytes) {
+  if (auto room = make_room(bytes, true); !room) return room;
+  reserved_ += bytes;
+  return open_ ? result<>() : begin();
+}
+
 result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
-  if (bytes != 0)
-    if (auto room = make_room(bytes); !room) return room;
-  if (!open_)
-    if (auto begun = begin(); !begun) return begun;
-  error why;
-  try {
-    body();
-    ++changes_;
-    if (planted(mutant::redis_unit_apart)) {
-      open_ = false;
-      (void)detail::commit_transaction();
+  const std::size_t covered = std::min(bytes, reserved_);
+  reserved_ -= covered;
+  if (bytes != covered)
+    if (auto room = make_room(bytes - covered, false); !room) return room;
+  for (;;) {
+    if (!open_)
+      if (auto begun = begin(); !begun) return begun;
+    error why;
+    try {
+      body();
+      ++changes_;
+      if (planted(mutant::redis_unit_apart)) {
+        open_ = false;
+        (void)detail::commit_transaction();
+      }
+      return {};
+    } catch (const detail::restart&) {
+      base::check(changes_ == 0, "a unit with changes found no room");
+      forget_failed_unit();
+      detail::retry_transaction();  // blocks that are free in parts of the pool become one
+      continue;
+    } catch (const failure& f) {
+      why = f.why().code == errc::full ? no_room() : f.why();
+    } catch (const std::bad_alloc&) {
+      why = {errc::full, "the server has no memory for this"};
     }
-    return {};
-  } catch (const failure& f) {
-    why = f.why();
-  } catch (const std::bad_alloc&) {
-    why = {errc::full, "the server has no memory for this"};
+    if (changes_ != 0) cannot_go_on_(why);
+    detail::roll_back_transaction();
+    forget_failed_unit();
+    return std::unexpected(std::move(why));
   }
+}
+
+// The unit's first change has failed. Its places are free again.
+void keys::forget_failed_unit() {
   room_ = 0;
-  if (changes_ != 0) cannot_go_on_(why);
-  detail::roll_back_transaction();
   open_ = false;
   count_ += freed_places_.size() - taken_places_.size();
   free_places_.insert(free_places_.end(), taken_places_.begin(), taken_places_.end());
   forget_unit();
-  return std::unexpected(std::move(why));
 }
 
 result<> keys::change_apart(std::size_t bytes, const std::function<void()>& body) {
@@ -185,6 +213,7 @@ void keys::forget_unit() noexcept {
   taken_places_.clear();
   removed_ = false;
   unit_bytes_ = 0;
+  reserved_ = 0;
 }
 
 result<> keys::end_unit(bool now) {
@@ -201,6 +230,7 @@ result<> keys::end_unit(bool now) {
   }
   if (open_) {
     open_ = false;
+    if (used_bytes_) *used_bytes_ += detail::bytes_allocated_by_transaction();
     const auto how = detail::commit_transaction();
     if (how != commit_status::committed) cannot_go_on_(detail::last_error());
     const std::uint64_t number = ++commits_;
@@ -217,6 +247,12 @@ result<> keys::end_unit(bool now) {
   if (!waits_ || !now || planted(mutant::redis_acknowledged_early)) return {};
   if (auto done = sync(); !done) return std::unexpected(std::move(done.error()));
   return {};
+}
+
+void keys::cancel_unit() noexcept {
+  if (std::exchange(open_, false)) detail::roll_back_transaction();
+  unlinked_.clear();
+  forget_unit();
 }
 
 result<std::uint64_t> keys::sync() {
@@ -269,8 +305,9 @@ void keys::end_child() noexcept {
 
 result<> keys::rename(stored_item* item, std::string_view key, int database) {
   std::erase(unlinked_, item);
-  return change(key.size(), [&] {
-    item->key = key;
+  const bool is_same = read([&] { return item->key == key; }).value_or(false);
+  return change(is_same ? 0 : key.size(), [&] {
+    if (!is_same) item->key = key;
     item->keyspace = root_->keyspace_of(database);
     removed_ = true;  // its old name
     touch(item);
@@ -317,6 +354,11 @@ bool keys::sweep() {
       }))
     (void)end_unit(false);
   return has_garbage_;
+}
+
+std::uint64_t keys::used_bytes() {
+  if (!used_bytes_ && !open_) used_bytes_ = static_cast<std::int64_t>(pool_.space().used_bytes);
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(used_bytes_.value_or(0), 0));
 }
 
 void keys::for_each(const std::function<void(stored_item*)>& f) const {

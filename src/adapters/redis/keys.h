@@ -37,6 +37,9 @@ class keys {
   // changed; poisoned, io. If an error shows that a unit with earlier changes cannot go on, the
   // process ends: their answers are written already.
   [[nodiscard]] result<> change(std::size_t bytes, const std::function<void()>& body);
+  // Begins the unit, if there is none, with room for `bytes` in all that the changes after it
+  // store: they do not ask for it again, so none of them is refused. Errors: as of change().
+  [[nodiscard]] result<> reserve(std::size_t bytes);
   // Runs change(), and if an open unit leaves no room for it, once more in a unit of its own. For
   // loads, whose units are of any size.
   [[nodiscard]] result<> change_apart(std::size_t bytes, const std::function<void()>& body);
@@ -44,6 +47,9 @@ class keys {
   // Commits the unit, if there is one. `now`: it and all before it are durable on return. Else, if
   // waits(), a sync that begins afterwards makes it so.
   [[nodiscard]] result<> end_unit(bool now);
+
+  // Rolls the unit back. The server's keyspace keeps what it did, so the process must end.
+  void cancel_unit() noexcept;
 
   // In the unit, or in a transaction of its own. In a child of fork, without one: no item that the
   // child can have changes while it lives.
@@ -101,6 +107,13 @@ class keys {
   [[nodiscard]] result<std::uint64_t> sync();
 
   std::uint64_t count() const noexcept { return count_; }  // of items
+  // Bytes of the pool's blocks in use, as of the last unit that has ended. The first call walks the
+  // heap.
+  std::uint64_t used_bytes();
+  // The item at a place that the number chooses; null: that is free. In a transaction.
+  stored_item* any_item(std::uint64_t number) const {
+    return next_place_ == 0 ? nullptr : root_->at(number % next_place_);
+  }
   // Whether the pool has items, or once had.
   bool was_used() const noexcept { return next_place_ != 0; }
   // Calls f(item) for each item; in a transaction.
@@ -111,9 +124,11 @@ class keys {
   [[nodiscard]] result<> begin();
   std::size_t taken_by(std::size_t bytes) const noexcept;
   [[nodiscard]] result<std::string> grow_for(std::size_t bytes);
-  [[nodiscard]] result<> make_room(std::size_t bytes);
+  error no_room() const;
+  [[nodiscard]] result<> make_room(std::size_t bytes, bool for_several);
   std::uint64_t free_place();
   void forget_unit() noexcept;
+  void forget_failed_unit();
 
   pool<stored_keys> pool_;
   const end_of_units cannot_go_on_;
@@ -130,11 +145,13 @@ class keys {
   std::vector<std::uint64_t> freed_places_;  // free when the unit has been committed
   std::vector<std::uint64_t> taken_places_;  // in the unit
   std::uint64_t next_place_ = 0, count_ = 0;
-  std::uint64_t swept_ = 0;     // places that sweep() has looked at
-  bool has_garbage_ = false;    // items that no database has, perhaps
-  std::size_t room_ = 0;        // bytes that are free for certain, in one run
-  std::size_t unit_bytes_ = 0;  // that the unit stores
-  bool is_at_its_end_ = false;  // the pool could not grow when it last should
+  std::uint64_t swept_ = 0;                 // places that sweep() has looked at
+  bool has_garbage_ = false;                // items that no database has, perhaps
+  std::size_t room_ = 0;                    // bytes that are free for certain, in one run
+  std::size_t unit_bytes_ = 0;              // that the unit stores
+  std::size_t reserved_ = 0;                // of these, what reserve() has asked for in advance
+  bool is_at_its_end_ = false;              // the pool could not grow when it last should
+  std::optional<std::int64_t> used_bytes_;  // counted since used_bytes() was called first
   std::string why_not_;
   // Of commits that may not be durable.
   std::atomic<std::uint64_t> commits_{0}, durable_{0};

@@ -72,10 +72,10 @@ loan lend(const call& c, api::text* name, extent of) {
   return l;
 }
 
-// The key gets its item again.
-void give_back(const raw_key& to, const loan& l) {
-  api::ModuleTypeSetValue(to.key, type_of(l.kind), l.item);
-  if (l.expiry != 0) api::SetAbsExpire(to.key, l.expiry);
+// The key gets an item, and this expiry time.
+void give_back(const raw_key& to, item_kind kind, stored_item* item, long long expiry) {
+  api::ModuleTypeSetValue(to.key, type_of(kind), item);
+  if (expiry != 0) api::SetAbsExpire(to.key, expiry);
 }
 
 long long expiry_of(const raw_key& key) {
@@ -92,15 +92,15 @@ void store_differences(stored_text& to, std::string_view before, std::string_vie
 }
 
 // What the command has made of a string goes to the pool. Returns whether it has changed it.
-result<bool> take_text(const call& c, const loan& l) {
+result<bool> take_text(const call& c, const loan& l, long long expiry) {
   const raw_key key(c, l.name);
   std::size_t size = 0;
   const char* const at = api::StringDMA(key.key, &size, api::for_reading);
   const std::string now(at, size);
-  const long long expiry = expiry_of(key);
   keys& all = *here().keys;
   const bool was_text = l.item != nullptr && l.kind == item_kind::string;
-  if (was_text && now == l.lent[0].first && expiry == l.expiry) return give_back(key, l), false;
+  if (was_text && now == l.lent[0].first && expiry == l.expiry)
+    return give_back(key, l.kind, l.item, expiry), false;
   const bool in_place = was_text && now.size() == l.lent[0].first.size() && !all.must_copy(l.item);
   stored_item* item = l.item;
   auto done = all.change(now.size() + view(l.name).size() + bytes_of_item, [&] {
@@ -115,16 +115,16 @@ result<bool> take_text(const call& c, const loan& l) {
   });
   if (!done) return std::unexpected(std::move(done.error()));
   if (!in_place && l.item != nullptr) all.note_unlinked(l.item);
-  give_back(key, {l.name, item, item_kind::string, expiry, {}});
+  give_back(key, item_kind::string, item, expiry);
   return true;
 }
 
 // The same of a sorted set: what differs from what was lent.
-result<bool> take_scores(const call& c, const loan& l) {
+result<bool> take_scores(const call& c, const loan& l, long long expiry) {
   const std::vector<element> now = elements_of_redis(c, l.name, item_kind::sorted_set);
   {
     const raw_key key(c, l.name);
-    give_back(key, l);
+    give_back(key, l.kind, l.item, l.expiry);
   }
   std::map<std::string, std::string> before(l.lent.begin(), l.lent.end());
   std::vector<element> stored;
@@ -137,8 +137,12 @@ result<bool> take_scores(const call& c, const loan& l) {
     }
     if (at != before.end()) before.erase(at);
   }
-  if (stored.empty() && before.empty()) return false;
+  const bool is_same = stored.empty() && before.empty();
+  if (is_same && expiry == l.expiry) return false;
   open_key key(c, l.name, api::for_reading | api::for_writing);
+  if (expiry != l.expiry)
+    if (auto done = key.set_expiry(expiry); !done) return std::unexpected(std::move(done.error()));
+  if (is_same) return true;
   auto done = change<stored_ranking>(c, key, bytes, [&](stored_ranking& ranking) {
     for (const auto& [member, score] : before) ranking.content.erase(member);
     for (const auto& [member, score] : stored)
@@ -151,11 +155,14 @@ result<bool> take_scores(const call& c, const loan& l) {
 // After the command. Returns whether it has changed the key.
 bool take_back(const call& c, const loan& l, extent of, bool changes) {
   int type = 0;
+  long long expiry = l.expiry;
   {
     const raw_key key(c, l.name);
     type = api::KeyType(key.key);
     if (l.item != nullptr && (!changes || (type == api::empty_key && of == extent::named)))
-      return give_back(key, l), false;
+      return give_back(key, l.kind, l.item, l.expiry), false;
+    // Who replaces the whole value ends its time; who adds members may have got none with it.
+    if (of == extent::whole) expiry = expiry_of(key);
   }
   if (type == api::empty_key) {
     if (l.item != nullptr) here().keys->note_unlinked(l.item);
@@ -163,9 +170,9 @@ bool take_back(const call& c, const loan& l, extent of, bool changes) {
   }
   const auto kind = kind_of_redis(type);
   if (!kind) return false;
-  if (*kind == item_kind::string) return must(take_text(c, l));
+  if (*kind == item_kind::string) return must(take_text(c, l, expiry));
   if (*kind == item_kind::sorted_set && l.item != nullptr && l.kind == *kind)
-    return must(take_scores(c, l));
+    return must(take_scores(c, l, expiry));
   if (l.item != nullptr) here().keys->note_unlinked(l.item);
   must(adopt(c, l.name));
   return true;
@@ -196,7 +203,7 @@ int run_lent(const call& c, const char* name, extent of, bool changes) {
     }
     for (int i = 1; i < c.count; ++i) bytes += c[i].size() + bytes_of_element;
     if (std::string_view(name) == "BITFIELD") bytes += end_of_fields(c);
-    if (auto room = here().keys->change(bytes, [] {}); !room)
+    if (auto room = here().keys->reserve(bytes); !room)
       return answer_error(c.context, room.error());
   }
   std::vector<loan> loans;

@@ -149,32 +149,26 @@ int rpop(const call& c) {
 
 // --- commands that wait for a list ---
 
-bool pop_first(const call& c, end at) {
-  return serve_first(c, kind, 1, c.count - 2, [&](open_key& key) {
-    answer a(c.context);
-    const auto t = take(c, key, at, 1);
-    if (!t) return void(answer_error(c.context, t.error()));
-    replicate_as(c, pop_name(at), "s", key.name());
-    a.end_unit();
-    api::ReplyWithArray(a.to(), 2);
-    reply_text(a.to(), view(key.name()));
-    reply_text(a.to(), (*t)[0]);
-  });
+template <end At>
+void pop_first(const call& c, open_key& key) {
+  answer a(c.context);
+  const auto t = take(c, key, At, 1);
+  if (!t) return void(answer_error(c.context, t.error()));
+  replicate_as(c, pop_name(At), "s", key.name());
+  a.end_unit();
+  api::ReplyWithArray(a.to(), 2);
+  reply_text(a.to(), view(key.name()));
+  reply_text(a.to(), (*t)[0]);
 }
 int blpop(const call& c) {
-  return serve_or_wait(
-      c, [](const call& of) { return pop_first(of, end::left); }, 1, c.count - 2, c[c.count - 1]);
+  return serve_or_wait(c, pop_first<end::left>, {kind, 1, c.count - 2, c[c.count - 1]});
 }
 int brpop(const call& c) {
-  return serve_or_wait(
-      c, [](const call& of) { return pop_first(of, end::right); }, 1, c.count - 2, c[c.count - 1]);
+  return serve_or_wait(c, pop_first<end::right>, {kind, 1, c.count - 2, c[c.count - 1]});
 }
 
-// Moves one element, if there is one. True: answered.
-bool move(const call& c, end from, end to) {
-  open_key source(c, c.text(1), api::for_reading | api::for_writing);
-  if (!source.exists()) return false;
-  if (is_wrong_kind(c, source, kind)) return !here().cannot_block;
+// Moves one element from a list to the second argument's, and answers.
+void move(const call& c, open_key& source, end from, end to) {
   answer a(c.context);
   const std::string element = element_at(source, from);
   const std::string_view moved = element;
@@ -182,11 +176,11 @@ bool move(const call& c, end from, end to) {
   std::optional<open_key> target;
   if (!same) {
     target.emplace(c, c.text(2), api::for_reading | api::for_writing);
-    if (is_wrong_kind(c, *target, kind)) return true;
+    if (is_wrong_kind(c, *target, kind)) return;
   }
   // Where there is no room, nothing has been taken yet.
   if (auto done = push(c, same ? source : *target, to, {&moved, 1}); !done)
-    return answer_error(c.context, done.error()), true;
+    return void(answer_error(c.context, done.error()));
   const auto went = change<stored_sequence>(c, source, 0, [&](stored_sequence& list) {
     // In the same list, what was pushed at that end is first there.
     const std::uint64_t pushed = same && from == to ? 1 : 0;
@@ -199,11 +193,11 @@ bool move(const call& c, end from, end to) {
                to == end::left ? "LEFT" : "RIGHT");
   a.end_unit();
   reply_text(a.to(), element);
-  return true;
 }
 
 int move_or_null(const call& c, end from, end to) {
-  if (move(c, from, to)) return api::ok;
+  const auto serve = [&](const call& of, open_key& source) { move(of, source, from, to); };
+  if (serve_first(c, kind, 1, 1, serve)) return api::ok;
   answer a(c.context);
   a.rests_on(nullptr);
   return api::ReplyWithNull(a.to());
@@ -216,31 +210,32 @@ int lmove(const call& c) {
 int rpoplpush(const call& c) {
   return move_or_null(c, end::right, end::left);
 }
-bool move_as_told(const call& c) {
-  return move(c, *end_of(c[3]), *end_of(c[4]));
-}
 int blmove(const call& c) {
   if (!end_of(c[3]) || !end_of(c[4])) return api::ReplyWithError(c.context, syntax_error);
-  return serve_or_wait(c, move_as_told, 1, 1, c[5]);
+  const auto serve = [](const call& of, open_key& source) {
+    move(of, source, *end_of(of[3]), *end_of(of[4]));
+  };
+  return serve_or_wait(c, serve, {kind, 1, 1, c[5], false});
 }
 int brpoplpush(const call& c) {
-  return serve_or_wait(
-      c, [](const call& of) { return move(of, end::right, end::left); }, 1, 1, c[3]);
+  const auto serve = [](const call& of, open_key& source) {
+    move(of, source, end::right, end::left);
+  };
+  return serve_or_wait(c, serve, {kind, 1, 1, c[3], false});
 }
 
-bool pop_several(const call& c, const pop_arguments& how) {
-  return serve_first(c, kind, how.first, how.count, [&](open_key& key) {
-    answer a(c.context);
-    const end at = how.at_second ? end::right : end::left;
-    const auto t = take(c, key, at, how.most);
-    if (!t) return void(answer_error(c.context, t.error()));
-    replicate_as(c, pop_name(at), "sl", key.name(), static_cast<long long>(t->size()));
-    a.end_unit();
-    api::ReplyWithArray(a.to(), 2);
-    reply_text(a.to(), view(key.name()));
-    reply_texts(a.to(), *t);
-  });
+void pop_several(const call& c, open_key& key, const pop_arguments& how) {
+  answer a(c.context);
+  const end at = how.at_second ? end::right : end::left;
+  const auto t = take(c, key, at, how.most);
+  if (!t) return void(answer_error(c.context, t.error()));
+  replicate_as(c, pop_name(at), "sl", key.name(), static_cast<long long>(t->size()));
+  a.end_unit();
+  api::ReplyWithArray(a.to(), 2);
+  reply_text(a.to(), view(key.name()));
+  reply_texts(a.to(), *t);
 }
+
 // --- by number and by value ---
 
 int llen(const call& c) {
@@ -250,9 +245,10 @@ int llen(const call& c) {
 }
 
 int lindex(const call& c) {
-  const auto number = integer_of(c[2]);
-  if (!number) return api::ReplyWithError(c.context, not_an_integer);
   return read(c, "LINDEX", [&](api::context* to, const open_key& key) {
+    if (!key.exists()) return void(api::ReplyWithNull(to));
+    const auto number = integer_of(c[2]);
+    if (!number) return void(api::ReplyWithError(to, not_an_integer));
     const auto found =
         look<stored_sequence>(key, [&](const stored_sequence& list) -> std::optional<std::string> {
           const auto place = place_of(*number, list.content.size());
@@ -460,8 +456,10 @@ constexpr command commands[] = {
     {"blmove", blmove, "write deny-oom deny-script", 1, 2, 1, 6, 6},
     {"rpoplpush", rpoplpush, "write deny-oom", 1, 2, 1, 3, 3},
     {"brpoplpush", brpoplpush, "write deny-oom deny-script", 1, 2, 1, 4, 4},
-    {"lmpop", pop_from_several<"LEFT", "RIGHT", pop_several>, "write getkeys-api", 0, 0, 0, 4, 0},
-    {"blmpop", wait_for_several<"LEFT", "RIGHT", pop_several>, "write getkeys-api", 0, 0, 0, 5, 0},
+    {"lmpop", pop_from_several<kind, "LEFT", "RIGHT", pop_several>, "write getkeys-api", 0, 0, 0, 4,
+     0},
+    {"blmpop", wait_for_several<kind, "LEFT", "RIGHT", pop_several>, "write getkeys-api", 0, 0, 0,
+     5, 0},
     {"lset", lset, "write deny-oom", 1, 1, 1, 4, 4},
     {"linsert", linsert, "write deny-oom", 1, 1, 1, 5, 5},
     {"lrem", lrem, "write", 1, 1, 1, 4, 4},

@@ -10,6 +10,8 @@
 #include <unordered_map>
 
 #include "collections.h"
+#include "eviction.h"
+#include "newer_server.h"
 
 namespace stele::redis {
 
@@ -34,17 +36,39 @@ std::vector<command> all_commands() {
   return all;
 }
 
+// A command and Redis' bound on its number of arguments, the name included: exactly so many, or,
+// below 0, at least so many. 0: the server has no such command.
+struct bounded_command {
+  command what;
+  long long arity = 0;
+
+  bool takes(int count) const { return arity > 0 ? count == arity : arity != 0 && count >= -arity; }
+};
+
 // By Redis' name.
-const std::unordered_map<std::string_view, command>& by_name() {
-  static const auto all = [] {
-    std::unordered_map<std::string_view, command> made;
-    for (const command& c : all_commands()) made.emplace(c.name, c);
+std::unordered_map<std::string_view, bounded_command>& by_name() {
+  static auto all = [] {
+    std::unordered_map<std::string_view, bounded_command> made;
+    for (const command& c : all_commands()) made.emplace(c.name, bounded_command{c});
     return made;
   }();
   return all;
 }
 
-constexpr std::size_t longest_name = 24;
+// Redis judges the number of arguments before it queues a command and before it asks for rights,
+// whose code reads arguments that a wrong number leaves out.
+void learn_arities(api::context* of) {
+  for (auto& [name, known] : by_name()) {
+    api::reply* const told = api::Call(of, "COMMAND", "cc", "INFO", known.what.name);
+    if (told == nullptr) continue;
+    if (api::reply* const one = api::CallReplyArrayElement(told, 0);
+        one != nullptr && api::CallReplyType(one) == api::reply_array)
+      known.arity = api::CallReplyInteger(api::CallReplyArrayElement(one, 1));
+    api::FreeCallReply(told);
+  }
+}
+
+constexpr std::size_t longest_name = 64;
 
 std::string_view in_lower_case(std::string_view name, char (&to)[longest_name]) {
   if (name.size() > longest_name) return {};
@@ -85,6 +109,11 @@ bool may_change_rights(api::filter_context* of, std::string_view command) {
   return std::ranges::any_of(changing, [&](const char* c) { return equal_ignoring_case(what, c); });
 }
 
+bool is_object_encoding(api::filter_context* of) {
+  return api::CommandFilterArgsCount(of) == 3 &&
+         equal_ignoring_case(view(api::CommandFilterArgGet(of, 1)), "ENCODING");
+}
+
 // A command of a client gets the name of ours.
 void filter(api::filter_context* of) {
   if (std::exchange(here().calls_redis, false)) return;
@@ -96,9 +125,17 @@ void filter(api::filter_context* of) {
   if (given == "scan") name_type(of);
   if (here().debugs_scripts && given.starts_with("eval")) return;
   const auto found = by_name().find(given);
-  if (found == by_name().end()) return;
-  if (found->second.only_where_commits_wait && !here().keys->waits()) return;
-  const std::string name = prefix + std::string(found->second.name);
+  if (found == by_name().end()) {
+    if (is_refused(given)) refuse(of);
+    return;
+  }
+  const command& what = found->second.what;
+  // The other words that OBJECT takes are of keys of any type.
+  if (given == "object" && !is_object_encoding(of)) return;
+  if (what.only_where_commits_wait && !here().keys->waits()) return;
+  // Redis refuses it under its own name, in the words that fit a queue and a script too.
+  if (!found->second.takes(api::CommandFilterArgsCount(of))) return;
+  const std::string name = prefix + std::string(what.name);
   api::CommandFilterArgReplace(of, 0, api::CreateString(nullptr, name.data(), name.size()));
 }
 
@@ -133,19 +170,13 @@ bool all_may_all(api::context* context) {
 // Rights go by Redis' own command too: who may not run SET may not run what it becomes here.
 bool is_allowed(const call& c, const char* name) {
   if (all_may_all(c.context)) return true;
-  const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
-  api::text* const user_name = in_script ? here().script_user : caller_of(c);
-  if (user_name == nullptr) return true;
   const own_text own_name(name);
   std::vector<api::text*> arguments(c.arguments, c.arguments + c.count);
   arguments[0] = own_name.get();
-  bool allowed = true;
-  if (api::user* const user = api::GetModuleUserFromUserName(user_name)) {
-    allowed = api::ACLCheckCommandPermissions(user, arguments.data(), c.count) == api::ok;
-    api::FreeModuleUser(user);
-  }
-  if (!in_script) api::FreeString(nullptr, user_name);
-  return allowed;
+  const calling_user user(c);
+  const int destination = place_of_destination(c, name);
+  return user.may_run(arguments.data(), c.count) &&
+         (destination == 0 || user.may(c.text(destination), api::key_insert));
 }
 
 // The server asks where a command's keys are.
@@ -164,36 +195,77 @@ int pass_over(const call& c, const char* name) {
   return api::ReplyWithNull(c.context);
 }
 
+int refuse_count(api::context* to, const char* name) {
+  const std::string why = std::string("ERR wrong number of arguments for '") + name + "' command";
+  return api::ReplyWithError(to, why.c_str());
+}
+
+// Once, or where the pool is full and the server's policy lets keys go, until there is room or none
+// may go any more. More go each time, as what they leave may be in pieces.
+int run_with_room(const call& c, const command& what) {
+  here().may_run_again = true;
+  int done = what.run(c);
+  if (here().was_full) [[unlikely]] {
+    std::size_t bytes = std::size_t{16} << 10;
+    for (int i = 0; i < c.count; ++i) bytes += 2 * c[i].size();
+    for (; std::exchange(here().was_full, false); bytes *= 2) {
+      here().may_run_again = evict(c, bytes) != 0;
+      must(here().keys->end_unit(true));
+      done = what.run(c);
+    }
+  }
+  here().may_run_again = false;
+  return done;
+}
+
 int run(api::context* context, api::text** arguments, int count) {
   const call c{context, arguments, count};
   char lower[longest_name];
   const auto found = by_name().find(in_lower_case(c[0].substr(std::strlen(prefix)), lower));
-  const command& what = found->second;
+  const command& what = found->second.what;
   if (api::IsKeysPositionRequest(context) != 0) return tell_keys(c, what.name);
+  if (!found->second.takes(count)) return refuse_count(context, what.name);
   if (!is_allowed(c, what.name)) {
     const std::string why = std::string("NOPERM this user has no permissions to run the '") +
                             what.name + "' command or to access one of its keys";
     return api::ReplyWithError(context, why.c_str());
   }
-  if (count < what.least || (what.most != 0 && count > what.most)) {
-    const std::string why =
-        std::string("ERR wrong number of arguments for '") + what.name + "' command";
-    return api::ReplyWithError(context, why.c_str());
-  }
+  if (count < what.least || (what.most != 0 && count > what.most))
+    return refuse_count(context, what.name);
   if (here().loads_nothing && (api::GetContextFlags(context) & api::is_loading) != 0)
     return pass_over(c, what.name);
   enter(c);
-  return what.run(c);
+  return run_with_room(c, what);
 }
 
 // --- what Redis tells ---
 
+// RESTORE-ASKING, of a slot that comes from a plain server, makes values of Redis' own.
+struct restored_key {
+  int database;
+  std::string name;
+};
+std::vector<restored_key>& restored_keys() {
+  static std::vector<restored_key> all;
+  return all;
+}
+void adopt_restored(api::context* context) {
+  for (const auto& [database, name] : std::exchange(restored_keys(), {})) {
+    if (api::SelectDb(context, database) != api::ok) continue;
+    const own_text text(name);
+    must(adopt({context, nullptr, 0}, text.get()));
+  }
+}
+
 // The server may not let its own text be kept, as long as the key is open.
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
   const std::string_view event = name, text = view(key_name);
+  if (event == "loaded" || event == "restore") here().unclaimed = nullptr;
   if (event == "expired" || event == "evicted") here().keys->note_unasked();
   const own_text copy(text);
   const open_key key({context, nullptr, 0}, copy.get(), api::for_reading | api::without_touch);
+  if (event == "restore" && key.is_foreign())
+    restored_keys().push_back({api::GetSelectedDb(context), std::string(text)});
   if (key.item() == nullptr || is_placeholder(key.item())) return api::ok;
   if (event == "rename_to" || event == "move_to")
     must(here().keys->rename(key.item(), text, api::GetSelectedDb(context)));
@@ -228,8 +300,10 @@ void on_loading(api::context* context, api::event, std::uint64_t what, void*) {
   if (here().is_loading) {
     here().has_loaded = true;
     here().loaded = 0;
+    here().loads_in_unit = (api::GetContextFlags(context) & api::in_multi) != 0;
     return;
   }
+  if (here().loads_in_unit) return;
   must(here().keys->end_unit(false));
   if (here().is_open) take_in(context);
 }
@@ -321,7 +395,10 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   if (!here().is_open) open_keys(context);
   // The answers of an EXEC, or of a command of Redis' own that has removed a value (MIGRATE), are
   // about to be sent. What has expired has no answer.
+  adopt_restored(context);
   must(here().keys->end_unit(here().keys->owes_answers()));
+  here().memory.turn(api::GetUsedMemoryRatio() != 0);
+  count_memory();
   if (std::exchange(here().tells_master, false)) must(here().keys->sync());
   here().waiting->begin_sync();
   (void)here().keys->sweep();
@@ -332,8 +409,12 @@ void on_cron(api::context* context, api::event, std::uint64_t, void*) {
   here().tells_master |= (api::GetContextFlags(context) & api::is_replica) != 0;
 }
 
-void on_shutdown(api::context*, api::event, std::uint64_t, void*) {
-  must(here().keys->end_unit(true));
+// The server may end in a script that takes too long: nothing of that is there after a restart.
+void on_shutdown(api::context* context, api::event, std::uint64_t, void*) {
+  if ((api::GetContextFlags(context) & (api::in_multi | api::in_script)) != 0)
+    here().keys->cancel_unit();
+  must(here().keys->end_unit(false));
+  must(here().keys->sync());
 }
 
 void inform(api::info* to, int for_crash_report) {
@@ -351,6 +432,7 @@ void inform(api::info* to, int for_crash_report) {
   api::InfoAddFieldULongLong(to, "free_bytes", space.free_bytes);
   api::InfoAddFieldULongLong(to, "commits", here().keys->newest_commit());
   api::InfoAddFieldULongLong(to, "syncs", here().waiting->syncs());
+  api::InfoAddFieldULongLong(to, "evicted_keys", here().evicted);
   api::InfoAddFieldULongLong(to, "takes_changes", here().keys->is_poisoned() ? 0 : 1);
 }
 
@@ -379,6 +461,10 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
       o.pool.mechanism = value;
     } else if (name == "media") {
       o.pool.media = value;
+    } else if (name == "verify") {
+      const auto verify = verification_of(value);
+      if (!verify) return "verify " + value + " is not known; give auto, always or never";
+      o.pool.verify = *verify;
     } else if (name == "size" || name == "max_size") {
       const auto bytes = base::bytes_of(value);
       if (!bytes)
@@ -387,7 +473,7 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
       (name == "size" ? o.pool.create_size : o.pool.max_size) = *bytes;
     } else {
       return "there is no argument " + name +
-             "; there are path, size, max_size, mechanism and media";
+             "; there are path, size, max_size, mechanism, media and verify";
     }
   }
   if (o.path.empty() == (o.pool.media != in_memory))
@@ -421,6 +507,10 @@ int refuse(api::context* of, const std::string& why) {
 }
 
 bool register_all(api::context* of) {
+  const auto is_known = [](std::string_view name) { return by_name().contains(name); };
+  if (!compare_commands(of, is_known)) return false;
+  static const std::string error_of_options = std::string(syntax_error) + hint_of_newer_option();
+  syntax_error = error_of_options.c_str();
   for (const command& c : all_commands())
     if (api::CreateCommand(of, (prefix + std::string(c.name)).c_str(), run, c.flags, c.first_key,
                            c.last_key, c.key_step) != api::ok)
@@ -445,7 +535,7 @@ int load(api::context* of, api::text** arguments, int count) {
                         missing),
            api::failed;
   api::SetModuleAttribs(of, "stele", 1, api::interface_version);
-  api::SetModuleOptions(of, api::no_implicit_signal);
+  api::SetModuleOptions(of, api::handles_io_errors | api::no_implicit_signal);
   options o;
   if (const auto wrong = read_arguments({of, arguments, count}, o)) return refuse(of, *wrong);
   if (base::bytes_of(text_setting(of, "databases")).value_or(0) > stored_keys::databases)
@@ -457,6 +547,7 @@ int load(api::context* of, api::text** arguments, int count) {
   here().keys = std::move(*opened);
   here().waiting = std::make_unique<waiting_clients>(*here().keys);
   here().loads_nothing = here().keys->was_used();
+  learn_arities(of);
   if (!register_all(of))
     return refuse(of, "the server does not take the module's commands or types");
   ::pthread_atfork(before_fork, nullptr, after_fork_in_child);

@@ -35,10 +35,11 @@ constexpr int for_reading = 1 << 0, for_writing = 1 << 1, without_touch = 1 << 1
 // What KeyType answers.
 constexpr int empty_key = 0, string_key = 1, list_key = 2, hash_key = 3, set_key = 4,
               sorted_set_key = 5, module_key = 6;
-// What SetModuleOptions takes: a key that was open for writing does not count as changed by itself.
 // What ACLCheckKeyPermissions asks for.
-constexpr int key_access = 1 << 4;
-constexpr int no_implicit_signal = 1 << 1;
+constexpr int key_access = 1 << 4, key_insert = 1 << 6;
+// What SetModuleOptions takes: a load that finds the end of its payload, or a damaged one, fails,
+// and the server does not end; a key that was open for writing does not count as changed by itself.
+constexpr int handles_io_errors = 1 << 0, no_implicit_signal = 1 << 1;
 // What CallReplyType answers.
 constexpr int reply_string = 0, reply_error = 1, reply_integer = 2, reply_array = 3, reply_null = 4;
 constexpr long long no_expire = -1;
@@ -110,6 +111,10 @@ struct type_methods {
      int step))                                                                                 \
   X(void, Log, (context*, const char* level, const char* format, ...))                          \
   X(void, Free, (void*))                                                                        \
+  X(void*, TryAlloc, (std::size_t)) /* null: no memory */                                       \
+  X(float, GetUsedMemoryRatio, ())  /* of `maxmemory`; 0: there is none */                      \
+  X(int, GetLRU, (key*, long long* idle_ms))                                                    \
+  X(int, GetLFU, (key*, long long* frequency))                                                  \
   X(int, ReplyWithLongLong, (context*, long long))                                              \
   X(int, ReplyWithError, (context*, const char*))                                               \
   X(int, ReplyWithSimpleString, (context*, const char*))                                        \
@@ -126,6 +131,7 @@ struct type_methods {
   X(int, CallReplyType, (reply*))                                                               \
   X(const char*, CallReplyStringPtr, (reply*, std::size_t*))                                    \
   X(std::size_t, CallReplyLength, (reply*))                                                     \
+  X(long long, CallReplyInteger, (reply*))                                                      \
   X(reply*, CallReplyArrayElement, (reply*, std::size_t))                                       \
   X(int, Replicate, (context*, const char* command, const char* format, ...))                   \
   X(int, GetSelectedDb, (context*))                                                             \
@@ -161,6 +167,7 @@ struct type_methods {
   X(void, SaveStringBuffer, (io*, const char*, std::size_t))                                    \
   X(char*, LoadStringBuffer, (io*, std::size_t*))                                               \
   X(void, EmitAOF, (io*, const char* command, const char* format, ...))                         \
+  X(int, IsIOError, (io*))                                                                      \
   X(void, LogIOError, (io*, const char* level, const char* format, ...))                        \
   X(const text*, GetKeyNameFromIO, (io*))                                                       \
   X(int, GetDbIdFromIO, (io*))                                                                  \
@@ -175,6 +182,7 @@ struct type_methods {
   X(int, CommandFilterArgsCount, (filter_context*))                                             \
   X(text*, CommandFilterArgGet, (filter_context*, int))                                         \
   X(int, CommandFilterArgReplace, (filter_context*, int, text*))                                \
+  X(int, CommandFilterArgInsert, (filter_context*, int, text*))                                 \
   X(text*, GetClientUserNameById, (context*, std::uint64_t id)) /* null: nobody, as a master */ \
   X(user*, GetModuleUserFromUserName, (text*))                                                  \
   X(void, FreeModuleUser, (user*))                                                              \
@@ -189,6 +197,7 @@ struct type_methods {
   X(blocked_client*, BlockClientOnKeys,                                                         \
     (context*, command_function on_ready, command_function on_timeout,                          \
      void (*free)(context*, void*), long long timeout_ms, text** keys, int count, void* data))  \
+  X(text*, GetBlockedClientReadyKey, (context*))  /* in on_ready */                             \
   X(int, UnblockClient, (blocked_client*, void*)) /* from any thread */                         \
   X(context*, GetThreadSafeContext, (blocked_client*))                                          \
   X(void, FreeThreadSafeContext, (context*))                                                    \

@@ -299,24 +299,29 @@ int sdiffstore(const call& c) {
 }
 
 int sintercard(const call& c) {
-  const auto how = card_arguments_of(c, "ERR numkeys should be greater than 0");
-  if (!how) return api::ok;
-  const auto sets = open_sets(c, 2, how->count);
+  const auto keys = integer_of(c[1]);
+  if (!keys || *keys < 1)
+    return api::ReplyWithError(c.context, "ERR numkeys should be greater than 0");
+  if (*keys > c.count - 2)
+    return api::ReplyWithError(c.context,
+                               "ERR Number of keys can't be greater than number of args");
+  const auto count = static_cast<int>(*keys);
+  std::uint64_t most = 0;
+  if (const char* const wrong = read_limit(c, 2 + count, most))
+    return api::ReplyWithError(c.context, wrong);
+  const auto sets = open_sets(c, 2, count);
   if (!sets) return api::ok;
   answer a(c.context);
   for (const auto& key : *sets) a.rests_on(key->item());
-  return api::ReplyWithLongLong(a.to(), static_cast<long long>(intersect(*sets, how->most).size()));
+  return api::ReplyWithLongLong(a.to(), static_cast<long long>(intersect(*sets, most).size()));
 }
 
 int sscan(const call& c) {
-  const auto how = scan_arguments_of(c);
-  if (!how) return api::ok;
-  const open_key key(c, c.text(1), api::for_reading);
-  if (is_other_kind(c, key, kind, "SSCAN", false)) return api::ok;
-  return reply_scan(c, key, *how, false, [&](std::uint64_t cursor, const element_visit& visit) {
-    return key.as<stored_set>()->content.scan(cursor,
-                                              [&](const auto& member) { visit(member.str(), {}); });
-  });
+  const auto step = [](stored_item* item, std::uint64_t cursor, const element_visit& visit) {
+    return as<stored_set>(item).content.scan(cursor,
+                                             [&](const auto& member) { visit(member.str(), {}); });
+  };
+  return scan(c, "SSCAN", kind, step);
 }
 
 constexpr command commands[] = {

@@ -59,20 +59,7 @@ const char* read_arguments(const call& c, bool may_store, sort_arguments& a) {
 // Reads what patterns name, as far as the caller may.
 class named_values {
  public:
-  explicit named_values(const call& c) : call_(c) {
-    const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
-    if (in_script) {
-      if (here().script_user != nullptr) user_ = api::GetModuleUserFromUserName(here().script_user);
-    } else if (api::text* const name = caller_of(c)) {
-      user_ = api::GetModuleUserFromUserName(name);
-      api::FreeString(nullptr, name);
-    }
-  }
-  ~named_values() {
-    if (user_ != nullptr) api::FreeModuleUser(user_);
-  }
-  named_values(const named_values&) = delete;
-  named_values& operator=(const named_values&) = delete;
+  explicit named_values(const call& c) : call_(c), user_(c) {}
 
   // The string, or the field of a hash, that the pattern names with the element in it.
   std::optional<std::string> find(std::string_view pattern, std::string_view element) {
@@ -87,8 +74,7 @@ class named_values {
     std::string name(pattern.substr(0, star));
     name.append(element).append(rest);
     const own_text text(name);
-    if (user_ != nullptr &&
-        api::ACLCheckKeyPermissions(user_, text.get(), api::key_access) != api::ok) {
+    if (!user_.may(text.get(), api::key_access)) {
       is_denied_ = true;
       return std::nullopt;
     }
@@ -106,7 +92,7 @@ class named_values {
 
  private:
   const call& call_;
-  api::user* user_ = nullptr;
+  const calling_user user_;
   bool is_denied_ = false;
 };
 
@@ -139,7 +125,7 @@ bool sort_elements(const call& c, const sort_arguments& a, named_values& named,
     if (a.by_text) {
       e.text = by;
     } else if (by) {
-      const auto score = score_of(*by);
+      const auto score = sort_key_of(*by);
       if (!score)
         return api::ReplyWithError(c.context,
                                    "ERR One or more scores can't be converted into double"),

@@ -14,29 +14,44 @@ enum class combination : std::uint8_t { all, intersection, difference };
 enum class aggregate : std::uint8_t { sum, lowest, highest };
 
 struct combine_arguments {
-  int first = 0, count = 0;
-  std::vector<double> weights;
+  std::vector<double> weights;  // one a key
   aggregate how = aggregate::sum;
   bool with_scores = false;
 };
-std::variant<combine_arguments, std::string> combine_arguments_of(const call& c, int at,
-                                                                  const char* name, bool weighs,
-                                                                  bool stores) {
-  combine_arguments a;
-  a.first = at + 1;
-  const auto keys = integer_of(c[at]);
-  if (!keys) return std::string(not_an_integer);
-  if (*keys < 1)
-    return std::string("ERR at least 1 input key is needed for '") + name + "' command";
-  if (*keys > c.count - a.first) return std::string(syntax_error);
-  a.count = static_cast<int>(*keys);
-  a.weights.assign(static_cast<std::size_t>(a.count), 1);
-  for (int i = a.first + a.count; i < c.count; ++i) {
+
+// A set, or a sorted set; in a set all scores are 1.
+using open_keys = std::vector<std::unique_ptr<open_key>>;
+
+// The number of keys is the argument `at`. nullopt: answered with an error.
+std::optional<open_keys> open_inputs(const call& c, int at, const char* name) {
+  const auto fails = [&](const std::string& why) -> std::optional<open_keys> {
+    api::ReplyWithError(c.context, why.c_str());
+    return std::nullopt;
+  };
+  const auto count = integer_of(c[at]);
+  if (!count) return fails(not_an_integer);
+  if (*count < 1)
+    return fails(std::string("ERR at least 1 input key is needed for '") + name + "' command");
+  if (*count > c.count - at - 1) return fails(syntax_error);
+  open_keys opened;
+  for (int i = at + 1; i <= at + static_cast<int>(*count); ++i) {
+    opened.push_back(std::make_unique<open_key>(c, c.text(i), api::for_reading));
+    const open_key& key = *opened.back();
+    if (!key.is(item_kind::set) && is_wrong_kind(c, key, item_kind::sorted_set))
+      return std::nullopt;
+  }
+  return opened;
+}
+
+// The arguments from `i` on; as in Redis, after the keys were looked at. Null, or what is wrong.
+const char* read_options(const call& c, int i, bool weighs, bool stores, combine_arguments& a) {
+  for (; i < c.count; ++i) {
     const int left = c.count - i - 1;
-    if (weighs && equal_ignoring_case(c[i], "WEIGHTS") && left >= a.count) {
+    if (weighs && equal_ignoring_case(c[i], "WEIGHTS") &&
+        left >= static_cast<int>(a.weights.size())) {
       for (double& weight : a.weights) {
         const auto given = score_of(c[++i]);
-        if (!given) return std::string("ERR weight value is not a float");
+        if (!given) return "ERR weight value is not a float";
         weight = *given;
       }
     } else if (weighs && equal_ignoring_case(c[i], "AGGREGATE") && left >= 1) {
@@ -48,14 +63,14 @@ std::variant<combine_arguments, std::string> combine_arguments_of(const call& c,
       else if (equal_ignoring_case(c[i], "MAX"))
         a.how = aggregate::highest;
       else
-        return std::string(syntax_error);
+        return syntax_error;
     } else if (!stores && equal_ignoring_case(c[i], "WITHSCORES")) {
       a.with_scores = true;
     } else {
-      return std::string(syntax_error);
+      return syntax_error;
     }
   }
-  return a;
+  return nullptr;
 }
 
 double combined(aggregate how, double a, double b) {
@@ -64,18 +79,6 @@ double combined(aggregate how, double a, double b) {
   return std::isnan(a + b) ? 0 : a + b;  // infinities of both signs
 }
 
-// A set, or a sorted set; in a set all scores are 1.
-using open_keys = std::vector<std::unique_ptr<open_key>>;
-std::optional<open_keys> open_inputs(const call& c, int first, int count) {
-  open_keys opened;
-  for (int i = first; i < first + count; ++i) {
-    opened.push_back(std::make_unique<open_key>(c, c.text(i), api::for_reading));
-    const open_key& key = *opened.back();
-    if (!key.is(item_kind::set) && is_wrong_kind(c, key, item_kind::sorted_set))
-      return std::nullopt;
-  }
-  return opened;
-}
 scores scores_of(const open_key& key, double weight) {
   scores all;
   for (auto& [member, text] : elements_of(key)) {
@@ -110,12 +113,12 @@ scores combine(combination how, const open_keys& inputs, const combine_arguments
 }
 
 int reply_combined(const call& c, combination how, const char* name) {
-  const auto arguments = combine_arguments_of(c, 1, name, how != combination::difference, false);
-  if (const auto* const wrong = std::get_if<std::string>(&arguments))
-    return api::ReplyWithError(c.context, wrong->c_str());
-  const auto& a = std::get<combine_arguments>(arguments);
-  const auto inputs = open_inputs(c, a.first, a.count);
+  const auto inputs = open_inputs(c, 1, name);
   if (!inputs) return api::ok;
+  const auto keys = static_cast<int>(inputs->size());
+  combine_arguments a{.weights = std::vector<double>(inputs->size(), 1)};
+  if (const char* const wrong = read_options(c, 2 + keys, how != combination::difference, false, a))
+    return api::ReplyWithError(c.context, wrong);
   answer given(c.context);
   for (const auto& key : *inputs) given.rests_on(key->item());
   reply_scores(c, given.to(), combine(how, *inputs, a), a.with_scores, true);
@@ -132,14 +135,15 @@ int zdiff(const call& c) {
 }
 
 int store_combined(const call& c, combination how, const char* name, const char* event) {
-  const auto arguments = combine_arguments_of(c, 2, event, how != combination::difference, true);
-  if (const auto* const wrong = std::get_if<std::string>(&arguments))
-    return api::ReplyWithError(c.context, wrong->c_str());
-  const auto& a = std::get<combine_arguments>(arguments);
   scores found;
   {
-    const auto inputs = open_inputs(c, a.first, a.count);
+    const auto inputs = open_inputs(c, 2, event);
     if (!inputs) return api::ok;
+    const auto keys = static_cast<int>(inputs->size());
+    combine_arguments a{.weights = std::vector<double>(inputs->size(), 1)};
+    if (const char* const wrong =
+            read_options(c, 3 + keys, how != combination::difference, true, a))
+      return api::ReplyWithError(c.context, wrong);
     found = combine(how, *inputs, a);
   }
   return store_scores(c, found, name, event);
@@ -155,17 +159,16 @@ int zdiffstore(const call& c) {
 }
 
 int zintercard(const call& c) {
-  const auto how =
-      card_arguments_of(c, "ERR at least 1 input key is needed for 'zintercard' command");
-  if (!how) return api::ok;
-  combine_arguments a;
-  a.weights.assign(static_cast<std::size_t>(how->count), 1);
-  const auto inputs = open_inputs(c, 2, how->count);
+  const auto inputs = open_inputs(c, 1, "zintercard");
   if (!inputs) return api::ok;
+  std::uint64_t most = 0;
+  if (const char* const wrong = read_limit(c, 2 + static_cast<int>(inputs->size()), most))
+    return api::ReplyWithError(c.context, wrong);
   answer given(c.context);
   for (const auto& key : *inputs) given.rests_on(key->item());
+  const combine_arguments a{.weights = std::vector<double>(inputs->size(), 1)};
   const std::uint64_t common = combine(combination::intersection, *inputs, a).size();
-  return api::ReplyWithLongLong(given.to(), static_cast<long long>(std::min(common, how->most)));
+  return api::ReplyWithLongLong(given.to(), static_cast<long long>(std::min(common, most)));
 }
 
 constexpr command commands[] = {

@@ -229,7 +229,7 @@ struct score_bound {
 std::optional<score_bound> score_bound_of(std::string_view text) {
   const bool is_open = text.starts_with('(');
   if (is_open) text.remove_prefix(1);
-  const auto value = score_of(text);
+  const auto value = bound_of(text);
   if (!value) return std::nullopt;
   return score_bound{*value, is_open};
 }
@@ -342,7 +342,6 @@ std::variant<range_arguments, const char*> range_arguments_of(const call& c, int
   range_arguments r;
   r.of.by = form.by.value_or(order::rank);
   r.of.reversed = form.reversed;
-  bool has_limit = false;
   for (int i = at + 2; i < c.count; ++i) {
     const auto is = [&](const char* word) { return equal_ignoring_case(c[i], word); };
     if (!form.stores && is("WITHSCORES")) {
@@ -351,19 +350,18 @@ std::variant<range_arguments, const char*> range_arguments_of(const call& c, int
       const auto offset = integer_of(c[i + 1]), limit = integer_of(c[i + 2]);
       if (!offset || !limit) return not_an_integer;
       r.of.offset = *offset, r.of.limit = *limit;
-      has_limit = true;
       i += 2;
-    } else if (!form.by && is("REV")) {
+    } else if (!form.by && !r.of.reversed && is("REV")) {
       r.of.reversed = true;
-    } else if (!form.by && is("BYSCORE")) {
+    } else if (!form.by && r.of.by == order::rank && is("BYSCORE")) {
       r.of.by = order::score;
-    } else if (!form.by && is("BYLEX")) {
+    } else if (!form.by && r.of.by == order::rank && is("BYLEX")) {
       r.of.by = order::text;
     } else {
       return syntax_error;
     }
   }
-  if (has_limit && r.of.by == order::rank)
+  if (r.of.limit != -1 && r.of.by == order::rank)  // as Redis: -1 is no limit
     return "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX";
   if (r.with_scores && r.of.by == order::text)
     return "ERR syntax error, WITHSCORES not supported in combination with BYLEX";
@@ -504,43 +502,39 @@ int zpopmax(const call& c) {
   return pop(c, end::highest);
 }
 
-bool pop_first(const call& c, end at) {
-  return serve_first(c, item_kind::sorted_set, 1, c.count - 2, [&](open_key& key) {
-    answer a(c.context);
-    const auto found = take(c, key, at, 1);
-    if (!found) return void(answer_error(c.context, found.error()));
-    a.end_unit();
-    api::ReplyWithArray(a.to(), 3);
-    reply_text(a.to(), view(key.name()));
-    reply_text(a.to(), (*found)[0].member);
-    api::ReplyWithDouble(a.to(), (*found)[0].score);
-  });
+template <end At>
+void pop_first(const call& c, open_key& key) {
+  answer a(c.context);
+  const auto found = take(c, key, At, 1);
+  if (!found) return void(answer_error(c.context, found.error()));
+  a.end_unit();
+  api::ReplyWithArray(a.to(), 3);
+  reply_text(a.to(), view(key.name()));
+  reply_text(a.to(), (*found)[0].member);
+  api::ReplyWithDouble(a.to(), (*found)[0].score);
 }
 int bzpopmin(const call& c) {
-  return serve_or_wait(
-      c, [](const call& of) { return pop_first(of, end::lowest); }, 1, c.count - 2, c[c.count - 1]);
+  return serve_or_wait(c, pop_first<end::lowest>,
+                       {item_kind::sorted_set, 1, c.count - 2, c[c.count - 1]});
 }
 int bzpopmax(const call& c) {
-  return serve_or_wait(
-      c, [](const call& of) { return pop_first(of, end::highest); }, 1, c.count - 2,
-      c[c.count - 1]);
+  return serve_or_wait(c, pop_first<end::highest>,
+                       {item_kind::sorted_set, 1, c.count - 2, c[c.count - 1]});
 }
 
-bool pop_several(const call& c, const pop_arguments& how) {
-  return serve_first(c, item_kind::sorted_set, how.first, how.count, [&](open_key& key) {
-    answer a(c.context);
-    const auto found = take(c, key, how.at_second ? end::highest : end::lowest, how.most);
-    if (!found) return void(answer_error(c.context, found.error()));
-    a.end_unit();
+void pop_several(const call& c, open_key& key, const pop_arguments& how) {
+  answer a(c.context);
+  const auto found = take(c, key, how.at_second ? end::highest : end::lowest, how.most);
+  if (!found) return void(answer_error(c.context, found.error()));
+  a.end_unit();
+  api::ReplyWithArray(a.to(), 2);
+  reply_text(a.to(), view(key.name()));
+  api::ReplyWithArray(a.to(), static_cast<long>(found->size()));
+  for (const auto& [member, score] : *found) {
     api::ReplyWithArray(a.to(), 2);
-    reply_text(a.to(), view(key.name()));
-    api::ReplyWithArray(a.to(), static_cast<long>(found->size()));
-    for (const auto& [member, score] : *found) {
-      api::ReplyWithArray(a.to(), 2);
-      reply_text(a.to(), member);
-      api::ReplyWithDouble(a.to(), score);
-    }
-  });
+    reply_text(a.to(), member);
+    api::ReplyWithDouble(a.to(), score);
+  }
 }
 int zrandmember(const call& c) {
   const auto how = random_arguments_of(c, "WITHSCORES");
@@ -564,15 +558,20 @@ int zrandmember(const call& c) {
 }
 
 int zscan(const call& c) {
-  const auto how = scan_arguments_of(c);
-  if (!how) return api::ok;
-  const open_key key(c, c.text(1), api::for_reading);
-  if (is_other_kind(c, key, item_kind::sorted_set, "ZSCAN", false)) return api::ok;
-  return reply_scan(c, key, *how, true, [&](std::uint64_t cursor, const element_visit& visit) {
-    return key.as<stored_ranking>()->content.scan(
-        cursor,
-        [&](std::string_view member, double score) { visit(member, text_of_score(score)); });
-  });
+  const auto step = [](stored_item* item, std::uint64_t cursor, const element_visit& visit) {
+    const stored_scores& all = as<stored_ranking>(item).content;
+    if (all.size() <= told_at_once) {  // in their order, and integers without an exponent
+      all.for_each(0, all.size(), [&](std::string_view member, double score) {
+        visit(member, text_of_small_sets_score(score));
+        return true;
+      });
+      return std::uint64_t{0};
+    }
+    return all.scan(cursor, [&](std::string_view member, double score) {
+      visit(member, text_of_score(score));
+    });
+  };
+  return scan(c, "ZSCAN", item_kind::sorted_set, step);
 }
 
 constexpr command commands[] = {
@@ -602,8 +601,10 @@ constexpr command commands[] = {
     {"zpopmax", zpopmax, "write fast", 1, 1, 1, 2, 3},
     {"bzpopmin", bzpopmin, "write fast deny-script", 1, -2, 1, 3, 0},
     {"bzpopmax", bzpopmax, "write fast deny-script", 1, -2, 1, 3, 0},
-    {"zmpop", pop_from_several<"MIN", "MAX", pop_several>, "write getkeys-api", 0, 0, 0, 4, 0},
-    {"bzmpop", wait_for_several<"MIN", "MAX", pop_several>, "write getkeys-api", 0, 0, 0, 5, 0},
+    {"zmpop", pop_from_several<item_kind::sorted_set, "MIN", "MAX", pop_several>,
+     "write getkeys-api", 0, 0, 0, 4, 0},
+    {"bzmpop", wait_for_several<item_kind::sorted_set, "MIN", "MAX", pop_several>,
+     "write getkeys-api", 0, 0, 0, 5, 0},
 };
 
 }  // namespace

@@ -4,9 +4,7 @@
 #include <base/mutant.h>
 #include <stele/memory.h>
 
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
+#include "numbers.h"
 
 namespace stele::redis {
 
@@ -140,24 +138,6 @@ void copy_elements(stored_item* from, stored_item* to) {
   for_each_element(from, [&](std::string_view first, std::string_view second) {
     add_element(to, first, second);
   });
-}
-
-std::string text_of_score(double score) {
-  if (std::isinf(score)) return score > 0 ? "inf" : "-inf";
-  char digits[64];
-  const int size = std::snprintf(digits, sizeof digits, "%.17g", score);
-  return {digits, static_cast<std::size_t>(size)};
-}
-
-std::optional<double> score_of(std::string_view text) {
-  if (text.empty() || std::isspace(static_cast<unsigned char>(text.front())) != 0 ||
-      text.find('\0') != text.npos)
-    return std::nullopt;
-  const std::string copy(text);
-  char* end = nullptr;
-  const double score = std::strtod(copy.c_str(), &end);
-  if (end != copy.c_str() + copy.size() || std::isnan(score)) return std::nullopt;
-  return score;
 }
 
 result<> stored_keys::check() const {

@@ -105,10 +105,6 @@ void copy_elements(stored_item* from, stored_item* to);
 inline constexpr std::size_t bytes_of_item = sizeof(stored_ranking) + 256;
 inline constexpr std::size_t bytes_of_element = 128;
 
-// A score as Redis writes it, and back. An empty text, or one that is no number, has none.
-std::string text_of_score(double score);
-std::optional<double> score_of(std::string_view text);
-
 struct stored_keys {
   using pool_resident = void;
   static constexpr std::uint64_t databases = 64, fan_out = 512;

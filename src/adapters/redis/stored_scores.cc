@@ -185,6 +185,7 @@ void stored_scores::insert_at(std::uint64_t rank, const entry& e) {
 }
 
 bool stored_scores::put(std::string_view member, double score) {
+  if (score == 0) score = 0;  // without a sign
   auto at = members_.find_entry(member);
   if (!at.exists()) {
     insert_at(rank_of_key(score, member), {score, &at.insert(score), 1, nullptr});

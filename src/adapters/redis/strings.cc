@@ -143,27 +143,43 @@ int answer_ok(const call& c, const char* text = "OK") {
   return api::ReplyWithSimpleString(a.to(), text);
 }
 
-int set(const call& c) {
-  bool only_new = false, only_there = false, gets = false, keeps = false;
-  std::optional<long long> expiry;
-  for (int i = 3; i < c.count; ++i) {
-    const std::string_view word = c[i];
-    const auto is = [&](std::string_view name) { return equal_ignoring_case(word, name); };
-    if (is("NX") && !only_there) {
-      only_new = true;
-    } else if (is("XX") && !only_new) {
-      only_there = true;
-    } else if (is("GET")) {
-      gets = true;
-    } else if (is("KEEPTTL") && !expiry) {
-      keeps = true;
-    } else if ((is("EX") || is("PX") || is("EXAT") || is("PXAT")) && !expiry && !keeps &&
-               i + 1 < c.count) {
-      if (!(expiry = expiry_of(c, c[++i], word, "set"))) return api::ok;
-    } else {
-      return api::ReplyWithError(c.context, syntax_error);
-    }
+// Options of SET and GETEX.
+struct text_options {
+  bool only_new = false, only_there = false, gets = false, keeps = false, persists = false;
+  int time = 0;  // the argument that tells when the value expires; its unit is the one before
+};
+
+// Takes an option of SET, or with `reads` of GETEX, and what belongs to it. As Redis has it, the
+// same unit may be given again, and the last time counts. False: a syntax error.
+bool take_option(const call& c, int& i, bool reads, text_options& o) {
+  const auto is = [&](std::string_view name) { return equal_ignoring_case(c[i], name); };
+  const bool is_time = is("EX") || is("PX") || is("EXAT") || is("PXAT");
+  if (is_time && i + 1 < c.count && !o.keeps && !o.persists &&
+      (o.time == 0 || equal_ignoring_case(c[o.time - 1], c[i]))) {
+    o.time = ++i;
+    return true;
   }
+  if (reads) return is("PERSIST") && o.time == 0 && (o.persists = true);
+  if (is("NX") && !o.only_there) return o.only_new = true;
+  if (is("XX") && !o.only_new) return o.only_there = true;
+  if (is("GET")) return o.gets = true;
+  return is("KEEPTTL") && o.time == 0 && (o.keeps = true);
+}
+
+std::optional<text_options> options_of(const call& c, int first, bool reads) {
+  text_options o;
+  for (int i = first; i < c.count; ++i)
+    if (!take_option(c, i, reads, o))
+      return api::ReplyWithError(c.context, syntax_error), std::nullopt;
+  return o;
+}
+
+int set(const call& c) {
+  const auto given = options_of(c, 3, false);
+  if (!given) return api::ok;
+  const auto& [only_new, only_there, gets, keeps, persists, time] = *given;
+  std::optional<long long> expiry;
+  if (time != 0 && !(expiry = expiry_of(c, c[time], c[time - 1], "set"))) return api::ok;
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (gets && key.exists() && key.text() == nullptr) {
     if (!key.is_foreign()) return api::ReplyWithError(c.context, wrong_type);
@@ -250,18 +266,15 @@ int getdel(const call& c) {
 }
 
 int getex(const call& c) {
-  std::optional<long long> expiry;
-  if (c.count == 3 && equal_ignoring_case(c[2], "PERSIST")) {
-    expiry = 0;
-  } else if (c.count == 4 &&
-             (equal_ignoring_case(c[2], "EX") || equal_ignoring_case(c[2], "PX") ||
-              equal_ignoring_case(c[2], "EXAT") || equal_ignoring_case(c[2], "PXAT"))) {
-    if (!(expiry = expiry_of(c, c[3], c[2], "getex"))) return api::ok;
-  } else if (c.count != 2) {
-    return api::ReplyWithError(c.context, syntax_error);
-  }
+  const auto given = options_of(c, 2, true);
+  if (!given) return api::ok;
+  const int time = given->time;
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, "GETEX", true)) return api::ok;
+  std::optional<long long> expiry;
+  if (given->persists) expiry = 0;
+  if (time != 0 && key.exists() && !(expiry = expiry_of(c, c[time], c[time - 1], "getex")))
+    return api::ok;
   answer a(c.context);
   if (key.text() == nullptr || !expiry || (*expiry == 0 && key.expiry() == 0)) {
     a.rests_on(key.item());
@@ -423,7 +436,7 @@ int incrbyfloat(const call& c) {
 bool put_all(const call& c) {
   std::size_t bytes = 0;
   for (int i = 1; i < c.count; ++i) bytes += c[i].size() + bytes_of_text;
-  auto done = here().keys->change(bytes, [] {});
+  auto done = here().keys->reserve(bytes);
   for (int i = 1; i < c.count && done; i += 2) {
     open_key key(c, c.text(i), api::for_reading | api::for_writing);
     done = put(c, key, c[i + 1], 0);

@@ -1,4 +1,7 @@
 // The types of values: what the server asks of them.
+#include <algorithm>
+#include <unordered_set>
+
 #include "collections.h"
 
 namespace stele::redis {
@@ -37,39 +40,65 @@ struct loaded_text {
 // Of a long load, some hundred keys are one unit.
 void end_unit_of_load() {
   constexpr std::uint64_t together = 256;
-  if (here().is_loading && ++here().loaded % together == 0) (void)all_keys().end_unit(false);
+  if (here().is_loading && !here().loads_in_unit && ++here().loaded % together == 0)
+    (void)all_keys().end_unit(false);
 }
 
-void* load(api::io* from, item_kind kind) {
+// The elements of a value as save() writes them. A payload comes from a client (RESTORE), so
+// nothing of it is as save() has it until it has been looked at. nullopt: it is no such value.
+std::optional<std::vector<element>> read_elements(api::io* from, item_kind kind) {
   const std::uint64_t count = kind == item_kind::string ? 1 : api::LoadUnsigned(from);
+  if (count == 0) return std::nullopt;  // at the end of the payload too
   std::vector<element> elements;
-  std::size_t bytes = bytes_of_item;
+  std::unordered_set<std::string> seen;
+  const bool differ = kind != item_kind::string && kind != item_kind::list;
   for (std::uint64_t i = 0; i < count; ++i) {
     const loaded_text first(from);
-    if (first.bytes == nullptr) return nullptr;
+    if (first.bytes == nullptr || api::IsIOError(from) != 0) return std::nullopt;
+    if (differ && !seen.emplace(first.view()).second) return std::nullopt;
     elements.emplace_back(first.view(), std::string());
-    if (has_pairs(kind)) {
-      const loaded_text second(from);
-      if (second.bytes == nullptr) return nullptr;
-      elements.back().second = second.view();
-    }
-    bytes += first.size + elements.back().second.size() + bytes_of_element;
+    if (!has_pairs(kind)) continue;
+    const loaded_text second(from);
+    if (second.bytes == nullptr || api::IsIOError(from) != 0) return std::nullopt;
+    if (kind == item_kind::sorted_set && !score_of(second.view())) return std::nullopt;
+    elements.back().second = second.view();
   }
-  if (here().loads_nothing) return placeholder();
-  stored_item* item = nullptr;
-  const auto done = all_keys().change_apart(bytes, [&] {
-    item = all_keys().add(kind, view(api::GetKeyNameFromIO(from)), api::GetDbIdFromIO(from));
-    for (const auto& [first, second] : elements) add_element(item, first, second);
-  });
-  end_unit_of_load();
-  if (done) return item;
-  api::LogIOError(from, "warning", "stele: a value cannot be loaded: %s",
-                  done.error().message.c_str());
+  return elements;
+}
+
+void* refuse_load(api::io* from, error why) {
+  api::LogIOError(from, here().is_loading ? "warning" : "verbose",
+                  "stele: a value cannot be loaded: %s", why.message.c_str());
+  here().refused_load = std::move(why);
   return nullptr;
 }
+
+// The item that is made here is no key's yet: see free().
+void* load(api::io* from, int encoding, item_kind kind) {
+  here().refused_load.reset();
+  const auto elements = encoding == 0 ? read_elements(from, kind) : std::nullopt;
+  if (!elements)
+    return refuse_load(from, {errc::corrupt, "its elements are not what the module has saved"});
+  if (here().loads_nothing) return placeholder();
+  std::size_t bytes = bytes_of_item;
+  for (const auto& [first, second] : *elements)
+    bytes += first.size() + second.size() + bytes_of_element;
+  stored_item* item = nullptr;
+  const auto add = [&] {
+    item = all_keys().add(kind, view(api::GetKeyNameFromIO(from)), api::GetDbIdFromIO(from));
+    for (const auto& [first, second] : *elements) add_element(item, first, second);
+  };
+  // A unit with commands before this one goes on, and is not ended for want of room.
+  const auto done = here().is_loading && !here().loads_in_unit ? all_keys().change_apart(bytes, add)
+                                                               : all_keys().change(bytes, add);
+  end_unit_of_load();
+  if (!done) return refuse_load(from, done.error());
+  here().unclaimed = item;
+  return item;
+}
 template <item_kind Kind>
-void* load_kind(api::io* from, int) {
-  return load(from, Kind);
+void* load_kind(api::io* from, int encoding) {
+  return load(from, encoding, Kind);
 }
 
 // Calls each(kind, first, second) for all elements.
@@ -119,11 +148,22 @@ void add_to_digest(api::digest* to, void* value) {
   api::DigestEndSequence(to);
 }
 
-// The item goes in unlinked(), in the main thread; this may be another one.
-void free(void*) {}
+// The item goes in unlinked(), in the main thread; this may be another one. But what was loaded and
+// did not become a key, because the rest of the payload is damaged or its time has passed, goes
+// here, in the thread that has loaded it.
+void free(void* value) {
+  stored_item* item = item_of(value);
+  if (here().unclaimed.compare_exchange_strong(item, nullptr)) all_keys().note_unlinked(item);
+}
 
+// A server that evicts looks after each key whether it uses less: the item goes later.
 void unlinked(api::key_context*, const void* value) {
-  if (!is_placeholder(item_of(value))) all_keys().note_unlinked(item_of(value));
+  if (here().unclaimed == value) here().unclaimed = nullptr;
+  if (is_placeholder(item_of(value))) return;
+  all_keys().note_unlinked(item_of(value));
+  counted_memory& memory = here().memory;
+  if (memory.is_on() && api::GetUsedMemoryRatio() > 1)
+    memory.set(memory.bytes() - std::min(memory.bytes(), memory_of(item_of(value))));
 }
 
 // Freed in the main thread at once, as there is nothing to free.
@@ -140,7 +180,9 @@ void* copy(api::key_context* of, const void* value) {
     item = all_keys().add(kind_of(from), name, api::GetToDbIdFromOptCtx(of));
     copy_elements(from, item);
   });
-  return done ? item : nullptr;
+  if (done) return item;
+  here().not_copied = done.error();
+  return nullptr;
 }
 
 std::size_t memory(api::key_context*, const void* value, std::size_t) {

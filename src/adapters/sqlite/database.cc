@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <thread>
 
 namespace stele::sqlite {
@@ -105,7 +106,7 @@ database::database(open_pool& pool, stored_database& stored)
     : pool_(pool),
       stored_(stored),
       extents_(static_cast<std::atomic<extent*>*>(
-                   std::calloc(max_extents, sizeof(std::atomic<extent*>))),
+                   std::calloc(most_extents, sizeof(std::atomic<extent*>))),
                [](std::atomic<extent*>* e) { std::free(static_cast<void*>(e)); }) {
   if (extents_ == nullptr) throw std::bad_alloc();
   note_extents();
@@ -117,7 +118,7 @@ database::database(open_pool& pool, stored_database& stored)
 void database::note_extents() {
   for (std::uint64_t n = known_extents_.size(); n < stored_.extent_count; ++n) {
     auto e = std::make_unique<extent>();
-    e->bytes = stored_.extents.load()[n].load();
+    e->bytes = stored_.extents.load()[n].load();  // verified when the pool was opened
     e->stamps = std::make_unique<std::atomic<std::uint64_t>[]>(extent_bytes(n) / block_size);
     known_extents_.push_back(std::move(e));
     extents_[n].store(known_extents_.back().get(), std::memory_order_release);
@@ -127,6 +128,7 @@ void database::note_extents() {
 // Under both of the pool's mutexes.
 result<> database::reserve(std::uint64_t bytes) {
   if (has_extents_for(bytes)) return {};
+  if (auto possible = pool_.may_have(bytes); !possible) return possible;
   auto done = pool_.pool_.update([&](stored_databases&) { set_extents(stored_, bytes); });
   if (done) note_extents();
   return done;
@@ -453,6 +455,7 @@ result<std::unique_ptr<open_pool>> open_pool::over(stele::pool<stored_databases>
     return std::unexpected(
         error{errc::unsupported, "SQLite reads pages in place, which pools of the mechanism " +
                                      pool.mechanism() + " do not have; choose another mechanism"});
+  if (auto sound = verify_content(pool); !sound) return std::unexpected(std::move(sound.error()));
   return std::unique_ptr<open_pool>(new open_pool(std::move(pool), defers));
 }
 
@@ -497,6 +500,25 @@ result<database*> open_pool::find(const std::string& name, bool make) {
   if (stored == nullptr)
     return std::unexpected(error{errc::not_found, "the pool has no database \"" + name + "\""});
   return databases_.emplace(name, std::make_unique<database>(*this, *stored)).first->second.get();
+}
+
+// A number of a page in a damaged database may be any number. The pool would grow step by step
+// until the device is full.
+result<> open_pool::may_have(std::uint64_t bytes) const {
+  const auto& file = pool_.core().state().file;
+  const std::uint64_t size = file.header().size, most = std::max(size, pool_.core().max_size());
+  if (bytes <= size) return {};
+  const auto full = [&](const std::string& why) {
+    return std::unexpected(error{errc::full, file.path() + " has no room for a database of " +
+                                                 std::to_string(bytes) + " bytes: " + why});
+  };
+  if (bytes > most)
+    return full("it may not have more than " + std::to_string(most) + " (the option max_size)");
+  std::error_code unknown;
+  const auto device = std::filesystem::space(file.path(), unknown);
+  if (!unknown && bytes - size > device.available)
+    return full(std::make_error_code(std::errc::no_space_on_device).message());
+  return {};
 }
 
 result<> open_pool::reserve(const part& p) {

@@ -126,8 +126,7 @@ class database {
   void find_flushed() noexcept;
   void end_flush(bool stored) noexcept;
 
-  static constexpr std::size_t max_extents = std::size_t{1} << 20;  // 4 TiB
-  static constexpr std::size_t most_deferred = 1024;                // blocks
+  static constexpr std::size_t most_deferred = 1024;  // blocks
   // What every read looks at, and no commit changes.
   open_pool& pool_;
   stored_database& stored_;
@@ -211,6 +210,8 @@ class open_pool {
   friend class database;
   bool defer(std::span<const part> parts);
   result<> flush_deferred();
+  // Errors: full, if no pool here can hold a database of this size.
+  [[nodiscard]] result<> may_have(std::uint64_t bytes) const;
   bool has_deferred();
 
   stele::pool<stored_databases> pool_;

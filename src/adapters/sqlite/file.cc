@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include <base/mutant.h>
 #include <base/per_process.h>
+#include <media/os.h>
 #include <tx/runtime.h>
 
 #include "connection.h"
@@ -96,6 +96,11 @@ int report(const error& why, int io_code) {
 std::string last_report() {
   const std::scoped_lock one(here().mutex);
   return here().last_report;
+}
+
+void forget_report() {
+  const std::scoped_lock one(here().mutex);
+  here().last_report.clear();
 }
 
 void connection::load(std::uint64_t number, pending_writes::block& to) const {
@@ -320,9 +325,8 @@ void connection::for_all_of_handle(const std::function<void(connection&)>& call)
 namespace {
 
 bool is_sqlite_file(const std::string& path) {
-  std::array<char, 16> begin{};
-  std::ifstream(path).read(begin.data(), begin.size());
-  return std::memcmp(begin.data(), "SQLite format 3", begin.size()) == 0;
+  constexpr std::string_view begin("SQLite format 3\0", 16);
+  return media::os::read_text(path.c_str(), begin.size()) == begin;
 }
 
 // SQLite takes an empty file for a new database.
@@ -563,9 +567,32 @@ constexpr sqlite3_io_methods methods = {
 
 }  // namespace
 
+namespace {
+
+bool is_write_protected(const error& why) noexcept {
+  return why.code == errc::read_only || why.code == errc::permission;
+}
+
+// As SQLite opens its own files: only for reading, where the file or its file system can only be
+// read. `why`: it could not be opened for writing.
+int open_protected(sqlite3_file* file, const std::string& path, const database_options& options,
+                   const error& why, int* out_flags) {
+  if (open_foreign(file, path, options) != SQLITE_OK) {
+    report(why, SQLITE_CANTOPEN);
+    return SQLITE_CANTOPEN;
+  }
+  if (out_flags != nullptr)
+    *out_flags =
+        (*out_flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
+  return SQLITE_OK;
+}
+
+}  // namespace
+
 int open_database(sqlite3_file* file, const char* name, int flags, int* out_flags) {
   file->pMethods = nullptr;
   return within_boundary(SQLITE_NOMEM, [&] {
+    forget_report();
     auto options = options_of(name);
     if (!options) return report(options.error(), SQLITE_CANTOPEN);
     if (sqlite3_uri_boolean(name, "nolock", 0) != 0)
@@ -581,6 +608,8 @@ int open_database(sqlite3_file* file, const char* name, int flags, int* out_flag
     if ((flags & SQLITE_OPEN_READONLY) != 0 && find_pool(path) == nullptr)
       return open_foreign(file, path, *options);
     const auto pool = acquire_pool(path, options->pool);
+    if (!pool && is_write_protected(pool.error()))
+      return open_protected(file, path, *options, pool.error(), out_flags);
     if (!pool) return report(pool.error(), SQLITE_IOERR);
     const auto db = (*pool)->find(options->database, make);
     if (!db) {

@@ -73,6 +73,8 @@ int commit_waiting_for(const char* super_journal);
 // says.
 int report(const error& why, int io_code);
 std::string last_report();
+// Before a call whose error is to be its own, not that of an earlier one.
+void forget_report();
 
 // Nothing is thrown into SQLite. Memory that is missing is `out_of_memory`.
 template <class Call>

@@ -21,11 +21,12 @@ result<std::unique_ptr<foreign_database>> foreign_database::open(const std::stri
   return opened;
 }
 
-// In a transaction.
+// In a transaction. Throws failure(errc::corrupt).
 foreign_database::version foreign_database::version_now() const {
+  stored_->verify();
   version now{stored_->size_bytes, stored_->uncounted_commits, 0};
   if (now.size >= change_counter_at + sizeof(now.counter))
-    pool_memory::load_bytes(&now.counter, stored_->extents.load()[0].load() + change_counter_at,
+    pool_memory::load_bytes(&now.counter, stored_->extent_at(0) + change_counter_at,
                             sizeof(now.counter));
   return now;
 }
@@ -51,9 +52,7 @@ result<bool> foreign_database::copy(std::uint64_t at, std::span<std::byte> to) c
       const auto [extent, offset] = place_of(at + done);
       const std::size_t part =
           std::min<std::size_t>(to.size() - done, extent_bytes(extent) - offset);
-      const std::byte* const from = stored_->extents.load()[extent].load() + offset;
-      pool_memory::verify_in_heap(from, part);
-      pool_memory::load_bytes(to.data() + done, from, part);
+      pool_memory::load_bytes(to.data() + done, stored_->extent_at(extent) + offset, part);
       done += part;
     }
     return true;

@@ -50,6 +50,11 @@ result<database_options> options_of(const char* name) {
     if (*b != "0" && *b != "1") return wrong("background", *b, "give 0 or 1");
     o.pool.background = *b == "1";
   }
+  if (const auto v = parameter(name, "verify")) {
+    const auto verify = verification_of(*v);
+    if (!verify) return wrong("verify", *v, "give auto, always or never");
+    o.pool.verify = *verify;
+  }
   if (o.database.empty()) return wrong("database", "", "a database of a pool has a name");
   const bool grows = !o.pool.mechanism.starts_with("archapt");
   o.pool.max_size = grows ? std::size_t{1} << 40 : 0;

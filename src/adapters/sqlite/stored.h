@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 namespace stele::sqlite {
@@ -26,6 +27,8 @@ inline constexpr std::size_t change_counter_at = 24, change_counter_bytes = 4;
 inline constexpr std::uint64_t smallest_extent = 16 << 10, largest_extent = 4 << 20;
 inline constexpr std::uint64_t doubled_bytes = 2 * largest_extent;  // in the extents that double
 inline constexpr std::uint64_t doubling_extents = std::bit_width(doubled_bytes / smallest_extent);
+
+inline constexpr std::uint64_t most_extents = std::uint64_t{1} << 20;  // 4 TiB
 
 struct extent_place {
   std::uint64_t extent, offset;
@@ -63,9 +66,16 @@ struct stored_database {
   field<std::uint64_t> extent_count, extent_room;  // entries of `extents` in use, and in all
   field<field<std::byte*>*> extents;
   field<stored_database*> next;
+
+  // These verify what they follow, in a transaction, and throw failure(errc::corrupt).
+  void verify() const;
+  // The bytes of an extent that is in use.
+  const std::byte* extent_at(std::uint64_t number) const;
 };
 static_assert(sizeof(stored_database) == 72);
 
+// Content is not trusted: functions verify each pointer and length before they use it, and throw
+// failure(errc::corrupt).
 struct stored_databases {
   using pool_resident = void;
   field<stored_database*> first;
@@ -75,21 +85,27 @@ struct stored_databases {
   stored_database* make(std::string_view name);
   template <class Visit>
   void visit_blocks(Visit&& visit) const {
-    for (const stored_database* d = first; d != nullptr; d = d->next) {
-      visit(static_cast<const void*>(d));
-      d->name.visit_blocks(visit);
-      const field<std::byte*>* const extents = d->extents;
-      if (extents != nullptr) visit(static_cast<const void*>(extents));
-      for (std::uint64_t e = 0; e < d->extent_count; ++e)
-        visit(static_cast<const void*>(extents[e].load()));
-    }
+    for_each_block([&](const void* block, std::uint64_t) { visit(block); });
   }
-  // Errors: corrupt, when a database is longer than its extents.
+  // With the bytes that are used of each.
+  void for_each_block(
+      const std::function<void(const void* block, std::uint64_t bytes)>& visit) const;
+  // Errors: corrupt, when a pointer leads out of the heap, or a database is longer than its
+  // extents.
   [[nodiscard]] result<> check() const;
+
+ private:
+  // Until `each` returns true; returns that database, or null.
+  stored_database* walk(const std::function<bool(stored_database&)>& each) const;
 };
 
 // Gives the database extents for `bytes`, or takes those away that it needs no more. Throws
 // failure(errc::full).
 void set_extents(stored_database& d, std::uint64_t bytes);
+
+// Whether what a pool says of its databases can be relied on: check(), and each pointer leads to a
+// block of its own that the heap has in use. So no database shares bytes with another one or with
+// the heap. Errors: corrupt.
+[[nodiscard]] result<> verify_content(stele::pool<stored_databases>& pool);
 
 }  // namespace stele::sqlite

@@ -56,12 +56,14 @@ class log_lanes {
     std::uint64_t flags() const noexcept { return has_blocks ? format::log_blocks_bit : 0; }
 
     // Reads the next committed transaction from `position` on, up to the published tail `end`.
-    // False: only aborted transactions are left.
+    // False: only aborted transactions are left. Errors: corrupt, if another program has written to
+    // the log.
     [[nodiscard]] result<bool> read(std::uint64_t& position, std::uint64_t end,
                                     log_record& record) const {
       if (has_blocks) return read_block_record(file_, log.view(), position, end, record);
       auto whole = log.read(position, record);
-      base::check(whole && *whole, "a log record of this session cannot be read back");
+      if (whole && !*whole)
+        return base::fail(errc::corrupt, "a log record of this session cannot be read back");
       return whole;
     }
     // Chunks for the payload of the running commit's record; no bytes: none are reserved.

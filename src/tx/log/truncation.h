@@ -83,9 +83,10 @@ class log_truncation {
       medium_.state.await_announced(no_log);
     return medium_.check();
   }
-  // The last truncation of a session.
+  // The last truncation of a session; none if the pool is poisoned.
   [[nodiscard]] result<> close() {
     background_.stop();
+    if (auto sound = medium_.check(); !sound) return sound;
     truncate();
     if (auto sound = medium_.check(); !sound) return sound;
     for (lane& l : logs_)

@@ -248,7 +248,8 @@ class log_structured {
     try {
       const std::uint64_t gained =
           c.step(max_live_share, state_.completed(), cleaned_, may_clean());
-      if (c.media.failed()) state_.poisoned.store(true);
+      if (c.media.failed())
+        state_.poison(pool_state::poison_cause::write_failed, medium_.error_number_of(c.media));
       return gained;
     } catch (const std::bad_alloc&) {
       return 0;

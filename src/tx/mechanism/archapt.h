@@ -159,6 +159,7 @@ class archapt {
 
   [[nodiscard]] result<> close() {
     background_.stop();
+    if (auto sound = medium_.check(); !sound) return sound;
     {
       const auto hold = truncation.lock();
       collect_dirty_lines(pool_state::no_commit);

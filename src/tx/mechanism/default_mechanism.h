@@ -117,7 +117,7 @@ class volatile_checkpoint {
   }
   [[nodiscard]] result<> close() {
     background_.stop();
-    deferred_.flush();
+    if (!medium_.state.poisoned.load()) deferred_.flush();
     return truncation.close();
   }
   void add_totals(engine_totals& t) const noexcept { log_.add_totals(t), deferred_.add_totals(t); }

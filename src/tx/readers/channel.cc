@@ -1,6 +1,7 @@
 // Sockets, names and descriptors behind a channel. See channel.h.
 #include <base/check.h>
 #include <fmt/format.h>
+#include <media/os.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -64,7 +65,7 @@ void take_descriptors(msghdr& header, received_message& into) {
     for (std::size_t i = 0; i < count; ++i) {
       int fd;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      storage::descriptor owned(fd);
+      storage::descriptor owned(media::os::above_standard(fd));
       if (taken < into.fds.size()) into.fds[taken++] = std::move(owned);
     }
   }
@@ -86,7 +87,7 @@ reader_message reply_of(const error& why) noexcept {
 result<channel> channel::connect(int pool_fd, int limit_ms) {
   struct stat file = {};
   if (::fstat(pool_fd, &file) != 0) return fail_errno(errc::io, "cannot examine the pool");
-  storage::descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  storage::descriptor socket(media::os::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (socket.fd < 0) return fail_errno(errc::io, "cannot make a socket");
   set_time_limit(socket.fd, limit_ms);
   const socket_name name = name_for(file);
@@ -104,7 +105,8 @@ result<channel> channel::connect(int pool_fd, int limit_ms) {
 result<storage::descriptor> channel::listen(int pool_fd) {
   struct stat file = {};
   if (::fstat(pool_fd, &file) != 0) return fail_errno(errc::io, "cannot examine the pool");
-  storage::descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  storage::descriptor socket(
+      media::os::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.fd < 0) return fail_errno(errc::unsupported, "cannot make a socket");
   const socket_name name = name_for(file);
   const auto* const address = reinterpret_cast<const sockaddr*>(&name.address);
@@ -115,7 +117,7 @@ result<storage::descriptor> channel::listen(int pool_fd) {
 }
 
 result<channel> channel::accept(int listening) {
-  storage::descriptor socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
+  storage::descriptor socket(media::os::accept(listening, SOCK_CLOEXEC));
   if (socket.fd < 0) return fail_errno(errc::io, "cannot accept a reader");
   set_time_limit(socket.fd, 1000);
   return channel(std::move(socket));

@@ -2,6 +2,7 @@
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <media/os.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -54,9 +55,10 @@ class no_signals {
 }  // namespace
 
 result<std::unique_ptr<reader_server>> reader_server::start(runtime& r) {
+  // Without a socket there are no readers, but the file is looked at all the same.
   auto listening = channel::listen(r.state().file.mapping().fd);
-  if (!listening) return std::unexpected(listening.error());
-  storage::descriptor wake(::eventfd(0, EFD_CLOEXEC));
+  if (!listening) listening = storage::descriptor(-1);
+  storage::descriptor wake(media::os::event(EFD_CLOEXEC));
   if (wake.fd < 0) return fail_errno(errc::unsupported, "cannot make an event");
   std::unique_ptr<reader_server> server(
       new reader_server(r, std::move(*listening), std::move(wake)));
@@ -89,7 +91,9 @@ void reader_server::run() noexcept {
     watched_.push_back({.fd = listening_.fd, .events = POLLIN, .revents = 0});
     for (const reader& r : readers_)
       watched_.push_back({.fd = r.link.fd(), .events = POLLIN | POLLRDHUP, .revents = 0});
-    if (::poll(watched_.data(), watched_.size(), -1) < 0) continue;
+    const int seen = ::poll(watched_.data(), watched_.size(), look_every_ms);
+    look_at_file();
+    if (seen < 0) continue;
     if (watched_[0].revents != 0) break;
     auto at = readers_.begin();
     for (std::size_t i = 2; i < watched_.size(); ++i) {
@@ -107,6 +111,13 @@ void reader_server::run() noexcept {
   }
   for (reader& r : readers_) end(r);
   readers_.clear();
+}
+
+void reader_server::look_at_file() noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_at_ < std::chrono::milliseconds(look_every_ms)) return;
+  looked_at_ = now;
+  runtime_.look_at_file();
 }
 
 // Ends the connection when the reader has gone, or asks what none asks.

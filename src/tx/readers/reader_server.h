@@ -1,8 +1,9 @@
 // The sockets of a process that has a pool open: a thread by which readers in other processes ask
 // for what reader_service does. Step A3, and the requests, of docs/protocol/readers.md.
 //
-// The thread sleeps until a reader comes. Readers are not trusted: they get memory that they cannot
-// store to, after they have shown that they may read the file.
+// The thread sleeps until a reader comes. Once a second it looks whether the pool's file is still
+// where it was opened, so that updates of a removed or replaced pool end. Readers are not trusted:
+// they get memory that they cannot store to, after they have shown that they may read the file.
 #pragma once
 
 #include <tx/readers/channel.h>
@@ -10,6 +11,7 @@
 
 #include <poll.h>
 
+#include <chrono>
 #include <list>
 #include <memory>
 #include <thread>
@@ -21,7 +23,8 @@ class runtime;
 
 class reader_server {
  public:
-  // Errors: of the socket and of the thread; then nobody is served.
+  // Errors: of the thread; then nobody is served. Without a socket nobody is served either, but the
+  // thread runs.
   [[nodiscard]] static result<std::unique_ptr<reader_server>> start(runtime& r);
   // Ends all connections. Precondition: the calling thread runs no transaction.
   ~reader_server();
@@ -34,7 +37,10 @@ class reader_server {
   struct reader;
 
   reader_server(runtime& r, storage::descriptor listening, storage::descriptor wake) noexcept;
+  static constexpr int look_every_ms = 1000;
+
   void run() noexcept;
+  void look_at_file() noexcept;
   void serve(reader& from);
   [[nodiscard]] result<> answer(reader& from, received_message& request);
   [[nodiscard]] result<> attach(reader& from, received_message& request);
@@ -49,6 +55,7 @@ class reader_server {
   storage::descriptor listening_, wake_;
   std::list<reader> readers_;
   std::vector<pollfd> watched_;  // wake_, listening_, readers_
+  std::chrono::steady_clock::time_point looked_at_{};
   std::thread thread_;
 };
 

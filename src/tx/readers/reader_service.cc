@@ -15,19 +15,21 @@ using base::fail;
 using base::mutant;
 using base::planted_in_schedule_explorer;
 
-kept_pages::kept_pages(const storage::pool_file& file, std::uint64_t its_number,
-                       shared_memory memory)
-    : page_snapshot(file.header().size),
-      number(its_number),
-      home_(file.base()),
-      pool_bytes_(file.header().size),
-      layout_(layout_of(file)),
-      memory_(std::move(memory)) {
-  include_pages(file.header().home_offset, pool_bytes_ - file.header().home_offset);
-}
+kept_pages::kept_pages(const storage::pool_file& file, std::uint64_t its_number) noexcept
+    : number(its_number), home_(file.base()), home_offset_(file.header().home_offset) {}
 
-kept_layout kept_pages::layout_of(const storage::pool_file& file) noexcept {
-  return {(file.header().size + page_size - 1) / page_size};
+result<> kept_pages::keep_home(std::uint64_t bytes) {
+  const kept_layout layout{(bytes + page_size - 1) / page_size};
+  auto memory = shared_memory::make(layout.bytes(), false);
+  if (!memory) return std::unexpected(memory.error());
+  if (!memory->reserve(0, layout.pages_offset()))
+    return fail(errc::full, "no memory is left to keep pages for another process");
+  resize(bytes);
+  memory_ = std::move(*memory);
+  layout_ = layout;
+  pool_bytes_ = bytes;
+  include_pages(home_offset_, bytes - home_offset_);
+  return {};
 }
 
 // L3: the copy before its mark, that before the store to home.
@@ -56,7 +58,8 @@ result<> reader_service::add_reader() {
                             runtime_.state().file.path()));
   if (readers_ == 0) {
     if (locks_.at() == nullptr) {
-      auto memory = shared_memory::make(line_lock_count(runtime_.size()) * sizeof(line_lock), true);
+      auto memory = shared_memory::make(
+          line_lock_count(runtime_.size_between_pauses()) * sizeof(line_lock), true);
       if (!memory) return std::unexpected(memory.error());
       locks_ = std::move(*memory);
     }
@@ -85,16 +88,9 @@ void reader_service::settle() noexcept {
 }
 
 result<std::unique_ptr<kept_pages>> reader_service::begin_moment() {
-  const storage::pool_file& file = runtime_.state().file;
-  const kept_layout layout = kept_pages::layout_of(file);
-  auto memory = shared_memory::make(layout.bytes(), false);
-  if (!memory) return std::unexpected(memory.error());
-  if (!memory->reserve(0, layout.pages_offset()))
-    return fail(errc::full, "no memory is left to keep pages for another process");
-  auto pages = std::make_unique<kept_pages>(file, ++next_moment_, std::move(*memory));
-  if (!runtime_.begin_keeping_pages(*pages))
-    return fail(errc::in_use,
-                fmt::format("{} has too many long reads; try again later", file.path()));
+  auto pages = std::make_unique<kept_pages>(runtime_.state().file, ++next_moment_);
+  if (auto begun = runtime_.begin_keeping_pages(*pages); !begun)
+    return std::unexpected(begun.error());
   return pages;
 }
 

@@ -31,11 +31,12 @@ struct kept_layout {
 };
 
 // The pages of home that were stored to since the moment, as they were then.
-class kept_pages final : public page_snapshot {
+class kept_pages final : public home_snapshot {
  public:
-  kept_pages(const storage::pool_file& file, std::uint64_t its_number, shared_memory memory);
+  // Of no pages before keep_home().
+  kept_pages(const storage::pool_file& file, std::uint64_t its_number) noexcept;
 
-  static kept_layout layout_of(const storage::pool_file& file) noexcept;
+  result<> keep_home(std::uint64_t bytes) override;
   const kept_layout& layout() const noexcept { return layout_; }
   int fd() const noexcept { return memory_.fd(); }
 
@@ -45,9 +46,10 @@ class kept_pages final : public page_snapshot {
   void copy_before_store(std::uint64_t offset) noexcept override;
 
   const std::byte* const home_;
-  const std::uint64_t pool_bytes_;
-  const kept_layout layout_;
-  const shared_memory memory_;
+  const std::uint64_t home_offset_;
+  std::uint64_t pool_bytes_ = 0;
+  kept_layout layout_{};
+  shared_memory memory_;
 };
 
 class reader_service {

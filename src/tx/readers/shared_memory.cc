@@ -1,6 +1,7 @@
 // See shared_memory.h.
 #include <base/check.h>
 #include <fcntl.h>
+#include <media/os.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <tx/readers/shared_memory.h>
@@ -31,7 +32,7 @@ shared_memory::~shared_memory() {
 
 result<shared_memory> shared_memory::make(std::size_t bytes, bool reserved) {
   shared_memory m;
-  m.fd_ = ::memfd_create("stele", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  m.fd_ = media::os::memory_file("stele", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (m.fd_ < 0) return fail_errno(errc::unsupported, "cannot make memory for other processes");
   if (::ftruncate(m.fd_, static_cast<off_t>(bytes)) != 0)
     return fail_errno(errc::full, "cannot make memory for other processes");

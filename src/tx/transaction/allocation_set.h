@@ -23,8 +23,9 @@ class allocation_set {
     used_ = true;
     return heap_.deallocate(cache_, changes_, w, offset);
   }
-  bool is_in_used_block(storage::heap::writer& w, std::uint64_t offset) const {
-    return heap_.is_in_used_block(w, changes_, offset);
+  std::optional<storage::heap::block_place> used_block_of(storage::heap::writer& w,
+                                                          std::uint64_t offset) const {
+    return heap_.used_block_of(w, changes_, offset);
   }
   std::size_t reclaim(storage::heap::writer& w, std::size_t max_slabs) {
     used_ = true;

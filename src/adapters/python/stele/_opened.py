@@ -56,7 +56,7 @@ class Opened:
         self._core.sync()
 
     def close(self):
-        """Everything is durable and the file is free for others. Once closed, a pool stays closed. Waits for other threads' transactions."""
+        """Everything is durable, and the file is free for others, also after an error. Once closed, a pool stays closed. Waits for other threads' transactions."""
         self._core.close()
 
     def check(self):

@@ -73,16 +73,16 @@ def load():
     _loaded = True
 
 
-def connect(path, *, size=None, max_size=None, mechanism=None, media=None, database=None, read_only=False, **options):
+def connect(path, *, size=None, max_size=None, mechanism=None, media=None, database=None, verify=None, read_only=False, **options):
     """Opens the database in the pool at `path`, which is created when the path is free; returns a sqlite3.Connection.
 
     size: of a new pool, bytes or a text such as "64M". max_size: it grows by itself up to so many bytes. mechanism, media: as in
-    stele.open. database: the database of the pool, else "main". read_only: opens nothing for writing, and creates nothing.
+    stele.open. database: the database of the pool, else "main". verify: as in stele.open. read_only: opens nothing for writing, and creates nothing.
     All else is passed to sqlite3.connect. Raises sqlite3.Error that says why. For later errors of the connection that sentence is in
     SQLite's log, and in `PRAGMA stele_error`.
     """
     load()
-    given = {"size": size, "max_size": max_size, "mechanism": mechanism, "media": media, "database": database}
+    given = {"size": size, "max_size": max_size, "mechanism": mechanism, "media": media, "database": database, "verify": verify}
     parameters = {"vfs": "stele", **{name: value for name, value in given.items() if value is not None}}
     if read_only:
         parameters["mode"] = "ro"

@@ -1,0 +1,105 @@
+// As Redis: the best of a few keys that chance names.
+#include "eviction.h"
+
+#include <climits>
+
+#include "collections.h"
+
+namespace stele::redis {
+
+namespace {
+
+enum class choice : std::uint8_t { any, unused_longest, used_least, expires_first };
+struct policy {
+  bool only_with_expiry = false;
+  choice by = choice::any;
+};
+
+// nullopt: nothing is evicted.
+std::optional<policy> policy_of(api::context* of) {
+  const std::string name = text_setting(of, "maxmemory-policy");
+  policy p;
+  p.only_with_expiry = name.starts_with("volatile-");
+  if (!p.only_with_expiry && !name.starts_with("allkeys-")) return std::nullopt;
+  if (name.ends_with("-lru")) p.by = choice::unused_longest;
+  if (name.ends_with("-lfu")) p.by = choice::used_least;
+  if (name.ends_with("-ttl")) p.by = choice::expires_first;
+  return p;
+}
+
+struct candidate {
+  stored_item* item = nullptr;
+  std::string name;
+  int database = 0;
+  long long worth = LLONG_MAX;  // the key of the least goes
+};
+
+// A key that chance names; without an item if there is none, or the policy keeps it.
+candidate any_key(const policy& p) {
+  candidate found;
+  (void)here().keys->read([&] {
+    stored_item* const item = here().keys->any_item(random_numbers()());
+    if (item == nullptr || (p.only_with_expiry && item->expiry == 0)) return;
+    found.database = here().keys->root().database_of(item->keyspace);
+    if (found.database < 0) return;
+    found.item = item;
+    found.name = item->key.str();
+    found.worth = p.by == choice::expires_first ? item->expiry.load() : 0;
+  });
+  return found;
+}
+
+// How much the server's notes of its use say for keeping the key; LLONG_MAX: it is gone already.
+long long worth_of(const call& c, const candidate& of, choice by) {
+  const own_text name(of.name);
+  const open_key key(c, name.get(), api::for_reading | api::without_touch);
+  if (key.item() != of.item) return LLONG_MAX;
+  if (by == choice::used_least) return key.frequency();
+  if (by == choice::unused_longest) return -key.idle_ms();
+  return of.worth;
+}
+
+candidate choose(const call& c, const policy& p) {
+  constexpr int samples = 5, looked_at = 256;  // many places may be free, or of keys that stay
+  candidate best;
+  for (int seen = 0, looks = 0; seen < samples && looks < looked_at; ++looks) {
+    candidate next = any_key(p);
+    if (next.item == nullptr || api::SelectDb(c.context, next.database) != api::ok) continue;
+    next.worth = worth_of(c, next, p.by);
+    if (next.worth == LLONG_MAX) continue;
+    ++seen;
+    if (next.worth < best.worth) best = std::move(next);
+  }
+  return best;
+}
+
+}  // namespace
+
+bool may_evict(api::context* of) {
+  return (api::GetContextFlags(of) & (api::is_replica | api::in_multi | api::in_script)) == 0 &&
+         policy_of(of).has_value();
+}
+
+std::uint64_t evict(const call& c, std::size_t bytes) {
+  const auto p = policy_of(c.context);
+  if (!p) return 0;
+  const int database = api::GetSelectedDb(c.context);
+  std::uint64_t count = 0;
+  for (std::size_t freed = 0; freed < bytes; ++count) {
+    const candidate gone = choose(c, *p);
+    if (gone.item == nullptr || api::SelectDb(c.context, gone.database) != api::ok) break;
+    const own_text name(gone.name);
+    freed += memory_of(gone.item);
+    {
+      open_key key(c, name.get(), api::for_reading | api::for_writing);
+      key.erase();
+    }
+    replicate_as(c, "DEL", "s", name.get());
+    api::NotifyKeyspaceEvent(c.context, api::event_evicted, "evicted", name.get());
+  }
+  api::SelectDb(c.context, database);
+  here().evicted += count;
+  return count;
+}
+
+}  // namespace stele::redis

@@ -1,0 +1,130 @@
+// COMMAND tells each command's name, flags and categories.
+#include "newer_server.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+namespace stele::redis {
+
+namespace {
+
+constexpr const char* refusing = "stele.refused";
+
+struct difference {
+  bool is_newer = false;
+  std::unordered_set<std::string> refused;
+};
+difference& found() {
+  static difference one;
+  return one;
+}
+
+bool has(api::reply* words, std::string_view word) {
+  for (std::size_t i = 0; i < api::CallReplyLength(words); ++i)
+    if (text_of_reply(api::CallReplyArrayElement(words, i)) == word) return true;
+  return false;
+}
+
+// Whether an unknown command of these flags and categories would read or write values of the pool's
+// kinds. Streams stay Redis' own, and other modules have types of their own. What a command on keys
+// of all kinds does, Redis tells in events, so such a one (MIGRATE, or one that has another name)
+// is left to Redis.
+bool is_of_the_pool(api::reply* flags, api::reply* categories) {
+  constexpr const char* kinds[] = {"@string", "@hash",      "@list",        "@set",
+                                   "@bitmap", "@sortedset", "@hyperloglog", "@geo"};
+  if (has(flags, "module") || has(categories, "@stream")) return false;
+  if (std::ranges::any_of(kinds, [&](const char* kind) { return has(categories, kind); }))
+    return has(flags, "write") || has(flags, "readonly");
+  return has(flags, "write") && !has(categories, "@keyspace");
+}
+
+// Whether a command that the server has is there under this name: COMMAND lists it so in any case.
+bool is_found(api::context* of, const std::string& name) {
+  api::reply* const told = api::Call(of, "COMMAND", "cc", "INFO", name.c_str());
+  if (told == nullptr) return false;
+  const bool found = api::CallReplyLength(told) == 1 &&
+                     api::CallReplyType(api::CallReplyArrayElement(told, 0)) == api::reply_array;
+  api::FreeCallReply(told);
+  return found;
+}
+
+// The value of a line `field:value` of INFO; empty: there is none.
+std::string_view value_in(std::string_view info, std::string_view field) {
+  const std::size_t at = info.find(std::string("\n").append(field).append(":"));
+  if (at == info.npos) return {};
+  info.remove_prefix(at + field.size() + 2);
+  return info.substr(0, info.find_first_of("\r\n"));
+}
+
+// Reads the version, and the name that goes with it.
+std::string name_server(api::context* of) {
+  api::reply* const told = api::Call(of, "INFO", "c", "server");
+  const std::string info = told == nullptr ? std::string() : text_of_reply(told);
+  if (told != nullptr) api::FreeCallReply(told);
+  const std::string_view version = value_in(info, "redis_version");
+  found().is_newer = !version.starts_with("7.0.");
+  const std::string_view valkey = value_in(info, "valkey_version");
+  return valkey.empty() ? "Redis " + std::string(version) : "Valkey " + std::string(valkey);
+}
+
+int answer_refused(api::context* context, api::text** arguments, int count) {
+  std::string name(count > 1 ? view(arguments[1]) : std::string_view());
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  const error why{errc::unsupported,
+                  name + " is refused: the module knows the commands of " + known_server +
+                      ", and what newer ones write would not be in the pool; use other commands, "
+                      "or a newer module"};
+  if ((api::GetContextFlags(context) & api::is_replicated) != 0) must(std::unexpected(why));
+  return api::ReplyWithError(context, ("ERR " + why.message).c_str());
+}
+
+}  // namespace
+
+bool compare_commands(api::context* of, bool (*is_known)(std::string_view name)) {
+  const std::string server = name_server(of);
+  std::string refused, renamed;
+  api::reply* const told = api::Call(of, "COMMAND", "");
+  for (std::size_t i = 0; told != nullptr && i < api::CallReplyLength(told); ++i) {
+    api::reply* const one = api::CallReplyArrayElement(told, i);
+    if (api::CallReplyLength(one) < 7) continue;
+    const std::string name = text_of_reply(api::CallReplyArrayElement(one, 0));
+    api::reply* const flags = api::CallReplyArrayElement(one, 2);
+    if (!is_of_the_pool(flags, api::CallReplyArrayElement(one, 6))) continue;
+    if (!is_known(name)) {
+      found().refused.insert(name);
+      refused += (refused.empty() ? "" : ", ") + name;
+    } else if (has(flags, "write") && !is_found(of, name)) {
+      renamed += (renamed.empty() ? "" : ", ") + name;
+    }
+  }
+  if (told != nullptr) api::FreeCallReply(told);
+  if (!renamed.empty())
+    return api::Log(of, "warning",
+                    "stele: the setting rename-command gives other names to %s, under which they "
+                    "would write values that are not in the pool; give them no name (\"\"), or use "
+                    "ACL rules",
+                    renamed.c_str()),
+           false;
+  if (found().is_newer || !refused.empty())
+    api::Log(
+        of, "warning",
+        "stele: this server is %s; the module knows the commands of %s. Options that are newer "
+        "are refused, and these commands: %s",
+        server.c_str(), known_server, refused.empty() ? "none" : refused.c_str());
+  return api::CreateCommand(of, refusing, answer_refused, "allow-stale", 0, 0, 0) == api::ok;
+}
+
+bool is_refused(std::string_view name) {
+  return !found().refused.empty() && found().refused.contains(std::string(name));
+}
+
+void refuse(api::filter_context* of) {
+  api::CommandFilterArgInsert(of, 0, api::CreateString(nullptr, refusing, std::strlen(refusing)));
+}
+
+const char* hint_of_newer_option() noexcept {
+  return found().is_newer ? ", or one that is newer than the module, which knows Redis 7.0" : "";
+}
+
+}  // namespace stele::redis

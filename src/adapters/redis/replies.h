@@ -1,0 +1,19 @@
+// Counts the answers that the module gives while a counter lives, so that a command that serves a
+// client which waits can be held to one. An array counts when its last element is given. Main
+// thread only; counters do not nest.
+#pragma once
+
+namespace stele::redis {
+
+class reply_counter {
+ public:
+  reply_counter() noexcept;
+  ~reply_counter();
+  reply_counter(const reply_counter&) = delete;
+  reply_counter& operator=(const reply_counter&) = delete;
+
+  // Whether exactly one whole answer was given.
+  bool is_one() const noexcept;
+};
+
+}  // namespace stele::redis

@@ -1,0 +1,102 @@
+"""An EXEC and a script are there after a restart as a whole or not at all, however the server ends."""
+
+import time
+import unittest
+
+from beds import RedisCase, ServerError, ServerGone
+
+BUSY = "local t = redis.call('time') while true do local u = redis.call('time') if u[1] - t[1] > {} then break end end "
+
+
+class Units(RedisCase):
+    def busy_server(self, *arguments):
+        return self.server("size", "8M", *arguments, options=("--busy-reply-threshold", "20", "--enable-debug-command", "yes"))
+
+    def until_busy(self, r):
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try:
+                r("GET", "a")
+            except ServerError as error:
+                if str(error).startswith("BUSY"):
+                    return
+            time.sleep(0.01)
+        self.fail("the server is not busy")
+
+    def test_a_script_that_a_shutdown_ends_is_not_there(self):
+        change = "redis.call('set', 'a', 'half') redis.call('del', 'list') redis.call('set', 'new', 1) "
+        library = f"#!lua name=m\nredis.register_function('f', function() {change} {BUSY.format(30)} end)"
+        for media in ("adr", "file"):
+            server = self.busy_server("media", media)
+            for begins in (("EVAL", change + BUSY.format(30), 0), ("MULTI",), ("FCALL", "f", 0)):
+                r, other = server.client(), server.client()
+                r("SET", "a", "whole")
+                r("RPUSH", "list", "x")
+                r("DEL", "new", "before")
+                r("FUNCTION", "LOAD", "REPLACE", library)
+                if begins == ("MULTI",):
+                    r("MULTI")
+                    r("SET", "before", 1)
+                    r("EVAL", change + BUSY.format(30), 0)
+                    begins = ("EXEC",)
+                r.send(*begins)
+                self.until_busy(other)
+                other.send("SHUTDOWN", "NOSAVE")
+                server.process.wait(20)
+                self.assertEqual(server.process.returncode, 0)
+                server.kill()
+                r = server.start().client()
+                self.assertEqual([r("GET", "a"), r("LLEN", "list"), r("EXISTS", "new", "before")], [b"whole", 1, 0], (media, begins))
+                r("DEL", "list")
+            server.kill()
+
+    def test_a_reload_within_an_exec_is_part_of_it(self):
+        server = self.busy_server()
+        r = server.client()
+        for i in range(1000):  # more than are one unit of a load
+            r("SET", f"k{i}", "before")
+        r("MULTI")
+        r("SET", "k1", "after")
+        r("DEBUG", "RELOAD")
+        r("SET", "k2", "after")
+        r("EVAL", BUSY.format(30), 0)
+        r.send("EXEC")
+        self.until_busy(server.client())
+        server.kill()
+        r = server.start().client()
+        self.assertEqual([r("GET", "k1"), r("GET", "k2"), r("DBSIZE")], [b"before", b"before", 1000])
+        r("MULTI")
+        r("SET", "k1", "after")
+        r("DEBUG", "RELOAD")
+        r("SET", "k2", "after")
+        self.assertEqual(r("EXEC"), ["OK", "OK", "OK"])
+        server.kill()
+        r = server.start().client()
+        self.assertEqual([r("GET", "k1"), r("GET", "k2"), r("GET", "k999"), r("DBSIZE")], [b"after", b"after", b"before", 1000])
+
+    def test_an_exec_before_a_busy_script_that_only_reads_is_kept(self):
+        """Both are read in one turn of the server, and the answer to the EXEC leaves while the script runs."""
+        library = f"#!lua name=m\nredis.register_function{{function_name='f', callback=function() {BUSY.format(3)} end, flags={{'no-writes'}}}}"
+        server = self.busy_server()
+        for number, script in enumerate((("EVAL", BUSY.format(3), 0), ("EVAL_RO", BUSY.format(3), 0), ("FCALL_RO", "f", 0))):
+            r, other, sleeping = server.client(), server.client(), server.client()
+            r("FUNCTION", "LOAD", "REPLACE", library)
+            r("MULTI")
+            r("SET", f"k{number}", 1)
+            sleeping.send("DEBUG", "SLEEP", "0.3")
+            time.sleep(0.1)
+            r.send("EXEC")
+            time.sleep(0.02)
+            other.send(*script)
+            try:
+                told = r.answer()
+            except ServerGone:
+                told = None
+            server.kill()
+            r = server.start().client()
+            if told is not None:
+                self.assertEqual(r("GET", f"k{number}"), b"1", script)
+
+
+if __name__ == "__main__":
+    unittest.main()
