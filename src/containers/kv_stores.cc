@@ -120,6 +120,7 @@ result<kv> kv::open_store(std::string_view name, if_missing how) {
   if (auto valid = check_name(name); !valid) return std::unexpected(valid.error());
   if (auto outside = check_outside(pool, name, "opened"); !outside)
     return std::unexpected(outside.error());
+  if (auto usable = state_->core->check_usable(); !usable) return std::unexpected(usable.error());
   const std::lock_guard lock(pool.mutex);
   pool_kv_store* there = nullptr;
   std::uint64_t version = 0;
@@ -151,6 +152,7 @@ result<> kv::drop_store(std::string_view name) {
   detail::kv_shared_pool& pool = *state_->pool;
   if (auto valid = check_name(name); !valid) return valid;
   if (auto outside = check_outside(pool, name, "dropped"); !outside) return outside;
+  if (auto usable = state_->core->check_usable(); !usable) return usable;
   const std::lock_guard lock(pool.mutex);
   if (const auto open = pool.open.find(name); open != pool.open.end() && !open->second.expired())
     return refused(errc::in_use, path_of(pool) + ": the store " + in_quotes(name) +

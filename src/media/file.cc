@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 namespace stele::media {
 
@@ -41,7 +42,11 @@ file_writer::file_writer(const pool_mapping& mapping) : mapping_(mapping) {
 }
 
 file_writer::~file_writer() {
-  if (direct_fd_ >= 0) ::close(direct_fd_);
+  close();
+}
+
+void file_writer::close() noexcept {
+  if (direct_fd_ >= 0) ::close(std::exchange(direct_fd_, -1));
 }
 
 void file_writer::fail(int error_number) noexcept {

@@ -52,6 +52,8 @@ class file_writer {
 
   explicit file_writer(const pool_mapping& mapping);
   ~file_writer();
+  // Closes what it has open of the file. It writes no more.
+  void close() noexcept;
   file_writer(const file_writer&) = delete;
   file_writer& operator=(const file_writer&) = delete;
 
@@ -93,6 +95,7 @@ class file {
  public:
   struct shared {
     explicit shared(const pool_mapping& mapping) : writer(mapping) {}
+    void leave_to_parent() noexcept { writer.close(); }
     file_writer writer;
   };
   static constexpr bool under_exploration = false;

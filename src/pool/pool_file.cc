@@ -561,7 +561,7 @@ int pool_file::space_error() const noexcept {
 void pool_file::unlock() noexcept {
   if (mapping_.fd < 0) return;
   // A child of fork shares the lock but must not release it.
-  if (owner_ == static_cast<std::uint64_t>(::getpid())) {
+  if (owner_ != 0 && !mark_.is_of_parent()) {
     (void)os::write_all(mapping_.fd, &previous_owner_, sizeof previous_owner_,
                         format::owner_offset);
     struct flock whole = {};

@@ -7,6 +7,7 @@
 // before use.
 #pragma once
 
+#include <base/forks.h>
 #include <format/pool_layout.h>
 #include <media/media.h>
 #include <pool/file_name.h>
@@ -130,6 +131,8 @@ class pool_file {
   int space_error() const noexcept;
   // Releases the lock on the file; the mapping stays until the object's end.
   void unlock() noexcept;
+  // Gives lock, file and mapping back; of a child of fork, its copies of the last two.
+  void release() noexcept;
   // Whether this is a shared mapping of memory that survives power loss without a sync (MAP_SYNC
   // works).
   bool direct_access() const noexcept { return direct_access_; }
@@ -141,7 +144,6 @@ class pool_file {
                                               int protection, int flags, int fd) const;
   [[nodiscard]] result<> reserve_home_addresses(std::uintptr_t address = 0);
   [[nodiscard]] result<> write_owner();
-  void release() noexcept;
 
   format::pool_header header_{};
   media::pool_mapping mapping_;
@@ -153,6 +155,7 @@ class pool_file {
   file_name name_;
   // pids: the owner word while the file is held, and before.
   std::uint64_t owner_ = 0, previous_owner_ = 0;
+  base::process_mark mark_;
 };
 
 // Locks a pool file that is open for writing, until the descriptor is closed. Errors: in_use, io.

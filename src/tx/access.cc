@@ -81,6 +81,7 @@ void check_volatile(std::uintptr_t address) {
   v.tx->attempts = 0;
   v.tx->reclaim_tried = false;
   v.tx->exceeds_log = false;
+  if (this_runtime->is_of_parent()) return;
   if (v.runs_alone) this_runtime->end_running_alone(v);
   if (v.foreign_moment != nullptr) this_runtime->reading()->end_moment(v);
 }
@@ -106,6 +107,10 @@ void end_update() noexcept {
   thread_context& v = *this_context;
   if (v.tx->attempts != 0) [[unlikely]] {
     end_attempts(v);
+    if (this_runtime->is_of_parent()) {
+      this_runtime = nullptr;
+      return;
+    }
     if (v.long_read != nullptr) return end_long_read(v);
     if (this_moment != nullptr) return leave_moment(v);
   }
@@ -283,8 +288,7 @@ inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durab
   this_context->retrying = false;
   if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
     end_transaction();
-    return refused({errc::poisoned, r.state().file.path() + " cannot be used any more: " +
-                                        r.state().poison_reason() + "; reopen it"});
+    return refused(r.unusable().error());
   }
   if (r.reading() != nullptr)
     if (auto ready = r.reading()->before_retry(r, *this_context); !ready) {
@@ -389,6 +393,28 @@ namespace {
 
 }  // namespace
 
+void leave_transaction_to_parent() noexcept {
+  if (this_runtime == nullptr || this_access.size == 0) return;
+  const bool is_in_file =
+      this_runtime->reading() != nullptr || this_runtime->state().file.mapping().fd >= 0;
+  if (is_in_file) this_access.running->leave_to_parent();
+}
+
+bool begin_read_at_once(runtime& r) {
+  if (this_runtime != nullptr) return false;
+  thread_context* const v = r.enter();
+  if (v == nullptr) return false;
+  if (!r.may_begin_at_once(*v)) {
+    r.leave(*v);
+    return false;
+  }
+  this_context = v;
+  this_runtime = &r;
+  if (!r.has_plain_reads() || !v->tx->try_begin_read(*v, r.is_alone(*v)))
+    begin_or_roll_back(r, *v, false, durability::durable);
+  return true;
+}
+
 STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability d,
                                              code_between code) {
   if (this_runtime != nullptr) [[unlikely]]
@@ -484,6 +510,10 @@ void reclaim(transaction& tx) noexcept {
 void retry_transaction() noexcept {
   transaction& tx = *this_context->tx;
   tx.rollback();
+  if (this_runtime->is_of_parent()) [[unlikely]] {
+    this_context->retrying = true;  // the next attempt is refused
+    return;
+  }
   const unsigned attempts = ++tx.attempts;
   if (attempts == 1) this_context->retried_since = std::chrono::steady_clock::now();
   // The conflicting lock may belong to the overlay of an idle thread.

@@ -1,7 +1,7 @@
 // A thread that does a mechanism's work when it is woken.
 #pragma once
 
-#include <unistd.h>
+#include <base/forks.h>
 
 #include <atomic>
 #include <new>
@@ -60,8 +60,7 @@ class background_thread {
   // Waits for the end of the step that runs. What step() and more() use must still exist.
   void stop() {
     if (!runs()) return;
-    if (opening_pid_ != ::getpid())
-      return thread_.detach();  // a child of fork does not have this thread
+    if (mark_.is_of_parent()) return base::forget(thread_);
     stopping_.store(true);
     request();
     thread_.join();
@@ -74,7 +73,7 @@ class background_thread {
   }
 
   std::thread thread_;
-  const pid_t opening_pid_ = ::getpid();
+  const base::process_mark mark_;
   std::atomic<bool> wake_requested_{false}, stopping_{false};
   alignas(64) std::atomic<bool> busy_{false};
 };

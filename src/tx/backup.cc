@@ -32,13 +32,21 @@ constexpr std::uint64_t max_queued_pages = 8192;  // 32 MiB
 // transaction waits long for one of them.
 constexpr std::uint64_t max_pages_per_copy = base::schedule_explorer_build ? 1 : 16;
 
+// What a backup holds: the front end's lock until the state that is copied is fixed, and the
+// maintenance lock.
+struct exclusive_use {
+  runtime::front_end_hold front_end;
+  std::unique_lock<std::mutex> maintenance;
+};
+
 class backup_copy final : private page_snapshot {
  public:
   // `whole`: with the free chunks at the end.
-  backup_copy(runtime& r, storage::new_file file, std::uint64_t id, bool whole,
+  backup_copy(runtime& r, exclusive_use use, storage::new_file file, std::uint64_t id, bool whole,
               const progress& on_progress)
       : page_snapshot(r.state().file.header().size),
         runtime_(r),
+        use_(std::move(use)),
         pool_(r.state().file),
         h_(pool_.header()),
         file_(std::move(file)),
@@ -47,9 +55,15 @@ class backup_copy final : private page_snapshot {
         whole_(whole),
         page_queue_(std::min<std::uint64_t>(max_queued_pages, h_.size / page)) {}
   ~backup_copy() override {
-    if (!is_added_) return;
-    if (!pause_) pause_.emplace(runtime_);
+    if (!is_added_ || runtime_.is_of_parent()) return;
+    std::optional<runtime::front_end_hold> hold;
+    if (!pause_) {
+      use_.maintenance.unlock();  // the holder of the front end's lock may wait for it
+      hold.emplace(runtime_);
+      pause_.emplace(runtime_);
+    }
     runtime_.remove_page_snapshot(*this);
+    pause_.reset();
   }
 
   result<> run() {
@@ -57,6 +71,7 @@ class backup_copy final : private page_snapshot {
     if (base::planted(base::mutant::backup_moves_on)) pause_.reset();
     if (auto begun = begin(); !begun) return begun;
     if (!runtime_.in_place()) pause_.reset();
+    use_.front_end.release();
     for (const auto& [offset, bytes] : used_)
       if (auto copied = copy(offset, bytes); !copied) return copied;
     if (runtime_.state().poisoned.load())
@@ -118,7 +133,9 @@ class backup_copy final : private page_snapshot {
       const std::uint64_t count = claim_run(p, std::min(max_pages_per_copy, end - p));
       if (auto copied = copy_pages(p, count); !copied) return copied;
       p += std::max<std::uint64_t>(count, 1);
-      if (!report_progress(p * page - offset))
+      const bool goes_on = report_progress(p * page - offset);
+      if (runtime_.is_of_parent()) return leave_to_parent();
+      if (!goes_on)
         return fail(
             errc::cancelled,
             fmt::format("the backup of {} was stopped; nothing is left of it", pool_.path()));
@@ -130,12 +147,19 @@ class backup_copy final : private page_snapshot {
                   fmt::format("cannot write the copy of {}; nothing is left of it", pool_.path()));
     return {};
   }
+  // The report has forked: the copy is written by the parent alone, and its destructor may remove
+  // the file.
+  result<> leave_to_parent() {
+    (void)new storage::new_file(std::move(file_));
+    return runtime_.unusable();
+  }
   // Calls on_progress at the start and then for each MiB. False: the caller cancels.
   bool report_progress(std::uint64_t of_run) {
     constexpr std::uint64_t step = std::uint64_t{1} << 20;
     const std::uint64_t now = std::min(copied_bytes_ + of_run, total_bytes_);
     if (!on_progress_ || now < next_report_) return true;
     next_report_ = now + step;
+    const report_scope reporting(runtime_);
     return on_progress_(now, total_bytes_);
   }
   // Copies by words: truncation may be storing to block checksums here. The copy gets new ones.
@@ -238,6 +262,7 @@ class backup_copy final : private page_snapshot {
   }
 
   runtime& runtime_;
+  exclusive_use use_;
   const storage::pool_file& pool_;
   pool_header h_;  // of the copy, but for its id
   storage::new_file file_;
@@ -254,29 +279,33 @@ class backup_copy final : private page_snapshot {
   std::atomic<bool> failed_{false};  // a transaction could not write the page that it copied
 };
 
-// The maintenance lock. Errors: those of begin_maintenance; unsupported.
-result<std::unique_lock<std::mutex>> begin_backup(runtime& r) {
+// Errors: those of begin_maintenance; unsupported.
+result<exclusive_use> begin_backup(runtime& r) {
   if (r.state().file.header().home == format::home_kind::log)
     return fail(errc::unsupported,
                 fmt::format("{} cannot be backed up while it is open: a pool of log_structured "
                             "cannot yet; close it and copy the file",
                             r.state().file.path()));
-  return begin_maintenance(r, "backed up");
+  runtime::front_end_hold front_end(r);
+  auto maintenance = begin_maintenance(r, "backed up");
+  if (!maintenance) return std::unexpected(std::move(maintenance.error()));
+  return exclusive_use{std::move(front_end), std::move(*maintenance)};
 }
 
-result<> back_up_now(runtime& r, storage::new_file file, bool whole, const progress& on_progress) {
+result<> back_up_now(runtime& r, exclusive_use use, storage::new_file file, bool whole,
+                     const progress& on_progress) {
   const auto id = storage::generate_pool_id();
   if (!id) return std::unexpected(id.error());
-  return backup_copy(r, std::move(file), *id, whole, on_progress).run();
+  return backup_copy(r, std::move(use), std::move(file), *id, whole, on_progress).run();
 }
 
 result<> back_up_by_name(runtime& r, const std::string& path, bool whole,
                          const progress& on_progress) {
-  const auto begun = begin_backup(r);
+  auto begun = begin_backup(r);
   if (!begun) return std::unexpected(begun.error());
   auto file = storage::new_file::make(path, r.state().file.header().size);
   if (!file) return std::unexpected(file.error());
-  return back_up_now(r, std::move(*file), whole, on_progress);
+  return back_up_now(r, std::move(*begun), std::move(*file), whole, on_progress);
 }
 
 }  // namespace
@@ -292,9 +321,9 @@ result<> back_up_used_part(runtime& r, const std::string& path, const progress& 
 }
 
 result<> back_up_to(runtime& r, storage::new_file file, const progress& on_progress) {
-  const auto begun = begin_backup(r);
+  auto begun = begin_backup(r);
   if (!begun) return std::unexpected(begun.error());
-  return back_up_now(r, std::move(file), true, on_progress);
+  return back_up_now(r, std::move(*begun), std::move(file), true, on_progress);
 }
 
 }  // namespace stele::detail

@@ -134,6 +134,9 @@ class engine {
   // runs. Errors: io.
   [[nodiscard]] virtual result<> write_control_word(std::uint64_t offset, std::uint64_t value) = 0;
 
+  // In a child of fork: closes what the medium has open.
+  virtual void leave_to_parent() noexcept {}
+
   virtual engine_totals totals() const noexcept = 0;
   virtual void note(unsigned log, media::tape_mark m, std::uint64_t argument) = 0;
 };

@@ -215,8 +215,8 @@ result<pool_snapshot> take_snapshot(runtime& r) {
   if (r.policy() != concurrency::stm || r.home_is_remapped())
     return refuse(errc::unsupported,
                   "of a pool of log_structured, or with another concurrency than stm");
-  auto moment = std::make_unique<long_read>(r);
   if (auto usable = r.check_usable(); !usable) return std::unexpected(usable.error());
+  auto moment = std::make_unique<long_read>(r);
   if (auto begun = r.begin_keeping_pages(*moment); !begun) return std::unexpected(begun.error());
   return pool_snapshot(std::move(moment));
 }
@@ -235,6 +235,10 @@ pool_snapshot& pool_snapshot::operator=(pool_snapshot&& other) noexcept {
 // L5.
 pool_snapshot::~pool_snapshot() {
   if (moment_ == nullptr) return;
+  if (moment_->pool().is_of_parent()) {
+    (void)moment_.release();
+    return;
+  }
   base::check(detail::this_access.size == 0,
               "a pool_snapshot is destroyed inside a transaction, for whose end it would wait; "
               "destroy it outside");

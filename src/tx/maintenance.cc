@@ -11,6 +11,8 @@ namespace stele::detail {
 
 using base::fail;
 
+constinit thread_local const report_scope* report_scope::innermost_ = nullptr;
+
 result<std::unique_lock<std::mutex>> begin_maintenance(runtime& r, const char* what) {
   if (this_access.size != 0)
     return fail(errc::nested,
@@ -21,6 +23,11 @@ result<std::unique_lock<std::mutex>> begin_maintenance(runtime& r, const char* w
                 fmt::format("{} is open for reading only, and cannot be {} here; do it in the "
                             "process that has it open, or with the command `stele pool`",
                             r.state().file.path(), what));
+  if (r.is_of_parent()) return r.unusable();
+  if (report_scope::exists(r))
+    return fail(errc::nested, fmt::format("{} cannot be {} by the report of its backup; do it when "
+                                          "the backup has ended",
+                                          r.state().file.path(), what));
   std::unique_lock one(r.maintenance());
   // Under the lock: a growth changes the size that the file is expected to have.
   if (auto usable = r.check_usable(); !usable) return std::unexpected(usable.error());

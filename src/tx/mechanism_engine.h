@@ -99,6 +99,11 @@ class mechanism_engine final : public engine {
     return medium_.check();
   }
 
+  void leave_to_parent() noexcept override {
+    if constexpr (requires { medium_.shared->leave_to_parent(); })
+      medium_.shared->leave_to_parent();
+  }
+
   virtual_home* home() noexcept override {
     if constexpr (requires { mechanism_.home(); })
       return mechanism_.home();

@@ -190,8 +190,16 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
 
 pool_handle::pool_handle(std::unique_ptr<runtime> r) : runtime_(std::move(r)) {}
 pool_handle::pool_handle(pool_handle&&) noexcept = default;
-pool_handle& pool_handle::operator=(pool_handle&&) noexcept = default;
-pool_handle::~pool_handle() = default;
+pool_handle& pool_handle::operator=(pool_handle&& other) noexcept {
+  if (this == &other) return *this;
+  const pool_handle last(std::move(*this));
+  runtime_ = std::move(other.runtime_);
+  root_ = other.root_;
+  return *this;
+}
+pool_handle::~pool_handle() {
+  if (runtime_ != nullptr && runtime_->is_of_parent()) runtime_.release()->leave_to_parent();
+}
 
 std::string durability_of_path(const std::string& path) {
   return storage::is_volatile(path) ? "process" : "power";
@@ -508,6 +516,7 @@ result<void*> runtime::root(std::size_t size) {
 }
 
 result<> sync_pool(runtime& r) {
+  if (r.is_of_parent()) return r.unusable();
   auto synced = r.mechanism().sync();
   return synced ? r.check_in_place() : synced;
 }
@@ -516,6 +525,11 @@ result<> check_usable(runtime& r) {
   return usable ? r.check_in_place() : usable;
 }
 result<> close_pool(runtime& r) {
+  if (report_scope::exists(r))
+    return fail(errc::in_use,
+                fmt::format("{} cannot be closed by the report of its backup; do it when the "
+                            "backup has ended, or end the backup by what the report returns",
+                            r.state().file.path()));
   return r.close();
 }
 std::uint64_t newest_commit(const runtime& r) noexcept {

@@ -12,6 +12,29 @@ namespace stele::detail {
 [[nodiscard]] result<std::unique_ptr<engine>> recover_if_open(pool_state& state,
                                                               const media_choice& media);
 
+// While it exists, the program's report of a backup is called in this thread. The report may use
+// the pool, but not what waits for the end of the backup, or ends the pool.
+class report_scope {
+ public:
+  explicit report_scope(const runtime& of) noexcept : of_(of), outer_(innermost_) {
+    innermost_ = this;
+  }
+  ~report_scope() { innermost_ = outer_; }
+  report_scope(const report_scope&) = delete;
+  report_scope& operator=(const report_scope&) = delete;
+
+  static bool exists(const runtime& of) noexcept {
+    const report_scope* s = innermost_;
+    while (s != nullptr && &s->of_ != &of) s = s->outer_;
+    return s != nullptr;
+  }
+
+ private:
+  static constinit thread_local const report_scope* innermost_;
+  const runtime& of_;
+  const report_scope* const outer_;
+};
+
 // Called before long work on the whole pool, which holds the returned lock; `what` names the work
 // in messages. Errors: nested, when the calling thread runs a transaction, which the work would
 // wait for; poisoned; corrupt, when the file is shorter than the pool.

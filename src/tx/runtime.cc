@@ -14,21 +14,56 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <map>
+#include <new>
 
 namespace stele::detail {
 
 using base::fail;
 
-namespace {
+namespace {}  // namespace
 
 // The runtimes in this process: for threads that end, for fork, and to check stores outside
-// transactions.
-std::mutex open_mutex;
-std::map<std::uint64_t, runtime*>& open_runtimes() {
-  static std::map<std::uint64_t, runtime*> all;
-  return all;
-}
+// transactions. A child of fork can read the list whatever the parent's threads did: each change is
+// one store.
+class open_list {
+ public:
+  std::mutex mutex;
+
+  void add(runtime& r) noexcept {
+    r.next_open_ = first_;
+    std::atomic_signal_fence(std::memory_order_release);
+    first_ = &r;
+  }
+  void remove(const runtime& r) noexcept {
+    runtime** at = &first_;
+    while (*at != &r) at = &(*at)->next_open_;
+    *at = r.next_open_;
+  }
+  // The first one of this process for which f() is true.
+  template <class F>
+  runtime* find(F&& f) const {
+    for (runtime* r = first_; r != nullptr; r = r->next_open_)
+      if (!r->is_of_parent() && f(*r)) return r;
+    return nullptr;
+  }
+  runtime* find(std::uint64_t id) const {
+    return find([id](const runtime& r) { return r.id_ == id; });
+  }
+
+  // A child has none of the parent's threads, and the file lock does not exclude it. So every pool
+  // is poisoned there.
+  void enter_child() noexcept {
+    ::new (&mutex) std::mutex;
+    for (runtime* r = first_; r != nullptr; r = r->next_open_) r->enter_child();
+  }
+
+ private:
+  runtime* first_ = nullptr;
+};
+
+namespace {
+
+constinit open_list open_runtimes;
 std::atomic<std::uint64_t> next_id{1};
 
 // The thread contexts of this thread; releases them and their logs when the thread ends.
@@ -36,10 +71,9 @@ struct thread_registrations {
   std::vector<thread_registration> all;
 
   ~thread_registrations() {
-    const std::lock_guard hold(open_mutex);
+    const std::lock_guard hold(open_runtimes.mutex);
     for (const thread_registration& v : all)
-      if (auto found = open_runtimes().find(v.id); found != open_runtimes().end())
-        found->second->unregister_thread(*v.context);
+      if (auto* const open = open_runtimes.find(v.id)) open->unregister_thread(*v.context);
   }
 };
 thread_local thread_registrations this_thread_registrations;
@@ -47,8 +81,9 @@ thread_local thread_registrations this_thread_registrations;
 // Keeps a thread's list short if the thread opens and closes many pools.
 void erase_closed(std::vector<thread_registration>& all) {
   if (all.size() < 32) return;
-  const std::lock_guard hold(open_mutex);
-  std::erase_if(all, [](const thread_registration& v) { return !open_runtimes().contains(v.id); });
+  const std::lock_guard hold(open_runtimes.mutex);
+  std::erase_if(all,
+                [](const thread_registration& v) { return open_runtimes.find(v.id) == nullptr; });
 }
 
 // An error for callbacks. Falls back to a message that needs no memory.
@@ -65,12 +100,11 @@ result<> copy_result(const result<>& how) noexcept {
   return std::unexpected(make_error(how.error().code, [&] { return how.error().message; }));
 }
 
-// A child of fork() shares the mapped file, but the file lock does not exclude it, and it has none
-// of the parent's threads. So every open pool is poisoned there.
-void poison_in_child() noexcept {
-  for (auto& [id, r] : open_runtimes()) r->poison_in_child();
-}
-[[maybe_unused]] const int at_fork = ::pthread_atfork(nullptr, nullptr, poison_in_child);
+[[maybe_unused]] const int at_fork = ::pthread_atfork(
+    nullptr, nullptr, +[]() noexcept {
+      open_runtimes.enter_child();
+      leave_transaction_to_parent();
+    });
 
 }  // namespace
 
@@ -105,8 +139,8 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
     own_locks_ = std::make_unique<line_lock[]>(own_lock_count_);
   }
   locks_ = own_locks();
-  const std::lock_guard hold(open_mutex);
-  open_runtimes()[id_] = this;
+  const std::lock_guard hold(open_runtimes.mutex);
+  open_runtimes.add(*this);
 }
 
 // Without memory to close the pool, the file is left as after a crash.
@@ -120,18 +154,38 @@ runtime::~runtime() {
   }
   readers_.reset();
   {
-    const std::lock_guard hold(open_mutex);
-    open_runtimes().erase(id_);
+    const std::lock_guard hold(open_runtimes.mutex);
+    open_runtimes.remove(*this);
   }
   // If close() failed, the engine's background thread still runs and uses the transactions of
   // log_slots_: it must end first.
   engine_.reset();
 }
 
-void runtime::poison_in_child() noexcept {
+void runtime::enter_child() noexcept {
   state_->poison(pool_state::poison_cause::fork);
   if (readers_ != nullptr) readers_->abandon();
   if (reading_ != nullptr) reading_->abandon();
+}
+
+void runtime::leave_to_parent() noexcept {
+  state_->lost_pages_guard = media::sigbus_guard();
+  state_->file.release();
+  state_->clock_memory.reset();
+  engine_->leave_to_parent();
+}
+
+std::unexpected<error> runtime::unusable() const {
+  const std::string& path = state_->file.path();
+  if (is_of_parent())
+    return fail(
+        errc::poisoned,
+        fmt::format("{} was opened by the process that this one is a fork of, and only that "
+                    "one can use it so: open it again here once it is closed there, or "
+                    "start processes by spawn",
+                    path));
+  return fail(errc::poisoned, fmt::format("{} cannot be used any more: {}; reopen it", path,
+                                          state_->poison_reason()));
 }
 
 void runtime::serve_readers() {
@@ -151,8 +205,7 @@ void runtime::set_tape(std::shared_ptr<void> tape) {
 // A thread's first transaction here, or another thread has the log or the bias.
 result<thread_context*> runtime::register_thread() {
   if (state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
-    return fail(errc::poisoned, fmt::format("{} cannot be used any more: {}; reopen it",
-                                            state_->file.path(), state_->poison_reason()));
+    return unusable();
   if (last_registration.id != id_) {
     auto known =
         std::find_if(this_thread_registrations.all.begin(), this_thread_registrations.all.end(),
@@ -488,6 +541,7 @@ std::uint64_t runtime::newest_commit() const noexcept {
 }
 
 void runtime::notify_when_durable(std::uint64_t txid, std::function<void(result<>)> callback) {
+  if (is_of_parent()) return callback(unusable());
   {
     const std::lock_guard hold(durable_callbacks_mutex_);
     durable_callbacks_.emplace(txid, std::move(callback));
@@ -539,6 +593,7 @@ std::unexpected<error> runtime::running_error() const {
 
 // If it throws std::bad_alloc, the pool stays open and usable.
 result<> runtime::close() {
+  if (is_of_parent()) return {};
   if (readers_ != nullptr) {
     {
       const std::lock_guard hold(registry_);
@@ -570,14 +625,14 @@ result<> runtime::close() {
 }
 
 result<> runtime::check_usable() {
+  if (is_of_parent()) return unusable();
   if (auto whole = state_->file.check_not_truncated(); !whole) {
     state_->poison(pool_state::poison_cause::lost_page);
     return whole;
   }
   look_at_file();
   if (!state_->poisoned.load()) return {};
-  return fail(errc::poisoned, fmt::format("{} cannot be used any more: {}; reopen it",
-                                          state_->file.path(), state_->poison_reason()));
+  return unusable();
 }
 
 // Updates see has_plain_updates_ on their way in already, so that the check of place_ costs a
@@ -635,6 +690,7 @@ result<> runtime::close_engine() {
 
 pool_counters runtime::counters() const noexcept {
   pool_counters c;
+  if (is_of_parent()) return c;
   for (const log_slot& p : log_slots_) p.counts.add_to(c);
   long_read_counts_.add_to(c);
   const engine_totals t = engine_->totals();
@@ -652,6 +708,7 @@ pool_counters runtime::counters() const noexcept {
 // Beside commits an audit finds chunks and slabs half changed. A transaction of this thread rules
 // out a pause, which would wait for it: then the sums are those of a moment only nearly.
 pool_space runtime::space() {
+  if (is_of_parent()) return {};
   if (reading_ != nullptr) return reading_->space();
   std::optional<pause> paused;
   if (this_access.size == 0 && !state_->poisoned.load())
@@ -682,10 +739,10 @@ std::uint64_t runtime::root_offset() const noexcept {
 
 // The open pool that an address belongs to; null: none.
 runtime* runtime_at(std::uintptr_t address) {
-  const std::lock_guard hold(open_mutex);
-  for (auto& [id, r] : open_runtimes())
-    if (address - reinterpret_cast<std::uintptr_t>(r->base()) < r->size()) return r;
-  return nullptr;
+  const std::lock_guard hold(open_runtimes.mutex);
+  return open_runtimes.find([address](const runtime& r) {
+    return address - reinterpret_cast<std::uintptr_t>(r.base()) < r.size();
+  });
 }
 
 }  // namespace stele::detail

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <base/asymmetric_gate.h>
+#include <base/forks.h>
 #include <base/mutant.h>
 #include <stele/pool.h>
 #include <tx/engine.h>
@@ -58,6 +59,19 @@ struct thread_registration {
   thread_context* context;
 };
 extern constinit thread_local thread_registration last_registration;  // of this thread
+
+// A front end's lock. Its transactions hold it while their code may wait for other threads (a
+// `with` of Python).
+class front_end_lock {
+ public:
+  // Waits for the transaction of another thread. False, and not locked: the holder closes the pool,
+  // and may wait for the calling thread.
+  [[nodiscard]] virtual bool acquire() noexcept = 0;
+  virtual void release() noexcept = 0;
+
+ protected:
+  ~front_end_lock() = default;
+};
 
 class runtime {
  public:
@@ -174,6 +188,25 @@ class runtime {
     const thread_context* const except_;
   };
 
+  // The lock of the pool's front end, which outlives its use. The work of readers in other
+  // processes takes it before it pauses: a pause that waits for a `with` holds up all other
+  // threads, also one that the `with` waits for.
+  void set_front_end_lock(front_end_lock* l) noexcept { front_end_lock_.store(l); }
+  class front_end_hold {
+   public:
+    explicit front_end_hold(runtime& r) noexcept : lock_(r.front_end_lock_.load()) {
+      if (lock_ != nullptr && !lock_->acquire()) lock_ = nullptr;
+    }
+    front_end_hold(front_end_hold&& other) noexcept : lock_(std::exchange(other.lock_, nullptr)) {}
+    ~front_end_hold() { release(); }
+    void release() noexcept {
+      if (auto* const held = std::exchange(lock_, nullptr)) held->release();
+    }
+
+   private:
+    front_end_lock* lock_;
+  };
+
   // Held by long work on the whole pool: backup, growth, check.
   std::mutex& maintenance() noexcept { return maintenance_mutex_; }
   // The snapshots of a running backup and of long reads, which keep a page before it is stored to.
@@ -200,7 +233,16 @@ class runtime {
     const std::lock_guard hold(pause_mutex_);
     return size();
   }
-  void poison_in_child() noexcept;  // this is a child of fork()
+  // This process was forked from the one that opened the pool. It uses nothing of the pool: what it
+  // calls is refused before a lock is taken.
+  bool is_of_parent() const noexcept { return mark_.is_of_parent(); }
+  // Called in the child, by its one thread.
+  void enter_child() noexcept;
+  // The end of the pool in a child: gives back its copies of file and mapping. The rest stays: its
+  // destructors would wait for the parent's threads.
+  void leave_to_parent() noexcept;
+  // Why a poisoned pool is refused.
+  std::unexpected<error> unusable() const;
   // Lets other processes read the pool beside this one; as far as the system has what that needs.
   void serve_readers();
   // The pool is open for reading, and another process may have it open; null: this process has it.
@@ -291,6 +333,9 @@ class runtime {
   lock_table locks_;  // in use; changes during a pause
   std::vector<log_slot> log_slots_;
   std::uint64_t id_;  // of this runtime; never reused
+  const base::process_mark mark_;
+  friend class open_list;
+  runtime* next_open_ = nullptr;  // of all open pools of this process
 
   std::mutex registry_;  // protects the owners of log_slots_
   std::condition_variable log_released_;
@@ -311,6 +356,7 @@ class runtime {
   std::mutex writer_;
   std::atomic<bool> writer_locked_{false};
   std::atomic<bool> readers_blocked_{false};
+  std::atomic<front_end_lock*> front_end_lock_{nullptr};
   std::mutex maintenance_mutex_;
   std::mutex pause_mutex_;      // there is one pause at a time; taken before registry_
   bool paused_ = false;         // under registry_
@@ -343,5 +389,13 @@ inline thread_context* runtime::enter() noexcept {
   v.in_transaction.withdraw();
   return nullptr;
 }
+
+// In a child of fork: the transaction that the forking thread is in, if it is in one, is refused
+// all that it does, and cannot commit.
+void leave_transaction_to_parent() noexcept;
+
+// Begins a read of this thread, which is in no transaction, unless another thread would have to be
+// waited for. False: not begun.
+[[nodiscard]] bool begin_read_at_once(runtime& r);
 
 }  // namespace stele::detail

@@ -2,9 +2,11 @@
 // commits, and its roll-back. The rules are in transaction.h, the fast paths in fast_paths.h and
 // transaction_inl.h.
 #include <base/mutant.h>
+#include <tx/moment.h>
 #include <tx/transaction_inl.h>
 
 #include <chrono>
+#include <new>
 #include <thread>
 
 namespace stele::detail {
@@ -48,8 +50,7 @@ std::size_t transaction::reclaim() {
 }
 
 std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
-  if (store_target_ == store_target::read_only)
-    throw failure({errc::read_only, "an allocation inside a read; change the pool in an update"});
+  if (only_reads()) throw failure(refused_change("an allocation"));
   auto block = allocations_.allocate(*this, size, alignment);
   // The block may have been freed by a commit after this snapshot, in which it is still in use. So
   // the snapshot must include that commit.
@@ -69,8 +70,7 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
 }
 
 void transaction::deallocate(std::uint64_t offset) {
-  if (store_target_ == store_target::read_only)
-    throw failure({errc::read_only, "a destroy inside a read; change the pool in an update"});
+  if (only_reads()) throw failure(refused_change("a destroy"));
   auto freed = allocations_.deallocate(*this, offset);
   if (freed) return;
   if (snapshot_.in_force()) snapshot_.extend();  // restarts if a stale snapshot is the cause
@@ -196,6 +196,11 @@ commit_status transaction::commit_doomed() {
   }
 }
 
+error transaction::refused_change(const char* what) const {
+  if (runtime_.is_of_parent()) return runtime_.unusable().error();
+  return {errc::read_only, std::string(what) + " inside a read; change the pool in an update"};
+}
+
 commit_status transaction::roll_back_with_error(error why) {
   rollback();
   return fail_attempt(std::move(why));
@@ -213,6 +218,7 @@ commit_status transaction::fail_in_doubt() const noexcept {
 }
 
 commit_status transaction::fail_poisoned() {
+  if (runtime_.is_of_parent()) return roll_back_with_error(runtime_.unusable().error());
   return roll_back_with_error(
       {errc::poisoned, runtime_.state().file.path() + ": " + runtime_.state().poison_reason() +
                            "; nothing of this transaction counts. Reopen the pool, or restore it "
@@ -240,7 +246,38 @@ void transaction::roll_back_volatile() noexcept {
   snapshot_.age_locks(runtime_.state().clock.fetch_add(1, std::memory_order_seq_cst) + 1);
 }
 
+namespace {
+
+class moment_of_parent final : public moment {
+ public:
+  explicit moment_of_parent(const runtime& r) noexcept : runtime_(r) {}
+  std::uint64_t word(std::uint64_t) const override { refuse(); }
+  void copy(std::uint64_t, std::byte*, std::size_t) const override { refuse(); }
+
+ private:
+  [[noreturn]] void refuse() const { throw failure(runtime_.unusable().error()); }
+  const runtime& runtime_;
+};
+
+}  // namespace
+
+void transaction::leave_to_parent() noexcept {
+  moment_ = new (std::nothrow) moment_of_parent(runtime_);
+  access_buffer_ = nullptr;
+  writes_.clear();
+  snapshot_.begin_alone();
+  store_target_ = store_target::read_only;
+  access& a = this_access;
+  in_place_undo::end(a);
+  a.load_size = a.size;
+  a.filter = filter_ = ~std::uint64_t{0};
+}
+
 void transaction::rollback() noexcept {
+  if (runtime_.is_of_parent()) {  // locks, heap and log are the parent's
+    volatile_undo_.roll_back_to(0);
+    return clear();
+  }
   if (store_target_ == store_target::home) in_place_.undo(this_access);
   if (!volatile_undo_.empty()) [[unlikely]]
     roll_back_volatile();

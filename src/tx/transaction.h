@@ -103,6 +103,9 @@ class alignas(64) transaction final : public storage::heap::writer {
   template <class Mechanism>
   commit_status commit_by(Mechanism& m);
   void rollback() noexcept;
+  // In a child of fork, of the transaction that its thread is in: each load and store is refused,
+  // because it would be of memory that the parent changes.
+  void leave_to_parent() noexcept;
 
   // Called by the mechanism before it stores to a heap range that is not in the write set, so that
   // a backup and long reads keep the range first.
@@ -229,6 +232,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   commit_status commit_volatile() noexcept;
   void roll_back_volatile() noexcept;
   commit_status commit_in_place() noexcept;
+  error refused_change(const char* what) const;
   commit_status roll_back_with_error(error why);
   commit_status fail_in_doubt() const noexcept;
   commit_status fail_poisoned();

@@ -3,6 +3,8 @@
 import doctest
 import os
 import sqlite3
+import subprocess
+import sys
 import unittest
 
 import stele.sqlite
@@ -23,6 +25,48 @@ class NoExtensions(PoolCase):
         with self.assertRaisesRegex(sqlite3.NotSupportedError, "cannot load extensions.*LD_PRELOAD="):
             stele.sqlite.connect(self.path())
         self.assertEqual(os.listdir(self.directory), [])
+
+
+PRELOADED = """
+import os, sqlite3, sys
+import stele.sqlite
+
+class LoadsNone(sqlite3.Connection):
+    def __getattribute__(self, name):
+        if name == "enable_load_extension":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+connect = sqlite3.connect
+sqlite3.connect = lambda *a, **o: connect(*a, factory=LoadsNone, **o)
+try:
+    with stele.sqlite.connect(sys.argv[1], size="8M") as db:
+        db.execute("create table t(a)")
+        db.execute("insert into t values (1)")
+    assert db.execute("select a from t").fetchall() == [(1,)]
+    try:
+        stele.sqlite.connect(sys.argv[1] + ".none/x")
+    except sqlite3.OperationalError as e:
+        assert sys.argv[1] + ".none/x" in str(e), e
+    print("works")
+except sqlite3.NotSupportedError as e:
+    print(e)
+"""
+
+
+@unittest.skipUnless(os.path.exists(stele.sqlite.library()), "libstele_sqlite.so is not built")
+class LoadsNoExtensions(PoolCase):
+    """A Python whose sqlite3 loads no extensions is told to preload the module, and then it works."""
+
+    def run_with(self, **environment):
+        ran = subprocess.run([sys.executable, "-c", PRELOADED, self.path("db")], capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        return ran.stdout
+
+    def test_the_advice_is_right(self):
+        self.assertRegex(self.run_with(), "cannot load extensions.*LD_PRELOAD=" + stele.sqlite.library())
+        self.assertEqual(os.listdir(self.directory), [])
+        self.assertEqual(self.run_with(LD_PRELOAD=stele.sqlite.library()), "works\n")
 
 
 @unittest.skipUnless(loads_extensions(), "this Python loads no extensions")

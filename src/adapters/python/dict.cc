@@ -15,8 +15,9 @@ dict_proxy& self_of(PyObject* self) {
 std::optional<loaded> find(const dict_proxy& d, const scalar& key) {
   std::optional<loaded> to;
   d.pool->read([&] {
+    copy_limit limit(*d.pool);
     const document_value* const found = d.resolve().find(key);
-    found != nullptr ? void(to = load(*found)) : to.reset();
+    found != nullptr ? void(to = load(*found, limit)) : to.reset();
     return true;
   });
   return to;
@@ -58,7 +59,7 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) noexcept {
 Py_ssize_t length(PyObject* self) noexcept {
   return number_or_error([&] {
     const dict_proxy& d = self_of(self);
-    return static_cast<Py_ssize_t>(d.pool->read([&] { return d.resolve().size(); }));
+    return d.pool->read([&] { return size_of(d.resolve().size(), *d.pool); });
   });
 }
 
@@ -87,11 +88,12 @@ nb::object set_default(const dict_proxy& d, nb::handle key, nb::handle otherwise
   const scalar k = key_of(key);
   const draft value = draft_of(otherwise, d.pool->pickles());
   return to_python(d.pool, d.pool->update([&] {
+    copy_limit limit(*d.pool);
     document_dict& in = d.resolve();
-    if (document_value* const found = in.find(k)) return load(*found);
+    if (document_value* const found = in.find(k)) return load(*found, limit);
     document_value& fresh = in[k];
     store(fresh, value);
-    return load(fresh);
+    return load(fresh, limit);
   }));
 }
 
@@ -104,7 +106,8 @@ nb::object pop(const dict_proxy& d, nb::handle key, nb::args otherwise) {
     document_dict& in = d.resolve();
     const document_value* const found = in.find(k);
     if (found == nullptr) return std::nullopt;
-    loaded_tree tree = load_tree(*found);
+    copy_limit limit(*d.pool);
+    loaded_tree tree = load_tree(*found, limit);
     in.erase(k);
     return tree;
   });
@@ -119,8 +122,10 @@ nb::object pop_item(const dict_proxy& d) {
   const auto taken = d.pool->update([&]() -> std::optional<key_and_tree> {
     document_dict& in = d.resolve();
     const auto key = in.last_key();
-    if (!key) return std::nullopt;
-    key_and_tree last{*key, load_tree(*in.find(*key))};
+    const document_value* const found = key ? in.find(*key) : nullptr;
+    if (found == nullptr) return std::nullopt;
+    copy_limit limit(*d.pool);
+    key_and_tree last{*key, load_tree(*found, limit)};
     in.erase(*key);
     return last;
   });
@@ -150,8 +155,9 @@ void clear(const dict_proxy& d) {
 nb::list keys(const dict_proxy& d) {
   const auto found = d.pool->read([&] {
     std::vector<scalar_copy> all;
+    copy_limit limit(*d.pool);
     d.resolve().for_each(
-        [&](const document_value& k, const document_value&) { all.push_back(k.load()); });
+        [&](const document_value& k, const document_value&) { all.push_back(load_key(k, limit)); });
     return all;
   });
   nb::list to;
@@ -162,8 +168,9 @@ nb::list keys(const dict_proxy& d) {
 nb::list items(const dict_proxy& d) {
   const auto found = d.pool->read([&] {
     std::vector<std::pair<scalar_copy, loaded>> all;
+    copy_limit limit(*d.pool);
     d.resolve().for_each([&](const document_value& k, const document_value& v) {
-      all.emplace_back(k.load(), load(v));
+      all.emplace_back(load_key(k, limit), load(v, limit));
     });
     return all;
   });
@@ -173,7 +180,10 @@ nb::list items(const dict_proxy& d) {
 }
 
 nb::object copy(const dict_proxy& d) {
-  return to_python(*d.pool, d.pool->read([&] { return load_tree(d.resolve()); }));
+  return to_python(*d.pool, d.pool->read([&] {
+    copy_limit limit(*d.pool);
+    return load_tree(d.resolve(), limit);
+  }));
 }
 
 }  // namespace

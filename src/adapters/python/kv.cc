@@ -85,8 +85,8 @@ PyType_Slot slots[] = {{Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
                        {Py_sq_contains, reinterpret_cast<void*>(&contains)},
                        {0, nullptr}};
 
-std::shared_ptr<open_store> open(const std::string& path, const open_options& options) {
-  refuse_null_byte(path);
+std::shared_ptr<open_store> open(const nb::bytes& name, const open_options& options) {
+  const std::string path = path_of(name);
   auto store = [&] {
     const nb::gil_scoped_release gil_released;
     return options.read_only ? kv::open_read_only(path) : kv::open(path, options.pool);
@@ -109,7 +109,7 @@ void bind_kv(nb::module_& m) {
   nb::class_<kv_handle> handle(m, "KVBase", nb::type_slots(slots));
   handle
       .def("__init__",
-           [](kv_handle* at, const std::string& path, const open_options& options) {
+           [](kv_handle* at, const nb::bytes& path, const open_options& options) {
              auto in = open(path, options);
              auto slot = in->unnamed();
              new (at) kv_handle{std::move(in), std::move(slot)};

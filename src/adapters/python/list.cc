@@ -47,8 +47,9 @@ struct slice {
 nb::object get_item(const list_proxy& l, Py_ssize_t index) {
   const auto found = l.pool->read([&]() -> std::optional<loaded> {
     const document_list& in = l.resolve();
+    copy_limit limit(*l.pool);
     const auto at = resolve_index(index, in.size());
-    return at ? std::optional(load(in.at(*at))) : std::nullopt;
+    return at ? std::optional(load(in.at(*at), limit)) : std::nullopt;
   });
   if (!found) raise_out_of_range();
   return to_python(l.pool, *found);
@@ -58,8 +59,10 @@ nb::object get_slice(const list_proxy& l, slice wanted) {
   const auto found = l.pool->read([&] {
     const document_list& in = l.resolve();
     slice s = wanted;
-    std::vector<loaded> all(s.fit(in.size()));
-    for (std::size_t n = 0; n < all.size(); ++n) all[n] = load(in.at(s.place(n)));
+    std::vector<loaded> all;
+    copy_limit limit(*l.pool);
+    const std::size_t count = s.fit(in.size());
+    for (std::size_t n = 0; n < count; ++n) all.push_back(load(in.at(s.place(n)), limit));
     return all;
   });
   nb::list to;
@@ -164,7 +167,7 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) noexcept {
 Py_ssize_t length(PyObject* self) noexcept {
   return number_or_error([&] {
     const list_proxy& l = self_of(self);
-    return static_cast<Py_ssize_t>(l.pool->read([&] { return l.resolve().size(); }));
+    return l.pool->read([&] { return size_of(l.resolve().size(), *l.pool); });
   });
 }
 
@@ -210,7 +213,8 @@ nb::object pop(const list_proxy& l, Py_ssize_t index) {
     document_list& in = l.resolve();
     const auto at = resolve_index(index, in.size());
     if (!at) return std::nullopt;
-    loaded_tree tree = load_tree(in.at(*at));
+    copy_limit limit(*l.pool);
+    loaded_tree tree = load_tree(in.at(*at), limit);
     in.erase(*at);
     return tree;
   });
@@ -226,7 +230,10 @@ void clear(const list_proxy& l) {
 }
 
 nb::object copy(const list_proxy& l) {
-  return to_python(*l.pool, l.pool->read([&] { return load_tree(l.resolve()); }));
+  return to_python(*l.pool, l.pool->read([&] {
+    copy_limit limit(*l.pool);
+    return load_tree(l.resolve(), limit);
+  }));
 }
 
 }  // namespace

@@ -11,11 +11,11 @@ namespace {
 
 void set_stele_error(const error& why) {
   const nb::object type = nb::module_::import_("stele.errors").attr("by_code")(name_of(why.code));
-  PyErr_SetObject(type.ptr(), nb::str(why.message.c_str()).ptr());
+  PyErr_SetObject(type.ptr(), str_of(why.message).ptr());
 }
 
-std::shared_ptr<open_pool> open(const std::string& path, const open_options& options) {
-  refuse_null_byte(path);
+std::shared_ptr<open_pool> open(const nb::bytes& name, const open_options& options) {
+  const std::string path = path_of(name);
   pool_options of_document = options.pool;
   of_document.layout = document_layout;
   auto handle = [&] {
@@ -27,9 +27,9 @@ std::shared_ptr<open_pool> open(const std::string& path, const open_options& opt
   return std::make_shared<open_pool>(path, unwrap(std::move(handle)), options);
 }
 
-nb::dict counters(const transactions& p) {
-  p.check_usable();
-  const pool_counters c = detail::counters_of(p.core());
+nb::dict counters(transactions& p) {
+  p.check_open();
+  const pool_counters c = p.without_gil([&] { return detail::counters_of(p.core()); });
   nb::dict to;
   to["commits"] = c.commits, to["aborts"] = c.aborts, to["reads"] = c.reads;
   to["fences"] = c.fences, to["flushed_lines"] = c.flushed_lines,
@@ -39,12 +39,8 @@ nb::dict counters(const transactions& p) {
   return to;
 }
 
-nb::dict space(const transactions& p) {
-  p.check_usable();
-  const pool_space s = [&] {
-    const nb::gil_scoped_release released;  // it waits for transactions of other threads
-    return detail::space_of(p.core());
-  }();
+nb::dict space(transactions& p) {
+  const pool_space s = p.space();
   nb::dict to;
   to["size_bytes"] = s.size_bytes, to["log_bytes"] = s.log_bytes, to["used_bytes"] = s.used_bytes;
   to["free_bytes"] = s.free_bytes, to["largest_free"] = s.largest_free,
@@ -81,7 +77,7 @@ class transaction {
 template <class F>
 auto with_check(F f) {
   return [f](const transactions& p) {
-    p.check_usable();
+    p.check_open();
     return f(p.core());
   };
 }
@@ -135,10 +131,15 @@ void bind_pool(nb::module_& m) {
           "close", [](transactions& p, nb::handle timeout) { p.close(wait_limit_of(timeout)); },
           nb::arg().none())
       .def("grow", &transactions::grow)
-      .def("backup", &transactions::backup, nb::arg("path"), nb::arg("progress").none())
+      .def(
+          "backup",
+          [](transactions& p, const nb::bytes& path, const nb::object& report) {
+            p.backup(path_of(path), report);
+          },
+          nb::arg("path"), nb::arg("progress").none())
       .def("closed", &transactions::closed)
       .def("reads_only", &transactions::reads_only)
-      .def("path", &transactions::path)
+      .def("path", [](const transactions& p) { return str_of(p.path()); })
       .def("durability", with_check([](detail::runtime& r) { return detail::durability_of(r); }))
       .def("mechanism", with_check([](detail::runtime& r) { return detail::mechanism_of(r); }))
       .def("counters", &counters)
@@ -152,7 +153,10 @@ void bind_pool(nb::module_& m) {
           nb::arg().none(), nb::arg().none(), nb::arg().none());
   nb::class_<open_pool, transactions>(m, "OpenPool")
       .def("root",
-           [](const std::shared_ptr<open_pool>& p) { return dict_proxy{{p, &p->root(), 0}}; })
+           [](const std::shared_ptr<open_pool>& p) {
+             p->check_open();
+             return dict_proxy{{p, &p->root(), 0}};
+           })
       .def("check", &check);
   m.def("open", &open);
 }

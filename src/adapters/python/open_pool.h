@@ -13,18 +13,20 @@ class open_pool final : public transactions {
       : transactions(std::move(path), handle.core(), options),
         handle_(std::move(handle)),
         pickles_(options.pickles) {}
-  // Called with the GIL held.
-  ~open_pool() {
-    const nb::gil_scoped_release gil_released;
-    const detail::pool_handle last = std::move(handle_);
-  }
+  ~open_pool() { open_pool::release_core(); }  // called with the GIL held
 
   // Whether values of other types are pickled (pickles.h).
   bool pickles() const noexcept { return pickles_; }
-  document_dict& root() const noexcept { return *static_cast<document_dict*>(handle_.root()); }
+  document_dict& root() const noexcept { return *static_cast<document_dict*>(handle_->root()); }
 
  private:
-  detail::pool_handle handle_;
+  void release_core() override {
+    std::optional<detail::pool_handle> last = std::exchange(handle_, std::nullopt);
+    const nb::gil_scoped_release gil_released;
+    last.reset();
+  }
+
+  std::optional<detail::pool_handle> handle_;  // empty: the pool has been closed
   const bool pickles_;
 };
 

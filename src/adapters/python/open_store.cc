@@ -11,8 +11,17 @@ open_store::open_store(std::string path, kv store, const open_options& options)
 }
 
 open_store::~open_store() {
+  open_store::release_core();
+}
+
+// Handles of the stores that still exist find none in their slots.
+void open_store::release_core() {
+  std::vector<std::shared_ptr<kv>> last;
+  for (const auto& [name, known] : open_)
+    if (const auto slot = known.lock(); slot != nullptr && slot->store != nullptr)
+      last.push_back(std::exchange(slot->store, nullptr));
   const nb::gil_scoped_release gil_released;
-  unnamed_.reset();
+  last.clear();
 }
 
 std::shared_ptr<store_slot> open_store::open_named(const std::string& name, kv::if_missing how) {
@@ -57,6 +66,7 @@ void open_store::remove_expired(bool full) const {
 }
 
 std::shared_ptr<kv> kv_handle::store() const {
+  in->check_open();
   if (slot->store != nullptr) return slot->store;
   throw_library_error(errc::not_found, in->path() + ": the store '" + slot->name +
                                            "' has been dropped; open it again");

@@ -11,7 +11,7 @@
 
 namespace stele::python {
 
-// A store that is open. Null: it has been dropped. `store` changes with the GIL and the writer's
+// A store that is open. Null: it has been dropped. `store` changes with the GIL and the update
 // lock held, so one of them is enough to look.
 struct store_slot {
   std::string name;
@@ -31,11 +31,12 @@ class open_store final : public transactions {
   void drop(const std::string& name);
 
  private:
+  void release_core() override;
   result<> drop_now(const std::string& name);
   void remove_expired(bool full) const;
 
   std::shared_ptr<store_slot> unnamed_;
-  std::map<std::string, std::weak_ptr<store_slot>> open_;  // used with the writer's lock held
+  std::map<std::string, std::weak_ptr<store_slot>> open_;  // used with the update lock held
 };
 
 // What a stele.KV has.
@@ -43,7 +44,8 @@ struct kv_handle {
   std::shared_ptr<open_store> in;
   std::shared_ptr<store_slot> slot;
 
-  // Throws library_error: not_found, if the store has been dropped.
+  // Throws library_error: invalid_argument, if the pool has been closed; not_found, if the store
+  // has been dropped.
   std::shared_ptr<kv> store() const;
 };
 

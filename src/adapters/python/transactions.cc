@@ -3,6 +3,8 @@
 
 #include "thread_end.h"
 
+#include <tx/open.h>
+
 #include <cmath>
 
 namespace stele::python {
@@ -11,8 +13,17 @@ void throw_library_error(errc code, std::string message) {
   throw library_error({code, std::move(message)});
 }
 
-void refuse_null_byte(const std::string& path) {
-  if (path.find('\0') != std::string::npos) throw nb::value_error("embedded null byte in the path");
+std::string path_of(const nb::bytes& path) {
+  std::string p(path.c_str(), path.size());
+  if (p.find('\0') != std::string::npos) throw nb::value_error("embedded null byte in the path");
+  return p;
+}
+
+nb::str str_of(const std::string& text) {
+  auto made = nb::steal<nb::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
+  if (!made.is_valid()) throw nb::python_error();
+  return made;
 }
 
 open_options::open_options(std::size_t size, std::string mechanism, std::string media, bool ordered,
@@ -49,11 +60,13 @@ transactions::transactions(std::string path, detail::runtime& core, const open_o
       default_durability_(options.how),
       limit_(options.limit),
       reads_only_(options.read_only),
-      reads_take_writer_lock_(core.state().file.header().log_count < 2) {}
+      reads_take_update_lock_(core.state().file.header().log_count < 2) {
+  core_.set_front_end_lock(&updates_);
+}
 
-void transactions::release_writer() noexcept {
+void transactions::release_updates() noexcept {
   owner_ = std::thread::id();
-  writer_.unlock();
+  updates_.unlock();
 }
 
 bool transactions::abandon() noexcept {
@@ -62,7 +75,7 @@ bool transactions::abandon() noexcept {
   doomed_by_.reset();
   const nb::gil_scoped_release gil_released;
   roll_back();
-  release_writer();
+  release_updates();
   return true;
 }
 
@@ -105,13 +118,13 @@ constexpr wait_limit signal_check_interval{0.05};
 std::string name_of_thread(unsigned long ident) {
   for (const nb::handle thread : nb::module_::import_("threading").attr("enumerate")())
     if (nb::object(thread.attr("ident")).equal(nb::int_(ident)))
-      return std::string(" '") + nb::str(thread.attr("name")).c_str() + "'";
+      return " " + std::string(nb::repr(thread.attr("name")).c_str());
   return "";
 }
 
 [[noreturn]] void throw_timed_out(const std::string& sentence) {
   const nb::object type = nb::module_::import_("stele.errors").attr("TimeoutError");
-  PyErr_SetObject(type.ptr(), nb::str(sentence.c_str()).ptr());
+  PyErr_SetObject(type.ptr(), str_of(sentence).ptr());
   throw nb::python_error();
 }
 
@@ -126,8 +139,8 @@ void transactions::throw_timed_out(wait_limit limit) const {
                           "; try again later, or wait longer");
 }
 
-transactions::writer_hold transactions::lock_writer(wait_limit limit) {
-  writer_hold hold(writer_, std::try_to_lock);
+transactions::update_hold transactions::lock_updates(wait_limit limit) {
+  update_hold hold(updates_, std::try_to_lock);
   const auto begun = std::chrono::steady_clock::now();
   while (!hold) {
     const wait_limit left = limit - (std::chrono::steady_clock::now() - begun);
@@ -139,9 +152,14 @@ transactions::writer_hold transactions::lock_writer(wait_limit limit) {
   return hold;
 }
 
-void transactions::check_usable() const {
+void transactions::check_open() const {
   if (closed_)
     throw_library_error(errc::invalid_argument, path_ + " has been closed; open it again");
+  if (core_.is_of_parent()) throw library_error(core_.unusable().error());
+}
+
+void transactions::check_usable() const {
+  check_open();
   if (detail::this_access.size != 0)
     throw_library_error(errc::nested, path_ +
                                           ": a transaction on another pool is running in this "
@@ -185,18 +203,18 @@ void transactions::wait_before_next(std::chrono::steady_clock::time_point begun,
 
 void transactions::begin(nb::handle self, durability how, wait_limit limit) {
   if (joins()) {
+    check_open();
     if (doomed_by_) throw library_error(*doomed_by_);
     ++depth_;
     return;
   }
   check_usable();
   flow now = flow::current();
+  const use used(*this);
   keep_until_thread_ends(self, *this);
-  std::optional<pausing> announced;
-  if (reads_only_) announced.emplace(*this);
   try {
     const nb::gil_scoped_release gil_released;
-    writer_hold hold = lock_writer(limit);
+    update_hold hold = lock_updates(limit);
     reads_only_ ? begin_read(limit) : begin_update(how);
     hold.release();
   } catch (...) {
@@ -235,7 +253,7 @@ void transactions::roll_back() {
 }
 
 // After a transaction that found no room: the next one finds it, if the pool may grow. The caller
-// holds writer_.
+// holds updates_.
 void transactions::make_room() {
   detail::this_wanted_room = {1, core().state().file.header().size};
   error unused{errc::full, ""};
@@ -259,6 +277,7 @@ void transactions::end(bool failed) {
   const std::optional<error> lost = std::exchange(doomed_by_, std::nullopt);
   std::optional<error> why = failed ? std::nullopt : lost;
   std::exception_ptr thrown;  // in a container's destructor
+  const use used(*this);
   // Before the next `with` can begin, which sets flow_.
   const flow ended = std::exchange(flow_, flow());
   {
@@ -277,7 +296,7 @@ void transactions::end(bool failed) {
     const bool full = ended_by && ended_by->code == errc::full;
     if (full) make_room();
     if (after_update_ && !reads_only_) after_update_(full);
-    release_writer();
+    release_updates();
   }
   keep_no_longer();
   if (thrown) std::rethrow_exception(thrown);
@@ -293,24 +312,24 @@ void transactions::refuse_inside(const char* done) const {
 
 void transactions::sync() {
   check_usable();
+  const use used(*this);
   const nb::gil_scoped_release gil_released;
   unwrap(detail::sync_pool(core()));
 }
 
 void transactions::grow(std::size_t size_bytes) {
   refuse_inside("grown");
-  const pausing announced(*this);
+  const use used(*this);
   const nb::gil_scoped_release gil_released;
-  const writer_hold hold = lock_writer(limit_);
+  const update_hold hold = lock_updates(limit_);
   unwrap(detail::grow(core(), size_bytes));
 }
 
 void transactions::backup(const std::string& path, const nb::object& report) {
-  refuse_null_byte(path);
   refuse_inside("backed up");
-  const pausing announced(*this);
+  const use used(*this);
   std::exception_ptr thrown;  // by Python code
-  writer_hold hold;           // until the state that is copied is fixed
+  update_hold hold;           // until the state that is copied is fixed
   const progress reported = [&](std::uint64_t done, std::uint64_t all) {
     if (hold) hold.unlock();
     const nb::gil_scoped_acquire gil;
@@ -325,7 +344,7 @@ void transactions::backup(const std::string& path, const nb::object& report) {
   result<> made;
   {
     const nb::gil_scoped_release gil_released;
-    hold = lock_writer(limit_);
+    hold = lock_updates(limit_);
     made = detail::back_up(core(), path, reported);
   }
   if (thrown) std::rethrow_exception(thrown);
@@ -334,21 +353,49 @@ void transactions::backup(const std::string& path, const nb::object& report) {
 
 void transactions::check_storage() {
   refuse_inside("checked");
-  const pausing announced(*this);
+  const use used(*this);
   const nb::gil_scoped_release gil_released;
-  const writer_hold hold = lock_writer(limit_);
+  const update_hold hold = lock_updates(limit_);
   unwrap(detail::check_storage(core()));
+}
+
+pool_space transactions::space() {
+  refuse_inside("measured");
+  const use used(*this);
+  const nb::gil_scoped_release gil_released;
+  const update_hold hold = lock_updates(limit_);
+  return detail::space_of(core());
+}
+
+// Whatever it returns, the pool is released, unless a transaction that runs keeps it.
+result<> transactions::close_core(wait_limit limit) {
+  const auto begun = std::chrono::steady_clock::now();
+  const nb::gil_scoped_release gil_released;
+  const update_hold hold = lock_updates(limit);
+  updates_.begin_close();
+  for (;;) {
+    auto closed = detail::close_pool(core());
+    if (closed || closed.error().code != errc::in_use || detail::report_scope::exists(core()) ||
+        std::chrono::steady_clock::now() - begun >= limit) {
+      updates_.end_close();
+      return closed;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // another thread reads
+  }
 }
 
 void transactions::close(wait_limit limit) {
   if (closed_) return;
+  const use used(*this);
+  if (core_.is_of_parent()) {
+    closed_ = true;
+    return;
+  }
   if (is_open_here())
     throw_library_error(errc::in_use, path_ + " cannot be closed inside a transaction on it");
-  const nb::gil_scoped_release gil_released;
-  const writer_hold hold = lock_writer(limit);
-  if (closed_) return;  // by another thread
-  unwrap(detail::close_pool(core()));
-  closed_ = true;
+  auto closed = close_core(limit);
+  closed_ = closed_ || closed || closed.error().code != errc::in_use;
+  unwrap(std::move(closed));
 }
 
 }  // namespace stele::python

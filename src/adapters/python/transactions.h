@@ -1,19 +1,22 @@
 // The transactions of a pool that Python has open, and how they use the interpreter's lock (GIL).
 //
+// Invariant: no thread waits for another one with the GIL held, so whoever waits for the GIL gets
+// it. A single read first tries at once, which waits for nothing. Every other call lets the GIL go
+// before it enters the library. Inside a `with` operations keep the GIL: they wait for no thread,
+// they lose the attempt. tests/python/gil_watch.c ends a program that breaks this.
+//
 // Python's transactions cannot run twice, because the body of a `with` is the caller's code. So
-// updates run one at a time: the thread that runs one holds `writer_`. Reads of other threads run
-// concurrently on a snapshot; a read that loses its first attempt lets the GIL go and takes
-// `writer_` too. It must not try again with the GIL: a long read pauses transactions, and the
-// `with` that it then waits for may wait for the GIL (docs/protocol/long-reads.md).
+// updates run one at a time: the thread that runs one holds `updates_`. Reads of other threads run
+// concurrently on a snapshot; a read that has lost its attempt takes `updates_` too.
 //
-// The work that pauses transactions (growth, check, the start of a backup) takes `writer_` first,
-// so it waits for no `with`. The end of a backup does not: meanwhile reads let the GIL go at once.
+// Code inside a `with` may wait for other threads: for the GIL, or for locks of the program. So
+// whatever pauses transactions takes `updates_` first and waits for no `with`: growth, check,
+// backup, and the work for readers in other processes.
 //
-// Waiting for `writer_` ends with the time limit, or when a signal's handler raises (^C).
+// Waiting for `updates_` ends with the time limit, or when a signal's handler raises (^C).
 //
-// Rules against deadlock: a thread that holds the GIL never waits for `writer_`, a commit or a log.
 // A thread in a transaction never waits for the GIL, except the one thread in a `with`. That thread
-// holds `writer_` and one log, and a pool has two logs or its reads take `writer_` too. No Python
+// holds `updates_` and one log, and a pool has two logs or its reads take `updates_` too. No Python
 // code runs inside the transaction of a single operation.
 //
 // A pool that is open for reading only has no updates: the transaction of a `with` is a read, whose
@@ -22,6 +25,7 @@
 #pragma once
 
 #include "flow.h"
+#include "update_lock.h"
 
 #include <nanobind/nanobind.h>
 #include <stele/pool.h>
@@ -63,7 +67,10 @@ auto unwrap(Result&& r) {
 using wait_limit = std::chrono::duration<double>;
 wait_limit wait_limit_of(nb::handle seconds);  // None: infinite. Throws TypeError, ValueError
 
-void refuse_null_byte(const std::string& path);  // throws ValueError
+// The bytes of a path. Throws ValueError.
+std::string path_of(const nb::bytes& path);
+// A text that may name paths, whose bytes need not be UTF-8.
+nb::str str_of(const std::string& text);
 
 // How a pool is opened.
 struct open_options {
@@ -91,6 +98,14 @@ class transactions {
   detail::runtime& core() const noexcept { return core_; }
   bool closed() const noexcept { return closed_; }
   bool reads_only() const noexcept { return reads_only_; }
+
+  // Calls f() without the GIL; for figures of the pool, which may wait for a commit.
+  template <class F>
+  auto without_gil(F&& f) {
+    const use used(*this);
+    const nb::gil_scoped_release gil_released;
+    return f();
+  }
 
   // The functions below are called with the GIL held and throw library_error, or Python's
   // exceptions: what ends waiting, TimeoutError among them.
@@ -129,8 +144,12 @@ class transactions {
   // `report`: None, or called with bytes done and bytes in all; false ends the backup. A signal's
   // handler that raises ends it too.
   void backup(const std::string& path, const nb::object& report);
-  void check_storage();       // heap and block checksums
-  void check_usable() const;  // throws if closed, or if a transaction on another pool runs
+  void check_storage();  // heap and block checksums
+  pool_space space();
+  void check_open() const;    // throws if closed, or in a child of fork
+  void check_usable() const;  // also throws if a transaction on another pool runs
+  // Throws if a `with` of this thread is open, in which `done` is not possible, or not usable.
+  void refuse_inside(const char* done) const;
 
  protected:
   // Whether a `with` is open in this thread.
@@ -140,24 +159,30 @@ class transactions {
   }
   ~transactions() = default;  // no `with` is open: it would keep the object
 
-  // Called after the update of a `with`, without the GIL, with writer_ held and no transaction.
+  // Gives the runtime back, and so file and mapping. Called once, with the GIL held, when the pool
+  // has been closed and no thread is in a call on it.
+  virtual void release_core() = 0;
+
+  // Called after the update of a `with`, without the GIL, with updates_ held and no transaction.
   // `full`: it found no room.
   std::function<void(bool full)> after_update_;
 
  private:
-  using writer_hold = std::unique_lock<std::timed_mutex>;
+  using update_hold = std::unique_lock<update_lock>;
 
-  // Announces work that pauses transactions. Reads with the GIL must not wait for the pause,
-  // because it may wait for a `with` that needs the GIL. Made and destroyed with the GIL held.
-  class pausing {
+  // A call that lets the GIL go: the runtime stays until its end. Made and destroyed with the GIL
+  // held.
+  class use {
    public:
-    explicit pausing(transactions& in) : in_(in) { ++in_.pausing_; }
-    ~pausing() { --in_.pausing_; }
-    pausing(const pausing&) = delete;
-    pausing& operator=(const pausing&) = delete;
+    explicit use(transactions& of) : of_(of) { ++of_.uses_; }
+    ~use() {
+      if (--of_.uses_ == 0 && of_.closed_) of_.release_core();
+    }
+    use(const use&) = delete;
+    use& operator=(const use&) = delete;
 
    private:
-    transactions& in_;
+    transactions& of_;
   };
 
   // What is done now is a part of the thread's open `with`. Throws if another task of the thread
@@ -169,8 +194,7 @@ class transactions {
   }
   [[noreturn]] void throw_other_flow() const;
   [[noreturn]] void throw_reads_only() const;
-  void refuse_inside(const char* done) const;
-  writer_hold lock_writer(wait_limit limit);  // called without the GIL
+  update_hold lock_updates(wait_limit limit);  // called without the GIL
   [[noreturn]] void throw_timed_out(wait_limit limit) const;
   // attempt() -> result<T>, called without the GIL. Of a pool that is open for reading only: tries
   // again while the process that has it open does not answer, being in a long transaction.
@@ -187,15 +211,19 @@ class transactions {
                         const error& why) const;
   template <class Body>
   auto run_in_open(Body& body);
+  // An attempt with the GIL held. Empty: it would have waited, was lost, or failed.
+  template <class Body>
+  static auto read_at_once(detail::runtime& core, Body& body) -> std::optional<decltype(body())>;
   void flush_deferred_commits();
   void begin_update(durability how);
   void begin_read(wait_limit limit);
   error lost_attempt() const;
   void doom(error why) { doomed_by_ = std::move(why); }
   void make_room();
+  [[nodiscard]] result<> close_core(wait_limit limit);
   std::optional<error> commit();  // what the commit failed with; it is rolled back then
   void roll_back();
-  void release_writer() noexcept;  // after the transaction of a `with`
+  void release_updates() noexcept;  // after the transaction of a `with`
 
   std::string path_;
   detail::runtime& core_;
@@ -203,11 +231,11 @@ class transactions {
   const wait_limit limit_;
   const bool reads_only_;
   // With one log only, a reader could wait for the log that a `with` holds.
-  const bool reads_take_writer_lock_;
-  std::atomic<bool> closed_{false};
-  unsigned pausing_ = 0;  // threads that may pause transactions; under the GIL
-  std::timed_mutex writer_;
-  std::atomic<std::thread::id> owner_{};  // of the open `with`, which holds writer_
+  const bool reads_take_update_lock_;
+  bool closed_ = false;  // under the GIL, as the number of calls that run without it
+  unsigned uses_ = 0;
+  update_lock updates_;
+  std::atomic<std::thread::id> owner_{};  // of the open `with`, which holds updates_
   unsigned long owner_ident_ = 0;         // Python's name for that thread; under the GIL
   flow flow_;                             // of the open `with`; used by its thread
   unsigned depth_ = 0;
@@ -243,16 +271,43 @@ auto transactions::update_by(F&& f) {
     return run_in_open(part);
   }
   check_usable();
+  const use used(*this);
   const nb::gil_scoped_release gil_released;
-  const writer_hold hold = lock_writer(limit_);
+  const update_hold hold = lock_updates(limit_);
   return unwrap(f(default_durability_));
+}
+
+template <class Body>
+auto transactions::read_at_once(detail::runtime& core, Body& body)
+    -> std::optional<decltype(body())> {
+  if (!detail::begin_read_at_once(core)) return std::nullopt;
+  try {
+    std::optional<decltype(body())> found(body());
+    switch (detail::commit_transaction()) {
+      case detail::commit_status::committed:
+        return found;
+      case detail::commit_status::failed:
+        (void)detail::last_error();
+        return std::nullopt;
+      case detail::commit_status::retry:
+        break;
+    }
+  } catch (const detail::restart&) {
+  } catch (const failure&) {
+  } catch (...) {
+    detail::roll_back_transaction();
+    throw;
+  }
+  detail::roll_back_transaction();
+  return std::nullopt;
 }
 
 template <class Body>
 auto transactions::read(Body&& body) {
   if (joins()) return run_in_open(body);
   check_usable();
-  if (!reads_take_writer_lock_) {
+  if (!reads_take_update_lock_) {
+    if (auto found = read_at_once(core(), body)) return std::move(*found);
     using found = std::optional<decltype(body())>;
     const auto once = [&]() -> found {
       try {
@@ -261,8 +316,8 @@ auto transactions::read(Body&& body) {
         return std::nullopt;
       }
     };
-    std::optional<nb::gil_scoped_release> gil_released;
-    if (pausing_ != 0) gil_released.emplace();
+    const use used(*this);
+    const nb::gil_scoped_release gil_released;
     if (auto r = unwrap(detail::run_transaction(core(), false, durability::durable, once)))
       return std::move(*r);
   }
@@ -274,10 +329,9 @@ template <class F>
 auto transactions::run_outside(F&& f) {
   if (is_open_here()) return unwrap(f());
   check_usable();
-  std::optional<pausing> announced;
-  if (reads_only_) announced.emplace(*this);
+  const use used(*this);
   const nb::gil_scoped_release gil_released;
-  const writer_hold hold = lock_writer(limit_);
+  const update_hold hold = lock_updates(limit_);
   return wait_for_process(limit_, f);
 }
 

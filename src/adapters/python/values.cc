@@ -111,7 +111,10 @@ draft draft_of_buffer(nb::handle buffer, bool pickles) {
 
 template <class Proxy>
 draft draft_of_proxy(const Proxy& p, bool pickles) {
-  const nb::object copy = to_python(*p.pool, p.pool->read([&] { return load_tree(p.resolve()); }));
+  const nb::object copy = to_python(*p.pool, p.pool->read([&] {
+    copy_limit limit(*p.pool);
+    return load_tree(p.resolve(), limit);
+  }));
   return draft_of(copy, pickles);
 }
 
@@ -184,55 +187,63 @@ void store(document_value& to, const draft& from) {
   }
 }
 
-loaded load(const document_value& from) {
-  loaded l{from.load()};
+namespace {
+
+[[noreturn]] void throw_damaged(const char* what) {
+  throw failure({errc::corrupt, std::string("the content is damaged: ") + what +
+                                    "; check the pool, or restore it from a copy"});
+}
+
+}  // namespace
+
+void copy_limit::take(const scalar_copy& value) {
+  const std::size_t bytes = sizeof(document_value) + value.chars().size();
+  if (bytes > left_) throw_damaged("values are in several places of it");
+  left_ -= bytes;
+}
+
+Py_ssize_t size_of(std::size_t items, const open_pool& in) {
+  if (items > in.core().size() / sizeof(document_value))
+    throw_damaged("a list or dict says that it has more items than the pool has room for");
+  return static_cast<Py_ssize_t>(items);
+}
+
+scalar_copy load_key(const document_value& from, copy_limit& limit) {
+  scalar_copy key = from.load();
+  limit.take(key);
+  return key;
+}
+
+loaded load(const document_value& from, copy_limit& limit) {
+  loaded l{load_key(from, limit)};
   if (l.value.kind() == value_kind::list) l.container = &from.list(), l.id = from.list().id();
   if (l.value.kind() == value_kind::dict) l.container = &from.dict(), l.id = from.dict().id();
   return l;
 }
 
-namespace {
-
-// Copies values. No more than the pool has room for: where its content contradicts itself, two
-// values may lead to one list, and so on at each level.
-class tree_loader {
- public:
-  loaded_tree load(const document_value& from, unsigned depth = 0) {
-    if (left_-- == 0) detail::throw_circle();
-    if (from.kind() == value_kind::list) return load(from.list(), depth + 1);
-    if (from.kind() == value_kind::dict) return load(from.dict(), depth + 1);
-    return {from.load()};
-  }
-  loaded_tree load(const document_list& from, unsigned depth = 0) {
-    check_depth(depth);
-    loaded_tree tree{scalar_copy(value_kind::list, 0, {})};
-    from.for_each([&](const document_value& v) { tree.items.push_back(load(v, depth)); });
-    return tree;
-  }
-  loaded_tree load(const document_dict& from, unsigned depth = 0) {
-    check_depth(depth);
-    loaded_tree tree{scalar_copy(value_kind::dict, 0, {})};
-    from.for_each([&](const document_value& k, const document_value& v) {
-      tree.keys.push_back(k.load());
-      tree.items.push_back(load(v, depth));
-    });
-    return tree;
-  }
-
- private:
-  std::size_t left_ = detail::this_access.size / sizeof(document_value) + 1;
-};
-
-}  // namespace
-
-loaded_tree load_tree(const document_value& from) {
-  return tree_loader().load(from);
+loaded_tree load_tree(const document_value& from, copy_limit& limit, unsigned depth) {
+  if (from.kind() == value_kind::list) return load_tree(from.list(), limit, depth + 1);
+  if (from.kind() == value_kind::dict) return load_tree(from.dict(), limit, depth + 1);
+  return {load_key(from, limit)};
 }
-loaded_tree load_tree(const document_list& from) {
-  return tree_loader().load(from);
+
+loaded_tree load_tree(const document_list& from, copy_limit& limit, unsigned depth) {
+  check_depth(depth);
+  loaded_tree tree{scalar_copy(value_kind::list, 0, {})};
+  limit.take(tree.value);
+  from.for_each([&](const document_value& v) { tree.items.push_back(load_tree(v, limit, depth)); });
+  return tree;
 }
-loaded_tree load_tree(const document_dict& from) {
-  return tree_loader().load(from);
+
+loaded_tree load_tree(const document_dict& from, copy_limit& limit, unsigned depth) {
+  check_depth(depth);
+  loaded_tree tree{scalar_copy(value_kind::dict, 0, {})};
+  limit.take(tree.value);
+  from.for_each([&](const document_value& k, const document_value& v) {
+    tree.keys.push_back(load_key(k, limit));
+    tree.items.push_back(load_tree(v, limit, depth));
+  });
+  return tree;
 }
 
 namespace {
@@ -279,6 +290,12 @@ nb::object to_python(const scalar_copy& value) {
       break;
     default:
       return nb::none();
+  }
+  if (made == nullptr && PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
+    PyErr_Clear();
+    throw_library_error(errc::corrupt,
+                        "the content is damaged: a text in it is not UTF-8; check the pool, or "
+                        "restore it from a copy");
   }
   if (made == nullptr) throw nb::python_error();
   return nb::steal(made);

@@ -45,12 +45,27 @@ std::optional<std::string_view> characters_in(nb::handle object);
 scalar key_of(nb::handle object);
 draft draft_of(nb::handle object, bool pickles);
 
+// What may be copied out of a pool at once. In a pool that is whole no value is in two places, so
+// all values together have no more bytes than the pool. Where that does not hold, the content is
+// damaged or made to be endless: take() throws failure, errc::corrupt.
+class copy_limit {
+ public:
+  explicit copy_limit(const open_pool& of) : left_(of.core().size()) {}
+  void take(const scalar_copy& value);
+
+ private:
+  std::size_t left_;
+};
+
 // Call these in a transaction.
 void store(document_value& to, const draft& from);
-loaded load(const document_value& from);
-loaded_tree load_tree(const document_value& from);
-loaded_tree load_tree(const document_list& from);
-loaded_tree load_tree(const document_dict& from);
+loaded load(const document_value& from, copy_limit& limit);
+scalar_copy load_key(const document_value& from, copy_limit& limit);
+loaded_tree load_tree(const document_value& from, copy_limit& limit, unsigned depth = 0);
+loaded_tree load_tree(const document_list& from, copy_limit& limit, unsigned depth = 0);
+loaded_tree load_tree(const document_dict& from, copy_limit& limit, unsigned depth = 0);
+// Of a list or dict. Throws failure, errc::corrupt, if no container can have so many items.
+Py_ssize_t size_of(std::size_t items, const open_pool& in);
 
 // A list or dict that Python code refers to. It may have been destroyed: call resolve() before each
 // use, in the same transaction.

@@ -9,7 +9,9 @@
 #include <cstring>
 
 #include <base/mutant.h>
+#include <base/per_process.h>
 #include <media/os.h>
+#include <tx/runtime.h>
 
 #include "connection.h"
 #include "database.h"
@@ -33,8 +35,8 @@ std::optional<file_id> id_of(const std::string& path) {
   return file_id{s.st_dev, s.st_ino};
 }
 
-// Leaked: connections may be closed while the program ends. The mutex is held while a pool is
-// opened or closed.
+// The mutex is held while a pool is opened or closed. A child of fork has none of its parent's
+// connections.
 struct process {
   std::recursive_mutex mutex;
   std::map<file_id, std::unique_ptr<open_pool>> pools;        // that connections have open
@@ -43,8 +45,7 @@ struct process {
   std::string last_report;
 };
 process& here() {
-  static process& all = *new process;
-  return all;
+  return base::per_process<process>();
 }
 
 using database_file = file_of<connection>;
@@ -429,7 +430,29 @@ connection::~connection() {
 
 namespace {
 
+// Calls the method, unless the file was opened by the process that this one is a fork of.
+template <auto Method, int Refused>
+struct in_own_process;
+template <class... Arguments, int (*Method)(sqlite3_file*, Arguments...), int Refused>
+struct in_own_process<Method, Refused> {
+  static int call(sqlite3_file* f, Arguments... arguments) {
+    const detail::runtime& core = of(f).pool().content().core();
+    if (core.is_of_parent()) [[unlikely]]
+      return within_boundary(SQLITE_IOERR_NOMEM,
+                             [&] { return report(core.unusable().error(), Refused); });
+    return Method(f, arguments...);
+  }
+};
+
+// In a child of fork: locks and lists are the parent's.
+int close_in_child(detail::runtime& core) {
+  core.leave_to_parent();
+  return SQLITE_OK;
+}
+
 int close_file(sqlite3_file* f) {
+  if (detail::runtime& core = of(f).pool().content().core(); core.is_of_parent())
+    return close_in_child(core);
   const std::scoped_lock one(here().mutex);
   const open_pool& pool = of(f).pool();
   delete &of(f);
@@ -471,9 +494,21 @@ int is_file_reserved(sqlite3_file* f, int* reserved) {
   *reserved = of(f).is_reserved();
   return SQLITE_OK;
 }
+int control_in_child(const detail::runtime& core, int what, void* argument) {
+  if (what == SQLITE_FCNTL_PRAGMA) {
+    char** const arguments = static_cast<char**>(argument);
+    const std::string_view name = arguments[1];
+    if (name == "stele_error") return answer(arguments, last_report());
+    if (!name.starts_with("stele_")) return SQLITE_NOTFOUND;
+  }
+  return report(core.unusable().error(), SQLITE_IOERR);
+}
+
 int control_file(sqlite3_file* f, int what, void* argument) {
   return within_boundary(SQLITE_NOMEM, [&] {
     connection& c = of(f);
+    if (const detail::runtime& core = c.pool().content().core(); core.is_of_parent())
+      return control_in_child(core, what, argument);
     switch (what) {
       case SQLITE_FCNTL_SYNC:
         return c.seal(static_cast<const char*>(argument));
@@ -508,25 +543,26 @@ int characteristics(sqlite3_file*) {
   return file_characteristics;
 }
 
-constexpr sqlite3_io_methods methods = {1,
-                                        close_file,
-                                        read_file,
-                                        write_file,
-                                        truncate_file,
-                                        sync_file,
-                                        size_of_file,
-                                        lock_file,
-                                        unlock_file,
-                                        is_file_reserved,
-                                        control_file,
-                                        sector_size,
-                                        characteristics,
-                                        {},
-                                        {},
-                                        {},
-                                        {},
-                                        {},
-                                        {}};
+constexpr sqlite3_io_methods methods = {
+    1,
+    close_file,
+    in_own_process<read_file, SQLITE_IOERR_READ>::call,
+    in_own_process<write_file, SQLITE_IOERR_WRITE>::call,
+    in_own_process<truncate_file, SQLITE_IOERR_TRUNCATE>::call,
+    in_own_process<sync_file, SQLITE_IOERR_FSYNC>::call,
+    in_own_process<size_of_file, SQLITE_IOERR_FSTAT>::call,
+    in_own_process<lock_file, SQLITE_IOERR_LOCK>::call,
+    in_own_process<unlock_file, SQLITE_IOERR_UNLOCK>::call,
+    in_own_process<is_file_reserved, SQLITE_IOERR_CHECKRESERVEDLOCK>::call,
+    control_file,
+    sector_size,
+    characteristics,
+    {},
+    {},
+    {},
+    {},
+    {},
+    {}};
 
 }  // namespace
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <base/per_process.h>
+
 #include "file.h"
 
 namespace stele::sqlite {
@@ -17,7 +19,7 @@ namespace stele::sqlite {
 namespace {
 
 // Those that exist: neither committed, nor followed by many others. What SQLite rolls back it may
-// leave behind. Leaked: the mutex outlives all connections.
+// leave behind.
 struct super_journals {
   static constexpr std::size_t most = 1024;
   std::mutex mutex;
@@ -34,8 +36,7 @@ struct super_journals {
   }
 };
 super_journals& known() {
-  static super_journals& all = *new super_journals;
-  return all;
+  return base::per_process<super_journals>();
 }
 
 // Pieces, so that a long journal is never copied.

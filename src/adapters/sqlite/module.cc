@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "file.h"
 #include "vfs.h"
@@ -19,6 +20,13 @@ SQLITE_EXTENSION_INIT1
 static void answer_error(sqlite3_context* to, int, sqlite3_value**) {
   const std::string sentence = stele::sqlite::last_report();
   sqlite3_result_text(to, sentence.data(), static_cast<int>(sentence.size()), SQLITE_TRANSIENT);
+}
+
+// The same for programs that cannot load extensions. Valid until the thread's next call.
+const char* stele_sqlite_error() {
+  static thread_local std::string sentence;
+  sentence = stele::sqlite::last_report();
+  return sentence.c_str();
 }
 
 // By load_extension('libstele_sqlite').

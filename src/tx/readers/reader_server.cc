@@ -33,11 +33,7 @@ struct reader_server::reader {
 
 reader_server::reader_server(runtime& r, storage::descriptor listening,
                              storage::descriptor wake) noexcept
-    : runtime_(r),
-      service_(r),
-      listening_(std::move(listening)),
-      wake_(std::move(wake)),
-      opening_pid_(::getpid()) {}
+    : runtime_(r), service_(r), listening_(std::move(listening)), wake_(std::move(wake)) {}
 
 namespace {
 
@@ -78,10 +74,6 @@ result<std::unique_ptr<reader_server>> reader_server::start(runtime& r) {
 
 reader_server::~reader_server() {
   if (!thread_.joinable()) return;
-  if (opening_pid_ != ::getpid()) {
-    thread_.detach();
-    return;
-  }
   const std::uint64_t one = 1;
   (void)!::write(wake_.fd, &one, sizeof one);
   thread_.join();
@@ -178,6 +170,7 @@ result<> reader_server::check_may_read(int fd) const {
 result<> reader_server::attach(reader& from, received_message& request) {
   if (auto may = check_may_read(request.fds[0].fd); !may) return may;
   if (!from.attached) {
+    const runtime::front_end_hold hold(runtime_);
     if (auto added = service_.add_reader(); !added) return added;
     from.attached = true;
   }
@@ -188,6 +181,7 @@ result<> reader_server::attach(reader& from, received_message& request) {
 
 result<> reader_server::begin_moment(reader& from) {
   from.moments.reserve(from.moments.size() + 1);
+  const runtime::front_end_hold hold(runtime_);
   auto begun = service_.begin_moment();
   if (!begun) return std::unexpected(begun.error());
   from.moments.push_back(std::move(*begun));
@@ -201,6 +195,7 @@ result<> reader_server::begin_moment(reader& from) {
 void reader_server::end_moment(reader& from, std::uint64_t number) noexcept {
   const auto found = std::ranges::find(from.moments, number, &kept_pages::number);
   if (found == from.moments.end()) return;
+  const runtime::front_end_hold hold(runtime_);
   service_.end_moment(**found);
   from.moments.erase(found);
 }
@@ -234,6 +229,7 @@ result<> reader_server::back_up(reader& from, received_message& request) {
 void reader_server::end(reader& r) noexcept {
   r.ended.store(true);
   if (r.backup.joinable()) r.backup.join();
+  const runtime::front_end_hold hold(runtime_);
   for (const auto& m : r.moments) service_.end_moment(*m);
   r.moments.clear();
   r.link = channel();

@@ -30,6 +30,7 @@ class reader_server {
   ~reader_server();
   // In a child of fork(), which has no such thread: gives the name back. It keeps what the thread
   // may have been changing: the connections, which end with parent and child, as the file's lock.
+  // It is not destroyed there.
   void abandon() noexcept;
 
  private:
@@ -55,7 +56,6 @@ class reader_server {
   std::list<reader> readers_;
   std::vector<pollfd> watched_;  // wake_, listening_, readers_
   std::chrono::steady_clock::time_point looked_at_{};
-  pid_t opening_pid_;
   std::thread thread_;
 };
 

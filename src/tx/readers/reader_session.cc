@@ -94,6 +94,15 @@ reader_session::~reader_session() {
   if (file_.fd >= 0 && first_page_ != nullptr) ::munmap(first_page_, page_snapshot::page_size);
 }
 
+void reader_session::leave_to_parent() noexcept {
+  if (file_.fd < 0) return;
+  if (first_page_ != nullptr)
+    ::munmap(std::exchange(first_page_, nullptr), page_snapshot::page_size);
+  clock_ = shared_memory();
+  shared_locks_ = shared_memory();
+  file_ = storage::descriptor(-1);
+}
+
 std::unexpected<error> reader_session::refuse() const {
   return fail(errc::read_only, fmt::format("{} is open for reading only", path_));
 }
@@ -339,6 +348,7 @@ result<thread_context*> reader_session::attach_again(runtime& r, thread_context&
   const std::uint64_t seen = attachments_;
   r.leave(v);  // a pause waits for the owner of each log
   {
+    const runtime::front_end_hold hold_front_end(r);
     const std::lock_guard hold(attaching_);
     if (attachments_ == seen || mode_ == mode::none) {
       const runtime::pause paused(r);

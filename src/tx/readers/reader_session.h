@@ -59,6 +59,7 @@ class reader_session : public engine {
   void end_moment(thread_context& v) noexcept;
   // In a child of fork().
   void abandon() noexcept { link_ = channel(); }
+  void leave_to_parent() noexcept override;
 
   traits what() const noexcept override { return {}; }
   result<> recover() override { return {}; }
@@ -116,7 +117,7 @@ class reader_session : public engine {
   std::unexpected<error> unanswered() const;
   [[nodiscard]] result<> begin_moment(thread_context& v);
 
-  const storage::descriptor file_;
+  storage::descriptor file_;
   const std::string path_;
   format::pool_header header_{};  // as it was when the pool was opened
   std::byte* base_ = nullptr;     // of the pool's addresses, `room_` bytes

@@ -131,8 +131,7 @@ void transaction::store_slow(std::uint64_t offset, std::uint64_t bits, std::uint
 
 [[gnu::noinline]] void transaction::store_in_place(std::uint64_t offset, std::uint64_t bits,
                                                    std::uint8_t mask) {
-  if (store_target_ == store_target::read_only)
-    throw failure({errc::read_only, "a store inside a read; change the pool in an update"});
+  if (only_reads()) throw failure(refused_change("a store"));
   const unsigned skip = static_cast<unsigned>(std::countr_zero(mask)),
                  size = static_cast<unsigned>(std::popcount(mask));
   bits >>= 8 * skip;

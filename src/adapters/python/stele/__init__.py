@@ -13,7 +13,7 @@
 docs/guide/python.md says what survives, how threads share a pool, and what is stored how.
 """
 
-from os import fspath as _fspath
+from os import fsencode as _fsencode
 
 from . import _containers, _stele, errors
 from ._opened import Opened as _Opened
@@ -38,7 +38,7 @@ def open(path, size=None, *, mechanism="", media="auto", ordered=False, max_size
     pickle: values of other types are stored as pickles. Loading one runs the code that it names: only for pools that nobody else writes.
     Raises a subclass of stele.Error.
     """
-    return Pool(_stele.open(_fspath(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only, pickle)))
+    return Pool(_stele.open(_fsencode(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only, pickle)))
 
 
 class Pool(_Opened):

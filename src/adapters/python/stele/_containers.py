@@ -100,7 +100,11 @@ def _reverse(self):
 def _sort(self, *, key=None, reverse=False):
     """Orders the items as list.sort does, in one transaction. If comparing raises, nothing has changed."""
     with Transaction(self._pool()):
-        self[:] = sorted(self.copy(), key=key, reverse=reverse)
+        before = self.copy()
+        ordered = sorted(before, key=key, reverse=reverse)
+        if key is not None and self.copy() != before:
+            raise ValueError("the list was changed while it was sorted")
+        self[:] = ordered
 
 
 def _add_in_place(self, values):

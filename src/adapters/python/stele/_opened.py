@@ -3,7 +3,7 @@
 import atexit
 import re
 import weakref
-from os import fspath as _fspath
+from os import fsencode as _fsencode
 
 from . import _stele
 from ._stele import Transaction
@@ -56,7 +56,7 @@ class Opened:
         self._core.sync()
 
     def close(self):
-        """Everything is durable and the file is free for others. Once closed, a pool stays closed. Waits for other threads' transactions."""
+        """Everything is durable, and the file is free for others, also after an error. Once closed, a pool stays closed. Waits for other threads' transactions."""
         self._core.close()
 
     def check(self):
@@ -73,7 +73,7 @@ class Opened:
         progress: called with bytes done and bytes in all; if it returns something false, the backup ends with CancelledError. Durable when
         it returns; after an error, or ^C, there is no file.
         """
-        self._core.backup(_fspath(path), progress)
+        self._core.backup(_fsencode(path), progress)
 
     @property
     def closed(self):

@@ -2,7 +2,7 @@
 
 from collections import abc as _abc
 from datetime import timedelta as _timedelta
-from os import fspath as _fspath
+from os import fsencode as _fsencode
 
 from . import _stele
 from ._opened import Opened as _Opened
@@ -40,7 +40,7 @@ class KV(_Opened):
     """
 
     def __init__(self, path, size=None, *, mechanism="", media="auto", ordered=False, max_size=None, require="", verify="auto", timeout=None, read_only=False):
-        self._kv = _stele.KVBase(_fspath(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only))
+        self._kv = _stele.KVBase(_fsencode(path), _options(size, mechanism, media, ordered, max_size, require, verify, timeout, read_only))
         self._begin()
 
     def _begin(self):
@@ -142,11 +142,11 @@ class KV(_Opened):
     def modify(self, key, change):
         """Sets the value to change(value), in one transaction. None stands for a key that is not there. Keeps the time of an item that expires."""
         with self.transaction():
-            before = self._kv.get(key)
-            after = change(before)
+            after = change(self._kv.get(key))
+            now = self._kv.get(key)  # the function may have set it
             if after is not None:
-                self._kv.put_if(key, before, after)
-            elif before is not None:
+                self._kv.put_if(key, now, after)
+            elif now is not None:
                 del self._kv[key]
 
     def put_if(self, key, expected, value):

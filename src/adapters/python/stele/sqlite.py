@@ -29,11 +29,26 @@ def library():
     return _name
 
 
+def _preloaded():
+    """The function of the module that tells its last error, if the module is in this process already: by LD_PRELOAD. Else None."""
+    try:
+        import ctypes
+
+        last_error = ctypes.CDLL(None).stele_sqlite_error
+    except (ImportError, OSError, AttributeError):
+        return None
+    last_error.restype = ctypes.c_char_p
+    return last_error
+
+
 def _load_and_ask():
-    """Loads the module, and returns the sentence of its last error in this process; perhaps it is empty."""
-    memory = _sqlite3.connect(":memory:")
+    """Loads the module, unless it is preloaded, and returns the sentence of its last error in this process; perhaps it is empty."""
+    memory = _sqlite3.connect(":memory:")  # a preloaded module is ready after this
     try:
         if not hasattr(memory, "enable_load_extension"):
+            last_error = _preloaded()
+            if last_error is not None:
+                return _os.fsdecode(last_error())
             raise _sqlite3.NotSupportedError(
                 "this Python's sqlite3 cannot load extensions, so it cannot load libstele_sqlite.so; use a Python that was built with "
                 "--enable-loadable-sqlite-extensions, or start this one with LD_PRELOAD=" + library()

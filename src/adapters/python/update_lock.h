@@ -1,0 +1,38 @@
+// The lock of a pool's updates: held by the thread that runs one, or that is inside a `with`.
+//
+// Threads wait for it without the GIL. The holder may take it again. What the library does for
+// readers in other processes takes it too (tx/runtime.h), and threads that come later let it go
+// first: a loop of updates would hold it up for long.
+#pragma once
+
+#include <tx/runtime.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+namespace stele::python {
+
+class update_lock final : public detail::front_end_lock {
+ public:
+  using seconds = std::chrono::duration<double>;
+
+  // As of a std::timed_mutex.
+  bool try_lock() { return library_waits_.load() == 0 && mutex_.try_lock(); }
+  bool try_lock_for(seconds limit);
+  void unlock() noexcept { mutex_.unlock(); }
+
+  // Called by the holder, which closes the pool: the library does not wait for it any more.
+  void begin_close() noexcept { closes_ = true; }
+  void end_close() noexcept { closes_ = false; }
+
+ private:
+  bool acquire() noexcept override;
+  void release() noexcept override { mutex_.unlock(); }
+
+  std::recursive_timed_mutex mutex_;
+  std::atomic<unsigned> library_waits_{0};
+  std::atomic<bool> closes_{false};
+};
+
+}  // namespace stele::python
