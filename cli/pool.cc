@@ -33,6 +33,7 @@ nlohmann::json json_of(const detail::pool_info& i) {
                    {"left_open", i.left_open}};
   j["sums"] = h.block_checksums_offset != 0;
   j["durability"] = i.durability;
+  if (i.in_use_by) j["serves_readers"] = i.serves_readers;
   j["in_use_by"] = i.in_use_by ? nlohmann::json(*i.in_use_by) : nlohmann::json(nullptr);
   if (h.checkpoint_commits != 0) j["checkpoint_commits"] = h.checkpoint_commits;
   if (i.fallback.state != format::fallback_state::none)
@@ -73,6 +74,12 @@ void print_info(const detail::pool_info& i, const std::string& path) {
   fmt::print("  durability '{}' where it lies now, by the medium that `auto` chooses\n",
              i.durability);
   fmt::print("  state      {}\n", state_of(i));
+  if (i.in_use_by)
+    fmt::print("  readers    {}\n",
+               i.serves_readers
+                   ? "of other processes are served"
+                   : "of other processes are not served: that process has no socket for "
+                     "them, is busy opening the pool, or refuses this user");
   if (i.fallback.state != format::fallback_state::none)
     fmt::print(
         "  LOST       commits after {}, up to {}: it went back to a checkpoint. A program "

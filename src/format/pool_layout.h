@@ -128,6 +128,9 @@ inline constexpr std::uint64_t owner_offset = 640;
 // anything else: readers in other processes see by it that the file may change.
 // Not checked; needs no durability.
 inline constexpr std::uint64_t generation_offset = 648;
+// Random number in the name of the socket that serves readers of other processes; 0: there is none.
+// Left by a process that died. Not checked; needs no durability.
+inline constexpr std::uint64_t reader_socket_offset = 656;
 
 // A guarded control word of the pool that begins at `pool`; nullopt if it is damaged.
 inline std::optional<std::uint64_t> read_control_word(const std::byte* pool, std::uint64_t id,

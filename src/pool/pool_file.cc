@@ -488,22 +488,6 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   return opened;
 }
 
-// The file names its owner while it is open, and its generation tells readers of a new owner.
-// Header and logs may be private memory, so the words are
-// written there and to the file.
-result<> pool_file::write_owner() {
-  static_assert(format::generation_offset == format::owner_offset + 8);
-  std::array<std::uint64_t, 2> words;  // owner, generation
-  std::memcpy(words.data(), mapping_.base + format::owner_offset, sizeof words);
-  previous_owner_ = words[0];
-  words = {static_cast<std::uint64_t>(::getpid()), words[1] + 1};
-  if (!os::write_all(mapping_.fd, words.data(), sizeof words, format::owner_offset))
-    return path_error("write", mapping_.path);
-  std::memcpy(mapping_.base + format::owner_offset, words.data(), sizeof words);
-  owner_ = words[0];
-  return {};
-}
-
 result<pool_file> pool_file::map_for_reading(int fd, const std::string& path) {
   auto header = read_header(fd, path);
   if (!header) return std::unexpected(header.error());
@@ -562,6 +546,8 @@ void pool_file::unlock() noexcept {
   if (mapping_.fd < 0) return;
   // A child of fork shares the lock but must not release it.
   if (owner_ != 0 && !mark_.is_of_parent()) {
+    if (const std::uint64_t none = 0; serves_readers_)
+      (void)os::write_all(mapping_.fd, &none, sizeof none, format::reader_socket_offset);
     (void)os::write_all(mapping_.fd, &previous_owner_, sizeof previous_owner_,
                         format::owner_offset);
     struct flock whole = {};
@@ -773,6 +759,7 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
     direct_access_ = other.direct_access_;
     owner_ = std::exchange(other.owner_, 0);
     previous_owner_ = other.previous_owner_;
+    serves_readers_ = other.serves_readers_;
   }
   return *this;
 }

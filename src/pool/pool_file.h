@@ -39,6 +39,8 @@ struct pool_geometry {
 
 // The pid of the process that has locked the pool behind `fd`, 0 if it is not known; nullopt: none.
 std::optional<std::uint64_t> lock_holder(int fd) noexcept;
+// The number in the name of the socket that serves readers of that pool; 0: none, or unreadable.
+std::uint64_t reader_socket_of(int fd) noexcept;
 
 enum class map_kind : std::uint8_t {
   shared,  // loads and stores reach the file's pages
@@ -129,6 +131,9 @@ class pool_file {
   bool holds_this_pool() const noexcept;
   // The error of reserving the file's space again, of which it may have lost some; 0: none.
   int space_error() const noexcept;
+  // Writes the number by which readers of other processes find their socket. False: it cannot be
+  // written.
+  bool publish_reader_socket(std::uint64_t number) noexcept;
   // Releases the lock on the file; the mapping stays until the object's end.
   void unlock() noexcept;
   // Gives lock, file and mapping back; of a child of fork, its copies of the last two.
@@ -156,6 +161,7 @@ class pool_file {
   // pids: the owner word while the file is held, and before.
   std::uint64_t owner_ = 0, previous_owner_ = 0;
   base::process_mark mark_;
+  bool serves_readers_ = false;
 };
 
 // Locks a pool file that is open for writing, until the descriptor is closed. Errors: in_use, io.

@@ -144,6 +144,7 @@ result<pool_info> info_of(const std::string& path) {
                  .fallback = {}};
   const read_only_file file(path);
   info.in_use_by = storage::lock_holder(file.fd);
+  info.serves_readers = info.in_use_by && channel::connect(file.fd, 1000);
   std::array<std::byte, format::header_area_size> front;
   if (::pread(file.fd, front.data(), front.size(), 0) != ssize_t{front.size()})
     return base::fail_errno(errc::io, fmt::format("cannot read {}", path));

@@ -25,6 +25,7 @@ struct pool_info {
   bool left_open = false;  // not closed: its process has ended, or still has it open
   std::string logs_of;     // the name of the log format
   std::optional<std::uint64_t> in_use_by;  // pid
+  bool serves_readers = false;             // that process answers readers of others
   std::string durability;                  // what commits survive with media "auto"
   format::fallback fallback;               // to a checkpoint, not acknowledged yet
 };

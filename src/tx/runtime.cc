@@ -600,7 +600,14 @@ result<> runtime::close() {
       if (runs_transaction()) return running_error();
     }
     readers_.reset();  // pauses, for which it needs the registry
+    auto closed = close_without_readers();
+    if (!closed && closed.error().code == errc::in_use) serve_readers();  // it stays open
+    return closed;
   }
+  return close_without_readers();
+}
+
+result<> runtime::close_without_readers() {
   if (before_close_ != nullptr) {
     {
       const std::lock_guard hold(registry_);

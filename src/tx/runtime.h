@@ -305,6 +305,7 @@ class runtime {
   void end_durable_callbacks(const result<>& how) noexcept;
   void call_durable_callbacks(std::unique_lock<std::mutex> hold, std::uint64_t through,
                               const result<>& how) noexcept;
+  [[nodiscard]] result<> close_without_readers();
   [[nodiscard]] result<> close_engine();
   bool runs_transaction() const noexcept;
   std::unexpected<error> running_error() const;

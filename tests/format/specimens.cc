@@ -220,6 +220,7 @@ std::vector<std::byte> make(const specimen& s, const std::string& dir) {
   std::filesystem::remove(path);
   fuzz::image(bytes).put(format::owner_offset, 0);
   fuzz::image(bytes).put(format::generation_offset, 0);
+  fuzz::image(bytes).put(format::reader_socket_offset, 0);
   return bytes;
 }
 

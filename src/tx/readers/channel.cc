@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <media/os.h>
 #include <poll.h>
+#include <pool/pool_file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -26,8 +27,9 @@ struct socket_name {
   socklen_t length = 0;
 };
 
-socket_name name_for(const struct stat& file) {
-  const std::string name = fmt::format("stele/{:x}/{:x}", file.st_dev, file.st_ino);
+// With the file's place, since a copy of the pool has the number too.
+socket_name name_for(const struct stat& file, std::uint64_t number) {
+  const std::string name = fmt::format("stele/{:x}/{:x}/{:016x}", file.st_dev, file.st_ino, number);
   socket_name n;
   n.address.sun_family = AF_UNIX;
   std::memcpy(n.address.sun_path + 1, name.data(),
@@ -36,13 +38,19 @@ socket_name name_for(const struct stat& file) {
   return n;
 }
 
-// Anybody may take an abstract name; only the file's owner, root and we are
+// Anybody may take an abstract name, and connect to one; only the file's owner, root and we are
 // believed.
 bool is_trusted(int socket, const struct stat& file) {
   ucred peer = {};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
   return peer.uid == 0 || peer.uid == file.st_uid || peer.uid == ::geteuid();
+}
+
+// 0: there is none.
+std::uint64_t random_number() noexcept {
+  std::uint64_t number = 0;
+  return media::os::getrandom(&number, sizeof number) == ssize_t{sizeof number} ? number : 0;
 }
 
 void set_time_limit(int socket, int ms) {
@@ -90,30 +98,40 @@ result<channel> channel::connect(int pool_fd, int limit_ms) {
   storage::descriptor socket(media::os::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (socket.fd < 0) return fail_errno(errc::io, "cannot make a socket");
   set_time_limit(socket.fd, limit_ms);
-  const socket_name name = name_for(file);
+  const std::uint64_t number = storage::reader_socket_of(pool_fd);
+  if (number == 0) return fail(errc::not_found, "no process serves readers of the pool");
+  const socket_name name = name_for(file, number);
   const auto* const address = reinterpret_cast<const sockaddr*>(&name.address);
   if (::connect(socket.fd, address, name.length) != 0)
     return fail_errno(errno == ECONNREFUSED ? errc::not_found : errc::io,
                       "cannot reach the process that has the pool open");
+  // A number that a dead process has left may be taken by anybody who can read the pool.
   if (!is_trusted(socket.fd, file))
-    return fail(errc::permission,
+    return fail(storage::lock_holder(pool_fd) ? errc::permission : errc::not_found,
                 "a process of another user, who does not own "
                 "the pool, claims to have it open");
   return channel(std::move(socket));
 }
 
-result<storage::descriptor> channel::listen(int pool_fd) {
+result<listening_socket> channel::listen(int pool_fd) {
+  constexpr unsigned most_tries = 16;
   struct stat file = {};
   if (::fstat(pool_fd, &file) != 0) return fail_errno(errc::io, "cannot examine the pool");
-  storage::descriptor socket(
-      media::os::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.fd < 0) return fail_errno(errc::unsupported, "cannot make a socket");
-  const socket_name name = name_for(file);
-  const auto* const address = reinterpret_cast<const sockaddr*>(&name.address);
-  if (::bind(socket.fd, address, name.length) != 0 || ::listen(socket.fd, 64) != 0)
-    return fail_errno(errno == EADDRINUSE ? errc::in_use : errc::unsupported,
-                      "cannot listen for readers");
-  return socket;
+  listening_socket listening{.socket = storage::descriptor(media::os::socket(
+                                 AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))};
+  if (listening.socket.fd < 0) return fail_errno(errc::unsupported, "cannot make a socket");
+  for (unsigned tries = 0; tries < most_tries; ++tries) {
+    listening.number = random_number();
+    if (listening.number == 0) return fail_errno(errc::unsupported, "no random bytes");
+    const socket_name name = name_for(file, listening.number);
+    const auto* const address = reinterpret_cast<const sockaddr*>(&name.address);
+    if (::bind(listening.socket.fd, address, name.length) == 0) break;
+    if (errno != EADDRINUSE || tries + 1 == most_tries)
+      return fail_errno(errc::unsupported, "cannot listen for readers");
+  }
+  if (::listen(listening.socket.fd, 64) != 0)
+    return fail_errno(errc::unsupported, "cannot listen for readers");
+  return listening;
 }
 
 result<channel> channel::accept(int listening) {
@@ -170,6 +188,11 @@ result<received_message> channel::receive() {
                 "the other process of the pool has another version of Stele, which "
                 "shares pools in another way");
   return got;
+}
+
+bool channel::is_of_a_stranger(int pool_fd) const noexcept {
+  struct stat file = {};
+  return ::fstat(pool_fd, &file) != 0 || !is_trusted(socket_.fd, file);
 }
 
 bool channel::has_ended() const noexcept {

@@ -2,8 +2,9 @@
 // request, then one reply, over a Unix socket of sequenced packets.
 // docs/protocol/readers.md.
 //
-// The socket's name is abstract, made of the device and inode of the pool's
-// file. The descriptors that a message carries belong to its receiver.
+// The socket's name is abstract, made of the device and inode of the pool's file, and of a random
+// number that the pool's first page has, so that nobody can take it before. The descriptors that a
+// message carries belong to its receiver.
 #pragma once
 
 #include <pool/new_file.h>
@@ -46,6 +47,11 @@ struct received_message {
   std::array<storage::descriptor, 2> fds{storage::descriptor{-1}, storage::descriptor{-1}};
 };
 
+struct listening_socket {
+  storage::descriptor socket{-1};
+  std::uint64_t number = 0;  // in its name
+};
+
 class channel {
  public:
   channel() noexcept = default;  // of nobody
@@ -55,13 +61,15 @@ class channel {
   // waits at most `limit_ms`. Errors: not_found, when there is none;
   // permission, when a stranger has its name; io.
   [[nodiscard]] static result<channel> connect(int pool_fd, int limit_ms);
-  // A listening socket with the name of that file. Errors: in_use; unsupported.
-  [[nodiscard]] static result<storage::descriptor> listen(int pool_fd);
+  // A listening socket for that file, with a random name. Errors: unsupported; io.
+  [[nodiscard]] static result<listening_socket> listen(int pool_fd);
   [[nodiscard]] static result<channel> accept(int listening);
 
   // Errors: io, when the other end is gone or silent.
   [[nodiscard]] result<> send(const reader_message& m, const std::array<int, 2>& fds = {-1, -1});
   [[nodiscard]] result<received_message> receive();
+  // The other end is a process of another user, who does not own the pool and is not root.
+  bool is_of_a_stranger(int pool_fd) const noexcept;
   // The other end is gone, or has sent what nobody asked for. Does not wait.
   bool has_ended() const noexcept;
   int fd() const noexcept { return socket_.fd; }

@@ -22,9 +22,11 @@ using base::fail;
 using base::fail_errno;
 
 struct reader_server::reader {
-  explicit reader(channel c) noexcept : link(std::move(c)) {}
+  reader(channel c, bool of_a_stranger) noexcept : link(std::move(c)), is_stranger(of_a_stranger) {}
 
   channel link;
+  const bool is_stranger;
+  const std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
   bool attached = false;
   std::vector<std::unique_ptr<kept_pages>> moments;
   std::thread backup;
@@ -57,11 +59,12 @@ class no_signals {
 result<std::unique_ptr<reader_server>> reader_server::start(runtime& r) {
   // Without a socket there are no readers, but the file is looked at all the same.
   auto listening = channel::listen(r.state().file.mapping().fd);
-  if (!listening) listening = storage::descriptor(-1);
+  if (!listening || !r.state().file.publish_reader_socket(listening->number))
+    listening = listening_socket();
   storage::descriptor wake(media::os::event(EFD_CLOEXEC));
   if (wake.fd < 0) return fail_errno(errc::unsupported, "cannot make an event");
   std::unique_ptr<reader_server> server(
-      new reader_server(r, std::move(*listening), std::move(wake)));
+      new reader_server(r, std::move(listening->socket), std::move(wake)));
   server->watched_.reserve(8);  // without readers the thread allocates nothing
   const no_signals blocked;
   try {
@@ -102,15 +105,46 @@ void reader_server::run() noexcept {
       if (!at->link) readers_.erase(at);
       at = next;
     }
-    if (watched_[1].revents != 0)
-      if (auto link = channel::accept(listening_.fd)) try {
-          watched_.reserve(readers_.size() + 3);
-          readers_.emplace_back(std::move(*link));
-        } catch (const std::bad_alloc&) {
-        }
+    if (watched_[1].revents != 0) admit();
+    end_silent();
   }
   for (reader& r : readers_) end(r);
   readers_.clear();
+}
+
+// Connections are refused by closing them: beyond the most, and of other users if the file's mode
+// does not let others read it.
+void reader_server::admit() noexcept {
+  const int pool_fd = runtime_.state().file.mapping().fd;
+  auto link = channel::accept(listening_.fd);
+  if (!link) {  // no descriptor is free: do not spin until one is
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return;
+  }
+  const bool is_stranger = link->is_of_a_stranger(pool_fd);
+  const auto strangers =
+      static_cast<std::size_t>(std::ranges::count_if(readers_, &reader::is_stranger));
+  struct stat file = {};
+  if (readers_.size() >= most_readers) return;
+  if (is_stranger && (strangers >= most_strangers || ::fstat(pool_fd, &file) != 0 ||
+                      (file.st_mode & (S_IRGRP | S_IROTH)) == 0))
+    return;
+  try {
+    watched_.reserve(readers_.size() + 3);
+    readers_.emplace_back(std::move(*link), is_stranger);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// A connection that asks for nothing keeps a descriptor.
+void reader_server::end_silent() noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(readers_, [&](reader& r) {
+    const bool is_silent = !r.attached && !r.backup.joinable() &&
+                           now - r.since > std::chrono::milliseconds(silence_ms);
+    if (is_silent) end(r);
+    return is_silent;
+  });
 }
 
 void reader_server::look_at_file() noexcept {

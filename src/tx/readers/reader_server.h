@@ -4,6 +4,7 @@
 // The thread sleeps until a reader comes. Once a second it looks whether the pool's file is still
 // where it was opened, so that updates of a removed or replaced pool end. Readers are not trusted:
 // they get memory that they cannot store to, after they have shown that they may read the file.
+// Their number is limited, that of other users' processes more.
 #pragma once
 
 #include <tx/readers/channel.h>
@@ -38,8 +39,12 @@ class reader_server {
 
   reader_server(runtime& r, storage::descriptor listening, storage::descriptor wake) noexcept;
   static constexpr int look_every_ms = 1000;
+  static constexpr std::size_t most_readers = 256, most_strangers = 32;
+  static constexpr int silence_ms = 5000;
 
   void run() noexcept;
+  void admit() noexcept;
+  void end_silent() noexcept;
   void look_at_file() noexcept;
   void serve(reader& from);
   [[nodiscard]] result<> answer(reader& from, received_message& request);
