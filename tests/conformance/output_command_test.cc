@@ -95,7 +95,7 @@ TEST_F(output_command, leaves_the_file_that_was_there_when_it_cannot_write_a_who
     return bytes;
   };
   const std::string file = dir_.file("out");
-  for (const std::string command :
+  for (const std::string& command :
        {"pool dump " + pool_ + " --json " + file, "pool check " + pool_ + " --json " + file}) {
     SCOPED_TRACE(command);
     const auto whole = size_of(command, file);
@@ -114,9 +114,9 @@ TEST_F(output_command, leaves_nothing_of_a_file_on_a_full_disk) {
   const std::string small = dir_.file("small");
   fs::create_directory(small);
   on_own_file_system(small, "16k", [&] {
-    for (const std::string command : {"kv export " + pool_ + " " + small + "/out",
-                                      "kv scan " + pool_ + " --json " + small + "/out",
-                                      "pool dump " + pool_ + " --json " + small + "/out"}) {
+    for (const std::string& command : {"kv export " + pool_ + " " + small + "/out",
+                                       "kv scan " + pool_ + " --json " + small + "/out",
+                                       "pool dump " + pool_ + " --json " + small + "/out"}) {
       const auto o = run_line("stele " + command);
       EXPECT_EQ(o.status, 1) << command;
       EXPECT_THAT(o.said, HasSubstr("No space left on device")) << command;
@@ -149,7 +149,7 @@ TEST_F(output_command, writes_valid_json_of_names_that_are_not_utf_8) {
                     file = dir_.file("report");
   const auto quoted = [](const std::string& name) { return " \"" + name + "\""; };
   std::ofstream(ordinary).close();  // SQLite takes an empty file for a database
-  for (const std::string command :
+  for (const std::string& command :
        {"sqlite import" + quoted(ordinary) + quoted(pool), "sqlite check" + quoted(pool),
         "sqlite export" + quoted(pool) + quoted(dir_.file("out\xff")), "pool info" + quoted(pool),
         "pool check" + quoted(pool), "pool dump" + quoted(pool)}) {
@@ -163,7 +163,7 @@ TEST_F(output_command, writes_valid_json_of_names_that_are_not_utf_8) {
 TEST_F(output_command, waits_for_no_fifo_in_the_place_of_a_pool) {
   const std::string fifo = dir_.file("fifo"), copy = dir_.file("copy");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  for (const std::string place : {fifo, std::string("/dev/null"), std::string("/dev/zero")})
+  for (const std::string& place : {fifo, std::string("/dev/null"), std::string("/dev/zero")})
     for (const std::string command :
          {"pool info X", "pool check X", "pool check --repair X", "pool check --salvage Y X",
           "pool dump X", "pool backup X Y", "pool compact X Y", "pool resize X --size 2M",
