@@ -25,9 +25,11 @@ def minus_zero(found):
 
 
 def keeps_time(found, names, commands):
-    """A destination that has a time in the module alone, or has gone there."""
+    """A destination that has a time in the module alone. Of a whole episode it could be any command's, of a reduced one it is plain."""
+    if len(commands) > 12:
+        return False
     told = f"{found.stock} {found.module}"
-    timed = found.kind == "state" and found.stock != "no such key" and "ends at" in (found.module or "") and "ends at" not in found.stock
+    timed = found.kind == "state" and "ends at" in (found.module or "") and "ends at" not in found.stock
     timed |= found.kind == "answer" and found.name in ("ttl", "pttl", "expiretime", "pexpiretime") and ":-1" in told
     return timed and any(c[0].decode("latin-1").lower() in names for c in commands)
 

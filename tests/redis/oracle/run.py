@@ -32,6 +32,7 @@ def options_of(text):
     parser.add_argument("--reduce", type=float, default=20, help="seconds to shorten a failing episode")
     parser.add_argument("--folder", default=os.path.join(ROOT, "build", "redis-differential"), help="of the files for --replay")
     parser.add_argument("--replay", metavar="FILE")
+    parser.add_argument("--times", action="store_true", help="also a command on tens of megabytes that takes more than six times what stock takes of the processor")
     parser.add_argument("--until-found", action="store_true", help="runs until each fault of oracle/faults.py was seen, or the seconds have passed; prints when")
     options = parser.parse_args()
     if not options.steps and not options.seconds:
@@ -68,6 +69,7 @@ class Run:
         self.judge = Judge()
         self.session = Session(pair, self.judge)
         self.session.scripts = scenarios.SCRIPTS
+        self.session.checks_times = options.times or options.until_found
         self.grammar = Grammar()
         self.findings = self.unconfirmed = 0
         self.known = {}  # how often each signature was met
@@ -121,7 +123,7 @@ class Run:
         print(f"seed {self.options.seed}, episode {number}, event {found.event}, after {self.seconds():.1f} s:", flush=True)
         tell(found)
         quick = Session(self.pair, self.judge, limit=3)
-        quick.scripts = scenarios.SCRIPTS
+        quick.scripts, quick.checks_times = scenarios.SCRIPTS, self.session.checks_times
         self.session.forget()
         reducer = replay.Reducer(quick, header, found, self.options.reduce)
         short = reducer.reduced(events)
@@ -166,7 +168,7 @@ def main(text):
 def replay_file(options, pair):
     header, events = replay.read(options.replay)
     session = Session(pair, Judge())
-    session.scripts = scenarios.SCRIPTS
+    session.scripts, session.checks_times = scenarios.SCRIPTS, options.times
     found = replay.trial(session, header, events)
     for difference in found.values():
         tell(difference)

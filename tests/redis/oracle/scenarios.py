@@ -30,7 +30,7 @@ class Episode:
 
     def do(self, client, words, inner=()):
         limited = self.header["clients"][client][0] in LIMITED
-        if limited and any(map(reads_by_pattern, [words, *[w for w, _ in inner]])):
+        if limited and any(map(differs_by_rights, [words, *[w for w, _ in inner]])):
             return
         if words[0].lower() in (b"sort", b"sort_ro") and not limited:
             self.events.append(["do", client, SETS_ERRNO, ()])
@@ -245,10 +245,20 @@ SCENARIOS = {"commands": 100, "multi": 14, "script": 10, "waiting": 8, "expiry":
              "kill": 0.4, "killed": 0.8, "torn": 0.6, "probe": 1, "guarded": 6, "overwritten": 10, "memory": 0.4, "full": 0.03, "large": 0.2}
 
 
+def sort_options(words):
+    """The words that may be options of SORT, in lower case; none of another command."""
+    return [w.lower() if isinstance(w, bytes) else b"" for w in words[2:]] if words[0].lower() in (b"sort", b"sort_ro") else []
+
+
 def reads_by_pattern(words):
     """SORT with BY or GET: stock refuses it to who may not read all keys, the module asks for the right to each key that is named."""
-    return words[0].lower() in (b"sort", b"sort_ro") and any(
-        isinstance(w, bytes) and w.lower() in (b"by", b"get") and isinstance(before, bytes) and before.lower() != b"store" for before, w in zip(words[1:], words[2:]))
+    options = sort_options(words)
+    return any(w in (b"by", b"get") and not (i and options[i - 1] == b"store") for i, w in enumerate(options))
+
+
+def differs_by_rights(words):
+    """Also with several STORE, of which stock does not always ask for the last: that is an event of its own."""
+    return reads_by_pattern(words) or sort_options(words).count(b"store") > 1
 
 
 def episode(words_of, seed, number, steps):

@@ -65,6 +65,12 @@ class Server:
             return None
         return f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
+    def seconds(self):
+        """What it has taken of the processors."""
+        with open(f"/proc/{self.process.pid}/stat") as told:
+            fields = told.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def kill(self):
         if self.process is not None:
             self.process.kill()
