@@ -1,5 +1,7 @@
 """An EXEC and a script are there after a restart as a whole or not at all, however the server ends."""
 
+import os
+import resource
 import time
 import unittest
 
@@ -96,6 +98,18 @@ class Units(RedisCase):
             r = server.start().client()
             if told is not None:
                 self.assertEqual(r("GET", f"k{number}"), b"1", script)
+
+    def test_a_server_that_cannot_write_says_so_in_its_log(self):
+        log = os.path.join(self.folder, "server.log")
+        server = self.server("size", "8M", "media", "file", options=("--logfile", log), largest_file=1 << 30)  # ignores SIGXFSZ
+        r = server.client()
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (32 << 10, 32 << 10))
+        with self.assertRaises(ServerGone):
+            for i in range(10000):
+                r("SET", f"k{i}", "x" * 10000)
+        self.assertEqual(server.process.wait(20), 1)
+        with open(log) as text:
+            self.assertRegex(text.read(), "<(stele|module)> stele: .*so the server ends.*")
 
 
 if __name__ == "__main__":

@@ -13,11 +13,26 @@ server& here() noexcept {
   return one;
 }
 
-void must(const result<>& done) {
-  if (done) return;
-  std::fprintf(stderr, "stele: the pool cannot be changed any more, so the server ends: %s\n",
-               done.error().message.c_str());
+namespace {
+
+// Any thread. The server's log is where its operator looks; standard error may go elsewhere.
+[[noreturn]] void end_server(const char* what, const error& why) {
+  std::fprintf(stderr, "stele: %s: %s\n", what, why.message.c_str());
+  api::Log(nullptr, "warning", "stele: %s: %s", what, why.message.c_str());
   std::_Exit(1);
+}
+
+}  // namespace
+
+void must(const result<>& done) {
+  if (!done) end_server("the pool cannot be changed any more, so the server ends", done.error());
+}
+
+void cannot_commit(const error& why) {
+  end_server(
+      "a transaction that clients have been answered for cannot be committed, so the server ends; "
+      "after a restart nothing of it is there",
+      why);
 }
 
 waiting_clients::~waiting_clients() {

@@ -80,6 +80,8 @@ inline api::type* type_of(item_kind kind) noexcept {
   return here().types[static_cast<std::size_t>(kind)];
 }
 
+// Ends the process: answers that rest on the unit have been written.
+void cannot_commit(const error& why);
 // Ends the process if it failed: the server cannot keep what it would have to answer. Redis ends
 // too when it cannot write with appendfsync always.
 void must(const result<>& done);

@@ -9,8 +9,6 @@
 #include <tx/runtime.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 namespace stele::redis {
@@ -21,16 +19,6 @@ using base::mutant;
 using base::planted;
 using detail::begin_status;
 using detail::commit_status;
-
-// Answers that rest on the unit have been written. Redis ends too when it cannot keep such a
-// promise (appendfsync always).
-void end_process(const error& why) {
-  std::fprintf(stderr,
-               "stele: a transaction that clients have been answered for cannot be committed, so "
-               "the server ends; after a restart nothing of it is there: %s\n",
-               why.message.c_str());
-  std::_Exit(1);
-}
 
 }  // namespace
 
@@ -52,7 +40,8 @@ keys::keys(pool<stored_keys> p, end_of_units cannot_go_on)
   waits_ = pool_.core().wants_to_defer();
 }
 
-result<std::unique_ptr<keys>> keys::open(const std::string& path, const pool_options& options) {
+result<std::unique_ptr<keys>> keys::open(const std::string& path, const pool_options& options,
+                                         end_of_units cannot_go_on) {
   const auto in_log = [](const std::string& mechanism) {
     const auto known = detail::find_mechanism(mechanism);
     return known && (*known)->home == format::home_kind::log;
@@ -67,7 +56,7 @@ result<std::unique_ptr<keys>> keys::open(const std::string& path, const pool_opt
   auto pool = stele::pool<stored_keys>::open(path, options);
   if (!pool) return std::unexpected(std::move(pool.error()));
   if (!pool->core().has_plain_reads()) return refusal(pool->mechanism());
-  return over(std::move(*pool), end_process);
+  return over(std::move(*pool), cannot_go_on);
 }
 
 result<std::unique_ptr<keys>> keys::over(pool<stored_keys> p, end_of_units cannot_go_on) {

@@ -17,12 +17,14 @@ namespace stele::redis {
 
 class keys {
  public:
+  // `cannot_go_on` is called when earlier changes of a unit are answered for and it cannot be
+  // committed; it ends the process or throws.
+  using end_of_units = void (*)(const error& why);
   // Errors: those of pool::open; unsupported, of mechanisms whose home is not in place.
   [[nodiscard]] static result<std::unique_ptr<keys>> open(const std::string& path,
-                                                          const pool_options& options);
-  // Of a pool that is open, with concurrency::external. `cannot_go_on` is called when earlier
-  // changes of a unit are answered for and it cannot be committed; it ends the process or throws.
-  using end_of_units = void (*)(const error& why);
+                                                          const pool_options& options,
+                                                          end_of_units cannot_go_on);
+  // Of a pool that is open, with concurrency::external.
   [[nodiscard]] static result<std::unique_ptr<keys>> over(pool<stored_keys> p,
                                                           end_of_units cannot_go_on);
 

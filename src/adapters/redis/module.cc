@@ -492,7 +492,7 @@ result<std::unique_ptr<keys>> open_in_memory(pool_options o) {
   if (::mkdtemp(folder.data()) == nullptr) folder = "/tmp/stele-redis-XXXXXX";
   if (!folder.ends_with("XXXXXX") || ::mkdtemp(folder.data()) != nullptr) {
     const std::string path = folder + "/pool";
-    auto opened = keys::open(path, o);
+    auto opened = keys::open(path, o, cannot_commit);
     ::unlink(path.c_str());
     ::rmdir(folder.c_str());
     return opened;
@@ -541,7 +541,7 @@ int load(api::context* of, api::text** arguments, int count) {
   if (base::bytes_of(text_setting(of, "databases")).value_or(0) > stored_keys::databases)
     return refuse(
         of, "a pool has at most 64 databases; start the server with `databases 64`, or fewer");
-  auto opened = o.path.empty() ? open_in_memory(o.pool) : keys::open(o.path, o.pool);
+  auto opened = o.path.empty() ? open_in_memory(o.pool) : keys::open(o.path, o.pool, cannot_commit);
   if (!opened) return refuse(of, opened.error().message);
   here().path = o.path.empty() ? in_memory : o.path;
   here().keys = std::move(*opened);
