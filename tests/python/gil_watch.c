@@ -23,37 +23,37 @@
 enum { mutex_limit_ns = 200 * 1000 * 1000, exit_status = 86 };
 
 // The next definition of a function behind this library's.
-static void *next_of(const char *name, const char *version) {
-  void *const found = version != NULL ? dlvsym(RTLD_NEXT, name, version) : dlsym(RTLD_NEXT, name);
+static void* next_of(const char* name, const char* version) {
+  void* const found = version != NULL ? dlvsym(RTLD_NEXT, name, version) : dlsym(RTLD_NEXT, name);
   if (found == NULL) {
     dprintf(2, "gil_watch: the C library has no %s\n", name);
     _exit(exit_status);
   }
   return found;
 }
-#define NEXT(name, version)                   \
-  static __typeof__(&name) next;              \
-  if (next == NULL) *(void **)&next = next_of(#name, version)
+#define NEXT(name, version)      \
+  static __typeof__(&name) next; \
+  if (next == NULL) *(void**)&next = next_of(#name, version)
 
 static int holds_gil(void) {
   static int (*is_initialized)(void), (*check)(void);
   if (check == NULL) {
-    *(void **)&is_initialized = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
-    *(void **)&check = dlsym(RTLD_DEFAULT, "PyGILState_Check");
+    *(void**)&is_initialized = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+    *(void**)&check = dlsym(RTLD_DEFAULT, "PyGILState_Check");
   }
   return check != NULL && is_initialized() && check();
 }
 
-static int is_of_module(void *address) {
+static int is_of_module(void* address) {
   Dl_info where;
   if (dladdr(address, &where) == 0) return 0;
-  const char *const slash = strrchr(where.dli_fname, '/');
+  const char* const slash = strrchr(where.dli_fname, '/');
   return strncmp(slash != NULL ? slash + 1 : where.dli_fname, "_stele.", 7) == 0;
 }
 
-static void check_wait(const char *what) {
+static void check_wait(const char* what) {
   if (!holds_gil()) return;
-  void *frames[32];
+  void* frames[32];
   const int count = backtrace(frames, 32);
   int i = 0;
   while (i < count && !is_of_module(frames[i])) ++i;
@@ -63,11 +63,11 @@ static void check_wait(const char *what) {
   _exit(exit_status);
 }
 
-int pthread_mutex_lock(pthread_mutex_t *m) {
+int pthread_mutex_lock(pthread_mutex_t* m) {
   NEXT(pthread_mutex_lock, NULL);
   if (!holds_gil()) return next(m);
   static __typeof__(&pthread_mutex_timedlock) timed;
-  if (timed == NULL) *(void **)&timed = next_of("pthread_mutex_timedlock", NULL);
+  if (timed == NULL) *(void**)&timed = next_of("pthread_mutex_timedlock", NULL);
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_nsec += mutex_limit_ns;
@@ -86,26 +86,25 @@ int pthread_mutex_lock(pthread_mutex_t *m) {
     return next arguments;                                  \
   }
 
-WATCH(pthread_cond_wait, "GLIBC_2.3.2", int, (pthread_cond_t * c, pthread_mutex_t *m), (c, m))
+WATCH(pthread_cond_wait, "GLIBC_2.3.2", int, (pthread_cond_t * c, pthread_mutex_t* m), (c, m))
 WATCH(pthread_cond_timedwait, "GLIBC_2.3.2", int,
-      (pthread_cond_t * c, pthread_mutex_t *m, const struct timespec *t), (c, m, t))
+      (pthread_cond_t * c, pthread_mutex_t* m, const struct timespec* t), (c, m, t))
 WATCH(pthread_cond_clockwait, NULL, int,
-      (pthread_cond_t * c, pthread_mutex_t *m, clockid_t k, const struct timespec *t),
-      (c, m, k, t))
+      (pthread_cond_t * c, pthread_mutex_t* m, clockid_t k, const struct timespec* t), (c, m, k, t))
 WATCH(pthread_mutex_clocklock, NULL, int,
-      (pthread_mutex_t * m, clockid_t k, const struct timespec *t), (m, k, t))
-WATCH(pthread_join, NULL, int, (pthread_t t, void **r), (t, r))
+      (pthread_mutex_t * m, clockid_t k, const struct timespec* t), (m, k, t))
+WATCH(pthread_join, NULL, int, (pthread_t t, void** r), (t, r))
 WATCH(sched_yield, NULL, int, (void), ())
-WATCH(nanosleep, NULL, int, (const struct timespec *t, struct timespec *left), (t, left))
+WATCH(nanosleep, NULL, int, (const struct timespec* t, struct timespec* left), (t, left))
 WATCH(clock_nanosleep, NULL, int,
-      (clockid_t k, int flags, const struct timespec *t, struct timespec *left),
+      (clockid_t k, int flags, const struct timespec* t, struct timespec* left),
       (k, flags, t, left))
 WATCH(poll, NULL, int, (struct pollfd * p, nfds_t n, int ms), (p, n, ms))
-WATCH(recvmsg, NULL, ssize_t, (int fd, struct msghdr *m, int flags), (fd, m, flags))
-WATCH(sendmsg, NULL, ssize_t, (int fd, const struct msghdr *m, int flags), (fd, m, flags))
+WATCH(recvmsg, NULL, ssize_t, (int fd, struct msghdr* m, int flags), (fd, m, flags))
+WATCH(sendmsg, NULL, ssize_t, (int fd, const struct msghdr* m, int flags), (fd, m, flags))
 WATCH(fsync, NULL, int, (int fd), (fd))
 WATCH(fdatasync, NULL, int, (int fd), (fd))
-WATCH(msync, NULL, int, (void *at, size_t size, int flags), (at, size, flags))
+WATCH(msync, NULL, int, (void* at, size_t size, int flags), (at, size, flags))
 
 long syscall(long number, ...) {
   NEXT(syscall, NULL);
@@ -114,8 +113,8 @@ long syscall(long number, ...) {
   long a[6];
   for (int i = 0; i < 6; ++i) a[i] = va_arg(list, long);
   va_end(list);
-  if (number == SYS_futex && ((a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT ||
-                              (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET))
+  if (number == SYS_futex &&
+      ((a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT || (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET))
     check_wait("a futex is waited for");
   return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
