@@ -3,6 +3,7 @@
 import argparse
 import os
 import random
+import shutil
 import sys
 import time
 
@@ -147,6 +148,9 @@ def main(text):
     options = options_of(text)
     if options.seed is None:
         options.seed = random.randrange(1 << 30)
+    if not shutil.which(options.server):
+        print(f"there is no {options.server}", file=sys.stderr)
+        return 77  # ctest takes it for skipped
     with Pair(options.module, options.module_args.split(), options.server) as pair:
         if options.replay:
             return replay_file(options, pair)
