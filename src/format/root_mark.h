@@ -22,14 +22,14 @@ constexpr std::uint64_t root_mark_offset(std::uint64_t root_offset,
 constexpr std::uint64_t marked_root_size(std::uint64_t root_size) noexcept {
   return root_mark_offset(0, root_size) + 8;
 }
-constexpr std::uint64_t guarded_root_mark(std::uint64_t pool_id, std::uint64_t root_offset,
+// Guarded without the pool's id: a backup has another id and the same root.
+constexpr std::uint64_t guarded_root_mark(std::uint64_t root_offset,
                                           std::uint64_t root_size) noexcept {
-  return guard(root_mark, pool_id, root_mark_offset(root_offset, root_size));
+  return guard(root_mark, 0, root_mark_offset(root_offset, root_size));
 }
 // The word root_form of a root that has a mark. `at`: the word's own offset.
-constexpr std::uint64_t guarded_root_form(std::uint64_t pool_id, std::uint64_t at,
-                                          std::uint64_t root_offset) noexcept {
-  return guard(root_offset | marked_root_form, pool_id, at);
+constexpr std::uint64_t guarded_root_form(std::uint64_t at, std::uint64_t root_offset) noexcept {
+  return guard(root_offset | marked_root_form, 0, at);
 }
 
 enum class root_verdict : std::uint8_t {
@@ -44,14 +44,14 @@ template <class WordAt>
 root_verdict judge_root(const pool_header& h, std::uint64_t root_offset, std::uint64_t root_size,
                         std::uint64_t end, WordAt&& word_at) {
   const std::uint64_t at = h.home_offset + offsetof(home_header, root_form);
-  const auto form = unguard(word_at(at), h.id, at);
+  const auto form = unguard(word_at(at), 0, at);
   if (!form) return root_verdict::form_damaged;
   // 0, or of a root that a program before the mark has replaced in a migration.
   if (*form == 0 || (*form & ~root_form_mask) != root_offset) return root_verdict::sound;
   if ((*form & root_form_mask) != marked_root_form) return root_verdict::form_unknown;
   const std::uint64_t mark_at = root_mark_offset(root_offset, root_size);
   const bool marked =
-      mark_at <= end - 8 && word_at(mark_at) == guarded_root_mark(h.id, root_offset, root_size);
+      mark_at <= end - 8 && word_at(mark_at) == guarded_root_mark(root_offset, root_size);
   return marked ? root_verdict::sound : root_verdict::mark_missing;
 }
 

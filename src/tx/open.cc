@@ -505,12 +505,12 @@ result<void*> runtime::root(std::size_t size) {
     const auto& h = state_->file.header();
     fill_zero(root, size);
     store(reinterpret_cast<std::uint64_t*>(base() + format::root_mark_offset(at, size)),
-          format::guarded_root_mark(h.id, at, size));
+          format::guarded_root_mark(at, size));
     store(header, at);
     store(header + 1, std::uint64_t{size});
     if (version != options_.layout_version) store(header + 2, options_.layout_version);
     store(header + root_form_word,
-          format::guarded_root_form(h.id, h.home_offset + 8 * root_form_word, at));
+          format::guarded_root_form(h.home_offset + 8 * root_form_word, at));
     return root;
   });
 }

@@ -144,7 +144,7 @@ TEST_F(zeroed_root, of_a_program_before_the_mark_opens_and_a_later_form_is_refus
     EXPECT_TRUE(succeeds(s->check()));
     EXPECT_TRUE(succeeds(s->close()));
   }
-  const std::uint64_t later = format::guard(at | 2, header->id, form);
+  const std::uint64_t later = format::guard(at | 2, 0, form);
   std::memcpy(bytes.data() + form, &later, 8);
   write_file(path_, bytes);
   const auto opened = kv::open(path_, {.media = "adr"});
