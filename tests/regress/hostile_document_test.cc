@@ -65,13 +65,15 @@ class hostile_document : public ::testing::Test {
         [](document_dict& d) { d["dict"].dict()[99] = 2; },
         [](document_dict& d) { d["text"] = std::string(100, 'u'); },
         [](document_dict& d) { d.clear(); }};
-    for (const auto& one : uses)
-      if (const auto done = p_->update([&](document_dict& d) -> result<> {
-            one(d);
-            return std::unexpected(error{errc::cancelled, "rolled back, for the next use"});
-          });
-          done.error().code != errc::cancelled)
+    for (const auto& one : uses) {
+      const auto done = p_->update([&](document_dict& d) -> result<> {
+        one(d);
+        return std::unexpected(error{errc::cancelled, "rolled back, for the next use"});
+      });
+      if (done.error().code != errc::cancelled) {
         EXPECT_GT(done.error().message.size(), 12u);
+      }
+    }
   }
   // What the document's own check, that of the open pool and the command's say is one.
   void is_refused_by_each_check() {

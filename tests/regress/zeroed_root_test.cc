@@ -204,7 +204,9 @@ TEST_F(zeroed_root, no_page_of_zeros_makes_items_or_stores_vanish) {
     write_file(path_, whole);
     zero_page(at);
     ++pages;
-    if (content_of(path_) != expected) EXPECT_FALSE(is_sound(path_)) << "page at " << at;
+    if (content_of(path_) != expected) {
+      EXPECT_FALSE(is_sound(path_)) << "page at " << at;
+    }
   }
   EXPECT_GT(pages, 20u);
 }
