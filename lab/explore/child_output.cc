@@ -1,6 +1,7 @@
 // The text goes through a pipe, which the parent reads to its end.
 #include <base/check.h>
 #include <explore/child_output.h>
+#include <explore/scratch_file.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ result<child_output> output_of_child(const std::function<std::string()>& body) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  if (status != 0) scratch_file::remove_of(child, "");
   if (status != 0) out = {"", fmt::format("the exploring process died (status {:#x})", status)};
   return out;
 }

@@ -20,11 +20,15 @@ std::string directory_for(const std::string& asked) {
                                         : std::filesystem::temp_directory_path().string();
 }
 
+std::string path_before(pid_t process, const std::string& directory) {
+  return fmt::format("{}/stele-crash-{}-", directory_for(directory), process);
+}
+
 }  // namespace
 
 result<scratch_file> scratch_file::make(const std::string& directory,
                                         std::span<const std::byte> content) {
-  std::string path = directory_for(directory) + "/stele-crash-XXXXXX";
+  std::string path = path_before(::getpid(), directory) + "XXXXXX";
   const int fd = ::mkstemp(path.data());
   if (fd < 0)
     return base::fail_errno(
@@ -40,9 +44,15 @@ result<scratch_file> scratch_file::make(const std::string& directory,
 
 scratch_file::scratch_file(scratch_file&& other) noexcept : path_(std::exchange(other.path_, {})) {}
 
-void scratch_file::unlink() noexcept {
+scratch_file::~scratch_file() {
   if (!path_.empty()) ::unlink(path_.c_str());
-  path_.clear();
+}
+
+void scratch_file::remove_of(pid_t process, const std::string& directory) noexcept try {
+  const std::string begin = path_before(process, directory);
+  for (const auto& one : std::filesystem::directory_iterator(directory_for(directory)))
+    if (one.path().native().starts_with(begin)) ::unlink(one.path().c_str());
+} catch (const std::exception&) {  // what cannot be listed stays
 }
 
 }  // namespace stele::explore

@@ -1,11 +1,12 @@
-// A file for one recording: made with a given content, and removed when its last descriptor is
-// closed.
+// A file for one recording: made with a given content, and removed with the object. A pool takes
+// no more commits when its file has lost its name, so it keeps it until then.
 //
 // It lies in the directory asked for; without one, in memory where /dev/shm is writable. The
 // recording holds which calls are made, and those are the same on every file system.
 #pragma once
 
 #include <stele/error.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <span>
@@ -20,11 +21,11 @@ class scratch_file {
                                                  std::span<const std::byte> content);
   scratch_file(scratch_file&& other) noexcept;
   scratch_file& operator=(scratch_file&&) = delete;
-  ~scratch_file() { unlink(); }
+  ~scratch_file();
 
   const std::string& path() const noexcept { return path_; }
-  // Removes its name. Open descriptors stay usable.
-  void unlink() noexcept;
+  // Removes those of a process that has died. Call in its parent.
+  static void remove_of(pid_t process, const std::string& directory) noexcept;
 
  private:
   explicit scratch_file(std::string path) : path_(std::move(path)) {}

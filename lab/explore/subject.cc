@@ -211,7 +211,6 @@ result<std::vector<std::byte>> subject::record_file(const hashed_image& image,
   file_recorder recorder(*tape, content, image_size_, file_faults(plan_.fault, fail_call));
   auto opened = open(storage::pool_file::open(file->path(), storage::map_kind::private_log),
                      media::on_observed_file(recorder, tuning), mechanism);
-  file->unlink();
   const detach_guard guard(*workload_);
   if (opened) opened = body();
   if (!opened && !recorder.has_failed()) return std::unexpected(opened.error());
