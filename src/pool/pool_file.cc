@@ -518,15 +518,17 @@ void pool_file::populate(std::uint64_t offset, std::size_t bytes) const noexcept
 
 result<> pool_file::check_not_truncated() const {
   if (mapping_.fd < 0) return {};
+  // Before the file's: another thread may grow the pool, and lengthens the file first.
+  const std::uint64_t size = __atomic_load_n(&header_.size, __ATOMIC_ACQUIRE);
   struct stat status = {};
   if (os::fstat(mapping_.fd, status) != 0) return path_error("examine", mapping_.path);
-  if (static_cast<std::uint64_t>(status.st_size) >= header_.size) return {};
+  if (static_cast<std::uint64_t>(status.st_size) >= size) return {};
   return fail(
       errc::corrupt,
       fmt::format(
           "{} has been truncated while it was open: it has {} of its {} bytes, and what was "
           "in the others is lost; restore it from a copy",
-          mapping_.path, status.st_size, header_.size));
+          mapping_.path, status.st_size, size));
 }
 
 bool pool_file::holds_this_pool() const noexcept {

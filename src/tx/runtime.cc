@@ -20,8 +20,6 @@ namespace stele::detail {
 
 using base::fail;
 
-namespace {}  // namespace
-
 // The runtimes in this process: for threads that end, for fork, and to check stores outside
 // transactions. A child of fork can read the list whatever the parent's threads did: each change is
 // one store.
@@ -39,12 +37,17 @@ class open_list {
     while (*at != &r) at = &(*at)->next_open_;
     *at = r.next_open_;
   }
+  // The first one for which f() is true; in a child, of its parent's too.
+  template <class F>
+  runtime* find_mapped(F&& f) const {
+    for (runtime* r = first_; r != nullptr; r = r->next_open_)
+      if (f(*r)) return r;
+    return nullptr;
+  }
   // The first one of this process for which f() is true.
   template <class F>
   runtime* find(F&& f) const {
-    for (runtime* r = first_; r != nullptr; r = r->next_open_)
-      if (!r->is_of_parent() && f(*r)) return r;
-    return nullptr;
+    return find_mapped([&](const runtime& r) { return !r.is_of_parent() && f(r); });
   }
   runtime* find(std::uint64_t id) const {
     return find([id](const runtime& r) { return r.id_ == id; });
@@ -744,10 +747,11 @@ std::uint64_t runtime::root_offset() const noexcept {
                               offsetof(format::home_header, root_offset));
 }
 
-// The open pool that an address belongs to; null: none.
+// The open pool that an address belongs to; null: none. In a child of fork, also its parent's: a
+// store of the child would reach the file.
 runtime* runtime_at(std::uintptr_t address) {
   const std::lock_guard hold(open_runtimes.mutex);
-  return open_runtimes.find([address](const runtime& r) {
+  return open_runtimes.find_mapped([address](const runtime& r) {
     return address - reinterpret_cast<std::uintptr_t>(r.base()) < r.size();
   });
 }

@@ -191,8 +191,7 @@ TEST_F(bad_input, a_pool_that_is_open_already) {
     auto first = open_pool<root>(path, {.media = media});
     auto again = pool<root>::open(path);
     ASSERT_TRUE(fails_with(again, errc::in_use));
-    EXPECT_NE(again.error().message.find("process " + std::to_string(::getpid())),
-              std::string::npos)
+    EXPECT_NE(again.error().message.find("open in this process already"), std::string::npos)
         << again.error().message;
     ASSERT_TRUE(succeeds(first.update([](root& r) { r.value += 1; }))) << "the first goes on";
   }

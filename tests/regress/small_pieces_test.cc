@@ -1,18 +1,16 @@
 // A log-structured pool with its live data in entries of a word or two, each with its own header.
 // Cleaning must count those headers when it chooses chunks, and the pool must not report full while
 // half of its words are stale.
+#include <containers/test_bed.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <workloads/workload.h>
-
-#include <filesystem>
 
 namespace stele::testing {
 namespace {
 
 void update(std::size_t value_size, std::size_t keys, std::size_t pool_size, unsigned updates) {
-  const std::string path =
-      ::testing::TempDir() + "/small-pieces-" + std::to_string(::getpid()) + ".stele";
+  scratch_directory dir;
+  const std::string path = dir.file("pool");
   auto w = workloads::make_workload("bptree", {.value_size = value_size, .keys = keys});
   ASSERT_TRUE(w);
   pool_options o;
@@ -22,7 +20,6 @@ void update(std::size_t value_size, std::size_t keys, std::size_t pool_size, uns
   o.log_size = 32768;
   o.background = false;
   auto handle = detail::pool_handle::open(path, o, (*w)->root_size());
-  std::filesystem::remove(path);
   ASSERT_TRUE(handle) << handle.error().message;
   (*w)->attach(std::move(*handle));
   ASSERT_TRUE((*w)->set_up());
