@@ -58,6 +58,7 @@ struct server {
   bool loads_nothing = false;   // what the server loads from its files is older than the pool
   bool has_loaded = false;      // such a file
   bool is_loading = false;      // from a file or a master
+  bool restores_alone = false;  // a RESTORE whose unit has nothing of earlier commands
   bool loads_in_unit = false;   // by a command of an EXEC (DEBUG RELOAD), whose unit goes on
   std::uint64_t loaded = 0;     // values of the module's types, by the last load
   std::atomic<stored_item*> unclaimed = nullptr;  // loaded, and not yet the value of a key

@@ -139,11 +139,13 @@ int tells_of_all(const call& c) {
 
 // What a plain server has dumped becomes a value of the pool too.
 int restore(const call& c) {
+  here().restores_alone = !here().keys->in_unit();
   // Before Redis puts the value in the place of another one.
   if (auto room = here().keys->change(c[3].size() + bytes_of_item, [] {}); !room)
     return answer_error(c.context, room.error());
   here().refused_load.reset();
   api::reply* const told = call_redis(c, "RESTORE", "0v");
+  here().restores_alone = false;
   auto refused = std::exchange(here().refused_load, {});
   if (told != nullptr && api::CallReplyType(told) != api::reply_error) {
     if (auto adopted = adopt(c, c.text(1)); !adopted) {

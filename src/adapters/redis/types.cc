@@ -89,8 +89,8 @@ void* load(api::io* from, int encoding, item_kind kind) {
     for (const auto& [first, second] : *elements) add_element(item, first, second);
   };
   // A unit with commands before this one goes on, and is not ended for want of room.
-  const auto done = here().is_loading && !here().loads_in_unit ? all_keys().change_apart(bytes, add)
-                                                               : all_keys().change(bytes, add);
+  const bool is_alone = here().is_loading ? !here().loads_in_unit : here().restores_alone;
+  const auto done = is_alone ? all_keys().change_apart(bytes, add) : all_keys().change(bytes, add);
   end_unit_of_load();
   if (!done) return refuse_load(from, done.error());
   here().unclaimed = item;
