@@ -33,6 +33,7 @@ feature_mix draw_mix(std::uint64_t seed, unsigned number) {
   m.attached = one_in(3) && !m.on_file;
   m.background = one_in(3);
   m.each_load_a_point = one_in(4);
+  m.works_apart = one_in(2);
   for (std::uint64_t left = random.below(4); left != 0; --left)
     if (const auto work = works[random.below(works.size())]; !m.on_file || !needs_memory(work))
       m.beside.push_back(work);
@@ -52,7 +53,8 @@ std::vector<std::pair<std::string_view, std::string>> feature_mix::features() co
                                                                {"on a file", of(on_file)},
                                                                {"attached", of(attached)},
                                                                {"background", of(background)},
-                                                               {"points", of(each_load_a_point)}};
+                                                               {"points", of(each_load_a_point)},
+                                                               {"apart", of(works_apart)}};
   for (const std::string_view work : beside) all.emplace_back("beside", std::string(work));
   return all;
 }

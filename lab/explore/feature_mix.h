@@ -30,6 +30,7 @@ struct feature_mix {
   bool attached = false, background = false;
   bool each_load_a_point = false;
   std::vector<std::string_view> beside;  // works of concurrency_plan::beside
+  bool works_apart = false;              // in threads of their own
 
   // The features, each with its value: ("sums", "1"), ("beside", "grow") once for each work.
   std::vector<std::pair<std::string_view, std::string>> features() const;

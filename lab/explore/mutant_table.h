@@ -237,7 +237,8 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::batch_told_late, "batch_told_late", "overlap:default",
      "one log for all, ordered beside syncs"},
     {mutant::told_early, "told_early", "overlap:default"},
-    {mutant::batch_no_prefix, "batch_no_prefix", "overlap:default", "ordered beside syncs"},
+    {mutant::batch_no_prefix, "batch_no_prefix", "overlap:default",
+     "ordered and told, made durable in the background"},
     {mutant::group_appended_meanwhile, "group_appended_meanwhile", "overlap:default"},
     {mutant::group_not_awaited, "group_not_awaited", "overlap:default",
      "one log for all, truncated"},
@@ -255,8 +256,9 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::long_read_one_look, "long_read_one_look", "overlap:default,redo,undo", "beside check"},
     {mutant::long_read_moves_on, "long_read_moves_on", "overlap:default,redo,undo",
      "beside readers, each load a point"},
-    {mutant::long_read_sized_early, "long_read_sized_early", "overlap:default,redo,undo",
-     "beside snapshots, growing"},
+    // No schedule has shown it yet; tests/conformance/growth_beside_test.cc shows the fault with
+    // real threads.
+    {mutant::long_read_sized_early, "long_read_sized_early", "overlap:", ""},
     {mutant::readers_switch_unpaused, "readers_switch_unpaused", "overlap:default,redo,undo"},
     {mutant::readers_back_unpaused, "readers_back_unpaused", "overlap:default,redo,undo"},
     {mutant::readers_lone_unlocked, "readers_lone_unlocked", "overlap:default,redo,undo"},

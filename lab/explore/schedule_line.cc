@@ -16,7 +16,7 @@ line_fields fields_of(schedule_line& l) {
          "what one more thread does: check, sync, backup, grow, read, update (durably, nothing), "
          "snapshot, hold (a snapshot, during the works after it), other (reads as another "
          "process), "
-         "other-at-once; several with +"},
+         "other-at-once; several with +; those behind | are another thread's"},
         {"background", &l.concurrent.background, "the mechanism has threads of its own"},
         {"mixed", &l.concurrent.mixed,
          "of ordered commits: those of every other thread are durable"},

@@ -10,6 +10,7 @@
 
 #include <bit>
 #include <filesystem>
+#include <ranges>
 #include <thread>
 
 namespace stele::explore {
@@ -22,11 +23,6 @@ struct concurrent_runner::progress {
   std::uint32_t invoked = 0, ended = 0, acknowledged = 0;
   bool ordered = false;
   std::unique_ptr<reader_beside> reader;  // with concurrency_plan::attached
-  struct held_snapshot {
-    pool_snapshot at;
-    std::uint64_t digest;  // seen when it was taken
-  };
-  std::vector<held_snapshot> held;
 };
 
 concurrent_runner::concurrent_runner(subject& s, const concurrency_plan& o)
@@ -77,7 +73,11 @@ result<> concurrent_runner::run(concurrent_run& made, progress& p) {
     std::vector<std::jthread> threads;
     for (unsigned t = 0; t < of.threads; ++t)
       threads.emplace_back([&, t] { apply_share(t, made, p); });
-    if (!concurrency_.beside.empty()) threads.emplace_back([&] { work_beside(made, p); });
+    for (const std::string_view works :
+         std::views::split(concurrency_.beside, '|') | std::views::transform([](auto&& part) {
+           return std::string_view(part.begin(), part.end());
+         }))
+      threads.emplace_back([&, works] { work_beside(works, made, p); });
     schedule::enable_choices(true);
     threads.clear();
     schedule::enable_choices(false);
@@ -118,8 +118,8 @@ void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progr
     if (ordered(thread, n, p)) {
       engine.note(lane, tape_mark::tx_commit, n);
       if (concurrency_.told) acknowledge_when_told(n, p);
-    } else if (done && !only_reads(op)) {  // with the ordered ones before it
-      acknowledge(p.ordered && !workloads::operation_cancelled ? ended | 1u << n : 1u << n, p);
+    } else if (done && !only_reads(op) && !workloads::operation_cancelled) {
+      acknowledge(p.ordered ? ended | 1u << n : 1u << n, p);  // with the ordered ones before it
     }
     const std::uint64_t every = subject_.run_plan().sync_every;
     if (p.ordered && (n + 1) % every == 0)
@@ -164,21 +164,22 @@ void concurrent_runner::acknowledge_when_told(unsigned operation, progress& p) {
   });
 }
 
-void concurrent_runner::work_beside(concurrent_run& made, progress& p) {
-  std::string_view left = concurrency_.beside;
+void concurrent_runner::work_beside(std::string_view left, concurrent_run& made, progress& p) {
+  std::vector<held_snapshot> held;
   while (!left.empty() && made.problem.empty()) {
     const auto end = std::min(left.find('+'), left.size());
     const std::string_view work = left.substr(0, end);
     left.remove_prefix(std::min(end + 1, left.size()));
-    const auto done = do_beside(work, made, p);
+    const auto done = do_beside(work, made, p, held);
     if (!done && done.error().code != errc::unsupported && done.error().code != errc::full)
       made.problem = fmt::format("{} beside the operations failed: {}", work, done.error().message);
   }
-  if (const auto done = release_snapshots(subject_.workload(), p); !done && made.problem.empty())
+  if (const auto done = release_snapshots(subject_.workload(), held); !done && made.problem.empty())
     made.problem = "a snapshot that was held failed: " + done.error().message;
 }
 
-result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& made, progress& p) {
+result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& made, progress& p,
+                                      std::vector<held_snapshot>& held) {
   auto& core = subject_.workload().core();
   if (work == "check") return detail::check_storage(core);
   if (work == "sync") return sync(p);
@@ -188,7 +189,7 @@ result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& mad
   if (work == "read") return read(made, p);
   if (work == "update") return update_nothing(p);
   if (work == "snapshot") return read_snapshot(made, p);
-  if (work == "hold") return hold_snapshot(made, p);
+  if (work == "hold") return hold_snapshot(made, p, held);
   if (work == "other") return read_elsewhere(made, p, false);
   if (work == "other-at-once") return read_elsewhere(made, p, true);
   return fail(
@@ -226,16 +227,17 @@ result<> concurrent_runner::read_snapshot(concurrent_run& made, progress& p) {
     const auto seen = held->read([&] { return subject_.workload().digest(); });
     if (!seen)
       return fail(seen.error().code, "what a snapshot shows is broken: " + seen.error().message);
+    if (i != 0 && o.digest != *seen)
+      return fail(errc::corrupt, "two reads of one snapshot saw different states");
     o.digest = *seen;
     made.seen.push_back(o);
-    if (o.digest != made.seen[made.seen.size() - 1 - static_cast<std::size_t>(i)].digest)
-      return fail(errc::corrupt, "two reads of one snapshot saw different states");
   }
   return {};
 }
 
 // Taken and read now; release_snapshots() reads it again, when what follows has been done.
-result<> concurrent_runner::hold_snapshot(concurrent_run& made, progress& p) {
+result<> concurrent_runner::hold_snapshot(concurrent_run& made, progress& p,
+                                          std::vector<held_snapshot>& held) {
   concurrent_run::observation o;
   o.must = p.ended;
   auto taken = detail::take_snapshot(subject_.workload().core());
@@ -245,18 +247,19 @@ result<> concurrent_runner::hold_snapshot(concurrent_run& made, progress& p) {
   if (!seen) return std::unexpected(seen.error());
   o.digest = *seen;
   made.seen.push_back(o);
-  p.held.push_back({std::move(*taken), o.digest});
+  held.push_back({std::move(*taken), o.digest});
   return {};
 }
 
-result<> concurrent_runner::release_snapshots(workloads::workload& w, progress& p) {
-  for (const auto& s : p.held) {
+result<> concurrent_runner::release_snapshots(workloads::workload& w,
+                                              std::vector<held_snapshot>& held) {
+  for (const auto& s : held) {
     const auto seen = s.at.read([&] { return w.digest(); });
     if (!seen) return std::unexpected(seen.error());
     if (*seen != s.digest)
       return fail(errc::corrupt, "it shows another state than when it was taken");
   }
-  p.held.clear();
+  held.clear();
   return {};
 }
 
@@ -275,7 +278,7 @@ result<> concurrent_runner::read_elsewhere(concurrent_run& made, progress& p, bo
 result<> concurrent_runner::back_up(concurrent_run& made, progress& p) {
   concurrent_run::backup copy;
   copy.must = p.ended;
-  const std::string path = fmt::format("/dev/shm/stele-copy-{}", ::getpid());
+  const std::string path = fmt::format("/dev/shm/stele-copy-{}-{}", ::getpid(), ++copies_);
   const auto done = detail::back_up(subject_.workload().core(), path, {});
   copy.may = p.invoked;
   if (!done) return done;

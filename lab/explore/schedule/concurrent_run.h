@@ -12,6 +12,7 @@
 
 #include <explore/schedule/interleaving.h>
 #include <explore/schedule/scheduler.h>
+#include <stele/snapshot.h>
 
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ namespace stele::explore {
 struct concurrency_plan {
   unsigned each = 2;  // operations of each thread
   // Joined by +: check, backup, grow, sync, read, update, snapshot, hold (a snapshot, until the
-  // works after it are done), other, other-at-once.
+  // works after it are done), other, other-at-once. Behind a | come the works of one more thread.
   std::string beside = "";
   bool background = false;    // the mechanism has threads of its own
   bool mixed = false;         // with ordered commits: every other thread commits durably
@@ -68,13 +69,20 @@ class concurrent_runner {
   struct progress;
   [[nodiscard]] result<> run(concurrent_run& run, progress& p);
   void apply_share(unsigned thread, concurrent_run& run, progress& p);
-  void work_beside(concurrent_run& run, progress& p);
-  [[nodiscard]] result<> do_beside(std::string_view work, concurrent_run& run, progress& p);
+  struct held_snapshot {
+    pool_snapshot at;
+    std::uint64_t digest;  // seen when it was taken
+  };
+  void work_beside(std::string_view works, concurrent_run& run, progress& p);
+  [[nodiscard]] result<> do_beside(std::string_view work, concurrent_run& run, progress& p,
+                                   std::vector<held_snapshot>& held);
   [[nodiscard]] result<> back_up(concurrent_run& run, progress& p);
   [[nodiscard]] result<> read(concurrent_run& run, progress& p);
   [[nodiscard]] result<> read_snapshot(concurrent_run& run, progress& p);
-  [[nodiscard]] result<> hold_snapshot(concurrent_run& run, progress& p);
-  [[nodiscard]] static result<> release_snapshots(workloads::workload& w, progress& p);
+  [[nodiscard]] result<> hold_snapshot(concurrent_run& run, progress& p,
+                                       std::vector<held_snapshot>& held);
+  [[nodiscard]] static result<> release_snapshots(workloads::workload& w,
+                                                  std::vector<held_snapshot>& held);
   // Another process attaches, reads twice, and is gone; or reads once, if it has attached before.
   [[nodiscard]] result<> read_elsewhere(concurrent_run& run, progress& p, bool at_once);
   template <class Read>
@@ -87,6 +95,7 @@ class concurrent_runner {
 
   subject& subject_;
   concurrency_plan concurrency_;
+  unsigned copies_ = 0;  // by backups, of which several may run
   std::vector<workloads::operation> sequential_, concurrent_;
 };
 

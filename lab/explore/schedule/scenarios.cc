@@ -95,8 +95,8 @@ void add_growing(scenario_list& w) {
     s.concurrent.beside = beside, s.random_share = 0.9, s.bound = 4, s.weight = 0.5;
     return s;
   };
-  growing("beside snapshots, growing", "snapshot+snapshot");
-  growing("beside readers, growing", "read+read+backup+check");
+  growing("beside snapshots, growing", "snapshot+snapshot|grow+grow");
+  growing("beside readers, growing", "read+read+backup|check+grow");
 }
 
 // Readers in other processes attach and go, beside commits.
@@ -305,7 +305,8 @@ void add_mix(scenario_list& w, const feature_mix& m, unsigned number) {
   if (m.on_file) s.run_plan.media = "file";
   if (m.each_load_a_point) s.concurrent.points = granularity::loads, s.preemptions = 1;
   for (const std::string_view work : m.beside) {
-    s.concurrent.beside.append(s.concurrent.beside.empty() ? "" : "+").append(work);
+    s.concurrent.beside.append(s.concurrent.beside.empty() ? "" : m.works_apart ? "|" : "+");
+    s.concurrent.beside.append(work);
     if (work == "grow") s.run_plan.grow_every = 1'000'000;  // room to grow
   }
 }

@@ -18,7 +18,7 @@ random_priorities::random_priorities(std::uint64_t seed, std::uint64_t length, u
                                      std::function<void(const decision&)> made)
     : on_decision_(std::move(made)) {
   base::rng random(seed);
-  for (auto& p : priority_) p = max_threads + 1 + random.below(std::uint64_t{1} << 40);
+  for (auto& p : priority_) p = lowest_at_first + 1 + random.below(std::uint64_t{1} << 40);
   for (unsigned i = 0; i < changes; ++i) changes_.push_back(random.below(length + 1));
   std::ranges::sort(changes_);
 }
@@ -26,6 +26,10 @@ random_priorities::random_priorities(std::uint64_t seed, std::uint64_t length, u
 unsigned random_priorities::choose(std::uint64_t number, unsigned default_thread,
                                    std::uint32_t runnable, std::uint32_t yielding,
                                    bool running_blocked) {
+  if (running_blocked && ++turns_[last_] == most_turns) {
+    turns_[last_] = 0;
+    priority_[last_] = --lowest_;
+  }
   const bool changes = std::ranges::binary_search(changes_, number);
   if (changes) runnable |= yielding;
   const auto highest = [&] {
@@ -35,8 +39,8 @@ unsigned random_priorities::choose(std::uint64_t number, unsigned default_thread
         best = i;
     return best;
   };
-  if (changes && !running_blocked) priority_[highest()] = lowest_ = lowest_ == 0 ? 0 : lowest_ - 1;
-  const unsigned next = highest();
+  if (changes && !running_blocked) priority_[highest()] = --lowest_;
+  const unsigned next = last_ = highest();
   if (next == default_thread) return next;
   made_.push_back({number, next});
   if (on_decision_) on_decision_(made_.back());

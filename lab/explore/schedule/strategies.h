@@ -44,9 +44,10 @@ class scripted_strategy final : public strategy {
 };
 
 // The thread with the highest priority runs; at some random choices that thread gets the lowest
-// one. Source: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding
-// Bugs" (2010). Records the choices that differ from the default, so that a list can repeat the
-// run.
+// one. So does a thread that has given its turn away many times: two threads of high priority that
+// wait for a third, and change something each time they look, would keep it from running for ever.
+// Source: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs"
+// (2010). Records the choices that differ from the default, so that a list can repeat the run.
 class random_priorities final : public strategy {
  public:
   // `length`: about how many choices a run has. `changes`: how many priorities change. `made` is
@@ -58,9 +59,14 @@ class random_priorities final : public strategy {
   const decisions& made() const noexcept { return made_; }
 
  private:
+  static constexpr unsigned most_turns = 256;
+  static constexpr std::uint64_t lowest_at_first = std::uint64_t{1} << 40;
+
   std::array<std::uint64_t, max_threads> priority_;
-  std::vector<std::uint64_t> changes_;  // numbers of choices
-  std::uint64_t lowest_ = max_threads;
+  std::array<unsigned, max_threads> turns_ = {};  // that the thread has given away
+  std::vector<std::uint64_t> changes_;            // numbers of choices
+  std::uint64_t lowest_ = lowest_at_first;
+  unsigned last_ = 0;  // chosen
   decisions made_;
   std::function<void(const decision&)> on_decision_;
 };
