@@ -43,10 +43,11 @@ TEST(format_docs, the_table_of_the_pool_header_is_the_struct) {
 
 TEST(format_docs, the_table_of_the_home_header_is_the_struct) {
   using h = format::home_header;
-  expect_places(page("pool.md").table("| offset in home | size | field |"),
-                {STELE_PLACE(h, root_offset), STELE_PLACE(h, root_size),
-                 STELE_PLACE(h, layout_version), STELE_PLACE(h, magic), STELE_PLACE(h, reserved)},
-                sizeof(h));
+  expect_places(
+      page("pool.md").table("| offset in home | size | field |"),
+      {STELE_PLACE(h, root_offset), STELE_PLACE(h, root_size), STELE_PLACE(h, layout_version),
+       STELE_PLACE(h, magic), STELE_PLACE(h, root_form), STELE_PLACE(h, reserved)},
+      sizeof(h));
 }
 
 TEST(format_docs, the_control_words_are_where_the_page_has_them) {
@@ -105,6 +106,7 @@ TEST(format_docs, the_parts_of_a_pool_are_where_the_page_has_them) {
       {session_offset, "session word"},
       {watermark_offset, "watermark"},
       {owner_offset, "pid of the opener"},
+      {reader_socket_offset, "number of the readers' socket"},
       {generation_offset, "generation"},
       {saved_map_offset, "first chunk of the saved home map"},
       {parity_epoch_offset, "parity epoch"},
