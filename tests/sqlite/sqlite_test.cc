@@ -1,4 +1,5 @@
 // SQLite on pools: what programs see of journals, locks, versions, several databases of one pool.
+#include <adapters/sqlite/file.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 #include <tests/sqlite/connection.h>
@@ -349,6 +350,7 @@ TEST_F(SQLite, other_processes_read_beside_the_writer) {
   ASSERT_TRUE(writer.receive(word));
   sqlite_connection refused(uri());
   EXPECT_EQ(refused.open_code(), SQLITE_BUSY);
+  EXPECT_NE(sqlite::last_report().find(std::to_string(writer.pid())), std::string::npos);
   std::optional<sqlite_connection> opened;  // a commit may come while SQLite reads the header
   do opened.emplace("file:" + path + "?vfs=stele&mode=ro", SQLITE_OPEN_READONLY);
   while ((opened->open_code() & 0xFF) == SQLITE_BUSY);
