@@ -33,9 +33,9 @@ def attach(kind, path, rounds):
 def is_reached(path):
     """Whether a process has a connection to the one that has the pool open."""
     status = os.stat(path)
-    name = f"@stele/{status.st_dev:x}/{status.st_ino:x}"
+    name = f"@stele/{status.st_dev:x}/{status.st_ino:x}/"
     with open("/proc/net/unix") as sockets:
-        return any(line.endswith(name + "\n") and line.split()[5] == "03" for line in sockets)
+        return any(f" {name}" in line and line.split()[5] == "03" for line in sockets)
 
 
 def reads_of(kind, pool):

@@ -14,6 +14,7 @@
 #include <tests/sqlite/random_statements.h>
 #include <tests/sqlite/two_worlds.h>
 
+#include <functional>
 #include <optional>
 
 namespace stele::testing {
@@ -30,8 +31,10 @@ void start(session& s) {
   }
 }
 
-// Transaction number n. True: its acknowledgement says that it is durable.
-bool commit(session& s, std::uint64_t seed, std::uint64_t n) {
+// Transaction number n, after a VACUUM that commits by itself or none; `between` is called between
+// the two. True: its acknowledgement says that it is durable.
+bool commit(
+    session& s, std::uint64_t seed, std::uint64_t n, const std::function<void()>& between = [] {}) {
   random_statements work(base::mix(seed) ^ base::mix(n));
   const std::uint64_t main = work.below(3), two = work.below(3);
   s.run(
@@ -39,6 +42,7 @@ bool commit(session& s, std::uint64_t seed, std::uint64_t n) {
                   "PRAGMA two.synchronous={}",
                   levels[main], levels[two]));
   if (work.one_in(25)) s.run("VACUUM " + work.schema());
+  between();
   for (bool is_committed = false; !is_committed;) {
     s.run("BEGIN IMMEDIATE");
     for (std::uint64_t left = work.below(6); left != 0; --left) {
@@ -82,6 +86,7 @@ std::uint64_t number_in(session& s) {
 
 struct contents {
   std::string main, two;
+  bool operator==(const contents&) const = default;
 };
 
 class trial {
@@ -91,9 +96,14 @@ class trial {
                   "file:" + dir_.file("two.db") + "?vfs=unix");
     start(stock);
     stock.run("PRAGMA main.journal_mode=memory; PRAGMA two.journal_mode=memory");
-    for (std::uint64_t n = 0; n <= transactions; ++n) {
-      if (n != 0) commit(stock, seed_, n);
-      after_.push_back({content_of(stock, "main"), content_of(stock, "two")});
+    const auto now = [&] { return contents{content_of(stock, "main"), content_of(stock, "two")}; };
+    after_.push_back({now()});
+    for (std::uint64_t n = 1; n <= transactions; ++n) {
+      commit(stock, seed_, n, [&] {
+        if (contents vacuumed = now(); vacuumed != after_.back()[0])
+          after_.back().push_back(std::move(vacuumed));
+      });
+      after_.push_back({now()});
     }
     session pool(uri("main"), uri("two"));
     start(pool);
@@ -141,9 +151,9 @@ class trial {
         const std::string seen = content_of(s, "main", &is_whole);
         s.run("ROLLBACK");
         is_whole &= number_in(s) == n;  // else a page was asked for after a commit
-        if (is_whole && seen != after_[n].main) {
+        if (is_whole && std::ranges::find(after_[n], seen, &contents::main) == after_[n].end()) {
           std::fprintf(stderr, "a reader, after %lu transactions: %s\n", n,
-                       difference(after_[n].main, seen).c_str());
+                       difference(after_[n][0].main, seen).c_str());
           send(n);
           return;
         }
@@ -165,19 +175,18 @@ class trial {
       return fmt::format("{} transactions are found; {} were acknowledged, durable until {}",
                          found_, newest, durable);
     const contents seen{content_of(s, "main"), content_of(s, "two")};
-    if (seen.main != after_[found_].main)
-      return fmt::format("after {} transactions: {}", found_,
-                         difference(after_[found_].main, seen.main));
-    if (seen.two != after_[found_].two)
-      return fmt::format("after {} transactions, in two: {}", found_,
-                         difference(after_[found_].two, seen.two));
+    if (std::ranges::find(after_[found_], seen) == after_[found_].end())
+      return fmt::format("after {} transactions: {}; in two: {}", found_,
+                         difference(after_[found_][0].main, seen.main),
+                         difference(after_[found_][0].two, seen.two));
     return s.run("PRAGMA stele_check").rows == "3:ok\n" ? "" : "stele_check finds damage";
   }
 
   scratch_directory dir_;
   const std::string parameters_;
   const std::uint64_t seed_;
-  std::vector<contents> after_;
+  // What the databases have after each transaction, and after the VACUUM that follows it.
+  std::vector<std::vector<contents>> after_;
   std::uint64_t found_ = 0;
 };
 
@@ -194,11 +203,6 @@ TEST_P(killed_beside_stock, finds_a_prefix_that_holds_what_is_durable) {
   const std::uint64_t seed = budget::count_from("STELE_SEED", 1),
                       kills = (budget::count_from("STELE_SQLITE_KILLS", 60) + settings.size() - 1) /
                               settings.size();
-  // One run in three finds a page too few in one of the databases. Not understood: a loss, or what
-  // page_count tells. STELE_SQLITE_REDO=1 runs it.
-  if (std::string_view(GetParam()).contains("mechanism=redo") &&
-      std::getenv("STELE_SQLITE_REDO") == nullptr)
-    GTEST_SKIP();
   base::rng random(seed);
   std::uint64_t committed = 0;
   std::optional<trial> t;
