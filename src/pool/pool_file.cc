@@ -754,6 +754,7 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
     header_ = other.header_;
     mapping_ = std::exchange(other.mapping_, {});
     name_ = std::move(other.name_);
+    gave_name_up_.store(other.gave_name_up_.load());
     home_delta_ = std::exchange(other.home_delta_, 0);
     home_reservation_ = std::exchange(other.home_reservation_, nullptr);
     reserved_ = other.reserved_;
@@ -768,6 +769,11 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
 
 pool_file::~pool_file() {
   release();
+}
+
+void pool_file::remove_name() noexcept {
+  gave_name_up_.store(true);
+  ::unlink(path().c_str());
 }
 
 void pool_file::release() noexcept {

@@ -13,6 +13,7 @@
 #include <pool/file_name.h>
 #include <stele/error.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -125,7 +126,11 @@ class pool_file {
   // Checks that the file is as long as the pool. Errors: corrupt; io.
   [[nodiscard]] result<> check_not_truncated() const;
   // Where the file is by now. Thread-safe, except beside unlock().
-  file_place place() const noexcept { return name_.look(mapping_.fd); }
+  file_place place() const noexcept {
+    return gave_name_up_.load() ? file_place::in_place : name_.look(mapping_.fd);
+  }
+  // Removes the file's name: its memory goes with the process. The file is in place from now on.
+  void remove_name() noexcept;
   // Whether the file is still the one of header(): another pool may have been copied over it.
   // Thread-safe, except beside unlock().
   bool holds_this_pool() const noexcept;
@@ -158,6 +163,7 @@ class pool_file {
   bool mapped_ = false;
   bool direct_access_ = false;
   file_name name_;
+  std::atomic<bool> gave_name_up_ = false;
   // pids: the owner word while the file is held, and before.
   std::uint64_t owner_ = 0, previous_owner_ = 0;
   base::process_mark mark_;

@@ -36,7 +36,16 @@ class Numbers(RedisCase):
         names = [name.removeprefix(b"stele.") for name in ours("COMMAND", "LIST", "FILTERBY", "MODULE", "stele")]
         told = theirs("COMMAND", "INFO", *names)
         self.assertGreater(len(names), 140)
-        return [(name, one[1]) for name, one in zip(names, told)]
+        return [(name, one[1]) for name, one in zip(names, told) if one is not None]
+
+    def test_have_the_flags_of_redis(self):
+        differ = {  # what a module cannot say, or does otherwise
+            b"object": {"readonly"}, b"sort_ro": {"movablekeys"}}
+        ours, theirs = self.clients()
+        names = [name for name, _ in self.commands()]
+        for name, own, stock in zip(names, ours("COMMAND", "INFO", *[b"stele." + n for n in names]), theirs("COMMAND", "INFO", *names)):
+            left = {str(flag) for flag in set(own[2]) ^ set(stock[2])}
+            self.assertEqual(left - {"module", "blocking", "skip_monitor"} - differ.get(name, set()), set(), name)
 
     def wrong_numbers(self):
         """Each command with each number of arguments that Redis refuses, of keys and of numbers."""
@@ -116,6 +125,37 @@ class Numbers(RedisCase):
             for words in (("EVAL_RO", code), ("EVALSHA_RO", digest), ("FCALL_RO", "f"), ("EVAL", code), ("FCALL", "f")):
                 with self.assertRaisesRegex(ServerError, "(?i)permission|can't run this command", msg=words):
                     r(*words, 1, "pub1")
+
+    def test_scripts_ask_for_rights_to_what_stays_redis_own(self):
+        code = "local told = redis.pcall(unpack(ARGV)); return type(told) == 'table' and told.err and 'error' or 'done'"
+        function = "#!lua name=l\nredis.register_function('f', function(_, a) local told = redis.pcall(unpack(a)); " \
+                   "return type(told) == 'table' and told.err and 'error' or 'done' end)"
+        lines = [words for key in ("secret", "pub1") for words in (
+            ("DUMP", key), ("XADD", f"{key}s", "*", "a", "b"), ("XLEN", f"{key}s"), ("XRANGE", f"{key}s", "-", "+"), ("TTL", key), ("EXISTS", key),
+            ("XGROUP", "CREATE", f"{key}s", "g", "$"), ("XINFO", "STREAM", f"{key}s"), ("MEMORY", "USAGE", key), ("OBJECT", "FREQ", key),
+            ("OBJECT", "IDLETIME", key), ("OBJECT", "ENCODING", key), ("PUBLISH", key, "told"), ("TOUCH", key), ("GET", key), ("SET", key, 1),
+            ("XREAD", "STREAMS", f"{key}s", "0"), ("XREAD", "STREAMS"), ("XGROUP",), ("XGROUP", "NOSUCH", key), ("NOSUCH", key), ("DBSIZE",),
+            ("EVAL", "return 1", 0), ("SELECT", 1), ("SELECT", 0), ("KEYS", "*"), ("CONFIG", "GET", "maxmemory"), ("MIGRATE", "h", 1, key))]
+        both = self.clients()
+        for r in both:
+            r("FUNCTION", "LOAD", function)
+            for key in ("secret", "pub1"):
+                r("SET", key, 1)
+                r("XADD", f"{key}s", "1-1", "a", "b")
+        rules = (("~pub*", "+@all"), ("%R~pub*", "+@all"), ("%W~pub*", "+@all"), ("~*", "+@all", "-dump", "-xadd", "-ttl", "-memory", "-select"),
+                 ("~*", "&pub*", "+@all"), ("~*", "&*", "+@all", "-@stream", "+xadd", "+xgroup|create"))
+        for number, rule in enumerate(rules):
+            for r in both:
+                r("ACL", "SETUSER", f"u{number}", "on", "nopass", "resetchannels", *rule)
+            user = [server.client() for server in self.servers]
+            for r in user:
+                r("AUTH", f"u{number}", "any")
+            for call in (("EVAL", code, 0), ("FCALL", "f", 0)):
+                told = [r.answers([(*call, *words) for words in lines]) for r in user]
+                differ = [(words, a, b) for words, a, b in zip(lines, *told) if str(a) != str(b)]
+                self.assertEqual(differ, [], rule)
+        self.assertIn(b"done", told[0])
+        self.assertIn(b"error", told[0])
 
     def test_under_the_modules_own_names(self):
         r = self.clients("of_keys")[0]

@@ -178,6 +178,8 @@ class Payloads(RedisCase):
             r("SET", "value", os.urandom(1 << 20))
             r("RPUSH", "list", *[os.urandom(1000) for _ in range(1000)])
         payloads = [r("DUMP", name) for r in (self.r, plain) for name in ("value", "list")]
+        plain("SET", "large", os.urandom(4 << 20))
+        large = plain("DUMP", "large")
         full = self.server("size", "8M", "max_size", "8M", name="full").client()
         for payload in payloads:
             full("FLUSHALL")
@@ -186,5 +188,5 @@ class Payloads(RedisCase):
                     full("RESTORE", i, 0, payload)
             kept = full("DUMP", 0)
             with self.assertRaisesRegex(ServerError, "OOM"):
-                full("RESTORE", 0, 0, payloads[0], "REPLACE")
+                full("RESTORE", 0, 0, large, "REPLACE")
             self.assertEqual(full("DUMP", 0), kept)

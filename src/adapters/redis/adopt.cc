@@ -23,18 +23,17 @@ std::optional<item_kind> kind_of_redis(int type) noexcept {
 namespace {
 
 api::reply* ask(const call& c, api::text* key, item_kind kind) {
-  here().calls_redis = true;
   switch (kind) {
     case item_kind::list:
-      return api::Call(c.context, "LRANGE", "scc", key, "0", "-1");
+      return call_server(c.context, "LRANGE", "scc", key, "0", "-1");
     case item_kind::hash:
-      return api::Call(c.context, "HGETALL", "s", key);
+      return call_server(c.context, "HGETALL", "s", key);
     case item_kind::set:
-      return api::Call(c.context, "SMEMBERS", "s", key);
+      return call_server(c.context, "SMEMBERS", "s", key);
     case item_kind::sorted_set:
-      return api::Call(c.context, "ZRANGE", "sccc", key, "0", "-1", "WITHSCORES");
+      return call_server(c.context, "ZRANGE", "sccc", key, "0", "-1", "WITHSCORES");
     default:
-      return api::Call(c.context, "GET", "s", key);
+      return call_server(c.context, "GET", "s", key);
   }
 }
 
@@ -71,7 +70,6 @@ std::vector<own_value> values_not_of_pool(api::context* context) {
 std::vector<element> elements_of_redis(const call& c, api::text* key, item_kind kind) {
   std::vector<element> all;
   api::reply* const told = ask(c, key, kind);
-  here().calls_redis = false;
   if (told == nullptr) return all;
   if (kind == item_kind::string) {
     all.emplace_back(text_of_reply(told), std::string());

@@ -82,7 +82,7 @@ namespace {
 bool has_unsent_answers(api::context* of) {
   const auto id = static_cast<long long>(api::GetClientId(of));
   if (here().has_read_all == id) return false;
-  api::reply* const told = api::Call(of, "CLIENT", "ccl", "LIST", "ID", id);
+  api::reply* const told = call_server(of, "CLIENT", "ccl", "LIST", "ID", id);
   bool unsent = true;
   if (told != nullptr && api::CallReplyType(told) == api::reply_string) {
     std::size_t size = 0;

@@ -64,6 +64,7 @@ struct server {
   std::atomic<stored_item*> unclaimed = nullptr;  // loaded, and not yet the value of a key
   std::optional<error> refused_load = {};         // why the last value that was loaded has no item
   api::text* script_user = nullptr;               // who has called the script that runs
+  api::context* script_context = nullptr;         // of that call
   bool debugs_scripts = false;                    // since SCRIPT DEBUG: EVAL is Redis' own then
   bool calls_redis = false;   // the next command that the filter sees is meant for Redis itself
   bool tells_master = false;  // this server is about to tell its master how far it has got

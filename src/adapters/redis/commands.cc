@@ -81,12 +81,41 @@ std::string text_of_reply(api::reply* of) {
 
 std::string text_setting(api::context* of, const char* name) {
   std::string value;
-  api::reply* const told = api::Call(of, "CONFIG", "cc", "GET", name);
+  api::reply* const told = call_server(of, "CONFIG", "cc", "GET", name);
   if (told == nullptr) return value;
   if (api::CallReplyType(told) == api::reply_array && api::CallReplyLength(told) == 2)
     value = text_of_reply(api::CallReplyArrayElement(told, 1));
   api::FreeCallReply(told);
   return value;
+}
+
+namespace {
+
+// How many elements the answer to a command of two words has; and its first, if it is a text.
+std::pair<std::size_t, std::string> told_by(api::context* context, const char* first,
+                                            const char* second) {
+  api::reply* const told = call_server(context, first, "c", second);
+  if (told == nullptr) return {0, {}};
+  std::size_t length = 0;
+  std::string text;
+  if (api::CallReplyType(told) == api::reply_array) {
+    length = api::CallReplyLength(told);
+    api::reply* const one = length == 0 ? nullptr : api::CallReplyArrayElement(told, 0);
+    if (one != nullptr && api::CallReplyType(one) == api::reply_string) text = text_of_reply(one);
+  }
+  api::FreeCallReply(told);
+  return {length, std::move(text)};
+}
+
+}  // namespace
+
+bool all_may_all(api::context* context) {
+  if (!here().all_may_all) {
+    const auto [users, line] = told_by(context, "ACL", "LIST");
+    here().all_may_all = users == 1 && line.find(" ~* ") != line.npos && line.ends_with(" +@all") &&
+                         told_by(context, "MODULE", "LIST").first == 1;
+  }
+  return *here().all_may_all;
 }
 
 calling_user::calling_user(const call& c) {
@@ -96,6 +125,8 @@ calling_user::calling_user(const call& c) {
   user_ = api::GetModuleUserFromUserName(name);
   if (!in_script) api::FreeString(nullptr, name);
 }
+
+calling_user::calling_user(api::text* name) : user_(api::GetModuleUserFromUserName(name)) {}
 
 calling_user::~calling_user() {
   if (user_ != nullptr) api::FreeModuleUser(user_);
@@ -109,6 +140,11 @@ bool calling_user::may_run(api::text** arguments, int count) const {
   return user_ == nullptr || api::ACLCheckCommandPermissions(user_, arguments, count) == api::ok;
 }
 
+std::string no_permission(std::string_view command) {
+  return "NOPERM this user has no permissions to run the '" + std::string(command) +
+         "' command or to access one of its keys";
+}
+
 void enter(const call& c) {
   constexpr int goes_on = api::in_multi | api::in_script;
   if (!here().keys->in_unit() || (api::GetContextFlags(c.context) & goes_on) != 0) return;
@@ -116,11 +152,8 @@ void enter(const call& c) {
 }
 
 api::reply* call_redis(const call& c, const char* name, const char* format) {
-  here().calls_redis = true;
-  api::reply* const told =
-      api::Call(c.context, name, format, c.arguments + 1, static_cast<std::size_t>(c.count - 1));
-  here().calls_redis = false;
-  return told;
+  return call_server(c.context, name, format, c.arguments + 1,
+                     static_cast<std::size_t>(c.count - 1));
 }
 
 int hand_over(api::context* to, api::reply* told) {

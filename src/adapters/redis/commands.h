@@ -100,6 +100,15 @@ class open_key {
   bool is_foreign_ = false, is_of_redis_ = false, is_changed_ = false;
 };
 
+// Calls one of Redis' own commands, for which nobody's rights are asked. `format`: as of api::Call.
+template <class... Words>
+api::reply* call_server(api::context* of, const char* command, const char* format, Words... words) {
+  here().calls_redis = true;
+  api::reply* const told = api::Call(of, command, format, words...);
+  here().calls_redis = false;
+  return told;
+}
+
 // A setting of the server; empty: there is none of this name.
 std::string text_setting(api::context* of, const char* name);
 std::string text_of_reply(api::reply* of);
@@ -144,6 +153,7 @@ inline api::text* caller_of(const call& c) {
 class calling_user {
  public:
   explicit calling_user(const call& c);
+  explicit calling_user(api::text* name);
   ~calling_user();
   calling_user(const calling_user&) = delete;
   calling_user& operator=(const calling_user&) = delete;
@@ -155,6 +165,13 @@ class calling_user {
  private:
   api::user* user_ = nullptr;  // null: may do everything
 };
+
+// Whether rights need not be asked: there is no user but `default`, who may do everything, and no
+// other module, which could have users of its own. False for ever once ACL or MODULE may have
+// changed that: within a MULTI no filter tells when they run.
+bool all_may_all(api::context* context);
+// The error of a command that the user may not run.
+std::string no_permission(std::string_view command);
 
 inline constexpr const char* prefix = "stele.";  // of the module's commands
 

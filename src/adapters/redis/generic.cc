@@ -1,5 +1,6 @@
 // Commands on keys of any type. Redis carries them out; what that changes in the pool is one unit.
 #include "collections.h"
+#include "script_rights.h"
 
 #include <algorithm>
 #include <utility>
@@ -40,11 +41,8 @@ int copy(const call& c) {
 
 template <literal Name>
 int script(const call& c) {
-  here().script_user = caller_of(c);
-  const int done = delegate_in_unit(c, Name.text);
-  if (here().script_user != nullptr)
-    api::FreeString(nullptr, std::exchange(here().script_user, nullptr));
-  return done;
+  const script_caller caller(c);
+  return delegate_in_unit(c, Name.text);
 }
 
 int type(const call& c) {
@@ -165,6 +163,12 @@ int restore(const call& c) {
   return answer_error(a.to(), *refused);
 }
 
+// A script may not call a script.
+constexpr const char* script_flags =
+    "may-replicate deny-script allow-stale no-mandatory-keys getkeys-api";
+constexpr const char* reading_script_flags =
+    "readonly deny-script allow-stale no-mandatory-keys getkeys-api";
+
 constexpr command commands[] = {
     {"exists", tells_of_keys<"EXISTS">, "readonly fast", 1, -1, 1, 2, 0, true},
     {"touch", tells_of_keys<"TOUCH">, "readonly fast", 1, -1, 1, 2, 0, true},
@@ -191,18 +195,12 @@ constexpr command commands[] = {
     {"pexpireat", in_unit<"PEXPIREAT">, "write fast", 1, 1, 1, 3, 0},
     {"persist", in_unit<"PERSIST">, "write fast", 1, 1, 1, 2, 2},
     {"restore", restore, "write deny-oom", 1, 1, 1, 4, 0},
-    {"eval", script<"EVAL">, "may-replicate allow-stale no-mandatory-keys getkeys-api", 0, 0, 0, 3,
-     0},
-    {"evalsha", script<"EVALSHA">, "may-replicate allow-stale no-mandatory-keys getkeys-api", 0, 0,
-     0, 3, 0},
-    {"fcall", script<"FCALL">, "may-replicate allow-stale no-mandatory-keys getkeys-api", 0, 0, 0,
-     3, 0},
-    {"eval_ro", script<"EVAL_RO">, "readonly allow-stale no-mandatory-keys getkeys-api", 0, 0, 0, 3,
-     0},
-    {"evalsha_ro", script<"EVALSHA_RO">, "readonly allow-stale no-mandatory-keys getkeys-api", 0, 0,
-     0, 3, 0},
-    {"fcall_ro", script<"FCALL_RO">, "readonly allow-stale no-mandatory-keys getkeys-api", 0, 0, 0,
-     3, 0},
+    {"eval", script<"EVAL">, script_flags, 0, 0, 0, 3, 0},
+    {"evalsha", script<"EVALSHA">, script_flags, 0, 0, 0, 3, 0},
+    {"fcall", script<"FCALL">, script_flags, 0, 0, 0, 3, 0},
+    {"eval_ro", script<"EVAL_RO">, reading_script_flags, 0, 0, 0, 3, 0},
+    {"evalsha_ro", script<"EVALSHA_RO">, reading_script_flags, 0, 0, 0, 3, 0},
+    {"fcall_ro", script<"FCALL_RO">, reading_script_flags, 0, 0, 0, 3, 0},
     {"swapdb", in_unit<"SWAPDB">, "write fast", 0, 0, 0, 3, 3},
     {"flushdb", in_unit<"FLUSHDB">, "write", 0, 0, 0, 1, 2},
     {"flushall", in_unit<"FLUSHALL">, "write", 0, 0, 0, 1, 2},

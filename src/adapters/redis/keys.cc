@@ -71,6 +71,10 @@ bool keys::must_copy(const stored_item* item) const noexcept {
   return has_child_ && !young_.contains(item) && !planted(mutant::redis_child_ignored);
 }
 
+void keys::remove_name() noexcept {
+  pool_.core().state().file.remove_name();
+}
+
 bool keys::is_poisoned() const noexcept {
   return pool_.core().state().poisoned.load(std::memory_order_relaxed);
 }

@@ -29,6 +29,8 @@ class keys {
                                                           end_of_units cannot_go_on);
 
   pool<stored_keys>& content() noexcept { return pool_; }
+  // Removes the file's name: the keys end with the process.
+  void remove_name() noexcept;
   stored_keys& root() noexcept { return *root_; }
   // Whether a durable commit waits for a device, so that answers are given later.
   bool waits() const noexcept { return waits_; }

@@ -12,6 +12,7 @@
 #include "collections.h"
 #include "eviction.h"
 #include "newer_server.h"
+#include "script_rights.h"
 
 namespace stele::redis {
 
@@ -59,7 +60,7 @@ std::unordered_map<std::string_view, bounded_command>& by_name() {
 // whose code reads arguments that a wrong number leaves out.
 void learn_arities(api::context* of) {
   for (auto& [name, known] : by_name()) {
-    api::reply* const told = api::Call(of, "COMMAND", "cc", "INFO", known.what.name);
+    api::reply* const told = call_server(of, "COMMAND", "cc", "INFO", known.what.name);
     if (told == nullptr) continue;
     if (api::reply* const one = api::CallReplyArrayElement(told, 0);
         one != nullptr && api::CallReplyType(one) == api::reply_array)
@@ -114,7 +115,20 @@ bool is_object_encoding(api::filter_context* of) {
          equal_ignoring_case(view(api::CommandFilterArgGet(of, 1)), "ENCODING");
 }
 
-// A command of a client gets the name of ours.
+// The command of ours that carries it out; null: it stays Redis' own.
+const command* ours(api::filter_context* of, std::string_view given) {
+  if (here().debugs_scripts && given.starts_with("eval")) return nullptr;
+  const auto found = by_name().find(given);
+  if (found == by_name().end()) return nullptr;
+  const command& what = found->second.what;
+  // The other words that OBJECT takes are of keys of any type.
+  if (given == "object" && !is_object_encoding(of)) return nullptr;
+  if (what.only_where_commits_wait && !here().keys->waits()) return nullptr;
+  // Redis refuses it under its own name, in the words that fit a queue and a script too.
+  return found->second.takes(api::CommandFilterArgsCount(of)) ? &what : nullptr;
+}
+
+// A command of a client or of a script gets the name of ours.
 void filter(api::filter_context* of) {
   if (std::exchange(here().calls_redis, false)) return;
   char lower[longest_name];
@@ -123,48 +137,14 @@ void filter(api::filter_context* of) {
   if (may_change_rights(of, given)) here().all_may_all = false;
   if (given == "replconf") here().tells_master = true;  // a master asks how far this server has got
   if (given == "scan") name_type(of);
-  if (here().debugs_scripts && given.starts_with("eval")) return;
-  const auto found = by_name().find(given);
-  if (found == by_name().end()) {
-    if (is_refused(given)) refuse(of);
+  const command* const what = ours(of, given);
+  if (what == nullptr) {
+    if (is_refused(given)) return refuse(of);
+    if (is_denied_in_script(of)) deny(of);
     return;
   }
-  const command& what = found->second.what;
-  // The other words that OBJECT takes are of keys of any type.
-  if (given == "object" && !is_object_encoding(of)) return;
-  if (what.only_where_commits_wait && !here().keys->waits()) return;
-  // Redis refuses it under its own name, in the words that fit a queue and a script too.
-  if (!found->second.takes(api::CommandFilterArgsCount(of))) return;
-  const std::string name = prefix + std::string(what.name);
+  const std::string name = prefix + std::string(what->name);
   api::CommandFilterArgReplace(of, 0, api::CreateString(nullptr, name.data(), name.size()));
-}
-
-// How many elements the answer to a command of two words has; and its first, if it is a text.
-std::pair<std::size_t, std::string> told_by(api::context* context, const char* first,
-                                            const char* second) {
-  api::reply* const told = api::Call(context, first, "c", second);
-  if (told == nullptr) return {0, {}};
-  std::size_t length = 0;
-  std::string text;
-  if (api::CallReplyType(told) == api::reply_array) {
-    length = api::CallReplyLength(told);
-    api::reply* const one = length == 0 ? nullptr : api::CallReplyArrayElement(told, 0);
-    if (one != nullptr && api::CallReplyType(one) == api::reply_string) text = text_of_reply(one);
-  }
-  api::FreeCallReply(told);
-  return {length, std::move(text)};
-}
-
-// Whether rights need not be asked: there is no user but `default`, who may do everything, and no
-// other module, which could have users of its own. False for ever once ACL or MODULE may have
-// changed that: within a MULTI no filter tells when they run.
-bool all_may_all(api::context* context) {
-  if (!here().all_may_all) {
-    const auto [users, line] = told_by(context, "ACL", "LIST");
-    here().all_may_all = users == 1 && line.find(" ~* ") != line.npos && line.ends_with(" +@all") &&
-                         told_by(context, "MODULE", "LIST").first == 1;
-  }
-  return *here().all_may_all;
 }
 
 // Rights go by Redis' own command too: who may not run SET may not run what it becomes here.
@@ -225,11 +205,8 @@ int run(api::context* context, api::text** arguments, int count) {
   const command& what = found->second.what;
   if (api::IsKeysPositionRequest(context) != 0) return tell_keys(c, what.name);
   if (!found->second.takes(count)) return refuse_count(context, what.name);
-  if (!is_allowed(c, what.name)) {
-    const std::string why = std::string("NOPERM this user has no permissions to run the '") +
-                            what.name + "' command or to access one of its keys";
-    return api::ReplyWithError(context, why.c_str());
-  }
+  if (!is_allowed(c, what.name))
+    return api::ReplyWithError(context, no_permission(what.name).c_str());
   if (count < what.least || (what.most != 0 && count > what.most))
     return refuse_count(context, what.name);
   if (here().loads_nothing && (api::GetContextFlags(context) & api::is_loading) != 0)
@@ -329,7 +306,7 @@ void after_fork_in_child() {
 void forget_position(api::context* context) {
   const auto call = [&](const char* command, auto... words) {
     const char* const formats[] = {"", "c", "cc"};
-    api::reply* const told = api::Call(context, command, formats[sizeof...(words)], words...);
+    api::reply* const told = call_server(context, command, formats[sizeof...(words)], words...);
     if (told != nullptr) api::FreeCallReply(told);
   };
   call("DEBUG", "CHANGE-REPL-ID");
@@ -493,7 +470,10 @@ result<std::unique_ptr<keys>> open_in_memory(pool_options o) {
   if (!folder.ends_with("XXXXXX") || ::mkdtemp(folder.data()) != nullptr) {
     const std::string path = folder + "/pool";
     auto opened = keys::open(path, o, cannot_commit);
-    ::unlink(path.c_str());
+    if (opened)
+      (*opened)->remove_name();
+    else
+      ::unlink(path.c_str());
     ::rmdir(folder.c_str());
     return opened;
   }
@@ -517,7 +497,8 @@ bool register_all(api::context* of) {
       return false;
   constexpr int classes =
       api::event_generic | api::event_expired | api::event_evicted | api::event_loaded;
-  return register_types(of) && api::RegisterCommandFilter(of, filter, 0) != nullptr &&
+  return create_denying_command(of) && register_types(of) &&
+         api::RegisterCommandFilter(of, filter, 0) != nullptr &&
          api::SubscribeToKeyspaceEvents(of, classes, on_key_event) == api::ok &&
          api::SubscribeToServerEvent(of, api::flush_event, on_flush) == api::ok &&
          api::SubscribeToServerEvent(of, api::swap_event, on_swap) == api::ok &&

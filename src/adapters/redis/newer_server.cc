@@ -41,7 +41,7 @@ bool is_of_the_pool(api::reply* flags, api::reply* categories) {
 
 // Whether a command that the server has is there under this name: COMMAND lists it so in any case.
 bool is_found(api::context* of, const std::string& name) {
-  api::reply* const told = api::Call(of, "COMMAND", "cc", "INFO", name.c_str());
+  api::reply* const told = call_server(of, "COMMAND", "cc", "INFO", name.c_str());
   if (told == nullptr) return false;
   const bool found = api::CallReplyLength(told) == 1 &&
                      api::CallReplyType(api::CallReplyArrayElement(told, 0)) == api::reply_array;
@@ -59,7 +59,7 @@ std::string_view value_in(std::string_view info, std::string_view field) {
 
 // Reads the version, and the name that goes with it.
 std::string name_server(api::context* of) {
-  api::reply* const told = api::Call(of, "INFO", "c", "server");
+  api::reply* const told = call_server(of, "INFO", "c", "server");
   const std::string info = told == nullptr ? std::string() : text_of_reply(told);
   if (told != nullptr) api::FreeCallReply(told);
   const std::string_view version = value_in(info, "redis_version");
@@ -84,7 +84,7 @@ int answer_refused(api::context* context, api::text** arguments, int count) {
 bool compare_commands(api::context* of, bool (*is_known)(std::string_view name)) {
   const std::string server = name_server(of);
   std::string refused, renamed;
-  api::reply* const told = api::Call(of, "COMMAND", "");
+  api::reply* const told = call_server(of, "COMMAND", "");
   for (std::size_t i = 0; told != nullptr && i < api::CallReplyLength(told); ++i) {
     api::reply* const one = api::CallReplyArrayElement(told, i);
     if (api::CallReplyLength(one) < 7) continue;

@@ -93,8 +93,7 @@ int mget(const call& c) {
   for (int i = 1; i < c.count; ++i) {
     const open_key& key = *keys[static_cast<std::size_t>(i - 1)];
     if (key.is_foreign()) {
-      here().calls_redis = true;
-      api::reply* const told = api::Call(c.context, "GET", "s", c.text(i));
+      api::reply* const told = call_server(c.context, "GET", "s", c.text(i));
       const bool is_string = told != nullptr && api::CallReplyType(told) == api::reply_string;
       if (is_string)
         api::ReplyWithCallReply(to, told);

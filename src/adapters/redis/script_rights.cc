@@ -1,0 +1,91 @@
+// Asks whether the user of a script may run what the script calls and the module has no command
+// for.
+#include "script_rights.h"
+
+#include <cstring>
+
+namespace stele::redis {
+
+namespace {
+
+constexpr const char* denying = "stele.denied";
+
+int answer_denied(api::context* context, api::text** arguments, int count) {
+  const std::string name(count > 1 ? view(arguments[1]) : std::string_view());
+  return api::ReplyWithError(context, no_permission(name).c_str());
+}
+
+// What COMMAND INFO tells of a command, by its name or as container|subcommand.
+class told_command {
+ public:
+  explicit told_command(const std::string& name) {
+    told_ = call_server(here().script_context, "COMMAND", "cc", "INFO", name.c_str());
+    if (told_ == nullptr || api::CallReplyType(told_) != api::reply_array) return;
+    api::reply* const first = api::CallReplyArrayElement(told_, 0);
+    if (first != nullptr && api::CallReplyType(first) == api::reply_array) one_ = first;
+  }
+  ~told_command() {
+    if (told_ != nullptr) api::FreeCallReply(told_);
+  }
+  told_command(const told_command&) = delete;
+  told_command& operator=(const told_command&) = delete;
+
+  bool takes(int count) const {
+    if (one_ == nullptr) return false;
+    const long long arity = api::CallReplyInteger(api::CallReplyArrayElement(one_, 1));
+    return arity > 0 ? count == arity : count >= -arity;
+  }
+  bool has_subcommands() const {
+    constexpr std::size_t place = 9;
+    return one_ != nullptr && api::CallReplyLength(one_) > place &&
+           api::CallReplyLength(api::CallReplyArrayElement(one_, place)) != 0;
+  }
+
+ private:
+  api::reply* told_ = nullptr;
+  api::reply* one_ = nullptr;
+};
+
+// Whether Redis takes the command with so many arguments. It refuses another number before it asks
+// for rights, whose code reads arguments that a wrong number leaves out.
+bool is_taken(const std::vector<api::text*>& arguments) {
+  const int count = static_cast<int>(arguments.size());
+  const std::string name(view(arguments[0]));
+  const told_command known(name);
+  if (!known.takes(count)) return false;
+  if (count < 2 || !known.has_subcommands()) return true;
+  return told_command(name + "|" + std::string(view(arguments[1]))).takes(count);
+}
+
+}  // namespace
+
+script_caller::script_caller(const call& c) {
+  here().script_user = caller_of(c);
+  here().script_context = c.context;
+}
+
+script_caller::~script_caller() {
+  here().script_context = nullptr;
+  if (here().script_user != nullptr)
+    api::FreeString(nullptr, std::exchange(here().script_user, nullptr));
+}
+
+bool create_denying_command(api::context* of) {
+  return api::CreateCommand(of, denying, answer_denied, "allow-stale", 0, 0, 0) == api::ok;
+}
+
+bool is_denied_in_script(api::filter_context* of) {
+  if (here().script_user == nullptr || all_may_all(here().script_context)) return false;
+  std::vector<api::text*> arguments;
+  for (int i = 0; i < api::CommandFilterArgsCount(of); ++i)
+    arguments.push_back(api::CommandFilterArgGet(of, i));
+  if (!is_taken(arguments)) return false;
+  const calling_user user(here().script_user);
+  return !user.may_run(arguments.data(), static_cast<int>(arguments.size()));
+}
+
+void deny(api::filter_context* of) {
+  api::CommandFilterArgInsert(of, 0, api::CreateString(nullptr, denying, std::strlen(denying)));
+}
+
+}  // namespace stele::redis
