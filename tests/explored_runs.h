@@ -47,6 +47,7 @@ inline plan plan_of(const explored_run& r, const char* media, std::uint64_t seed
   p.pool_size = r.pool_size;
   p.sync_every = r.sync_every;
   p.operations = r.operations;
+  if (p.media == "memory") p.reopen_after = r.operations / 2 + 1;
   p.further_operations = r.further_operations;
   p.seed = seed;
   return p;

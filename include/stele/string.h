@@ -59,6 +59,9 @@ class basic_string {
   [[nodiscard]] bool empty() const { return head_.load() == 0; }
   [[nodiscard]] std::string str() const;
   operator std::string() const { return str(); }
+  // Of the bytes from `at` on, `count`, or as many as there are. Throws
+  // failure(errc::invalid_argument) if at > size().
+  [[nodiscard]] std::string substr(std::size_t at, std::size_t count = std::string::npos) const;
   [[nodiscard]] std::size_t capacity() const {
     return is_long(head_.load()) ? capacity_.load() & ~colocated_bit : inline_capacity;
   }
@@ -72,6 +75,9 @@ class basic_string {
   // Bytes from `at` on, in their place. Throws failure(errc::invalid_argument) if there are not so
   // many. Stores no more than the words with these bytes.
   void overwrite(std::size_t at, std::string_view bytes);
+  // Room for so many bytes, of a string that has a block: until there are more, it keeps its block.
+  // An inline text stays inline.
+  void reserve(std::size_t count);
   void clear() { assign({}); }  // frees the block
   // One byte. Throws failure(errc::invalid_argument) if there is no such byte.
   [[nodiscard]] char at(std::size_t i) const;
@@ -141,6 +147,22 @@ std::string basic_string<Memory>::str() const {
   std::string copy(size_in(head), '\0');
   if (!copy.empty()) Memory::load_bytes(copy.data(), text(head), copy.size());
   return copy;
+}
+
+template <class Memory>
+std::string basic_string<Memory>::substr(std::size_t at, std::size_t count) const {
+  const std::uint64_t head = head_.load();
+  if (at != 0) (void)checked(at - 1);
+  const std::size_t found = std::min(count, size_in(head) - at);
+  detail::validate<Memory>(text(head) + at, found);
+  std::string copy(found, '\0');
+  if (found != 0) Memory::load_bytes(copy.data(), text(head) + at, found);
+  return copy;
+}
+
+template <class Memory>
+void basic_string<Memory>::reserve(std::size_t count) {
+  if (is_long(head_.load()) && count > capacity()) replace(str(), count);
 }
 
 template <class Memory>

@@ -256,9 +256,6 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::long_read_one_look, "long_read_one_look", "overlap:default,redo,undo", "beside check"},
     {mutant::long_read_moves_on, "long_read_moves_on", "overlap:default,redo,undo",
      "beside readers, each load a point"},
-    // No schedule has shown it yet; tests/conformance/growth_beside_test.cc shows the fault with
-    // real threads.
-    {mutant::long_read_sized_early, "long_read_sized_early", "overlap:", ""},
     {mutant::readers_switch_unpaused, "readers_switch_unpaused", "overlap:default,redo,undo"},
     {mutant::readers_back_unpaused, "readers_back_unpaused", "overlap:default,redo,undo"},
     {mutant::readers_lone_unlocked, "readers_lone_unlocked", "overlap:default,redo,undo"},
@@ -277,6 +274,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::redis_child_ignored, "redis_child_ignored", "redis"},
     {mutant::redis_freed_early, "redis_freed_early", "redis"},
     {mutant::redis_keyspace_again, "redis_keyspace_again", "redis"},
+    {mutant::redis_named_early, "redis_named_early", "redis"},
     {mutant::redis_sync_ahead, "redis_sync_ahead", "overlap:default",
      "units of Redis beside syncs"},
     {mutant::sqlite_one_by_one, "sqlite_one_by_one", "sqlite"},

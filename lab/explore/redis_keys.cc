@@ -21,6 +21,7 @@ using redis::stored_item;
 using kind_of = operation::kind;
 
 constexpr int databases = 2;
+constexpr std::size_t bytes_of_part = 40;  // of a string that is made in parts
 constexpr std::uint64_t keys_of_database = 6, names = 3;
 
 using elements = std::vector<std::pair<std::string, std::string>>;
@@ -309,10 +310,19 @@ class redis_keys final : public workload {
       return;
     }
     stored_item* item = nullptr;
-    must(keys_->change(text.size() + key.size() + 64, [&] {
-      item = keys_->add(item_kind::string, key, d);
-      redis::as<redis::stored_text>(item).value = text;
-    }));
+    if (text.size() > bytes_of_part && !keys_->in_unit()) {
+      const auto made = keys_->make_text(
+          text.size(), text.size() + bytes_of_part / 2,
+          [&](std::size_t at, std::size_t count) { return text.substr(at, count); }, bytes_of_part);
+      if (!made) throw failure(made.error());
+      item = *made;
+      must(keys_->change(key.size(), [&] { keys_->name(item, key, d); }));
+    } else {
+      must(keys_->change(text.size() + key.size() + 64, [&] {
+        item = keys_->add(item_kind::string, key, d);
+        redis::as<redis::stored_text>(item).value = text;
+      }));
+    }
     replace(d, key, item);
   }
   void alter(int d, const std::string& key, const change& c) {

@@ -184,6 +184,8 @@ line_fields fields_of(plan& p) {
        "the pool has sums of home's blocks, which are judged at each opening"},
       {"chunk-shift", &p.chunk_shift,
        "size of the pool's chunks, in bits; 0: as the library chooses"},
+      {"reopen-after", &p.reopen_after,
+       "operations after which the pool is closed and opened again; 0: it is open throughout"},
       {"grow-every", &p.grow_every, "operations after which the pool grows; 0: it does not"},
       {"earlier-version", &p.earlier_version,
        "the pool is of version 1, and no program has opened it yet"},

@@ -66,6 +66,9 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
     return fail(errc::invalid_argument,
                 fmt::format("nothing is known of crashes of '{}'; choose memory or file", p.media));
   s->on_file_ = p.media == "file";
+  if (s->on_file_ && p.reopen_after != 0)
+    return fail(errc::invalid_argument,
+                "runs on a file are not closed and opened again; leave out reopen-after");
   s->image_size_ = p.grow_every != 0 ? header->size * 2 : header->size;
   if (auto ready = s->prepare(); !ready) return std::unexpected(ready.error());
   return s;
@@ -156,9 +159,17 @@ result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, run
 result<std::vector<std::byte>> subject::record_on(hashed_image& image, run_history& history,
                                                   std::uint64_t first, unsigned threads,
                                                   const detail::mechanism_entry& mechanism) {
-  const auto body = [&]() -> result<> {
-    if (auto done = perform(history, first, threads); !done) return done;
-    return close_and_mark(history);
+  const auto body = [&](const std::function<result<>()>& open_again) -> result<> {
+    const std::uint64_t all = history.operations.size();
+    const bool is_one_session = plan_.reopen_after == 0 || history.after_crash;
+    for (std::uint64_t at = first;;) {
+      const std::uint64_t end = is_one_session ? all : std::min(all, at + plan_.reopen_after);
+      if (auto done = perform(history, at, end, threads); !done) return done;
+      if (auto done = close_and_mark(end); !done || end == all) return done;
+      workload_->detach();
+      if (auto opened = open_again(); !opened) return opened;
+      at = end;
+    }
   };
   auto tape = on_file_ ? record_file(image, tuning_of(plan_),
                                      history.after_crash ? 0 : plan_.fail_call, mechanism, body)
@@ -173,7 +184,7 @@ result<std::vector<std::byte>> subject::record_with(
   image.assign(*initial_);
   auto tuning = tuning_of(plan_);
   tuning.background = background;
-  const auto on_image = [&] { return body(image); };
+  const auto on_image = [&](const auto&) { return body(image); };
   return on_file_ ? record_file(image, tuning, plan_.fail_call, *mechanism_, on_image)
                   : record_image(image, tuning, *mechanism_, on_image);
 }
@@ -187,10 +198,12 @@ result<std::vector<std::byte>> subject::record_image(hashed_image& image,
   shape.pool_size = image_size_;
   const auto tape = media::tape_writer::to_memory(shape);
   media::image_view view(image.data(), image.size());
-  if (auto opened = open(image, media::on_recorded_image(*tape, view, tuning), mechanism); !opened)
-    return std::unexpected(opened.error());
+  const auto open_it = [&] {
+    return open(image, media::on_recorded_image(*tape, view, tuning), mechanism);
+  };
+  if (auto opened = open_it(); !opened) return std::unexpected(opened.error());
   const detach_guard guard(*workload_);
-  if (auto done = body(); !done) return std::unexpected(done.error());
+  if (auto done = body(open_it); !done) return std::unexpected(done.error());
   return end_tape(*tape);
 }
 
@@ -209,20 +222,23 @@ result<std::vector<std::byte>> subject::record_file(const hashed_image& image,
   auto file = scratch_file::make(plan_.directory, content);
   if (!file) return std::unexpected(file.error());
   file_recorder recorder(*tape, content, image_size_, file_faults(plan_.fault, fail_call));
-  auto opened = open(storage::pool_file::open(file->path(), storage::map_kind::private_log),
-                     media::on_observed_file(recorder, tuning), mechanism);
+  const auto open_it = [&] {
+    return open(storage::pool_file::open(file->path(), storage::map_kind::private_log),
+                media::on_observed_file(recorder, tuning), mechanism);
+  };
+  auto opened = open_it();
   const detach_guard guard(*workload_);
-  if (opened) opened = body();
+  if (opened) opened = body(open_it);
   if (!opened && !recorder.has_failed()) return std::unexpected(opened.error());
   return end_tape(*tape);
 }
 
-// A close is a sync, so it acknowledges all operations.
-result<> subject::close_and_mark(const run_history& history) {
+// A close is a sync, so it acknowledges all operations, of which there were `count` so far.
+result<> subject::close_and_mark(std::uint64_t count) {
   detail::runtime& core = workload_->core();
   if (auto closed = workload_->close(); !closed) return closed;
-  if (plan_.sync_every != 0 && !history.operations.empty())
-    core.mechanism().note(0, media::tape_mark::returned, history.operations.size() - 1);
+  if (plan_.sync_every != 0 && count != 0)
+    core.mechanism().note(0, media::tape_mark::returned, count - 1);
   return {};
 }
 
@@ -240,23 +256,22 @@ void subject::compute_digests(run_history& history) {
   }
 }
 
-result<> subject::perform(run_history& history, std::uint64_t first, unsigned threads) {
-  const auto& operations = history.operations;
+result<> subject::perform(run_history& history, std::uint64_t first, std::uint64_t end,
+                          unsigned threads) {
   result<> outcome;
   if (threads == 1) {
-    for (std::uint64_t i = first; i < operations.size() && outcome; ++i)
-      outcome = perform_one(history, i, 0);
+    for (std::uint64_t i = first; i < end && outcome; ++i) outcome = perform_one(history, i, 0);
     return outcome;
   }
   std::atomic<std::uint64_t> turn{first};
   auto work = [&](unsigned me) {
-    for (std::uint64_t i = first + me; i < operations.size(); i += threads) {
+    for (std::uint64_t i = first + me; i < end; i += threads) {
       for (std::uint64_t now = turn.load(); now != i; now = turn.load()) turn.wait(now);
       if (outcome) outcome = perform_one(history, i, static_cast<unsigned>(me % header_.log_count));
       turn.store(i + 1);
       turn.notify_all();
     }
-    for (std::uint64_t now = turn.load(); now < operations.size(); now = turn.load())
+    for (std::uint64_t now = turn.load(); now < end; now = turn.load())
       turn.wait(now);  // a thread that ends would release its log early
   };
   std::vector<std::jthread> workers;

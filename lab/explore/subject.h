@@ -65,6 +65,8 @@ struct plan {
   // Operations until the pool grows by a quarter; 0: it does not grow. A full pool grows by itself.
   // It becomes at most twice as long.
   std::uint64_t grow_every = 0;
+  // Operations until the pool is closed and opened again; 0: it is open throughout. Not on a file.
+  std::uint64_t reopen_after = 0;
   // The pool is one of an earlier program, of version 1, that no program has opened yet: the
   // workload begins with nothing.
   bool earlier_version = false;
@@ -205,8 +207,9 @@ class subject {
   [[nodiscard]] result<std::vector<std::byte>> record_on(hashed_image& image, run_history& history,
                                                          std::uint64_t first, unsigned threads,
                                                          const detail::mechanism_entry& mechanism);
-  [[nodiscard]] result<> close_and_mark(const run_history& history);
-  [[nodiscard]] result<> perform(run_history& history, std::uint64_t first, unsigned threads);
+  [[nodiscard]] result<> close_and_mark(std::uint64_t count);
+  [[nodiscard]] result<> perform(run_history& history, std::uint64_t first, std::uint64_t end,
+                                 unsigned threads);
   [[nodiscard]] result<> perform_one(run_history& history, std::uint64_t number, unsigned lane);
   [[nodiscard]] static result<std::vector<std::byte>> end_tape(media::tape_writer& tape);
   void compute_digests(run_history& history);

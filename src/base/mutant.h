@@ -246,8 +246,6 @@ enum class mutant : std::uint16_t {
   bias_over_overlay,    // a transaction without locks beside locks of deferred commits
   long_read_one_look,   // a long read does not look again whether a page is kept
   long_read_moves_on,   // a long read begins while transactions run
-  // a long read, or a moment, keeps the pages that the pool had before the pause
-  long_read_sized_early,
   readers_switch_unpaused,   // transactions run while the first reader's locks come into force
   readers_back_unpaused,     // transactions run while the last reader's locks go out of force
   readers_lone_unlocked,     // a thread that runs alone takes no locks for other processes
@@ -262,6 +260,7 @@ enum class mutant : std::uint16_t {
   redis_child_ignored,       // a value that a child may read is changed in place
   redis_freed_early,         // an item that a child may read is freed
   redis_keyspace_again,      // a flushed database gets a keyspace that has had items
+  redis_named_early,         // a value that is made in parts is its key's from the first one on
   redis_sync_ahead,          // a sync counts commits for durable that came after its begin
   sqlite_one_by_one,  // databases that one COMMIT has changed are committed one after another
   sqlite_acknowledged_early,  // a commit of SQLite returns before it is durable

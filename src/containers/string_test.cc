@@ -97,6 +97,48 @@ TYPED_TEST(string_on, overwrites_in_place) {
   }
 }
 
+TYPED_TEST(string_on, has_parts_as_std_string) {
+  using string = basic_string<TypeParam>;
+  base::rng random(14);
+  bed<string, TypeParam> b;
+  for (const std::size_t size : {0, 1, 22, 23, 24, 25, 300, 4000}) {
+    std::string model;
+    while (model.size() < size) model += text_of(random, 9);
+    model.resize(size);
+    b.update([&](string& s) { s = model; });
+    b.read([&](const string& s) {
+      for (int i = 0; i < 100; ++i) {
+        const std::size_t at = random.below(model.size() + 1), count = random.below(size + 9);
+        ASSERT_EQ(s.substr(at, count), model.substr(at, count));
+      }
+      EXPECT_EQ(s.substr(0), model);
+      EXPECT_EQ(s.substr(model.size()), "");
+      EXPECT_THROW((void)s.substr(model.size() + 1), failure);
+      EXPECT_THROW((void)s.substr(~std::size_t{0}, 1), failure);
+    });
+  }
+}
+
+TYPED_TEST(string_on, keeps_its_block_until_the_reserved_bytes_are_there) {
+  using string = basic_string<TypeParam>;
+  bed<string, TypeParam> b;
+  b.update([&](string& s) {
+    s = "short";
+    s.reserve(1000);
+    EXPECT_EQ(s.capacity(), string::inline_capacity);
+    s = std::string(24, 'a');
+    s.reserve(10);
+    EXPECT_EQ(s.capacity(), 24u);
+    s.reserve(1000);
+    EXPECT_EQ(s.capacity(), 1000u);
+    EXPECT_EQ(s.str(), std::string(24, 'a'));
+    const auto reserved = blocks_of(s);
+    while (s.size() + 61 <= 1000) s.append(std::string(61, 'b'));
+    EXPECT_EQ(blocks_of(s), reserved);
+    EXPECT_TRUE(s.check());
+  });
+}
+
 TYPED_TEST(string_on, compares_as_bytes_do) {
   using string = basic_string<TypeParam>;
   base::rng random(5);

@@ -1,16 +1,82 @@
-// The words of a pool's first page by which other processes find the one that has it open: its pid,
-// the generation, the number of the socket for readers. None is checked, none needs durability.
+// Who has a pool open: the lock on its file, and the words of its first page by which other
+// processes find the one that has it open: its pid, the generation, the number of the socket for
+// readers. None is checked, none needs durability.
+#include <base/check.h>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <media/os.h>
 #include <pool/new_file.h>
 #include <pool/pool_file.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <optional>
+#include <thread>
 
 namespace stele::storage {
 
 namespace os = media::os;
+using base::fail;
+
+namespace {
+
+// 0: it cannot be read.
+std::uint64_t owner_of(int fd) noexcept {
+  std::uint64_t pid = 0;
+  return os::read_all(fd, &pid, sizeof pid, format::owner_offset) ? pid : 0;
+}
+
+// Systems let go of a killed process' locks a moment after they have told its parent of its end
+// (gVisor does, and Linux while another process reads its mappings in /proc).
+constexpr std::chrono::seconds longest_end{1};
+
+// Whether no process has this pid. 0: of a file that nobody has opened yet.
+bool has_ended(std::uint64_t pid) {
+  return pid != 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+}
+
+// The reason of a failed open when another handle holds the lock.
+std::unexpected<error> locked_error(std::uint64_t owner, const std::string& path) {
+  if (owner == static_cast<std::uint64_t>(::getpid()))
+    return fail(errc::in_use, fmt::format("{} is open in this process already; use that pool, or "
+                                          "close it first (a pool is open once at a time)",
+                                          path));
+  return fail(
+      errc::in_use,
+      fmt::format(
+          "{} is open in process {}; close it there first (one process at a time has a pool open)",
+          path, owner));
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> lock_holder(int fd) noexcept {
+  struct flock probe = {};
+  probe.l_type = F_RDLCK;
+  probe.l_whence = SEEK_SET;
+  if (os::lock(fd, F_OFD_GETLK, probe) != 0 || probe.l_type == F_UNLCK) return std::nullopt;
+  return owner_of(fd);
+}
+
+result<> lock_pool_file(int fd, const std::string& path) {
+  using std::chrono::steady_clock;
+  const auto begun = steady_clock::now();
+  for (;;) {
+    struct flock whole = {};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    if (os::lock(fd, F_OFD_SETLK, whole) == 0) return {};
+    if (errno != EAGAIN && errno != EACCES) return path_error("lock", path);
+    const std::uint64_t owner = owner_of(fd);
+    if (!has_ended(owner) || steady_clock::now() - begun >= longest_end)
+      return locked_error(owner, path);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
 
 // The file names its owner while it is open, and its generation tells readers of a new owner.
 // Header and logs may be private memory, so the words are

@@ -35,26 +35,6 @@ std::size_t round_up(std::size_t n, std::size_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-// 0: it cannot be read.
-std::uint64_t owner_of(int fd) noexcept {
-  std::uint64_t pid = 0;
-  return os::read_all(fd, &pid, sizeof pid, format::owner_offset) ? pid : 0;
-}
-
-// The reason of a failed open when another handle holds the lock.
-std::unexpected<error> locked_error(int fd, const std::string& path) {
-  const std::uint64_t owner = owner_of(fd);
-  if (owner == static_cast<std::uint64_t>(::getpid()))
-    return fail(errc::in_use, fmt::format("{} is open in this process already; use that pool, or "
-                                          "close it first (a pool is open once at a time)",
-                                          path));
-  return fail(
-      errc::in_use,
-      fmt::format(
-          "{} is open in process {}; close it there first (one process at a time has a pool open)",
-          path, owner));
-}
-
 // Writes what earlier users of the file left unwritten. A write error of theirs that was never
 // reported is reported here, once, and all cached pages are dropped, since the device may lack
 // them. The pages of header and logs are always dropped: recovery then reads what a power failure
@@ -127,14 +107,6 @@ bool supports_map_sync(int fd) {
 }
 
 }  // namespace
-
-std::optional<std::uint64_t> lock_holder(int fd) noexcept {
-  struct flock probe = {};
-  probe.l_type = F_RDLCK;
-  probe.l_whence = SEEK_SET;
-  if (os::lock(fd, F_OFD_GETLK, probe) != 0 || probe.l_type == F_UNLCK) return std::nullopt;
-  return owner_of(fd);
-}
 
 bool is_direct_access(const std::string& path) {
   descriptor file(open_named(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -245,15 +217,6 @@ bool valid_logs(const pool_header& h) {
 }
 
 }  // namespace
-
-result<> lock_pool_file(int fd, const std::string& path) {
-  struct flock whole = {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (os::lock(fd, F_OFD_SETLK, whole) == 0) return {};
-  if (errno == EAGAIN || errno == EACCES) return locked_error(fd, path);
-  return path_error("lock", path);
-}
 
 result<std::uint64_t> generate_pool_id() {
   std::uint64_t id = 0;

@@ -170,7 +170,9 @@ class pool_file {
   bool serves_readers_ = false;
 };
 
-// Locks a pool file that is open for writing, until the descriptor is closed. Errors: in_use, io.
+// Locks a pool file that is open for writing, until the descriptor is closed. Waits a second at
+// most where the lock is held and the process that the file names as its owner has ended: its lock
+// goes with it, on some systems a moment later. Errors: in_use, io.
 [[nodiscard]] result<> lock_pool_file(int fd, const std::string& path);
 
 // A random id for a pool, not 0. Errors: io.

@@ -119,7 +119,7 @@ bool runtime::reserve_moment() noexcept {
 // snapshot is made again.
 result<> runtime::add_home_snapshot(home_snapshot& s) {
   const std::uint64_t bytes = state_->file.header().size;
-  if (!s.covers(bytes) && !base::planted_in_schedule_explorer(base::mutant::long_read_sized_early))
+  if (!s.covers(bytes))
     if (auto kept = s.keep_home(bytes); !kept) return kept;
   add_page_snapshot(s);
   return {};

@@ -370,6 +370,38 @@ TEST(Explore, pools_with_sums_that_grow) {
     }
 }
 
+// What a session leaves, the next one goes on from: places of logs, sums, free lists, numbers of
+// transactions, and the table that a growth has moved.
+TEST(Explore, sessions_that_follow_each_other) {
+  for (const std::string& mechanism : durable_mechanisms())
+    for (const char* workload : {"churn", "store"}) {
+      plan p;
+      p.mechanism = mechanism;
+      p.workload = workload;
+      p.threads = workload == std::string_view("churn") ? 2 : 1;
+      p.operations = 90;
+      p.reopen_after = 25;
+      settings s = ci_budget();
+      s.bound = 32;
+      expect_no_violation(p, s);
+    }
+  for (const char* mechanism : {"default", "redo-async"})
+    for (const std::uint64_t sync_every : {0, 5}) {
+      plan p;
+      p.mechanism = mechanism;
+      p.workload = "churn";
+      p.threads = 2;
+      p.operations = 160;
+      p.sync_every = sync_every;
+      p.block_checksums = true;
+      p.grow_every = 30;
+      p.reopen_after = 40;
+      settings s = ci_budget();
+      s.bound = 64;
+      expect_no_violation(p, s);
+    }
+}
+
 TEST(Explore, one_log_for_all_threads) {
   for (const std::uint64_t sync_every : {0, 1, 8, 1000}) {
     plan p;

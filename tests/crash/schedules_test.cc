@@ -40,6 +40,16 @@ TEST(Schedules, a_planted_bug_is_found_and_its_line_repeats_it) {
   }
 }
 
+TEST(Schedules, findings_that_no_file_takes_are_an_error) {
+  for (const char* file : {"/dev/full", "/no/such/folder/file"}) {
+    const auto done = run_command(fmt::format(
+        "crash schedules --mechanism default --ops 2 --random 1 --most 1 --json {}", file));
+    EXPECT_EQ(done.status, 2) << done.said;
+    EXPECT_NE(done.said.find(fmt::format("cannot write {}: ", file)), std::string::npos)
+        << done.said;
+  }
+}
+
 TEST(Schedules, the_same_schedules_give_the_same_findings) {
   run runs[2];
   for (run& r : runs) {

@@ -9,6 +9,9 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -24,9 +27,21 @@ void print(const std::vector<violation>& all) {
   std::fflush(stdout);
 }
 
-void write_json(const std::string& file, const nlohmann::json& content) {
-  if (file == "-") std::cout << content.dump(1) << '\n';
-  if (!file.empty() && file != "-") std::ofstream(file) << content.dump(1) << '\n';
+// The status of a command that would end with `status`: 2 if the file does not take the findings.
+// Then no regular file is left, which could be taken for a whole one.
+int write_json(const std::string& file, const nlohmann::json& content, int status) {
+  if (file.empty()) return status;
+  const bool on_output = file == "-";
+  std::ofstream named;
+  if (!on_output) named.open(file);
+  std::ostream& out = on_output ? std::cout : named;
+  out << content.dump(1) << '\n' << std::flush;
+  if (out) return status;
+  std::cerr << "cannot write " << (on_output ? "to standard output" : file) << ": "
+            << std::strerror(errno) << "; the findings are above\n";
+  if (std::error_code none; std::filesystem::is_regular_file(file, none))
+    std::filesystem::remove(file, none);
+  return 2;
 }
 
 // Runs all scenarios of all mechanisms, or of one; the last line says whether anything was found.
@@ -49,8 +64,7 @@ int run_sweep(const sweep_settings& of, const std::string& json) {
   fmt::print("in all: {}\n", summary_of(sum));
   auto whole = json_of(sum);
   whole["scenarios"] = rows;
-  write_json(json, whole);
-  return sum.violations.empty() ? 0 : 1;
+  return write_json(json, whole, sum.violations.empty() ? 0 : 1);
 }
 
 // Plants the bugs that only overlapping commits show.
@@ -115,8 +129,7 @@ int run_replay(const arguments& w) {
   if (!seen) return std::cerr << seen.error().message << '\n', 2;
   fmt::print(w.json == "-" ? stderr : stdout, "{}\n", text_of(*seen));
   std::fflush(stdout);
-  write_json(w.json, json_of(*seen));
-  return seen->problem.empty() ? 0 : 1;
+  return write_json(w.json, json_of(*seen), seen->problem.empty() ? 0 : 1);
 }
 
 int run_one(const arguments& w) {
@@ -124,8 +137,7 @@ int run_one(const arguments& w) {
   if (!found) return std::cerr << found.error().message << '\n', 2;
   fmt::print("{}\n", summary_of(*found));
   print(found->violations);
-  write_json(w.json, json_of(*found));
-  return found->violations.empty() ? 0 : 1;
+  return write_json(w.json, json_of(*found), found->violations.empty() ? 0 : 1);
 }
 
 }  // namespace

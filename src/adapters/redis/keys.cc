@@ -107,12 +107,13 @@ error keys::no_room() const {
 // Room for a change, and for the log of its unit, which is a block of the heap if it is long. All
 // may come from the longest free run. So a unit which has begun does not end for want of room. The
 // pool does not grow in a unit; so before one begins there is an eighth of it more, if the pool can
-// grow. A unit of one small change needs no free run: it may find room in blocks that are free
-// among used ones, and if it does not, nothing has changed.
-result<> keys::make_room(std::size_t bytes, bool for_several) {
+// grow. `logged` of the bytes are in the log at a time. A unit of one small change needs no free
+// run: it may find room in blocks that are free among used ones, and if it does not, nothing has
+// changed.
+result<> keys::make_room(std::size_t bytes, bool for_several, std::size_t logged) {
   const std::size_t ahead =
       std::max(std::size_t{4} << 20, pool_.core().state().file.header().size / 8);
-  const std::size_t wanted = taken_by(bytes) + taken_by(unit_bytes_ + bytes) + (64 << 10);
+  const std::size_t wanted = taken_by(bytes) + taken_by(unit_bytes_ + logged) + (64 << 10);
   const auto& heap = pool_.core().state().heap;
   const auto has = [&](std::size_t room) {
     if (room_ < room) room_ = heap.longest_free_run();
@@ -129,7 +130,7 @@ result<> keys::make_room(std::size_t bytes, bool for_several) {
       !open_ && !for_several && bytes <= pool_.core().state().file.header().log_size / 8;
   if (!has(wanted) && !is_small) return std::unexpected(no_room());
   room_ -= std::min(room_, taken_by(bytes));
-  unit_bytes_ += bytes;
+  unit_bytes_ += logged;
   return {};
 }
 
@@ -147,7 +148,7 @@ result<> keys::begin() {
 }
 
 result<> keys::reserve(std::size_t bytes) {
-  if (auto room = make_room(bytes, true); !room) return room;
+  if (auto room = make_room(bytes, true, bytes); !room) return room;
   reserved_ += bytes;
   return open_ ? result<>() : begin();
 }
@@ -156,7 +157,7 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
   const std::size_t covered = std::min(bytes, reserved_);
   reserved_ -= covered;
   if (bytes != covered)
-    if (auto room = make_room(bytes - covered, false); !room) return room;
+    if (auto room = make_room(bytes - covered, false, bytes - covered); !room) return room;
   for (;;) {
     if (!open_)
       if (auto begun = begin(); !begun) return begun;
@@ -193,6 +194,37 @@ void keys::forget_failed_unit() {
   count_ += freed_places_.size() - taken_places_.size();
   free_places_.insert(free_places_.end(), taken_places_.begin(), taken_places_.end());
   forget_unit();
+}
+
+// R1: the item with its first part, of no keyspace. R2: a unit for each further part. R3, the
+// caller's: the unit that names it. A crash before R3 leaves garbage.
+result<stored_item*> keys::make_text(std::size_t size, std::size_t capacity, const bytes_at& bytes,
+                                     std::size_t part) {
+  base::check(!open_, "a value is made in parts in a unit");
+  if (auto room = make_room(capacity + bytes_of_item, true, part); !room)
+    return std::unexpected(std::move(room.error()));
+  reserved_ += capacity;
+  stored_item* item = nullptr;
+  const auto ended = [&](const result<>& done) { return done ? end_unit(false) : done; };
+  auto done = ended(change(capacity, [&] {
+    item = add(item_kind::string, {}, 0);
+    if (!planted(mutant::redis_named_early)) item->keyspace = stored_keys::no_keyspace;
+    stele::string& value = as<stored_text>(item).value;
+    value = bytes(0, std::min(size, part));
+    value.reserve(capacity);
+  }));
+  for (std::size_t at = part; done && at < size; at += part)
+    done = ended(change(
+        0, [&] { as<stored_text>(item).value.append(bytes(at, std::min(part, size - at))); }));
+  if (done) return item;
+  note_garbage();
+  return std::unexpected(std::move(done.error()));
+}
+
+void keys::name(stored_item* item, std::string_view key, int database) {
+  item->key = key;
+  item->keyspace = root_->keyspace_of(database);
+  touch(item);
 }
 
 result<> keys::change_apart(std::size_t bytes, const std::function<void()>& body) {

@@ -44,6 +44,15 @@ class keys {
   // Begins the unit, if there is none, with room for `bytes` in all that the changes after it
   // store: they do not ask for it again, so none of them is refused. Errors: as of change().
   [[nodiscard]] result<> reserve(std::size_t bytes);
+  // A string of `size` bytes with room for `capacity`, whose parts `bytes_at` gives. It is made in
+  // units of its own, of one part each, so that a long value costs no log of its length. It is no
+  // key's until a change names it; one that never is goes by note_garbage(). No unit is open.
+  // Errors: as of change().
+  using bytes_at = std::function<std::string(std::size_t at, std::size_t count)>;
+  static constexpr std::size_t bytes_of_part = std::size_t{256} << 10;
+  [[nodiscard]] result<stored_item*> make_text(std::size_t size, std::size_t capacity,
+                                               const bytes_at& bytes,
+                                               std::size_t part = bytes_of_part);
   // Runs change(), and if an open unit leaves no room for it, once more in a unit of its own. For
   // loads, whose units are of any size.
   [[nodiscard]] result<> change_apart(std::size_t bytes, const std::function<void()>& body);
@@ -78,6 +87,8 @@ class keys {
   // --- in change() ---
 
   stored_item* add(item_kind kind, std::string_view key, int database);
+  // An item of make_text() becomes that of a key.
+  void name(stored_item* item, std::string_view key, int database);
   void remove(stored_item* item);
   // The item changes.
   void touch(const stored_item* item) { touched_.push_back(item); }
@@ -129,7 +140,7 @@ class keys {
   std::size_t taken_by(std::size_t bytes) const noexcept;
   [[nodiscard]] result<std::string> grow_for(std::size_t bytes);
   error no_room() const;
-  [[nodiscard]] result<> make_room(std::size_t bytes, bool for_several);
+  [[nodiscard]] result<> make_room(std::size_t bytes, bool for_several, std::size_t logged);
   std::uint64_t free_place();
   void forget_unit() noexcept;
   void forget_failed_unit();

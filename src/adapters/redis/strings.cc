@@ -12,11 +12,45 @@ namespace {
 constexpr long long as_it_was = -1;                              // of an expiry time
 constexpr std::size_t bytes_of_text = sizeof(stored_text) + 64;  // beside its bytes
 
+constexpr std::size_t long_text = std::size_t{1} << 20;  // such a one is made in parts
+
+bool goes_in_parts(std::size_t size) {
+  return size >= long_text && !here().keys->in_unit();
+}
+
+long long kept_expiry(const open_key& key, long long expiry) {
+  return expiry != as_it_was ? expiry : key.exists() ? key.expiry() : 0;
+}
+
+// put() of a string of `size` bytes, with room for `capacity`, whose parts `bytes_at` gives.
+result<> put_in_parts(const call& c, open_key& key, std::size_t size, std::size_t capacity,
+                      const keys::bytes_at& bytes_at, long long expiry) {
+  keys& all = *here().keys;
+  const long long kept = kept_expiry(key, expiry);
+  const auto item = all.make_text(size, capacity, bytes_at);
+  if (!item) return std::unexpected(item.error());
+  const std::string_view name = view(key.name());
+  if (auto done = all.change(name.size(),
+                             [&] {
+                               all.name(*item, name, api::GetSelectedDb(c.context));
+                               (*item)->expiry = kept;
+                             });
+      !done)
+    return all.note_garbage(), done;
+  key.set(*item, item_kind::string);
+  return key.expiry() == kept ? result<>() : key.set_expiry(kept);
+}
+
 // The key is set to a string that expires then; 0: never.
 result<> put(const call& c, open_key& key, std::string_view value, long long expiry) {
   keys& all = *here().keys;
+  if (goes_in_parts(value.size()))
+    return put_in_parts(
+        c, key, value.size(), value.size(),
+        [&](std::size_t at, std::size_t count) { return std::string(value.substr(at, count)); },
+        expiry);
   const std::size_t bytes = value.size() + bytes_of_text;
-  const long long kept = expiry != as_it_was ? expiry : key.exists() ? key.expiry() : 0;
+  const long long kept = kept_expiry(key, expiry);
   if (stored_text* const text = key.text(); text != nullptr && !all.must_copy(key.item())) {
     if (auto done = all.change(bytes,
                                [&] {
@@ -299,24 +333,6 @@ int getex(const call& c) {
   return api::ReplyWithStringBuffer(a.to(), value.data(), value.size());
 }
 
-// The string becomes what `change` makes of it. Its expiry time stays.
-template <class Change>
-result<> modify(const call& c, open_key& key, std::size_t bytes, Change&& change) {
-  keys& all = *here().keys;
-  stored_text* const text = key.text();
-  if (text == nullptr || all.must_copy(key.item())) {
-    std::string value = text == nullptr ? std::string() : value_of(*text);
-    change(value);
-    return put(c, key, value, as_it_was);
-  }
-  auto done = all.change(bytes, [&] {
-    change(text->value);
-    all.touch(&text->item);
-  });
-  if (done) key.note_changed();
-  return done;
-}
-
 void overwrite(std::string& text, std::size_t at, std::string_view bytes) {
   text.replace(at, bytes.size(), bytes);
 }
@@ -324,13 +340,57 @@ void overwrite(stele::string& text, std::size_t at, std::string_view bytes) {
   text.overwrite(at, bytes);
 }
 
+// A string with these bytes at a place, and zeros before it where there is nothing.
+template <class Text>
+void write(Text& text, std::size_t at, std::string_view bytes) {
+  if (at == text.size()) {
+    text.append(bytes);
+    return;
+  }
+  if (text.size() < at + bytes.size()) text.resize(at + bytes.size());
+  overwrite(text, at, bytes);
+}
+
+// write() in a key's string. Its expiry time stays.
+result<> write_at(const call& c, open_key& key, std::size_t at, std::string_view bytes) {
+  keys& all = *here().keys;
+  stored_text* const text = key.text();
+  const std::size_t size = length_of(key), end = std::max(size, at + bytes.size());
+  const bool copies = text == nullptr || all.must_copy(key.item());
+  const std::size_t capacity =
+      look<stored_text>(key, [](const stored_text& t) { return t.value.capacity(); });
+  if (goes_in_parts(end) && (copies || end > capacity)) {
+    const auto bytes_at = [&](std::size_t from, std::size_t count) {
+      std::string part = from < size ? text->value.substr(from, count) : std::string();
+      part.resize(count);
+      const std::size_t first = std::max(from, at),
+                        last = std::min(from + count, at + bytes.size());
+      if (first < last)
+        part.replace(first - from, last - first, bytes.substr(first - at, last - first));
+      return part;
+    };
+    return put_in_parts(c, key, end, size == 0 ? end : std::max(end, 2 * capacity), bytes_at,
+                        as_it_was);
+  }
+  if (copies) {
+    std::string value = text == nullptr ? std::string() : value_of(*text);
+    write(value, at, bytes);
+    return put(c, key, value, as_it_was);
+  }
+  auto done = all.change(end + bytes_of_text, [&] {
+    write(text->value, at, bytes);
+    all.touch(&text->item);
+  });
+  if (done) key.note_changed();
+  return done;
+}
+
 int append(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, "APPEND", true)) return api::ok;
   const std::size_t size = length_of(key);
   if (size + c[2].size() > longest_string) return api::ReplyWithError(c.context, too_long);
-  if (auto stored = modify(c, key, size + c[2].size(), [&](auto& value) { value.append(c[2]); });
-      !stored)
+  if (auto stored = write_at(c, key, size, c[2]); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "APPEND");
   notify(c, "append", c.text(1));
@@ -353,12 +413,7 @@ int setrange(const call& c) {
   if (at > longest_string || at + c[3].size() > longest_string)
     return api::ReplyWithError(c.context, too_long);
   const std::size_t end = std::max(size, at + c[3].size());
-  if (auto stored = modify(c, key, end + bytes_of_text,
-                           [&](auto& value) {
-                             if (value.size() < end) value.resize(end);
-                             overwrite(value, at, c[3]);
-                           });
-      !stored)
+  if (auto stored = write_at(c, key, at, c[3]); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "SETRANGE");
   notify(c, "setrange", c.text(1));
@@ -372,14 +427,16 @@ int getrange(const call& c) {
   if (is_other_kind(c, key, item_kind::string, "GETRANGE", false)) return api::ok;
   answer a(c.context);
   a.rests_on(key.item());
-  const std::string value = key.text() == nullptr ? std::string() : value_of(*key.text());
-  const auto size = static_cast<long long>(value.size());
+  const auto size = static_cast<long long>(length_of(key));
   const auto from_end = [&](long long i) { return i < 0 ? std::max(i + size, 0LL) : i; };
   const bool none = *first < 0 && *last < 0 && *first > *last;
   const long long begin = from_end(*first), end = std::min(from_end(*last), size - 1);
   if (none || begin > end) return api::ReplyWithStringBuffer(a.to(), "", 0);
-  return api::ReplyWithStringBuffer(a.to(), value.data() + begin,
-                                    static_cast<std::size_t>(end - begin + 1));
+  const std::string part = look<stored_text>(key, [&](const stored_text& text) {
+    return text.value.substr(static_cast<std::size_t>(begin),
+                             static_cast<std::size_t>(end - begin + 1));
+  });
+  return api::ReplyWithStringBuffer(a.to(), part.data(), part.size());
 }
 
 int add(const call& c, long long by, const char* name) {
@@ -511,12 +568,7 @@ int setbit(const call& c) {
   const bool is_set = (before & mask) != 0;
   if (is_set == (c[3] == "1") && bit->byte < length_of(key))
     return answer_unchanged(c, key, is_set);
-  if (auto stored = modify(c, key, bit->byte + bytes_of_text,
-                           [&](auto& value) {
-                             if (value.size() <= bit->byte) value.resize(bit->byte + 1);
-                             overwrite(value, bit->byte, {&now, 1});
-                           });
-      !stored)
+  if (auto stored = write_at(c, key, bit->byte, {&now, 1}); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "SETBIT");
   notify(c, "setbit", c.text(1));

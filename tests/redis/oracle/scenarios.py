@@ -223,7 +223,7 @@ class Episode:
 
 
 # Of the module's commands, those that scenarios send, not the grammar.
-ELSEWHERE = {"eval", "evalsha", "fcall", "eval_ro", "evalsha_ro", "fcall_ro", "spop", "dump", "refused"}
+ELSEWHERE = {"eval", "evalsha", "fcall", "eval_ro", "evalsha_ro", "fcall_ro", "spop", "dump", "refused", "denied"}
 STORING = ["sort", "sunionstore", "sinterstore", "sdiffstore", "zunionstore", "zinterstore", "zdiffstore", "zrangestore", "geosearchstore", "georadius",
            "georadiusbymember", "bitop", "pfmerge", "restore"]  # their destination comes first, or after STORE
 OVERWRITING = ["set", "getset", "mset", "msetnx", "setrange", "append", "incrbyfloat", "setbit", "bitop", "bitfield", "pfadd", "pfmerge", "sort", "copy",
