@@ -94,6 +94,12 @@ constexpr trial trials[] = {
     {.workload = "large", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
     {.workload = "stores", .threads = 1, .operations = 80, .bound = 64, .pool_size = 262144},
     {.workload = "redis", .threads = 1, .operations = 80, .bound = 64, .pool_size = 524288},
+    {.workload = "redis",  // strings that are made in parts
+     .threads = 1,
+     .operations = 80,
+     .bound = 64,
+     .value_size = 64,
+     .pool_size = 524288},
     {.workload = "redis",
      .threads = 1,
      .operations = 80,
@@ -222,7 +228,7 @@ pool_needs needs_of(base::mutant m) noexcept {
           .file = within(file_home_unsynced, file_write_back_ignored),
           .earlier_version = within(version_copy_left, version_late),
           .named_stores = within(kv_cleared_first, kv_drop_unlisted),
-          .redis = within(redis_unit_apart, redis_keyspace_again),
+          .redis = within(redis_unit_apart, redis_named_early),
           .sqlite = within(sqlite_one_by_one, sqlite_flush_apart),
           .long_run = m == bulk_spill_flushed,
           .runs = within(xil_run_torn, xil_run_read_as_records)};

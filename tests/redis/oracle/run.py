@@ -4,10 +4,11 @@ import argparse
 import os
 import random
 import shutil
+import statistics
 import sys
 import time
 
-from . import replay, scenarios
+from . import replay, scenarios, wire
 from .faults import Search
 from .grammar import Grammar
 from .judge import Judge, command_line
@@ -34,6 +35,7 @@ def options_of(text):
     parser.add_argument("--folder", default=os.path.join(ROOT, "build", "redis-differential"), help="of the files for --replay")
     parser.add_argument("--replay", metavar="FILE")
     parser.add_argument("--times", action="store_true", help="also a command on tens of megabytes that takes more than six times what stock takes of the processor")
+    parser.add_argument("--longest", action="store_true", help="only times how long the longest strings hold each server: medians of five, in turns")
     parser.add_argument("--until-found", action="store_true", help="runs until each fault of oracle/faults.py was seen, or the seconds have passed; prints when")
     options = parser.parse_args()
     if not options.steps and not options.seconds:
@@ -152,6 +154,8 @@ def main(text):
         print(f"there is no {options.server}", file=sys.stderr)
         return 77  # ctest takes it for skipped
     with Pair(options.module, options.module_args.split(), options.server) as pair:
+        if options.longest:
+            return time_longest(pair)
         if options.replay:
             return replay_file(options, pair)
         print(f"seed {options.seed}, module {options.module} {options.module_args}", flush=True)
@@ -167,6 +171,26 @@ def main(text):
         print(f"{run.session.commands} commands in {episodes} episodes, {seconds:.1f} s, {run.session.commands / max(seconds, 0.01):.0f} a second: "
               f"{run.findings} differences, {run.unconfirmed} not shown again, {run.session.not_compared} episodes not compared to their end")
         return 1 if run.findings or run.unconfirmed else 0
+
+
+def time_longest(pair, rounds=5):
+    last = (512 << 20) - 1  # byte of a string
+    print("command                       stock s  module s  ratio")
+    for words in (("SETRANGE", "k", last, "x"), ("SETBIT", "k", 8 * last + 7, 1), ("APPEND", "k", "x" * (64 << 20)), ("SET", "k", "x" * (64 << 20))):
+        took = {}
+        for server in rounds * (pair.stock, pair.module):
+            asking = server.connect(120)
+            begun = time.monotonic()
+            told = asking.call(*words)
+            took.setdefault(server.name, []).append(time.monotonic() - begun)
+            if told[:1] == b"-":
+                sys.exit(f"{server.name}: {wire.show(told)}")
+            asking.call("DEL", "k")
+            asking.close()
+        stock, module = (statistics.median(took[s.name]) for s in (pair.stock, pair.module))
+        size = len(words[-1]) if words[0] in ("APPEND", "SET") else words[2]
+        print(f"{f'{words[0]} {size}':28} {stock:8.3f}  {module:8.3f}  {module / stock:5.1f}", flush=True)
+    return 0
 
 
 def replay_file(options, pair):
