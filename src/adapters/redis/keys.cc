@@ -239,6 +239,7 @@ void keys::forget_unit() noexcept {
   freed_places_.clear();
   taken_places_.clear();
   removed_ = false;
+  swapped_ = false;
   unit_bytes_ = 0;
   reserved_ = 0;
 }
@@ -267,6 +268,7 @@ result<> keys::end_unit(bool now) {
         std::erase_if(recent_, [&](const auto& r) { return r.second <= durable_.load(); });
       for (const stored_item* item : touched_) recent_[item] = number;
       if (removed_) last_removal_ = number;
+      if (swapped_) last_swap_ = number;
     }
     free_places_.insert(free_places_.end(), freed_places_.begin(), freed_places_.end());
   }
@@ -361,6 +363,7 @@ result<> keys::swap(int one, int other) {
   return change(0, [&] {
     root_->swap(one, other);
     removed_ = true;
+    swapped_ = true;
   });
 }
 
@@ -395,7 +398,8 @@ void keys::for_each(const std::function<void(stored_item*)>& f) const {
 std::uint64_t keys::rests_on(const stored_item* item) const {
   if (!waits_) return 0;
   const auto at = recent_.find(item);
-  return at == recent_.end() || at->second <= durable_.load() ? 0 : at->second;
+  const std::uint64_t newest = std::max(at == recent_.end() ? 0 : at->second, last_swap_);
+  return newest <= durable_.load() ? 0 : newest;
 }
 
 std::uint64_t keys::all_rest_on() const {

@@ -155,6 +155,7 @@ class keys {
   std::vector<stored_item*> unlinked_;
   std::size_t unasked_ = 0;  // of unlinked_
   bool removed_ = false;     // an item, in the unit
+  bool swapped_ = false;     // databases, in the unit
   // Places of the table.
   std::vector<std::uint64_t> free_places_;
   std::vector<std::uint64_t> freed_places_;  // free when the unit has been committed
@@ -171,7 +172,8 @@ class keys {
   // Of commits that may not be durable.
   std::atomic<std::uint64_t> commits_{0}, durable_{0};
   std::unordered_map<const stored_item*, std::uint64_t> recent_;
-  std::uint64_t last_removal_ = 0;
+  std::uint64_t last_removal_ = 0,
+                last_swap_ = 0;  // of two databases: all that they have rests on it
   bool is_child_ = false;
   bool has_child_ = false;
   std::unordered_set<const stored_item*> young_;  // made while there is a child
