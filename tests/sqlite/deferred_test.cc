@@ -1,11 +1,7 @@
 // Ordered commits that wait in memory: who sees them, what makes them durable, what a crash loses.
-//
-// The pool is on a file and has no flusher, so a test decides when they become durable. A crash is
-// a pool that is given up without being closed.
-#include <adapters/sqlite/database.h>
-#include <adapters/sqlite/file.h>
 #include <tests/conformance/pools.h>
 #include <tests/sqlite/connection.h>
+#include <tests/sqlite/unflushed_pool.h>
 
 #include <optional>
 
@@ -19,31 +15,12 @@ class SQLiteDeferred : public ::testing::TestWithParam<std::string> {
     connection db(uri());
     db.must("PRAGMA auto_vacuum=FULL; CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
   }
-  void TearDown() override {
-    if (pool_ != nullptr) crash();
-  }
 
   static std::string uri(const std::string& database = "main") {
     return uri_of(path, "database=" + database);
   }
-  void open() {
-    stele_sqlite_register(0);
-    pool_options o;
-    o.create_size = 64 << 20;
-    o.mechanism = GetParam();
-    o.media = "file";
-    o.policy = concurrency::external;
-    o.layout = sqlite::layout_name;
-    auto pool = stele::pool<sqlite::stored_databases>::open(dir_.file("db"), o);
-    ASSERT_TRUE(pool) << pool.error().message;
-    auto over = sqlite::open_pool::over(std::move(*pool));
-    ASSERT_TRUE(over) << over.error().message;
-    pool_ = sqlite::adopt(path, std::move(*over));
-  }
-  void crash() {
-    sqlite::disown(path);
-    pool_ = nullptr;
-  }
+  void open() { pool_.open(GetParam(), 64 << 20); }
+  void crash() { pool_.give_up(); }
   void flush() {
     const auto done = pool_->flush();
     ASSERT_TRUE(done) << done.error().message;
@@ -62,7 +39,7 @@ class SQLiteDeferred : public ::testing::TestWithParam<std::string> {
 
   static constexpr const char* path = "/deferred";
   scratch_directory dir_;
-  sqlite::open_pool* pool_ = nullptr;
+  unflushed_pool pool_{path, dir_.file("db")};
 };
 
 TEST_P(SQLiteDeferred, commits_wait_for_no_sync_and_others_see_them) {

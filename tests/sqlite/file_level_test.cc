@@ -3,13 +3,12 @@
 // SQLite never reads some of what a file has (free pages, what it has cut off); this does.
 //
 // STELE_SQLITE_FILE_STEPS sets the number of steps of each setting; STELE_SEED repeats them.
-#include <adapters/sqlite/database.h>
-#include <adapters/sqlite/file.h>
 #include <base/rng.h>
 #include <fmt/format.h>
 #include <tests/budget.h>
 #include <tests/conformance/pools.h>
 #include <tests/sqlite/connection.h>
+#include <tests/sqlite/unflushed_pool.h>
 
 #include <algorithm>
 #include <array>
@@ -88,24 +87,13 @@ class SQLiteFiles : public ::testing::TestWithParam<std::string> {
   static constexpr std::size_t page = 1024, longest = 180;  // pages
 
   void open_pool() {
-    stele_sqlite_register(0);
-    pool_options o;
-    o.create_size = 16 << 20;
-    o.mechanism = GetParam();
-    o.media = "file";
-    o.policy = concurrency::external;
-    o.layout = sqlite::layout_name;
-    auto pool = stele::pool<sqlite::stored_databases>::open(dir_.file("db"), o);
-    ASSERT_TRUE(pool) << pool.error().message;
-    auto over = sqlite::open_pool::over(std::move(*pool));
-    ASSERT_TRUE(over) << over.error().message;
-    pool_ = sqlite::adopt(path, std::move(*over));
-    for (int i = 0; i < 3; ++i) clients_.push_back(std::make_unique<client>(path, "pending=16K"));
+    pool_.open(GetParam(), 16 << 20);
+    for (int i = 0; i < 3 && pool_.is_open(); ++i)
+      clients_.push_back(std::make_unique<client>(path, "pending=16K"));
   }
   void give_up() {
     clients_.clear();
-    if (pool_ != nullptr) sqlite::disown(path);
-    pool_ = nullptr;
+    pool_.give_up();
   }
   void TearDown() override { give_up(); }
 
@@ -255,7 +243,7 @@ class SQLiteFiles : public ::testing::TestWithParam<std::string> {
   void crash() {
     give_up();
     open_pool();
-    ASSERT_NE(pool_, nullptr);
+    ASSERT_TRUE(pool_.is_open());
     contents found;
     for (open_file& f : clients_[0]->files) {
       ASSERT_EQ(f->xLock(f.file, SQLITE_LOCK_SHARED), SQLITE_OK);
@@ -273,7 +261,7 @@ class SQLiteFiles : public ::testing::TestWithParam<std::string> {
 
   scratch_directory dir_;
   base::rng random_{budget::count_from("STELE_SEED", 1)};
-  sqlite::open_pool* pool_ = nullptr;
+  unflushed_pool pool_{path, dir_.file("db")};
   std::vector<std::unique_ptr<client>> clients_;
   std::vector<contents> versions_{{}};  // of the pool, after each commit since a crash
   std::size_t durable_ = 0;             // the newest that a crash must leave
