@@ -116,6 +116,14 @@ class LongValues(RedisCase):
         self.assertEqual(self.used(r), used)
         self.assertEqual(r("APPEND", "a", "z"), MIB + 1)
 
+    def test_what_is_written_in_place_needs_no_room_for_the_rest(self):
+        r = self.server("size", "8M", "max_size", "8M").client()
+        r("SET", "a", "x" * (5 * MIB // 2))
+        r("SET", "b", "x" * MIB)
+        for words, told in ((("SETBIT", "a", 3, 1), 1), (("SETRANGE", "a", MIB, "y"), r("STRLEN", "a"))):
+            self.assertEqual(r(*words), told)
+        self.assertEqual(r("GETRANGE", "a", MIB, MIB + 1), b"yx")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -351,15 +351,17 @@ void write(Text& text, std::size_t at, std::string_view bytes) {
   overwrite(text, at, bytes);
 }
 
-// write() in a key's string. Its expiry time stays.
-result<> write_at(const call& c, open_key& key, std::size_t at, std::string_view bytes) {
+// write() in a key's string, which has `size` bytes. Its expiry time stays.
+result<> write_at(const call& c, open_key& key, std::size_t size, std::size_t at,
+                  std::string_view bytes) {
   keys& all = *here().keys;
   stored_text* const text = key.text();
-  const std::size_t size = length_of(key), end = std::max(size, at + bytes.size());
+  const std::size_t end = std::max(size, at + bytes.size());
   const bool copies = text == nullptr || all.must_copy(key.item());
-  const std::size_t capacity =
-      look<stored_text>(key, [](const stored_text& t) { return t.value.capacity(); });
-  if (goes_in_parts(end) && (copies || end > capacity)) {
+  const auto capacity = [&] {
+    return look<stored_text>(key, [](const stored_text& t) { return t.value.capacity(); });
+  };
+  if (goes_in_parts(end) && (copies || end > capacity())) {
     const auto bytes_at = [&](std::size_t from, std::size_t count) {
       std::string part = from < size ? text->value.substr(from, count) : std::string();
       part.resize(count);
@@ -369,7 +371,7 @@ result<> write_at(const call& c, open_key& key, std::size_t at, std::string_view
         part.replace(first - from, last - first, bytes.substr(first - at, last - first));
       return part;
     };
-    return put_in_parts(c, key, end, size == 0 ? end : std::max(end, 2 * capacity), bytes_at,
+    return put_in_parts(c, key, end, size == 0 ? end : std::max(end, 2 * capacity()), bytes_at,
                         as_it_was);
   }
   if (copies) {
@@ -377,7 +379,8 @@ result<> write_at(const call& c, open_key& key, std::size_t at, std::string_view
     write(value, at, bytes);
     return put(c, key, value, as_it_was);
   }
-  auto done = all.change(end + bytes_of_text, [&] {
+  const std::size_t stored = end == size ? bytes.size() : end;
+  auto done = all.change(stored + bytes_of_text, [&] {
     write(text->value, at, bytes);
     all.touch(&text->item);
   });
@@ -390,7 +393,7 @@ int append(const call& c) {
   if (is_other_kind(c, key, item_kind::string, "APPEND", true)) return api::ok;
   const std::size_t size = length_of(key);
   if (size + c[2].size() > longest_string) return api::ReplyWithError(c.context, too_long);
-  if (auto stored = write_at(c, key, size, c[2]); !stored)
+  if (auto stored = write_at(c, key, size, size, c[2]); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "APPEND");
   notify(c, "append", c.text(1));
@@ -413,7 +416,7 @@ int setrange(const call& c) {
   if (at > longest_string || at + c[3].size() > longest_string)
     return api::ReplyWithError(c.context, too_long);
   const std::size_t end = std::max(size, at + c[3].size());
-  if (auto stored = write_at(c, key, at, c[3]); !stored)
+  if (auto stored = write_at(c, key, size, at, c[3]); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "SETRANGE");
   notify(c, "setrange", c.text(1));
@@ -566,9 +569,9 @@ int setbit(const call& c) {
   const auto mask = static_cast<std::uint8_t>(1u << bit->shift);
   const char now = static_cast<char>(c[3] == "1" ? before | mask : before & ~mask);
   const bool is_set = (before & mask) != 0;
-  if (is_set == (c[3] == "1") && bit->byte < length_of(key))
-    return answer_unchanged(c, key, is_set);
-  if (auto stored = write_at(c, key, bit->byte, {&now, 1}); !stored)
+  const std::size_t size = length_of(key);
+  if (is_set == (c[3] == "1") && bit->byte < size) return answer_unchanged(c, key, is_set);
+  if (auto stored = write_at(c, key, size, bit->byte, {&now, 1}); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "SETBIT");
   notify(c, "setbit", c.text(1));
