@@ -137,11 +137,12 @@ int tells_of_all(const call& c) {
 
 // What a plain server has dumped becomes a value of the pool too.
 int restore(const call& c) {
-  here().restores_alone = !here().keys->in_unit();
+  const bool is_alone = !here().keys->in_unit();
   // Before Redis puts the value in the place of another one.
   if (auto room = here().keys->change(c[3].size() + bytes_of_item, [] {}); !room)
     return answer_error(c.context, room.error());
   here().refused_load.reset();
+  here().restores_alone = is_alone;
   api::reply* const told = call_redis(c, "RESTORE", "0v");
   here().restores_alone = false;
   auto refused = std::exchange(here().refused_load, {});
