@@ -79,6 +79,27 @@ std::string text_of_reply(api::reply* of) {
   return at == nullptr ? std::string() : std::string(at, size);
 }
 
+told_command::told_command(api::context* of, const std::string& name)
+    : told_(call_server(of, "COMMAND", "cc", "INFO", name.c_str())) {
+  if (told_ == nullptr || api::CallReplyType(told_) != api::reply_array) return;
+  api::reply* const first = api::CallReplyArrayElement(told_, 0);
+  if (first != nullptr && api::CallReplyType(first) == api::reply_array) one_ = first;
+}
+
+told_command::~told_command() {
+  if (told_ != nullptr) api::FreeCallReply(told_);
+}
+
+long long told_command::arity() const {
+  return one_ == nullptr ? 0 : api::CallReplyInteger(api::CallReplyArrayElement(one_, 1));
+}
+
+bool told_command::has_subcommands() const {
+  constexpr std::size_t place = 9;
+  return one_ != nullptr && api::CallReplyLength(one_) > place &&
+         api::CallReplyLength(api::CallReplyArrayElement(one_, place)) != 0;
+}
+
 std::string text_setting(api::context* of, const char* name) {
   std::string value;
   api::reply* const told = call_server(of, "CONFIG", "cc", "GET", name);

@@ -109,6 +109,28 @@ api::reply* call_server(api::context* of, const char* command, const char* forma
   return told;
 }
 
+// What COMMAND INFO tells of a command of the server, by its name or as container|subcommand.
+class told_command {
+ public:
+  told_command(api::context* of, const std::string& name);
+  ~told_command();
+  told_command(const told_command&) = delete;
+  told_command& operator=(const told_command&) = delete;
+
+  bool is_there() const noexcept { return one_ != nullptr; }
+  // Redis' bound on the number of its arguments, the name included: exactly so many, or, below 0,
+  // at least so many. 0: there is no such command.
+  long long arity() const;
+  bool has_subcommands() const;
+
+ private:
+  api::reply* told_ = nullptr;
+  api::reply* one_ = nullptr;
+};
+inline bool takes(long long arity, int count) noexcept {
+  return arity > 0 ? count == arity : arity != 0 && count >= -arity;
+}
+
 // A setting of the server; empty: there is none of this name.
 std::string text_setting(api::context* of, const char* name);
 std::string text_of_reply(api::reply* of);

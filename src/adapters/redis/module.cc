@@ -37,13 +37,9 @@ std::vector<command> all_commands() {
   return all;
 }
 
-// A command and Redis' bound on its number of arguments, the name included: exactly so many, or,
-// below 0, at least so many. 0: the server has no such command.
 struct bounded_command {
   command what;
-  long long arity = 0;
-
-  bool takes(int count) const { return arity > 0 ? count == arity : arity != 0 && count >= -arity; }
+  long long arity = 0;  // told_command's
 };
 
 // By Redis' name.
@@ -59,14 +55,7 @@ std::unordered_map<std::string_view, bounded_command>& by_name() {
 // Redis judges the number of arguments before it queues a command and before it asks for rights,
 // whose code reads arguments that a wrong number leaves out.
 void learn_arities(api::context* of) {
-  for (auto& [name, known] : by_name()) {
-    api::reply* const told = call_server(of, "COMMAND", "cc", "INFO", known.what.name);
-    if (told == nullptr) continue;
-    if (api::reply* const one = api::CallReplyArrayElement(told, 0);
-        one != nullptr && api::CallReplyType(one) == api::reply_array)
-      known.arity = api::CallReplyInteger(api::CallReplyArrayElement(one, 1));
-    api::FreeCallReply(told);
-  }
+  for (auto& [name, known] : by_name()) known.arity = told_command(of, known.what.name).arity();
 }
 
 constexpr std::size_t longest_name = 64;
@@ -125,7 +114,7 @@ const command* ours(api::filter_context* of, std::string_view given) {
   if (given == "object" && !is_object_encoding(of)) return nullptr;
   if (what.only_where_commits_wait && !here().keys->waits()) return nullptr;
   // Redis refuses it under its own name, in the words that fit a queue and a script too.
-  return found->second.takes(api::CommandFilterArgsCount(of)) ? &what : nullptr;
+  return takes(found->second.arity, api::CommandFilterArgsCount(of)) ? &what : nullptr;
 }
 
 // A command of a client or of a script gets the name of ours.
@@ -204,7 +193,7 @@ int run(api::context* context, api::text** arguments, int count) {
   const auto found = by_name().find(in_lower_case(c[0].substr(std::strlen(prefix)), lower));
   const command& what = found->second.what;
   if (api::IsKeysPositionRequest(context) != 0) return tell_keys(c, what.name);
-  if (!found->second.takes(count)) return refuse_count(context, what.name);
+  if (!takes(found->second.arity, count)) return refuse_count(context, what.name);
   if (!is_allowed(c, what.name))
     return api::ReplyWithError(context, no_permission(what.name).c_str());
   if (count < what.least || (what.most != 0 && count > what.most))

@@ -39,16 +39,6 @@ bool is_of_the_pool(api::reply* flags, api::reply* categories) {
   return has(flags, "write") && !has(categories, "@keyspace");
 }
 
-// Whether a command that the server has is there under this name: COMMAND lists it so in any case.
-bool is_found(api::context* of, const std::string& name) {
-  api::reply* const told = call_server(of, "COMMAND", "cc", "INFO", name.c_str());
-  if (told == nullptr) return false;
-  const bool found = api::CallReplyLength(told) == 1 &&
-                     api::CallReplyType(api::CallReplyArrayElement(told, 0)) == api::reply_array;
-  api::FreeCallReply(told);
-  return found;
-}
-
 // The value of a line `field:value` of INFO; empty: there is none.
 std::string_view value_in(std::string_view info, std::string_view field) {
   const std::size_t at = info.find(std::string("\n").append(field).append(":"));
@@ -94,7 +84,8 @@ bool compare_commands(api::context* of, bool (*is_known)(std::string_view name))
     if (!is_known(name)) {
       found().refused.insert(name);
       refused += (refused.empty() ? "" : ", ") + name;
-    } else if (has(flags, "write") && !is_found(of, name)) {
+    } else if (has(flags, "write") && !told_command(of, name).is_there()) {
+      // COMMAND lists it under its own name in any case.
       renamed += (renamed.empty() ? "" : ", ") + name;
     }
   }

@@ -15,46 +15,16 @@ int answer_denied(api::context* context, api::text** arguments, int count) {
   return api::ReplyWithError(context, no_permission(name).c_str());
 }
 
-// What COMMAND INFO tells of a command, by its name or as container|subcommand.
-class told_command {
- public:
-  explicit told_command(const std::string& name) {
-    told_ = call_server(here().script_context, "COMMAND", "cc", "INFO", name.c_str());
-    if (told_ == nullptr || api::CallReplyType(told_) != api::reply_array) return;
-    api::reply* const first = api::CallReplyArrayElement(told_, 0);
-    if (first != nullptr && api::CallReplyType(first) == api::reply_array) one_ = first;
-  }
-  ~told_command() {
-    if (told_ != nullptr) api::FreeCallReply(told_);
-  }
-  told_command(const told_command&) = delete;
-  told_command& operator=(const told_command&) = delete;
-
-  bool takes(int count) const {
-    if (one_ == nullptr) return false;
-    const long long arity = api::CallReplyInteger(api::CallReplyArrayElement(one_, 1));
-    return arity > 0 ? count == arity : count >= -arity;
-  }
-  bool has_subcommands() const {
-    constexpr std::size_t place = 9;
-    return one_ != nullptr && api::CallReplyLength(one_) > place &&
-           api::CallReplyLength(api::CallReplyArrayElement(one_, place)) != 0;
-  }
-
- private:
-  api::reply* told_ = nullptr;
-  api::reply* one_ = nullptr;
-};
-
 // Whether Redis takes the command with so many arguments. It refuses another number before it asks
 // for rights, whose code reads arguments that a wrong number leaves out.
 bool is_taken(const std::vector<api::text*>& arguments) {
   const int count = static_cast<int>(arguments.size());
   const std::string name(view(arguments[0]));
-  const told_command known(name);
-  if (!known.takes(count)) return false;
+  const told_command known(here().script_context, name);
+  if (!takes(known.arity(), count)) return false;
   if (count < 2 || !known.has_subcommands()) return true;
-  return told_command(name + "|" + std::string(view(arguments[1]))).takes(count);
+  const std::string with_sub = name + "|" + std::string(view(arguments[1]));
+  return takes(told_command(here().script_context, with_sub).arity(), count);
 }
 
 }  // namespace
