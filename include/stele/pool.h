@@ -94,6 +94,11 @@ enum class verification : std::uint8_t {
 // By its name, as options of front ends have it: auto, always, never. Null: another text.
 std::optional<verification> verification_of(std::string_view name) noexcept;
 
+namespace detail {
+// A block for a root of the running transaction's pool: zeroes, and a mark behind them.
+void* allocate_root(std::size_t size_bytes);
+}  // namespace detail
+
 // What pool_options::migrate receives: a pool with an older layout version than the program's. All
 // its changes are one transaction.
 class migration {
@@ -106,18 +111,32 @@ class migration {
   Old& root() const noexcept {
     return *static_cast<Old*>(root_);
   }
-  // Makes `root` the pool's root. The caller destroys the former root (stele::destroy).
+  // Makes a New, all fields zero or null, and makes it the pool's root, with a mark that tells when
+  // it is zeroed or overwritten (docs/format/pool.md). The caller destroys the former root
+  // (stele::destroy).
+  template <class New>
+  New* make_root() {
+    detail::require_pool_members<New>();
+    auto* const root = static_cast<New*>(detail::allocate_root(sizeof(New)));
+    replace_root(root);
+    marked_ = true;
+    return root;
+  }
+  // Makes an object of this pool its root, without a mark. The caller destroys the former root.
   template <class New>
   void replace_root(New* root) noexcept {
     root_ = root;
     root_size_ = sizeof(New);
+    marked_ = false;
   }
   void* new_root() const noexcept { return root_; }
+  bool new_root_has_mark() const noexcept { return marked_; }
 
  private:
   std::uint64_t version_;
   void* root_;
   std::size_t root_size_;
+  bool marked_ = false;
 };
 
 struct pool_options {

@@ -394,6 +394,25 @@ std::unexpected<error> fail_version(const std::string& path, std::uint64_t held,
 // Index of a word of the home header.
 static constexpr std::size_t root_form_word = offsetof(format::home_header, root_form) / 8;
 
+// Stores where the root is and which form it has. `header`: of home.
+static void name_root(std::uint64_t* header, std::uint64_t offset, std::uint64_t size,
+                      bool has_mark) {
+  store(header, offset);
+  store(header + 1, size);
+  const std::uint64_t word_at =
+      reinterpret_cast<std::uintptr_t>(header + root_form_word) - this_access.pool_base;
+  store(header + root_form_word, has_mark ? format::guarded_root_form(word_at, offset) : 0);
+}
+
+void* allocate_root(std::size_t size) {
+  auto* const root = static_cast<std::byte*>(allocate(format::marked_root_size(size), line_size));
+  const auto at = reinterpret_cast<std::uintptr_t>(root) - this_access.pool_base;
+  fill_zero(root, size);
+  store(reinterpret_cast<std::uint64_t*>(root + format::root_mark_offset(0, size)),
+        format::guarded_root_mark(at, size));
+  return root;
+}
+
 // Migrates a pool of an earlier layout version to the program's version. Runs in the transaction of
 // root().
 result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_version,
@@ -404,16 +423,15 @@ result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_ve
   migration m(held_version, base() + load(header), load(header + 1));
   if (auto done = options_.migrate(m); !done) return std::unexpected(std::move(done.error()));
   const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(m.new_root()) - base());
+  const bool is_former = offset == load(header) && size == load(header + 1);
   if (m.root_size() != size || offset < state_->file.header().chunks_offset ||
       offset > this->size() - size)
     return fail(errc::layout,
                 fmt::format("the migration of {} leaves a root of {} bytes, this program's is {}: "
                             "give the migration the new root",
                             path, m.root_size(), size));
-  store(header, offset);
-  store(header + 1, std::uint64_t{size});
   store(header + 2, options_.layout_version);
-  store(header + root_form_word, std::uint64_t{0});  // the migration's block has no room for a mark
+  if (!is_former) name_root(header, offset, size, m.new_root_has_mark());
   return m.new_root();
 }
 
@@ -500,17 +518,10 @@ result<void*> runtime::root(std::size_t size) {
         return found;
       return migrate_root(header, version, size);
     }
-    auto* const root = static_cast<std::byte*>(allocate(format::marked_root_size(size), line_size));
-    const auto at = static_cast<std::uint64_t>(root - base());
-    const auto& h = state_->file.header();
-    fill_zero(root, size);
-    store(reinterpret_cast<std::uint64_t*>(base() + format::root_mark_offset(at, size)),
-          format::guarded_root_mark(at, size));
-    store(header, at);
-    store(header + 1, std::uint64_t{size});
+    void* const root = allocate_root(size);
+    name_root(header, static_cast<std::uint64_t>(static_cast<std::byte*>(root) - base()), size,
+              true);
     if (version != options_.layout_version) store(header + 2, options_.layout_version);
-    store(header + root_form_word,
-          format::guarded_root_form(h.home_offset + 8 * root_form_word, at));
     return root;
   });
 }

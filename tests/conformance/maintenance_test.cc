@@ -322,11 +322,10 @@ result<> split_cents(migration& m) {
   if (m.version() != 1)
     return std::unexpected(error{errc::layout, "only version 1 can be brought up to date"});
   auto& old = m.root<first_layout>();
-  auto* fresh = make<second_layout>();
+  auto* fresh = m.make_root<second_layout>();
   fresh->whole = old.cents / 100;
   fresh->cents = old.cents % 100;
   destroy(&old);
-  m.replace_root(fresh);
   return {};
 }
 

@@ -211,6 +211,50 @@ TEST_F(zeroed_root, no_page_of_zeros_makes_items_or_stores_vanish) {
   EXPECT_GT(pages, 20u);
 }
 
+struct wider_words {
+  words narrow;
+  field<std::uint64_t> more;
+};
+result<> widen(migration& m) {
+  words& old = m.root<words>();
+  m.make_root<wider_words>()->narrow.last[899] = old.last[899].load();
+  destroy(&old);
+  return {};
+}
+result<> change_in_place(migration& m) {
+  m.root<wider_words>().more = 2;
+  return {};
+}
+
+// Once it got another root, and once the one that it had is changed.
+TEST_F(zeroed_root, of_a_migrated_pool_is_refused) {
+  pool_options o = options();
+  o.layout = "words";
+  {
+    auto p = pool<words>::open(path_, o);
+    ASSERT_TRUE(succeeds(p));
+    ASSERT_TRUE(succeeds(p->update([](words& w) { w.last[899] = 1; })));
+    ASSERT_TRUE(succeeds(p->close()));
+  }
+  for (const auto& [version, change] : {std::pair(1, &widen), std::pair(2, &change_in_place)}) {
+    SCOPED_TRACE(version);
+    o.layout_version = version;
+    o.migrate = change;
+    {
+      auto p = pool<wider_words>::open(path_, o);
+      ASSERT_TRUE(succeeds(p));
+      EXPECT_EQ(p->read([](const wider_words& w) { return w.narrow.last[899].load(); }).value(),
+                1u);
+      ASSERT_TRUE(succeeds(p->close()));
+    }
+    const std::string whole = read_file(path_);
+    zero_page(root() + sizeof(wider_words));
+    is_refused(pool<wider_words>::open(path_, o));
+    is_refused(detail::check_pool(path_));
+    write_file(path_, whole);
+  }
+}
+
 TEST_F(zeroed_root, is_told_by_what_reads_a_damaged_pool) {
   make_store();
   zero_page(root());
