@@ -67,15 +67,17 @@ void fail(const std::string& message) {
   throw CLI::RuntimeError(1);
 }
 
-void write_text(const std::string& file, const std::string& text) {
-  output out(file);
+void write_text(const std::string& file, const std::string& text, const std::string& content_of) {
+  output out(file, content_of);
   out.write(text);
   out.write("\n");
   out.keep();
 }
 
-void write_json(const std::string& file, const nlohmann::json& content) {
-  write_text(file, content.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+void write_json(const std::string& file, const nlohmann::json& content,
+                const std::string& content_of) {
+  write_text(file, content.dump(2, ' ', false, nlohmann::json::error_handler_t::replace),
+             content_of);
 }
 void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content) {
   write_text(file, content.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));

@@ -40,8 +40,12 @@ int run(CLI::App& app, int argc, char** argv, const std::string& version);
 // sorts the keys, write_ordered_json keeps their order.
 // write_text appends a line end. In JSON, U+FFFD takes the place of bytes that are not UTF-8: names
 // of files may have such.
-void write_text(const std::string& file, const std::string& text);
-void write_json(const std::string& file, const nlohmann::json& content);
+// content_of: the pool that it was read from, if it is content: a new file is no more open to
+// others.
+void write_text(const std::string& file, const std::string& text,
+                const std::string& content_of = "");
+void write_json(const std::string& file, const nlohmann::json& content,
+                const std::string& content_of = "");
 void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content);
 
 // After the first call, the first interrupt (^C, SIGTERM) does not end the process; it makes this

@@ -130,7 +130,8 @@ void get(const options& o) {
   const auto value = sure(s.store().get(argument(o, o.key)));
   close(s);
   if (!value) fail(fmt::format("{}: there is no key '{}'", o.path, o.key));
-  if (!o.json.empty()) return write_json(o.json, json_of_item(argument(o, o.key), *value, {}));
+  if (!o.json.empty())
+    return write_json(o.json, json_of_item(argument(o, o.key), *value, {}), o.path);
   fmt::print("{}\n", shown(o, *value));
 }
 
@@ -182,12 +183,12 @@ void scan(const options& o) {
       fmt::print("{}\t{}\n", shown(o, key), shown(o, value));
   });
   close(s);
-  if (!o.json.empty()) write_json(o.json, items);
+  if (!o.json.empty()) write_json(o.json, items, o.path);
 }
 
 void export_lines(const options& o) {
   auto s = open(o, access::only_reads);
-  output out(o.file);
+  output out(o.file, o.path);
   std::size_t items = 0;
   const bool some_expire = sure(s.store().statistics()).expiring_items != 0,
              watched = o.file != "-" && isatty(STDERR_FILENO) != 0;

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <system_error>
 
@@ -25,12 +24,6 @@ std::string reason_of(int number) {
 [[noreturn]] void fail_standard_output(int number) {
   fail(fmt::format("cannot write to standard output: {}; some of it may be missing",
                    reason_of(number)));
-}
-
-// /dev/stdout may lead to an ordinary file, which the shell has open.
-bool names_a_descriptor(std::string_view file) {
-  return file == "/dev/stdout" || file == "/dev/stderr" || file.starts_with("/dev/fd/") ||
-         file.starts_with("/proc/");
 }
 
 }  // namespace
@@ -59,38 +52,19 @@ void check_standard_output() {
   fail_standard_output(number);
 }
 
-output::output(std::string file) : file_(std::move(file)), target_(file_) {
+output::output(std::string file, const std::string& content_of) : file_(std::move(file)) {
   if (file_ == "-") return;
-  struct stat there = {};
-  const bool exists = ::stat(file_.c_str(), &there) == 0;
-  if (exists && (!S_ISREG(there.st_mode) || names_a_descriptor(file_))) {
-    fd_ = ::open(file_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-    if (fd_ < 0) fail_here();
-    return;
-  }
-  std::error_code none;
-  if (exists) target_ = std::filesystem::canonical(file_, none).string();
-  if (none) target_ = file_;
-  temporary_ = fmt::format("{}.writing.{}", target_, ::getpid());
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (fd_ < 0) {
-    temporary_.clear();
-    fail_here();
-  }
-  if (exists) (void)!::fchmod(fd_, there.st_mode & 0777);
+  struct stat of_pool = {};
+  const bool is_content = !content_of.empty() && ::stat(content_of.c_str(), &of_pool) == 0;
+  if (const int number = out_.open(file_, is_content ? of_pool.st_mode & 0666 : 0666); number != 0)
+    fail_here(number);
 }
 
-output::~output() {
-  if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
-}
-
-void output::fail_here() const {
-  const int number = errno;
+void output::fail_here(int number) const {
   if (file_ == "-") fail_standard_output(number);
   fail(fmt::format(
       "cannot write {}: {}; {}", file_, reason_of(number),
-      temporary_.empty() ? "give another name, or see to its folder" : "nothing is left of it"));
+      out_.leaves_nothing() ? "nothing is left of it" : "give another name, or see to its folder"));
 }
 
 void output::flush() {
@@ -98,14 +72,14 @@ void output::flush() {
     errno = 0;
     const bool written = std::fwrite(buffer_.data(), 1, buffer_.size(), stdout) == buffer_.size();
     buffer_.clear();
-    if (!written) fail_here();
+    if (!written) fail_here(errno);
     return;
   }
   std::string_view left = buffer_;
   while (!left.empty()) {
-    const ssize_t n = ::write(fd_, left.data(), left.size());
+    const ssize_t n = ::write(out_.fd(), left.data(), left.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_here();
+    if (n < 0) fail_here(errno);
     left.remove_prefix(static_cast<std::size_t>(n));
   }
   buffer_.clear();
@@ -119,16 +93,7 @@ void output::write(std::string_view text) {
 void output::keep(when_kept how) {
   flush();
   if (file_ == "-") return check_standard_output();
-  const bool durable = how == when_kept::durable && !temporary_.empty();
-  if (durable && ::fsync(fd_) != 0) fail_here();
-  if (::close(std::exchange(fd_, -1)) != 0) fail_here();
-  if (temporary_.empty()) return;
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_here();
-  temporary_.clear();
-  if (!durable) return;
-  const std::string folder = std::filesystem::path(target_).parent_path().string();
-  const int in = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (in >= 0) (void)::fsync(in), ::close(in);
+  if (const int number = out_.keep(how == when_kept::durable); number != 0) fail_here(number);
 }
 
 }  // namespace stele::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <media/output_file.h>
 
 #include <string>
 #include <string_view>
@@ -26,15 +27,12 @@ void check_standard_output();
 
 enum class when_kept { written, durable };
 
-// A file that a command writes; "-" is standard output. It is written under a temporary name beside
-// its own, so that an error, an interrupt or a signal leaves what had the name before. A device, a
-// FIFO and /dev/stdout are written as they are. Every failure ends the command with a sentence.
+// A file that a command writes, whole or not at all; "-" is standard output. Every failure ends the
+// command with a sentence.
 class output {
  public:
-  explicit output(std::string file);
-  ~output();  // without keep(), nothing is left
-  output(const output&) = delete;
-  output& operator=(const output&) = delete;
+  // content_of: the pool whose content is written. A new file is at most as open to others as it.
+  explicit output(std::string file, const std::string& content_of = "");
 
   void write(std::string_view text);
   // All is written, and the file gets its name.
@@ -42,13 +40,11 @@ class output {
 
  private:
   void flush();
-  [[noreturn]] void fail_here() const;
+  [[noreturn]] void fail_here(int number) const;
 
   const std::string file_;
-  std::string target_;     // what file_ leads to
-  std::string temporary_;  // empty: written in place
+  media::output_file out_;
   std::string buffer_;
-  int fd_ = -1;
 };
 
 }  // namespace stele::cli

@@ -310,7 +310,7 @@ void dump(const options& o) {
   auto report = known ? content_of(std::move(*copy), layout) : blocks_of(**copy);
   if (!report) fail(report.error());
   (*report)["info"] = json_of(*i);
-  write_json(o.json.empty() ? "-" : o.json, *report);
+  write_json(o.json.empty() ? "-" : o.json, *report, o.path);
 }
 
 CLI::App* add(CLI::App& group, const char* name, const char* what,

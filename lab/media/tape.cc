@@ -51,7 +51,7 @@ const char* name_of(tape_tag tag) noexcept {
                                                           : "?";
 }
 
-tape_writer::tape_writer(int fd, const tape_options& shape) : fd_(fd), options_(shape) {
+tape_writer::tape_writer(const tape_options& shape) : options_(shape) {
   buffer_.reserve(buffer_size + max_payload);
   tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'},
                 shape.mark_pointers ? pointer_version : plain_version,
@@ -68,20 +68,15 @@ tape_writer::tape_writer(int fd, const tape_options& shape) : fd_(fd), options_(
 
 result<std::unique_ptr<tape_writer>> tape_writer::to_file(const std::string& path,
                                                           const tape_options& shape) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0)
-    return fail_errno(errno == ENOENT ? errc::not_found : errc::permission,
-                      fmt::format("cannot write the tape {}", path));
-  return std::unique_ptr<tape_writer>(new tape_writer(fd, shape));
+  std::unique_ptr<tape_writer> tape(new tape_writer(shape));
+  if (const int number = tape->file_.open(path, 0600); number != 0)
+    return fail_errno(number == ENOENT ? errc::not_found : errc::permission,
+                      fmt::format("cannot write the tape {}", path), number);
+  return tape;
 }
 
 std::unique_ptr<tape_writer> tape_writer::to_memory(const tape_options& shape) {
-  return std::unique_ptr<tape_writer>(new tape_writer(-1, shape));
-}
-
-tape_writer::~tape_writer() {
-  (void)finish();
-  if (fd_ >= 0) ::close(fd_);
+  return std::unique_ptr<tape_writer>(new tape_writer(shape));
 }
 
 tape_writer::scoped_lock::scoped_lock(tape_writer& w) noexcept : writer_(w) {
@@ -130,7 +125,7 @@ void tape_writer::pointer_load(unsigned thread, std::uint64_t address, std::uint
 void tape_writer::count_event(unsigned thread) {
   ++events_;
   threads_ = std::max<std::uint64_t>(threads_, thread + 1);
-  if (fd_ >= 0 && buffer_.size() >= buffer_size) write_out();
+  if (file_.fd() >= 0 && buffer_.size() >= buffer_size) write_out();
 }
 
 void tape_writer::image(const std::byte* base, std::size_t size) {
@@ -150,19 +145,20 @@ void tape_writer::append(const void* bytes, std::size_t size) {
 
 void tape_writer::write_out() {
   for (std::size_t done = 0; done < buffer_.size() && failed_ == 0;) {
-    const ssize_t n = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
+    const ssize_t n = ::write(file_.fd(), buffer_.data() + done, buffer_.size() - done);
     if (n < 0 && errno != EINTR) failed_ = errno;
     if (n > 0) done += static_cast<std::size_t>(n);
   }
   buffer_.clear();
 }
 
-// The header has the count of threads, which is known only at the end.
+// The header has the count of threads, which is known only at the end. A device has no place of it.
 void tape_writer::write_threads() {
   constexpr std::size_t at = offsetof(tape_header, threads);
-  if (fd_ < 0) {
+  if (file_.fd() < 0) {
     std::memcpy(buffer_.data() + at, &threads_, sizeof threads_);
-  } else if (failed_ == 0 && ::pwrite(fd_, &threads_, sizeof threads_, at) != sizeof threads_) {
+  } else if (failed_ == 0 && file_.leaves_nothing() &&
+             ::pwrite(file_.fd(), &threads_, sizeof threads_, at) != sizeof threads_) {
     failed_ = errno;
   }
 }
@@ -174,11 +170,15 @@ result<> tape_writer::finish() {
                           static_cast<std::uint8_t>(tape_tag::none), 0, 0, events_};
     append(&end, sizeof end);
     finished_ = true;
-    if (fd_ >= 0) write_out();
+    const bool on_file = file_.fd() >= 0;
+    if (on_file) write_out();
     write_threads();
+    if (on_file && failed_ == 0) failed_ = file_.keep(false);
+    file_.discard();
   }
   if (failed_ != 0)
-    return fail_errno(failed_ == ENOSPC ? errc::full : errc::io, "the tape was cut short", failed_);
+    return fail_errno(failed_ == ENOSPC ? errc::full : errc::io, "the tape could not be written",
+                      failed_);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <media/media.h>
+#include <media/output_file.h>
 #include <stele/error.h>
 
 #include <atomic>
@@ -54,7 +55,8 @@ struct tape_header {
   std::uint64_t pool_size, home_offset, log_offset, log_size;
   // Place of the commit lines in a log, from the log's beginning; size 0: there are none
   std::uint32_t commit_offset, commit_size;
-  // One more than the largest thread number; 0: not known (the tape was cut off)
+  // One more than the largest thread number; 0: not known (the tape was cut off, or written to a
+  // device)
   std::uint64_t threads;
 };
 static_assert(sizeof(tape_header) == 64);
@@ -98,10 +100,10 @@ struct tape_options {
 
 class tape_writer {
  public:
+  // The file has its name once finish() has succeeded; without that nothing is left of it.
   [[nodiscard]] static result<std::unique_ptr<tape_writer>> to_file(const std::string& path,
                                                                     const tape_options& shape);
   static std::unique_ptr<tape_writer> to_memory(const tape_options& shape);
-  ~tape_writer();
 
   // Holds the tape's lock; events are appended while it exists.
   class scoped_lock {
@@ -128,19 +130,19 @@ class tape_writer {
   std::span<const std::byte> memory() const noexcept { return buffer_; }
   std::uint64_t events() const noexcept { return events_; }
   bool records_loads() const noexcept { return options_.record_loads; }
-  // Writes the end mark and all buffered bytes. Errors: io, full (the tape is incomplete; the run
-  // is not harmed).
+  // Writes the end mark and all buffered bytes. Errors: io, full (there is no tape; the run is not
+  // harmed).
   [[nodiscard]] result<> finish();
 
  private:
-  tape_writer(int fd, const tape_options& shape);
+  explicit tape_writer(const tape_options& shape);
   void append(const void* bytes, std::size_t size);
   void count_event(unsigned thread);
   void write_out();
   void write_threads();
   tape_tag tag_of(std::uint64_t address) const noexcept;
 
-  int fd_;
+  output_file file_;  // none: the tape is in memory
   tape_options options_;
   std::vector<std::byte> buffer_;
   std::uint64_t events_ = 0;

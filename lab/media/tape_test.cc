@@ -88,6 +88,20 @@ TEST(tape, events_come_back_from_a_file_larger_than_the_buffers) {
   expect_events(*reader, all);
 }
 
+// As when the run that it records fails.
+TEST(tape, that_is_not_finished_leaves_the_file_that_was_there) {
+  testing::scratch_directory dir;
+  std::ofstream(dir.file("tape")) << "old";
+  for (const char* const name : {"tape", "new"}) {
+    auto tape = tape_writer::to_file(dir.file(name), shape);
+    ASSERT_TRUE(tape);
+    write_some(**tape, 2, 60000);
+  }
+  EXPECT_EQ(std::filesystem::file_size(dir.file("tape")), 3u);
+  EXPECT_FALSE(std::filesystem::exists(dir.file("new")));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.file("")), {}), 1);
+}
+
 TEST(tape, an_image_skips_zeroes) {
   auto tape = tape_writer::to_memory(shape);
   std::vector<std::byte> pool(5 * 4096);

@@ -95,8 +95,10 @@ TEST_F(output_command, leaves_the_file_that_was_there_when_it_cannot_write_a_who
     return bytes;
   };
   const std::string file = dir_.file("out");
+  // The pool that is recorded has 6 MB, its tape 10.
   for (const std::string& command :
-       {"pool dump " + pool_ + " --json " + file, "pool check " + pool_ + " --json " + file}) {
+       {"pool dump " + pool_ + " --json " + file, "pool check " + pool_ + " --json " + file,
+        "tape record " + file + " --operations 40000"}) {
     SCOPED_TRACE(command);
     const auto whole = size_of(command, file);
     std::ofstream(file) << "old";
@@ -142,6 +144,31 @@ TEST_F(output_command, keeps_links_modes_and_devices) {
   const auto appended = run_line("(echo first; stele kv export " + pool_ +
                                  " /dev/stdout 2>/dev/null) >" + file + "; head -n1 " + file);
   EXPECT_EQ(appended.said, "first\n");
+}
+
+// A copy of a pool's content in another file is no more open to others than the pool.
+TEST_F(output_command, gives_content_the_rights_of_its_pool) {
+  const std::string database = dir_.file("q");
+  std::ofstream(dir_.file("empty")).close();
+  ASSERT_EQ(run_line("stele sqlite import " + dir_.file("empty") + " " + database).status, 0);
+  const std::string file = dir_.file("out");
+  for (const mode_t mode : {0600, 0640, 0644}) {
+    for (const std::string& pool : {pool_, database}) ASSERT_EQ(::chmod(pool.c_str(), mode), 0);
+    for (const std::string& command :
+         {"kv export " + pool_ + " " + file, "kv scan " + pool_ + " --json " + file,
+          "kv get " + pool_ + " key1 --json " + file, "pool dump " + pool_ + " --json " + file,
+          "pool backup " + pool_ + " " + file, "pool compact " + pool_ + " " + file,
+          "pool check --salvage " + file + " " + pool_, "sqlite export " + database + " " + file,
+          "sqlite backup " + database + " " + file}) {
+      SCOPED_TRACE(command);
+      const auto o = run_line("umask 022; stele " + command);
+      ASSERT_EQ(o.status, 0) << o.said;
+      struct stat status = {};
+      ASSERT_EQ(::stat(file.c_str(), &status), 0);
+      EXPECT_EQ(status.st_mode & 0777 & ~mode, 0u);
+      fs::remove(file);
+    }
+  }
 }
 
 TEST_F(output_command, writes_valid_json_of_names_that_are_not_utf_8) {
