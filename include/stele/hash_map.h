@@ -28,8 +28,11 @@
 #include <stele/segment_sizes.h>
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace stele {
 
@@ -193,6 +196,8 @@ class basic_hash_map {
   void free_blocks();
   [[nodiscard]] result<> check_segments(sizes s) const;
   [[nodiscard]] result<> check_chain(sizes s, std::size_t bucket, const chain& c) const;
+  using hashed_node = std::pair<std::uint64_t, const node*>;
+  static bool has_key_twice(std::vector<hashed_node>& all);
 
   typename Memory::template field<std::uint64_t> sizes_;
   typename Memory::template field<bucket_head*> segment_[max_segments];
