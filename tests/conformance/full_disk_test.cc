@@ -1,9 +1,13 @@
 // A full device, and a process that may not write large files. Creating, growing and backing up
 // return errors, the pool stays intact, and no partial file is left.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <tests/conformance/exercise.h>
 #include <tests/conformance/own_mounts.h>
+
+#include <array>
+#include <fstream>
 
 namespace stele::testing {
 namespace {
@@ -49,6 +53,58 @@ TEST(full_disk, is_an_error_and_leaves_nothing_behind) {
     EXPECT_TRUE(succeeds(p.close()));
     EXPECT_EQ(files_in(dir.file("")), 1u) << "something half-made is left";
   });
+}
+
+// Makes holes of the file's pages of zeroes, as a job that saves space does.
+void dig_holes(const std::string& path) {
+  constexpr std::size_t page = 4096;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  std::array<char, page> bytes;
+  for (off_t at = 0; ::pread(fd, bytes.data(), page, at) == ssize_t{page}; at += page)
+    if (std::ranges::all_of(bytes, [](char c) { return c == 0; })) {
+      EXPECT_EQ(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, page), 0);
+    }
+  ::close(fd);
+}
+
+// Bytes until the device is full.
+void fill_device(const std::string& path) {
+  std::ofstream filler(path);
+  const std::string block(4096, 'x');
+  while (filler.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) continue;
+}
+
+// The store into a hole is a signal, the write into one an error: both say why.
+TEST(full_disk, a_hole_that_cannot_be_filled_is_named) {
+  for (const char* media : {"process", "file"}) {
+    SCOPED_TRACE(media);
+    scratch_directory dir;
+    on_own_file_system(dir.file(""), "2m", [&] {
+      const std::string path = dir.file("pool"), filler = dir.file("filler");
+      pool_options options = small;
+      options.media = media;
+      std::uint64_t n = 0;
+      {
+        auto p = open_pool<texts_root>(path, options);
+        ASSERT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
+        ++n;
+        dig_holes(path);
+        fill_device(filler);
+        result<> put;
+        while ((put = p.update([&](texts_root& r) { put_text(r, n); })) && n < 10'000) ++n;
+        ASSERT_FALSE(put);
+        EXPECT_NE(put.error().message.find("No space left on device"), std::string::npos)
+            << put.error().message;
+        const auto closed = p.close();
+        ASSERT_FALSE(closed);
+        EXPECT_NE(closed.error().message.find("No space left on device"), std::string::npos)
+            << closed.error().message;
+      }
+      std::filesystem::remove(filler);
+      (void)expect_whole(path, options, {.acknowledged = n, .tried = n + 1});
+    });
+  }
 }
 
 TEST(full_disk, a_limit_of_the_process_is_an_error_and_no_signal) {

@@ -11,13 +11,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace stele::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
+using ::testing::HasSubstr, ::testing::Not;
 
 class pool_command : public ::testing::Test {
  protected:
@@ -108,6 +109,30 @@ TEST_F(pool_command, a_pool_that_was_not_closed_is_recovered_by_repair_alone) {
   EXPECT_THAT(repaired.said, HasSubstr("repaired: it had not been closed"));
   EXPECT_THAT(run_command("pool info " + at("store")).said, HasSubstr("closed"));
   EXPECT_TRUE(*kv::open(at("store"))->contains(std::to_string(last)));
+}
+
+// A copy of a pool that is open is one that was not closed.
+TEST_F(pool_command, info_says_what_the_sums_of_a_pool_do_not_see) {
+  const std::map<std::string, std::string> of_open = {
+      {"default", "of home's blocks: damage is found"},
+      {"archapt-redo", "the pool was not closed: 6 % of flipped bits"},
+      {"log_structured", "the pool was not closed: 0.15 % of flipped bits"}};
+  for (const auto& [mechanism, said] : of_open) {
+    SCOPED_TRACE(mechanism);
+    const std::string pool = dir_.file(mechanism), copy = pool + ".open";
+    {
+      auto store = kv::open(
+          pool, {.create_size = 4 << 20, .mechanism = mechanism, .block_checksums = checksums::on});
+      ASSERT_TRUE(succeeds(store));
+      ASSERT_TRUE(succeeds(store->put("a", "1")));
+      std::filesystem::copy_file(pool, copy);
+      ASSERT_TRUE(succeeds(store->close()));
+    }
+    EXPECT_THAT(run_command("pool info " + copy).said, HasSubstr(said));
+    const auto closed = run_command("pool info " + pool);
+    EXPECT_THAT(closed.said, HasSubstr("damage is found at opening"));
+    EXPECT_THAT(closed.said, Not(HasSubstr("not noticed")));
+  }
 }
 
 TEST_F(pool_command, damage_to_content_is_found_and_left_alone) {
