@@ -40,7 +40,6 @@ int run_shell(const std::string& commands) {
 }
 
 TEST(sqlite_shell, ends_by_itself_on_mutated_pools) {
-#ifdef STELE_SQLITE_MODULE_FILE
   if (shell() == nullptr) GTEST_SKIP() << "SQLite's shell (Debian: sqlite3) is not there";
   const std::uint64_t seed = budget::count_from("STELE_FUZZ_SEED", 1),
                       count = budget::count_from("STELE_FUZZ_SHELLS", 60);
@@ -64,9 +63,6 @@ TEST(sqlite_shell, ends_by_itself_on_mutated_pools) {
     }
   }
   std::printf("%lu inputs, STELE_FUZZ_SEED=%lu\n", 2 * count, seed);
-#else
-  GTEST_SKIP() << "the loadable module is not built";
-#endif
 }
 
 }  // namespace
