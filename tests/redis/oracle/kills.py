@@ -31,6 +31,7 @@ class Kills:
             raise self.difference("ended", note=f"after a kill: {why}") from None
         for server in (module, stock):
             self.prepare(server)
+            self.of_server(server, state.let_go)  # a pool that is opened has none
             self.of_server(server, drop_streams)
 
     def close_clients(self):
