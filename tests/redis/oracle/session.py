@@ -392,6 +392,8 @@ class Session(Kills, Limits):
                     different.append(found)
             if stock:
                 self.follow(client, words, inner, stock[0])
+        if different:
+            self.poll()  # one that only the module has served explains it
         for found in different:
             self.keep(found)
 
