@@ -237,7 +237,7 @@ constexpr command commands[] = {
     {"bitop", writes<"BITOP">, "write deny-oom", 2, -1, 1, 4, 0},
     {"lcs", reads<"LCS">, "readonly", 1, 2, 1, 3, 0},
     {"pfadd", writes<"PFADD">, "write deny-oom fast", 1, 1, 1, 2, 0},
-    {"pfcount", reads<"PFCOUNT">, "readonly", 1, -1, 1, 2, 0},
+    {"pfcount", reads<"PFCOUNT">, "readonly may-replicate", 1, -1, 1, 2, 0},
     {"pfmerge", writes<"PFMERGE">, "write deny-oom", 1, -1, 1, 2, 0},
     {"pfdebug", writes<"PFDEBUG">, "write deny-oom admin", 2, 2, 1, 3, 0},
     {"geoadd", writes<"GEOADD", extent::named>, "write deny-oom", 1, 1, 1, 5, 0},
