@@ -47,9 +47,9 @@ class Destinations(RedisCase):
         r("PFADD", "seen", "a")
 
     def state(self, r, key):
-        """Type, and about when the key expires: never, or in so many powers of ten of seconds."""
+        """Type, and about when the key expires: never, or in about so many powers of ten of seconds."""
         ends = r("TTL", key)
-        return r("TYPE", key), ends if ends < 0 else len(str(ends + 10))
+        return r("TYPE", key), ends if ends < 0 else len(str(ends + 500))
 
     def test_keep_or_lose_their_expiry_time_as_in_a_plain_server(self):
         server = self.server("size", "8M")
