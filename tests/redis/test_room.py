@@ -28,3 +28,10 @@ class Room(RedisCase):
                 r(*words)
             self.assertEqual(r("EXISTS", "a", "b", "c"), 0)
         self.assertEqual(r("SET", "a", "x"), "OK")
+
+    def test_bit_fields_that_are_refused_need_none(self):
+        r = self.server("size", f"{SIZE}").client()
+        for kind, place in (("u3", "#4294967295"), ("u8", 1 << 32), ("u64", (1 << 32) - 64), ("i65", 1 << 31), ("u8", -1), ("x8", 1 << 31)):
+            with self.assertRaisesRegex(ServerError, "ERR (bit offset|Invalid bitfield type)"):
+                r("BITFIELD", "bits", "SET", kind, place, 1)
+        self.assertIn(f"stele_size_bytes:{SIZE}\r".encode(), r("INFO", "stele"))

@@ -178,19 +178,30 @@ bool take_back(const call& c, const loan& l, extent of, bool changes) {
   return true;
 }
 
-// How long BITFIELD may make a string.
+// How long a string is that has a field of this type there; nullopt: Redis refuses it.
+std::optional<std::size_t> end_of_field(std::string_view type, std::string_view place) {
+  if (!type.starts_with('u') && !type.starts_with('i')) return std::nullopt;
+  const auto bits = integer_of(type.substr(1));
+  if (!bits || *bits < 1 || *bits > (type.starts_with('u') ? 63 : 64)) return std::nullopt;
+  const bool in_fields = place.starts_with('#');
+  const auto number = integer_of(place.substr(in_fields ? 1 : 0));
+  constexpr long long most = static_cast<long long>(longest_string) * 8;
+  if (!number || *number < 0 || *number >= most) return std::nullopt;
+  const long long first = *number * (in_fields ? *bits : 1);
+  if (first >= most) return std::nullopt;
+  return static_cast<std::size_t>(first + *bits + 7) / 8;
+}
+
+// How long BITFIELD may make a string; 0: Redis refuses one of its words, and so all of it.
 std::size_t end_of_fields(const call& c) {
   std::size_t end = 0;
   for (int i = 2; i + 2 < c.count; ++i) {
     if (!equal_ignoring_case(c[i], "SET") && !equal_ignoring_case(c[i], "INCRBY")) continue;
-    std::string_view offset = c[i + 2];
-    const bool in_fields = offset.starts_with('#');
-    if (in_fields) offset.remove_prefix(1);
-    const auto number = integer_of(offset).value_or(0);
-    if (number < 0 || number > (1LL << 32)) continue;  // refused
-    end = std::max(end, static_cast<std::size_t>(number) * (in_fields ? 64 : 1) / 8 + 16);
+    const auto of_this = end_of_field(c[i + 1], c[i + 2]);
+    if (!of_this) return 0;
+    end = std::max(end, *of_this);
   }
-  return std::min(end, longest_string);
+  return end;
 }
 
 int run_lent(const call& c, const char* name, extent of, bool changes) {
