@@ -1,5 +1,7 @@
 """Commands that store more than the pool has at the moment: it grows, or refuses them whole; the server goes on."""
 
+import time
+
 from beds import RedisCase, ServerError
 
 MIB = 1 << 20
@@ -35,3 +37,27 @@ class Room(RedisCase):
             with self.assertRaisesRegex(ServerError, "ERR (bit offset|Invalid bitfield type)"):
                 r("BITFIELD", "bits", "SET", kind, place, 1)
         self.assertIn(f"stele_size_bytes:{SIZE}\r".encode(), r("INFO", "stele"))
+
+    def used(self, r):
+        return int(r("INFO", "stele").split(b"stele_used_bytes:")[1].split(b"\r")[0])
+
+    def test_what_a_flush_leaves_is_freed(self):
+        """Some of it at each turn of the server; what stays is the table, which has a word for each key that there was at once."""
+        r = self.server("size", "32M").client()
+        makes = (("SET",), ("HSET", "field"), ("RPUSH",), ("SADD",), ("ZADD", 1))
+        flushes = ([("FLUSHALL",)], [("FLUSHDB",)], [("FLUSHALL", "ASYNC")], [("SWAPDB", 0, 1), ("FLUSHALL",)], [("MULTI",), ("FLUSHDB",), ("EXEC",)])
+        r("SET", "first", "x")
+        r("DEL", "first")
+        empty, most = self.used(r), 0
+        for count, flush in zip((40, 300, 4000, 4200, 9000), flushes):
+            told = r.answers([(name, f"key {i}", *more, "x" * 500) for i in range(count) for name, *more in [makes[i % len(makes)]]])
+            self.assertNotIn(True, [isinstance(one, ServerError) for one in told])
+            self.assertGreater(self.used(r), empty + 500 * count)
+            r.answers(flush)
+            most = max(most, count)
+            bound = empty + 16 * most + 4 * 8192  # whole segments of the table
+            until = time.monotonic() + 120
+            while self.used(r) > bound and time.monotonic() < until:
+                r("PING")
+            self.assertLessEqual(self.used(r), bound, (count, flush))
+            self.assertEqual(r("DBSIZE"), 0)
