@@ -1,6 +1,6 @@
-// A slow device: fdatasync, and writes at a place of a file, which the log's are, take 250 ms
-// longer, as long as there is the file STELE_SLOW_SYNC_WHEN. Loaded by LD_PRELOAD;
-// test_slow_device.py uses it.
+// A slow device: writes at a place of a file, which the log's are, and fdatasync wait as long as
+// there is the file STELE_SLOW_SYNC_WHEN. Those of the main thread do not, so that a server goes on
+// to answer. Loaded by LD_PRELOAD; test_slow_device.py uses it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 static void wait_first(void) {
   const char* const when = getenv("STELE_SLOW_SYNC_WHEN");
-  if (when != NULL && access(when, F_OK) == 0) usleep(250 * 1000);
+  while (gettid() != getpid() && when != NULL && access(when, F_OK) == 0) usleep(1000);
 }
 
 int fdatasync(int fd) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "commands.h"
 #include "eviction.h"
 
 namespace stele::redis {
@@ -98,10 +99,15 @@ bool has_unsent_answers(api::context* of) {
 
 void answer::end_unit() {
   const int flags = api::GetContextFlags(context_);
-  // A script's commands are called from a command of ours, which ends the unit.
-  if ((flags & api::in_script) != 0) return;
-  const bool in_exec = (flags & api::in_multi) != 0;
-  if (in_exec && !here().asleep && !has_unsent_answers(context_)) return;
+  // A script's commands are called from a command of ours, which ends the unit; the hook ends that
+  // of an EXEC. Both wait for what was committed before.
+  const bool goes_on =
+      (flags & api::in_script) != 0 ||
+      ((flags & api::in_multi) != 0 && !here().asleep && !has_unsent_answers(context_));
+  if (goes_on) {
+    if (!here().keys->owes_answers()) rests_on_its_keys();
+    return;
+  }
   // Nobody waits for the answer to what a master sends.
   const bool is_replicated = (flags & api::is_replicated) != 0;
   const bool now = !is_replicated &&
@@ -109,8 +115,27 @@ void answer::end_unit() {
   const std::uint64_t before = here().keys->newest_commit();
   must(here().keys->end_unit(now));
   count_memory();
-  if (!now && !is_replicated && here().keys->waits() && here().keys->newest_commit() != before)
+  if (is_replicated || !here().keys->waits()) return;
+  if (here().keys->newest_commit() == before)
+    rests_on_its_keys();
+  else if (!now)
     commit_ = here().keys->newest_commit();
+}
+
+void answer::rests_on_its_keys() {
+  if (here().running == nullptr || here().keys->all_rest_on() == 0) return;
+  const call& c = *here().running;
+  const std::string name(c[0].substr(std::string_view(prefix).size()));
+  if (equal_ignoring_case(name, "MOVE") || equal_ignoring_case(name, "COPY"))
+    return rests_on_all();  // of another database too
+  for_each_key(c, name.c_str(), [&](int place) {
+    const open_key key(c, c.text(place), api::for_reading | api::without_touch);
+    rests_on(key.item());
+  });
+}
+
+void answer::rests_on_script() {
+  commit_ = std::max(commit_, std::exchange(here().script_rests_on, 0));
 }
 
 void answer::rests_on(const stored_item* item) {
@@ -126,6 +151,10 @@ void answer::rests_on_all() {
 api::context* answer::to() {
   if (commit_ == 0) return context_;
   if (later_ != nullptr) return later_;
+  if (here().script_context != nullptr && (api::GetContextFlags(context_) & api::in_script) != 0) {
+    here().script_rests_on = std::max(here().script_rests_on, std::exchange(commit_, 0));
+    return context_;
+  }
   if (!may_block(context_)) {
     must(here().keys->sync());
     commit_ = 0;

@@ -47,6 +47,8 @@ class waiting_clients {
   std::thread thread_;
 };
 
+struct call;
+
 // What the module has in this process.
 struct server {
   std::unique_ptr<redis::keys> keys;
@@ -65,6 +67,8 @@ struct server {
   std::optional<error> refused_load = {};         // why the last value that was loaded has no item
   api::text* script_user = nullptr;               // who has called the script that runs
   api::context* script_context = nullptr;         // of that call
+  std::uint64_t script_rests_on = 0;              // the newest commit that the script has read of
+  const call* running = nullptr;                  // the module's command that runs
   bool debugs_scripts = false;                    // since SCRIPT DEBUG: EVAL is Redis' own then
   bool calls_redis = false;   // the next command that the filter sees is meant for Redis itself
   bool tells_master = false;  // this server is about to tell its master how far it has got
@@ -107,13 +111,19 @@ class answer {
   answer(const answer&) = delete;
   answer& operator=(const answer&) = delete;
 
-  // Of a command that changes something: ends its unit, unless a MULTI or a script goes on.
+  // Of a command that changes something: ends its unit, unless a MULTI or a script goes on. If it
+  // has changed nothing, the answer rests on what its keys have.
   void end_unit();
   // Of a command that reads: what it has read, null for a key that is not there.
   void rests_on(const stored_item* item);
+  // The same of all keys that the command names.
+  void rests_on_its_keys();
   // Of one whose answer any key may change.
   void rests_on_all();
-  // Where to answer. After end_unit() or rests_on().
+  // Of one that has called a script: on what that has read.
+  void rests_on_script();
+  // Where to answer. After end_unit() or rests_on(). What a script calls does not wait: the script
+  // does.
   api::context* to();
 
  private:

@@ -275,7 +275,9 @@ int on_ready(api::context* context, api::text** arguments, int count) {
   base::check(replies.is_one(), "a client that waited did not get one answer");
   return api::ok;
 }
+// It has seen no key to be served from, and cannot be blocked again either.
 int on_timeout(api::context* context, api::text**, int) {
+  if (here().keys->absence_rests_on() != 0) must(here().keys->sync());
   return api::ReplyWithNullArray(context);
 }
 
@@ -330,8 +332,11 @@ int serve_or_wait(const call& c, serve_function serve, const wait_arguments& how
   if (static_cast<long long>(wanted) > latest)
     return api::ReplyWithError(c.context, "ERR timeout is out of range");
   if (serve_first(c, how.kind, how.first_key, how.keys, serve)) return api::ok;
-  if (!may_block(c.context))
-    return how.null_is_array ? api::ReplyWithNullArray(c.context) : api::ReplyWithNull(c.context);
+  if (!may_block(c.context)) {
+    answer a(c.context);
+    a.rests_on_its_keys();
+    return how.null_is_array ? api::ReplyWithNullArray(a.to()) : api::ReplyWithNull(a.to());
+  }
   waiting_commands()[std::string(c[0])] = {how.kind, serve};
   api::BlockClientOnKeys(c.context, on_ready, on_timeout, nullptr, static_cast<long long>(wanted),
                          c.arguments + how.first_key, how.keys, nullptr);

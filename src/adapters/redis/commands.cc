@@ -204,7 +204,7 @@ bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const c
 
 bool is_wrong_kind(const call& c, const open_key& key, item_kind wanted) {
   const bool wrong = key.exists() && !key.is(wanted);
-  if (wrong) api::ReplyWithError(c.context, wrong_type);
+  if (wrong) answer_refusal(c, wrong_type);
   return wrong;
 }
 
@@ -238,6 +238,12 @@ int place_of_destination(const call& c, std::string_view name) {
 
 std::string value_of(const stored_text& text) {
   return here().keys->read([&] { return text.value.str(); }).value_or("");
+}
+
+int answer_refusal(const call& c, const char* why) {
+  answer a(c.context);
+  a.rests_on_its_keys();
+  return api::ReplyWithError(a.to(), why);
 }
 
 int answer_number(const call& c, long long number) {

@@ -160,6 +160,8 @@ bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const c
 // The same for a command whose own code answers for all keys: of another type, an error.
 bool is_wrong_kind(const call& c, const open_key& key, item_kind wanted);
 std::string value_of(const stored_text& text);
+// Refuses for what the command's keys have.
+int answer_refusal(const call& c, const char* why);
 // The end of a command that has changed something.
 int answer_number(const call& c, long long number);
 

@@ -167,10 +167,10 @@ int hincrby(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::hash, "HINCRBY", true)) return api::ok;
   const auto before = integer_of(field_of(key, c[2]).value_or("0"));
-  if (!before) return api::ReplyWithError(c.context, "ERR hash value is not an integer");
+  if (!before) return answer_refusal(c, "ERR hash value is not an integer");
   long long after = 0;
   if (__builtin_add_overflow(*before, *by, &after))
-    return api::ReplyWithError(c.context, "ERR increment or decrement would overflow");
+    return answer_refusal(c, "ERR increment or decrement would overflow");
   if (auto stored = set_field(c, key, c[2], std::to_string(after)); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "HINCRBY");
@@ -185,10 +185,10 @@ int hincrbyfloat(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::hash, "HINCRBYFLOAT", true)) return api::ok;
   const auto before = float_of(field_of(key, c[2]).value_or("0"));
-  if (!before) return api::ReplyWithError(c.context, "ERR hash value is not a float");
+  if (!before) return answer_refusal(c, "ERR hash value is not a float");
   const long double after = *before + *by;
   if (std::isnan(after) || std::isinf(after))
-    return api::ReplyWithError(c.context, "ERR increment would produce NaN or Infinity");
+    return answer_refusal(c, "ERR increment would produce NaN or Infinity");
   const std::string text = text_of_float(after);
   if (auto stored = set_field(c, key, c[2], text); !stored)
     return answer_error(c.context, stored.error());

@@ -9,6 +9,8 @@
 #include <tx/runtime.h>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <utility>
 
 namespace stele::redis {
@@ -19,6 +21,13 @@ using base::mutant;
 using base::planted;
 using detail::begin_status;
 using detail::commit_status;
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // ends an item
+
+std::int64_t ms_since_1970() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -244,6 +253,14 @@ void keys::forget_unit() noexcept {
   reserved_ = 0;
 }
 
+// Of the times at which items that the unit has changed expire.
+std::int64_t keys::first_end_in_unit() const {
+  std::int64_t first = never;
+  for (const stored_item* item : touched_)
+    if (const std::int64_t ends = item->expiry; ends != 0) first = std::min(first, ends);
+  return first;
+}
+
 result<> keys::end_unit(bool now) {
   if (!unlinked_.empty()) {
     std::vector<stored_item*> gone;
@@ -259,6 +276,7 @@ result<> keys::end_unit(bool now) {
   if (open_) {
     open_ = false;
     if (used_bytes_) *used_bytes_ += detail::bytes_allocated_by_transaction();
+    const std::int64_t ends = waits_ ? first_end_in_unit() : never;
     const auto how = detail::commit_transaction();
     if (how != commit_status::committed) cannot_go_on_(detail::last_error());
     const std::uint64_t number = ++commits_;
@@ -269,6 +287,10 @@ result<> keys::end_unit(bool now) {
       for (const stored_item* item : touched_) recent_[item] = number;
       if (removed_) last_removal_ = number;
       if (swapped_) last_swap_ = number;
+      if (ends != never) {
+        first_end_ = std::min(last_timed_ > durable_.load() ? first_end_ : never, ends);
+        last_timed_ = number;
+      }
     }
     free_places_.insert(free_places_.end(), freed_places_.begin(), freed_places_.end());
   }
@@ -407,7 +429,10 @@ std::uint64_t keys::all_rest_on() const {
 }
 
 std::uint64_t keys::absence_rests_on() const {
-  return last_removal_ > durable_.load() ? last_removal_ : 0;
+  const bool may_have_expired =
+      last_timed_ > std::max(last_removal_, durable_.load()) && first_end_ <= ms_since_1970();
+  const std::uint64_t newest = may_have_expired ? last_timed_ : last_removal_;
+  return newest > durable_.load() ? newest : 0;
 }
 
 }  // namespace stele::redis

@@ -143,6 +143,7 @@ class keys {
   [[nodiscard]] result<> make_room(std::size_t bytes, bool for_several, std::size_t logged);
   std::uint64_t free_place();
   void forget_unit() noexcept;
+  std::int64_t first_end_in_unit() const;
   void forget_failed_unit();
 
   pool<stored_keys> pool_;
@@ -174,6 +175,9 @@ class keys {
   std::unordered_map<const stored_item*, std::uint64_t> recent_;
   std::uint64_t last_removal_ = 0,
                 last_swap_ = 0;  // of two databases: all that they have rests on it
+  // A key is gone when its time has passed, and is back if the crash takes that time.
+  std::uint64_t last_timed_ = 0;  // of the last that left an item an expiry time
+  std::int64_t first_end_ = 0;    // the earliest such time of those that may not be durable
   bool is_child_ = false;
   bool has_child_ = false;
   std::unordered_set<const stored_item*> young_;  // made while there is a child

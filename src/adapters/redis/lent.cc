@@ -227,7 +227,7 @@ int run_lent(const call& c, const char* name, extent of, bool changes) {
   if (changes)
     a.end_unit();
   else
-    for (const loan& l : loans) a.rests_on(l.item);
+    a.rests_on_its_keys();
   return hand_over(a.to(), told);
 }
 

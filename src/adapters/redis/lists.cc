@@ -285,11 +285,11 @@ int lrange(const call& c) {
 int lset(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, kind, "LSET", true)) return api::ok;
-  if (!key.exists()) return api::ReplyWithError(c.context, no_key);
+  if (!key.exists()) return answer_refusal(c, no_key);
   const auto number = integer_of(c[2]);
   if (!number) return api::ReplyWithError(c.context, not_an_integer);
   const auto place = place_of(*number, size_of(key));
-  if (!place) return api::ReplyWithError(c.context, "ERR index out of range");
+  if (!place) return answer_refusal(c, "ERR index out of range");
   if (auto done =
           change<stored_sequence>(c, key, c[3].size() + bytes_of_element,
                                   [&](stored_sequence& list) { list.content.set(*place, c[3]); });

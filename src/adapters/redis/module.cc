@@ -172,6 +172,7 @@ int refuse_count(api::context* to, const char* name) {
 // Once, or where the pool is full and the server's policy lets keys go, until there is room or none
 // may go any more. More go each time, as what they leave may be in pieces.
 int run_with_room(const call& c, const command& what) {
+  const call* const before = std::exchange(here().running, &c);  // a script, which calls this one
   here().may_run_again = true;
   int done = what.run(c);
   if (here().was_full) [[unlikely]] {
@@ -184,6 +185,7 @@ int run_with_room(const call& c, const command& what) {
     }
   }
   here().may_run_again = false;
+  here().running = before;
   return done;
 }
 

@@ -78,6 +78,7 @@ class named_values {
       is_denied_ = true;
       return std::nullopt;
     }
+    has_read_ = true;
     const open_key key(call_, text.get(), api::for_reading);
     if (field.empty())
       return look<stored_text>(key,
@@ -89,11 +90,12 @@ class named_values {
     });
   }
   bool is_denied() const noexcept { return is_denied_; }
+  bool has_read() const noexcept { return has_read_; }
 
  private:
   const call& call_;
   const calling_user user_;
-  bool is_denied_ = false;
+  bool is_denied_ = false, has_read_ = false;
 };
 
 struct sorted_element {
@@ -126,10 +128,12 @@ bool sort_elements(const call& c, const sort_arguments& a, named_values& named,
       e.text = by;
     } else if (by) {
       const auto score = sort_key_of(*by);
-      if (!score)
-        return api::ReplyWithError(c.context,
-                                   "ERR One or more scores can't be converted into double"),
-               false;
+      if (!score) {
+        answer refusal(c.context);
+        refusal.rests_on_all();
+        api::ReplyWithError(refusal.to(), "ERR One or more scores can't be converted into double");
+        return false;
+      }
       e.score = *score;
     }
   }
@@ -195,6 +199,7 @@ int run_sort(const call& c, bool may_store) {
   if (a.store != nullptr) return store(c, a, found);
   answer given(c.context);
   given.rests_on(source);
+  if (named.has_read()) given.rests_on_all();
   api::ReplyWithArray(given.to(), static_cast<long>(found.size()));
   for (const auto& text : found)
     if (text)

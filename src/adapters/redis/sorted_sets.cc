@@ -126,7 +126,7 @@ int add(const call& c, const add_arguments& how, const char* name) {
     const auto before = again != stored.end() ? again->second : score_in(key, member);
     const auto found = outcome_of(how, before, score);
     if (const auto* const wrong = std::get_if<const char*>(&found))
-      return api::ReplyWithError(c.context, *wrong);
+      return answer_refusal(c, *wrong);
     const outcome& o = std::get<outcome>(found);
     last = o.score;
     if (!o.score || (before && *before == *o.score)) continue;

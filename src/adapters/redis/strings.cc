@@ -215,7 +215,7 @@ int set(const call& c) {
   if (time != 0 && !(expiry = expiry_of(c, c[time], c[time - 1], "set"))) return api::ok;
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (gets && key.exists() && key.text() == nullptr) {
-    if (!key.is_foreign()) return api::ReplyWithError(c.context, wrong_type);
+    if (!key.is_foreign()) return answer_refusal(c, wrong_type);
     return delegate(c, "SET", true);
   }
   const bool refused = (only_new && key.exists()) || (only_there && !key.exists());
@@ -392,7 +392,7 @@ int append(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, "APPEND", true)) return api::ok;
   const std::size_t size = length_of(key);
-  if (size + c[2].size() > longest_string) return api::ReplyWithError(c.context, too_long);
+  if (size + c[2].size() > longest_string) return answer_refusal(c, too_long);
   if (auto stored = write_at(c, key, size, size, c[2]); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, "APPEND");
@@ -446,10 +446,10 @@ int add(const call& c, long long by, const char* name) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, name, true)) return api::ok;
   const auto before = integer_of(key.text() == nullptr ? "0" : value_of(*key.text()));
-  if (!before) return api::ReplyWithError(c.context, not_an_integer);
+  if (!before) return answer_refusal(c, not_an_integer);
   long long after = 0;
   if (__builtin_add_overflow(*before, by, &after))
-    return api::ReplyWithError(c.context, "ERR increment or decrement would overflow");
+    return answer_refusal(c, "ERR increment or decrement would overflow");
   if (auto stored = put(c, key, std::to_string(after), as_it_was); !stored)
     return answer_error(c.context, stored.error());
   replicate(c, name);
@@ -477,10 +477,10 @@ int incrbyfloat(const call& c) {
   if (is_other_kind(c, key, item_kind::string, "INCRBYFLOAT", true)) return api::ok;
   const auto before = float_of(key.text() == nullptr ? "0" : value_of(*key.text())),
              by = float_of(c[2]);
-  if (!before || !by) return api::ReplyWithError(c.context, not_a_float);
+  if (!before || !by) return answer_refusal(c, not_a_float);
   const long double after = *before + *by;
   if (std::isnan(after) || std::isinf(after))
-    return api::ReplyWithError(c.context, "ERR increment would produce NaN or Infinity");
+    return answer_refusal(c, "ERR increment would produce NaN or Infinity");
   const std::string text = text_of_float(after);
   if (auto stored = put(c, key, text, as_it_was); !stored)
     return answer_error(c.context, stored.error());
