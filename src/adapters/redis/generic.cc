@@ -39,6 +39,15 @@ int copy(const call& c) {
   return hand_over(a.to(), told);
 }
 
+// Redis refuses a script without the flag allow-oom when memory is short, before it runs: in other
+// words to a client than to a module, or within an EXEC.
+bool is_refused_for_memory(const call& c, api::reply* told) {
+  constexpr std::string_view words = "OOM allow-oom flag is not set on the script";
+  return told != nullptr && api::CallReplyType(told) == api::reply_error &&
+         text_of_reply(told).starts_with(words) &&
+         (api::GetContextFlags(c.context) & api::in_multi) == 0;
+}
+
 template <literal Name>
 int script(const call& c) {
   const script_caller caller(c);
@@ -46,7 +55,9 @@ int script(const call& c) {
   answer a(c.context);
   a.end_unit();
   a.rests_on_script();
-  return hand_over(a.to(), told);
+  if (!is_refused_for_memory(c, told)) return hand_over(a.to(), told);
+  api::FreeCallReply(told);
+  return api::ReplyWithError(a.to(), "OOM command not allowed when used memory > 'maxmemory'.");
 }
 
 int type(const call& c) {
