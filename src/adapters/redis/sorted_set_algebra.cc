@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <variant>
 
 #include "scores.h"
@@ -88,10 +89,26 @@ scores scores_of(const open_key& key, double weight) {
   return all;
 }
 
+// The smallest input first, as in Redis: a sum of doubles depends on the order.
+std::vector<std::size_t> order_of(combination how, const open_keys& inputs) {
+  std::vector<std::size_t> order(inputs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (how == combination::difference) return order;
+  const auto size = [&](std::size_t i) {
+    stored_item* const item = inputs[i]->item();
+    if (item == nullptr) return std::uint64_t{0};
+    return here().keys->read([&] { return count_of(item); }).value_or(0);
+  };
+  std::ranges::stable_sort(order, {}, size);
+  return order;
+}
+
 scores combine(combination how, const open_keys& inputs, const combine_arguments& a) {
+  const auto order = order_of(how, inputs);
   std::map<std::string, double> all;
-  for (auto& [member, score] : scores_of(*inputs[0], a.weights[0])) all.emplace(member, score);
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
+  for (auto& [member, score] : scores_of(*inputs[order[0]], a.weights[order[0]]))
+    all.emplace(member, score);
+  for (const std::size_t i : std::span(order).subspan(1)) {
     std::map<std::string, double> both;
     for (auto& [member, score] : scores_of(*inputs[i], a.weights[i])) {
       const auto at = all.find(member);
