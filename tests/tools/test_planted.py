@@ -12,8 +12,10 @@ RUN = """\
 Test project /tree/build
     Start 1: kv.put
 1/3 Test #1: kv.put ...............   Passed    0.02 sec
+    Start 3: kv.add
+2/3 Test #3: kv.add ...............***Skipped   0.01 sec
     Start 2: kv.erase
-2/3 Test #2: kv.erase .............***Failed    0.02 sec
+3/3 Test #2: kv.erase .............***Failed    0.02 sec
 The following tests FAILED:
 \t  2 - kv.erase (Failed)
 """
@@ -34,6 +36,11 @@ class Planted(unittest.TestCase):
     def test_the_first_failure_is_named(self):
         self.assertEqual(planted.FAILED.search(RUN).group(1), "kv.erase")
         self.assertIsNone(planted.FAILED.search(RUN.replace("***Failed", "   Passed")))
+        self.assertEqual(planted.FAILED.search(RUN.replace("***Failed", "Subprocess aborted***Exception:")).group(1), "kv.erase")
+
+    def test_a_pattern_that_ctest_cannot_read_chooses_no_tests(self):
+        for area, spec in planted.areas(os.path.join(planted.ROOT, "tests/planted")).items():
+            self.assertNotIn("(?", spec["tests"], area)
 
     def test_bugs_of_the_tree_have_names_and_losses(self):
         for area, spec in planted.areas(os.path.join(planted.ROOT, "tests/planted")).items():
