@@ -531,9 +531,8 @@ TEST_F(kv_in_pool, a_read_is_of_one_state) {
     c.put("item" + std::to_string(n + 1), "x");
   };
   value_of(s.update([&](kv::changes& c) { pair_of(c, 0); }));
-  std::atomic<bool> stop = false;
-  std::jthread writer([&] {
-    for (std::uint64_t n = 1; !stop; ++n)
+  std::jthread writer([&](const std::stop_token& stop) {
+    for (std::uint64_t n = 1; !stop.stop_requested(); ++n)
       value_of(s.update([&](kv::changes& c) { pair_of(c, n); }));
   });
   for (int i = 0; i < 2000; ++i)
@@ -543,7 +542,6 @@ TEST_F(kv_in_pool, a_read_is_of_one_state) {
       EXPECT_EQ(v.get("first"), v.get("second"));
       EXPECT_EQ(items, 1u);
     }));
-  stop = true;
 }
 
 // A writer gives all keys one value with put_many, or erases them; get_many of the reader finds
@@ -578,10 +576,9 @@ TEST_F(kv_in_pool, a_cursor_goes_on_through_changes) {
   auto s = open();
   const auto name = [](int n, char kind) { return std::to_string(100'000 + n) + kind; };
   for (int i = 0; i < 2000; ++i) ASSERT_TRUE(s.put(name(i, 's'), "stays"));
-  std::atomic<bool> stop = false;
-  std::jthread writer([&] {
+  std::jthread writer([&](const std::stop_token& stop) {  // also ends when the test has failed
     base::rng random(4);
-    while (!stop) {
+    while (!stop.stop_requested()) {
       const std::string key = name(static_cast<int>(random.below(2000)), 't');
       random.below(2) == 0 ? void(value_of(s.erase(key))) : value_of(s.put(key, "comes and goes"));
     }
@@ -598,7 +595,6 @@ TEST_F(kv_in_pool, a_cursor_goes_on_through_changes) {
     }
     EXPECT_EQ(met, 1980);
   }
-  stop = true;
 }
 
 TEST_F(kv_in_pool, a_cursor_survives_the_erasure_of_what_it_stands_on) {
