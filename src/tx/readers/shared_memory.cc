@@ -65,10 +65,10 @@ result<shared_memory> shared_memory::map(int fd, std::size_t bytes) {
 }
 
 bool shared_memory::reserve(std::size_t offset, std::size_t bytes) const noexcept {
-  int done;
-  do done = ::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-  while (done != 0 && errno == EINTR);
-  return done == 0;
+  int error;
+  do error = media::os::fallocate(fd_, offset, bytes);
+  while (error == EINTR);
+  return error == 0;
 }
 
 }  // namespace stele::detail
