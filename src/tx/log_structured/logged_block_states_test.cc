@@ -71,10 +71,10 @@ TEST_F(logged_block_states_test, words_of_home_are_those_in_the_log_and_else_zer
 }
 
 TEST_F(logged_block_states_test, a_second_change_to_the_same_state_is_noticed) {
-  EXPECT_TRUE(states_->set_used(writer_, slab_, 70, true));
-  EXPECT_FALSE(states_->set_used(writer_, slab_, 70, true));
-  EXPECT_TRUE(states_->set_used(writer_, slab_, 70, false));
-  EXPECT_FALSE(states_->set_used(writer_, slab_, 70, false)) << "freed twice";
+  EXPECT_TRUE(states_->set_used(writer_, slab_, 40, true));
+  EXPECT_FALSE(states_->set_used(writer_, slab_, 40, true));
+  EXPECT_TRUE(states_->set_used(writer_, slab_, 40, false));
+  EXPECT_FALSE(states_->set_used(writer_, slab_, 40, false)) << "freed twice";
 }
 
 TEST_F(logged_block_states_test, a_roll_back_restores_and_a_new_slab_forgets) {
