@@ -46,11 +46,17 @@ class Kills:
         self.restart()
         self.do_state()
 
+    def drop_all_streams(self):
+        """Before commands that the module's server gets with them, and stock after the kill."""
+        for server in (self.pair.stock, self.pair.module):
+            self.of_server(server, drop_streams)
+
     def alone(self, server):
         return contextlib.closing(server.connect(self.limit))
 
     def do_killed(self, commands, seconds):
         self.close_clients()
+        self.drop_all_streams()
         module, answered = self.pair.module, 0
         with self.alone(module) as connection:
             connection.send(b"".join(map(wire.pack, commands)))
@@ -76,6 +82,7 @@ class Kills:
 
     def do_torn(self, how, commands, at):
         self.close_clients()
+        self.drop_all_streams()
         module = self.pair.module
         with self.alone(module) as connection:
             in_script = how.endswith("script")

@@ -46,7 +46,7 @@ class Limits:
     def do_guarded(self, number, words):
         """By the module first. Stock Redis 7.0 lets some through, so it gets only what the module has allowed."""
         client, module = self.clients[number], self.pair.module
-        if client.rules != "some_keys" or client.pending is not None or client.queue is not None:
+        if client.rules != "some_keys" or client.was_reset or client.pending is not None or client.queue is not None:
             return
         if client.stock is None:
             self.open(client)

@@ -62,6 +62,7 @@ class Client:
         self.expects_multi = False
         self.database = 0
         self.pending = None
+        self.was_reset = False  # so the default user's
 
     def close(self):
         for connection in (self.stock, self.module):
@@ -426,6 +427,8 @@ class Session(Kills, Limits):
             client.queue = []
         elif name in (b"exec", b"discard", b"reset") and client.queue is not None and len(words) == 1:
             client.queue = None
+        if answer == b"+RESET\r\n":
+            client.was_reset = True
         elif name == b"select" and answer == b"+OK\r\n":
             client.database = int(words[1])
 
