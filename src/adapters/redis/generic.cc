@@ -218,8 +218,8 @@ constexpr command commands[] = {
     {"evalsha_ro", script<"EVALSHA_RO">, reading_script_flags, 0, 0, 0, 3, 0},
     {"fcall_ro", script<"FCALL_RO">, reading_script_flags, 0, 0, 0, 3, 0},
     {"swapdb", in_unit<"SWAPDB">, "write fast", 0, 0, 0, 3, 3},
-    {"flushdb", in_unit<"FLUSHDB">, "write", 0, 0, 0, 1, 2},
-    {"flushall", in_unit<"FLUSHALL">, "write", 0, 0, 0, 1, 2},
+    {"flushdb", in_unit<"FLUSHDB">, "write", 0, 0, 0, 1, 0},
+    {"flushall", in_unit<"FLUSHALL">, "write", 0, 0, 0, 1, 0},
 };
 
 }  // namespace

@@ -252,7 +252,7 @@ constexpr command commands[] = {
     {"pfmerge", writes<"PFMERGE">, "write deny-oom", 1, -1, 1, 2, 0},
     {"pfdebug", writes<"PFDEBUG">, "write deny-oom admin", 2, 2, 1, 3, 0},
     {"geoadd", writes<"GEOADD", extent::named>, "write deny-oom", 1, 1, 1, 5, 0},
-    {"geodist", reads<"GEODIST", extent::named>, "readonly", 1, 1, 1, 4, 5},
+    {"geodist", reads<"GEODIST", extent::named>, "readonly", 1, 1, 1, 4, 0},
     {"geohash", reads<"GEOHASH", extent::named>, "readonly", 1, 1, 1, 2, 0},
     {"geopos", reads<"GEOPOS", extent::named>, "readonly", 1, 1, 1, 2, 0},
     {"geosearch", reads<"GEOSEARCH">, "readonly", 1, 1, 1, 7, 0},

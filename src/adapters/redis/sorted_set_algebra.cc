@@ -74,17 +74,22 @@ const char* read_options(const call& c, int i, bool weighs, bool stores, combine
   return nullptr;
 }
 
+double zero_if_nan(double score) {
+  return std::isnan(score) ? 0 : score;
+}
+
 double combined(aggregate how, double a, double b) {
   if (how == aggregate::lowest) return std::min(a, b);
   if (how == aggregate::highest) return std::max(a, b);
-  return std::isnan(a + b) ? 0 : a + b;  // infinities of both signs
+  return zero_if_nan(a + b);  // infinities of both signs
 }
 
+// A weight of 0 makes infinities NaN.
 scores scores_of(const open_key& key, double weight) {
   scores all;
   for (auto& [member, text] : elements_of(key)) {
     const double score = weight * (key.is(item_kind::sorted_set) ? score_of(text).value_or(0) : 1);
-    all.push_back({std::move(member), std::isnan(score) ? 0 : score});
+    all.push_back({std::move(member), score});
   }
   return all;
 }
@@ -107,7 +112,7 @@ scores combine(combination how, const open_keys& inputs, const combine_arguments
   const auto order = order_of(how, inputs);
   std::map<std::string, double> all;
   for (auto& [member, score] : scores_of(*inputs[order[0]], a.weights[order[0]]))
-    all.emplace(member, score);
+    all.emplace(member, zero_if_nan(score));
   for (const std::size_t i : std::span(order).subspan(1)) {
     std::map<std::string, double> both;
     for (auto& [member, score] : scores_of(*inputs[i], a.weights[i])) {
@@ -115,10 +120,12 @@ scores combine(combination how, const open_keys& inputs, const combine_arguments
       if (how == combination::difference) {
         if (at != all.end()) all.erase(at);
       } else if (at != all.end()) {
-        at->second = combined(a.how, at->second, score);
+        // Redis leaves NaN in an intersection to the aggregate.
+        const double next = how == combination::intersection ? score : zero_if_nan(score);
+        at->second = combined(a.how, at->second, next);
         if (how == combination::intersection) both.insert(*at);
       } else if (how == combination::all) {
-        all.emplace(std::move(member), score);
+        all.emplace(std::move(member), zero_if_nan(score));
       }
     }
     if (how == combination::intersection) all.swap(both);

@@ -480,6 +480,7 @@ result<scores> take(const call& c, open_key& key, end at, std::uint64_t count) {
 }
 
 int pop(const call& c, end at) {
+  if (c.count > 3) return api::ReplyWithError(c.context, syntax_error);
   const auto count = pop_count_of(c);
   if (!count) return api::ok;
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
@@ -597,8 +598,8 @@ constexpr command commands[] = {
     {"zremrangebyscore", zremrangebyscore, "write", 1, 1, 1, 4, 4},
     {"zremrangebylex", zremrangebylex, "write", 1, 1, 1, 4, 4},
     {"zrangestore", zrangestore, "write deny-oom", 1, 2, 1, 5, 0},
-    {"zpopmin", zpopmin, "write fast", 1, 1, 1, 2, 3},
-    {"zpopmax", zpopmax, "write fast", 1, 1, 1, 2, 3},
+    {"zpopmin", zpopmin, "write fast", 1, 1, 1, 2, 0},
+    {"zpopmax", zpopmax, "write fast", 1, 1, 1, 2, 0},
     {"bzpopmin", bzpopmin, "write fast deny-script", 1, -2, 1, 3, 0},
     {"bzpopmax", bzpopmax, "write fast deny-script", 1, -2, 1, 3, 0},
     {"zmpop", pop_from_several<item_kind::sorted_set, "MIN", "MAX", pop_several>,
