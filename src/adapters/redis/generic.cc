@@ -132,23 +132,17 @@ int object(const call& c) {
 }
 
 // Redis tells of these keys, or of all; the answer waits until what it tells is durable.
-template <literal Name>
-int tells_of_keys(const call& c) {
+template <literal Name, void (answer::*Rests_on)()>
+int tells(const call& c) {
   answer a(c.context);
-  for_each_key(c, Name.text, [&](int place) {
-    const open_key key(c, c.text(place), api::for_reading | api::without_touch);
-    a.rests_on(key.item());
-  });
+  (a.*Rests_on)();
   api::reply* const told = call_redis(c, Name.text, "0v");
   return hand_over(a.to(), told);
 }
 template <literal Name>
-int tells_of_all(const call& c) {
-  answer a(c.context);
-  a.rests_on_all();
-  api::reply* const told = call_redis(c, Name.text, "0v");
-  return hand_over(a.to(), told);
-}
+constexpr auto tells_of_keys = tells<Name, &answer::rests_on_its_keys>;
+template <literal Name>
+constexpr auto tells_of_all = tells<Name, &answer::rests_on_all>;
 
 // What a plain server has dumped becomes a value of the pool too.
 int restore(const call& c) {
