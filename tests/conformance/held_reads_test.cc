@@ -424,5 +424,35 @@ TEST_F(held_reads, of_a_reader_end_or_keep_their_moment_when_another_writer_take
   });
 }
 
+// Readers begin while a writer recovers what another one has left, which both of them then do.
+TEST_F(held_reads, that_begin_beside_a_recovery_see_one_state_and_no_error) {
+  for_each_seed([&] {
+    std::filesystem::remove(path_);
+    options_.create_size = 2 << 20, options_.max_size = 0, options_.log_size = 64 << 10;
+    {
+      auto made = open_pool<summed>(path_, options_);
+    }
+    const auto read = [&](const word_sender&) {
+      for (int i = 0; i < 12; ++i) {
+        auto reads = pool<summed>::open_read_only(path_);
+        const auto sum = reads ? reads->read(sum_of) : std::unexpected(reads.error());
+        EXPECT_TRUE(sum || sum.error().code == errc::in_use) << sum.error().message;
+        EXPECT_TRUE(!sum || sum->has_value()) << "a read beside a recovery is torn";
+      }
+    };
+    for (int deaths = 0; deaths < 12 && !HasFailure(); ++deaths) {
+      std::vector<std::unique_ptr<child>> readers;
+      for (int i = 0; i < 2; ++i) readers.push_back(std::make_unique<child>(read));
+      child writer([&, seed = random_()](const word_sender& send) {
+        add_for_ever(path_, options_, seed, send);
+      });
+      std::uint64_t sum = 0;
+      for (std::uint64_t n = 1 + random_.below(60); n != 0; --n) ASSERT_TRUE(writer.receive(sum));
+      writer.kill_and_drain(0);
+      for (auto& reader : readers) EXPECT_EQ(reader->wait(), 0);
+    }
+  });
+}
+
 }  // namespace held_reads
 }  // namespace stele::testing
