@@ -58,12 +58,21 @@ class forks : public ::testing::TestWithParam<const char*> {
   const std::string path_ = dir_.file("pool");
 };
 
-// The child calls everything while another thread of its parent is in an update.
+// The child calls everything while other threads of its parent are in an update and in a backup.
 TEST_P(forks, a_child_waits_for_no_thread_of_its_parent) {
   auto p = open();
   auto then = take_snapshot(p);
   ASSERT_TRUE(succeeds(then));
-  std::barrier inside(2), done(2);
+  std::barrier inside(2), done(2), copying(2);
+  std::thread copier([&] {
+    const auto copied = p.backup(path_ + ".cancelled", [&](std::uint64_t, std::uint64_t) {
+      copying.arrive_and_wait();
+      copying.arrive_and_wait();
+      return false;
+    });
+    EXPECT_TRUE(fails_with(copied, errc::cancelled));
+  });
+  copying.arrive_and_wait();
   std::atomic<bool> held_up{false};
   std::thread other([&] {
     EXPECT_TRUE(succeeds(p.update([&](numbers& n) {
@@ -103,6 +112,8 @@ TEST_P(forks, a_child_waits_for_no_thread_of_its_parent) {
       0);
   done.arrive_and_wait();
   other.join();
+  copying.arrive_and_wait();
+  copier.join();
   {
     const auto gone = std::move(then);
   }
@@ -201,6 +212,7 @@ INSTANTIATE_TEST_SUITE_P(all, forks, ::testing::Values("process", "file", "adr")
 
 // What the report of a backup calls must not wait for the end of the backup.
 TEST(reports, a_report_neither_waits_for_its_backup_nor_ends_the_pool) {
+  ::alarm(20);  // a call that waits for the backup waits for itself
   scratch_directory dir;
   const std::string path = dir.file("pool");
   auto p = open_pool<numbers>(path, {.create_size = 8 << 20});
@@ -218,6 +230,7 @@ TEST(reports, a_report_neither_waits_for_its_backup_nor_ends_the_pool) {
   EXPECT_NE(calls, 0u);
   EXPECT_EQ(p.read([](const numbers& n) { return n.a.load(); }).value_or(0), 5u);
   EXPECT_TRUE(succeeds(p.close()));
+  ::alarm(0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 // overwrites an older one, and stores what the numbers of all items add up to. A later byte in a
 // state shows as a wrong sum.
 #include <fcntl.h>
+#include <media/os.h>
 #include <pool/new_file.h>
 #include <pool/pool_file.h>
 #include <stele/kv.h>
@@ -202,6 +203,46 @@ TEST_P(growth_beside, readers_in_other_processes) {
     }
   };
   run_beside({listen}, start_reader);
+}
+
+// Another thread grows the pool when a call has looked at the file for the first time.
+class growth_after_a_look final : public media::os::syscall_hook {
+ public:
+  explicit growth_after_a_look(kv& store) : store_(store) { media::os::install_hook(this); }
+  ~growth_after_a_look() override { media::os::install_hook(nullptr); }
+  void after(const media::os::request& r) noexcept override {
+    if (r.what != media::os::call::fstat || has_looked_.exchange(true)) return;
+    std::thread([this] {
+      has_grown_ = store_.grow(store_.space().size_bytes + 1).has_value();
+    }).join();
+  }
+  bool has_grown() const { return has_grown_; }
+
+ private:
+  kv& store_;
+  std::atomic<bool> has_looked_ = false, has_grown_ = false;
+};
+
+TEST_P(growth_beside, calls_that_look_at_the_file) {
+  open();
+  const std::function<result<>(kv&)> calls[] = {
+      [](kv& s) { return s.check(); },
+      [](kv& s) -> result<> {
+        if (auto held = take_snapshot(s); !held) return std::unexpected(held.error());
+        return {};
+      },
+      [](kv& s) -> result<> {
+        if (auto named = s.open_store("named"); !named) return std::unexpected(named.error());
+        return {};
+      },
+      [](kv& s) { return s.drop_store("named"); },
+  };
+  for (const auto& call : calls) {
+    const growth_after_a_look beside(*store_);
+    EXPECT_TRUE(succeeds(call(*store_)));
+    EXPECT_TRUE(beside.has_grown());
+  }
+  expect_whole();
 }
 
 // The addresses of a reader cannot become more when a small pool has grown far.

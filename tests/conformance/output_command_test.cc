@@ -161,7 +161,7 @@ TEST_F(output_command, gives_content_the_rights_of_its_pool) {
           "pool check --salvage " + file + " " + pool_, "sqlite export " + database + " " + file,
           "sqlite backup " + database + " " + file}) {
       SCOPED_TRACE(command);
-      const auto o = run_line("umask 022; stele " + command);
+      const auto o = run_line("umask 0; stele " + command);
       ASSERT_EQ(o.status, 0) << o.said;
       struct stat status = {};
       ASSERT_EQ(::stat(file.c_str(), &status), 0);

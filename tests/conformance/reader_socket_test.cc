@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <tests/conformance/pools.h>
+#include <tx/readers/channel.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -83,6 +84,13 @@ class reader_socket : public ::testing::Test {
     int status = 0;
     ::waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  // Answers each request of each connection with an error. Does not return.
+  [[noreturn]] static void refuse_readers(int listening) {
+    for (;;)
+      if (auto reader = detail::channel::accept(listening))
+        while (reader->receive())
+          (void)reader->send(detail::reply_of({errc::not_a_pool, "what a stranger says"}));
   }
   void a_reader_attaches() const {
     auto reader = kv::open_read_only(path_);
@@ -171,7 +179,7 @@ TEST_F(reader_socket, of_a_dead_writer_may_be_taken_by_a_stranger) {
     if (::bind(fd, reinterpret_cast<const sockaddr*>(&at), length) != 0 || ::listen(fd, 8) != 0)
       ::_exit(1);
     (void)!::write(ready[1], "x", 1);
-    ::pause();
+    refuse_readers(fd);
   }
   char byte = 0;
   EXPECT_EQ(::read(ready[0], &byte, 1), 1);
