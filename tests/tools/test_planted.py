@@ -124,6 +124,18 @@ class Planted(unittest.TestCase):
         for area, spec in planted.areas(os.path.join(planted.ROOT, "tests/planted")).items():
             self.assertNotIn("(?", spec["tests"], area)
 
+    def test_a_regular_expression_without_tests_is_no_bug_that_is_not_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "build"))
+            with open(os.path.join(folder, "build/CTestTestfile.cmake"), "w", encoding="utf-8") as f:
+                f.write("add_test(kv.put true)\nadd_test(kv.erase false)\n")
+            tree = planted.Tree.__new__(planted.Tree)
+            tree.folder, tree.jobs, tree.limit = folder, "1", 60
+            self.assertIsNone(tree.first_failure("put"))
+            self.assertEqual(tree.first_failure("kv"), "kv.erase")
+            with self.assertRaisesRegex(SystemExit, "no test is called kw"):
+                tree.first_failure("kw")
+
     def test_bugs_of_the_tree_have_names_and_losses(self):
         for area, spec in planted.areas(os.path.join(planted.ROOT, "tests/planted")).items():
             names = [b["name"] for b in spec["bug"]]
