@@ -208,6 +208,9 @@ class Session(Kills, Limits):
         blocks = words[0].lower() in BLOCKING and not client.expects_multi
         if self.batch and (client is not self.batch_client or blocks or len(self.batch) == MOST_IN_A_BATCH or any(isinstance(w, dict) for w in words)):
             self.flush()
+        if words[0].lower() == b"dbsize":
+            self.flush()
+            self.let_go()
         self.batch.append((number, words, inner))
         self.batch_client = client
         self.note_multi(client, words)
@@ -224,8 +227,11 @@ class Session(Kills, Limits):
 
     def do_sleep(self, milliseconds):
         time.sleep(milliseconds / 1000)
-        # A time that was to come may have passed before the second server got it. That server has deleted the key at once, and
-        # DBSIZE of the first still counts it.
+        self.let_go()
+
+    def let_go(self):
+        # A time that was to come may have passed before the second server got it. That server has deleted the key at once, as the
+        # module does with a time that has passed, and DBSIZE of the first still counts it.
         for server in (self.pair.stock, self.pair.module):
             self.of_server(server, state.let_go)
 
