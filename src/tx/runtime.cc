@@ -498,8 +498,16 @@ void runtime::reclaim_idle_caches(const thread_context& v) noexcept {
   }
 }
 
+// While other processes read, the locks of v's deferred commits may be in the way of the thread
+// that holds the mutex. v counts as in a transaction, so no other thread releases them.
 void runtime::lock_writer_slow(thread_context& v) {
-  writer_.lock();
+  if (!writer_.try_lock()) {
+    if (locks_.shared && v.tx->has_overlay()) {
+      engine_->flush_deferred();
+      if (!state_->poisoned.load()) v.tx->release_overlay();
+    }
+    writer_.lock();
+  }
   v.holds_writer = true;
   writer_streak_ = last_writer_ == &v ? writer_streak_ + 1 : 0;
   last_writer_ = &v;
