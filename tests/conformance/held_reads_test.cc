@@ -16,6 +16,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -451,6 +453,34 @@ TEST_F(held_reads, that_begin_beside_a_recovery_see_one_state_and_no_error) {
       writer.kill_and_drain(0);
       for (auto& reader : readers) EXPECT_EQ(reader->wait(), 0);
     }
+  });
+}
+
+// Another pool of the same layout and size is copied over the one that a reader has open, and a
+// writer opens that.
+TEST_F(held_reads, of_a_pool_that_another_was_copied_over_are_an_error) {
+  for_each_seed([&] {
+    const std::string other = dir_.file("other");
+    options_.create_size = 2 << 20, options_.max_size = 0;
+    for (const std::string& path : {path_, other}) {
+      std::filesystem::remove(path);
+      auto p = open_pool<summed>(path, options_);
+      for (std::uint64_t n = 1 + random_.below(20); n != 0; --n)
+        ASSERT_TRUE(succeeds(p.update([&](summed& s) { add_somewhere(s, random_); })));
+    }
+    auto reads = pool<summed>::open_read_only(path_);
+    ASSERT_TRUE(succeeds(reads->read(sum_of)));
+    std::ofstream(path_, std::ios::binary | std::ios::in | std::ios::out)
+        << std::ifstream(other, std::ios::binary).rdbuf();
+    child writer([&, seed = random_()](const word_sender& send) {
+      add_for_ever(path_, options_, seed, send);
+    });
+    std::uint64_t sum = 0;
+    ASSERT_TRUE(writer.receive(sum));
+    EXPECT_TRUE(fails_with(reads->read(sum_of), errc::layout));
+    const auto again = pool<summed>::open_read_only(path_);
+    ASSERT_TRUE(succeeds(again));
+    EXPECT_TRUE(again->read(sum_of).value_or(std::nullopt).has_value());
   });
 }
 
