@@ -255,15 +255,26 @@ INSTANTIATE_TEST_SUITE_P(all, crash_with_spilled_records, ::testing::ValuesIn(du
                          plain_name);
 
 // Opening reserves the file's space again only where some is missing: in memory the system looks at
-// each page of the file for that.
+// each page of the file for that. What readers share lies on no such device.
 class counts_reservations final : public media::os::syscall_hook {
  public:
-  counts_reservations() { media::os::install_hook(this); }
+  explicit counts_reservations(const std::string& folder) {
+    struct stat status = {};
+    EXPECT_EQ(::stat(folder.c_str(), &status), 0);
+    device_ = status.st_dev;
+    media::os::install_hook(this);
+  }
   ~counts_reservations() override { media::os::install_hook(nullptr); }
   void after(const media::os::request& r) noexcept override {
-    if (r.what == media::os::call::fallocate) ++count;
+    struct stat status = {};
+    if (r.what == media::os::call::fallocate && ::fstat(r.fd, &status) == 0 &&
+        status.st_dev == device_)
+      ++count;
   }
   unsigned count = 0;
+
+ private:
+  dev_t device_ = 0;
 };
 
 TEST(space_of_a_pool, is_reserved_again_only_where_it_is_missing) {
@@ -271,7 +282,7 @@ TEST(space_of_a_pool, is_reserved_again_only_where_it_is_missing) {
   const std::string path = dir.file("pool");
   if (!path.starts_with("/dev/shm")) GTEST_SKIP() << "needs a memory file system";
   const auto opened_with_reservations = [&] {
-    const counts_reservations seen;
+    const counts_reservations seen(dir.file(""));
     auto p = open_pool<state>(path, {.create_size = 1u << 20});
     EXPECT_TRUE(succeeds(commit_number(p, number_of(p) + 1)));
     return seen.count;

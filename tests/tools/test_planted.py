@@ -122,7 +122,8 @@ class Planted(unittest.TestCase):
 
     def test_a_pattern_that_ctest_cannot_read_chooses_no_tests(self):
         for area, spec in planted.areas(os.path.join(planted.ROOT, "tests/planted")).items():
-            self.assertNotIn("(?", spec["tests"], area)
+            for of in (spec, *spec["bug"]):
+                self.assertNotIn("(?", of.get("tests", ""), area)
 
     def test_a_regular_expression_without_tests_is_no_bug_that_is_not_found(self):
         with tempfile.TemporaryDirectory() as folder:
