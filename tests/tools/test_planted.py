@@ -96,17 +96,17 @@ class Planted(unittest.TestCase):
     def test_seconds_of_tests_are_apart_from_those_of_the_build(self):
         row = planted.judge(recorder(by="kv.put"), "kv", {"tests": "^kv", "targets": ["t"]}, {"name": "one"})
         self.assertEqual(row["by"], "kv.put")
-        self.assertEqual({k for k in row if k.endswith("seconds")}, {"build_seconds", "test_seconds"})
+        self.assertEqual({k for k in row if k.endswith("seconds")}, {"build_seconds", "test_seconds", "test_processor_seconds"})
         row = planted.judge(recorder(compiles=False), "kv", {"tests": "^kv", "targets": ["t"]}, {"name": "one"})
         self.assertEqual(row["by"], "(does not compile)")
 
     def test_the_table_has_what_was_judged_in_the_order_of_the_file(self):
         bugs = [{"name": n, "row": "names", "loses": f"{n} is lost", "oracle": "the fuzzer"} for n in ("one", "two", "three")]
-        rows = [{"area": "mends", "name": "two", "by": None, "test_seconds": 3.0},
-                {"area": "mends", "name": "one", "by": "fuzz.kv", "test_seconds": 0.25}]
+        rows = [{"area": "mends", "name": "two", "by": None, "test_seconds": 3.0, "test_processor_seconds": 2.0},
+                {"area": "mends", "name": "one", "by": "fuzz.kv", "test_seconds": 0.25, "test_processor_seconds": 0.1}]
         self.assertEqual(planted.table_of({"mends": {"bug": bugs}}, rows).split("\n")[2:],
-                         ["| names | one is lost | the fuzzer | `fuzz.kv` | 0.2 |",
-                          "| names | two is lost | the fuzzer | **not found** | 3.0 |"])
+                         ["| names | one is lost | the fuzzer | `fuzz.kv` | 0.2 | 0.1 |",
+                          "| names | two is lost | the fuzzer | **not found** | 3.0 | 2.0 |"])
 
     def test_bugs_that_had_tests_are_not_in_the_score_of_all(self):
         rows = [{"area": a, "by": by} for a, by in (("kv", None), ("kv", "t"), ("mends", "t"), ("kv", "(does not compile)"))]
