@@ -87,7 +87,7 @@ const std::vector<target>& targets() {
   static const std::vector<target> all = {
       {"pool", run_pool, mutate_pool, pool_seeds, 256 << 10, 30'000},
       {"kv", run_kv, mutate_kv, kv_seeds, 256 << 10, 2'000},
-      {"redis", run_redis, mutate_kv, redis_seeds, 512 << 10, 2'000},
+      {"redis", run_redis, mutate_kv, redis_seeds, 512 << 10, 12'000},
       {"document", run_document, mutate_document, document_seeds, 256 << 10, 2'000},
 #ifdef STELE_HAVE_SQLITE
       {"sqlite", run_sqlite, mutate_sqlite, sqlite_seeds, 1 << 20, 2'000},

@@ -109,6 +109,12 @@ TEST_F(hostile_redis, an_item_outside_of_the_heap) {
 TEST_F(hostile_redis, two_databases_with_the_same_keys) {
   expect_refused([](stored_keys& root, items&) { root.moved[1] = ~std::uint64_t{0}; });
 }
+TEST_F(hostile_redis, keys_that_a_flush_will_give) {
+  const std::uint64_t next = stored_keys::databases;
+  expect_refused([&](stored_keys& root, items&) { root.moved[1] = next - 1; });
+  expect_refused([&](stored_keys&, items& all) { all[item_kind::hash]->keyspace = next; });
+  expect_refused([](stored_keys& root, items&) { root.newest = ~std::uint64_t{0}; });
+}
 
 // Items.
 

@@ -203,9 +203,14 @@ result<> stored_keys::check_table() const {
     if (s % fan_out == 0) detail::claim_block(several, fan_out * sizeof *several);
     detail::claim_block(several[s % fan_out].load(), fan_out * sizeof(segment));
   }
-  for (int d = 0; d < static_cast<int>(databases); ++d)
+  if (newest > most_flushes)
+    return detail::corrupt_error("databases were flushed more often than they can be");
+  for (int d = 0; d < static_cast<int>(databases); ++d) {
     if (database_of(keyspace_of(d)) != d)
       return detail::corrupt_error("two databases have the same keys");
+    if (keyspace_of(d) > last_keyspace())
+      return detail::corrupt_error("a database has keys that a flush will give to another one");
+  }
   return {};
 }
 
@@ -216,6 +221,8 @@ result<> stored_keys::check() const {
     result<> sound;
     for_each([&](std::uint64_t place, stored_item* item) {
       if (sound) sound = check_item(item, place);
+      if (sound && item->keyspace > last_keyspace() && item->keyspace != no_keyspace)
+        sound = in_item(*item, {errc::corrupt, "a flush will give it to a database"});
     });
     return sound;
   });

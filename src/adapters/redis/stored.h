@@ -109,6 +109,7 @@ struct stored_keys {
   using pool_resident = void;
   static constexpr std::uint64_t databases = 64, fan_out = 512;
   static constexpr std::uint64_t no_keyspace = ~std::uint64_t{0};
+  static constexpr std::uint64_t most_flushes = std::uint64_t{1} << 62;
 
   // What is added to a database's number to get its keyspace's.
   field<std::uint64_t> moved[databases];
@@ -169,6 +170,8 @@ struct stored_keys {
   [[nodiscard]] result<> check() const;
 
  private:
+  // The next flush gives the one behind it.
+  std::uint64_t last_keyspace() const { return databases - 1 + newest; }
   [[nodiscard]] result<> check_table() const;
   void put(std::uint64_t place, stored_item* item);
 };
