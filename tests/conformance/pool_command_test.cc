@@ -218,6 +218,30 @@ TEST_F(pool_command, a_store_is_compacted_with_others_beside_it_and_with_times) 
   EXPECT_EQ(expiry(*users, "8"), later);
 }
 
+// Copies notice what the pool that they are of would notice.
+TEST_F(pool_command, a_copy_has_sums_as_its_source_has) {
+  for (const bool has : {true, false}) {
+    SCOPED_TRACE(has);
+    const std::string source = at(has ? "with" : "without"), copy = at("copy");
+    {
+      auto store = kv::open(source, {.create_size = 1 << 20,
+                                     .block_checksums = has ? checksums::on : checksums::off});
+      ASSERT_TRUE(succeeds(store));
+      ASSERT_TRUE(succeeds(store->put("a", "1")));
+    }
+    for (const std::string& command :
+         {"pool backup " + source + " " + copy, "pool compact " + source + " " + copy,
+          "pool check --salvage " + copy + " " + source}) {
+      SCOPED_TRACE(command);
+      ASSERT_EQ(run_command(command).status, 0);
+      ASSERT_EQ(run_command("pool info " + copy + " --json " + at("info")).status, 0);
+      EXPECT_EQ(json("info").at("sums"), has);
+      EXPECT_EQ(json("info").at("layout"), "stele.kv");
+      fs::remove(copy);
+    }
+  }
+}
+
 TEST_F(pool_command, a_damaged_store_with_others_beside_it_is_not_compacted) {
   const std::string path = at("damaged");
   {

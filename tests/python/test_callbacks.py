@@ -1,6 +1,7 @@
 """Functions of the caller that use what they were called from: what they do counts, or is refused with a sentence."""
 
 import os
+import threading
 
 import stele
 from beds import PoolCase
@@ -72,14 +73,21 @@ class Callbacks(PoolCase):
         for pool in (self.open(), self.open_kv()):
             refused, path = [], self.path("copy")
 
+            def change():
+                with pool.transaction():
+                    (pool if isinstance(pool, stele.KV) else pool.root)["in the report"] = "1"
+
             def report(done, total):
                 for call in (pool.close, pool.check, lambda: pool.grow("16M"), lambda: pool.backup(self.path("other"))):
                     try:
                         call()
                     except (stele.errors.NestedError, stele.errors.InUseError) as e:
                         refused.append(str(e))
-                with pool.transaction():
-                    (pool if isinstance(pool, stele.KV) else pool.root)["in the report"] = "1"
+                change()
+                other = threading.Thread(target=change, daemon=True)  # which the report waits for
+                other.start()
+                other.join(60)
+                self.assertFalse(other.is_alive(), "a change of another thread waits for the backup")
                 return True
 
             pool.backup(path, report)
