@@ -134,6 +134,12 @@ class Planted(unittest.TestCase):
             tree.folder, tree.jobs, tree.limit = folder, "1", 60
             self.assertIsNone(tree.first_failure("put"))
             self.assertEqual(tree.first_failure("kv"), "kv.erase")
+            # A test leaves a file, and writes down where.
+            with open(os.path.join(folder, "build/CTestTestfile.cmake"), "a", encoding="utf-8") as f:
+                f.write('add_test(leaves sh -c "touch $TMPDIR/left && echo $TMPDIR >where")\n')
+            self.assertIsNone(tree.first_failure("leaves"))
+            with open(os.path.join(folder, "build/where"), encoding="utf-8") as f:
+                self.assertFalse(os.path.exists(f.read().strip()))
             with self.assertRaisesRegex(SystemExit, "no test is called kw"):
                 tree.first_failure("kw")
 
