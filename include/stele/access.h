@@ -94,6 +94,15 @@ void doom_transaction() noexcept;
       [[unlikely]]
     throw_bad_pointer();
 }
+// Checks the target of a pointer that lies at `field`: one in the running transaction's pool leads
+// into the heap, or to its end.
+[[gnu::always_inline]] inline void verify_led_into_heap(std::uintptr_t field,
+                                                        std::uintptr_t target) {
+  const access& a = this_access;
+  if ((target < a.heap_base || target - a.pool_base > a.size) && field - a.pool_base < a.size)
+      [[unlikely]]
+    throw_bad_pointer();
+}
 
 // True if a T at its natural alignment lies within one 8-byte word.
 template <class T>

@@ -70,7 +70,8 @@ class field {
   T value_;
 };
 
-// A pointer to an object in the same pool, or null.
+// A pointer to an object in the same pool, or null. In a transaction a load of one that leads out
+// of its pool's heap, as in a file that somebody has made up, throws failure(errc::corrupt).
 template <class T>
 class field<T*> {
  public:
@@ -94,8 +95,10 @@ class field<T*> {
     const std::int64_t distance = detail::load(&distance_);
     if (distance == null_distance) return nullptr;
     const auto here = reinterpret_cast<std::uintptr_t>(this);
-    return reinterpret_cast<T*>(
-        here + (distance == self_distance ? 0 : static_cast<std::uint64_t>(distance)));
+    const std::uintptr_t target =
+        here + (distance == self_distance ? 0 : static_cast<std::uint64_t>(distance));
+    detail::verify_led_into_heap(here, target);
+    return reinterpret_cast<T*>(target);
   }
   void store(T* target) {
     detail::check_target(this, target);

@@ -83,7 +83,8 @@ void file_recorder::after(const request& r) noexcept {
   if (r.what == call::open) faults_.opened(r.fd);
   if (r.what == call::fallocate) extend(r.offset + r.size);
   if (struct stat of = {}; r.what == call::map && r.fd >= 0 && ::fstat(r.fd, &of) == 0) {
-    mapped_ = std::max(mapped_, r.offset + r.size);
+    const auto length = static_cast<std::uint64_t>(of.st_size);
+    mapped_ = std::max(mapped_, std::min(r.offset + r.size, length));  // not what is past its end
     pool_inode_ = of.st_ino;
   }
   if (waits_for_device(r)) tape_.event(tape_op::fence, this_thread(), 0, 0);

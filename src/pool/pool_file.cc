@@ -78,6 +78,10 @@ std::size_t chunk_shift_for(std::size_t size) {
 
 // Addresses for a pool that may grow; they cost nothing until they are mapped.
 constexpr std::size_t usual_max_size = std::size_t{1} << 40;
+// Bytes that are mapped past the end of the file: an object to which a damaged pointer leads may
+// reach past it, and touching that raises SIGBUS, which media/sigbus_guard.h makes an error.
+constexpr std::size_t mapped_past_end = std::size_t{64} << 10;
+
 constexpr std::size_t growth_reservation(std::size_t size) {
   return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30,
                                  std::max<std::size_t>(usual_max_size, size * 2));
@@ -655,8 +659,8 @@ result<> pool_file::extend(std::uint64_t size) {
   if (mapping_.fd < 0 || size <= mapping_.size) return {};
   if (auto space = allocate_space(mapping_.fd, size, mapping_.path); !space) return space;
   const std::size_t from = mapping_.size / page * page;
-  if (os::map(mapping_.base + from, size - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-              mapping_.fd, from) == MAP_FAILED)
+  if (os::map(mapping_.base + from, size - from + past_end_, PROT_READ | PROT_WRITE,
+              MAP_SHARED | MAP_FIXED, mapping_.fd, from) == MAP_FAILED)
     return path_error("map", mapping_.path);
   return {};
 }
@@ -673,19 +677,21 @@ void pool_file::apply_growth(const format::growth& g) noexcept {
 result<> pool_file::map(map_kind kind, std::uintptr_t address, std::size_t max_size) {
   const bool in_place = header_.home == format::home_kind::in_place;
   std::size_t room = mapping_.size;
-  if (in_place && kind != map_kind::relocated_home)
+  if (in_place && kind != map_kind::relocated_home) {
     room = std::max(address == 0 ? growth_reservation(room) : room, max_size);
-  auto whole = map_memory(in_place ? address : 0, room, PROT_NONE,
+    past_end_ = mapped_past_end;
+  }
+  auto whole = map_memory(in_place ? address : 0, room + past_end_, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!whole && room != mapping_.size)
-    whole = map_memory(0, room = mapping_.size, PROT_NONE,
+    whole = map_memory(0, (room = mapping_.size) + past_end_, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!whole) return std::unexpected(whole.error());
   mapping_.base = *whole;
   reserved_ = room;
   mapped_ = true;
-  if (os::map(*whole, mapping_.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mapping_.fd) ==
-      MAP_FAILED)
+  if (os::map(*whole, mapping_.size + past_end_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+              mapping_.fd) == MAP_FAILED)
     return path_error("map", mapping_.path);
   direct_access_ = supports_map_sync(mapping_.fd);
   if (auto reserved = reserve_home_addresses(address); !reserved) return reserved;
@@ -721,6 +727,7 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
     home_delta_ = std::exchange(other.home_delta_, 0);
     home_reservation_ = std::exchange(other.home_reservation_, nullptr);
     reserved_ = other.reserved_;
+    past_end_ = other.past_end_;
     mapped_ = std::exchange(other.mapped_, false);
     direct_access_ = other.direct_access_;
     owner_ = std::exchange(other.owner_, 0);
@@ -745,7 +752,7 @@ void pool_file::release() noexcept {
     if (home_delta_ != 0)
       ::munmap(mapping_.base + header_.home_offset + home_delta_,
                mapping_.size - header_.home_offset);
-    ::munmap(mapping_.base, reserved_);
+    ::munmap(mapping_.base, reserved_ + past_end_);
   }
   mapped_ = false;
   if (home_reservation_ != nullptr)

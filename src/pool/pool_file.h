@@ -116,8 +116,8 @@ class pool_file {
   std::byte* at(std::uint64_t offset) const noexcept {
     return mapping_.base + offset + (offset >= header_.home_offset ? home_delta_ : 0);
   }
-  // Addresses from base() on in which the pool is mapped and may grow.
-  std::size_t reserved_bytes() const noexcept { return reserved_; }
+  // Addresses from base() on that are this pool's: mapped, room to grow, and some past its end.
+  std::size_t reserved_bytes() const noexcept { return reserved_ + past_end_; }
   std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
   const media::pool_mapping& mapping() const noexcept { return mapping_; }
   const std::string& path() const noexcept { return mapping_.path; }
@@ -160,6 +160,7 @@ class pool_file {
   std::ptrdiff_t home_delta_ = 0;
   std::byte* home_reservation_ = nullptr;
   std::size_t reserved_ = 0;  // addresses from base on, in which the pool may grow
+  std::size_t past_end_ = 0;  // bytes that are mapped past the end of the file
   bool mapped_ = false;
   bool direct_access_ = false;
   file_name name_;

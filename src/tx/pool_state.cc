@@ -39,7 +39,9 @@ std::string pool_state::poison_reason() const {
       break;
   }
   if (!file.check_not_truncated()) return "the file has been truncated while it was open";
-  return with_number("part of the file is gone or unreadable", file.space_error());
+  return with_number(
+      "part of the file is gone or unreadable, or a damaged pointer led past its end",
+      file.space_error());
 }
 
 }  // namespace stele::detail

@@ -10,6 +10,8 @@
 #include <tx/inspect.h>
 #include <tx/open.h>
 
+#include <fstream>
+
 namespace stele::testing {
 
 using fuzz::image;
@@ -19,6 +21,14 @@ class hostile : public ::testing::Test {
   image start_with(const std::string& name) {
     for (const specimen& s : specimens())
       if (s.name == name) bytes_ = make(s, fuzz::scratch());
+    return image(bytes_);
+  }
+  // Likewise of the pool at path_, which this test has made.
+  image start_with_own() {
+    std::ifstream in(path_, std::ios::binary);
+    const std::string all{std::istreambuf_iterator<char>(in), {}};
+    const auto bytes = std::as_bytes(std::span(all));
+    bytes_.assign(bytes.begin(), bytes.end());
     return image(bytes_);
   }
   void store() {

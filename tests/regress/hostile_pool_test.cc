@@ -126,6 +126,30 @@ TEST_F(hostile_store, a_record_whose_value_ends_behind_the_pool) {
   EXPECT_EQ(code_of(s.put("key 1", "v")), errc::corrupt);
 }
 
+// A node for each length of a key of a's leads to the next node and to a record. When it leads to
+// the next node twice, the last one has 2^39 ways to it, and no circle.
+TEST_F(hostile_store, an_ordered_index_whose_nodes_share_their_children) {
+  std::filesystem::remove(path_);
+  auto made = kv::open(path_, {.create_size = 1 << 20, .media = "process"});
+  ASSERT_TRUE(made) << made.error().message;
+  for (std::size_t length = 0; length < 41; ++length)
+    ASSERT_TRUE(made->put(std::string(length, 'a') + 'b', "value"));
+  ASSERT_TRUE(made->close());
+  const image pool = start_with_own();
+  const std::uint64_t tree = root_of(pool) + 336, is_record = std::uint64_t{1} << 44;
+  std::uint64_t node = referred(pool, tree, tree);
+  for (int level = 0; level < 39; ++level) {
+    const std::uint64_t one = pool.word(node + 32), other = pool.word(node + 40);
+    ASSERT_NE((one ^ other) & is_record, 0u);
+    const std::uint64_t next = (one & is_record) != 0 ? other : one;
+    const std::uint64_t at = (one & is_record) != 0 ? node + 40 : node + 32;
+    pool.put(at == node + 32 ? node + 40 : node + 32, next);
+    node = referred(pool, tree, at);
+  }
+  kv s = open();
+  EXPECT_EQ(code_of(s.range({}, {}, 10'000'000)), errc::corrupt);
+}
+
 TEST_F(hostile_store, an_ordered_index_that_is_walked_on_and_on) {
   const image pool = start();
   const std::uint64_t node = referred(pool, tree_, tree_);
