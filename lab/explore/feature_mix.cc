@@ -37,6 +37,7 @@ feature_mix draw_mix(std::uint64_t seed, unsigned number) {
   for (std::uint64_t left = random.below(4); left != 0; --left)
     if (const auto work = works[random.below(works.size())]; !m.on_file || !needs_memory(work))
       m.beside.push_back(work);
+  m.one_writer = one_in(3);
   // A snapshot that is held is taken first.
   std::ranges::stable_sort(m.beside, {}, [](std::string_view work) { return work != "hold"; });
   return m;
@@ -53,6 +54,7 @@ std::vector<std::pair<std::string_view, std::string>> feature_mix::features() co
                                                                {"on a file", of(on_file)},
                                                                {"attached", of(attached)},
                                                                {"background", of(background)},
+                                                               {"one writer", of(one_writer)},
                                                                {"points", of(each_load_a_point)},
                                                                {"apart", of(works_apart)}};
   for (const std::string_view work : beside) all.emplace_back("beside", std::string(work));

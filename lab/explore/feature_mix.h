@@ -27,7 +27,7 @@ struct feature_mix {
   commits how = commits::durable;
   unsigned threads = 2, logs = 2;
   bool sums = false, shared_log = false, on_file = false;
-  bool attached = false, background = false;
+  bool attached = false, background = false, one_writer = false;
   bool each_load_a_point = false;
   std::vector<std::string_view> beside;  // works of concurrency_plan::beside
   bool works_apart = false;              // in threads of their own

@@ -32,6 +32,8 @@ TEST(FeatureMix, every_pair_meets) {
   EXPECT_TRUE(has({"beside", "grow"}, {"beside", "hold"}));
   EXPECT_TRUE(has({"beside", "other"}, {"attached", "1"}));
   EXPECT_TRUE(has({"sums", "1"}, {"shared log", "1"}));
+  EXPECT_TRUE(has({"one writer", "1"}, {"attached", "1"}));
+  EXPECT_TRUE(has({"one writer", "1"}, {"commits", "2"}));
   EXPECT_TRUE(has({"load", "4"}, {"threads", "3"}));
   EXPECT_FALSE(has({"on a file", "1"}, {"beside", "grow"}));
   EXPECT_FALSE(has({"on a file", "1"}, {"attached", "1"}));

@@ -180,6 +180,7 @@ line_fields fields_of(plan& p) {
       {"checkpoint-commits", &p.checkpoint_commits,
        "archapt: commits from one checkpoint to the next; 0: none"},
       {"shared-log", &p.shared_log, "default: all threads commit in one log, as on a file"},
+      {"one-writer", &p.one_writer, "the policy single_writer instead of stm"},
       {"sums", &p.block_checksums,
        "the pool has sums of home's blocks, which are judged at each opening"},
       {"chunk-shift", &p.chunk_shift,

@@ -129,6 +129,8 @@ result<> subject::open(result<storage::pool_file> file, const detail::media_choi
   pool_options options;
   options.mechanism = mechanism.name;
   options.policy = workload_->policy();
+  if (plan_.one_writer && options.policy == concurrency::stm)
+    options.policy = concurrency::single_writer;
   options.background = false;
   options.defer_ordered = deferral::always;
   options.verify = verification::always;

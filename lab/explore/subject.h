@@ -71,6 +71,7 @@ struct plan {
   // workload begins with nothing.
   bool earlier_version = false;
   bool shared_log = false;  // default: all threads commit in one log
+  bool one_writer = false;  // concurrency::single_writer, where the workload leaves the choice
   // Bulk persistence of the whole cache, in mechanisms that have bulk persistence.
   bool whole_cache = false;
   std::uint64_t seed = 1;

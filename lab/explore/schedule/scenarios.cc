@@ -227,6 +227,29 @@ void add_heap(scenario_list& w, bool log_home) {
   large.run_plan.pool_size = 262144;
 }
 
+// One update at a time: the writer's mutex instead of locks, until another process attaches; reads
+// beside it; ordered commits that keep what they have stored from others.
+void add_one_writer(scenario_list& w, bool log_home) {
+  const std::size_t first = w.all.size();
+  w.add("one writer", "sps", 3 + w.seed % 4, 2, 8, 8);
+  w.add("one writer, truncated", "sps", 2 + w.seed % 4, 2, 16, 512).random_share = 0.8;
+  auto& read = w.add("one writer beside reads", "sps", 2, 2, 4, 8);
+  read.concurrent.beside = "read+read", read.random_share = 0.8;
+  if (!log_home) {
+    auto& attached = w.add("one writer beside another process", "sps", 2 + w.seed % 3, 2, 8, 8);
+    attached.concurrent.beside = "other+other", attached.random_share = 0.8;
+  }
+  if (w.mechanism == "default") {
+    auto& ordered = w.add("one writer, ordered and durable", "sps", 2 + w.seed % 3, 3, 4, 8);
+    ordered.run_plan.sync_every = 8, ordered.concurrent.mixed = true;
+    auto& both = w.add("one writer, ordered, beside another process", "sps", 2, 3, 4, 8);
+    both.run_plan.sync_every = 8, both.concurrent.mixed = w.seed % 2 == 0;
+    both.concurrent.attached = true, both.concurrent.beside = "other+sync+other";
+    both.run_plan.threads = 3, both.run_plan.log_count = 3, both.random_share = 0.8;
+  }
+  for (scenario& s : std::span(w.all).subspan(first)) s.run_plan.one_writer = true;
+}
+
 // The main thread of a Redis server, and the syncs that its clients wait for.
 void add_redis(scenario_list& w) {
   auto& s = w.add("units of Redis beside syncs", "redis", 4 + w.seed % 8, 4, 4, 8);
@@ -301,6 +324,7 @@ void add_mix(scenario_list& w, const feature_mix& m, unsigned number) {
   s.run_plan.pool_size = load.pool_size, s.bound = load.bound, s.random_share = 0.8;
   s.run_plan.threads = m.threads, s.run_plan.log_count = m.logs;
   s.run_plan.block_checksums = m.sums, s.run_plan.shared_log = m.shared_log;
+  s.run_plan.one_writer = m.one_writer;
   s.concurrent.attached = m.attached, s.concurrent.background = m.background;
   if (m.on_file) s.run_plan.media = "file";
   if (m.each_load_a_point) s.concurrent.points = granularity::loads, s.preemptions = 1;
@@ -359,6 +383,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   }
   add_sums(w);
   add_runs(w);
+  add_one_writer(w, log_home);
   if (!log_home) add_other_processes(w);
   if (!log_home) add_snapshots(w), add_growing(w);
   if (log_home) {
