@@ -100,6 +100,14 @@ bool told_command::has_subcommands() const {
          api::CallReplyLength(api::CallReplyArrayElement(one_, place)) != 0;
 }
 
+bool told_command::is_for_scripts() const {
+  api::reply* const flags = one_ == nullptr ? nullptr : api::CallReplyArrayElement(one_, 2);
+  const std::size_t count = flags == nullptr ? 0 : api::CallReplyLength(flags);
+  for (std::size_t i = 0; i < count; ++i)
+    if (text_of_reply(api::CallReplyArrayElement(flags, i)) == "noscript") return false;
+  return true;
+}
+
 std::string text_setting(api::context* of, const char* name) {
   std::string value;
   api::reply* const told = call_server(of, "CONFIG", "cc", "GET", name);

@@ -122,6 +122,7 @@ class told_command {
   // at least so many. 0: there is no such command.
   long long arity() const;
   bool has_subcommands() const;
+  bool is_for_scripts() const;
 
  private:
   api::reply* told_ = nullptr;

@@ -127,11 +127,10 @@ void filter(api::filter_context* of) {
   if (given == "replconf") here().tells_master = true;  // a master asks how far this server has got
   if (given == "scan") name_type(of);
   const command* const what = ours(of, given);
-  if (what == nullptr) {
-    if (is_refused(given)) return refuse(of);
-    if (is_denied_in_script(of)) deny(of);
-    return;
-  }
+  if (what == nullptr && is_refused(given)) return refuse(of);
+  // Before the server takes it for a write of the script.
+  if (is_denied_in_script(of)) return deny(of);
+  if (what == nullptr) return;
   const std::string name = prefix + std::string(what->name);
   api::CommandFilterArgReplace(of, 0, api::CreateString(nullptr, name.data(), name.size()));
 }

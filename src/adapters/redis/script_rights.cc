@@ -1,5 +1,4 @@
-// Asks whether the user of a script may run what the script calls and the module has no command
-// for.
+// Asks whether the user of a script may run what the script calls.
 #include "script_rights.h"
 
 #include <cstring>
@@ -15,13 +14,13 @@ int answer_denied(api::context* context, api::text** arguments, int count) {
   return api::ReplyWithError(context, no_permission(name).c_str());
 }
 
-// Whether Redis takes the command with so many arguments. It refuses another number before it asks
-// for rights, whose code reads arguments that a wrong number leaves out.
+// Whether Redis takes the command in a script with so many arguments. It refuses another number
+// before it asks for rights, whose code reads arguments that a wrong number leaves out.
 bool is_taken(const std::vector<api::text*>& arguments) {
   const int count = static_cast<int>(arguments.size());
   const std::string name(view(arguments[0]));
   const told_command known(here().script_context, name);
-  if (!takes(known.arity(), count)) return false;
+  if (!takes(known.arity(), count) || !known.is_for_scripts()) return false;
   if (count < 2 || !known.has_subcommands()) return true;
   const std::string with_sub = name + "|" + std::string(view(arguments[1]));
   return takes(told_command(here().script_context, with_sub).arity(), count);

@@ -17,7 +17,7 @@ class script_caller {
 
 // Makes the command that denies. False: the server does not take it.
 bool create_denying_command(api::context* of);
-// Whether the command, which stays Redis' own, is called by a script whose user may not run it.
+// Whether the command is called by a script whose user may not run it.
 bool is_denied_in_script(api::filter_context* of);
 // Makes the filtered command the one that denies.
 void deny(api::filter_context* of);

@@ -58,7 +58,14 @@ def near(most):
     return are_near
 
 
-FORMS = {"(any order)": in_any_order, "(pairs in any order)": pairs_in_any_order, "(scanned)": all_at_once, "(any)": of_one_form,
+def without_sign_of_zero(a, b):
+    """The same, where 0 may be the module's for -0 of stock."""
+    if a[0] in wire.AGGREGATES and a[0] == b[0] and a[1] and b[1]:
+        return len(a[1]) == len(b[1]) and all(map(without_sign_of_zero, a[1], b[1]))
+    return a == b or a[0] == b[0] and (a[1], b[1]) == (b"-0", b"0")
+
+
+FORMS = {"(zero without a sign)": without_sign_of_zero, "(any order)": in_any_order, "(pairs in any order)": pairs_in_any_order, "(scanned)": all_at_once, "(any)": of_one_form,
          **{form: near(most) for form, most in MOST_LATER.items()}}
 
 

@@ -57,7 +57,7 @@ class Kills:
     def do_killed(self, commands, seconds):
         self.close_clients()
         self.drop_all_streams()
-        module, answered = self.pair.module, 0
+        module, answered, begun = self.pair.module, 0, time.monotonic()
         with self.alone(module) as connection:
             connection.send(b"".join(map(wire.pack, commands)))
             time.sleep(seconds)
@@ -75,7 +75,7 @@ class Kills:
                 if done:
                     connection.call(*commands[done - 1])
                 if done >= answered:
-                    differs = state.difference(self.of_server(self.pair.stock, state.read), has)
+                    differs = state.difference(self.of_server(self.pair.stock, state.read), has, later_than(begun))
                     if not differs:
                         return
         raise self.torn(commands, differs, f"{answered} of {len(commands)} commands were answered before the kill")
@@ -83,7 +83,7 @@ class Kills:
     def do_torn(self, how, commands, at):
         self.close_clients()
         self.drop_all_streams()
-        module = self.pair.module
+        module, begun = self.pair.module, time.monotonic()
         with self.alone(module) as connection:
             in_script = how.endswith("script")
             pause = SHUTDOWN_US if how.startswith("shutdown") else IN_UNIT_US
@@ -100,7 +100,7 @@ class Kills:
             connection.send(script(commands, -1, 0) if in_script else exec_of(commands, -1, 0))
             for _ in range(1 if in_script else len(commands) + 2):
                 connection.reply()
-        differs = state.difference(self.of_server(self.pair.stock, state.read), has)
+        differs = state.difference(self.of_server(self.pair.stock, state.read), has, later_than(begun))
         if differs:
             raise self.torn(commands, differs, how)
 
@@ -111,6 +111,11 @@ class Kills:
                                 f"key {key[:40]!r} of database {database} has neither what it had before nor what it has after")
         found.aspect = "DEBUG RELOAD" if b"DEBUG RELOAD" in told else ""
         return found
+
+
+def later_than(begun):
+    """How much later stock's times may be, in milliseconds: it gets the commands after the other server's restart."""
+    return state.LATER_MS + 1000 * (time.monotonic() - begun)
 
 
 def exec_of(commands, at, pause_us):
