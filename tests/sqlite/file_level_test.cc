@@ -3,8 +3,10 @@
 // SQLite never reads some of what a file has (free pages, what it has cut off); this does.
 //
 // STELE_SQLITE_FILE_STEPS sets the number of steps of each setting; STELE_SEED repeats them.
+#include <adapters/sqlite/stored.h>
 #include <base/rng.h>
 #include <fmt/format.h>
+#include <media/os.h>
 #include <tests/budget.h>
 #include <tests/conformance/pools.h>
 #include <tests/sqlite/connection.h>
@@ -12,7 +14,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <optional>
+#include <thread>
 
 namespace stele::testing {
 namespace {
@@ -62,6 +68,30 @@ bytes without_counter(bytes of) {
     if (i < 28 || i >= 92) of[i] = 0;
   return of;
 }
+
+// Begins a commit at the first write of a flush, in another thread, and gives it time to end. One
+// that cannot be deferred waits for the flush.
+class commit_in_flush final : public media::os::syscall_hook {
+ public:
+  explicit commit_in_flush(std::function<void()> commit) : commit_(std::move(commit)) {
+    media::os::install_hook(this);
+  }
+  ~commit_in_flush() override {
+    if (committing_.joinable()) committing_.join();
+    media::os::install_hook(nullptr);
+  }
+  int before(const media::os::request& r) noexcept override {
+    if (r.what != media::os::call::write || begun_.exchange(true)) return 0;
+    committing_ = std::jthread(commit_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return 0;
+  }
+
+ private:
+  std::function<void()> commit_;
+  std::atomic<bool> begun_ = false;
+  std::jthread committing_;
+};
 
 class client {
  public:
@@ -158,7 +188,9 @@ class SQLiteFiles : public ::testing::TestWithParam<std::string> {
   void write(open_file& f) {
     const std::size_t count = 1 + random_.below(random_.below(4) == 0 ? 40 : 3),
                       most = std::min(longest - count, f.content.size() / page + 12);
-    const std::size_t first = random_.below(3) == 0 ? random_.below(5) : random_.below(most);
+    write(f, random_.below(3) == 0 ? random_.below(5) : random_.below(most), count);
+  }
+  void write(open_file& f, std::size_t first, std::size_t count = 1) {
     bytes written(count * page);
     for (unsigned char& b : written) b = static_cast<unsigned char>(random_());
     if (first == 0) written[18] = written[19] = 1;  // no database in WAL mode
@@ -172,15 +204,21 @@ class SQLiteFiles : public ::testing::TestWithParam<std::string> {
     f.content.resize(std::max(f.content.size(), at + written.size()));
     std::ranges::copy(written, f.content.begin() + static_cast<long>(at));
   }
-  void cut(open_file& f) {
+  void cut(open_file& f) { cut(f, random_.below(2) == 0); }
+  void cut(open_file& f, bool at_edge) {
     if (f.content.empty()) return;
-    const std::size_t pages = 1 + random_.below(f.content.size() / page);
+    const std::size_t there = f.content.size() / page;
+    std::size_t pages = 1 + random_.below(there);
+    if (at_edge) {  // where an extent begins, or a page less or more
+      const std::size_t edge = sqlite::extent_begin(1 + random_.below(4)) / page;
+      pages = std::min(there, random_.below(2) == 0 ? edge : edge - 1 + random_.below(3));
+    }
     ASSERT_EQ(f->xTruncate(f.file, static_cast<sqlite3_int64>(pages * page)), SQLITE_OK);
     f.content.resize(pages * page);
     f.has_written = true;
   }
   // One database, or both that the client has locked, in one commit.
-  void commit(client& c, open_file& f) {
+  void commit(client& c, open_file& f, bool may_sync = true) {
     std::vector<open_file*> together{&f};
     open_file& other = c.files[1 - f.database];
     if (other.is_writer() && random_.below(2) == 0) together.push_back(&other);
@@ -193,7 +231,7 @@ class SQLiteFiles : public ::testing::TestWithParam<std::string> {
         store(*g, 0, first);
       }
       ASSERT_EQ((*g)->xFileControl(g->file, SQLITE_FCNTL_SYNC, nullptr), SQLITE_OK);
-      if (random_.below(4) == 0) {
+      if (may_sync && random_.below(4) == 0) {
         ASSERT_EQ((*g)->xSync(g->file, SQLITE_SYNC_NORMAL), SQLITE_OK);
         is_durable |= g->has_written;
       }
@@ -213,16 +251,41 @@ class SQLiteFiles : public ::testing::TestWithParam<std::string> {
     if (is_durable) durable_ = versions_.size() - 1;
   }
 
+  // Another thread commits meanwhile, if the client has written. Or it makes the database long, and
+  // short again, and nobody else reads what was there, so that its space is given back.
+  void flush(client& c, open_file& f) {
+    const std::size_t before = versions_.size() - 1;
+    const bool is_cut = f.is_writer() && random_.below(2) == 0, is_twice = random_.below(2) == 0;
+    if (is_cut) {
+      write(f, longest - 1 - random_.below(40));
+      for (const auto& other : clients_)
+        if (open_file& g = other->files[f.database]; g.level == SQLITE_LOCK_SHARED && &g != &f)
+          unlock(g, SQLITE_LOCK_NONE);
+    }
+    const auto commits = [&] {
+      if (!is_cut) return commit(c, f, false);
+      if (is_twice) {
+        commit(c, f, false);
+        lock(f, SQLITE_LOCK_RESERVED);
+      }
+      cut(f, true);
+      commit(c, f, false);
+      unlock(f, SQLITE_LOCK_NONE);
+    };
+    std::optional<commit_in_flush> hook;
+    if (f.has_written) hook.emplace(commits);
+    EXPECT_TRUE(pool_->flush());
+    hook.reset();
+    durable_ = std::max(durable_, before);
+    if (random_.below(4) == 0) crash();
+  }
+
   void step() {
     client& c = *clients_[random_.below(clients_.size())];
     open_file& f = c.files[random_.below(databases)];
     const std::uint64_t choice = random_.below(20);
     if (choice == 0 && random_.below(4) == 0) return crash();
-    if (choice == 1 && random_.below(3) == 0) {
-      ASSERT_TRUE(pool_->flush());
-      durable_ = versions_.size() - 1;
-      return;
-    }
+    if (choice == 1 && random_.below(2) == 0) return flush(c, f);
     if (f.level == SQLITE_LOCK_NONE) return lock(f, SQLITE_LOCK_SHARED);
     if (choice < 6) return check(f);
     if (!f.is_writer())
@@ -270,7 +333,7 @@ class SQLiteFiles : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(SQLiteFiles, are_arrays_of_bytes) {
-  const std::uint64_t steps = budget::count_from("STELE_SQLITE_FILE_STEPS", 30000);
+  const std::uint64_t steps = budget::count_from("STELE_SQLITE_FILE_STEPS", 60000);
   open_pool();
   for (std::uint64_t i = 0; i < steps && !HasFailure(); ++i) {
     SCOPED_TRACE(fmt::format("STELE_SEED={}, step {}", budget::count_from("STELE_SEED", 1), i));

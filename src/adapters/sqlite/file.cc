@@ -105,8 +105,7 @@ void forget_report() {
 
 void connection::load(std::uint64_t number, pending_writes::block& to) const {
   if (number * block_size >= writes_.stored_limit()) return of_->read_early(number, to, 0);
-  const std::uint64_t begin = number * block_size;
-  const std::uint64_t stored = std::min(writes_.stored_limit(), reader_.size);
+  const std::uint64_t begin = number * block_size, stored = reader_.size;
   const std::size_t there = std::min<std::uint64_t>(block_size, stored - std::min(stored, begin));
   of_->read(reader_, begin, std::span(to).first(there));
   std::fill(to.begin() + there, to.end(), std::byte{0});
