@@ -78,8 +78,10 @@ std::size_t chunk_shift_for(std::size_t size) {
 
 // Addresses for a pool that may grow; they cost nothing until they are mapped.
 constexpr std::size_t usual_max_size = std::size_t{1} << 40;
+
 // Bytes that are mapped past the end of the file: an object to which a damaged pointer leads may
-// reach past it, and touching that raises SIGBUS, which media/sigbus_guard.h makes an error.
+// reach past it, and touching that raises SIGBUS, which media/sigbus_guard.h makes an error. Not of
+// a pool with plain pointers: another one may lie right behind it.
 constexpr std::size_t mapped_past_end = std::size_t{64} << 10;
 
 constexpr std::size_t growth_reservation(std::size_t size) {
@@ -679,7 +681,7 @@ result<> pool_file::map(map_kind kind, std::uintptr_t address, std::size_t max_s
   std::size_t room = mapping_.size;
   if (in_place && kind != map_kind::relocated_home) {
     room = std::max(address == 0 ? growth_reservation(room) : room, max_size);
-    past_end_ = mapped_past_end;
+    if (address == 0) past_end_ = mapped_past_end;
   }
   auto whole = map_memory(in_place ? address : 0, room + past_end_, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
