@@ -121,17 +121,28 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
 
 }  // namespace
 
-result<> check_root(const pool_state& state) {
+result<storage::heap::usage> check_heap(const pool_state& state) {
   const auto& h = state.file.header();
+  const std::string& path = state.file.path();
   const auto word_at = [&](std::uint64_t offset) { return state.heap.word_at(offset); };
   const std::uint64_t end = h.offset_end(),
-                      offset = word_at(h.home_offset + offsetof(format::home_header, root_offset)),
-                      size = word_at(h.home_offset + offsetof(format::home_header, root_size));
-  if (offset == 0 && size == 0) return {};
-  if (offset < h.chunks_offset || offset >= end || offset % 8 != 0 || size > end - offset)
-    return fail(errc::corrupt, fmt::format("{}: the root (offset {}, {} bytes) is outside the heap",
-                                           state.file.path(), offset, size));
-  return root_error(format::judge_root(h, offset, size, end, word_at), state.file.path(), offset);
+                      root = word_at(h.home_offset + offsetof(format::home_header, root_offset)),
+                      held = word_at(h.home_offset + offsetof(format::home_header, root_size));
+  bool has_block = root == 0 && held == 0;
+  if (!has_block) {
+    if (root < h.chunks_offset || root >= end || root % 8 != 0 || held > end - root)
+      return fail(
+          errc::corrupt,
+          fmt::format("{}: the root (offset {}, {} bytes) is outside the heap", path, root, held));
+    if (auto marked = root_error(format::judge_root(h, root, held, end, word_at), path, root);
+        !marked)
+      return std::unexpected(marked.error());
+  }
+  auto used = state.heap.audit([&](std::uint64_t offset, std::size_t bytes) {
+    has_block |= offset == root && bytes >= held;
+  });
+  if (used && !has_block) return root_without_block(path, root);
+  return used;
 }
 
 result<pool_info> info_of(const std::string& path) {
@@ -300,8 +311,7 @@ result<> verify_all_but_checksums(const recovered_pool& pool, check_report& repo
   const std::uint64_t home = state.file.header().home_offset;
   report.root_offset = state.heap.word_at(home + offsetof(format::home_header, root_offset));
   report.root_size = state.heap.word_at(home + offsetof(format::home_header, root_size));
-  if (auto root = check_root(state); !root) return root;
-  auto heap = state.heap.audit();
+  auto heap = check_heap(state);
   if (!heap) return std::unexpected(heap.error());
   report.heap = *heap;
   return {};

@@ -129,12 +129,10 @@ result<> check_storage(runtime& r) {
   if (!kept) return std::unexpected(kept.error());
   if (*kept)  // until then the checksums are those of what is durable
     if (auto even = r.mechanism().refresh_block_checksums(); !even) return even;
-  const auto root = check_root(state);
-  const auto heap = state.heap.audit();
+  const auto heap = check_heap(state);
   const auto judged = heap && *kept ? sums.verify(state.heap) : result<>{};
   // The verified bytes may be zeroes in place of a lost page.
   if (auto checked = r.check_usable(); !checked) return checked;
-  if (!root) return root;
   if (!heap) return std::unexpected(heap.error());
   return judged ? r.check_in_place() : judged;
 }

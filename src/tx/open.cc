@@ -465,6 +465,14 @@ result<void*> root_at(runtime& r, std::uint64_t offset, std::uint64_t held, std:
 
 }  // namespace
 
+std::unexpected<error> root_without_block(const std::string& path, std::uint64_t offset) {
+  return fail(errc::corrupt,
+              fmt::format("{}: the root at offset {} is in no block in use that holds it; restore "
+                          "the pool from a copy, or save what is left with `stele pool check "
+                          "--salvage`",
+                          path, offset));
+}
+
 result<> root_error(format::root_verdict verdict, const std::string& path, std::uint64_t offset) {
   switch (verdict) {
     case format::root_verdict::sound:
@@ -514,6 +522,9 @@ result<void*> runtime::root(std::size_t size) {
     const std::uint64_t offset = load(header), held = load(header + 1), version = load(header + 2);
     if (offset != 0) {
       auto found = root_at(*this, offset, held, size, options_.verify);
+      if (options_.verify != verification::never && (found || found.error().code == errc::layout) &&
+          !this_access.running->is_used_block(offset, held))
+        return root_without_block(state_->file.path(), offset);
       if (version == options_.layout_version || (!found && found.error().code != errc::layout))
         return found;
       return migrate_root(header, version, size);

@@ -60,9 +60,11 @@ std::string durability_of_path(const std::string& path);
 // What to say of a root; nothing of a sound one.
 [[nodiscard]] result<> root_error(format::root_verdict verdict, const std::string& path,
                                   std::uint64_t offset);
-// Whether the root lies in the heap and has its mark, while no transaction runs. Errors: corrupt;
-// version.
-[[nodiscard]] result<> check_root(const pool_state& state);
+[[nodiscard]] std::unexpected<error> root_without_block(const std::string& path,
+                                                        std::uint64_t offset);
+// Whether used and free parts tile the heap, and the root lies in a block in use and has its mark,
+// while no transaction runs. Errors: corrupt; version.
+[[nodiscard]] result<storage::heap::usage> check_heap(const pool_state& state);
 
 // Opens a pool whose file is mapped: recovery, heap, verification, engine; without its root.
 [[nodiscard]] result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,

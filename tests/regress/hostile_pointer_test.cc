@@ -1,5 +1,6 @@
 // Pointers of a program's own types in a pool that somebody has made up: following one is an error
 // or an answer, never a signal.
+#include <format/heap_layout.h>
 #include <stele/field.h>
 #include <stele/hash_map.h>
 #include <tests/conformance/pools.h>
@@ -121,6 +122,20 @@ TEST_P(hostile_pointer, of_a_hash_map_out_of_the_heap_is_corrupt) {
     refused += code(found) == errc::corrupt ? 1 : 0;
   }
   EXPECT_GE(refused, 3u);
+}
+
+// The next allocations would write over it. Its slab begins with a byte for each block.
+TEST_P(hostile_pointer, to_a_root_in_a_block_that_is_free_is_corrupt) {
+  bytes_ = whole_;
+  const image pool(bytes_);
+  const auto h = pool.header();
+  const std::uint64_t slab = root_ - (root_ - h.chunks_offset) % (1u << h.chunk_shift);
+  ASSERT_EQ(pool.word(slab) & 255, format::block_used);
+  pool.put(slab, pool.word(slab) & ~std::uint64_t{255});
+  store();
+  EXPECT_EQ(code(detail::check_pool(path_)), errc::corrupt);
+  EXPECT_EQ(code(stele::pool<linked_root>::open(path_, with(verification::automatic))),
+            errc::corrupt);
 }
 
 INSTANTIATE_TEST_SUITE_P(all, hostile_pointer,
