@@ -435,6 +435,8 @@ result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_ve
   return m.new_root();
 }
 
+bool is_used_block(std::uintptr_t address, std::size_t size);  // access.cc
+
 namespace {
 
 result<> verify_root_mark(runtime& r, std::uint64_t offset, std::uint64_t held) {
@@ -453,10 +455,14 @@ result<void*> root_at(runtime& r, std::uint64_t offset, std::uint64_t held, std:
   if (offset < r.heap_begin() || offset % 8 != 0 || held > r.size() || offset > r.size() - held)
     return fail(errc::corrupt,
                 fmt::format("{}: the root offset {} is outside the heap", path, offset));
-  if (verify != verification::never)
+  std::byte* const root = r.base() + offset;
+  if (verify != verification::never) {
     if (auto marked = verify_root_mark(r, offset, held); !marked)
       return std::unexpected(marked.error());
-  if (held == size) return r.base() + offset;
+    if (!is_used_block(reinterpret_cast<std::uintptr_t>(root), held))
+      return root_without_block(path, offset);
+  }
+  if (held == size) return root;
   return fail(errc::layout,
               fmt::format("the root of {} is {} bytes, this program's is {}: another layout; "
                           "open it with the program that made it",
@@ -522,9 +528,6 @@ result<void*> runtime::root(std::size_t size) {
     const std::uint64_t offset = load(header), held = load(header + 1), version = load(header + 2);
     if (offset != 0) {
       auto found = root_at(*this, offset, held, size, options_.verify);
-      if (options_.verify != verification::never && (found || found.error().code == errc::layout) &&
-          !this_access.running->is_used_block(offset, held))
-        return root_without_block(state_->file.path(), offset);
       if (version == options_.layout_version || (!found && found.error().code != errc::layout))
         return found;
       return migrate_root(header, version, size);

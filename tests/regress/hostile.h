@@ -44,6 +44,11 @@ class hostile : public ::testing::Test {
     return opened ? errc{} : opened.error().code;
   }
 
+  template <class Result>
+  static errc code_of(const Result& r) {
+    return r ? errc{} : r.error().code;
+  }
+
   fuzz::bytes bytes_;
   const std::string path_ = fuzz::scratch() + "/hostile";
 };

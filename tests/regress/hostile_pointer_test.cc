@@ -52,10 +52,6 @@ class hostile_pointer : public hostile, public ::testing::WithParamInterface<con
     return std::move(*opened);
   }
   std::uint64_t size() const { return whole_.size(); }
-  template <class R>
-  static errc code(const R& r) {
-    return r ? errc{} : r.error().code;
-  }
 
   fuzz::bytes whole_;
   std::uint64_t root_ = 0;
@@ -67,12 +63,12 @@ TEST_P(hostile_pointer, out_of_the_heap_is_corrupt) {
         std::uint64_t{1} << 45, std::uint64_t{1} << 62, 0 - std::uint64_t{4096},
         0 - (std::uint64_t{1} << 45), 0 - (std::uint64_t{1} << 62)}) {
     auto pool = open_with(root_, target);
-    EXPECT_EQ(code(pool.read([](const linked_root& r) { return r.first->value.load(); })),
+    EXPECT_EQ(code_of(pool.read([](const linked_root& r) { return r.first->value.load(); })),
               errc::corrupt)
         << target;
-    EXPECT_EQ(code(pool.update([](linked_root& r) { r.first->value = 1; })), errc::corrupt)
+    EXPECT_EQ(code_of(pool.update([](linked_root& r) { r.first->value = 1; })), errc::corrupt)
         << target;
-    EXPECT_EQ(code(pool.update([](linked_root& r) {
+    EXPECT_EQ(code_of(pool.update([](linked_root& r) {
                 linked* const n = r.first;
                 for (auto& word : n->more) word += 1;
               })),
@@ -86,7 +82,7 @@ TEST_P(hostile_pointer, to_an_object_that_reaches_past_the_end_is_no_signal) {
   for (std::uint64_t back = 0; back < sizeof(linked); back += 8) {
     auto pool = open_with(root_, size() - back);
     (void)pool.read([](const linked_root& r) { return r.first->more[5].load(); });
-    EXPECT_EQ(code(pool.update([](linked_root& r) { r.first->more[5] = 1; })), errc::poisoned)
+    EXPECT_EQ(code_of(pool.update([](linked_root& r) { r.first->more[5] = 1; })), errc::poisoned)
         << back;
   }
 }
@@ -119,7 +115,7 @@ TEST_P(hostile_pointer, of_a_hash_map_out_of_the_heap_is_corrupt) {
       for (std::uint64_t i = 0; i < 20; ++i) n += r.numbers.contains(i);
       return n;
     });
-    refused += code(found) == errc::corrupt ? 1 : 0;
+    refused += code_of(found) == errc::corrupt ? 1 : 0;
   }
   EXPECT_GE(refused, 3u);
 }
@@ -133,8 +129,8 @@ TEST_P(hostile_pointer, to_a_root_in_a_block_that_is_free_is_corrupt) {
   ASSERT_EQ(pool.word(slab) & 255, format::block_used);
   pool.put(slab, pool.word(slab) & ~std::uint64_t{255});
   store();
-  EXPECT_EQ(code(detail::check_pool(path_)), errc::corrupt);
-  EXPECT_EQ(code(stele::pool<linked_root>::open(path_, with(verification::automatic))),
+  EXPECT_EQ(code_of(detail::check_pool(path_)), errc::corrupt);
+  EXPECT_EQ(code_of(stele::pool<linked_root>::open(path_, with(verification::automatic))),
             errc::corrupt);
 }
 

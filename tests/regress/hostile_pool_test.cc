@@ -76,10 +76,6 @@ class hostile_store : public hostile_pool {
     EXPECT_TRUE(opened) << opened.error().message;
     return std::move(*opened);
   }
-  template <class Result>
-  static errc code_of(const Result& r) {
-    return r ? errc{} : r.error().code;
-  }
   std::uint64_t index_ = 0, tree_ = 0;
 };
 
