@@ -94,14 +94,17 @@ void doom_transaction() noexcept;
       [[unlikely]]
     throw_bad_pointer();
 }
-// Checks the target of a pointer that lies at `field`: one in the running transaction's pool leads
-// into the heap, or to its end.
-[[gnu::always_inline]] inline void verify_led_into_heap(std::uintptr_t field,
-                                                        std::uintptr_t target) {
+// Where a pointer leads that lies at `field` and is kept as its distance. One in the running
+// transaction's pool leads into the heap, or to its end; otherwise throws failure(errc::corrupt).
+[[gnu::always_inline]] inline std::uintptr_t target_in_heap(const void* field,
+                                                            std::int64_t distance) {
   const access& a = this_access;
-  if ((target < a.heap_base || target - a.pool_base > a.size) && field - a.pool_base < a.size)
+  const auto here = reinterpret_cast<std::uintptr_t>(field);
+  const std::uintptr_t target = here + static_cast<std::uint64_t>(distance);
+  if ((target < a.heap_base || target - a.pool_base > a.size) && here - a.pool_base < a.size)
       [[unlikely]]
     throw_bad_pointer();
+  return target;
 }
 
 // True if a T at its natural alignment lies within one 8-byte word.

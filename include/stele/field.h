@@ -94,11 +94,8 @@ class field<T*> {
     detail::check_use(this);
     const std::int64_t distance = detail::load(&distance_);
     if (distance == null_distance) return nullptr;
-    const auto here = reinterpret_cast<std::uintptr_t>(this);
-    const std::uintptr_t target =
-        here + (distance == self_distance ? 0 : static_cast<std::uint64_t>(distance));
-    detail::verify_led_into_heap(here, target);
-    return reinterpret_cast<T*>(target);
+    return reinterpret_cast<T*>(
+        detail::target_in_heap(this, distance == self_distance ? 0 : distance));
   }
   void store(T* target) {
     detail::check_target(this, target);

@@ -230,10 +230,7 @@ class basic_hash_map<K, V, Memory>::bucket_head {
     chain c{nullptr, word >> 48, (word & 1) != 0};
     if ((word & distance_bits) == 0) return c;
     const std::int64_t distance = static_cast<std::int64_t>((word & distance_bits) << 16) >> 16;
-    const auto here = reinterpret_cast<std::uintptr_t>(this);
-    const std::uintptr_t first = here + static_cast<std::uint64_t>(distance);
-    detail::verify_led_into_heap(here, first);
-    c.first = reinterpret_cast<node*>(first);
+    c.first = reinterpret_cast<node*>(detail::target_in_heap(this, distance));
     if (c.length == max_length) [[unlikely]]
       c.length = count(c.first);
     return c;

@@ -132,12 +132,12 @@ inline constexpr std::uint64_t generation_offset = 648;
 // Left by a process that died. Not checked; needs no durability.
 inline constexpr std::uint64_t reader_socket_offset = 656;
 
-// A guarded control word of the pool that begins at `pool`; nullopt if it is damaged.
+// A guarded control word of the pool that begins at `pool`, which other threads may store to;
+// nullopt if it is damaged. Precondition: `pool` is a multiple of 8.
 inline std::optional<std::uint64_t> read_control_word(const std::byte* pool, std::uint64_t id,
                                                       std::uint64_t offset) noexcept {
-  std::uint64_t word;
-  std::memcpy(&word, pool + offset, sizeof word);
-  return unguard(word, id, offset);
+  const auto* const word = reinterpret_cast<const std::uint64_t*>(pool + offset);
+  return unguard(__atomic_load_n(word, __ATOMIC_RELAXED), id, offset);
 }
 
 // A pool that has grown: its number of chunks, and the chunk from which on its chunk table and

@@ -20,7 +20,7 @@ constexpr unsigned lost_before_long_read = 2, lost_before_any_long_read = 12;
 
 }  // namespace
 
-long_read::long_read(runtime& r) : pool_(r), home_(r.base()), reader_(r, 0, counts_) {
+long_read::long_read(runtime& r) : pool_(r), home_(r.base()), reader_(r, r.locks(), 0, counts_) {
   reader_.set_moment(this);
 }
 

@@ -315,8 +315,8 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
 // Makes the thread the owner of a log that no running transaction uses. Called under registry_.
 transaction* runtime::assign_log(thread_context& v, log_slot& p) {
   if (!p.tx)
-    p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - log_slots_.data()),
-                                         p.counts);
+    p.tx = std::make_unique<transaction>(*this, locks_,
+                                         static_cast<unsigned>(&p - log_slots_.data()), p.counts);
   p.owner.set(&v);
   v.tx = p.tx.get();
   v.in_transaction.announce(true);
@@ -376,6 +376,11 @@ void runtime::flush_deferred_of_others_slow(const thread_context& v, bool writes
   if (!own_alone || !(writes || reads_as_owner)) engine_->flush_deferred();
 }
 
+void runtime::flush_and_release(transaction& t) noexcept {
+  engine_->flush_deferred();
+  if (!state_->poisoned.load()) t.release_overlay();
+}
+
 // The caller is between two attempts: it runs no transaction.
 void runtime::release_idle_overlays(const thread_context& v) noexcept {
   engine_->flush_deferred();
@@ -391,8 +396,7 @@ void runtime::release_idle_overlays(const thread_context& v) noexcept {
     }
     p.owner.close(nullptr);  // as in acquire_log
     if (user == nullptr || !user->in_transaction.seen()) {
-      engine_->flush_deferred();  // the owner may have committed since the first flush
-      if (!state_->poisoned.load()) p.tx->release_overlay();
+      flush_and_release(*p.tx);  // the owner may have committed since the first flush
       if (user == nullptr) p.tx->return_cached_blocks();
     }
     p.owner.open(owner);
@@ -502,10 +506,7 @@ void runtime::reclaim_idle_caches(const thread_context& v) noexcept {
 // that holds the mutex. v counts as in a transaction, so no other thread releases them.
 void runtime::lock_writer_slow(thread_context& v) {
   if (!writer_.try_lock()) {
-    if (locks_.shared && v.tx->has_overlay()) {
-      engine_->flush_deferred();
-      if (!state_->poisoned.load()) v.tx->release_overlay();
-    }
+    if (locks_.shared && v.tx->has_overlay()) flush_and_release(*v.tx);
     writer_.lock();
   }
   v.holds_writer = true;

@@ -108,7 +108,11 @@ class runtime {
   bool home_is_remapped() const noexcept { return home_is_remapped_; }
   // Where the transactions of a log find home.
   home_of_log home(unsigned log) const;
-  const lock_table& locks() const noexcept { return locks_; }
+  // Those in use. Thread-safe.
+  lock_table locks() noexcept {
+    const std::lock_guard hold(registry_);
+    return locks_;
+  }
   // Transactions use this table from now on. Precondition: a pause.
   void use_locks(const lock_table& t) noexcept;
   // What the locks of a log's transactions name as their owner. A reader's own
@@ -310,6 +314,9 @@ class runtime {
   bool runs_transaction() const noexcept;
   std::unexpected<error> running_error() const;
   void lock_writer_slow(thread_context& v);
+  // Makes deferred commits durable and releases the line locks of t's, unless the pool is poisoned:
+  // lines that are not stored home stay locked.
+  void flush_and_release(transaction& t) noexcept;
   void flush_deferred_of_others_slow(const thread_context& v, bool writes);
   [[nodiscard]] result<transaction*> acquire_log(thread_context& v);
   transaction* assign_log(thread_context& v, log_slot& p);
@@ -331,7 +338,7 @@ class runtime {
   std::atomic<storage::file_place> place_{storage::file_place::in_place};
   std::unique_ptr<line_lock[]> own_locks_;  // of the policy stm
   std::uint64_t own_lock_count_ = 0;
-  lock_table locks_;  // in use; changes during a pause
+  lock_table locks_;  // in use; changes during a pause, under registry_
   std::vector<log_slot> log_slots_;
   std::uint64_t id_;  // of this runtime; never reused
   const base::process_mark mark_;

@@ -11,12 +11,12 @@
 
 namespace stele::detail {
 
-transaction::transaction(runtime& r, unsigned log, statistics& counts)
+transaction::transaction(runtime& r, const lock_table& locks, unsigned log, statistics& counts)
     : runtime_(r),
       log_(log),
       home_(r.home(log)),
       buffer_of_log_(r.mechanism().access_buffer_of(log)),
-      snapshot_(r.locks(), r.lock_owner(log)),
+      snapshot_(locks, r.lock_owner(log)),
       allocations_(r.state().heap),
       overlay_(r.state().overlays),
       counts_(counts) {}

@@ -54,7 +54,7 @@ commit_status fail_attempt(error why);  // saves it for last_error(); returns co
 
 class alignas(64) transaction final : public storage::heap::writer {
  public:
-  transaction(runtime& r, unsigned log, statistics& counts);
+  transaction(runtime& r, const lock_table& locks, unsigned log, statistics& counts);
   transaction(const transaction&) = delete;
   transaction& operator=(const transaction&) = delete;
 

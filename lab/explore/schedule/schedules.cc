@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <unordered_set>
 
 namespace stele::explore {
@@ -421,6 +422,8 @@ replay_result schedule_explorer::replay(const schedule_line& l) {
   return out;
 }
 
+// After a signal the black box is the report: memory may be what the signal broke, or its lock may
+// be held, so nothing is allocated any more.
 result<schedule_findings> explore_in_this_process(const plan& p, const concurrency_plan& o,
                                                   const schedule_settings& s, black_box& box) {
   auto made = subject::make(p);
@@ -430,14 +433,11 @@ result<schedule_findings> explore_in_this_process(const plan& p, const concurren
   auto running = std::make_unique<schedule_explorer>(**made, p, o, s, found, box);
   const planted_bugs planted(p);
   const int signal = run_trapped([&] { running->explore(); }, timeout_for(p.pool_size));
-  found.seconds = since(begun);
   if (signal != 0) {
-    found.violations.push_back(
-        {fmt::format("{} (signal {})", describe_signal(signal), signal), line_of(box)});
-    (*made)->abandon();
-    (void)running.release();
-    (void)made->release();
+    std::snprintf(box.what, sizeof box.what, "%s (signal %d)", describe_signal(signal), signal);
+    ::_exit(EXIT_FAILURE);
   }
+  found.seconds = since(begun);
   return found;
 }
 
