@@ -20,29 +20,33 @@ COMMAND = os.environ.get("STELE_COMMAND", "")
 KILLER = os.environ.get("STELE_KILL_AT_CALL", "")
 SIZE = "4M"
 MOST_CALLS = 20  # of one growth and what follows it; a program that makes fewer ends by itself
-VALUE = 60_000
+VALUE, ROW = 60_000, 300_000
 
-# Each prints how many items are acknowledged, and ends at three times the size. ROWS prints how many a database has.
+# Each prints how many items are acknowledged, and ends at three times the size. ROWS prints how many a database has. START comes first.
+START = """
+import stele, stele.sqlite
+path, medium, SIZE, VALUE, ROW = %r
+"""
 WRITERS = {
     "kv": """
-store = stele.KV(path, size="4M", max_size="64M", media=medium)
+store = stele.KV(path, size=SIZE, max_size="64M", media=medium)
 for n in range(len(store), 200):
-    store[b"%d" % n] = b"x" * 60_000
+    store[b"%d" % n] = b"x" * VALUE
     print(n + 1, flush=True)
 store.close()
 """,
     "dict": """
-pool = stele.open(path, size="4M", max_size="64M", media=medium)
+pool = stele.open(path, size=SIZE, max_size="64M", media=medium)
 for n in range(len(pool.root), 200):
-    pool.root[n] = b"x" * 60_000
+    pool.root[n] = b"x" * VALUE
     print(n + 1, flush=True)
 pool.close()
 """,
     "sqlite": """
-db = stele.sqlite.connect(path, size="4M", max_size="64M", media=medium)
+db = stele.sqlite.connect(path, size=SIZE, max_size="64M", media=medium)
 db.execute("create table if not exists t(a integer primary key, b)")
 for n in range(db.execute("select count(*) from t").fetchone()[0], 40):
-    db.execute("insert into t(b) values (zeroblob(300000))")
+    db.execute("insert into t(b) values (zeroblob(?))", (ROW,))
     db.commit()
     print(n + 1, flush=True)
 db.close()
@@ -72,7 +76,7 @@ if not db.execute("select count(*) from sqlite_schema").fetchone()[0]:
     print(0)
 else:
     count, size = db.execute("select count(*), coalesce(sum(length(b)), 0) from t").fetchone()
-    assert size == count * 300_000
+    assert size == count * ROW
     print(count)
 """
 
@@ -109,7 +113,7 @@ class KilledGrowth(unittest.TestCase):
     def python(self, program, medium, environment):
         """Whether it was killed, and the last number that it has printed."""
         loaded = [environment.get("LD_PRELOAD"), stele.sqlite.library() if "sqlite" in program else None]  # not every Python loads extensions
-        ended = subprocess.run([sys.executable, "-c", "import stele, stele.sqlite\npath, medium = %r, %r\n%s" % (self.path, medium, program)],
+        ended = subprocess.run([sys.executable, "-c", START % ((self.path, medium, SIZE, VALUE, ROW),) + program],
                                env={**os.environ, **environment, "LD_PRELOAD": ":".join(filter(None, loaded))}, capture_output=True, text=True, check=False)
         self.assertIn(ended.returncode, (0, -signal.SIGKILL), ended.stderr)
         return ended.returncode != 0, int(ended.stdout.split()[-1]) if ended.stdout.split() else 0
