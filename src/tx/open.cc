@@ -228,9 +228,9 @@ constexpr std::string_view type_prefix = "type ";
 std::string layout_of_type(const char* root_type) {
   if (root_type == nullptr) return "";
   int failed = 0;
-  char* const readable = abi::__cxa_demangle(root_type, nullptr, nullptr, &failed);
-  std::string name = std::string(type_prefix) + (failed == 0 ? readable : root_type);
-  std::free(readable);
+  const std::unique_ptr<char, decltype(&std::free)> readable(
+      abi::__cxa_demangle(root_type, nullptr, nullptr, &failed), std::free);
+  std::string name = std::string(type_prefix) + (failed == 0 ? readable.get() : root_type);
   constexpr std::size_t most = format::layout_name_size - 1;
   if (name.size() > most) {
     base::checksum sum(0);

@@ -18,6 +18,7 @@ namespace {
 std::atomic<std::uint64_t> refuse_from{0}, refuse_to{0};
 std::atomic<std::uint64_t> refuse_each{0};  // one in this many fails
 std::atomic<std::uint64_t> taken{0};
+std::atomic<std::int64_t> held{0};  // blocks that are not given back
 
 void* take(std::size_t size, std::size_t alignment) noexcept {
   if (const std::uint64_t from = refuse_from.load(std::memory_order_relaxed); from != 0) {
@@ -27,9 +28,14 @@ void* take(std::size_t size, std::size_t alignment) noexcept {
         each != 0 && n % each == 0)
       return nullptr;
   }
+  held.fetch_add(1, std::memory_order_relaxed);
   return alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__
              ? std::malloc(size)
              : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+void give_back(void* p) noexcept {
+  if (p != nullptr) held.fetch_sub(1, std::memory_order_relaxed);
+  std::free(p);
 }
 void* take_or_throw(std::size_t size, std::size_t alignment = 0) {
   if (void* const memory = take(size, alignment)) return memory;
@@ -64,28 +70,28 @@ void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) n
 }
 // Not inlined: gcc would take the memory for that of another operator new.
 [[gnu::noinline]] void operator delete(void* p) noexcept {
-  std::free(p);
+  give_back(p);
 }
 void operator delete[](void* p) noexcept {
-  std::free(p);
+  give_back(p);
 }
 [[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept {
-  std::free(p);
+  give_back(p);
 }
 void operator delete[](void* p, std::size_t) noexcept {
-  std::free(p);
+  give_back(p);
 }
 void operator delete(void* p, std::align_val_t) noexcept {
-  std::free(p);
+  give_back(p);
 }
 void operator delete[](void* p, std::align_val_t) noexcept {
-  std::free(p);
+  give_back(p);
 }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept {
-  std::free(p);
+  give_back(p);
 }
 void operator delete[](void* p, std::size_t, std::align_val_t) noexcept {
-  std::free(p);
+  give_back(p);
 }
 
 namespace stele::testing {
@@ -163,11 +169,11 @@ struct pool_files {
 // Returns false when fewer than k allocations were made.
 bool fail_allocation(const pool_files& b, found how, std::uint64_t k, bool permanent) {
   const bool passes = !permanent || k % 2 == 0;  // memory is available again before the end
-  const std::uint64_t held = b.lay_out(how);
+  const std::uint64_t texts = b.lay_out(how);
   outcome o;
   {
     const allocation_failure memory(k, permanent);
-    o = use(b.path, b.options, held, 20, [&] {
+    o = use(b.path, b.options, texts, 20, [&] {
       if (passes) memory.stop();
     });
   }
@@ -177,21 +183,28 @@ bool fail_allocation(const pool_files& b, found how, std::uint64_t k, bool perma
   EXPECT_FALSE(passes && o.opened && !o.refused_twice && !o.closed)
       << "there was memory again, and the pool could not be closed";
   if (std::filesystem::exists(b.path + ".copy"))
-    (void)expect_whole(b.path + ".copy", b.options, {.acknowledged = held, .tried = o.tried});
+    (void)expect_whole(b.path + ".copy", b.options, {.acknowledged = texts, .tried = o.tried});
   (void)expect_whole(b.path, b.options, o);
+  return hit;
+}
+
+bool fail_allocation_of_each(const pool_files& b, std::uint64_t k, bool permanent) {
+  SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
+  bool hit = false;
+  for (const found how : {found::missing, found::closed, found::left})
+    hit = fail_allocation(b, how, k, permanent) || hit;
   return hit;
 }
 
 TEST_P(failing_memory, is_an_error_and_loses_nothing) {
   const auto& [c, permanent] = GetParam();
   const pool_files b(options_of(c));
+  EXPECT_FALSE(fail_allocation_of_each(b, ~std::uint64_t{0}, permanent));
+  const std::int64_t held_before = held;
   std::uint64_t k = 1;
-  for (bool hit = true; hit && !HasFailure(); k += stride(c)) {
-    SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
-    hit = false;
-    for (const found how : {found::missing, found::closed, found::left})
-      hit = fail_allocation(b, how, k, permanent) || hit;
-  }
+  for (bool hit = true; hit && !HasFailure(); k += stride(c))
+    hit = fail_allocation_of_each(b, k, permanent);
+  EXPECT_EQ(held, held_before) << "memory that a failed call had taken was not given back";
   std::printf("%s on %s: every %llu-th of %llu allocations\n", c.mechanism.c_str(), c.media.c_str(),
               static_cast<unsigned long long>(stride(c)), static_cast<unsigned long long>(k));
   EXPECT_GT(k, 100u) << "there are more than that";

@@ -80,13 +80,14 @@ class log_lanes {
   };
 
   log_lanes(pool_medium<Media>& medium, home_checksums<Media>& sums)
-      : medium_(medium), file_(medium.state.file), sums_(sums) {
-    for (unsigned i = 0; i < file_.header().log_count; ++i, ++count_)
-      std::construct_at(first_ + i, *medium.shared, i, file_);
+      : log_lanes(medium, sums, medium.state.file.header().log_count) {
+    // The object is there already: an exception runs its destructor.
+    for (; count_ < room_; ++count_)
+      std::construct_at(first_ + count_, *medium.shared, static_cast<unsigned>(count_), file_);
   }
   ~log_lanes() {
     std::destroy_n(first_, count_);
-    std::allocator<lane>().deallocate(first_, file_.header().log_count);
+    std::allocator<lane>().deallocate(first_, room_);
   }
   log_lanes(const log_lanes&) = delete;
   log_lanes& operator=(const log_lanes&) = delete;
@@ -332,6 +333,13 @@ class log_lanes {
   }
 
  private:
+  log_lanes(pool_medium<Media>& medium, home_checksums<Media>& sums, std::size_t room)
+      : medium_(medium),
+        file_(medium.state.file),
+        sums_(sums),
+        first_(std::allocator<lane>().allocate(room)),
+        room_(room) {}
+
   // A ring whose head is above this is emptied and starts at 0, so that positions do not overflow.
   static constexpr std::uint64_t max_head_position = format::log_position_mask / 2;
 
@@ -353,7 +361,8 @@ class log_lanes {
   const storage::pool_file& file_;
   home_checksums<Media>& sums_;
   // An array of its own: a lane cannot be moved, and a commit asks for its lane often.
-  lane* const first_ = std::allocator<lane>().allocate(file_.header().log_count);
+  lane* const first_;
+  const std::size_t room_;
   std::size_t count_ = 0;
 };
 
