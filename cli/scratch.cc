@@ -56,10 +56,14 @@ class signals_held {
   ::_exit(128 + WTERMSIG(status));
 }
 
+// The caller holds both signals. A SIGINT that came before there was a worker is forwarded here: to
+// ignore it drops it.
 void forward_signals() noexcept {
   struct sigaction action{};
   action.sa_handler = forward_signal;
   sigaction(SIGTERM, &action, nullptr);
+  sigset_t came;
+  if (::sigpending(&came) == 0 && sigismember(&came, SIGINT) == 1) forward_signal(SIGINT);
   action.sa_handler = SIG_IGN;  // a terminal sends SIGINT to both processes
   sigaction(SIGINT, &action, nullptr);
 }
