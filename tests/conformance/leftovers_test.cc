@@ -35,6 +35,7 @@ pid_t start(const std::vector<std::string>& words) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   ::setpgid(0, 0);
+  ::signal(SIGINT, SIG_DFL);  // a shell's background jobs ignore it
   const int nowhere = ::open("/dev/null", O_WRONLY);
   ::dup2(nowhere, 1), ::dup2(nowhere, 2);
   std::vector<char*> arguments{const_cast<char*>(STELE_COMMAND)};
