@@ -49,6 +49,15 @@ Test time =   0.10 sec
 Test Pass Reason:
 Skip regular expression found in output. Regex=[\\[  SKIPPED \\]]
 "kv.rest" end time: Nov 27 12:00 UTC
+5/5 Testing: kv.planted
+5/5 Test: kv.planted
+FAILS under default
+<end of output>
+Test time =   0.10 sec
+----------------------------------------------------------
+Test Pass Reason:
+Required regular expression found. Regex=[FAILS under default]
+"kv.planted" end time: Nov 27 12:00 UTC
 """
 
 TOGETHER = """\
@@ -70,7 +79,8 @@ class Sanitize(unittest.TestCase):
             "kv.put": {"passed": True, "skipped": False, "reports": []},
             "kv.erase": {"passed": True, "skipped": False, "reports": ["undefined-behaviour sanitizer"]},
             "kv.walk": {"passed": False, "skipped": False, "reports": ["address sanitizer"]},
-            "kv.rest": {"passed": True, "skipped": True, "reports": []}})
+            "kv.rest": {"passed": True, "skipped": True, "reports": []},
+            "kv.planted": {"passed": True, "skipped": False, "reports": []}})
 
     def test_those_of_one_process_that_have_passed_need_no_other(self):
         names = {"kv.put": "kv.put", "erase of two": "all/kv.erase/2", "kv.rest": "kv.rest", "kv.walk": "kv.walk", "kv.late": "kv.late"}
@@ -80,7 +90,7 @@ class Sanitize(unittest.TestCase):
             "kv.rest": {"passed": True, "skipped": True, "reports": []}})
 
     def test_what_is_left_out_has_a_reason(self):
-        self.assertEqual(sanitize.reason_left_out("asan", "Mutants.all"), sanitize.PLANTED)
+        self.assertEqual(sanitize.reason_left_out("asan", "share/Mutants.are_all_killed/3"), sanitize.PLANTED)
         self.assertEqual(sanitize.reason_left_out("tsan", "Explore.hash"), sanitize.ONE_THREAD)
         self.assertIsNone(sanitize.reason_left_out("asan", "Explore.hash"))
         self.assertIsNone(sanitize.reason_left_out("tsan", "kv.put"))
