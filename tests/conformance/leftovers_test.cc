@@ -94,12 +94,11 @@ INSTANTIATE_TEST_SUITE_P(all, interrupted_command,
 // ^C may come before the command has the process that does its work.
 TEST(demo_command, is_interrupted_while_it_makes_its_folder) {
   scratch_directory dir;
-  FILE* const out = ::popen(
-      ("LD_PRELOAD=" STELE_INTERRUPT_AT_FOLDER " ASAN_OPTIONS=verify_asan_link_order=0 " +
-       std::string(STELE_COMMAND) + " demo --no-compare --dir " + dir.file("") + " >/dev/null 2>&1")
-          .c_str(),
-      "r");
-  EXPECT_NE(::pclose(out), 0);
+  const auto ended = run_shell("LD_PRELOAD=" STELE_INTERRUPT_AT_FOLDER
+                               " ASAN_OPTIONS=verify_asan_link_order=0 " STELE_COMMAND
+                               " demo --no-compare --dir " +
+                               dir.file(""));
+  EXPECT_NE(ended.status, 0) << ended.said;
   EXPECT_EQ(entries(dir.file("")), 0u);
 }
 
