@@ -2,6 +2,7 @@
 #include <base/check.h>
 #include <explore/child_output.h>
 #include <explore/scratch_file.h>
+#include <explore/trap.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,6 +45,7 @@ result<child_output> output_of_child(const std::function<std::string()>& body) {
     [&]() noexcept {  // an exception ends the child, and not what called this
                       // function
       ::close(ends[0]);
+      limit_reports();
       write_all(ends[1], body());
     }();
     ::_exit(0);

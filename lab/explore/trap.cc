@@ -20,6 +20,7 @@ sigjmp_buf jump_target;
 pid_t trapping_thread = 0;
 std::atomic<unsigned> seconds_since_reset{0};
 unsigned watchdog_timeout_s = 0;
+unsigned report_timeout_s = 0;  // 0: as long as it takes
 alignas(64) std::array<std::byte, 1 << 16> handler_stack;
 
 void on_signal(int signal) {
@@ -60,7 +61,15 @@ int run_trapped(const std::function<void()>& body, unsigned timeout_s) {
   trapping_thread = 0;
   tick_every(0);
   for (std::size_t i = 0; i < fatal.size(); ++i) ::sigaction(fatal[i], &before[i], nullptr);
+  if (signal != 0 && report_timeout_s != 0) {
+    ::signal(SIGALRM, SIG_DFL);
+    ::alarm(report_timeout_s);
+  }
   return signal;
+}
+
+void limit_reports() noexcept {
+  report_timeout_s = 5;
 }
 
 void reset_watchdog() noexcept {

@@ -20,6 +20,10 @@ constexpr unsigned timeout_for(std::size_t pool_size) noexcept {
 }
 void reset_watchdog() noexcept;
 
+// For a process of its own (child_output.h): after a signal in a body it has 5 s to report, then
+// SIGALRM ends it. The signal may have come within malloc(), whose lock then stays held for ever.
+void limit_reports() noexcept;
+
 const char* describe_signal(int signal) noexcept;
 
 }  // namespace stele::explore
