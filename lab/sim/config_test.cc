@@ -1,6 +1,7 @@
 // Machines from files: each kind of error names file, line and the nearest right name; a machine
 // can be written and read again; the presets have the numbers of their publications; the
 // documentation names every key.
+#include <base/scratch_directory.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sim/config_file.h>
@@ -43,18 +44,11 @@ double wait_ns(const memory_config& c, const std::string& preceding, const std::
 
 class files : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto& test = *testing::UnitTest::GetInstance();
-    dir_ = fs::temp_directory_path() /
-           fmt::format("stele-config-{}-{}", test.random_seed(), test.current_test_info()->name());
-    fs::create_directories(dir_);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
   std::string write(const std::string& name, const std::string& text) {
-    std::ofstream(dir_ / name) << text;
-    return (dir_ / name).string();
+    std::ofstream(dir_.file(name)) << text;
+    return dir_.file(name);
   }
-  fs::path dir_;
+  base::scratch_directory dir_;
 };
 
 TEST(nearest_name, is_the_one_of_fewest_edits_and_the_first_of_equals) {

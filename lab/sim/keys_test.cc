@@ -1,5 +1,6 @@
 // Every key of cores, caches, crossbar and design changes what a run counts, or is refused with a
 // sentence. The keys of memories: sim/controller/keys_test.cc.
+#include <base/scratch_directory.h>
 #include <gmock/gmock.h>
 #include <sim/config_check.h>
 #include <sim/config_keys.h>
@@ -7,13 +8,11 @@
 #include <sim/crash.h>
 #include <sim/machine.h>
 
-#include <filesystem>
 #include <fstream>
 
 namespace stele::sim {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 class keys_of_a_machine : public testing::Test {
@@ -24,7 +23,6 @@ class keys_of_a_machine : public testing::Test {
         .write(reinterpret_cast<const char*>(tape.data()),
                static_cast<std::streamsize>(tape.size()));
   }
-  ~keys_of_a_machine() override { fs::remove(path_); }
 
   // What a run on the machine counts, and its times and energies.
   std::vector<double> outcome_of(const machine_config& m) {
@@ -37,10 +35,8 @@ class keys_of_a_machine : public testing::Test {
     return values;
   }
 
-  const std::string path_ =
-      fs::temp_directory_path() /
-      ("stele-keys-" + std::to_string(testing::UnitTest::GetInstance()->random_seed()) +
-       testing::UnitTest::GetInstance()->current_test_info()->name());
+  const base::scratch_directory dir_;
+  const std::string path_ = dir_.file("tape");
 };
 
 // A preset with caches so small that lines conflict, are evicted, and overflow Kiln's.

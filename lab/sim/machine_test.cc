@@ -1,4 +1,5 @@
 // The quantities of a run against a small tape that is computed by hand, and against each other.
+#include <base/scratch_directory.h>
 #include <gtest/gtest.h>
 #include <sim/config_file.h>
 #include <sim/controller/command_lines.h>
@@ -6,20 +7,13 @@
 #include <sim/crash.h>
 #include <sim/machine.h>
 
-#include <filesystem>
 #include <fstream>
 
 namespace stele::sim {
 namespace {
 
-namespace fs = std::filesystem;
-
 class machine_run : public testing::Test {
  protected:
-  void TearDown() override {
-    for (const char* end : {"", ".nonvolatile_memory", ".volatile_memory"}) fs::remove(path_ + end);
-  }
-
   run_result run(const machine_config& m, std::span<const std::byte> tape,
                  std::uint64_t warm_up = 0, picoseconds epoch = 0,
                  const std::string& commands = {}) {
@@ -44,10 +38,8 @@ class machine_run : public testing::Test {
     return q == nullptr ? -1 : q->value;
   }
 
-  const std::string path_ =
-      fs::temp_directory_path() /
-      ("stele-machine-" + std::to_string(testing::UnitTest::GetInstance()->random_seed()) +
-       testing::UnitTest::GetInstance()->current_test_info()->name());
+  const base::scratch_directory dir_;
+  const std::string path_ = dir_.file("tape");
 };
 
 // Four lines of one channel, each load waiting for the one before: row miss, hit, conflict, hit.

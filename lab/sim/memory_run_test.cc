@@ -1,11 +1,11 @@
 // Traces of requests on a memory: times and counts by hand, epochs, errors, and the trace of the
 // commands, which is read back and checked by the rules.
+#include <base/scratch_directory.h>
 #include <gmock/gmock.h>
 #include <sim/controller/command_lines.h>
 #include <sim/controller/command_rules.h>
 #include <sim/controller/memory_fixture.h>
 #include <sim/memory_run.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -19,10 +19,7 @@ using testing::IsEmpty;
 
 class memory_run : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(dir_); }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
-  std::string at(const char* file) const { return (dir_ / file).string(); }
+  std::string at(const char* file) const { return dir_.file(file); }
   void trace(const std::string& text) const { std::ofstream(at("trace")) << text; }
   result<run_result> run(const machine_config& m, const char* format, picoseconds epoch = 0) const {
     memory_run_options o;
@@ -36,8 +33,7 @@ class memory_run : public testing::Test {
     return q == nullptr ? -1 : q->value;
   }
 
-  const std::filesystem::path dir_ =
-      std::filesystem::temp_directory_path() / ("stele-memory-run-" + std::to_string(::getpid()));
+  const base::scratch_directory dir_;
 };
 
 // A clock of 2 ns; precharge 13 ns, activate 14 ns, read 20 ns: 14, 14 and 20 in whole cycles.

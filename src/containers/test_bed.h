@@ -5,6 +5,7 @@
 // bed.
 #pragma once
 
+#include <base/scratch_directory.h>
 #include <gtest/gtest.h>
 #include <stele/coalescing.h>
 
@@ -18,28 +19,7 @@
 
 namespace stele::testing {
 
-// A new directory, in memory if the machine has /dev/shm, removed at the end.
-class scratch_directory {
- public:
-  scratch_directory() {
-    const auto base = std::filesystem::is_directory("/dev/shm")
-                          ? "/dev/shm"
-                          : std::filesystem::temp_directory_path();
-    std::string name = (base / "stele-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  ~scratch_directory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  scratch_directory(const scratch_directory&) = delete;
-  scratch_directory& operator=(const scratch_directory&) = delete;
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
+using base::scratch_directory;
 
 // The blocks that a container reaches. Fails the test if a block is reached twice.
 template <class Container>

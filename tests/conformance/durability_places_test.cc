@@ -1,11 +1,13 @@
 // The place of a pool decides what its commits survive. Memory loses them at a power failure, under
 // any number of layers, and so does an overlay that does not sync.
+#include <base/scratch_directory.h>
 #include <stele/hash_map.h>
 #include <tests/conformance/own_mounts.h>
 #include <tests/conformance/pools.h>
 #include <tx/open.h>
 
 #include <filesystem>
+#include <optional>
 
 namespace stele::testing {
 namespace {
@@ -27,15 +29,11 @@ class durability_places : public ::testing::Test {
   // child's EXPECTs count.
   void SetUp() override {
     if (!can_mount()) GTEST_SKIP() << "mounting needs root";
-    std::string name = fs::temp_directory_path() / "places-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    dir_ = name;
+    scratch_.emplace(fs::temp_directory_path());
+    dir_ = scratch_->path();
     for (const char* folder : {"lower", "upper", "work", "memory", "at"})
       fs::create_directory(dir_ / folder);
     fs::permissions(dir_, fs::perms::owner_all);
-  }
-  void TearDown() override {
-    if (!dir_.empty()) fs::remove_all(dir_);
   }
   template <class Mount>
   void expect_process_at(const std::string& place, Mount&& mount) {
@@ -77,6 +75,7 @@ class durability_places : public ::testing::Test {
            fs::create_directory(in("memory") + "/work") &&
            mount_overlay(in("memory") + "/upper dir", in("memory") + "/work");
   }
+  std::optional<base::scratch_directory> scratch_;
   fs::path dir_;
 };
 

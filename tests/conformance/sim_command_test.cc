@@ -1,9 +1,9 @@
 // The commands `stele tape` and `stele sim` as a user runs them: recording and converting tapes,
 // machines, crashes, errors.
+#include <base/scratch_directory.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tests/conformance/command.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -53,10 +53,8 @@ class sim_command : public ::testing::Test {
     return j;
   }
 
-  void SetUp() override { fs::create_directories(dir_); }
-  void TearDown() override { fs::remove_all(dir_); }
-
-  fs::path dir_ = fs::temp_directory_path() / ("stele-sim-" + std::to_string(::getpid()));
+  stele::base::scratch_directory scratch_;
+  fs::path dir_ = scratch_.path();
 };
 
 TEST_F(sim_command, runs_a_native_tape_twice_to_the_same_byte) {

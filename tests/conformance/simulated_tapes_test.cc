@@ -1,17 +1,13 @@
 // Tapes of real mechanisms on simulated machines: every run takes time, reads memory and moves no
 // more than the memory's banks and buses can; on the machine of DP2 fences are barriers.
+#include <base/scratch_directory.h>
 #include <gtest/gtest.h>
 #include <sim/config_file.h>
 #include <sim/machine.h>
-#include <unistd.h>
 #include <workloads/record.h>
-
-#include <filesystem>
 
 namespace stele {
 namespace {
-
-namespace fs = std::filesystem;
 
 sim::machine_config machine_of(const std::string& name) {
   auto loaded = sim::load_machine(STELE_SOURCE_DIR "/lab/configs/" + name + ".toml");
@@ -40,11 +36,8 @@ double bytes_per_ns(const sim::memory_config& m) {
 
 class simulated_tapes : public ::testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(dir_); }
-  void TearDown() override { fs::remove_all(dir_); }
-
   void record(const std::string& mechanism, unsigned threads) const {
-    workloads::recording_options r{.workload = "hash", .mechanism = mechanism, .dir = dir_};
+    workloads::recording_options r{.workload = "hash", .mechanism = mechanism, .dir = dir_.path()};
     r.content.keys = 1 << 10;
     r.operations = 600;
     r.threads = threads;
@@ -82,8 +75,8 @@ class simulated_tapes : public ::testing::Test {
     return static_cast<double>(run(m).simulated) / 1000;
   }
 
-  fs::path dir_ = fs::temp_directory_path() / ("stele-tapes-" + std::to_string(::getpid()));
-  std::string path_ = (dir_ / "tape").string();
+  base::scratch_directory dir_;
+  std::string path_ = dir_.file("tape");
 };
 
 TEST_F(simulated_tapes, of_each_kind_of_mechanism_take_time_and_read_memory) {

@@ -1,10 +1,8 @@
 // The table of targets.
-#include <fmt/format.h>
+#include <base/scratch_directory.h>
 #include <tests/fuzz/target.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 
 namespace stele::fuzz {
@@ -55,26 +53,11 @@ void mutate_tape(bytes& b, base::rng& random, std::size_t most) {
   mutate_bytes(b, random, most);
 }
 
-struct directory {
-  std::string path;
-  directory() {
-    const std::string in = std::filesystem::is_directory("/dev/shm")
-                               ? "/dev/shm"
-                               : std::filesystem::temp_directory_path().string();
-    path = fmt::format("{}/stele-fuzz-{}", in, ::getpid());
-    std::filesystem::create_directory(path);
-  }
-  ~directory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-};
-
 }  // namespace
 
 const std::string& scratch() {
-  static const directory d;
-  return d.path;
+  static const base::scratch_directory directory;
+  return directory.path().native();
 }
 
 void write_file(const std::string& path, std::span<const std::byte> content) {
