@@ -46,6 +46,9 @@ class file_recorder final : public media::os::syscall_hook, public media::store_
                       std::size_t size) override;
   void mark_recorded(unsigned thread, media::tape_mark m, std::uint64_t argument) override;
 
+  // The pool has been closed; another session of it may follow.
+  void forget_mapping() noexcept { base_ = nullptr, mapped_ = 0; }
+
   // Whether the fault has happened.
   bool has_failed() const noexcept { return faults_.has_triggered(); }
 

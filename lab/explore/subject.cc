@@ -66,9 +66,6 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
     return fail(errc::invalid_argument,
                 fmt::format("nothing is known of crashes of '{}'; choose memory or file", p.media));
   s->on_file_ = p.media == "file";
-  if (s->on_file_ && p.reopen_after != 0)
-    return fail(errc::invalid_argument,
-                "runs on a file are not closed and opened again; leave out reopen-after");
   s->image_size_ = p.grow_every != 0 ? header->size * 2 : header->size;
   if (auto ready = s->prepare(); !ready) return std::unexpected(ready.error());
   return s;
@@ -225,6 +222,7 @@ result<std::vector<std::byte>> subject::record_file(const hashed_image& image,
   if (!file) return std::unexpected(file.error());
   file_recorder recorder(*tape, content, image_size_, file_faults(plan_.fault, fail_call));
   const auto open_it = [&] {
+    recorder.forget_mapping();
     return open(storage::pool_file::open(file->path(), storage::map_kind::private_log),
                 media::on_observed_file(recorder, tuning), mechanism);
   };

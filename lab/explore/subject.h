@@ -65,7 +65,7 @@ struct plan {
   // Operations until the pool grows by a quarter; 0: it does not grow. A full pool grows by itself.
   // It becomes at most twice as long.
   std::uint64_t grow_every = 0;
-  // Operations until the pool is closed and opened again; 0: it is open throughout. Not on a file.
+  // Operations until the pool is closed and opened again; 0: it is open throughout.
   std::uint64_t reopen_after = 0;
   // The pool is one of an earlier program, of version 1, that no program has opened yet: the
   // workload begins with nothing.
