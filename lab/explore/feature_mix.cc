@@ -23,7 +23,7 @@ feature_mix draw_mix(std::uint64_t seed, unsigned number) {
   base::rng random(base::mix(seed) ^ number);
   const auto one_in = [&](std::uint64_t n) { return random.below(n) == 0; };
   feature_mix m;
-  m.what = static_cast<feature_mix::load>(random.below(6));
+  m.what = static_cast<feature_mix::load>(random.below(7));
   m.how = static_cast<feature_mix::commits>(random.below(6));
   m.threads = 1 + static_cast<unsigned>(random.below(3));
   m.logs = 2 + static_cast<unsigned>(random.below(2));

@@ -12,8 +12,9 @@ namespace stele::explore {
 
 struct feature_mix {
   // What the operations change: few words, words of whole lines in a short ring, lines far apart,
-  // a tree whose records outgrow a log, records of extreme shapes, blocks of the heap.
-  enum class load : std::uint8_t { words, lines, scattered, tree, shapes, heap };
+  // a tree whose records outgrow a log, records of extreme shapes, blocks of the heap, records as
+  // long as a log.
+  enum class load : std::uint8_t { words, lines, scattered, tree, shapes, heap, rings };
   enum class commits : std::uint8_t {
     durable,
     synced_often,

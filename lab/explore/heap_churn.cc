@@ -9,6 +9,7 @@
 #include <explore/heap_churn.h>
 #include <explore/named_stores.h>
 #include <explore/redis_keys.h>
+#include <explore/ring_records.h>
 #include <explore/sqlite_blocks.h>
 #include <explore/sqlite_rows.h>
 #include <explore/workload_by_name.h>
@@ -193,6 +194,7 @@ result<std::unique_ptr<workloads::workload>> make_explored_workload(
   if (name == "churn") return make_heap_churn();
   if (name == "large") return make_large_churn();
   if (name == "edges") return make_edges();
+  if (name == "rings") return make_ring_records();
   if (name == "stores") return make_named_stores(p);
   if (name == "redis") return make_redis_keys(p);
 #ifdef STELE_HAVE_SQLITE

@@ -101,6 +101,22 @@ TEST(Explore, what_bugs_hid_behind) {
     }
 }
 
+// Records of a log, of half a log, and up to two lines less or more.
+TEST(Explore, records_as_long_as_a_log) {
+  for (const std::string& mechanism : durable_mechanisms()) {
+    plan p;
+    p.mechanism = mechanism;
+    p.workload = "rings";
+    p.pool_size = (*detail::find_mechanism(mechanism))->has_parity ? 262144 : 131072;
+    p.threads = 2;
+    p.operations = 40;
+    settings s = ci_budget();
+    s.bound = 16;
+    s.recovery_bound = 6;
+    expect_no_violation(p, s);
+  }
+}
+
 // Runs of several chunks are made, shared, emptied and gathered.
 TEST(Explore, large_slabs) {
   for (const std::string& mechanism : durable_mechanisms()) {

@@ -303,6 +303,8 @@ load_of_mix load_of(feature_mix::load what) {
       return {"rbtree", 4, 2048, 131072, 4};
     case shapes:
       return {"edges", 8, 8, 262144, 4};
+    case rings:
+      return {"rings", 8, 8, 131072, 4};
     default:
       return {"churn", 24, 8, 65536, 4};
   }
@@ -341,6 +343,13 @@ void add_mixes(scenario_list& w) {
   for (unsigned n = 0; n < mixes; ++n) add_mix(w, draw_mix(w.seed, n), n);
 }
 
+void add_long_records(scenario_list& w) {
+  auto& outgrown = w.add("records that outgrow a log", "rbtree", 4 + w.seed % 4, 2, 4, 4096);
+  outgrown.random_share = 0.8, outgrown.bound = 6, outgrown.run_plan.pool_size = 131072;
+  auto& whole = w.add("records as long as a log", "rings", 4 + w.seed % 4, 2, 8, 8);
+  whole.random_share = 0.8, whole.bound = 4, whole.run_plan.pool_size = 131072;
+}
+
 }  // namespace
 
 std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t seed) {
@@ -357,8 +366,7 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   add_comers(w);
   add_truncations(w);
   add_heap(w, log_home);
-  auto& outgrown = w.add("records that outgrow a log", "rbtree", 4 + seed % 4, 2, 4, 4096);
-  outgrown.random_share = 0.8, outgrown.bound = 6, outgrown.run_plan.pool_size = 131072;
+  add_long_records(w);
   auto& checked = w.add("beside check", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
   checked.weight = 2, checked.concurrent.beside = "check+check+read", checked.random_share = 0.9,
   checked.bound = 4, checked.run_plan.pool_size = 131072;
