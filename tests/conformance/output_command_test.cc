@@ -101,6 +101,9 @@ TEST_F(output_command, leaves_the_file_that_was_there_when_it_cannot_write_a_who
         "tape record " + file + " --operations 40000"}) {
     SCOPED_TRACE(command);
     const auto whole = size_of(command, file);
+#ifdef __SANITIZE_THREAD__
+    if (whole <= 1024) continue;  // TSan writes a file of its own as it starts, and dies of a limit
+#endif
     std::ofstream(file) << "old";
     const auto o = run_line("ulimit -f " + std::to_string((whole - 1) / 1024) + "; stele " +
                             command + " | cat; exit ${PIPESTATUS[0]}");
