@@ -134,16 +134,20 @@ TEST(FileCrashes, pools_with_sums_that_grow) {
 }
 
 // A close promises as much as a sync, and the next session goes on from what it left.
+void expect_sound_sessions(plan p, std::uint64_t operations_of_each) {
+  p.reopen_after = operations_of_each;
+  settings s = file_budget();
+  s.bound /= 8;
+  expect_no_violation(p, s);
+}
+
 TEST_P(FileCrashes, sessions_that_follow_each_other) {
   for (const char* workload : {"sps", "churn"})
     for (const std::uint64_t sync_every : {0, 7}) {
       plan p = file_plan(GetParam(), workload, 2);
       p.operations = 90;
-      p.reopen_after = 25;
       p.sync_every = sync_every;
-      settings s = file_budget();
-      s.bound /= 8;
-      expect_no_violation(p, s);
+      expect_sound_sessions(p, 25);
     }
 }
 
@@ -151,11 +155,8 @@ TEST(FileCrashes, sessions_of_a_pool_that_grows) {
   plan p = file_plan("default", "churn", 2);
   p.operations = 120;
   p.grow_every = 30;
-  p.reopen_after = 40;
   p.block_checksums = true;
-  settings s = file_budget();
-  s.bound /= 8;
-  expect_no_violation(p, s);
+  expect_sound_sessions(p, 40);
 }
 
 TEST(FileCrashes, values_of_many_sectors) {
