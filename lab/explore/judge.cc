@@ -3,9 +3,9 @@
 #include <explore/trap.h>
 #include <fmt/format.h>
 #include <media/lab_medium.h>
-#include <tx/log_structured/log_home.h>
+#include <published/archapt/parity_area.h>
+#include <published/log_structured/log_home.h>
 #include <tx/open.h>
-#include <tx/parity/parity_area.h>
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <base/check.h>
 #include <media/fence_sites.h>
 #include <media/tape.h>
-#include <tx/access_buffer.h>
+#include <published/archapt/access_buffer.h>
 
 #include <deque>
 #include <utility>
@@ -16,8 +16,8 @@ namespace stele::media {
 // The loads of one log's transactions, until they are on the tape.
 class load_recorder {
  public:
-  // Returns the buffer to which the log's transactions append.
-  detail::access_buffer* watch(detail::access_buffer* of_mechanism) noexcept {
+  // Returns the buffer that gets the loads of the log's transactions.
+  detail::load_observer* watch(detail::load_observer* of_mechanism) noexcept {
     of_mechanism_ = of_mechanism;
     return &loads_;
   }
@@ -25,7 +25,7 @@ class load_recorder {
   void write_to(tape_writer& tape, unsigned log) {
     const std::uint64_t lost = loads_.drain([&](std::uint64_t offset, std::uint64_t size) {
       tape.event(tape_op::load, log, offset, static_cast<std::uint32_t>(size));
-      if (is_sampled_) of_mechanism_->append(offset);
+      if (is_sampled_) of_mechanism_->load(offset, 8);
     });
     base::check(lost == 0, "a transaction loads more between two events than its recorder keeps");
   }
@@ -37,7 +37,7 @@ class load_recorder {
 
  private:
   detail::access_buffer loads_{detail::access_buffer::keeps::every_load};
-  detail::access_buffer* of_mechanism_ = nullptr;
+  detail::load_observer* of_mechanism_ = nullptr;
   bool is_sampled_ = false;
 };
 
@@ -53,9 +53,9 @@ class recording {
     shared(tape_writer& t, const pool_mapping& r, Arguments&&... inner_arguments)
         : tape(t), mapping(r), inner{std::forward<Arguments>(inner_arguments)...} {}
 
-    // The buffer that the transactions of a log tell of their loads; the mechanism's if the tape
-    // records none. Called by one thread at a time.
-    detail::access_buffer* record_loads(unsigned log, detail::access_buffer* of_mechanism) {
+    // Who is told of the loads of a log's transactions; the mechanism's own if the tape records
+    // none. Called by one thread at a time.
+    detail::load_observer* record_loads(unsigned log, detail::load_observer* of_mechanism) {
       if (!tape.records_loads()) return of_mechanism;
       while (recorders.size() <= log) recorders.emplace_back();
       return recorders[log].watch(of_mechanism);

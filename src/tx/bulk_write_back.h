@@ -153,7 +153,7 @@ class bulk_write_back {
         if (wanted && !flushed) add_line(line);
       });
     }
-    if (l.has_blocks)
+    if (l.form != nullptr)
       return flush_aborted(l, l.dirty_lines.peek(n) ? position : std::max(position, tail));
     if (sums_.logged()) add_overtaken_deltas(l, position, through);
     return position;

@@ -13,11 +13,11 @@
 
 namespace stele::detail {
 
-class access_buffer;
+class load_observer;
 class reader_session;
+class store_observer;
 class transaction;
 class virtual_home;
-struct written_line;
 
 // The log format of a session; part of the session word on media.
 enum class log_kind : std::uint8_t {
@@ -53,8 +53,6 @@ class engine {
  public:
   // What a transaction asks about its mechanism, once for a pool.
   struct traits {
-    bool executes_in_log = false;  // begin_in_log() may return true
-    bool watches_stores = false;   // begin_watched() may return true
     // Ordered commits return before they are durable.
     bool defers_ordered = false;
     // Ordered commits are otherwise different from durable ones.
@@ -74,32 +72,9 @@ class engine {
   // media. Errors: corrupt, io.
   [[nodiscard]] virtual result<> start(std::uint8_t logs_were) = 0;
 
-  // Execution in log, for mechanisms that have it: if begin_in_log() returns true, the stores of
-  // the transaction go to its log as they are made. All may throw restart.
-  virtual bool begin_in_log(transaction&) { return false; }
-  // Stores the bytes of the mask of one word to t's log: in the place that already holds the word,
-  // or in a new one (0). Returns the place (format::log_place).
-  virtual std::uint64_t store_in_log(transaction&, std::uint64_t, std::uint64_t, std::uint64_t,
-                                     std::uint8_t) {
-    return 0;
-  }
-  // The same for whole words from an offset on that the log does not hold yet, all of one line.
-  virtual void store_words_in_log(transaction&, std::uint64_t, std::span<const std::uint64_t>,
-                                  std::uint64_t*) {}
-  virtual void abort_in_log(transaction&) noexcept {}
-
-  // Mechanisms that act at each store: if begin_watched() returns true, watch_store() is called for
-  // each store of the transaction, whose line it has locked, before the store goes to the write
-  // set. stored: its bytes, within one line; before: the bytes of the line that the transaction has
-  // stored already. May throw restart and failure. abort_watched() ends a transaction that does not
-  // commit; its locks are still held.
-  virtual bool begin_watched(transaction&) { return false; }
-  virtual void watch_store(transaction&, const written_line& /*stored*/, std::uint64_t /*before*/) {
-  }
-  virtual void abort_watched(transaction&) noexcept {}
-
-  // The buffer in which transactions of a log record the lines that they load; null: none.
-  virtual access_buffer* access_buffer_of(unsigned) noexcept { return nullptr; }
+  // Null: none. Of the loads of a log's transactions.
+  virtual detail::store_observer* store_observer() noexcept { return nullptr; }
+  virtual detail::load_observer* load_observer(unsigned) noexcept { return nullptr; }
 
   // The home that this engine has in place of one at the pool's addresses; from recovery on. Null:
   // home is in place.

@@ -1,14 +1,13 @@
 // Where a transaction's loads find home. Three kinds: in_place_home, at the pool's addresses;
-// foreign_home, likewise, but another process stores to it; and mapped_home, which looks each word
-// up. A pool has one kind, for as long as it is open.
+// foreign_home, likewise, but another process stores to it; and home_view, an engine's own. A pool
+// has one kind, for as long as it is open.
 //
 // Code that loads is a template over the kind. with_home() is the one place that asks which it is:
-// a comparison, no call through a pointer.
+// a comparison, and no call through a pointer for a home in place.
 #pragma once
 
 #include <pool/block_states.h>
 #include <stele/pool.h>
-#include <tx/log_structured/mapped_home.h>
 
 #include <atomic>
 #include <cstddef>
@@ -76,12 +75,26 @@ class foreign_home : public in_place_home {
   std::uint64_t expected_;
 };
 
+// Home as the transactions of one log see it, which run one at a time. Between pin() and unpin() no
+// place is reused that a load may read.
+class home_view {
+ public:
+  static constexpr bool is_in_place = false;
+  virtual void pin() noexcept = 0;
+  virtual void unpin() noexcept = 0;
+  virtual std::uint64_t word(std::uint64_t offset) noexcept = 0;
+  // Bytes of one line.
+  virtual void copy(std::uint64_t offset, std::byte* to, std::size_t size) noexcept = 0;
+
+ protected:
+  ~home_view() = default;
+};
+
 // What an engine has in place of a home at the pool's addresses.
 class virtual_home {
  public:
   virtual ~virtual_home() = default;
-  // For the transactions of a log, which run one at a time.
-  virtual mapped_home* of_log(unsigned log) = 0;
+  virtual home_view* of_log(unsigned log) = 0;
   virtual storage::block_states& block_states() noexcept = 0;
   // Reads everything that a load may find. `closed`: the pool was closed, and nothing has run
   // since. Errors: corrupt.
@@ -95,18 +108,18 @@ class home_of_log {
  public:
   home_of_log(const std::byte* at, virtual_home* instead, unsigned log)
       : at_(at),
-        mapped_(instead != nullptr ? instead->of_log(log) : nullptr),
-        is_in_place_(mapped_ == nullptr) {}
+        view_(instead != nullptr ? instead->of_log(log) : nullptr),
+        is_in_place_(view_ == nullptr) {}
   explicit home_of_log(foreign_home& home) : at_(home.at()), foreign_(&home), is_in_place_(false) {}
 
   bool is_in_place() const noexcept { return is_in_place_; }
   foreign_home* foreign() const noexcept { return foreign_; }
   const std::byte* at() const noexcept { return at_; }  // + offset: the address of an offset
-  mapped_home* mapped() const noexcept { return mapped_; }
+  home_view* view() const noexcept { return view_; }
 
  private:
   const std::byte* const at_;
-  mapped_home* const mapped_ = nullptr;
+  home_view* const view_ = nullptr;
   foreign_home* const foreign_ = nullptr;
   const bool is_in_place_;
 };
@@ -115,7 +128,7 @@ template <class Work>
 [[gnu::always_inline]] inline decltype(auto) with_home(const home_of_log& home, Work&& work) {
   if (!home.is_in_place()) [[unlikely]] {
     if (home.foreign() != nullptr) return work(*home.foreign());
-    return work(*home.mapped());
+    return work(*home.view());
   }
   in_place_home in_place(home.at());
   return work(in_place);

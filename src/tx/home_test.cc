@@ -25,9 +25,9 @@ TEST_F(home_test, a_pool_without_a_home_of_another_kind_has_it_in_place) {
 
 TEST_F(home_test, another_kind_gives_each_log_a_view_of_its_own) {
   struct views final : virtual_home {
-    mapped_home* of_log(unsigned log) override {
+    home_view* of_log(unsigned log) override {
       asked = log;
-      return reinterpret_cast<mapped_home*>(this);  // never used, only compared
+      return reinterpret_cast<home_view*>(this);  // never used, only compared
     }
     storage::block_states& block_states() noexcept override { std::terminate(); }
     result<> verify(bool) const override { return {}; }

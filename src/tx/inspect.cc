@@ -56,21 +56,16 @@ std::string name_of_logs(std::uint8_t kind) {
 // A line with the torn bits of the next lap is damage: recovery would read it as a record after the
 // next crash.
 result<> check_closed_ring(const storage::pool_file& file, const ring_view& ring,
-                           std::uint64_t head) {
+                           std::uint64_t head, const record_form* other) {
+  const bool in_lines = (head & format::log_blocks_bit) == 0;
+  if (!in_lines && other == nullptr) return {};
   for (std::uint64_t at = head & format::log_position_mask;
        at < (head & format::log_position_mask) + ring.lines; ++at) {
     const std::byte* const from = ring.bytes + at % ring.lines * line_size;
     const bool sense = (at / ring.lines & 1) == 0;
     format::log_line line;
-    std::array<format::log_block, format::blocks_per_line> blocks;
     std::memcpy(&line, from, line_size);
-    std::memcpy(&blocks, from, line_size);
-    const bool written =
-        (head & format::log_blocks_bit) != 0
-            ? std::ranges::any_of(blocks,
-                                  [&](const auto& b) { return format::is_untorn(b, sense); })
-            : format::is_untorn(line, sense);
-    if (written)
+    if (in_lines ? format::is_untorn(line, sense) : other->is_written(from, sense))
       return fail(errc::corrupt, fmt::format("{}: the log at offset {} was closed and has line {} "
                                              "of a lap to come; restore the pool from a copy",
                                              file.path(), ring.log_offset, at % ring.lines));
@@ -97,6 +92,7 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
   const auto& h = state.file.header();
   std::vector<log_report> logs(h.log_count);
   if (!has_log_heads(kind)) return logs;
+  const record_form* const other = other_form_of(kind);
   log_record record;
   for (std::uint32_t i = 0; i < h.log_count; ++i) {
     const ring_view ring = ring_of_log(state.file, i);
@@ -104,12 +100,12 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
     if (!head) return std::unexpected(head.error());
     if ((*head & format::log_void_bit) != 0) continue;
     if (closed) {
-      if (auto empty = check_closed_ring(state.file, ring, *head); !empty)
+      if (auto empty = check_closed_ring(state.file, ring, *head, other); !empty)
         return std::unexpected(empty.error());
       continue;
     }
     for (std::uint64_t position = *head & format::log_position_mask;;) {
-      const auto whole = read_record_by_head(state.file, ring, *head, position, record);
+      const auto whole = read_record_by_head(state.file, ring, *head, other, position, record);
       if (!whole) return std::unexpected(whole.error());
       if (!*whole) break;
       ++logs[i].records;

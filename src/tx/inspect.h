@@ -80,10 +80,10 @@ struct check_report {
 // Errors: in_use.
 [[nodiscard]] result<> check_unused(const std::string& path);
 
-// After a close the ring is empty: all its lines are of an earlier lap than the head's. Errors:
-// corrupt.
+// After a close the ring is empty: all its lines are of an earlier lap than the head's. other: as
+// for read_record_by_head(); a log of a form that is not known is taken for empty. Errors: corrupt.
 [[nodiscard]] result<> check_closed_ring(const storage::pool_file& file, const ring_view& ring,
-                                         std::uint64_t head);
+                                         std::uint64_t head, const record_form* other);
 // The ring of a log of torn bits.
 ring_view ring_of_log(const storage::pool_file& file, std::uint32_t log) noexcept;
 // Whether logs of this kind are rings with a head word.

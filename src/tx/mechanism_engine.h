@@ -13,19 +13,43 @@
 //   result<> recover();
 // Parts by these names are used here: logs (log_lanes), truncation (log_truncation). What else the
 // interface names a mechanism may have, if it differs from what is said here: attach, close,
-// assign_txid, flush_deferred, harden_deferred, durable_through, add_totals, ...
+// assign_txid, flush_deferred, harden_deferred, durable_through, add_totals, ... One that takes
+// part in running transactions has the functions of a store_observer, or load_observer(log).
 #pragma once
 
 #include <base/flatten.h>
 #include <pool/header_version.h>
 #include <tx/engine.h>
+#include <tx/observers.h>
 #include <tx/pool_growth.h>
 #include <tx/transaction_inl.h>
 
 #include <memory>
 #include <mutex>
+#include <type_traits>
 
 namespace stele::detail {
+
+template <class Mechanism>
+class observer_of_stores final : public store_observer {
+ public:
+  explicit observer_of_stores(Mechanism& m) noexcept : mechanism_(m) {}
+
+  bool begin(transaction& t) override { return mechanism_.begin(t); }
+  void store(transaction& t, written_line& line, const written_line& stored) override {
+    mechanism_.store(t, line, stored);
+  }
+  std::uint64_t word(const written_line& line, unsigned word) const noexcept override {
+    if constexpr (requires { mechanism_.word(line, word); })
+      return mechanism_.word(line, word);
+    else
+      return line.words[word];
+  }
+  void abort(transaction& t) noexcept override { mechanism_.abort(t); }
+
+ private:
+  Mechanism& mechanism_;
+};
 
 template <class Mechanism>
 class mechanism_engine final : public engine {
@@ -111,42 +135,16 @@ class mechanism_engine final : public engine {
       return nullptr;
   }
 
-  bool begin_in_log(transaction& t) override {
-    if constexpr (executes_in_log)
-      return mechanism_.begin(t);
+  detail::store_observer* store_observer() noexcept override {
+    if constexpr (observes_stores)
+      return &observer_;
     else
-      return false;
+      return nullptr;
   }
-  std::uint64_t store_in_log(transaction& t, std::uint64_t at, std::uint64_t offset,
-                             std::uint64_t value, std::uint8_t mask) override {
-    if constexpr (executes_in_log)
-      return mechanism_.store_in_log(t, at, offset, value, mask);
-    else
-      return 0;
-  }
-  void store_words_in_log(transaction& t, std::uint64_t offset,
-                          std::span<const std::uint64_t> words, std::uint64_t* places) override {
-    if constexpr (executes_in_log) mechanism_.store_words_in_log(t, offset, words, places);
-  }
-  void abort_in_log(transaction& t) noexcept override {
-    if constexpr (executes_in_log) mechanism_.abort(t);
-  }
-  bool begin_watched(transaction& t) override {
-    if constexpr (watches)
-      return mechanism_.begin(t);
-    else
-      return false;
-  }
-  void watch_store(transaction& t, const written_line& stored, std::uint64_t before) override {
-    if constexpr (watches) mechanism_.watch_store(t, stored, before);
-  }
-  void abort_watched(transaction& t) noexcept override {
-    if constexpr (watches) mechanism_.abort(t);
-  }
-  access_buffer* access_buffer_of(unsigned log) noexcept override {
-    access_buffer* of_mechanism = nullptr;
-    if constexpr (requires { mechanism_.access_buffer_of(log); })
-      of_mechanism = mechanism_.access_buffer_of(log);
+  detail::load_observer* load_observer(unsigned log) noexcept override {
+    detail::load_observer* of_mechanism = nullptr;
+    if constexpr (requires { mechanism_.load_observer(log); })
+      of_mechanism = mechanism_.load_observer(log);
     // A medium may record the loads.
     if constexpr (requires { medium_.shared->record_loads(log, of_mechanism); })
       return medium_.shared->record_loads(log, of_mechanism);
@@ -218,8 +216,10 @@ class mechanism_engine final : public engine {
       return {};
   }
 
-  static constexpr bool executes_in_log = requires { &Mechanism::store_in_log; };
-  static constexpr bool watches = requires { &Mechanism::watch_store; };
+  static constexpr bool observes_stores = requires { &Mechanism::store; };
+  struct no_observer {
+    explicit no_observer(Mechanism&) noexcept {}
+  };
   static constexpr bool has_lanes = requires(Mechanism m) { m.logs; };
   static constexpr bool truncates_later = requires(Mechanism m) { m.truncation; };
 
@@ -255,6 +255,8 @@ class mechanism_engine final : public engine {
   pool_medium<Media> medium_;
   home_checksums<Media> sums_;
   Mechanism mechanism_;
+  [[no_unique_address]] std::conditional_t<observes_stores, observer_of_stores<Mechanism>,
+                                           no_observer> observer_{mechanism_};
 };
 
 }  // namespace stele::detail

@@ -14,12 +14,14 @@ using storage::repair_file;
 namespace {
 
 // Why the ring of a log of a closed pool is not the empty one that it has to be. Empty: it is.
-std::string damage_of(const storage::pool_file& file, std::uint32_t log, bool has_lines) {
+std::string damage_of(const storage::pool_file& file, std::uint32_t log, log_kind kind) {
   const ring_view ring = ring_of_log(file, log);
   const auto head = read_log_head(file, ring.log_offset);
   if (!head) return "the head of the log was damaged";
-  if ((*head & format::log_void_bit) != 0 || !has_lines) return "";
-  return check_closed_ring(file, ring, *head) ? "" : "lines of the log were damaged";
+  if ((*head & format::log_void_bit) != 0 || !has_log_heads(kind)) return "";
+  return check_closed_ring(file, ring, *head, other_form_of(kind))
+             ? ""
+             : "lines of the log were damaged";
 }
 
 // A closed pool has no record in a log. So a log that is damaged there may be marked as empty: the
@@ -37,9 +39,9 @@ result<> repair_logs(repair_file& pool) {
                             "from a copy, or save what is left of it (check --salvage)",
                             pool.path()));
   const auto session = format::session::unpack(*word);
-  const bool has_lines = has_log_heads(static_cast<log_kind>(session.log_kind));
+  const auto kind = static_cast<log_kind>(session.log_kind);
   for (std::uint32_t log = 0; log < h.log_count; ++log) {
-    const std::string damage = damage_of(*copy, log, has_lines);
+    const std::string damage = damage_of(*copy, log, kind);
     // Of a pool that was not closed, recovery reads the lines.
     if (damage.empty() ||
         (session.open && read_log_head(*copy, ring_of_log(*copy, log).log_offset)))

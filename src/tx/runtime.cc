@@ -127,12 +127,10 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
                         engine_->reading() != nullptr),
       in_place_(options.policy != concurrency::stm && engine_->what().stores_in_place &&
                 !home_is_remapped()),
-      may_execute_in_log_(engine_->what().executes_in_log),
-      may_watch_stores_(engine_->what().watches_stores),
       defers_ordered_(engine_->what().defers_ordered && options.defer_ordered == deferral::always),
       tells_ordered_(defers_ordered_ || engine_->what().tells_ordered),
-      has_plain_updates_(!home_is_remapped_ && !in_place_ && !may_execute_in_log_ &&
-                         !may_watch_stores_ && engine_->access_buffer_of(0) == nullptr),
+      has_plain_updates_(!home_is_remapped_ && !in_place_ && engine_->store_observer() == nullptr &&
+                         engine_->load_observer(0) == nullptr),
       log_slots_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)),
       reading_(engine_->reading()) {

@@ -87,8 +87,6 @@ class runtime {
   // Stores go home as they are made: with no crash protection and one writer, a write set would
   // only cost time.
   bool in_place() const noexcept { return in_place_; }
-  bool may_execute_in_log() const noexcept { return may_execute_in_log_; }
-  bool may_watch_stores() const noexcept { return may_watch_stores_; }
   bool defers_ordered() const noexcept { return defers_ordered_; }
   // Whether ordered commits shall wait in memory, though the mechanism may have none that do: a
   // fence is a sync, or the options say so.
@@ -332,7 +330,6 @@ class runtime {
   std::string durability_;
   bool home_is_remapped_;
   bool in_place_;
-  bool may_execute_in_log_, may_watch_stores_;
   bool defers_ordered_, tells_ordered_;
   std::atomic<bool> has_plain_updates_;
   std::atomic<storage::file_place> place_{storage::file_place::in_place};

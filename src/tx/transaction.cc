@@ -15,7 +15,7 @@ transaction::transaction(runtime& r, const lock_table& locks, unsigned log, stat
     : runtime_(r),
       log_(log),
       home_(r.home(log)),
-      buffer_of_log_(r.mechanism().access_buffer_of(log)),
+      observers_{nullptr, r.mechanism().load_observer(log), r.mechanism().store_observer()},
       snapshot_(locks, r.lock_owner(log)),
       allocations_(r.state().heap),
       overlay_(r.state().overlays),
@@ -263,7 +263,7 @@ class moment_of_parent final : public moment {
 
 void transaction::leave_to_parent() noexcept {
   moment_ = new (std::nothrow) moment_of_parent(runtime_);
-  access_buffer_ = nullptr;
+  observers_.loads_now = nullptr;
   writes_.clear();
   snapshot_.begin_alone();
   store_target_ = store_target::read_only;
@@ -281,8 +281,7 @@ void transaction::rollback() noexcept {
   if (store_target_ == store_target::home) in_place_.undo(this_access);
   if (!volatile_undo_.empty()) [[unlikely]]
     roll_back_volatile();
-  if (in_log()) runtime_.mechanism().abort_in_log(*this);
-  if (watched()) runtime_.mechanism().abort_watched(*this);
+  if (observed()) observers_.stores->abort(*this);
   allocations_.rollback();
   snapshot_.release_unchanged();
   counts_.count_abort();

@@ -4,8 +4,7 @@
 //   mode                        parts
 //   stm                         snapshot: locks of lines read and stored, one consistent state
 //   single writer, external     none more; loads and stores take no locks
-//   in the log (xil, blurred)   none more; the write set points to blocks of the log
-//   watched (*-published)       none more; the mechanism is told of each store
+//   observed                    none more; stores go to the mechanism's store_observer
 //   in place (mechanism none)   in_place_undo: stores go home at once
 //   ordered                     overlay: values and locks of deferred commits; txid_order
 //   atomic blocks of g++        volatile_undo_log: stores outside the pool
@@ -18,10 +17,10 @@
 // What a field access executes is in fast_paths.h; begin and commit are in transaction_inl.h.
 #pragma once
 
-#include <format/log_block.h>
 #include <pool/heap.h>
 #include <stele/pool.h>
 #include <tx/home.h>
+#include <tx/observers.h>
 #include <tx/transaction/allocation_set.h>
 #include <tx/transaction/in_place_undo.h>
 #include <tx/transaction/overlay.h>
@@ -36,7 +35,6 @@
 
 namespace stele::detail {
 
-class access_buffer;
 class page_snapshot;
 class moment;
 class long_read;
@@ -68,22 +66,19 @@ class alignas(64) transaction final : public storage::heap::writer {
   // The caller asked for durability::ordered. ordered(): and the engine defers such commits.
   bool ordered_requested() const noexcept { return ordered_requested_; }
   const storage::heap::changes& allocations() const noexcept { return allocations_.changes(); }
-  // Its stores are in its log: the words of the write set are places there (format::log_place).
-  bool in_log() const noexcept { return store_target_ == store_target::log; }
-  // Its mechanism is told of each store.
-  bool watched() const noexcept { return store_target_ == store_target::watched; }
+  // Its stores went to the mechanism's observer.
+  bool observed() const noexcept { return store_target_ == store_target::observer; }
   std::uint64_t value(const written_line& line, unsigned word) const noexcept {
-    return in_log() ? format::word_at(line.words[word]) : line.words[word];
+    return observed() ? observers_.stores->word(line, word) : line.words[word];
   }
 
-  // Called by the mechanism in a commit whose stores are in the log: the write set gets the values
-  // in place of the places. Before the log is flushed: a load from a line that is being written
-  // back waits for it.
-  void take_values_from_log() noexcept {
+  // Called by the mechanism in the commit of an observed transaction: the write set gets the words
+  // that the observer makes.
+  void take_observed_words() noexcept {
     for (written_line& line : writes_.lines())
       for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
-        std::uint64_t& word = line.words[static_cast<unsigned>(std::countr_zero(left))];
-        word = format::word_at(word);
+        const auto word = static_cast<unsigned>(std::countr_zero(left));
+        line.words[word] = observers_.stores->word(line, word);
       }
     store_target_ = store_target::write_set;
   }
@@ -194,11 +189,11 @@ class alignas(64) transaction final : public storage::heap::writer {
   template <class Home>
   std::uint64_t load_from(Home& home, std::uint64_t offset);
   // Not inline, so that a load in place saves no registers for them.
-  std::uint64_t load_from(mapped_home& home, std::uint64_t offset);
+  std::uint64_t load_from(home_view& home, std::uint64_t offset);
   std::uint64_t load_from(foreign_home& home, std::uint64_t offset);
   template <class Home>
   void load_part_from(Home& home, std::uint64_t offset, std::byte* to, std::size_t size);
-  void load_part_from(mapped_home& home, std::uint64_t offset, std::byte* to, std::size_t size);
+  void load_part_from(home_view& home, std::uint64_t offset, std::byte* to, std::size_t size);
   void load_part_from(foreign_home& home, std::uint64_t offset, std::byte* to, std::size_t size);
   template <class Home>
   void copy_from(Home& home, std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
@@ -217,12 +212,6 @@ class alignas(64) transaction final : public storage::heap::writer {
   bool reads_need_locks(bool alone) const noexcept;
   bool assign_txid_announced(std::uint64_t& txid);
   bool assign_txid_in_order(std::uint64_t& txid);
-  void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
-                    std::uint8_t mask);
-  void store_watched(written_line& line, const written_line& stored);
-  void write_private_slow(written_line& line, std::uint64_t offset, std::uint64_t value,
-                          unsigned size);
-  std::size_t store_words_in_log(std::uint64_t offset, const std::byte* from, std::size_t size);
   void store_word_slow(std::uint64_t offset, std::uint64_t bits);
   void store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_in_place(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
@@ -244,8 +233,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   enum class store_target : std::uint8_t {
     read_only,  // stores are refused
     write_set,
-    watched,  // the write set, after the mechanism has been told
-    log,
+    observer,
     home,  // mechanism none; in_place_ holds the old words
   };
   store_target store_target_ = store_target::read_only;
@@ -253,10 +241,12 @@ class alignas(64) transaction final : public storage::heap::writer {
   bool blocks_readers_ = false;
   const home_of_log home_;
   const moment* moment_ = nullptr;
-  // Where the running transaction's loads are noted; null: nowhere. buffer_of_log_: null, if the
-  // mechanism does not ask for loads.
-  access_buffer* access_buffer_ = nullptr;
-  access_buffer* const buffer_of_log_;
+  // Null: none. loads_now: of the running transaction.
+  struct {
+    load_observer* loads_now;
+    load_observer* const loads;
+    store_observer* const stores;
+  } observers_;
   thread_context* context_ = nullptr;
   std::uint64_t filter_ = 0;  // has the bit of every line in the write set and the overlay
   // The first exception in a destructor: the attempt can only roll back.

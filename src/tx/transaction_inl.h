@@ -119,9 +119,9 @@ inline bool transaction::reads_need_locks(bool alone) const noexcept {
 
 // Whether the loads of the transaction that begins are to be noted: begin() does that.
 inline bool transaction::is_sampled() noexcept {
-  if (buffer_of_log_->is_next_sampled()) return true;
-  access_buffer_ = nullptr;
-  (void)buffer_of_log_->begin_transaction();
+  if (observers_.loads->observes_next()) return true;
+  observers_.loads_now = nullptr;
+  (void)observers_.loads->begin_transaction();
   return false;
 }
 
@@ -151,7 +151,7 @@ inline bool transaction::try_begin_update(thread_context& v, bool alone) noexcep
 inline bool transaction::try_begin_read(thread_context& v, bool alone) noexcept {
   if (!overlay_.empty()) [[unlikely]]
     return false;
-  if (buffer_of_log_ != nullptr && is_sampled()) [[unlikely]]
+  if (observers_.loads != nullptr && is_sampled()) [[unlikely]]
     return false;
   access& a = this_access;
   if (a.running != this) [[unlikely]]
@@ -171,8 +171,8 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   ordered = ordered && runtime_.tells_ordered();
   if (writes && !ordered && runtime_.has_plain_updates() && try_begin_update(v, alone)) return;
   context_ = &v;
-  if (buffer_of_log_ != nullptr) [[unlikely]]
-    access_buffer_ = buffer_of_log_->begin_transaction() ? buffer_of_log_ : nullptr;
+  if (observers_.loads != nullptr) [[unlikely]]
+    observers_.loads_now = observers_.loads->begin_transaction() ? observers_.loads : nullptr;
   ordered_requested_ = ordered;
   ordered_ = ordered && runtime_.defers_ordered();
   if (!overlay_.empty() && overlay_.is_stored()) [[unlikely]]
@@ -181,7 +181,7 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   const bool stm =
       (writes || snapshot_.guards_reads()) && needs_locks(alone && !ordered_) && moment_ == nullptr;
   const bool all_routed =
-      stm || runtime_.home_is_remapped() || moment_ != nullptr || access_buffer_ != nullptr;
+      stm || runtime_.home_is_remapped() || moment_ != nullptr || observers_.loads_now != nullptr;
   const bool routed = writes || all_routed || !overlay_.empty();
   access& a = this_access;
   take_over(a);
@@ -192,7 +192,8 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   store_target_ = writes ? store_target::write_set : store_target::read_only;
   if (stm)
     snapshot_.begin(writes || attempts > 2, filter_ == 0 && home_.is_in_place() &&
-                                                access_buffer_ == nullptr && !sanitizes_threads);
+                                                observers_.loads_now == nullptr &&
+                                                !sanitizes_threads);
   else
     snapshot_.begin_alone();
   if (writes && runtime_.in_place()) {
@@ -200,10 +201,8 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
     in_place_.begin(a, runtime_.size());
     begin_home_stores();
   }
-  if (writes && runtime_.may_execute_in_log() && runtime_.mechanism().begin_in_log(*this))
-    store_target_ = store_target::log;
-  if (writes && runtime_.may_watch_stores() && runtime_.mechanism().begin_watched(*this))
-    store_target_ = store_target::watched;
+  if (writes && observers_.stores != nullptr && observers_.stores->begin(*this))
+    store_target_ = store_target::observer;
   with_home(home_, [](auto& home) { home.pin(); });
   if (stm) snapshot_.take();
 }

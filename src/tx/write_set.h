@@ -30,6 +30,8 @@ struct written_line {
   std::uint8_t word_mask(unsigned word) const noexcept {
     return static_cast<std::uint8_t>(mask >> (word * 8));
   }
+  // Stores the bytes of `stored` here too.
+  void put(const written_line& stored) noexcept;
 };
 
 // 0xFF for each set bit of a word mask, 0 for the others.
@@ -42,6 +44,14 @@ constexpr std::uint64_t expand_mask(std::uint8_t word_mask) noexcept {
 }
 static_assert(expand_mask(0xFF) == ~std::uint64_t{0} && expand_mask(0x01) == 0xFF &&
               expand_mask(0x80) == 0xFF00000000000000u && expand_mask(0x12) == 0x000000FF0000FF00u);
+
+inline void written_line::put(const written_line& stored) noexcept {
+  for (unsigned w = 0; w < words.size(); ++w) {
+    const std::uint64_t bits = expand_mask(stored.word_mask(w));
+    if (bits != 0) words[w] = (words[w] & ~bits) | (stored.words[w] & bits);
+  }
+  mask |= stored.mask;
+}
 
 // The mask of `size` bytes of a line from byte `first` on.
 constexpr std::uint64_t byte_range(std::size_t first, std::size_t size) noexcept {

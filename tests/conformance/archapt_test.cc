@@ -5,8 +5,8 @@
 #include <stele/archapt_options.h>
 #include <tests/conformance/pools.h>
 
+#include <published/archapt/parity_area.h>
 #include <tx/inspect.h>
-#include <tx/parity/parity_area.h>
 
 #include <filesystem>
 #include <fstream>

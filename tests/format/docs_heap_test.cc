@@ -5,10 +5,10 @@
 #include <format/heap_layout.h>
 #include <gtest/gtest.h>
 #include <pool/memory_pool.h>
+#include <published/archapt/parity_area.h>
 #include <stele/pool.h>
 #include <tests/conformance/pools.h>
 #include <tests/format/page.h>
-#include <tx/parity/parity_area.h>
 
 namespace stele::testing {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <media/adr.h>
 #include <pool/memory_pool.h>
+#include <published/log_structured/chunk_log.h>
 #include <tests/format/page.h>
-#include <tx/log_structured/chunk_log.h>
 
 namespace stele::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <media/adr.h>
 #include <pool/memory_pool.h>
+#include <published/blurred/block_log.h>
 #include <tests/format/page.h>
-#include <tx/log/block_log.h>
 
 #include <array>
 

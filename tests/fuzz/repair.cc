@@ -2,8 +2,8 @@
 #include <format/block_checksums.h>
 #include <format/heap_layout.h>
 #include <format/parity_block.h>
+#include <published/archapt/parity_matrix.h>
 #include <tests/fuzz/repair.h>
-#include <tx/parity/parity_matrix.h>
 
 namespace stele::fuzz {
 

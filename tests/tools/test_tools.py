@@ -96,13 +96,13 @@ class Shape(unittest.TestCase):
         self.assertEqual(shares, {"one": (100, 75), "other": (80, 60), "none": (0, 0)})
 
     def test_a_figure_above_its_goal_is_a_finding(self):
-        figures = shape.figures_of({**self.files, "src/tx/mechanism/redo.h": "class redo : public leaf<int> {};\n"})
-        figures["mechanisms"]["src/tx/mechanism/redo.h"]["levels"] = 3
+        figures = shape.figures_of({**self.files, "src/published/redo.h": "class redo : public leaf<int> {};\n"})
+        figures["mechanisms"]["src/published/redo.h"]["levels"] = 3
         self.assertEqual(list(shape.complaints(figures)), [])
-        figures["mechanisms"]["src/tx/mechanism/redo.h"]["levels"] = 6
+        figures["mechanisms"]["src/published/redo.h"]["levels"] = 6
         figures["members"]["transaction"] = 99
         found = [c.split(":")[0] for c in shape.complaints(figures)]
-        self.assertEqual(found, ["src/tx/mechanism/redo.h", "transaction"])
+        self.assertEqual(found, ["src/published/redo.h", "transaction"])
 
 
 class Papers(unittest.TestCase):

@@ -13,7 +13,7 @@
 #include <media/adr.h>
 #include <media/delayed.h>
 #include <pool/pool_file.h>
-#include <tx/parity/parity_area.h>
+#include <published/archapt/parity_area.h>
 
 #include <algorithm>
 #include <chrono>

@@ -3,7 +3,7 @@
 #include <bench/drive.h>
 #include <bench/figures/lsnvmm_parts.h>
 #include <fmt/format.h>
-#include <tx/log_structured/log_home.h>
+#include <published/log_structured/log_home.h>
 #include <tx/runtime.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include <bench/figures/heap_workload.h>
 #include <bench/figures/sweep.h>
-#include <tx/log_structured/home_map.h>
+#include <published/log_structured/home_map.h>
 
 #include <array>
 

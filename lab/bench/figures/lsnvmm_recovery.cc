@@ -6,8 +6,8 @@
 #include <bench/figures/blurred_parts.h>
 #include <bench/figures/lsnvmm_parts.h>
 #include <fmt/format.h>
+#include <published/log_structured/log_home.h>
 #include <sys/wait.h>
-#include <tx/log_structured/log_home.h>
 #include <tx/runtime.h>
 #include <unistd.h>
 

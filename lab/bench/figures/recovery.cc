@@ -135,12 +135,13 @@ result<double> recovery_us(const std::string& path, const std::string& medium) {
 result<std::vector<std::uint64_t>> sorted_txids(const storage::pool_file& file) {
   std::vector<std::uint64_t> txids;
   detail::log_record record;
+  const auto* const other = detail::other_form_of(detail::log_kind::lines_or_blocks);
   for (std::uint32_t log = 0; log < file.header().log_count; ++log) {
     const auto ring = detail::ring_of_log(file, log);
     const auto head = detail::read_log_head(file, ring.log_offset);
     if (!head) return std::unexpected(head.error());
     for (std::uint64_t position = *head & format::log_position_mask;;) {
-      const auto whole = detail::read_record_by_head(file, ring, *head, position, record);
+      const auto whole = detail::read_record_by_head(file, ring, *head, other, position, record);
       if (!whole) return std::unexpected(whole.error());
       if (!*whole) break;
       txids.push_back(record.txid);

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 #include <tx/engine.h>
 #include <tx/home_checksums.h>
-#include <tx/log/block_log.h>
 #include <tx/log/dirty_line_queue.h>
 #include <tx/log/ring.h>
 #include <tx/pool_medium.h>
@@ -42,25 +41,20 @@ class log_lanes {
   // So aligned that its size is a power of two: a commit computes the address five times.
   struct alignas(512) lane {
     lane(typename Media::shared& shared, unsigned n, const storage::pool_file& file)
-        : number(n),
-          media(shared, n),
-          log(media, file, n),
-          blocks(media, log, file.header().id),
-          file_(file) {}
+        : number(n), media(shared, n), log(media, file, n), file_(file) {}
     const unsigned number;
     Media media;
     ring<Media> log;
-    block_log<Media> blocks;
     dirty_line_queue dirty_lines;
-    bool has_blocks = false;  // the log holds blocks, not lines
-    std::uint64_t flags() const noexcept { return has_blocks ? format::log_blocks_bit : 0; }
+    const record_form* form = nullptr;  // of the records in the log; null: lines of the ring
+    std::uint64_t flags() const noexcept { return form != nullptr ? format::log_blocks_bit : 0; }
 
     // Reads the next committed transaction from `position` on, up to the published tail `end`.
     // False: only aborted transactions are left. Errors: corrupt, if another program has written to
     // the log.
     [[nodiscard]] result<bool> read(std::uint64_t& position, std::uint64_t end,
                                     log_record& record) const {
-      if (has_blocks) return read_block_record(file_, log.view(), position, end, record);
+      if (form != nullptr) return form->read(file_, log.view(), position, end, record);
       auto whole = log.read(position, record);
       if (whole && !*whole)
         return base::fail(errc::corrupt, "a log record of this session cannot be read back");
@@ -286,19 +280,18 @@ class log_lanes {
 
   // Takes over rings of this mechanism's kind and form at their heads. If any ring is not, all of
   // them are emptied first. Errors: corrupt.
-  [[nodiscard]] result<> attach(bool same_kind, bool blocks = false) {
+  [[nodiscard]] result<> attach(bool same_kind, const record_form* form = nullptr) {
     bool ours = same_kind;
     for (lane& l : *this) {
       const auto head = l.log.read_head();
       if (!head) return std::unexpected(head.error());
       ours = ours && (*head & format::log_void_bit) == 0 &&
              (*head & format::log_position_mask) < max_head_position &&
-             ((*head & format::log_blocks_bit) != 0) == blocks;
+             ((*head & format::log_blocks_bit) != 0) == (form != nullptr);
     }
     for (lane& l : *this) {
-      l.has_blocks = blocks;
+      l.form = form;
       l.log.reset(*l.log.read_head() & format::log_position_mask);
-      l.blocks.reset(l.log.head());
     }
     if (!ours) empty();
     return {};
@@ -325,7 +318,6 @@ class log_lanes {
   // goes through the control medium.
   void write_head(lane& l, std::uint64_t position, std::uint64_t flags = 0) {
     l.log.reset(position);
-    l.blocks.reset(position);
     medium_.write_word(log_offset(l), position | flags);
   }
   std::uint64_t log_offset(const lane& l) const {

@@ -99,6 +99,15 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
   return damaged(file, ring, position, "a record is longer than the ring");
 }
 
+result<bool> read_record_by_head(const storage::pool_file& file, const ring_view& ring,
+                                 std::uint64_t head, const record_form* other,
+                                 std::uint64_t& position, log_record& record) {
+  if ((head & format::log_blocks_bit) == 0) return read_record(file, ring, position, record);
+  if (other == nullptr)
+    return damaged(file, ring, position, "its head names a form of records that it cannot have");
+  return other->read(file, ring, position, (head & format::log_position_mask) + ring.lines, record);
+}
+
 bool read_spilled_payload(const storage::pool_file& file, const spilled_payload& where,
                           log_record& record) {
   const auto& h = file.header();

@@ -1,5 +1,5 @@
-// Reads records back from torn-bit logs and block logs, for recovery, truncation and `stele pool
-// check`. Trusts nothing that it reads.
+// Reads records back from logs, for recovery, truncation and `stele pool check`. Trusts nothing
+// that it reads.
 #pragma once
 
 #include <format/log_line.h>
@@ -39,27 +39,23 @@ struct ring_view {
 [[nodiscard]] result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
                                        std::uint64_t& position, log_record& record);
 
-// The same for a log of blocks, where `position` is the line after the last commit record that was
-// read. Skips aborted transactions and reads the next committed one, as one run for each record.
-// Reads up to the line `end`, at most a lap after the head: beyond, holes hold blocks of earlier
-// laps whose torn bits look right. False: nothing more is committed. An aborted transaction has an
-// abort record in at least one of any max_abort_interval blocks.
-inline constexpr std::uint64_t default_abort_interval = 64, max_abort_interval = 1024;  // blocks
-inline constexpr std::uint64_t no_end = std::uint64_t{1} << 60;
-[[nodiscard]] result<bool> read_block_record(const storage::pool_file& file, const ring_view& ring,
-                                             std::uint64_t& position, std::uint64_t end,
-                                             log_record& record);
+// Another form of records than read_record() reads, which a kind of log may have. The head word of
+// a log says which form its records have (log_blocks_bit).
+struct record_form {
+  // Reads the next committed record from `position` on, as read_record() does, up to the line
+  // `end`. Skips what was aborted.
+  result<bool> (*read)(const storage::pool_file& file, const ring_view& ring,
+                       std::uint64_t& position, std::uint64_t end, log_record& record);
+  // Whether a line has anything of a lap with these torn bits.
+  bool (*is_written)(const std::byte* line, bool sense);
+};
 
 // Reads a record of the form that the log's head word names, not beyond a lap after the head.
-// Errors: corrupt.
-[[nodiscard]] inline result<bool> read_record_by_head(const storage::pool_file& file,
-                                                      const ring_view& ring, std::uint64_t head,
-                                                      std::uint64_t& position, log_record& record) {
-  return (head & format::log_blocks_bit) != 0
-             ? read_block_record(file, ring, position,
-                                 (head & format::log_position_mask) + ring.lines, record)
-             : read_record(file, ring, position, record);
-}
+// other: the form that this kind of log has besides; null: none. Errors: corrupt.
+[[nodiscard]] result<bool> read_record_by_head(const storage::pool_file& file,
+                                               const ring_view& ring, std::uint64_t head,
+                                               const record_form* other, std::uint64_t& position,
+                                               log_record& record);
 
 // Where the payload of a spilled record lies.
 struct spilled_payload {

@@ -27,8 +27,15 @@ class log_recovery {
  public:
   using mutant = base::mutant;
 
-  log_recovery(pool_medium<Media>& medium, home_checksums<Media>& sums, log_lanes<Media>& logs)
-      : medium_(medium), file_(medium.state.file), sums_(sums), logs_(logs), home_(file_) {}
+  // form: as for read_record_by_head().
+  log_recovery(pool_medium<Media>& medium, home_checksums<Media>& sums, log_lanes<Media>& logs,
+               const record_form* form = nullptr)
+      : medium_(medium),
+        file_(medium.state.file),
+        sums_(sums),
+        logs_(logs),
+        form_(form),
+        home_(file_) {}
 
   // All of it, for mechanisms whose records hold new values, or old ones of one commit a log.
   [[nodiscard]] result<> run() {
@@ -129,7 +136,7 @@ class log_recovery {
     log_record record;
     const std::size_t before = records.size();
     for (std::uint64_t position = head & format::log_position_mask;;) {
-      const auto whole = read_record_by_head(file_, l.log.view(), head, position, record);
+      const auto whole = read_record_by_head(file_, l.log.view(), head, form_, position, record);
       if (!whole) return std::unexpected(whole.error());
       if (!*whole) {
         if (records.size() != before) records.back().newest_of_log = true;
@@ -154,6 +161,7 @@ class log_recovery {
   const storage::pool_file& file_;
   home_checksums<Media>& sums_;
   log_lanes<Media>& logs_;
+  const record_form* const form_;
   home_writer<Media> home_;
   line_set lines_;  // a set, so that each line is flushed once
   checksum_deltas deltas_;

@@ -298,7 +298,7 @@ class ring {
 
   // Takes over a ring that is known to hold nothing beyond `head` (a clean close, or recovery).
   void reset(std::uint64_t head) noexcept {
-    head_ = head;
+    head_ = appended_end_ = head;
     tail_.store(head, std::memory_order_relaxed);
     limit_.store(head + lines_, std::memory_order_release);
   }
@@ -335,7 +335,8 @@ class ring {
   // The tail, once the record that was appended last is published.
   std::uint64_t appended_end() const noexcept { return appended_end_; }
   void publish() noexcept { tail_.store(appended_end_, std::memory_order_release); }
-  // The same for records that append() did not write (block logs).
+  // The same for records that append() did not write, and for what was aborted.
+  void set_appended_end(std::uint64_t to) noexcept { appended_end_ = to; }
   void set_tail(std::uint64_t to) noexcept { tail_.store(to, std::memory_order_release); }
 
   // The two halves of truncation: write_head() puts the head word on media; once it is durable,

@@ -62,6 +62,11 @@ const mechanism_entry* recovery_mechanism_of(log_kind logs) {
   return nullptr;
 }
 
+const record_form* other_form_of(log_kind logs) {
+  const mechanism_entry* const of = recovery_mechanism_of(logs);
+  return of != nullptr ? of->other_form : nullptr;
+}
+
 void register_mechanism(mechanism_entry entry) {
   table().push_back(std::move(entry));
 }

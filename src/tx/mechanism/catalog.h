@@ -4,6 +4,7 @@
 
 #include <pool/pool_file.h>
 #include <tx/engine.h>
+#include <tx/log/record.h>
 
 #include <functional>
 #include <memory>
@@ -60,7 +61,8 @@ struct mechanism_entry {
   std::function<std::unique_ptr<engine>(pool_state&, const media_choice&)> make;
   storage::map_kind map = storage::map_kind::shared;     // on media in memory
   format::home_kind home = format::home_kind::in_place;  // of the pools that it works on
-  bool has_parity = false;  // its pools have room for parity blocks over home
+  const record_form* other_form = nullptr;  // that records of its logs may have besides lines
+  bool has_parity = false;                  // its pools have room for parity blocks over home
   // Adds what else its pools need; null: nothing.
   void (*add_geometry)(storage::pool_geometry&, const mechanism_options&) = nullptr;
 
@@ -83,6 +85,8 @@ void set_default_mechanism(std::string name);  // for tests; not thread-safe
 [[nodiscard]] result<const mechanism_entry*> find_mechanism(std::string_view name);
 // The mechanism that recovers logs of this kind; null if none does, and for log_kind::none.
 const mechanism_entry* recovery_mechanism_of(log_kind logs);
+// For read_record_by_head(); null also where this program has no mechanism with such logs.
+const record_form* other_form_of(log_kind logs);
 // For tests; not thread-safe.
 void register_mechanism(mechanism_entry entry);
 

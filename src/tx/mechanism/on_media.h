@@ -59,6 +59,7 @@ mechanism_entry entry_of(const char* name, const char* summary) {
   mechanism_entry e{
       .name = name, .summary = summary, .logs = any::kind, .make = build_on<Mechanism>};
   if constexpr (requires { any::home_kind; }) e.home = any::home_kind;
+  if constexpr (requires { any::other_form; }) e.other_form = any::other_form;
   if constexpr (requires { any::add_geometry; })
     e.has_parity = true, e.add_geometry = any::add_geometry;
   return e;

@@ -41,9 +41,9 @@ template <class Home>
     load_part_slow(offset, to, size);
 }
 
-[[gnu::noinline]] void transaction::load_part_from(mapped_home& home, std::uint64_t offset,
+[[gnu::noinline]] void transaction::load_part_from(home_view& home, std::uint64_t offset,
                                                    std::byte* to, std::size_t size) {
-  load_part_from<mapped_home>(home, offset, to, size);
+  load_part_from<home_view>(home, offset, to, size);
 }
 
 [[gnu::noinline]] void transaction::load_part_from(foreign_home& home, std::uint64_t offset,
@@ -74,8 +74,8 @@ template <class Home>
 // Bytes of one line, from home or from the write set.
 void transaction::load_part(std::uint64_t offset, std::byte* to, std::size_t size) {
   const std::uint64_t line = line_of(offset);
-  if (access_buffer_ != nullptr) [[unlikely]]
-    access_buffer_->append(offset, size);
+  if (observers_.loads_now != nullptr) [[unlikely]]
+    observers_.loads_now->load(offset, size);
   if ((filter_ & filter_bit(this_access.pool_base + line)) != 0) {
     if (const written_line* own = writes_.find(line))
       return load_own_part(*own, offset - line, to, size);

@@ -23,7 +23,7 @@ void copy_racing(void* to, std::uintptr_t from, std::size_t size) noexcept {
   std::atomic_thread_fence(std::memory_order_acquire);
 }
 
-// A store, for the mechanism that watches it.
+// A store, for the observer.
 written_line part_of_word(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) noexcept {
   const std::uint64_t line = line_of(offset);
   const auto word = static_cast<unsigned>(offset - line) / 8;
@@ -43,38 +43,8 @@ written_line part_of_line(std::uint64_t offset, const std::byte* from, std::size
 
 }  // namespace
 
-// Execution in log: stores bytes of a word in its place in the log. Other bytes of the word stay.
-void transaction::store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
-                               std::uint8_t mask) {
-  const unsigned word = static_cast<unsigned>(offset - line.offset) / 8;
-  const std::uint8_t old = line.word_mask(word);
-  const format::log_place at = old != 0 ? line.words[word] : 0;
-  const std::uint64_t counting = expand_mask(mask), kept = at != 0 ? format::word_at(at) : 0;
-  const std::uint64_t merged = (kept & ~counting) | (bits & counting);
-  line.words[word] =
-      runtime_.mechanism().store_in_log(*this, at, line.offset + 8 * word, merged, old | mask);
-  line.mask |= std::uint64_t{mask} << (8 * word);
-}
-
-// Stores whole words of one line, as many as there are, at once. Returns their bytes; 0 if the line
-// has one of them already, which keeps its place. Precondition: in_log(), an aligned offset.
-std::size_t transaction::store_words_in_log(std::uint64_t offset, const std::byte* from,
-                                            std::size_t size) {
-  const std::uint64_t in_line = offset - line_of(offset);
-  const std::size_t bytes = std::min<std::size_t>(line_size - in_line, size) & ~std::size_t{7};
-  if (bytes == 0) return 0;
-  written_line& line = line_for_store(line_of(offset));
-  if ((line.mask & byte_range(in_line, bytes)) != 0) return 0;
-  std::uint64_t words[line_size / 8] = {};
-  if (from != nullptr) std::memcpy(words, from, bytes);
-  runtime_.mechanism().store_words_in_log(*this, offset, {words, bytes / 8},
-                                          &line.words[in_line / 8]);
-  line.mask |= byte_range(in_line, bytes);
-  return bytes;
-}
-
-[[gnu::noinline]] std::uint64_t transaction::load_from(mapped_home& home, std::uint64_t offset) {
-  return load_from<mapped_home>(home, offset);
+[[gnu::noinline]] std::uint64_t transaction::load_from(home_view& home, std::uint64_t offset) {
+  return load_from<home_view>(home, offset);
 }
 
 [[gnu::noinline]] std::uint64_t transaction::load_from(foreign_home& home, std::uint64_t offset) {
@@ -110,23 +80,11 @@ void transaction::store_word_slow(std::uint64_t offset, std::uint64_t bits) {
   line.mask |= std::uint64_t{0xFF} << in_line;
 }
 
-// The bytes of `stored`, of which line has none or some, go to the write set.
-void transaction::store_watched(written_line& line, const written_line& stored) {
-  runtime_.mechanism().watch_store(*this, stored, line.mask);
-  for (unsigned w = next_word(stored.mask, 0); w < 8; w = next_word(stored.mask, w + 1)) {
-    const std::uint64_t counting = expand_mask(stored.word_mask(w));
-    line.words[w] = (line.words[w] & ~counting) | (stored.words[w] & counting);
-  }
-  line.mask |= stored.mask;
-}
-
-// A store that does not just go to the write set: the mechanism is told of it, or it goes to the
-// log or home, or is refused.
+// A store that does not just go to the write set: it goes to the observer or home, or is refused.
 void transaction::store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
-  const std::uint64_t line = line_of(offset);
-  if (in_log()) return store_in_log(line_for_store(line), offset, bits, mask);
-  if (watched()) return store_watched(line_for_store(line), part_of_word(offset, bits, mask));
-  store_in_place(offset, bits, mask);
+  if (!observed()) return store_in_place(offset, bits, mask);
+  observers_.stores->store(*this, line_for_store(line_of(offset)),
+                           part_of_word(offset, bits, mask));
 }
 
 [[gnu::noinline]] void transaction::store_in_place(std::uint64_t offset, std::uint64_t bits,
@@ -139,40 +97,21 @@ void transaction::store_slow(std::uint64_t offset, std::uint64_t bits, std::uint
 }
 
 void transaction::store_part_slow(std::uint64_t offset, const std::byte* from, std::size_t size) {
-  if (watched()) {
-    for (std::size_t done = 0; done < size;) {
-      const std::uint64_t at = offset + done;
-      const std::size_t here = std::min<std::size_t>(line_size - at % line_size, size - done);
-      store_watched(line_for_store(line_of(at)),
-                    part_of_line(at, from != nullptr ? from + done : nullptr, here));
-      done += here;
-    }
-    return;
-  }
   for (std::size_t done = 0; done < size;) {
-    const std::uint64_t at = offset + done, skip = at & 7;
-    if (skip == 0 && in_log())
-      if (const std::size_t whole =
-              store_words_in_log(at, from != nullptr ? from + done : nullptr, size - done);
-          whole != 0) {
-        done += whole;
-        continue;
-      }
-    const std::size_t take = std::min<std::size_t>(8 - skip, size - done);
-    std::uint64_t word = 0;
-    if (from != nullptr) std::memcpy(reinterpret_cast<std::byte*>(&word) + skip, from + done, take);
-    store_slow(at - skip, word, static_cast<std::uint8_t>(((1u << take) - 1) << skip));
-    done += take;
+    const std::uint64_t at = offset + done;
+    const std::byte* const next = from != nullptr ? from + done : nullptr;
+    std::size_t here = std::min<std::size_t>(line_size - at % line_size, size - done);
+    if (observed()) {
+      observers_.stores->store(*this, line_for_store(line_of(at)), part_of_line(at, next, here));
+    } else {
+      const std::uint64_t skip = at & 7;
+      here = std::min<std::size_t>(8 - skip, here);
+      std::uint64_t word = 0;
+      if (next != nullptr) std::memcpy(reinterpret_cast<std::byte*>(&word) + skip, next, here);
+      store_in_place(at - skip, word, static_cast<std::uint8_t>(((1u << here) - 1) << skip));
+    }
+    done += here;
   }
-}
-
-// To the log, or after the mechanism has been told.
-[[gnu::noinline]] void transaction::write_private_slow(written_line& line, std::uint64_t offset,
-                                                       std::uint64_t value, unsigned size) {
-  const auto mask = static_cast<std::uint8_t>(byte_range(offset & 7, size));
-  const std::uint64_t word = offset & ~std::uint64_t{7}, bits = value << (8 * (offset & 7));
-  in_log() ? store_in_log(line, word, bits, mask)
-           : store_watched(line, part_of_word(word, bits, mask));
 }
 
 void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsigned size) {
@@ -188,7 +127,10 @@ void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsig
     return known != nullptr ? *known : writes_.add(line_offset);
   };
   if (store_target_ != store_target::write_set) [[unlikely]]
-    return write_private_slow(own_line(), offset, value, size);
+    return observers_.stores->store(
+        *this, own_line(),
+        part_of_word(offset & ~std::uint64_t{7}, value << (8 * (offset & 7)),
+                     static_cast<std::uint8_t>(byte_range(offset & 7, size))));
   written_line& line = own_line();
   const unsigned at = static_cast<unsigned>(offset - line_offset);
   const std::uint64_t bytes = byte_range(at & 7, size),
