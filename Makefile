@@ -26,7 +26,7 @@ bench: build
 # Headers, both libraries, the command, its manual: docs/guide/install.md. The packages that building needs are `make deps`.
 install: configure
 	@mkdir -p "$(PREFIX)" 2>/dev/null && [ -w "$(PREFIX)" ] || { echo "make install: $(PREFIX) cannot be written; choose another folder by PREFIX=..., or run as root" >&2; exit 1; }
-	@cmake --build build --target stele stele_c stele_testing stele_command stele_manual stele_front_ends
+	@cmake --build build --target stele stele_c stele_published stele_testing stele_command stele_manual stele_front_ends
 	@cmake --install build --prefix $(PREFIX)
 
 # What others install: Debian packages in build/deb, a Python wheel in build/wheel. A Conan recipe is in tools/packaging.

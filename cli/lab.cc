@@ -2,9 +2,11 @@
 // simulator, benchmarks, figures.
 #include <cli/command.h>
 #include <cli/output.h>
+#include <stele/published.h>
 
 int main(int argc, char** argv) {
   stele::cli::prepare_process();
+  stele::use_published();
   CLI::App app{"Stele: durable transactional memory. Start with `stele demo`."};
   stele::cli::add_demo(app);
   stele::cli::add_compare(app);

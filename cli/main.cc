@@ -3,6 +3,7 @@
 #include <cli/output.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <stele/published.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,6 +46,7 @@ int exec_lab(char** argv) {
 
 int main(int argc, char** argv) {
   stele::cli::prepare_process();
+  stele::use_published();
   if (is_lab_command(argc, argv)) return exec_lab(argv);
   CLI::App app{"Stele: durable transactional memory. Start with `stele demo`."};
   stele::cli::add_demo(app);

@@ -1,5 +1,6 @@
 // Options of the mechanism adaptive, for pool_options::tuning.
 //
+//   stele::use_published();  // stele/published.h
 //   stele::pool_options options{.create_size = 64 << 20, .mechanism = "adaptive"};
 //   options.tuning.of<stele::adaptive_options>().warm_up = 1'000;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);

@@ -1,6 +1,7 @@
 // What a program asks of a pool of archapt-undo or archapt-redo after a crash that recovery could
-// not repair: which commits are lost.
+// not repair: which commits are lost. In libstele_published.
 //
+//   stele::use_published();  // stele/published.h
 //   auto pool = stele::pool<counter>::open("counter.stele", {.mechanism = "archapt-redo"});
 //   if (pool && stele::fallback_of(*pool))  // commits were lost; the program has noted it
 //     if (auto noted = stele::acknowledge_fallback(*pool); !noted) return 1;

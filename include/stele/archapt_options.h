@@ -1,5 +1,6 @@
 // Options of the mechanisms archapt-undo and archapt-redo, for pool_options::tuning.
 //
+//   stele::use_published();  // stele/published.h
 //   stele::pool_options options{.create_size = 64 << 20, .mechanism = "archapt-redo"};
 //   options.tuning.of<stele::archapt_options>().checkpoint_commits = 10'000;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);

@@ -1,6 +1,7 @@
 // Options of the mechanisms that execute in the log (xil, blurred, adaptive), for
 // pool_options::tuning.
 //
+//   stele::use_published();  // stele/published.h
 //   stele::pool_options options{.create_size = 64 << 20, .mechanism = "blurred"};
 //   options.tuning.of<stele::blurred_options>().runs = true;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);

@@ -1,5 +1,6 @@
 // Options of the mechanism log_structured, for pool_options::tuning.
 //
+//   stele::use_published();  // stele/published.h
 //   stele::pool_options options{.create_size = 64 << 20, .mechanism = "log_structured"};
 //   options.tuning = stele::log_structured_options{.clean_from = 0.5, .cleaners = 2};
 //   auto pool = stele::pool<counter>::open("counter.stele", options);

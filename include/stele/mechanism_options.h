@@ -2,6 +2,7 @@
 // holds any number of them, one of a type. A mechanism reads its own and ignores the others.
 //
 //   #include <stele/archapt_options.h>
+//   stele::use_published();  // stele/published.h
 //   stele::pool_options options{.create_size = 64 << 20, .mechanism = "archapt-redo"};
 //   options.tuning.of<stele::archapt_options>().checkpoint_commits = 10'000;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);

@@ -156,7 +156,8 @@ struct pool_options {
   // Called in an update while a pool with an older layout version is opened. If it returns an
   // error, open() returns that error and the pool is unchanged. Without it such a pool is refused.
   std::function<result<>(migration&)> migrate = {};
-  std::string mechanism = "";  // "": default; `stele compare --help` lists all
+  // "": default. "none": nothing is kept after a crash. Others: stele/published.h.
+  std::string mechanism = "";
   std::string media = "auto";  // auto, adr, eadr, process, file,
                                // delayed:NS[:GBPS][:cache=GBPS],
                                // pcm:strict|rules[:LOG_SPEEDUP][:waits]

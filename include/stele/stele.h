@@ -92,7 +92,7 @@ typedef struct stele_options {
   size_t size;           /* sizeof this struct when the program was compiled */
   size_t create_size;    /* bytes; 0: the pool must exist. Otherwise a missing pool is created */
   const char* layout;    /* name of the data's layout; must match the pool's */
-  const char* mechanism; /* default: "default" */
+  const char* mechanism; /* "default", if it is NULL, or "none" */
   const char* media;     /* default: "auto" */
   int policy;            /* STELE_STM, ... */
   int no_background;     /* not 0: the library starts no thread */

@@ -115,7 +115,7 @@ struct report {
 // Prints message(). Test frameworks print a report by it.
 std::ostream& operator<<(std::ostream& to, const report& r);
 
-// The mechanisms that keep what was acknowledged: all but `none`.
+// The mechanisms that keep what was acknowledged and that this program has: `default`.
 std::vector<std::string> mechanisms();
 
 namespace detail {

@@ -12,6 +12,7 @@
 // commit truncates. A run leaves its pools open, as a crash does.
 #include <base/rng.h>
 #include <bench/commit_loop_sqlite.h>
+#include <stele/published.h>
 #include <sys/wait.h>
 #include <tx/mechanism/catalog.h>
 #include <unistd.h>
@@ -161,6 +162,7 @@ int in_own_process(const loop_options& o, const std::string& name) {
 
 int main(int argc, char** argv) {
   using namespace stele::bench;
+  stele::use_published();
   const std::string_view verb = argc > 5 ? argv[1] : "";
   if (verb != "fill" && verb != "run") {
     std::fputs(

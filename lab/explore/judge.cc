@@ -1,10 +1,9 @@
 // Recovers and tries one crash state.
 #include <explore/judge.h>
+#include <explore/published_oracle.h>
 #include <explore/trap.h>
 #include <fmt/format.h>
 #include <media/lab_medium.h>
-#include <published/archapt/parity_area.h>
-#include <published/log_structured/log_home.h>
 #include <tx/open.h>
 
 #include <algorithm>
@@ -36,27 +35,15 @@ std::string violation_of(const verdict& v, const run_history& t, std::uint64_t a
       position, acknowledged, invoked);
 }
 
-template <class Each>
-void judge::for_each_skipped(std::span<const std::uint32_t> lines, Each&& each) const {
-  const storage::pool_file& file = recoverer_.file;
-  const detail::parity_area area(file);
-  const auto first =
-      format::read_control_word(file.base(), file.header().id, format::parity_epoch_offset);
-  if (!area.present() || !first) return;
-  std::unordered_map<std::uint64_t, std::uint64_t> matrices;
-  for (const std::uint32_t line : lines)
-    if (const std::uint64_t offset = line * line_size; offset >= file.header().home_offset)
-      matrices[area.matrix_of(offset)] |= std::uint64_t{1} << area.line_of(offset);
-  for (const auto& [m, among] : matrices)
-    if (const auto at = area.newest(m, *first); at && at->block.kind == format::parity_kind::active)
-      each(among & at->block.skipped, area.halves());
+published_oracle& oracle_of_published() noexcept {
+  static published_oracle oracle;
+  return oracle;
 }
 
 std::uint64_t judge::count_skipped(std::span<const std::uint32_t> lines) const {
   std::uint64_t count = 0;
-  for_each_skipped(lines, [&](std::uint64_t skipped, bool) {
-    count += static_cast<std::uint64_t>(std::popcount(skipped));
-  });
+  if (const auto each = oracle_of_published().for_each_skipped; each != nullptr)
+    each(recoverer_.file, lines, [&](unsigned skipped, bool) { count += skipped; });
   return count;
 }
 
@@ -65,9 +52,8 @@ std::string judge::loss_violation(std::span<const std::uint32_t> stale) const {
     return "something is lost, though the queue of lines used last is longer than home: none may "
            "be skipped";
   bool may_be = false;
-  for_each_skipped(stale, [&](std::uint64_t skipped, bool halves) {
-    may_be |= !detail::correctable(skipped, halves);
-  });
+  if (const auto each = oracle_of_published().for_each_skipped; each != nullptr)
+    each(recoverer_.file, stale, [&](unsigned, bool restorable) { may_be |= !restorable; });
   return may_be
              ? ""
              : "recovery gives up lines that their checksums can restore, or that were not skipped";
@@ -145,14 +131,7 @@ bool judge::home_changed() const {
 // their further use.
 std::uint64_t judge::content_hash(const image_hash& s) const {
   if (recovered_by_ == nullptr) return s.without_logs;
-  const auto& space = *detail::log_space_of(*recovered_by_);
-  std::uint64_t sum = recoverer_.clock.load();
-  space.map.for_each([&](const storage::home_map::mapped_range& p) {
-    for (std::uint32_t i = 0; i < p.words; ++i)
-      sum += fold(base::mix(p.home + i), base::mix(space.word(storage::advanced(p.at, i)) ^
-                                                   (storage::is_data(p.at) ? 1 : 2)));
-  });
-  return sum;
+  return oracle_of_published().hash_of_home(*recovered_by_, recoverer_.clock.load());
 }
 
 std::uint32_t judge::recover_and_judge(run_history& t, judgement& a) {

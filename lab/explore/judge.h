@@ -81,10 +81,6 @@ class judge {
   // which are not as they were stored last, the skipped ones leave a matrix that its checksums
   // cannot restore.
   std::string loss_violation(std::span<const std::uint32_t> stale) const;
-  // Calls each(skipped, halves) for each covered matrix. `skipped` is the bit mask of its lines
-  // that are in `lines` and were skipped.
-  template <class Each>
-  void for_each_skipped(std::span<const std::uint32_t> lines, Each&& each) const;
   bool may_have_fallen_back(const verdict& v, const run_history& t, std::uint64_t acknowledged,
                             std::uint64_t invoked) const;
   bool reports_fallback() const;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -21,9 +23,6 @@ STELE_EACH_MECHANISM(STELE_DECLARE)
 namespace stele::media {
 
 namespace {
-
-using engine_maker = std::unique_ptr<detail::engine>(detail::pool_state&,
-                                                     const detail::media_choice&);
 
 using detail::media_choice;
 
@@ -88,17 +87,20 @@ std::optional<media_choice> parse(std::string_view specification) {
   return std::nullopt;
 }
 
-std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_state& state,
-                                     const media_choice& choice) {
+std::map<std::string, engine_maker*, std::less<>>& makers() {
 #define STELE_MAKER(id) {#id, detail::lab_##id},
-  static constexpr std::pair<std::string_view, engine_maker*> all[] = {
+  static std::map<std::string, engine_maker*, std::less<>> all = {
       STELE_EACH_MECHANISM(STELE_MAKER)};
 #undef STELE_MAKER
+  return all;
+}
+
+std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_state& state,
+                                     const media_choice& choice) {
   std::string id(mechanism);
   std::ranges::replace(id, '-', '_');
-  for (const auto& [name, maker] : all)
-    if (name == id) return maker(state, choice);
-  return nullptr;
+  const auto found = makers().find(id);
+  return found != makers().end() ? found->second(state, choice) : nullptr;
 }
 
 result<detail::recorded_medium> record(const std::string& path, const detail::pool_state& state,
@@ -122,6 +124,10 @@ const detail::lab_media registration = {
 [[maybe_unused]] const bool registered = (detail::register_lab_media(registration), true);
 
 }  // namespace
+
+void add_lab_mechanism(const char* id, engine_maker* make) {
+  makers().emplace(id, make);
+}
 
 tape_options tape_options_of(const format::pool_header& h, detail::log_kind logs) {
   tape_options shape{.pool_size = h.size,

@@ -62,8 +62,6 @@ inline std::uint64_t transaction::load_from(Home& home, std::uint64_t offset) {
 // stm: 44 in a reader, 50 in an update; 65 for a word that the transaction has stored. Policies
 // without locks come here only if the line's filter bit is set.
 inline std::uint64_t transaction::load_word(std::uint64_t offset) {
-  if (observers_.loads_now != nullptr) [[unlikely]]
-    observers_.loads_now->load(offset, 8);
   if (filter_ != 0 && (filter_ & filter_bit(this_access.pool_base + offset)) != 0)
     return load_filtered_word(offset);
   return with_home(home_, [&](auto& home) { return load_from(home, offset); });

@@ -33,8 +33,6 @@ class load_observer {
  public:
   // A transaction begins. Whether load() is to be called for its loads.
   virtual bool begin_transaction() noexcept = 0;
-  // What begin_transaction() will return next.
-  virtual bool observes_next() const noexcept = 0;
   // size: in bytes, below 64 KiB.
   virtual void load(std::uint64_t offset, std::size_t size) noexcept = 0;
 

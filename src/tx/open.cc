@@ -137,6 +137,14 @@ result<std::unique_ptr<engine>> recover_if_open(pool_state& state, const media_c
     session->log_kind = static_cast<std::uint8_t>(log_kind::chunks);  // a fresh pool's is none
   const mechanism_entry* recoverer =
       recovery_mechanism_of(static_cast<log_kind>(session->log_kind));
+  if (const char* const theirs = published_with_logs(static_cast<log_kind>(session->log_kind));
+      recoverer == nullptr && theirs != nullptr)
+    return fail(
+        errc::unsupported,
+        fmt::format("{0} has logs of the mechanism {1}, which is in libstele_published: this "
+                    "program cannot recover them; 'stele pool check --repair {0}' recovers "
+                    "and closes it",
+                    state.file.path(), theirs));
   if (recoverer == nullptr && session->log_kind != 0)
     return fail(errc::version, fmt::format("{} was left open by a mechanism that this program does "
                                            "not know (log kind {}); use the matching release",
@@ -270,6 +278,18 @@ static std::shared_ptr<const shared_memory> clock_for_readers(const pool_options
   return memory ? std::make_shared<const shared_memory>(std::move(*memory)) : nullptr;
 }
 
+// Errors: unsupported, in a program without the published mechanisms.
+static result<const mechanism_entry*> mechanism_of_log_home(const std::string& path) {
+  auto found = find_mechanism("log_structured");
+  if (found) return found;
+  return fail(
+      errc::unsupported,
+      fmt::format("{} is a pool of log_structured, a mechanism of libstele_published, which "
+                  "this program does not have: the command stele has it, and so has a "
+                  "program in C++ that calls stele::use_published()",
+                  path));
+}
+
 result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_options& options,
                                            const std::string& layout_of_root) {
   auto mechanism = find_mechanism(options.mechanism);
@@ -311,7 +331,8 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   auto file = storage::pool_file::open(path, map, options.map_at, options.max_size);
   if (!file) return std::unexpected(file.error());
   if (options.mechanism.empty() && file->header().home == format::home_kind::log)
-    mechanism = find_mechanism("log_structured");
+    mechanism = mechanism_of_log_home(path);
+  if (!mechanism) return std::unexpected(mechanism.error());
   if (options.max_size > file->header().size && !can_grow(file->header())) {
     if (fresh) ::unlink(path.c_str());
     return std::unexpected(fixed_size_error(path));

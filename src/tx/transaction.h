@@ -201,13 +201,13 @@ class alignas(64) transaction final : public storage::heap::writer {
   std::uint64_t merged_word(const written_line* own, std::uint64_t offset) noexcept;
   std::uint64_t load_filtered_word(std::uint64_t offset);
   std::uint64_t load_word_slow(std::uint64_t offset);
+  void load_part_observed(std::uint64_t offset, std::byte* to, std::size_t size);
   void load_part_slow(std::uint64_t offset, std::byte* to, std::size_t size);
   void load_own_part(const written_line& own, std::size_t skip, std::byte* to, std::size_t size);
   void copy_through_overlay(std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
   void store_part_slow(std::uint64_t offset, const std::byte* from, std::size_t size);
   written_line& line_for_store(std::uint64_t line);
   void take_over(access& a) noexcept;
-  bool is_sampled() noexcept;
   bool needs_locks(bool alone) const noexcept;
   bool reads_need_locks(bool alone) const noexcept;
   bool assign_txid_announced(std::uint64_t& txid);

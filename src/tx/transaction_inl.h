@@ -117,14 +117,6 @@ inline bool transaction::reads_need_locks(bool alone) const noexcept {
   return snapshot_.guards_reads() && needs_locks(alone);
 }
 
-// Whether the loads of the transaction that begins are to be noted: begin() does that.
-inline bool transaction::is_sampled() noexcept {
-  if (observers_.loads->observes_next()) return true;
-  observers_.loads_now = nullptr;
-  (void)observers_.loads->begin_transaction();
-  return false;
-}
-
 // What begin() does for most updates: stores go to the write set, home is in place, nothing is
 // deferred, and the mechanism asks for no loads. Stores only what differs: each store here delays
 // those after the last commit's fence.
@@ -151,7 +143,7 @@ inline bool transaction::try_begin_update(thread_context& v, bool alone) noexcep
 inline bool transaction::try_begin_read(thread_context& v, bool alone) noexcept {
   if (!overlay_.empty()) [[unlikely]]
     return false;
-  if (observers_.loads != nullptr && is_sampled()) [[unlikely]]
+  if (observers_.loads != nullptr) [[unlikely]]
     return false;
   access& a = this_access;
   if (a.running != this) [[unlikely]]
@@ -188,7 +180,8 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   a.size = runtime_.size();
   a.load_size = routed ? a.size : 0;
   a.filter = all_routed ? ~std::uint64_t{0} : overlay_.filter();
-  filter_ = moment_ != nullptr ? ~std::uint64_t{0} : overlay_.filter();
+  const bool none_is_direct = moment_ != nullptr || observers_.loads_now != nullptr;
+  filter_ = none_is_direct ? ~std::uint64_t{0} : overlay_.filter();
   store_target_ = writes ? store_target::write_set : store_target::read_only;
   if (stm)
     snapshot_.begin(writes || attempts > 2, filter_ == 0 && home_.is_in_place() &&

@@ -165,7 +165,10 @@ static void opening_tells_what_is_wrong(void) {
   CHECK(stele_pool_open(path, &options, sizeof(root), &second) == STELE_INVALID_ARGUMENT);
   options.policy = STELE_SINGLE_WRITER;
   options.mechanism = "wishful";
-  CHECK(stele_pool_open(path_of_other, &options, sizeof(root), &second) != STELE_OK);
+  CHECK(stele_pool_open(path_of_other, &options, sizeof(root), &second) == STELE_NOT_FOUND);
+  options.mechanism = "redo";
+  CHECK(stele_pool_open(path_of_other, &options, sizeof(root), &second) == STELE_UNSUPPORTED);
+  CHECK(strstr(stele_error_message(), "libstele_published") != NULL);
   CHECK(stele_pool_close(pool) == STELE_OK);
   CHECK(stele_pool_open(path, NULL, 2 * sizeof(root), &second) == STELE_LAYOUT);
   CHECK(stele_pool_close(NULL) == STELE_OK);

@@ -172,7 +172,6 @@ line_words line_of_words(std::initializer_list<std::uint64_t> words, bool runs) 
   ring.reset(0);
   detail::block_log<media::adr> log(medium, ring, pool.file().header().id);
   log.configure(runs, detail::default_abort_interval);
-  log.reset(0);
   log.begin();
   std::uint64_t address = 0x4000 - 8;
   for (const std::uint64_t word : words)

@@ -105,9 +105,9 @@ class Sqlite(PoolCase):
         self.assertEqual(os.listdir(self.directory), ["a ?#%&.db"])
 
     def test_options(self):
-        db = self.connect(size="32M", mechanism="redo", database="two", timeout=1)
+        db = self.connect(size="32M", mechanism="none", database="two", timeout=1)
         info = dict(line.split(" ", 1) for line in db.execute("pragma stele_info").fetchone()[0].splitlines())
-        self.assertEqual(info["mechanism"], "redo")
+        self.assertEqual(info["mechanism"], "none")
         self.assertEqual(int(info["size_bytes"]), 32 << 20)
 
     def test_read_only(self):

@@ -13,6 +13,7 @@ import time
 import unittest
 
 MODULE = os.environ.get("STELE_REDIS_MODULE", "")
+ALL_MECHANISMS = os.environ.get("STELE_REDIS_ALL", "")  # the laboratory's module
 PROGRAM = os.environ.get("STELE_REDIS_SERVER", "redis-server")  # or that of a relative, as valkey-server
 
 
@@ -92,9 +93,9 @@ class Server:
 
     ports = 20000, 30000  # below those that Linux gives to clients
 
-    def __init__(self, folder, *arguments, pool=True, options=(), name="pool", largest_file=None, keeps_port=False):
+    def __init__(self, folder, *arguments, pool=True, module=None, options=(), name="pool", largest_file=None, keeps_port=False):
         self.folder, self.arguments, self.options, self.largest_file = folder, arguments, options, largest_file
-        self.port, self.keeps_port = None, keeps_port
+        self.port, self.keeps_port, self.module = None, keeps_port, module
         self.pool = os.path.join(folder, name) if pool else None
         self.log = os.path.join(folder, f"{name}.log")
         self.process = None
@@ -111,7 +112,7 @@ class Server:
                 self.port = random.randrange(*self.ports)
             command = [PROGRAM, "--port", str(self.port), "--save", "", "--dir", self.folder, *self.options]
             if self.pool:
-                command += ["--loadmodule", MODULE, "path", self.pool, *self.arguments]
+                command += ["--loadmodule", self.module or MODULE, "path", self.pool, *self.arguments]
             with open(self.log, "ab") as log:
                 self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                                 preexec_fn=self.limit_files if self.largest_file else None)

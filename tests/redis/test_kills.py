@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from beds import RedisCase, ServerError, ServerGone
+from beds import ALL_MECHANISMS, RedisCase, ServerError, ServerGone
 
 KILLS = int(os.environ.get("STELE_REDIS_KILLS", 5))
 CLIENTS = int(os.environ.get("STELE_REDIS_CLIENTS", 0))  # 0: as each case has it
@@ -124,10 +124,10 @@ KEPT = 5  # elements
 
 
 class Kills(RedisCase):
-    def kill_servers(self, folder, clients, kinds, *arguments):
+    def kill_servers(self, folder, clients, kinds, *arguments, **how):
         random.seed(SEED)
         self.folder = folder
-        server = self.server("size", "32M", *arguments)
+        server = self.server("size", "32M", *arguments, **how)
         counting = [Counting(i, kinds) for i in range(CLIENTS or clients)]
         r = server.client()
         for c in counting:
@@ -163,9 +163,10 @@ class Kills(RedisCase):
         with tempfile.TemporaryDirectory(prefix="stele-redis-") as folder:
             self.kill_servers(folder, 12, PLAIN, "media", "file")
 
+    @unittest.skipUnless(os.path.exists(ALL_MECHANISMS), "the laboratory's module is not built")
     def test_redo_on_a_file(self):
         with tempfile.TemporaryDirectory(prefix="stele-redis-") as folder:
-            self.kill_servers(folder, 8, ALL, "media", "file", "mechanism", "redo")
+            self.kill_servers(folder, 8, ALL, "media", "file", "mechanism", "redo", module=ALL_MECHANISMS)
 
 
 if __name__ == "__main__":

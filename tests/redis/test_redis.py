@@ -537,7 +537,7 @@ class Refusals(RedisCase):
             (("speed", "9"), "there is no argument speed"),
             (("media", "memory"), "media memory has no path"),
             (("mechanism", "nix"), "no mechanism named 'nix'"),
-            (("mechanism", "log_structured"), "choose another mechanism"),
+            (("mechanism", "log_structured"), "libstele_published"),
         ):
             self.assertIn(sentence, self.refused(*arguments, pool="of " + arguments[0]))
 

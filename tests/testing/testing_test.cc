@@ -39,8 +39,7 @@ TEST(testing, structures_that_are_right_pass) {
   expect_right<map_test>();
   expect_right<skip_list_test>({.media = "file", .operations = 15, .states = 16});
   expect_right<stack_test>({.operations = 20, .per_transaction = 3, .threads = 3, .states = 32});
-  expect_right<stack_test>(
-      {.mechanisms = {"redo", "archapt-redo"}, .operations = 15, .states = 16});
+  expect_right<stack_test>({.mechanisms = {"default", "default"}, .operations = 15, .states = 16});
 }
 
 // The bug is found, its sentence says this, and its line repeats it, and

@@ -36,13 +36,9 @@ class access_buffer final : public load_observer {
     if (entries_ == nullptr) throw std::bad_alloc();
   }
 
-  // Called by the thread that loads. begin_transaction() begins one and returns whether to append
-  // its loads; observes_next() foretells that, so that the others keep the fast paths.
+  // Called by the thread that loads.
   bool begin_transaction() noexcept override {
     return (++transactions_ & skipped_transactions_) == 0;
-  }
-  bool observes_next() const noexcept override {
-    return ((transactions_ + 1) & skipped_transactions_) == 0;
   }
 
   // Called by the thread that loads; size: in bytes, below 64 KiB. Unless every load is kept,

@@ -2,6 +2,7 @@
 // their checksums.
 #pragma once
 
+#include <base/mutant.h>
 #include <format/parity_block.h>
 #include <pool/pool_file.h>
 #include <published/archapt/parity_matrix.h>

@@ -5,6 +5,11 @@
 #include <mechanism_list.h>
 #include <tx/mechanism/catalog.h>
 
+#include <algorithm>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
 namespace stele::detail {
 
 // Each is defined in a file made from on_media.cc.in.
@@ -14,11 +19,43 @@ STELE_EACH_MECHANISM(STELE_DECLARE)
 
 namespace {
 
-std::vector<mechanism_entry>& table() {
+std::deque<mechanism_entry>& table() {
 #define STELE_ENTRY(id) entry_##id(),
-  static std::vector<mechanism_entry> all = {STELE_EACH_MECHANISM(STELE_ENTRY)};
+  static std::deque<mechanism_entry> all = {STELE_EACH_MECHANISM(STELE_ENTRY)};
 #undef STELE_ENTRY
   return all;
+}
+std::shared_mutex& table_mutex() {
+  static std::shared_mutex mutex;
+  return mutex;
+}
+
+// The names of libstele_published, for sentences: a program that does not link it is to say where a
+// mechanism is, and who can recover a pool.
+struct published_logs {
+  log_kind logs;
+  const char* mechanisms;
+};
+constexpr published_logs published[] = {
+    {log_kind::torn_bit,
+     "redo, redo-streamed, redo-async, vcbp, undo, redo-published or undo-published"},
+    {log_kind::ordered_writes, "base"},
+    {log_kind::lines_or_blocks, "xil, blurred or adaptive"},
+    {log_kind::archapt_redo, "archapt-redo"},
+    {log_kind::archapt_undo, "archapt-undo"},
+    {log_kind::chunks, "log_structured"},
+};
+
+// Whether the name is one of a list like these.
+bool is_among(std::string_view name, std::string_view list) {
+  for (std::size_t at = list.find(name); at != std::string_view::npos;
+       at = list.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || list[at - 1] == ' ') &&
+        (end == list.size() || list[end] == ' ' || list[end] == ','))
+      return true;
+  }
+  return false;
 }
 
 std::string& default_name() {
@@ -33,7 +70,7 @@ const lab_media*& lab_media_slot() {
 
 }  // namespace
 
-const std::vector<mechanism_entry>& mechanisms() {
+const std::deque<mechanism_entry>& mechanisms() {
   return table();
 }
 
@@ -47,16 +84,25 @@ void set_default_mechanism(std::string name) {
 result<const mechanism_entry*> find_mechanism(std::string_view name) {
   if (name.empty()) name = default_name();
   std::vector<std::string> names;
+  const std::shared_lock hold(table_mutex());
   for (const mechanism_entry& m : table()) {
     if (m.name == name) return &m;
     names.push_back(m.name);
   }
+  if (std::ranges::any_of(published, [&](const auto& p) { return is_among(name, p.mechanisms); }))
+    return base::fail(
+        errc::unsupported,
+        fmt::format(
+            "this program does not have the mechanism '{}': it is one of libstele_published, "
+            "for programs in C++ (stele/published.h) and the command stele; use 'default'",
+            name));
   return base::fail(errc::not_found,
                     fmt::format("there is no mechanism named '{}'; choose one of {}", name,
                                 fmt::join(names, ", ")));
 }
 
 const mechanism_entry* recovery_mechanism_of(log_kind logs) {
+  const std::shared_lock hold(table_mutex());
   for (const mechanism_entry& m : table())
     if (m.logs == logs && logs != log_kind::none) return &m;
   return nullptr;
@@ -67,7 +113,13 @@ const record_form* other_form_of(log_kind logs) {
   return of != nullptr ? of->other_form : nullptr;
 }
 
+const char* published_with_logs(log_kind logs) noexcept {
+  const auto* const found = std::ranges::find(published, logs, &published_logs::logs);
+  return found != std::end(published) ? found->mechanisms : nullptr;
+}
+
 void register_mechanism(mechanism_entry entry) {
+  const std::unique_lock hold(table_mutex());
   table().push_back(std::move(entry));
 }
 

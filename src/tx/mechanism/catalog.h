@@ -6,12 +6,12 @@
 #include <tx/engine.h>
 #include <tx/log/record.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace stele::media {
 struct lab_medium;
@@ -77,17 +77,21 @@ struct mechanism_entry {
   }
 };
 
-const std::vector<mechanism_entry>& mechanisms();
+// The entries stay where they are. Not beside a program's first use_published().
+const std::deque<mechanism_entry>& mechanisms();
 // The mechanism of a pool that names none.
 const std::string& default_mechanism_name() noexcept;
 void set_default_mechanism(std::string name);  // for tests; not thread-safe
-// Errors: not_found; the message names the existing mechanisms.
+// Errors: not_found; the message names the existing mechanisms. unsupported, of a published one in
+// a program that does not use them.
 [[nodiscard]] result<const mechanism_entry*> find_mechanism(std::string_view name);
 // The mechanism that recovers logs of this kind; null if none does, and for log_kind::none.
 const mechanism_entry* recovery_mechanism_of(log_kind logs);
 // For read_record_by_head(); null also where this program has no mechanism with such logs.
 const record_form* other_form_of(log_kind logs);
-// For tests; not thread-safe.
+// Adds a mechanism, for the rest of the process. Thread-safe.
 void register_mechanism(mechanism_entry entry);
+// The published mechanisms whose logs are of this kind, as they are named in sentences; null: none.
+const char* published_with_logs(log_kind logs) noexcept;
 
 }  // namespace stele::detail

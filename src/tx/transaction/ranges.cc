@@ -71,11 +71,21 @@ template <class Home>
   }
 }
 
-// Bytes of one line, from home or from the write set.
+// Apart: a call in load_part() would make it save registers. An exception ends the transaction.
+[[gnu::noinline]] void transaction::load_part_observed(std::uint64_t offset, std::byte* to,
+                                                       std::size_t size) {
+  load_observer* const observer = std::exchange(observers_.loads_now, nullptr);
+  observer->load(offset, size);
+  load_part(offset, to, size);
+  observers_.loads_now = observer;
+}
+
+// Bytes of one line, from home or from the write set. The observer is asked first: behind the
+// filter, its call would make gcc save a register for the other loads.
 void transaction::load_part(std::uint64_t offset, std::byte* to, std::size_t size) {
-  const std::uint64_t line = line_of(offset);
   if (observers_.loads_now != nullptr) [[unlikely]]
-    observers_.loads_now->load(offset, size);
+    return load_part_observed(offset, to, size);
+  const std::uint64_t line = line_of(offset);
   if ((filter_ & filter_bit(this_access.pool_base + line)) != 0) {
     if (const written_line* own = writes_.find(line))
       return load_own_part(*own, offset - line, to, size);

@@ -53,8 +53,11 @@ written_line part_of_line(std::uint64_t offset, const std::byte* from, std::size
   return word;
 }
 
-// Of a line that the filter has, which may be stored by this transaction or in its overlay.
+// Of a line that the filter has, which may be stored by this transaction or in its overlay; of all
+// lines, if loads are observed.
 std::uint64_t transaction::load_filtered_word(std::uint64_t offset) {
+  if (observers_.loads_now != nullptr) [[unlikely]]
+    observers_.loads_now->load(offset, 8);
   const std::uint64_t line = line_of(offset);
   const unsigned word = static_cast<unsigned>(offset - line) / 8;
   const written_line* own = writes_.find(line);
