@@ -3,7 +3,8 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: build demo redis-demo test bench lint format sanitize coverage clean install deb wheel deps deps-lint configure
+.NOTPARALLEL:  # packages first
+.PHONY: build demo redis-demo test test-deep bench lint format sanitize coverage clean install deb wheel deps deps-test deps-deep deps-lint configure
 
 build: configure
 	@cmake --build build
@@ -12,13 +13,19 @@ demo: configure
 	@cmake --build build --target stele_command
 	@build/stele demo
 
-redis-demo: configure
+redis-demo: deps-test configure
 	@cmake --build build --target stele_redis_module
 	@tools/redis-demo build/libstele_redis.so
 
-# Three at a time on two cores, because tests with servers mostly wait.
-test: build
-	@ctest --test-dir build --output-on-failure -j3
+# The quick tests: some ten minutes on two cores, from nothing. Three at a time, because tests with servers mostly wait.
+test: deps-test configure
+	@cmake --build build --target stele_quick_tests
+	@ctest --test-dir build --label-regex '^quick$$' --output-on-failure -j3
+
+# All others: every mechanism, mutants, SQLite's and Redis' own tests, figures, the simulator, outside projects. Half an hour.
+test-deep: deps-deep configure
+	@cmake --build build
+	@ctest --test-dir build --label-exclude '^quick$$' --output-on-failure -j3
 
 bench: build
 	@build/stele bench all
@@ -30,10 +37,10 @@ install: configure
 	@cmake --install build --prefix $(PREFIX)
 
 # What others install: Debian packages in build/deb, a Python wheel in build/wheel. A Conan recipe is in tools/packaging.
-deb: deps
+deb: deps-deep
 	@tools/packaging/make-deb build/deb
 
-wheel: deps
+wheel: deps-test
 	@tools/packaging/make-wheel build/wheel
 
 # Structure, sizes and words; then the layout; then clang-tidy over what has changed.
@@ -42,13 +49,13 @@ lint: deps-lint configure
 	@tools/format --check
 	@tools/tidy
 
-format: deps
+format: deps-lint
 	@tools/format
 
-sanitize: deps
+sanitize: deps-deep
 	@tools/sanitize
 
-coverage: deps
+coverage: deps-deep
 	@tools/coverage
 
 clean:
@@ -61,5 +68,5 @@ configure: deps
 deps:
 	@tools/deps
 
-deps-lint:
-	@tools/deps --lint
+deps-test deps-deep deps-lint: deps-%:
+	@tools/deps --$*

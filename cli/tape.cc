@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 #include <media/dirtiness.h>
 #include <sim/feed/convert.h>
-#include <workloads/native.h>
+#include <workloads/apart/native.h>
 #include <workloads/record.h>
 
 #include <array>

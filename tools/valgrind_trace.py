@@ -1,7 +1,7 @@
 """Instructions, loads and stores of a program as valgrind's lackey traces them, and the program's symbols.
 
 For tools/stalls and tools/commit-counts. A traced line is b"I ADDRESS,SIZE\n", b" L ...", b" S ..." or b" M ..." (load,
-store, both). Needs valgrind, nm, objdump and addr2line, which tools/deps installs.
+store, both). Needs valgrind, nm, objdump and addr2line, which tools/deps --deep installs.
 """
 
 import bisect
@@ -26,7 +26,7 @@ def trace(command, environment=None):
     What the program says on its standard error is printed when it fails.
     """
     if not shutil.which("valgrind"):
-        sys.exit("valgrind is missing: tools/deps installs it")
+        sys.exit("valgrind is missing: tools/deps --deep installs it")
     read_end, write_end = os.pipe()
     valgrind = ["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-fd={write_end}", *command]
     run = subprocess.Popen(valgrind, pass_fds=[write_end], env=environment, stdout=subprocess.DEVNULL,

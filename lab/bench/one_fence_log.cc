@@ -25,6 +25,7 @@
 #include <media/process.h>
 #include <stele/element.h>
 #include <tx/mechanism/catalog.h>
+#include <workloads/apart/volatile.h>
 
 #include <atomic>
 #include <cstring>

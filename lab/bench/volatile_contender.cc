@@ -1,6 +1,7 @@
 // The upper limit: the same structures and operations in ordinary memory, without pool,
 // transactions or durability.
 #include <bench/drive.h>
+#include <workloads/apart/volatile.h>
 
 namespace stele::bench {
 namespace {

@@ -37,12 +37,11 @@ void for_each_skipped(const storage::pool_file& file, std::span<const std::uint3
            detail::correctable(among & at->block.skipped, area.halves()));
 }
 
-[[maybe_unused]] const bool set = (use_published_oracle(), true);
+[[maybe_unused]] const bool set = [] {
+  oracle_of_published() = {hash_of_home, for_each_skipped};
+  return true;
+}();
 
 }  // namespace
-
-void use_published_oracle() noexcept {
-  oracle_of_published() = {hash_of_home, for_each_skipped};
-}
 
 }  // namespace stele::explore

@@ -20,9 +20,7 @@ struct published_oracle {
                            const std::function<void(unsigned skipped, bool restorable)>& each) =
       nullptr;
 };
+// Set before main() in programs that have the objects of stele_lab_published; else empty.
 published_oracle& oracle_of_published() noexcept;
-// Sets it. Called before main() in programs that have the objects of stele_lab_published; one with
-// a static library of them calls it itself.
-void use_published_oracle() noexcept;
 
 }  // namespace stele::explore

@@ -45,8 +45,5 @@ using engine_maker = std::unique_ptr<detail::engine>(detail::pool_state&,
                                                      const detail::media_choice&);
 // Adds a mechanism on the laboratory's media, by its name with _ for -. Before main().
 void add_lab_mechanism(const char* id, engine_maker* make);
-// Called before main() in programs that have the objects of stele_lab_published: they have the
-// published mechanisms, on all media. A program with a static library of them calls it itself.
-void use_all_mechanisms();
 
 }  // namespace stele::media

@@ -13,24 +13,13 @@ STELE_EACH_PUBLISHED(STELE_DECLARE)
 
 namespace {
 
-bool add_all() {
+[[maybe_unused]] const bool added = [] {
   use_published();
 #define STELE_ADD(id) media::add_lab_mechanism(#id, lab_##id);
   STELE_EACH_PUBLISHED(STELE_ADD)
 #undef STELE_ADD
   return true;
-}
+}();
+
 }  // namespace
 }  // namespace stele::detail
-
-namespace stele::media {
-
-void use_all_mechanisms() {
-  [[maybe_unused]] static const bool added = detail::add_all();
-}
-
-namespace {
-[[maybe_unused]] const bool from_before_main = (use_all_mechanisms(), true);
-}  // namespace
-
-}  // namespace stele::media

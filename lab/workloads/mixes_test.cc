@@ -1,6 +1,7 @@
 // Workloads with a mix of their own: the mix is the stated one, and states that only many keys or
 // operations reach.
 #include <gtest/gtest.h>
+#include <workloads/apart/volatile.h>
 #include <workloads/workload.h>
 
 #include <map>

@@ -1,6 +1,6 @@
-// Workloads by name. A new workload is a source file, a line in entries.h and a line here.
+// Workloads by name. A new workload is a source file, a line in entries.h and a line here; the same
+// in apart/.
 #include <workloads/entries.h>
-#include <workloads/native.h>
 
 #include <array>
 #include <bit>
@@ -41,8 +41,10 @@ result<> check_parameters(const parameters& p) {
   return {};
 }
 
+}  // namespace
+
 result<const workload_entry*> find_workload(std::string_view name, const parameters& p,
-                                            std::size_t largest_value = 4096) {
+                                            std::size_t largest_value) {
   for (const workload_entry* k : entries) {
     if (k->name != name) continue;
     if (auto ok = check_value_size(*k, p.value_size, largest_value); !ok)
@@ -54,17 +56,6 @@ result<const workload_entry*> find_workload(std::string_view name, const paramet
   for (const std::string& known : workload_names()) names += (names.empty() ? "" : ", ") + known;
   return std::unexpected(
       error{errc::not_found, "no workload \"" + std::string(name) + "\"; there are " + names});
-}
-
-}  // namespace
-
-result<const workload_entry*> find_native_workload(std::string_view name, const parameters& p) {
-  auto k = find_workload(name, p, largest_native_value);
-  if (k && (*k)->make_native == nullptr)
-    return invalid("the workload " + std::string(name) + " has no native runs");
-  if (k && p.coalesce)
-    return invalid("native runs are in ordinary memory, which does not coalesce");
-  return k;
 }
 
 std::vector<std::string> workload_names() {
@@ -80,12 +71,6 @@ result<std::unique_ptr<workload>> make_workload(std::string_view name, const par
   if ((*k)->make_coalescing == nullptr)
     return invalid("the workload " + std::string(name) + " has no runs in coalescing memory");
   return (*k)->make_coalescing(p);
-}
-
-result<std::unique_ptr<volatile_run>> make_volatile(std::string_view name, const parameters& p) {
-  const auto k = find_workload(name, p);
-  if (!k) return std::unexpected(k.error());
-  return (*k)->make_volatile(p);
 }
 
 }  // namespace stele::workloads

@@ -1,11 +1,11 @@
-// Common code of all workloads: runs a kind of structure on a pool, and a twin of it on ordinary
-// memory.
+// Common code of all workloads: runs a kind of structure on a pool. apart/plain_run.h runs it on
+// ordinary memory, apart/native.h in a native run.
 //
 // A Kind is a set of functions over its root: prepare (makes the empty structure), fill (one step
 // of the initial content), apply and read (one operation), digest; also name, draw and make_model,
 // which need no structure. All are static, unless the kind has state besides the parameters. Then
 // its runs get an object of it, and name, fill, draw and make_model may be members of that object.
-// The root is a container with check() and visit_blocks(). The same code runs on both memories.
+// The root is a container with check() and visit_blocks(). The same code runs on all memories.
 #pragma once
 
 #include <workloads/key_space.h>
@@ -121,28 +121,5 @@ template <class Kind>
 using pool_run = run_in<Kind, pool_memory>;
 template <class Kind>
 using coalescing_run = run_in<Kind, coalescing_memory>;
-
-template <class Kind>
-class plain_run final : public volatile_run {
-  using root = typename Kind::template root<plain_memory>;
-
- public:
-  explicit plain_run(const parameters& p, Kind kind = {}) : keys_(p), kind_(std::move(kind)) {}
-
-  void set_up() override {
-    Kind::prepare(*root_, keys_);
-    for (std::uint64_t i = 0; i < keys_.size(); ++i) kind_.fill(*root_, keys_, i);
-  }
-  operation draw(base::rng& random) const override { return kind_.draw(keys_, random); }
-  void apply(std::span<const operation> operations) override {
-    for (const operation& op : operations) run_operation<Kind>(*root_, keys_, op);
-  }
-  std::uint64_t digest() override { return Kind::digest(*root_); }
-
- private:
-  key_space keys_;
-  [[no_unique_address]] Kind kind_;
-  std::unique_ptr<root> root_ = std::make_unique<root>();
-};
 
 }  // namespace stele::workloads

@@ -1,10 +1,8 @@
 // store: puts, gets and erases of 8-byte keys on stele::kv, through the calls that programs use.
-#include <workloads/store.h>
-
-#include <containers/kv_store.h>
 #include <workloads/entries.h>
 #include <workloads/on_kv.h>
 #include <workloads/run.h>
+#include <workloads/store_kind.h>
 
 #include <unordered_map>
 
@@ -15,20 +13,6 @@ namespace {
 using kind_of = operation::kind;
 
 thread_local std::string value_buffer, read_buffer;
-
-// Calls f(key, value bytes) in both memories.
-template <class Store, class Size>
-void apply_to(Store& s, Size value_size, const operation& op) {
-  if (op.what == kind_of::put)
-    s.put(store::key(op.a), store::value(op.b, value_size, value_buffer));
-  if (op.what == kind_of::erase) s.erase(store::key(op.a));
-  if (op.what == kind_of::read && s.get(store::key(op.a), read_buffer))
-    do_not_optimize(read_buffer);
-}
-
-std::uint64_t digest_pair(std::string_view key, std::string_view value) {
-  return digest_item(detail::hash_bytes(key.data(), key.size()), value.data(), value.size());
-}
 
 class store_model final : public model {
  public:
@@ -46,7 +30,7 @@ class store_model final : public model {
     std::uint64_t sum = 0;
     std::string value;
     for (const auto& [number, word] : words_)
-      sum += digest_pair(store::key(number), store::value(word, value_size_, value));
+      sum += store::digest_pair(store::key(number), store::value(word, value_size_, value));
     return sum;
   }
 
@@ -114,7 +98,8 @@ class store_run final : public workload_on_kv {
     }
     return kv_->update(
         [&](kv::changes& c) {
-          for (const operation& op : operations) apply_to(c, value_size(), op);
+          for (const operation& op : operations)
+            store::apply_to(c, value_size(), op, value_buffer, read_buffer);
         },
         commit_durability());
   }
@@ -145,7 +130,7 @@ class store_run final : public workload_on_kv {
     return kv_->read([](const kv::view& v) {
       std::uint64_t sum = 0;
       v.for_each({}, {}, [&](std::string_view key, std::string_view value) {
-        sum += digest_pair(key, value);
+        sum += store::digest_pair(key, value);
         return true;
       });
       return sum;
@@ -180,47 +165,9 @@ class store_run final : public workload_on_kv {
   key_space keys_;
 };
 
-class plain_store_run final : public volatile_run {
- public:
-  explicit plain_store_run(const parameters& p) : keys_(p) {}
-
-  void set_up() override {
-    (void)store::fill(keys_.params(), [&](std::uint64_t number, std::uint64_t word) -> result<> {
-      store_->put(store::key(number), store::value(word, keys_.params().value_size, value_buffer));
-      return {};
-    });
-  }
-  operation draw(base::rng& random) const override { return store::draw(keys_, random); }
-  void apply(std::span<const operation> operations) override {
-    for (const operation& op : operations) apply_to(*store_, keys_.params().value_size, op);
-  }
-  std::uint64_t digest() override {
-    std::uint64_t sum = 0;
-    store_->for_each({}, {}, [&](std::string_view key, std::string_view value) {
-      sum += digest_pair(key, value);
-      return true;
-    });
-    return sum;
-  }
-
- private:
-  using twin = detail::basic_kv_store<plain_memory>;
-  key_space keys_;
-  std::unique_ptr<twin> store_ = std::make_unique<twin>();
-};
-
-template <class Base, class Run>
-std::unique_ptr<Base> make_run(const parameters& p) {
-  return std::make_unique<Run>(p);
-}
-
 }  // namespace
 
 constinit const workload_entry store_entry = {
-    .name = "store",
-    .make = make_run<workload, store_run>,
-    .make_volatile = make_run<volatile_run, plain_store_run>,
-    .make_native = nullptr,
-    .largest_value = store::largest_value};
+    .name = "store", .make = make_run<workload, store_run>, .largest_value = store::largest_value};
 
 }  // namespace stele::workloads

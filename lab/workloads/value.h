@@ -73,6 +73,12 @@ void do_not_optimize(const T& value) {
   asm volatile("" : : "r"(&value) : "memory");
 }
 
+// Makes a Run whose type does not depend on the value size.
+template <class Base, class Run>
+std::unique_ptr<Base> make_run(const parameters& p) {
+  return std::make_unique<Run>(p);
+}
+
 // Makes a Run<Kind<value size>>, with the kind's object made from `more` if given. The size is a
 // power of two from 8 to 4096.
 template <class Base, template <class> class Run, template <std::size_t> class Kind,

@@ -123,19 +123,6 @@ class workload_on : public workload {
 [[nodiscard]] result<std::unique_ptr<workload>> make_workload(std::string_view name,
                                                               const parameters& p);
 
-// The same structures and operations on ordinary memory, without pool or transactions: the upper
-// limit of speed.
-class volatile_run {
- public:
-  virtual ~volatile_run() = default;
-  virtual void set_up() = 0;
-  virtual operation draw(base::rng& random) const = 0;
-  virtual void apply(std::span<const operation> operations) = 0;  // not thread-safe
-  virtual std::uint64_t digest() = 0;
-};
-[[nodiscard]] result<std::unique_ptr<volatile_run>> make_volatile(std::string_view name,
-                                                                  const parameters& p);
-
 std::vector<std::string> workload_names();
 
 }  // namespace stele::workloads

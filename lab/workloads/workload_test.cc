@@ -1,5 +1,6 @@
 // Every workload against its model: on ordinary memory for many seeds and sizes, and on pools of
 // the explorer's size and larger.
+#include <workloads/apart/volatile.h>
 #include <workloads/workload.h>
 
 #include <containers/test_bed.h>

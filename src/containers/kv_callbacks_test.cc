@@ -18,7 +18,7 @@ auto taken(R outcome) {
   if constexpr (!std::is_void_v<typename R::value_type>) return std::move(*outcome);
 }
 
-class kv_callbacks : public ::testing::TestWithParam<const char*> {
+class kv_callbacks : public ::testing::TestWithParam<std::string> {
  protected:
   kv open() const {
     return taken(kv::open(
@@ -111,7 +111,7 @@ TEST_P(kv_callbacks, cannot_close_and_a_later_close_can) {
     v = "changed";
   }));
   EXPECT_EQ(taken(s.get("k")), "changed");
-  if (std::string(GetParam()) != "log_structured") {  // no other process reads its pools
+  if (GetParam() != "log_structured") {  // no other process reads its pools
     EXPECT_EQ(taken(taken(kv::open_read_only(path_)).get("k")), "changed");
   }
   taken(s.close());
@@ -120,7 +120,7 @@ TEST_P(kv_callbacks, cannot_close_and_a_later_close_can) {
 }
 
 TEST_P(kv_callbacks, a_close_that_a_snapshot_refuses_leaves_everything_as_it_was) {
-  if (std::string(GetParam()) == "log_structured") GTEST_SKIP() << "has no snapshots";
+  if (GetParam() == "log_structured") GTEST_SKIP() << "has no snapshots";
   auto s = open();
   taken(s.put("k", "v"));
   {
@@ -141,8 +141,8 @@ TEST_P(kv_callbacks, a_close_that_a_snapshot_refuses_leaves_everything_as_it_was
 }
 
 INSTANTIATE_TEST_SUITE_P(every, kv_callbacks,
-                         ::testing::Values("default", "undo", "log_structured"),
-                         [](const auto& of) { return std::string(of.param); });
+                         ::testing::ValuesIn(known_of({"default", "undo", "log_structured"})),
+                         [](const auto& of) { return of.param; });
 
 }  // namespace
 }  // namespace stele::testing

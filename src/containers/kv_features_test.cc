@@ -342,7 +342,7 @@ TEST_F(kv_features, a_full_store_makes_room_of_what_has_expired) {
 
 // Puts with and without expiry, overwrites, erasures and removals against a model, reopened.
 TEST_F(kv_features, items_that_expire_agree_with_a_model) {
-  for (const char* mechanism : {"default", "undo", "log_structured"}) {
+  for (const std::string& mechanism : known_of({"default", "undo", "log_structured"})) {
     SCOPED_TRACE(mechanism);
     std::filesystem::remove(directory_.file("store"));
     at(1000);

@@ -8,18 +8,29 @@
 #include <base/scratch_directory.h>
 #include <gtest/gtest.h>
 #include <stele/coalescing.h>
+#include <tx/mechanism/catalog.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace stele::testing {
 
 using base::scratch_directory;
+
+// Those of the mechanisms that this program has: one without stele::published has the library's.
+inline std::vector<std::string> known_of(std::initializer_list<std::string> names) {
+  std::vector<std::string> known;
+  for (const std::string& name : names)
+    if (detail::find_mechanism(name)) known.push_back(name);
+  return known;
+}
 
 // The blocks that a container reaches. Fails the test if a block is reached twice.
 template <class Container>

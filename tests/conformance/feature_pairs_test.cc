@@ -117,8 +117,7 @@ class feature_pairs : public ::testing::TestWithParam<pair_of_features> {
 
   void draw_options() {
     static constexpr const char* media[] = {"process", "adr", "file"};
-    static constexpr const char* mechanisms[] = {"default", "default", "redo", "redo-async",
-                                                 "undo"};
+    static const auto mechanisms = known_of({"default", "default", "redo", "redo-async", "undo"});
     const bool grows = has(feature::growth);
     constexpr std::size_t page = 4096, small = 96 << 10, with_larger_chunks = 4 << 20;
     options_.create_size = !grows                  ? std::size_t{8} << 20

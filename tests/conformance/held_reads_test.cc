@@ -136,8 +136,8 @@ class held_reads : public ::testing::Test {
   };
 
   void draw_options() {
-    static constexpr const char* mechanisms[] = {"default", "default", "redo", "redo-async",
-                                                 "undo",    "xil",     "base"};
+    static const auto mechanisms =
+        known_of({"default", "default", "redo", "redo-async", "undo", "xil", "base"});
     static constexpr const char* media[] = {"adr", "process", "file"};
     options_ = {.create_size = 128 << 10,
                 .max_size = 4 << 20,

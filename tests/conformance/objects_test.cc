@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(all, objects,
 // A store that would bypass every transaction ends the program with a sentence.
 TEST(objects, a_store_to_a_pool_outside_its_transaction_ends_the_program) {
   scratch_directory dir;
-  auto p = open_pool<root>(dir.file("pool"), setting{"redo", "process"}.options());
+  auto p = open_pool<root>(dir.file("pool"), setting{"default", "process"}.options());
   root* raw = nullptr;
   ASSERT_TRUE(succeeds(p.update([&](root& r) { raw = &r; })));
   EXPECT_DEATH(raw->sum = 1, "outside a transaction");

@@ -366,7 +366,7 @@ TEST_P(ordered_commits, are_kept_by_close_and_by_the_destructor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, ordered_commits,
-                         ::testing::Combine(::testing::Values("default", "redo"),
+                         ::testing::Combine(::testing::ValuesIn(known_of({"default", "redo"})),
                                             ::testing::Values("adr", "process", "file")),
                          setting_name);
 
@@ -747,7 +747,7 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
 }
 
 INSTANTIATE_TEST_SUITE_P(all, killed_after_sync,
-                         ::testing::Combine(::testing::Values("default", "redo"),
+                         ::testing::Combine(::testing::ValuesIn(known_of({"default", "redo"})),
                                             ::testing::Values("adr", "process", "file")),
                          setting_name);
 

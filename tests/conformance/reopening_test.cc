@@ -209,12 +209,14 @@ TEST_P(handing_over, what_this_one_freed_is_no_damage_when_default_takes_it) {
 }
 
 TEST(handing_over_sums, of_free_chunks_that_stay_are_noticed) {
+  if (known_of({"archapt-undo"}).empty()) GTEST_SKIP() << "needs stele::published";
   base::planted_mutant = base::mutant::sums_free_stay;
   EXPECT_FALSE(is_no_damage_what_was_freed("archapt-undo", false));
   base::planted_mutant = base::mutant::none;
 }
 
-INSTANTIATE_TEST_SUITE_P(all, handing_over, ::testing::ValuesIn(all_mechanisms()), plain_name);
+INSTANTIATE_TEST_SUITE_P(all, handing_over, ::testing::ValuesIn(all_mechanisms()),
+                         [](const auto& one) { return "from_" + plain_name(one); });
 
 // A record longer than its log lies in chunks of the heap; recovery must find it there.
 class crash_with_spilled_records : public ::testing::TestWithParam<std::string> {};

@@ -79,8 +79,8 @@ struct product {
   unsigned ordered = 0;  // of 4 commits
 
   static product drawn(base::rng& r) {
-    static constexpr const char* mechanisms[] = {"default", "default", "default",
-                                                 "redo",    "undo",    "redo-async"};
+    static const auto mechanisms =
+        known_of({"default", "default", "default", "redo", "undo", "redo-async"});
     static constexpr const char* media[] = {"adr", "process", "file"};
     product p;
     p.options = {.create_size = std::size_t{256} << 10,

@@ -1,7 +1,7 @@
 // Power failures of a machine with Kiln that runs the workloads, with small structures and caches.
 #include <gtest/gtest.h>
 #include <sim/crash.h>
-#include <workloads/native.h>
+#include <workloads/apart/native.h>
 
 namespace stele {
 namespace {

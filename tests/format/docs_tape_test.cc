@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <media/tape.h>
 #include <tests/format/page.h>
-#include <workloads/native.h>
+#include <workloads/apart/native.h>
 
 namespace stele::testing {
 namespace {

@@ -122,7 +122,7 @@ class JobLists(SweepCase):
         self.assertIn("--out FILE", done.stderr)
 
 
-@unittest.skipUnless(LIBRARIES, "dask.distributed, pandas and matplotlib are not installed (tools/deps)")
+@unittest.skipUnless(LIBRARIES, "dask.distributed, pandas and matplotlib are not installed (tools/deps --deep)")
 class Sweeps(SweepCase):
     def setUp(self):
         super().setUp()
@@ -270,7 +270,7 @@ class Sweeps(SweepCase):
         self.assertEqual(self.started(), [])
 
 
-@unittest.skipUnless(LIBRARIES, "dask.distributed, pandas and matplotlib are not installed (tools/deps)")
+@unittest.skipUnless(LIBRARIES, "dask.distributed, pandas and matplotlib are not installed (tools/deps --deep)")
 class Guide(SweepCase):
     def test_what_it_shows_runs(self):
         with open(os.path.join(os.environ["STELE_SOURCE_DIR"], "docs/guide/lab-sweeps.md"), encoding="utf-8") as file:

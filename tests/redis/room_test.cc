@@ -50,10 +50,11 @@ outcome fill_and_empty(keys& all, std::uint64_t seed, std::size_t longest, std::
   return seen;
 }
 
-class room : public ::testing::TestWithParam<std::tuple<const char*, std::size_t, std::size_t>> {};
+class room : public ::testing::TestWithParam<std::tuple<std::string, std::size_t, std::size_t>> {};
 INSTANTIATE_TEST_SUITE_P(
     redis, room,
-    ::testing::Combine(::testing::Values("default", "redo", "undo", "base", "archapt-redo"),
+    ::testing::Combine(::testing::ValuesIn(stele::testing::known_of({"default", "redo", "undo",
+                                                                     "base", "archapt-redo"})),
                        ::testing::Values(100, 30'000, 400'000), ::testing::Values(0, 24 << 20)));
 
 TEST_P(room, is_asked_for_before_anything_changes) {

@@ -116,9 +116,9 @@ class changes {
   bool growing_ = true;
 };
 
-class list_on : public ::testing::TestWithParam<std::tuple<const char*, std::uint64_t>> {};
+class list_on : public ::testing::TestWithParam<std::tuple<std::string, std::uint64_t>> {};
 INSTANTIATE_TEST_SUITE_P(redis, list_on,
-                         ::testing::Combine(::testing::ValuesIn(tested_mechanisms),
+                         ::testing::Combine(::testing::ValuesIn(tested_mechanisms()),
                                             ::testing::Values(5, 40, 4000)));
 
 TEST_P(list_on, is_a_deque) {

@@ -143,9 +143,9 @@ class changes {
 };
 
 class scores_on
-    : public ::testing::TestWithParam<std::tuple<const char*, std::uint64_t, std::uint64_t>> {};
+    : public ::testing::TestWithParam<std::tuple<std::string, std::uint64_t, std::uint64_t>> {};
 INSTANTIATE_TEST_SUITE_P(redis, scores_on,
-                         ::testing::Combine(::testing::ValuesIn(tested_mechanisms),
+                         ::testing::Combine(::testing::ValuesIn(tested_mechanisms()),
                                             ::testing::Values(20, 300, 5000),
                                             ::testing::Values(1, 100, 1'000'000)));
 

@@ -15,7 +15,9 @@
 
 namespace stele::redis {
 
-inline constexpr const char* tested_mechanisms[] = {"default", "redo", "undo"};
+inline std::vector<std::string> tested_mechanisms() {
+  return stele::testing::known_of({"default", "redo", "undo"});
+}
 
 template <class Structure>
 struct one_structure {

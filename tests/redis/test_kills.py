@@ -163,7 +163,7 @@ class Kills(RedisCase):
         with tempfile.TemporaryDirectory(prefix="stele-redis-") as folder:
             self.kill_servers(folder, 12, PLAIN, "media", "file")
 
-    @unittest.skipUnless(os.path.exists(ALL_MECHANISMS), "the laboratory's module is not built")
+    @unittest.skipUnless(ALL_MECHANISMS, "STELE_REDIS_ALL does not name the laboratory's module")
     def test_redo_on_a_file(self):
         with tempfile.TemporaryDirectory(prefix="stele-redis-") as folder:
             self.kill_servers(folder, 8, ALL, "media", "file", "mechanism", "redo", module=ALL_MECHANISMS)

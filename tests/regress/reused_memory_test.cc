@@ -97,8 +97,8 @@ TEST(reused_memory, late_stores_do_not_reach_what_came_after) {
   const std::uint64_t seed = seed_from("STELE_SEED");
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
   scratch_directory dir;
-  auto p =
-      open_pool<slot_root>(dir.file("pool"), setting{"redo-async", "process"}.options(1u << 20));
+  const std::string mechanism = known_of({"default", "redo-async"}).back();
+  auto p = open_pool<slot_root>(dir.file("pool"), setting{mechanism, "process"}.options(1u << 20));
   ASSERT_TRUE(succeeds(p.update([](slot_root& r) {
     for (auto& s : r.slot) s = make<large>();
   })));

@@ -61,6 +61,12 @@ constexpr setting settings[] = {
     {"delete_redo", "media=adr&size=8M&mechanism=redo", "delete", 1},
 };
 
+std::vector<setting> known_settings() {
+  std::vector<setting> known(std::begin(settings), std::end(settings));
+  std::erase_if(known, [](const setting& s) { return !has_mechanism_of(s.parameters); });
+  return known;
+}
+
 class beside_stock : public ::testing::TestWithParam<setting> {};
 
 class comparison {
@@ -236,7 +242,7 @@ TEST(beside_stock_finds, planted_bugs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, beside_stock, ::testing::ValuesIn(settings),
+INSTANTIATE_TEST_SUITE_P(all, beside_stock, ::testing::ValuesIn(known_settings()),
                          [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace

@@ -2,6 +2,7 @@
 // asked for.
 #pragma once
 
+#include <containers/test_bed.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <stele/sqlite.h>
@@ -26,6 +27,15 @@ class sqlite_failure : public std::runtime_error {
 // Of a database in a pool; `parameters` are those of its URI, as "size=8M&mechanism=redo".
 inline std::string uri_of(const std::string& path, const std::string& parameters = "") {
   return "file:" + path + "?vfs=stele" + (parameters.empty() ? "" : "&" + parameters);
+}
+
+// Whether this program has the mechanism that the parameters name; true if they name none.
+inline bool has_mechanism_of(const std::string& parameters) {
+  const std::string key = "mechanism=";
+  const std::size_t at = parameters.find(key);
+  if (at == std::string::npos) return true;
+  const std::size_t from = at + key.size();
+  return !known_of({parameters.substr(from, parameters.find('&', from) - from)}).empty();
 }
 
 // What the opening gave is asked for by open_code().

@@ -169,7 +169,7 @@ TEST_P(SQLiteDeferred, a_transaction_that_overwrites_many_blocks_does_not_wait) 
 }
 
 INSTANTIATE_TEST_SUITE_P(mechanisms, SQLiteDeferred,
-                         ::testing::Values("default", "redo", "undo", "archapt-redo"),
+                         ::testing::ValuesIn(known_of({"default", "redo", "undo", "archapt-redo"})),
                          [](const auto& one) {
                            std::string name = one.param;
                            std::erase(name, '-');

@@ -341,7 +341,8 @@ TEST_P(SQLiteFiles, are_arrays_of_bytes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, SQLiteFiles, ::testing::Values("default", "redo", "undo"));
+INSTANTIATE_TEST_SUITE_P(all, SQLiteFiles,
+                         ::testing::ValuesIn(known_of({"default", "redo", "undo"})));
 
 }  // namespace
 }  // namespace stele::testing

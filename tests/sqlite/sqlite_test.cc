@@ -385,8 +385,8 @@ TEST_F(SQLite, other_processes_read_beside_the_writer) {
 }
 
 TEST_F(SQLite, pools_of_these_mechanisms_serve) {
-  for (const std::string mechanism : {"default", "redo", "redo-async", "undo", "blurred",
-                                      "archapt-undo", "archapt-redo", "base"}) {
+  for (const std::string& mechanism : known_of({"default", "redo", "redo-async", "undo", "blurred",
+                                                "archapt-undo", "archapt-redo", "base"})) {
     SCOPED_TRACE(mechanism);
     std::filesystem::remove(path);
     {

@@ -96,7 +96,7 @@ result<heap_space> measure_malloc(const malloc_peer& peer, const heap_workload& 
     return std::unexpected(
         error{errc::unsupported,
               fmt::format("{} is not there, or was not when this was built; install the "
-                          "package {} (tools/deps does) and build again",
+                          "package {} (tools/deps --deep does) and build again",
                           peer.name, peer.package)});
   const auto ended = run_malloc_process(peer, w, o);
   if (!ended) return std::unexpected(ended.error());
@@ -122,7 +122,7 @@ result<heap_space> measure_libpmemobj([[maybe_unused]] const heap_workload& w,
   return std::unexpected(
       error{errc::unsupported,
             "libpmemobj was not there when this was built; install the package libpmemobj-dev "
-            "(tools/deps does) and build again"});
+            "(tools/deps --deep does) and build again"});
 #endif
 }
 

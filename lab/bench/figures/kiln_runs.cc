@@ -5,7 +5,7 @@
 #include <sim/config_file.h>
 #include <sim/machine.h>
 #include <unistd.h>
-#include <workloads/native.h>
+#include <workloads/apart/native.h>
 
 #include <algorithm>
 #include <atomic>

@@ -2,8 +2,8 @@
 // process, several in parallel.
 //
 // A run is a function of its tape and its machine, so figures that need the same run share it. The
-// tape is a native one (workloads/native.h). It begins with plain stores to the last part of the
-// structure's memory, which leave the caches as filling would have left them. A third of the
+// tape is a native one (workloads/apart/native.h). It begins with plain stores to the last part of
+// the structure's memory, which leave the caches as filling would have left them. A third of the
 // transactions warms up the machine.
 #pragma once
 

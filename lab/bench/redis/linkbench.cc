@@ -2,9 +2,9 @@
 // are a hash l:ID:TYPE, with a field for each other node, whose value is the link's data; c:ID has
 // the counts of the links, a field for each type.
 //
-// The content at the start and the operations are those of lab/workloads/linkbench.cc, with these
-// differences: links of a list are in no order, so a link added to a full list replaces any other
-// one, and a list is read whole; all lists have the room of the longest.
+// The content at the start and the operations are those of lab/workloads/linkbench_kind.h, with
+// these differences: links of a list are in no order, so a link added to a full list replaces any
+// other one, and a list is read whole; all lists have the room of the longest.
 #include <bench/redis/workload.h>
 #include <fmt/format.h>
 #include <workloads/linkbench.h>

@@ -1,6 +1,6 @@
 // tpcc on hashes; keys and transactions: tpcc_scripts.h.
 //
-// The rows at the start, the inputs and the mix are those of lab/workloads/tpcc.cc, with this
+// The rows at the start, the inputs and the mix are those of lab/workloads/tpcc_kind.h, with this
 // difference: as in the specification, orders, order lines and payments grow.
 #include <bench/redis/tpcc.h>
 #include <fmt/format.h>

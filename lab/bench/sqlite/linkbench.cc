@@ -1,6 +1,6 @@
 // linkbench in SQL: tables of nodes, links and counts of links, as LinkBench has them.
 //
-// The rows at the start and the operations are those of lab/workloads/linkbench.cc, with this
+// The rows at the start and the operations are those of lab/workloads/linkbench_kind.h, with this
 // difference: as in LinkBench, lists of links grow, and an added link replaces no other. Links are
 // in the order in which they were added, which is that of their row numbers. Reads of a list, and
 // the links that are updated and deleted, are among the newest of the list, as many as the longest

@@ -1,7 +1,7 @@
 // tpcc in SQL: the nine tables of the TPC Benchmark C (Standard Specification 5.11, 2010), their
 // keys and the index by which a customer's last order is found.
 //
-// The rows at the start, the inputs and the mix are those of lab/workloads/tpcc.cc, with this
+// The rows at the start, the inputs and the mix are those of lab/workloads/tpcc_kind.h, with this
 // difference: as in the specification, orders, order lines and history grow.
 #include <bench/sqlite/sql_workload.h>
 #include <fmt/format.h>

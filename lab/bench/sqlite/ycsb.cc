@@ -1,6 +1,6 @@
 // ycsb-a to ycsb-f in SQL: one table of records, as YCSB's client for databases with JDBC has it.
 // The number of inserts is the client's. There is room for an eighth more records than at the
-// start; further inserts replace the oldest inserted one (lab/workloads/ycsb.cc).
+// start; further inserts replace the oldest inserted one (lab/workloads/ycsb_kind.h).
 #include <bench/sqlite/sql_workload.h>
 #include <fmt/format.h>
 #include <workloads/store.h>

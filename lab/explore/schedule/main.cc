@@ -2,11 +2,9 @@
 // compiled with calls at atomic operations and defines functions of the C library.
 #include <explore/line_options.h>
 #include <explore/mutant_table.h>
-#include <explore/published_oracle.h>
 #include <explore/report.h>
 #include <explore/schedule/scenarios.h>
 #include <fmt/format.h>
-#include <media/lab_medium.h>
 #include <sys/personality.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -145,8 +143,6 @@ int run_one(const arguments& w) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  stele::media::use_all_mechanisms();
-  stele::explore::use_published_oracle();
   CLI::App app("Overlapping commits under every schedule, and every crash that may befall them",
                "stele crash schedules");
   arguments w;

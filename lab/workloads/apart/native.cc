@@ -1,7 +1,7 @@
 // Native runs by name, the cost of their instructions, and how their tapes are written.
 #include <base/check.h>
-#include <workloads/entries.h>
-#include <workloads/native.h>
+#include <workloads/apart/entries.h>
+#include <workloads/apart/native.h>
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <stele/element.h>
-#include <workloads/native_space.h>
+#include <workloads/apart/native_space.h>
 #include <workloads/value.h>
 
 #include <concepts>

@@ -1,7 +1,7 @@
 // The heap of native runs, and recording of their accesses; see native_space.h.
 #include <base/check.h>
 #include <sys/mman.h>
-#include <workloads/native_space.h>
+#include <workloads/apart/native_space.h>
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,7 @@
 // Tests nothing: it is the run on which native_costs were measured, for callgrind to count the
 // plain twin's instructions. docs/format/native.md has the command lines and the results.
-#include <workloads/native.h>
+#include <workloads/apart/native.h>
+#include <workloads/apart/volatile.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
 // Native runs: the same plan gives the same tape, the structure equals the model, the tape's stores
 // give the memory's content, transactions are well-formed, large elements take little memory. R-MAT
 // edges follow their probabilities.
-#include <workloads/native.h>
+#include <workloads/apart/native.h>
+#include <workloads/apart/volatile.h>
 #include <workloads/rmat.h>
 
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 // image events, and stores carry their bytes. docs/format/native.md explains the tape.
 #pragma once
 
+#include <workloads/apart/traced_memory.h>
 #include <workloads/run.h>
-#include <workloads/traced_memory.h>
 
 #include <bit>
 #include <functional>
