@@ -31,7 +31,7 @@ struct options {
   std::vector<std::string> policies = {default_policy};
   std::string dir, json, baseline, durability = "durable";
   std::optional<std::size_t> batch;
-  bool no_limits = false;
+  bool no_limits = false, wide = false;
 };
 
 constexpr std::size_t default_batch = 16;
@@ -171,7 +171,9 @@ void run(options& o) {
   const auto report = bench::compare(o.comparison);
   line.reset();
   if (!report) fail(report.error());
-  const std::string table = title(o) + bench::table_of(*report, o.baseline);
+  const std::string table =
+      title(o) + bench::table_of(*report, o.baseline,
+                                 o.wide ? bench::table_width::wide : bench::table_width::narrow);
   fmt::print(o.json == "-" ? stderr : stdout, "{}", table);
   if (!o.json.empty()) write_json(o.json, bench::json_of(*report));
   if (interrupted()) throw CLI::RuntimeError(130);
@@ -276,6 +278,7 @@ void add_compare(CLI::App& app) {
                       "the system that ratios are to; default: the first mechanism");
   command->add_flag("--no-limits", o->no_limits,
                     "leave out the limits: volatile, the log by hand, the hardware's costs");
+  command->add_flag("--wide", o->wide, "all columns, not only those that fit a terminal of 80");
   command->add_option("--json", o->json, "write the figures to FILE; - is standard output");
   command->callback([o] {
     o->comparison.what.parameters.seed = o->comparison.what.seed;

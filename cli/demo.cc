@@ -29,7 +29,7 @@ std::FILE* text_output = stdout;
 struct options {
   std::string input, dir, json, mechanism = "default", media = "adr";
   std::uint64_t seed = 0;
-  bool no_compare = false;
+  bool no_compare = false, wide = false;
 };
 
 double seconds_since(clock::time_point begin) {
@@ -110,7 +110,9 @@ void compare(const options& o, nlohmann::json& out) {
   c.cancelled = interrupted;
   const auto report = bench::compare(c);
   if (!report) fail(report.error());
-  fmt::print(text_output, "{}", bench::table_of(*report, "none"));
+  fmt::print(text_output, "{}",
+             bench::table_of(*report, "none",
+                             o.wide ? bench::table_width::wide : bench::table_width::narrow));
   out["comparison"] = bench::json_of(*report);
 }
 
@@ -205,6 +207,7 @@ void add_demo(CLI::App& app) {
   command->add_option("--media", o->media, "as in `stele compare`")->capture_default_str();
   command->add_option("--seed", o->seed, "of the moment of death; default: the clock");
   command->add_flag("--no-compare", o->no_compare, "leave the comparison out");
+  command->add_flag("--wide", o->wide, "all columns of the comparison");
   command->add_option("--json", o->json, "write the figures to FILE");
   command->callback([o] { run(*o); });
 }

@@ -84,8 +84,9 @@ struct report {
 const row* find_row(const report& r, std::string_view system);
 
 // An aligned table. Ratios are to the row of system `baseline`, or, if there is none of that name,
-// to the first system that is not a limit.
-std::string table_of(const report& r, const std::string& baseline);
+// to the first system that is not a limit. A narrow one has the columns that fit a terminal of 80.
+enum class table_width : std::uint8_t { narrow, wide };
+std::string table_of(const report& r, const std::string& baseline, table_width width);
 nlohmann::json json_of(const report& r);
 
 }  // namespace stele::bench

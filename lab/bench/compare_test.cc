@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 namespace stele::bench {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 comparison small(const std::string& workload) {
   comparison c;
@@ -260,7 +262,7 @@ TEST(compare, tells_what_the_driver_itself_takes) {
   const auto r = compare(c);
   ASSERT_TRUE(r) << r.error().message;
   EXPECT_GT(r->hardware.driver_ns.value().min, 0);
-  EXPECT_THAT(table_of(*r, ""), HasSubstr("\ndriver: "));
+  EXPECT_THAT(table_of(*r, "", table_width::wide), HasSubstr("\ndriver: "));
   EXPECT_TRUE(json_of(*r)["limits"].contains("driver_ns"));
 }
 
@@ -280,8 +282,27 @@ report of_two_rows() {
 }
 
 TEST(report, ratios_are_to_the_baseline_or_the_first_system) {
-  EXPECT_THAT(table_of(of_two_rows(), ""), HasSubstr(" 2.00 "));
-  EXPECT_THAT(table_of(of_two_rows(), "volatile"), HasSubstr(" 0.50 "));
+  EXPECT_THAT(table_of(of_two_rows(), "", table_width::wide), HasSubstr(" 2.00 "));
+  EXPECT_THAT(table_of(of_two_rows(), "volatile", table_width::wide), HasSubstr(" 0.50 "));
+}
+
+TEST(report, a_narrow_table_fits_80_columns_and_says_us_and_ms) {
+  report r = of_two_rows();
+  row& longest = r.rows.front();
+  longest.system = "one-fence log by hand", longest.media = "delayed:1000:2";
+  longest.durability = "process", longest.tx_per_s = {1, 999.994e3, 5e6};
+  longest.p50_ns = 999.4, longest.p99_ns = 30'719, longest.p999_ns = 2.25e6;
+  r.hardware.streamed_line_fence_ns = {1, 157, 2000}, r.hardware.empty_fence_ns = {1, 1, 1};
+  r.hardware.flushed_line_fence_ns = {1, 1763, 2000};
+  const std::string narrow = table_of(r, "", table_width::narrow);
+  std::istringstream lines(narrow);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_THAT(narrow, HasSubstr(" 999 ns  30.7 us\n"));
+  EXPECT_THAT(narrow, HasSubstr("flushed random line + fence 1.8 us,\n"));
+  EXPECT_THAT(narrow, Not(HasSubstr("fences/tx")));
+  const std::string wide = table_of(r, "", table_width::wide);
+  EXPECT_THAT(wide, HasSubstr("fences/tx"));
+  EXPECT_THAT(wide, HasSubstr(" 2.2 ms "));
 }
 
 TEST(report, json_has_the_documented_keys) {

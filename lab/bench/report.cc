@@ -11,15 +11,24 @@ namespace {
 
 using cells = std::array<std::string, 15>;
 
-const cells headings = {"system",    "media",  "durability", "tx/s",     "min",
-                        "max",       "ratio",  "fences/tx",  "lines/tx", "B streamed/tx",
-                        "aborts/tx", "p50 ns", "p99 ns",     "p99.9 ns", "space/live"};
+const cells headings = {"system",    "media", "durable",   "tx/s",     "min",
+                        "max",       "ratio", "fences/tx", "lines/tx", "B streamed/tx",
+                        "aborts/tx", "p50",   "p99",       "p99.9",    "space/live"};
 constexpr std::size_t text_columns = 3;  // aligned left, the others right
+// What a narrow table has, of 80 columns.
+constexpr std::array narrow_columns = {0u, 1u, 2u, 3u, 6u, 11u, 12u};
+constexpr std::size_t narrow_width = 80;
 
 std::string rate(double per_second) {
   if (per_second >= 1e6) return fmt::format("{:.3f} M", per_second / 1e6);
   if (per_second >= 1e3) return fmt::format("{:.2f} k", per_second / 1e3);
   return fmt::format("{:.1f}", per_second);
+}
+
+std::string time(double ns) {
+  if (ns >= 1e6) return fmt::format("{:.1f} ms", ns / 1e6);
+  if (ns >= 1e3) return fmt::format("{:.1f} us", ns / 1e3);
+  return fmt::format("{:.0f} ns", ns);
 }
 
 std::string number(const std::optional<double>& value, const char* format) {
@@ -42,9 +51,9 @@ cells cells_of(const row& r, double baseline) {
           number(r.lines_per_tx, "{:.2f}"),
           number(r.streamed_bytes_per_tx, "{:.0f}"),
           number(r.aborts_per_tx, "{:.4f}"),
-          fmt::format("{:.0f}", r.p50_ns),
-          fmt::format("{:.0f}", r.p99_ns),
-          fmt::format("{:.0f}", r.p999_ns),
+          time(r.p50_ns),
+          time(r.p99_ns),
+          time(r.p999_ns),
           number(overhead, "{:.2f}")};
 }
 
@@ -95,17 +104,25 @@ std::array<named_cost, 4> named(const limits& l) {
            {"synced_block_ns", "overwritten 4 KiB block + fdatasync", l.synced_block_ns}}};
 }
 
-std::string hardware_line(const limits& l) {
-  std::string out;
-  for (const auto& [key, words, ns] : named(l))
-    if (ns)
-      out += fmt::format("{}{} {:.0f} ns", out.empty() ? "hardware: " : ", ", words, ns->median);
-  return out.empty() ? out : out + '\n';
+std::string hardware_lines(const limits& l) {
+  std::string out, line = "hardware:";
+  for (const auto& [key, words, ns] : named(l)) {
+    if (!ns) continue;
+    const std::string cost = fmt::format(" {} {}", words, time(ns->median));
+    if (line.ends_with(',') && line.size() + cost.size() >= narrow_width) {
+      out += line + '\n';
+      line = "         ";
+    }
+    line += cost + ',';
+  }
+  if (!line.ends_with(',')) return {};
+  line.back() = '\n';
+  return out + line;
 }
 
 }  // namespace
 
-std::string table_of(const report& r, const std::string& baseline) {
+std::string table_of(const report& r, const std::string& baseline, table_width width) {
   std::vector<cells> lines = {headings};
   for (const row& x : r.rows) lines.push_back(cells_of(x, baseline_of(r, baseline)));
   std::array<std::size_t, std::tuple_size_v<cells>> widths{};
@@ -113,17 +130,20 @@ std::string table_of(const report& r, const std::string& baseline) {
     for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
   std::string out;
   for (const cells& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i)
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (width == table_width::narrow &&
+          std::ranges::find(narrow_columns, i) == narrow_columns.end())
+        continue;
       out += i < text_columns ? fmt::format("{:<{}}  ", line[i], widths[i])
                               : fmt::format("{:>{}}  ", line[i], widths[i]);
+    }
     out.erase(out.find_last_not_of(' ') + 1);
     out += '\n';
   }
-  out += hardware_line(r.hardware);
+  out += hardware_lines(r.hardware);
   if (r.hardware.driver_ns)
-    out +=
-        fmt::format("driver: {:.0f} ns of each transaction, to draw its operations and count it\n",
-                    r.hardware.driver_ns->median);
+    out += fmt::format("driver: {} of each transaction, to draw its operations and count it\n",
+                       time(r.hardware.driver_ns->median));
   for (const std::string& note : r.notes) out += fmt::format("note: {}\n", note);
   return out;
 }

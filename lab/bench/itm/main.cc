@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
       all[workload] = json_of(*done);
     else
       fmt::print("{}, {} keys, {} thread(s)\n{}\n", workload, c.what.parameters.keys,
-                 c.what.threads, table_of(*done, mechanism));
+                 c.what.threads, table_of(*done, mechanism, stele::bench::table_width::wide));
   }
   if (json) fmt::print("{}\n", all.dump(2));
   return 0;
