@@ -88,6 +88,20 @@ class OutOfMemory(RedisCase):
         self.assertTrue(theirs[3].startswith("EXECABORT"), theirs)
         self.assertEqual(ours[4:], theirs[4:])
 
+    def test_a_key_goes_though_the_table_is_full_too(self):
+        """A change without room took a place behind the table's end; choosing a key to evict then looked there."""
+        r = self.server("size", "8M", "max_size", "8M").client()
+        for i in range(511):  # with the list: all places of the table
+            r("SET", f"k{i}", "x" * 60)
+        for size in (4000, 1000, 300, 100, 40, 20):
+            with self.assertRaisesRegex(ServerError, "OOM"):
+                while True:
+                    r("RPUSH", "list", "y" * size)
+        r("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+        for i in range(20):
+            self.assertEqual(r("SET", f"new{i}", "v" * 30), "OK")
+        self.assertGreater(r("DBSIZE"), 20)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -554,6 +554,18 @@ class Refusals(RedisCase):
         self.assertIn("at most 64 databases", server.text())
         self.assertEqual(os.listdir(self.folder), ["pool.log"])
 
+    def test_a_second_load(self):
+        """It took the first pool's place, and the next command ended the server."""
+        server = self.server("size", "2M", options=("--enable-module-command", "yes"))
+        r = server.client()
+        r("SET", "k", "v")
+        for arguments in (("media", "memory", "size", "2M"), ("path", os.path.join(self.folder, "other"))):
+            with self.assertRaisesRegex(beds.ServerError, "Error loading the extension"):
+                r("MODULE", "LOAD", beds.MODULE, *arguments)
+            self.assertIn("stele: the module is loaded already; a server has one pool", server.text())
+            self.assertEqual([r("GET", "k"), r("SET", "k", "v"), r("DBSIZE")], [b"v", "OK", 1])
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "other")))
+
     def test_wrong_files(self):
         with open(os.path.join(self.folder, "text"), "w") as out:
             out.write("nothing that anybody knows" * 1000)

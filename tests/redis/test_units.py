@@ -52,6 +52,44 @@ class Units(RedisCase):
                 r("DEL", "list")
             server.kill()
 
+    def test_an_exec_is_durable_though_a_stream_has_expired(self):
+        """The stream, which is Redis' own, was taken for a key of the pool that nobody waits for."""
+        r = self.server("size", "8M", "media", "file").client()  # a commit waits for a sync
+
+        def syncs():
+            return int(next(line for line in r("INFO", "everything").decode().splitlines() if line.startswith("stele_syncs")).partition(":")[2])
+
+        for streams in range(3):
+            for i in range(streams):
+                r("XADD", f"s{i}", "*", "a", "b")
+                r("PEXPIRE", f"s{i}", 5)
+            end = time.monotonic() + 20
+            while r("EXISTS", "s0", "s1") and time.monotonic() < end:
+                time.sleep(0.01)
+            r("SET", "k", "v")
+            self.assertEqual(r("GET", "k"), b"v")
+            r("MULTI")
+            r("DEL", "k")
+            self.assertEqual(r("EXEC"), [1])
+            before = syncs()  # else the GET, which rests on the EXEC, waits for one
+            self.assertIsNone(r("GET", "k"))
+            self.assertEqual(syncs(), before, f"{streams} streams: the answer of the EXEC came before it was durable")
+
+    def test_a_script_of_a_user_without_rights_can_be_killed(self):
+        server = self.busy_server()
+        r, user = server.client(), server.client()
+        r("ACL", "SETUSER", "u", "on", "nopass", "~*", "+@all", "-script", "-function")
+        user("AUTH", "u", "x")
+        user.send("EVAL", "while true do end", 0)
+        self.until_busy(r)
+        with self.assertRaisesRegex(ServerError, "BUSY"):
+            r("FUNCTION", "KILL")  # it is no function
+        self.assertEqual(r("SCRIPT", "KILL"), "OK")
+        with self.assertRaisesRegex(ServerError, "Script killed"):
+            user.answer()
+        with self.assertRaisesRegex(ServerError, "not allowed from script"):
+            user("EVAL", "return redis.call('script', 'kill')", 0)
+
     def test_a_reload_within_an_exec_is_part_of_it(self):
         server = self.busy_server()
         r = server.client()

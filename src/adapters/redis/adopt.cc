@@ -95,6 +95,7 @@ result<> adopt(const call& c, api::text* name) {
   if (!kind) return {};
   const std::vector<element> elements = elements_of_redis(c, name, *kind);
   open_key key(c, name, api::for_reading | api::for_writing);
+  if (!key.is_foreign()) return {};  // it has expired meanwhile
   const long long expiry = key.expiry();
   if (auto done = store_all(c, key, *kind, elements, nullptr); !done) return done;
   return expiry == 0 ? result<>{} : key.set_expiry(expiry);

@@ -46,6 +46,7 @@ int put(const call& c, const char* name, bool answers_ok) {
   long long added = 0;
   if (auto stored = change<stored_hash>(c, key, bytes,
                                         [&](stored_hash& hash) {
+                                          added = 0;
                                           for (int i = 2; i < c.count; i += 2)
                                             added += store(hash, c[i], c[i + 1]);
                                         });
@@ -150,8 +151,8 @@ int hdel(const call& c) {
   long long removed = 0;
   for (int i = 2; i < c.count && removed == 0; ++i) removed += field_of(key, c[i]).has_value();
   if (removed == 0) return answer_unchanged(c, key, 0);
-  removed = 0;
   const auto went = change<stored_hash>(c, key, 0, [&](stored_hash& hash) {
+    removed = 0;
     for (int i = 2; i < c.count; ++i) removed += static_cast<long long>(hash.content.erase(c[i]));
     hash.count -= static_cast<std::uint64_t>(removed);
   });

@@ -265,6 +265,7 @@ result<> keys::end_unit(bool now) {
   if (!unlinked_.empty()) {
     std::vector<stored_item*> gone;
     gone.swap(unlinked_);
+    unlinked_last_ = nullptr;
     unasked_ = 0;
     if (auto done = change(0,
                            [&] {
@@ -303,7 +304,20 @@ result<> keys::end_unit(bool now) {
 void keys::cancel_unit() noexcept {
   if (std::exchange(open_, false)) detail::roll_back_transaction();
   unlinked_.clear();
+  unlinked_last_ = nullptr;
+  unasked_ = 0;
   forget_unit();
+}
+
+void keys::keep(stored_item* item) {
+  std::erase(unlinked_, item);
+  if (unlinked_last_ == item) unlinked_last_ = nullptr;
+}
+
+void keys::note_event(std::string_view key, bool unasked) {
+  const stored_item* const item = std::exchange(unlinked_last_, nullptr);
+  if (unasked && item != nullptr && read([&] { return item->key == key; }).value_or(false))
+    ++unasked_;
 }
 
 result<std::uint64_t> keys::sync() {
@@ -343,8 +357,9 @@ void keys::remove(stored_item* item) {
     return;
   }
   young_.erase(item);
-  freed_places_.push_back(item->place);
+  const std::uint64_t place = item->place;
   root_->remove(item);
+  freed_places_.push_back(place);
   --count_;
 }
 
@@ -355,7 +370,7 @@ void keys::end_child() noexcept {
 }
 
 result<> keys::rename(stored_item* item, std::string_view key, int database) {
-  std::erase(unlinked_, item);
+  keep(item);
   const bool is_same = read([&] { return item->key == key; }).value_or(false);
   return change(is_same ? 0 : key.size(), [&] {
     if (!is_same) item->key = key;

@@ -36,7 +36,8 @@ class keys {
   bool waits() const noexcept { return waits_; }
   bool is_poisoned() const noexcept;
 
-  // Runs `body` in the unit, which it begins if there is none. `bytes`: about what it will store;
+  // Runs `body` in the unit, which it begins if there is none; once more from the beginning, if the
+  // unit had no other change and is rolled back to find room. `bytes`: about what it will store;
   // 0: it takes no room, so a full pool does not refuse it. Errors: full, before anything has
   // changed; poisoned, io. If an error shows that a unit with earlier changes cannot go on, the
   // process ends: their answers are written already.
@@ -95,11 +96,15 @@ class keys {
 
   // The item's key was taken out of Redis' keyspace. At the end of the unit the item goes, unless
   // it was renamed.
-  void note_unlinked(stored_item* item) { unlinked_.push_back(item); }
+  void note_unlinked(stored_item* item) {
+    unlinked_.push_back(item);
+    unlinked_last_ = item;
+  }
   // It was not meant so: the key gets it again.
-  void keep(stored_item* item) { std::erase(unlinked_, item); }
-  // One of these went for no command: it had expired, or room was needed.
-  void note_unasked() noexcept { ++unasked_; }
+  void keep(stored_item* item);
+  // An event of the key. That of an item that was unlinked follows at once. unasked: the key went
+  // for no command: it had expired, or room was needed.
+  void note_event(std::string_view key, bool unasked);
   // Whether something was changed that a command may have an answer for.
   bool owes_answers() const noexcept { return open_ || unlinked_.size() > unasked_; }
   [[nodiscard]] result<> rename(stored_item* item, std::string_view key, int database);
@@ -127,7 +132,9 @@ class keys {
   std::uint64_t used_bytes();
   // The item at a place that the number chooses; null: that is free. In a transaction.
   stored_item* any_item(std::uint64_t number) const {
-    return next_place_ == 0 ? nullptr : root_->at(number % next_place_);
+    if (next_place_ == 0) return nullptr;
+    const std::uint64_t place = number % next_place_;
+    return place < root_->places() ? root_->at(place) : nullptr;  // else one that a roll-back took
   }
   // Whether the pool has items, or once had.
   bool was_used() const noexcept { return next_place_ != 0; }
@@ -154,9 +161,10 @@ class keys {
   std::uint64_t changes_ = 0;  // in the unit
   std::vector<const stored_item*> touched_;
   std::vector<stored_item*> unlinked_;
-  std::size_t unasked_ = 0;  // of unlinked_
-  bool removed_ = false;     // an item, in the unit
-  bool swapped_ = false;     // databases, in the unit
+  stored_item* unlinked_last_ = nullptr;  // of these; null: an event of a key has come since
+  std::size_t unasked_ = 0;               // of unlinked_, those that went for no command
+  bool removed_ = false;                  // an item, in the unit
+  bool swapped_ = false;                  // databases, in the unit
   // Places of the table.
   std::vector<std::uint64_t> free_places_;
   std::vector<std::uint64_t> freed_places_;  // free when the unit has been committed

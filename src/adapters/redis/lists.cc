@@ -102,6 +102,7 @@ result<texts> take(const call& c, open_key& key, end at, std::uint64_t count) {
   const auto went = change<stored_sequence>(c, key, 0, [&](stored_sequence& list) {
     const std::uint64_t size = list.content.size(), n = std::min(count, size);
     const std::uint64_t first = at == end::left ? 0 : size - n;
+    taken.clear();
     list.content.for_each(first, n, [&](std::string element) {
       taken.push_back(std::move(element));
       return true;

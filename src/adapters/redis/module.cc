@@ -228,7 +228,7 @@ void adopt_restored(api::context* context) {
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
   const std::string_view event = name, text = view(key_name);
   if (event == "loaded" || event == "restore") here().unclaimed = nullptr;
-  if (event == "expired" || event == "evicted") here().keys->note_unasked();
+  here().keys->note_event(text, event == "expired" || event == "evicted");
   const own_text copy(text);
   const open_key key({context, nullptr, 0}, copy.get(), api::for_reading | api::without_touch);
   if (event == "restore" && key.is_foreign())
@@ -507,6 +507,8 @@ int load(api::context* of, api::text** arguments, int count) {
            api::failed;
   api::SetModuleAttribs(of, "stele", 1, api::interface_version);
   api::SetModuleOptions(of, api::handles_io_errors | api::no_implicit_signal);
+  if (here().keys != nullptr)
+    return refuse(of, "the module is loaded already; a server has one pool");
   options o;
   if (const auto wrong = read_arguments({of, arguments, count}, o)) return refuse(of, *wrong);
   if (base::bytes_of(text_setting(of, "databases")).value_or(0) > stored_keys::databases)

@@ -15,15 +15,16 @@ int answer_denied(api::context* context, api::text** arguments, int count) {
 }
 
 // Whether Redis takes the command in a script with so many arguments. It refuses another number
-// before it asks for rights, whose code reads arguments that a wrong number leaves out.
+// before it asks for rights, whose code reads arguments that a wrong number leaves out. While a
+// script takes long, Redis also runs commands of other clients; none of these is for scripts.
 bool is_taken(const std::vector<api::text*>& arguments) {
   const int count = static_cast<int>(arguments.size());
   const std::string name(view(arguments[0]));
   const told_command known(here().script_context, name);
   if (!takes(known.arity(), count) || !known.is_for_scripts()) return false;
   if (count < 2 || !known.has_subcommands()) return true;
-  const std::string with_sub = name + "|" + std::string(view(arguments[1]));
-  return takes(told_command(here().script_context, with_sub).arity(), count);
+  const told_command sub(here().script_context, name + "|" + std::string(view(arguments[1])));
+  return takes(sub.arity(), count) && sub.is_for_scripts();
 }
 
 }  // namespace

@@ -171,6 +171,7 @@ int zrem(const call& c) {
   for (int i = 2; i < c.count && !any; ++i) any = score_in(key, c[i]).has_value();
   if (!any) return answer_unchanged(c, key, 0);
   const auto went = change<stored_ranking>(c, key, 0, [&](stored_ranking& r) {
+    removed = 0;
     for (int i = 2; i < c.count; ++i) removed += r.content.erase(c[i]);
   });
   if (!went) return answer_error(c.context, went.error());
