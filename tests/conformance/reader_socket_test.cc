@@ -1,9 +1,12 @@
 // The socket by which readers of other processes attach, beside processes of other users: nobody
 // takes its name before, a stranger gets no connection to a private pool, and connections that ask
 // for nothing do not take the writer's descriptors.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <format/pool_layout.h>
+#include <grp.h>
 #include <stele/kv.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -78,7 +81,8 @@ class reader_socket : public ::testing::Test {
   static int as_stranger(const std::function<int()>& body) {
     const pid_t child = ::fork();
     if (child == 0) {
-      if (::setgid(nobody) != 0 || ::setuid(nobody) != 0) ::_exit(99);
+      if (::setgroups(0, nullptr) != 0 || ::setgid(nobody) != 0 || ::setuid(nobody) != 0)
+        ::_exit(99);
       ::_exit(body());
     }
     int status = 0;
@@ -125,6 +129,51 @@ TEST_F(reader_socket, gives_strangers_no_connection_to_a_private_pool) {
     return within(5s, [&] { return is_closed(fd); }) ? 0 : 2;
   });
   EXPECT_EQ(closed, 0);
+  a_reader_attaches();
+}
+
+// A descriptor of O_PATH needs no right to read the file; the writer once copied the pool for it.
+TEST_F(reader_socket, copies_no_pool_for_a_stranger_who_may_not_read_it) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  std::filesystem::permissions(path_, std::filesystem::perms(0640));
+  std::filesystem::permissions(std::filesystem::path(path_).parent_path(),
+                               std::filesystem::perms(0755));
+  socklen_t length = 0;
+  const sockaddr_un at = name_of(number(), length);  // /proc/net/unix has the name
+  EXPECT_EQ(as_stranger([&] {
+              const int pool = ::open(path_.c_str(), O_PATH | O_CLOEXEC);
+              const int copy = ::memfd_create("copy", MFD_CLOEXEC);
+              if (pool < 0 || copy < 0 || ::open(path_.c_str(), O_RDONLY) >= 0) return 1;
+              const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+              if (::connect(fd, reinterpret_cast<const sockaddr*>(&at), length) != 0) return 2;
+              detail::channel link{storage::descriptor(fd)};
+              detail::reader_message m;
+              m.what = static_cast<std::uint32_t>(detail::reader_request::back_up);
+              if (!link.send(m, {copy, pool})) return 3;
+              const auto reply = link.receive();
+              if (!reply || reply->message.what != std::uint32_t(errc::permission) + 1) return 4;
+              return ::lseek(copy, 0, SEEK_END) == 0 ? 0 : 5;
+            }),
+            0);
+  a_reader_attaches();
+}
+
+// A moment's pages are the pool's content.
+TEST_F(reader_socket, gives_no_moment_to_a_reader_that_has_not_attached) {
+  const int pool = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  for (const auto what : {detail::reader_request::begin_moment, detail::reader_request::settle,
+                          detail::reader_request::end_moment}) {
+    auto link = detail::channel::connect(pool, 0);
+    ASSERT_TRUE(succeeds(link));
+    detail::reader_message m;
+    m.what = static_cast<std::uint32_t>(what);
+    ASSERT_TRUE(succeeds(link->send(m)));
+    auto reply = link->receive();
+    ASSERT_TRUE(succeeds(reply));
+    EXPECT_EQ(reply->message.what, static_cast<std::uint32_t>(errc::permission) + 1);
+    EXPECT_LT(reply->fds[0].fd, 0);
+  }
+  ::close(pool);
   a_reader_attaches();
 }
 

@@ -173,7 +173,10 @@ result<> reader_server::answer(reader& from, received_message& request) {
     return fail(errc::poisoned, fmt::format("{} is open in a process in which a write to it "
                                             "failed; close it there",
                                             runtime_.state().file.path()));
-  switch (static_cast<reader_request>(request.message.what)) {
+  const auto asked = static_cast<reader_request>(request.message.what);
+  if (!from.attached && asked != reader_request::attach && asked != reader_request::back_up)
+    return fail(errc::permission, "a reader of a pool has to attach first");
+  switch (asked) {
     case reader_request::attach:
       return attach(from, request);
     case reader_request::settle:
@@ -190,12 +193,14 @@ result<> reader_server::answer(reader& from, received_message& request) {
   return fail(errc::unsupported, "the process that has the pool open does not know this request");
 }
 
-// The reader's descriptor must be one of this pool's file, open for reading.
+// The reader's descriptor must be one of this pool's file, open for reading. One of O_PATH is open
+// for nothing, and needs no right to read the file.
 result<> reader_server::check_may_read(int fd) const {
   struct stat theirs = {}, ours = {};
+  const int flags = ::fcntl(fd, F_GETFL);
   if (::fstat(fd, &theirs) == 0 && ::fstat(runtime_.state().file.mapping().fd, &ours) == 0 &&
-      theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino &&
-      (::fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY)
+      theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino && flags >= 0 &&
+      (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_WRONLY)
     return {};
   return fail(errc::permission, "a reader of a pool has to have its file open");
 }

@@ -23,6 +23,8 @@ class runtime;
 struct kept_layout {
   enum mark : std::uint8_t { in_home, kept, lost };  // lost: there was no memory to keep it
   std::uint64_t pages;
+  // Else bytes() overflows.
+  bool is_possible() const noexcept { return pages < std::uint64_t{1} << 50; }
   std::uint64_t pages_offset() const noexcept {
     return (pages + page_snapshot::page_size - 1) / page_snapshot::page_size *
            page_snapshot::page_size;

@@ -364,6 +364,8 @@ result<> reader_session::begin_moment(thread_context& v) {
   auto reply = ask(reader_request::begin_moment);
   if (!reply) return std::unexpected(std::move(reply.error()));
   const auto [number, pages, _, __] = reply->message.argument;
+  if (!kept_layout{pages}.is_possible())
+    return fail(errc::corrupt, "the process that has the pool open names too many pages");
   auto memory = shared_memory::map(reply->fds[0].release(), kept_layout{pages}.bytes());
   if (!memory) {
     (void)ask(reader_request::end_moment, number);
