@@ -73,13 +73,21 @@ std::atomic<std::uint64_t> next_id{1};
 struct thread_registrations {
   std::vector<thread_registration> all;
 
-  ~thread_registrations() {
+  ~thread_registrations();
+};
+thread_local thread_registrations this_thread_registrations;
+// A thread's objects that were made before its registrations are destroyed after them.
+constinit thread_local bool registrations_have_ended = false;
+
+thread_registrations::~thread_registrations() {
+  {
     const std::lock_guard hold(open_runtimes.mutex);
     for (const thread_registration& v : all)
       if (auto* const open = open_runtimes.find(v.id)) open->unregister_thread(*v.context);
   }
-};
-thread_local thread_registrations this_thread_registrations;
+  last_registration = {0, nullptr};
+  registrations_have_ended = true;
+}
 
 // Keeps a thread's list short if the thread opens and closes many pools.
 void erase_closed(std::vector<thread_registration>& all) {
@@ -207,6 +215,13 @@ void runtime::set_tape(std::shared_ptr<void> tape) {
 result<thread_context*> runtime::register_thread() {
   if (state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return unusable();
+  if (last_registration.id != id_ && registrations_have_ended) [[unlikely]] {
+    // In a destructor at the thread's end, or at exit(). The context stays until the pool closes.
+    const std::scoped_lock hold(registry_, threads_mutex_);
+    threads_.push_back(std::make_unique<thread_context>());
+    last_registration = {id_, threads_.back().get()};
+    this_access.running = nullptr;
+  }
   if (last_registration.id != id_) {
     auto known =
         std::find_if(this_thread_registrations.all.begin(), this_thread_registrations.all.end(),
