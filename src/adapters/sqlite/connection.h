@@ -38,6 +38,8 @@ class connection {
   int seal(const char* super_journal);
   void note_sync() noexcept { synced_ = true; }
   int end_commit();
+  // The commit has failed: what SQLite has in memory may not be what is stored.
+  void forget_pages() noexcept { cache_.lost(); }
   std::uint64_t size_now() noexcept {
     if (level_ != SQLITE_LOCK_NONE) return size();
     of_->begin_read(reader_);

@@ -586,21 +586,34 @@ result<> open_pool::flush_deferred() {
     for (database* const d : those) d->begin_flush();
   }
   if (those.empty()) return {};
+  const auto end = [&](bool stored) {
+    const std::scoped_lock one(versions_);
+    for (database* const d : those) {
+      d->end_flush(stored);  // F4
+      // What a writer has reserved, or stored early, stays its own.
+      if (stored && !d->has_writer()) d->give_back_extents();
+    }
+  };
+  result<> done;
+  try {
+    done = store_flushed(those);
+  } catch (...) {  // no memory
+    end(false);
+    throw;
+  }
+  end(done.has_value());
+  return done;
+}
+
+result<> open_pool::store_flushed(std::span<database* const> those) {
   for (database* const d : those) d->find_flushed();  // F2
   const auto store = [](database* d) { d->store(d->flush_, d->flusher_.size); };
   if (base::planted(base::mutant::sqlite_flush_apart))
     for (database* const d : those)
       if (auto early = pool_.update([&](stored_databases&) { store(d); }); !early) return early;
-  const auto done = pool_.update([&](stored_databases&) {
+  return pool_.update([&](stored_databases&) {
     for (database* const d : those) store(d);
   });  // F3
-  const std::scoped_lock one(versions_);
-  for (database* const d : those) {
-    d->end_flush(done.has_value());  // F4
-    // What a writer has reserved, or stored early, stays its own.
-    if (done && !d->has_writer()) d->give_back_extents();
-  }
-  return done;
 }
 
 result<> open_pool::commit(std::span<const part> parts, durability d) {

@@ -212,6 +212,7 @@ class open_pool {
   friend class database;
   bool defer(std::span<const part> parts);
   result<> flush_deferred();
+  result<> store_flushed(std::span<database* const> those);
   // Errors: full, if no pool here can hold a database of this size.
   [[nodiscard]] result<> may_have(std::uint64_t bytes) const;
   bool has_deferred();

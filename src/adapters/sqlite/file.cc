@@ -189,6 +189,7 @@ void connection::store_early() {
 
 int connection::truncate(std::uint64_t size) {
   if (!writer_) return SQLITE_READONLY;
+  if (!writes_.exist()) most_pending_ = pending_limit_;
   writes_.begin(reader_.size);
   writes_.set_size(size,
                    [&](std::uint64_t number, pending_writes::block& to) { load(number, to); });
@@ -503,6 +504,16 @@ int control_in_child(const detail::runtime& core, int what, void* argument) {
   return report(core.unusable().error(), SQLITE_IOERR);
 }
 
+// SQLite forgets the pages that the transaction has changed only after errors of a device or of a
+// full one; after others it goes on with them, and a later commit would store them.
+int end_commit_of(connection& c) {
+  int code = within_boundary(SQLITE_IOERR_NOMEM, [&] { return c.end_commit(); });
+  const int kind = code & 0xFF;
+  if (code != SQLITE_OK && kind != SQLITE_IOERR && kind != SQLITE_FULL) code = SQLITE_IOERR_FSYNC;
+  if (code != SQLITE_OK) c.forget_pages();
+  return code;
+}
+
 int control_file(sqlite3_file* f, int what, void* argument) {
   return within_boundary(SQLITE_NOMEM, [&] {
     connection& c = of(f);
@@ -512,7 +523,7 @@ int control_file(sqlite3_file* f, int what, void* argument) {
       case SQLITE_FCNTL_SYNC:
         return c.seal(static_cast<const char*>(argument));
       case SQLITE_FCNTL_COMMIT_PHASETWO:
-        return c.end_commit();
+        return end_commit_of(c);
       case SQLITE_FCNTL_PDB:
         c.belongs_to(static_cast<sqlite3**>(argument));
         return SQLITE_OK;
