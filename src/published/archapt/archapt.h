@@ -312,23 +312,24 @@ class archapt {
     truncate_at_ = stored_.ends();
     tracker_.flush_or_cover([this] { collect_dirty_lines(pool_state::no_commit); },
                             [this] { return checkpoint_before_covering(); });  // T3
+    if (medium_.state.poisoned.load()) return through;  // lines are missing: the log stays
     if (tracker_.any_covered()) checkpoints_.covers();
     if (!planted(mutant::archapt_log_released))
       medium_.control.fence();  // home and parity blocks are durable before the watermark moves
     medium_.write_word(format::watermark_offset, through);  // T4
-    // The watermark is durable before a commit is acknowledged or a head moves.
-    medium_.control.fence();
+    medium_.control.fence();  // it is durable before a commit is acknowledged or a head moves
     if (medium_.check()) physically_committed_.store(through, std::memory_order_release);
     return through;
   }
 
   // Of transactions up to `through`.
   void collect_dirty_lines(std::uint64_t through) {
+    const auto record = [this](std::uint64_t line) {
+      tracker_.record_store(line), checkpoint_copy_.record_store(line);
+    };
     for (lane& l : logs)
-      stored_.collect(l, through, [this](std::uint64_t line) {
-        tracker_.record_store(line);
-        checkpoint_copy_.record_store(line);
-      });
+      if (!stored_.collect(l, through, record))
+        medium_.state.poison(pool_state::poison_cause::overwritten);
   }
   // Makes home durable; from the next fence on no block counts. The gate is closed, or there are no
   // commits.

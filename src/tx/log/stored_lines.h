@@ -22,19 +22,23 @@ class stored_lines {
   void begin(unsigned log, std::uint64_t position) noexcept { until_[log] = position; }
 
   // Calls line(offset) for the lines of l's records up to TxID `through`, and removes them from the
-  // queue.
+  // queue. False: a record cannot be read back, because another program has written to the log; it
+  // and those after it stay in the queue.
   template <class Lane, class Line>
-  void collect(Lane& l, std::uint64_t through, Line&& line) {
+  [[nodiscard]] bool collect(Lane& l, std::uint64_t through, Line&& line) {
     std::uint64_t& position = until_[l.number];
     position = std::max(position, l.log.head());
     for (dirty_line_queue::entry n; l.dirty_lines.peek(n) && n.txid <= through;) {
       for (std::uint64_t at = position; n.lines == 0 && !n.clean && at < n.next;) {
-        (void)l.read(at, n.next, record_);
+        const auto whole = l.read(at, n.next, record_);
+        if (!whole) return false;
+        if (!*whole) break;  // only aborted transactions are left
         for_each_stored_line(file_, record_.payload, line);
       }
       position = n.next;
       l.dirty_lines.pop(n, line);
     }
+    return true;
   }
   // For each log, the position after the records that were collected.
   const std::vector<std::uint64_t>& ends() const noexcept { return until_; }
