@@ -130,9 +130,12 @@ class block_checksums {
            block += format::checksum_block_size)
         each(block);
     };
-    range(h.home_offset, sizeof(format::home_header));
-    if (h.table_offset < h.chunks_offset)
-      range(h.table_offset, 8 * h.chunk_count);  // else it lies in chunks
+    // The table lies behind the home header, at first in the same block; of a grown pool, in
+    // chunks.
+    const std::uint64_t end = h.table_offset < h.chunks_offset
+                                  ? h.table_offset + 8 * h.chunk_count
+                                  : h.home_offset + sizeof(format::home_header);
+    range(h.home_offset, end - h.home_offset);
     return heap.for_each_used_run(range);
   }
 

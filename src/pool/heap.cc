@@ -645,6 +645,7 @@ result<> heap::apply_growth() {
     if (d->kind == chunk_kind::free) {
       for (std::uint32_t i = 0; i < length; ++i) free_chunks_[chunk + i] = true;
       free_chunk_count_ += length;
+      next_fit_chunk_ = std::min<std::size_t>(next_fit_chunk_, chunk);
     }
     chunk += length - 1;
   }

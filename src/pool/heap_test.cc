@@ -4,6 +4,7 @@
 #include <pool/heap.h>
 #include <pool/memory_pool.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -371,6 +372,63 @@ TEST_F(heap_test, agrees_with_a_model_over_random_transactions) {
     commit();
     EXPECT_EQ(usage().used_blocks, 0u);
   }
+}
+
+// The chunks of a table that a second growth has replaced were found by no request for one chunk.
+TEST(heap_growth, gives_the_chunks_of_the_table_before_away) {
+  constexpr std::size_t room = std::size_t{16} << 20;
+  const std::unique_ptr<std::byte, decltype(&std::free)> memory(
+      static_cast<std::byte*>(std::aligned_alloc(4096, room)), std::free);
+  std::memset(memory.get(), 0, room);
+  const auto created =
+      pool_file::make_header({.size = 512 << 10, .log_size = 4096, .log_count = 1, .layout = ""});
+  ASSERT_TRUE(created);
+  pool_file::write_header(memory.get(), *created);
+  auto file = pool_file::adopt(memory.get(), room);
+  ASSERT_TRUE(file);
+  heap h(*file);
+  ASSERT_TRUE(h.load());
+  plain_writer writer(*file);
+  heap::thread_cache cache;
+  heap::changes changes;
+  const auto take_all_chunks = [&] {
+    while (h.allocate(cache, changes, writer, 4096, 8)) {
+      writer.apply();
+      h.commit(cache, changes);
+    }
+    writer.discard();
+    h.rollback(cache, changes);
+  };
+  take_all_chunks();
+  for (const std::uint64_t more : {700, 20}) {
+    const auto before = file->header();
+    const format::growth to{before.chunk_count + more, before.chunk_count};
+    const auto after = grown_header(before, to, "");
+    ASSERT_TRUE(after && file->extend(after->size));
+    h.reserve_growth(to.chunk_count);
+    const auto words = h.build_grown_table(to.chunk_count, to.table_chunk,
+                                           table_chunk_count(before, to.chunk_count));
+    ASSERT_TRUE(words);
+    std::memcpy(file->at(after->table_offset), words->data(), 8 * words->size());
+    file->apply_growth(to);
+    ASSERT_TRUE(h.apply_growth());
+    take_all_chunks();
+    const auto left = h.audit();
+    ASSERT_TRUE(left);
+    EXPECT_EQ(left->free_chunks, 0u) << more;
+  }
+}
+
+// Blocks between the ends of the two were looked at, behind what is mapped.
+TEST(heap_growth, is_of_no_pool_that_would_be_shorter_than_it_was_made) {
+  auto made =
+      pool_file::make_header({.size = 512 << 10, .log_size = 4096, .log_count = 1, .layout = ""});
+  ASSERT_TRUE(made);
+  EXPECT_TRUE(grown_header(*made, {made->chunk_count + 1, made->chunk_count - 8}, ""));
+  made->chunk_count = 1;  // as a hostile header says; its size is as it was
+  const auto grown = grown_header(*made, {3, 1}, "p");
+  ASSERT_FALSE(grown);
+  EXPECT_EQ(grown.error().code, errc::corrupt);
 }
 
 }  // namespace

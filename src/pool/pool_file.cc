@@ -381,8 +381,9 @@ result<pool_header> grown_header(pool_header h, const format::growth& g, const s
   const std::uint64_t run = table_chunk_count(h, g.chunk_count);
   const bool sane = h.home == format::home_kind::in_place && h.parity_block_size == 0 &&
                     g.chunk_count > h.chunk_count &&
-                    g.chunk_count <= max_pool_size >> h.chunk_shift && run < g.chunk_count &&
-                    g.table_chunk <= g.chunk_count - run;
+                    g.chunk_count <= max_pool_size >> h.chunk_shift &&
+                    h.chunks_offset + (g.chunk_count << h.chunk_shift) >= h.size &&
+                    run < g.chunk_count && g.table_chunk <= g.chunk_count - run;
   if (!sane)
     return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown contradict its "
                                            "header; restore the pool from a copy",
@@ -668,12 +669,13 @@ result<> pool_file::extend(std::uint64_t size) {
 }
 
 void pool_file::apply_growth(const format::growth& g) noexcept {
-  const auto grown = *grown_header(read_header(mapping_.base), g, mapping_.path);
+  const auto grown = grown_header(header_, g, mapping_.path);
+  base::check(grown.has_value(), "a pool grows as its header does not allow");
   // Nothing else changes: other threads may read it meanwhile.
-  header_.chunk_count = grown.chunk_count;
-  header_.table_offset = grown.table_offset;
-  header_.block_checksums_offset = grown.block_checksums_offset;
-  mapping_.size = header_.size = grown.size;
+  header_.chunk_count = grown->chunk_count;
+  header_.table_offset = grown->table_offset;
+  header_.block_checksums_offset = grown->block_checksums_offset;
+  mapping_.size = header_.size = grown->size;
 }
 
 result<> pool_file::map(map_kind kind, std::uintptr_t address, std::size_t max_size) {

@@ -4,7 +4,6 @@
 // disables syncs), loop devices, partitions, device mapper and RAID, down to memory. Not seen, and
 // so taken for persistent: layers outside this process's mount namespace, network and host file
 // systems, and caches that devices do not report.
-// systems of a network or a host, caches that devices lie about.
 #pragma once
 
 #include <string>

@@ -88,6 +88,11 @@ class backup_copy final : private page_snapshot {
   // Runs while no transaction does. Lists the used runs, and copies the header area and the chunk
   // table at once, because transactions change single words of them.
   result<> begin() {
+    if (!format::read_growth(pool_.base(), pool_.header().id))
+      return fail(errc::corrupt,
+                  fmt::format("{}: the words of its growth are damaged (check bits): a copy would "
+                              "not be the pool; close it, and repair it with 'stele pool check'",
+                              pool_.path()));
     const auto take = [&](std::uint64_t offset, std::uint64_t bytes) {
       used_.emplace_back(offset, bytes);
       total_bytes_ += bytes;
@@ -205,7 +210,7 @@ class backup_copy final : private page_snapshot {
     const auto bytes_of = [&](std::uint64_t from, std::uint64_t to) {
       return std::vector<std::byte>(pool_.at(from), pool_.at(to));
     };
-    if (h_.table_offset > h_.chunks_offset)
+    if (block_of(h_.table_offset) != h_.home_offset)
       home_header_ = bytes_of(h_.home_offset, h_.home_offset + format::checksum_block_size);
     table_from_ = block_of(h_.table_offset);
     table_ = bytes_of(table_from_, block_of(table_end - 1) + format::checksum_block_size);

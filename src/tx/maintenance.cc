@@ -78,7 +78,7 @@ result<> grow_by(runtime& r, std::uint64_t wanted) {
   const std::uint64_t least = h.size + wanted + chunk;
   // Whole chunks: a pool that was made may be shorter than its last one.
   const std::uint64_t most = h.chunks_offset + (r.max_size() - h.chunks_offset) / chunk * chunk;
-  if (r.max_size() < h.size + 2 * chunk || least > most ||
+  if (wanted > r.max_size() || r.max_size() < h.size + 2 * chunk || least > most ||
       h.chunks_offset + (growth_to(h, most).chunk_count << h.chunk_shift) > r.max_size())
     return fail(errc::full, fmt::format("it has {} bytes and may not have more than {} "
                                         "(the option max_size)",
@@ -129,8 +129,10 @@ result<> check_storage(runtime& r) {
   if (!kept) return std::unexpected(kept.error());
   if (*kept)  // until then the checksums are those of what is durable
     if (auto even = r.mechanism().refresh_block_checksums(); !even) return even;
+  const auto still_kept = sums.valid();  // without memory it has given the checksums up
+  if (!still_kept) return std::unexpected(still_kept.error());
   const auto heap = check_heap(state);
-  const auto judged = heap && *kept ? sums.verify(state.heap) : result<>{};
+  const auto judged = heap && *still_kept ? sums.verify(state.heap) : result<>{};
   // The verified bytes may be zeroes in place of a lost page.
   if (auto checked = r.check_usable(); !checked) return checked;
   if (!heap) return std::unexpected(heap.error());

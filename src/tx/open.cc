@@ -189,6 +189,7 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
   if (auto checked = verify_block_checksums(*state, home, options.verify, !left->open); !checked)
     return std::unexpected(checked.error());
   const auto session = read_session(state->file);
+  if (!session) return std::unexpected(session.error());
   if (e == nullptr) e = mechanism.on(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
   std::string durability = durability_of(media, mechanism, state->file);
@@ -296,6 +297,8 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   if (!mechanism) return std::unexpected(mechanism.error());
   const auto valid = choose_media(options, path);  // refuses bad options before a file is created
   if (!valid) return std::unexpected(valid.error());
+  if (auto possible = check_bulk(options, *valid); !possible)
+    return std::unexpected(possible.error());
   if (auto known = check_required_word(options.require); !known)
     return std::unexpected(known.error());
   if (options.max_size > storage::max_pool_size)
@@ -325,8 +328,6 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
                   : options.bulk,
       .of_mechanism = options.tuning,
       .media_latency_ns = media->tuning.media_latency_ns};
-  if (auto possible = check_bulk(options, *media); !possible)
-    return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::private_log : (*mechanism)->map;
   auto file = storage::pool_file::open(path, map, options.map_at, options.max_size);
   if (!file) return std::unexpected(file.error());

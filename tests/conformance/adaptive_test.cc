@@ -180,8 +180,9 @@ TEST_P(bulk_persistence_of, whole_cache_is_refused_where_no_program_can_do_it) {
     auto o = setting{GetParam(), media}.options();
     o.bulk = bulk_persistence::whole_cache;
     EXPECT_TRUE(fails_with(pool<content>::open(dir.file("pool"), o), errc::unsupported)) << media;
+    EXPECT_FALSE(std::filesystem::exists(dir.file("pool"))) << media;
     o.bulk = bulk_persistence::automatic;
-    auto p = open_pool<content>(dir.file("pool"), o);  // the file left behind can be opened
+    auto p = open_pool<content>(dir.file("pool"), o);
     EXPECT_TRUE(succeeds(p.update([](content& c) { step(c, 0, 1); })));
   }
 }

@@ -133,12 +133,14 @@ result<void*> open_root(const std::string& path, pool_options options, std::size
   if (options.policy != concurrency::stm)
     return fail(errc::invalid_argument,
                 "atomic blocks are kept apart by the policy stm; leave the policy out");
-  if (is_open())
+  const auto another_is_open = [&] {
     return fail(
         errc::in_use,
         fmt::format(
             "cannot open {}: atomic blocks work on one pool, and one is open; close it first",
             path));
+  };
+  if (is_open()) return another_is_open();
   options.layout = options.layout.empty() ? "itm" : "itm " + options.layout;
   const auto address = address_of(path, options);
   if (!address) return std::unexpected(address.error());
@@ -149,6 +151,7 @@ result<void*> open_root(const std::string& path, pool_options options, std::size
   [[maybe_unused]] static const int once = std::atexit(close_at_exit);
   const quiescent_section now;
   const std::lock_guard hold(domain_mutex);
+  if (open_pool != nullptr) return another_is_open();  // another thread was first
   open_pool = new detail::pool_handle(std::move(*opened));
   current_runtime.store(&open_pool->core(), std::memory_order_release);
   current_root.store(open_pool->root(), std::memory_order_release);

@@ -50,12 +50,19 @@ result<> open_store::drop_now(const std::string& name) {
     open = std::exchange(slot->store, nullptr);
   }
   if (open.use_count() == 1) open.reset();  // else another thread uses it: the library refuses
-  auto dropped = unnamed_store().drop_store(name);
-  if (!dropped && open != nullptr) {
+  const auto give_back = [&] {
+    if (open == nullptr) return;
     const nb::gil_scoped_acquire gil;
     slot->store = std::move(open);
+  };
+  try {
+    auto dropped = unnamed_store().drop_store(name);
+    if (!dropped) give_back();
+    return dropped;
+  } catch (...) {  // no memory
+    give_back();
+    throw;
   }
-  return dropped;
 }
 
 // After a `with`, in which changes of the stores could not do so.
