@@ -1,5 +1,5 @@
 // The slow paths of an open pool: registration of threads, assignment of logs, biased lock, ordered
-// mode, pause, durability callbacks, close, counters. See runtime.h.
+// mode, durability callbacks, close, counters. See runtime.h; pauses are in pause.cc.
 #include <base/check.h>
 #include <base/mutant.h>
 #include <base/reserve.h>
@@ -424,82 +424,6 @@ const thread_context* runtime::user_of(const log_slot& p) const noexcept {
   const auto known =
       std::ranges::find(threads_, p.paused_owner, &std::unique_ptr<thread_context>::get);
   return known != threads_.end() ? p.paused_owner : nullptr;
-}
-
-// Takes every log from its owner, as acquire_log does. A thread that begins waits in acquire_log.
-runtime::pause::pause(runtime& r) noexcept : pause(r, std::unique_lock(r.pause_mutex_), nullptr) {}
-runtime::pause::pause(runtime& r, std::unique_lock<std::mutex> one,
-                      const thread_context* except) noexcept
-    : runtime_(r), one_(std::move(one)), except_(except) {
-  stop();
-  base::asymmetric_fence_heavy();  // once for all logs
-  wait();
-  r.engine_->flush_deferred();
-  const std::lock_guard hold(r.registry_);
-  for (log_slot& p : r.log_slots_) {
-    if (!p.tx || p.owner.peek() != nullptr) continue;
-    if (p.tx->has_overlay() && !r.state_->poisoned.load()) p.tx->release_overlay();
-    p.tx->return_cached_blocks();
-  }
-}
-
-void runtime::pause::stop() noexcept {
-  const std::lock_guard hold(runtime_.registry_);
-  runtime_.paused_ = true;
-  for (log_slot& p : runtime_.log_slots_) {
-    const bool takes = except_ == nullptr || p.owner.peek() != except_;
-    p.paused_owner = takes ? p.owner.exchange(nullptr) : nullptr;
-  }
-}
-
-void runtime::pause::wait() noexcept {
-  for (log_slot& p : runtime_.log_slots_)
-    while (p.paused_owner != nullptr && is_in_transaction(p.paused_owner)) ::sched_yield();
-}
-
-// The thread_context of a thread that has ended does not exist any more: false.
-bool runtime::pause::is_in_transaction(const thread_context* v) const noexcept {
-  const std::lock_guard hold(runtime_.threads_mutex_);
-  const auto known = std::ranges::find(runtime_.threads_, v, &std::unique_ptr<thread_context>::get);
-  return known != runtime_.threads_.end() && v->in_transaction.seen();
-}
-
-runtime::pause::~pause() {
-  const std::lock_guard hold(runtime_.registry_);
-  runtime_.paused_ = false;
-  runtime_.log_released_.notify_all();
-}
-
-void runtime::run_alone(thread_context& v) noexcept {
-  if (policy() != concurrency::stm || v.runs_alone || !alone_mutex_.try_lock()) return;
-  // A pause that waits holds this mutex until our transaction has ended.
-  if (std::unique_lock one(pause_mutex_, std::try_to_lock); one.owns_lock()) {
-    alone_.emplace(*this, std::move(one), &v);
-    v.runs_alone = true;
-  } else {
-    alone_mutex_.unlock();
-  }
-}
-
-void runtime::end_running_alone(thread_context& v) noexcept {
-  v.runs_alone = false;
-  alone_.reset();
-  alone_mutex_.unlock();
-}
-
-void runtime::add_page_snapshot(page_snapshot& s) noexcept {
-  *std::ranges::find(page_snapshots_, nullptr) = &s;
-  page_snapshot_count_.fetch_add(1, std::memory_order_release);
-}
-
-void runtime::remove_page_snapshot(page_snapshot& s) noexcept {
-  *std::ranges::find(page_snapshots_, &s) = nullptr;
-  page_snapshot_count_.fetch_sub(1, std::memory_order_release);
-}
-
-void runtime::keep_page(std::uint64_t offset) noexcept {
-  for (page_snapshot* const s : page_snapshots_)
-    if (s != nullptr) s->before_store(offset);
 }
 
 void runtime::reclaim_idle_caches(const thread_context& v) noexcept {
