@@ -1,5 +1,6 @@
 // The slow paths of an open pool: registration of threads, assignment of logs, biased lock, ordered
 // mode, durability callbacks, close, counters. See runtime.h; pauses are in pause.cc.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <base/reserve.h>
@@ -28,13 +29,17 @@ class open_list {
   std::mutex mutex;
 
   void add(runtime& r) noexcept {
+    STELE_ASSERT_ALWAYS(r.next_open_ == nullptr && first_ != &r);
     r.next_open_ = first_;
     std::atomic_signal_fence(std::memory_order_release);
     first_ = &r;
   }
   void remove(const runtime& r) noexcept {
     runtime** at = &first_;
-    while (*at != &r) at = &(*at)->next_open_;
+    while (*at != &r) {
+      STELE_ASSERT_ALWAYS(*at != nullptr);
+      at = &(*at)->next_open_;
+    }
     *at = r.next_open_;
   }
   // The first one for which f() is true; in a child, of its parent's too.
@@ -145,8 +150,12 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
   state_->notify_durable = [this] { notify_durable(); };
   if (options_.policy == concurrency::stm) {
     own_lock_count_ = line_lock_count(size());
+    STELE_ASSERT_ALWAYS(std::has_single_bit(own_lock_count_));  // its mask names all of them
     own_locks_ = std::make_unique<line_lock[]>(own_lock_count_);
   }
+  // A reader's locks are the writer's: it has none of its own, and nobody to share its home with.
+  STELE_ASSERT_ALWAYS(reading_ == nullptr ||
+                      (options_.policy == concurrency::external && home_is_remapped_));
   locks_ = own_locks();
   const std::lock_guard hold(open_runtimes.mutex);
   open_runtimes.add(*this);
@@ -198,11 +207,13 @@ std::unexpected<error> runtime::unusable() const {
 }
 
 void runtime::serve_readers() {
+  STELE_ASSERT_ALWAYS(readers_ == nullptr && reading_ == nullptr);
   if (state_->clock_memory == nullptr) return;
   if (auto serving = reader_server::start(*this)) readers_ = std::move(*serving);
 }
 
 home_of_log runtime::home(unsigned log) const {
+  STELE_ASSERT(log < log_slots_.size());
   if (reading_ != nullptr) return home_of_log(reading_->home_read());
   return home_of_log(base() + state_->file.home_delta(), engine_->home(), log);
 }
@@ -234,6 +245,7 @@ result<thread_context*> runtime::register_thread() {
       this_thread_registrations.all.push_back({id_, threads_.back().get()});
       known = this_thread_registrations.all.end() - 1;
     }
+    STELE_ASSERT(known->id == id_ && known->context != nullptr);
     last_registration = *known;
     // A transaction of the pool before may have had the address that one of this pool has.
     this_access.running = nullptr;
@@ -245,6 +257,8 @@ result<thread_context*> runtime::enter_slow() {
   auto registered = register_thread();
   if (!registered) return registered;
   thread_context& v = **registered;
+  STELE_ASSERT(last_registration.id == id_ && last_registration.context == &v);
+  STELE_ASSERT(is_between_transactions(v));
   for (;;) {
     v.in_transaction.announce(true);
     if (v.tx == nullptr || log_slots_[v.tx->log()].owner.look() != &v) [[unlikely]] {
@@ -252,6 +266,7 @@ result<thread_context*> runtime::enter_slow() {
       auto tx = acquire_log(v);
       if (!tx) return std::unexpected(std::move(tx.error()));
     }
+    STELE_ASSERT(v.tx != nullptr && v.tx->log() < log_slots_.size());
     const thread_context* const other = biased_.look();
     if (other == nullptr || other == &v) [[likely]]
       return &v;
@@ -267,6 +282,9 @@ void runtime::revoke_bias(const thread_context& v) {
   const std::lock_guard hold(bias_mutex_);
   const thread_context* const other = biased_.peek();
   if (other == nullptr || other == &v) return;
+  STELE_ASSERT(other != &bias_being_revoked_);  // one revocation at a time
+  STELE_ASSERT(!v.in_transaction.made());       // or two threads would wait for each other
+  STELE_ASSERT(policy() != concurrency::external);
   biased_.close(&bias_being_revoked_);
   lone_commits_before_bias_.store(std::min(2 * lone_commits_before_bias_, max_bias_threshold));
   if (!base::planted_in_schedule_explorer(base::mutant::bias_unawaited))
@@ -290,6 +308,9 @@ void runtime::grant_bias(thread_context& v) noexcept {
   v.lone_commits = 0;
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
   if (!hold.owns_lock()) return;
+  STELE_ASSERT(policy() != concurrency::external);
+  STELE_ASSERT(biased_.peek() == nullptr || biased_.peek() == &v ||
+               base::planted_in_schedule_explorer(base::mutant::bias_beside_others));
   // A thread that begins from here on sees the bias; one already in a transaction is seen below.
   biased_.close(&v);
   const std::lock_guard hold_threads(threads_mutex_);
@@ -315,6 +336,7 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
       if (p.owner.peek() == nullptr) return assign_log(v, p);
     for (log_slot& p : log_slots_) {
       thread_context* const owner = p.owner.exchange(&v);
+      STELE_ASSERT(owner != nullptr && p.tx != nullptr);
       // An owner that begins from here on sees that it has lost the log; one already in a
       // transaction is seen below.
       base::asymmetric_fence_heavy();
@@ -327,11 +349,14 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
 
 // Makes the thread the owner of a log that no running transaction uses. Called under registry_.
 transaction* runtime::assign_log(thread_context& v, log_slot& p) {
+  STELE_ASSERT(!paused_ && !closed_);
+  STELE_ASSERT(this_access.running != p.tx.get() || this_access.size == 0);
   if (!p.tx)
     p.tx = std::make_unique<transaction>(*this, locks_,
                                          static_cast<unsigned>(&p - log_slots_.data()), p.counts);
   p.owner.set(&v);
   v.tx = p.tx.get();
+  STELE_ASSERT(&log_slots_[v.tx->log()] == &p);  // enter() looks there for the owner
   v.in_transaction.announce(true);
   if (policy() == concurrency::single_writer && threads_.size() == 1) biased_.set(&v);
   return v.tx;
@@ -344,7 +369,10 @@ lock_table runtime::own_locks() const noexcept {
 }
 
 void runtime::use_locks(const lock_table& t) noexcept {
+  STELE_ASSERT(t.locks == nullptr || (std::has_single_bit(t.mask + 1) && t.clock != nullptr));
+  STELE_ASSERT(t.locks != nullptr || !t.shared);
   const std::lock_guard hold(registry_);
+  STELE_ASSERT(is_paused());  // readers.md A2
   locks_ = t;
   for (log_slot& p : log_slots_)
     if (p.tx) p.tx->use_locks(t);
@@ -359,7 +387,9 @@ void runtime::unregister_thread(thread_context& v) noexcept {
       p.owner.open();
     }
   const std::lock_guard hold_threads(threads_mutex_);
-  std::erase_if(threads_, [&](const auto& known) { return known.get() == &v; });
+  [[maybe_unused]] const std::size_t erased =
+      std::erase_if(threads_, [&](const auto& known) { return known.get() == &v; });
+  STELE_ASSERT(erased == 1);
   log_released_.notify_one();
 }
 
@@ -377,12 +407,16 @@ void pool_state::await_announced(unsigned except) const noexcept {
 // mutex, so this waits for such commits. The flag is no asymmetric_gate: announcements are values
 // of the clock, which truncations read too, and a commit that sees the flag goes on, in order.
 void runtime::enter_ordered_mode(unsigned log) {
+  STELE_ASSERT(defers_ordered_ && log < log_slots_.size());
+  STELE_ASSERT(!state_->ordered_mode.load(std::memory_order_relaxed));
   state_->ordered_mode.store(true, std::memory_order_seq_cst);
   base::asymmetric_fence_heavy();
   state_->await_announced(log);
 }
 
 void runtime::flush_deferred_of_others_slow(const thread_context& v, bool writes) {
+  STELE_ASSERT(policy() != concurrency::stm && v.tx != nullptr);
+  STELE_ASSERT(this_access.size == 0);
   const bool own_alone =
       v.tx->has_deferred() && state_->deferred_logs.load(std::memory_order_acquire) == 1;
   const bool reads_as_owner = policy() == concurrency::external || biased_.peek() == &v;
@@ -391,7 +425,9 @@ void runtime::flush_deferred_of_others_slow(const thread_context& v, bool writes
 
 void runtime::flush_and_release(transaction& t) noexcept {
   engine_->flush_deferred();
-  if (!state_->poisoned.load()) t.release_overlay();
+  if (state_->poisoned.load()) return;
+  STELE_ASSERT(!t.has_deferred());  // default.md G4, before the release
+  t.release_overlay();
 }
 
 // The caller is between two attempts: it runs no transaction.
@@ -409,6 +445,7 @@ void runtime::release_idle_overlays(const thread_context& v) noexcept {
     }
     p.owner.close(nullptr);  // as in acquire_log
     if (user == nullptr || !user->in_transaction.seen()) {
+      STELE_ASSERT(this_access.running != p.tx.get() || this_access.size == 0);
       flush_and_release(*p.tx);  // the owner may have committed since the first flush
       if (user == nullptr) p.tx->return_cached_blocks();
     }
@@ -446,12 +483,14 @@ void runtime::lock_writer_slow(thread_context& v) {
     if (locks_.shared && v.tx->has_overlay()) flush_and_release(*v.tx);
     writer_.lock();
   }
+  STELE_ASSERT(!v.holds_writer);
   v.holds_writer = true;
   writer_streak_ = last_writer_ == &v ? writer_streak_ + 1 : 0;
   last_writer_ = &v;
 }
 
 void runtime::unlock_writer(thread_context& v) noexcept {
+  STELE_ASSERT(v.holds_writer && last_writer_ == &v);
   v.holds_writer = false;
   if (writer_streak_ >= bias_threshold) [[unlikely]] {
     writer_streak_ = 0;
@@ -462,6 +501,8 @@ void runtime::unlock_writer(thread_context& v) noexcept {
 
 void runtime::begin_read(thread_context& v) {
   if (policy() != concurrency::single_writer || biased_.peek() == &v) return;
+  STELE_ASSERT(!v.holds_writer);
+  STELE_ASSERT(!v.reading.load(std::memory_order_relaxed));
   for (;;) {
     v.reading.store(true, std::memory_order_seq_cst);
     if (!readers_blocked_.load(std::memory_order_seq_cst)) return;
@@ -521,6 +562,7 @@ void runtime::end_durable_callbacks(const result<>& how) noexcept {
 // Takes over nodes of durable_callbacks_, so it allocates no memory.
 void runtime::call_durable_callbacks(std::unique_lock<std::mutex> hold, std::uint64_t through,
                                      const result<>& how) noexcept {
+  STELE_ASSERT(hold.owns_lock() && hold.mutex() == &durable_callbacks_mutex_);
   std::multimap<std::uint64_t, std::function<void(result<>)>> now;
   while (!durable_callbacks_.empty() && durable_callbacks_.begin()->first <= through)
     now.insert(now.end(), durable_callbacks_.extract(durable_callbacks_.begin()));
@@ -568,6 +610,7 @@ result<> runtime::close_without_readers() {
     const std::lock_guard hold(registry_);
     if (closed_) return {};
     if (runs_transaction() || long_reads_.load() != 0) return running_error();
+    STELE_ASSERT_ALWAYS(readers_ == nullptr);
     closed_ = true;
     for (log_slot& p : log_slots_) p.owner.set(nullptr);
   }
@@ -632,6 +675,7 @@ result<> runtime::check_in_place() {
 
 // Releases the lock whatever happens, so that the pool can be opened again.
 result<> runtime::close_engine() {
+  STELE_ASSERT_ALWAYS(closed_);
   (void)check_usable();
   const bool was_poisoned = state_->poisoned.load();
   result<> closed = check_in_place();
@@ -641,6 +685,7 @@ result<> runtime::close_engine() {
                                               state_->file.path(), state_->poison_reason()));
   end_durable_callbacks(closed);
   state_->file.unlock();
+  STELE_ASSERT_ALWAYS(state_->file.mapping().fd < 0);
   return closed;
 }
 

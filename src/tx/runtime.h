@@ -10,6 +10,7 @@
 // one thread; another thread closes it for that one.
 #pragma once
 
+#include <base/assert.h>
 #include <base/asymmetric_gate.h>
 #include <base/forks.h>
 #include <base/mutant.h>
@@ -193,7 +194,10 @@ class runtime {
   // The lock of the pool's front end, which outlives its use. The work of readers in other
   // processes takes it before it pauses: a pause that waits for a `with` holds up all other
   // threads, also one that the `with` waits for.
-  void set_front_end_lock(front_end_lock* l) noexcept { front_end_lock_.store(l); }
+  void set_front_end_lock(front_end_lock* l) noexcept {
+    STELE_ASSERT_ALWAYS(l != nullptr);  // it outlives its use, so it is never taken back
+    front_end_lock_.store(l);
+  }
   class front_end_hold {
    public:
     explicit front_end_hold(runtime& r) noexcept : lock_(r.front_end_lock_.load()) {
@@ -310,6 +314,18 @@ class runtime {
   [[nodiscard]] result<> close_without_readers();
   [[nodiscard]] result<> close_engine();
   bool runs_transaction() const noexcept;
+  // For assertions, of a thread of its own: nothing of a transaction is left, as at its begin.
+  static bool is_between_transactions(const thread_context& v) noexcept {
+    return !v.retrying && !v.holds_writer && !v.runs_alone && v.long_read == nullptr &&
+           v.foreign_moment == nullptr;
+  }
+  // For assertions of what a pause's thread does under it.
+  bool is_paused() const noexcept {
+    return paused_ || base::planted_in_schedule_explorer(base::mutant::long_read_moves_on) ||
+           base::planted_in_schedule_explorer(base::mutant::readers_switch_unpaused) ||
+           base::planted_in_schedule_explorer(base::mutant::readers_back_unpaused) ||
+           base::planted(base::mutant::backup_moves_on);
+  }
   std::unexpected<error> running_error() const;
   void lock_writer_slow(thread_context& v);
   // Makes deferred commits durable and releases the line locks of t's, unless the pool is poisoned:
@@ -369,6 +385,7 @@ class runtime {
   std::optional<pause> alone_;  // under alone_mutex_
   static constexpr unsigned max_long_reads = 15;  // with those of other processes
   [[nodiscard]] bool reserve_moment() noexcept;
+  void return_moment() noexcept;
   [[nodiscard]] result<> add_home_snapshot(home_snapshot& s);
   std::array<page_snapshot*, 1 + max_long_reads> page_snapshots_{};  // null: a free place
   std::atomic<unsigned> page_snapshot_count_{0};
@@ -386,6 +403,8 @@ inline thread_context* runtime::enter() noexcept {
   if (last_registration.id != id_ || state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return nullptr;
   thread_context& v = *last_registration.context;
+  STELE_ASSERT(is_between_transactions(v));
+  STELE_ASSERT(v.tx == nullptr || v.tx->log() < log_slots_.size());
   v.in_transaction.announce(true);
   const bool owns = v.tx != nullptr && log_slots_[v.tx->log()].owner.look() == &v;
   const thread_context* const other = biased_.look();
