@@ -1,6 +1,7 @@
 // A thread that does a mechanism's work when it is woken.
 #pragma once
 
+#include <base/assert.h>
 #include <base/forks.h>
 
 #include <atomic>
@@ -23,6 +24,9 @@ class background_thread {
   // the system has no thread, none runs.
   template <class Step, class More>
   void start(Step step, More more) {
+    STELE_ASSERT_ALWAYS(!runs());
+    STELE_ASSERT_ALWAYS(!stopping_.load());  // one that was stopped would end at once
+    STELE_ASSERT_ALWAYS(!mark_.is_of_parent());
     try {
       thread_ = std::thread([this, step = std::move(step), more = std::move(more)] {
         for (;;) {
@@ -61,6 +65,7 @@ class background_thread {
   void stop() {
     if (!runs()) return;
     if (mark_.is_of_parent()) return base::forget(thread_);
+    STELE_ASSERT_ALWAYS(thread_.get_id() != std::this_thread::get_id());
     stopping_.store(true);
     request();
     thread_.join();

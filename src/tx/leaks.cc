@@ -1,4 +1,5 @@
 // What is in use and what is reached; see stele/leaks.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fmt/format.h>
 #include <stele/leaks.h>
@@ -12,6 +13,13 @@ namespace {
 
 constexpr unsigned most_attempts = 16;
 
+// For assertions: blocks by offset, none within another.
+[[maybe_unused]] bool are_disjoint(const std::vector<pool_block>& blocks) {
+  for (std::size_t i = 1; i < blocks.size(); ++i)
+    if (blocks[i].offset < blocks[i - 1].offset + blocks[i - 1].size_bytes) return false;
+  return true;
+}
+
 // The blocks in use, by offset, and the clock of that moment.
 result<std::uint64_t> list_used(runtime& r, std::vector<pool_block>& used) {
   const auto begun = begin_maintenance(r, "searched");
@@ -22,6 +30,9 @@ result<std::uint64_t> list_used(runtime& r, std::vector<pool_block>& used) {
       [&](std::uint64_t offset, std::size_t size) { used.push_back({offset, size}); });
   if (!audit) return std::unexpected(audit.error());
   std::ranges::sort(used, {}, &pool_block::offset);
+  STELE_ASSERT_WHOLE(are_disjoint(used));
+  STELE_ASSERT(used.empty() || used.front().offset >= r.heap_begin());
+  STELE_ASSERT(used.empty() || used.back().offset + used.back().size_bytes <= r.size());
   return r.state().clock.load();
 }
 
@@ -38,6 +49,8 @@ leak_report compare(const std::vector<pool_block>& used, std::vector<std::uint64
       report.leaked.push_back(b);
   }
   for (; next != reached.end(); ++next) report.dangling.push_back({*next, 0});
+  STELE_ASSERT(report.reached_blocks + report.leaked.size() == used.size());
+  STELE_ASSERT(report.reached_blocks + report.dangling.size() == reached.size());
   return report;
 }
 

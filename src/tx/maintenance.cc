@@ -1,4 +1,5 @@
 // Growth and verification of a pool that is in use.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
@@ -39,11 +40,14 @@ namespace {
 // The growth to a pool of at least `size` bytes. Behind the present chunks come those of the new
 // chunk table and at least one more. The table grows with the chunk count, its own chunks included.
 format::growth growth_to(const format::pool_header& h, std::uint64_t size) {
+  STELE_ASSERT_ALWAYS(size > h.chunks_offset);
   const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift;
   std::uint64_t count = (size - h.chunks_offset + chunk - 1) >> h.chunk_shift;
   for (std::uint64_t least = 0;
        (least = h.chunk_count + storage::table_chunk_count(h, count) + 1) > count;)
     count = least;
+  STELE_ASSERT_ALWAYS(h.chunks_offset + (count << h.chunk_shift) >= size);
+  STELE_ASSERT_ALWAYS(count > h.chunk_count + storage::table_chunk_count(h, count));
   return {count, h.chunk_count};
 }
 
@@ -60,12 +64,15 @@ result<> grow_now(runtime& r, std::size_t size_bytes) {
   const format::growth to = growth_to(h, size_bytes);
   const auto after = storage::grown_header(h, to, state.file.path());
   if (!after) return std::unexpected(after.error());
+  STELE_ASSERT_ALWAYS(after->size >= size_bytes && after->size > h.size);
   const runtime::pause paused(r);
   // Log records refer to words of the present chunk table: they must not count any more.
   if (auto empty = r.mechanism().checkpoint(); !empty) return empty;
   if (auto room = state.file.extend(after->size); !room) return room;
+  STELE_ASSERT_ALWAYS(h.chunk_count == to.table_chunk);  // no other growth since `to`
   state.heap.reserve_growth(to.chunk_count);  // allocates now: a grown pool cannot go back
   if (auto grown = r.mechanism().grow(to); !grown) return grown;
+  STELE_ASSERT_ALWAYS(h.size == after->size && h.chunk_count == to.chunk_count);
   if (auto checked = r.check_usable(); !checked) return checked;
   return state.heap.apply_growth();
 }
@@ -85,6 +92,7 @@ result<> grow_by(runtime& r, std::uint64_t wanted) {
                                         h.size, r.max_size()));
   auto grown = grow_now(r, std::clamp(h.size + h.size / 2, least, most));
   if (!grown && grown.error().code == errc::full) grown = grow_now(r, least);
+  STELE_ASSERT_ALWAYS(!grown || (h.size >= least && h.size <= r.max_size()));
   return grown;
 }
 
@@ -108,6 +116,7 @@ result<> grow(runtime& r, std::size_t size_bytes) {
 }
 
 bool grow_for(runtime& r, error& why) {
+  STELE_ASSERT_ALWAYS(this_access.size == 0);  // growth is never a part of a transaction
   const wanted_room wanted = std::exchange(this_wanted_room, {});
   if (wanted.bytes == 0 || r.max_size() == 0) return false;
   const auto begun = begin_maintenance(r, "grown");

@@ -1,4 +1,5 @@
 // Builds a pool in a file without a name. See new_pool.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <sys/mman.h>
 #include <tx/new_pool.h>
@@ -11,8 +12,11 @@
 namespace stele::detail {
 
 format::pool_header shortened(format::pool_header h, std::uint64_t chunk_count) noexcept {
+  STELE_ASSERT_ALWAYS(chunk_count != 0 && chunk_count <= h.chunk_count);
+  STELE_ASSERT_ALWAYS(h.table_offset < h.chunks_offset);  // it has not grown
   h.chunk_count = chunk_count;
   h.size = h.chunks_offset + (chunk_count << h.chunk_shift);
+  STELE_ASSERT_ALWAYS(h.size % format::header_area_size == 0);
   h.checksum = format::header_checksum(h);
   return h;
 }
@@ -55,6 +59,7 @@ result<new_pool> new_pool::make(const std::string& path, const storage::pool_geo
 }
 
 std::unique_ptr<runtime> new_pool::take_runtime() noexcept {
+  STELE_ASSERT_ALWAYS(runtime_ != nullptr && memory_ != nullptr);
   return std::move(runtime_);
 }
 
@@ -69,8 +74,10 @@ result<> new_pool::cut(std::uint64_t room_chunks) {
           [&](std::uint64_t offset, std::uint64_t bytes) { end = offset + bytes; });
       !walked)
     return walked;
+  STELE_ASSERT_ALWAYS(end >= h.chunks_offset && end <= h.chunks_end());
   const std::uint64_t used = (end - h.chunks_offset) >> h.chunk_shift;
   const std::uint64_t count = std::clamp<std::uint64_t>(used + room_chunks, 1, h.chunk_count);
+  STELE_ASSERT_ALWAYS(count >= used);
   const auto shorter = shortened(h, count);
   std::memcpy(memory_, &shorter, sizeof shorter);
   std::memcpy(memory_ + format::header_copy_offset_of(shorter), &shorter, sizeof shorter);
@@ -78,6 +85,7 @@ result<> new_pool::cut(std::uint64_t room_chunks) {
 }
 
 result<> new_pool::publish(std::uint64_t room_chunks) {
+  STELE_ASSERT_ALWAYS(memory_ != nullptr);  // once
   runtime_.reset();
   if (auto shorter = cut(room_chunks); !shorter) return shorter;
   ::munmap(std::exchange(memory_, nullptr), size_);

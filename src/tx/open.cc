@@ -1,5 +1,6 @@
 // Opens a pool: file, recovery, heap, engine, root. Also the functions behind the members of
 // pool<Root>.
+#include <base/assert.h>
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
 #include <pool/volatile_storage.h>
@@ -155,6 +156,7 @@ result<std::unique_ptr<engine>> recover_if_open(pool_state& state, const media_c
     return fail(errc::corrupt, fmt::format("{}: its session word names logs (kind {}) that such a "
                                            "pool cannot have; restore the pool from a copy",
                                            state.file.path(), session->log_kind));
+  STELE_ASSERT_ALWAYS(recoverer->make != nullptr);
   media_choice recovery_media = media;
   // Only recovery of a log-structured pool uses threads: it reads in parallel.
   recovery_media.tuning.background =
@@ -184,6 +186,7 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
   if (!recovered) return std::unexpected(recovered.error());
   std::unique_ptr<engine> e = std::move(*recovered);
   virtual_home* const home = e != nullptr ? e->home() : nullptr;
+  STELE_ASSERT_ALWAYS((home != nullptr) == (mechanism.home == format::home_kind::log));
   if (auto loaded = state->heap.load(home != nullptr ? &home->block_states() : nullptr); !loaded)
     return std::unexpected(loaded.error());
   if (auto checked = verify_block_checksums(*state, home, options.verify, !left->open); !checked)
@@ -192,12 +195,17 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
   if (!session) return std::unexpected(session.error());
   if (e == nullptr) e = mechanism.on(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
+  STELE_ASSERT_ALWAYS(e->reading() == nullptr && e->home() == home);
+  STELE_ASSERT_ALWAYS(state->clock.load() < format::txid_limit);
+  STELE_ASSERT_ALWAYS(state->file.header().version == format::pool_version);  // heap.md V1 and V2
   std::string durability = durability_of(media, mechanism, state->file);
   return std::make_unique<runtime>(std::move(state), std::move(e), options, mechanism.name,
                                    std::move(durability));
 }
 
-pool_handle::pool_handle(std::unique_ptr<runtime> r) : runtime_(std::move(r)) {}
+pool_handle::pool_handle(std::unique_ptr<runtime> r) : runtime_(std::move(r)) {
+  STELE_ASSERT_ALWAYS(runtime_ != nullptr);
+}
 pool_handle::pool_handle(pool_handle&&) noexcept = default;
 pool_handle& pool_handle::operator=(pool_handle&& other) noexcept {
   if (this == &other) return *this;
@@ -248,6 +256,7 @@ std::string layout_of_type(const char* root_type) {
     name.resize(most - hash.size());
     name += hash;
   }
+  STELE_ASSERT_ALWAYS(name.size() < format::layout_name_size);  // a zero ends it
   return name;
 }
 
@@ -343,6 +352,8 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
     if (fresh) ::unlink(path.c_str());
     return std::unexpected(enough.error());
   }
+  STELE_ASSERT_ALWAYS(file->mapping().fd >= 0);  // it holds the lock
+  STELE_ASSERT_ALWAYS(file->reserved_bytes() >= file->header().size);
   const auto& name = file->header().layout;
   const std::string held(name.begin(), std::find(name.begin(), name.end(), '\0'));
   if (auto same = check_layout(options, layout_of_root, held, path); !same)
@@ -351,6 +362,7 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   auto chosen = options;
   if (media->what == kind::file) chosen.defer_ordered = deferral::always;
   if (options.tape.empty()) return open_on(std::move(state), *media, **mechanism, chosen);
+  STELE_ASSERT_ALWAYS(media->what == kind::adr);  // choose_media() has refused others
   auto recorded =
       registered_lab_media()->record(options.tape, *state, (*mechanism)->logs, media->tuning);
   if (!recorded) return std::unexpected(recorded.error());
@@ -385,6 +397,7 @@ result<pool_handle> pool_handle::from_reader(std::unique_ptr<runtime> r, std::si
   pool_handle handle(std::move(r));
   auto root = handle.runtime_->find_root(root_size, layout_version);
   if (!root) return std::unexpected(root.error());
+  STELE_ASSERT_ALWAYS(*root != nullptr);
   handle.root_ = *root;
   return handle;
 }
@@ -393,6 +406,7 @@ result<pool_handle> pool_handle::from_runtime(std::unique_ptr<runtime> r, std::s
   pool_handle handle(std::move(r));
   auto root = handle.runtime_->root(root_size);
   if (!root) return std::unexpected(root.error());
+  STELE_ASSERT_ALWAYS(*root != nullptr);
   handle.root_ = *root;
   return handle;
 }
@@ -419,6 +433,9 @@ static constexpr std::size_t root_form_word = offsetof(format::home_header, root
 // Stores where the root is and which form it has. `header`: of home.
 static void name_root(std::uint64_t* header, std::uint64_t offset, std::uint64_t size,
                       bool has_mark) {
+  STELE_ASSERT_ALWAYS(this_access.size != 0);
+  STELE_ASSERT_ALWAYS(offset >= this_access.heap_base - this_access.pool_base &&
+                      offset + size <= this_access.size);
   store(header, offset);
   store(header + 1, size);
   const std::uint64_t word_at =
@@ -429,6 +446,8 @@ static void name_root(std::uint64_t* header, std::uint64_t offset, std::uint64_t
 void* allocate_root(std::size_t size) {
   auto* const root = static_cast<std::byte*>(allocate(format::marked_root_size(size), line_size));
   const auto at = reinterpret_cast<std::uintptr_t>(root) - this_access.pool_base;
+  STELE_ASSERT_ALWAYS(at % line_size == 0);
+  STELE_ASSERT_ALWAYS(at + format::marked_root_size(size) <= this_access.size);
   fill_zero(root, size);
   store(reinterpret_cast<std::uint64_t*>(root + format::root_mark_offset(0, size)),
         format::guarded_root_mark(at, size));
@@ -442,6 +461,7 @@ result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_ve
   const std::string& path = state_->file.path();
   if (held_version > options_.layout_version || !options_.migrate)
     return fail_version(path, held_version, options_.layout_version);
+  STELE_ASSERT_ALWAYS(this_access.size != 0 && held_version != options_.layout_version);
   migration m(held_version, base() + load(header), load(header + 1));
   if (auto done = options_.migrate(m); !done) return std::unexpected(std::move(done.error()));
   const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(m.new_root()) - base());
@@ -545,6 +565,7 @@ result<void*> runtime::find_root(std::size_t size, std::uint64_t known_version) 
 
 // Returns the root object. The first open allocates it, zeroed.
 result<void*> runtime::root(std::size_t size) {
+  STELE_ASSERT_ALWAYS(reading_ == nullptr);
   auto* const header = reinterpret_cast<std::uint64_t*>(base() + state_->file.header().home_offset);
   return run_transaction(*this, true, durability::durable, [&]() -> result<void*> {
     const std::uint64_t offset = load(header), held = load(header + 1), version = load(header + 2);

@@ -1,6 +1,7 @@
 // The steps of opening a pool, for callers that bring their own memory and media (the explorer).
 #pragma once
 
+#include <base/assert.h>
 #include <format/root_mark.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/runtime.h>
@@ -19,7 +20,10 @@ class report_scope {
   explicit report_scope(const runtime& of) noexcept : of_(of), outer_(innermost_) {
     innermost_ = this;
   }
-  ~report_scope() { innermost_ = outer_; }
+  ~report_scope() {
+    STELE_ASSERT_ALWAYS(innermost_ == this);
+    innermost_ = outer_;
+  }
   report_scope(const report_scope&) = delete;
   report_scope& operator=(const report_scope&) = delete;
 

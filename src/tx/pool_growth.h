@@ -1,6 +1,7 @@
 // Growth of an open pool: docs/protocol/grow.md, steps 1 to 3.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <tx/home_checksums.h>
 #include <tx/pool_medium.h>
@@ -23,14 +24,19 @@ std::vector<std::uint64_t> grown_checksums(const storage::block_checksums& sums,
   const auto number_of = [&](std::uint64_t offset) {
     return (offset - h.home_offset) / format::checksum_block_size;
   };
+  STELE_ASSERT_ALWAYS(old.block_checksums_offset != 0 && h.block_checksums_offset != 0);
+  STELE_ASSERT_ALWAYS((old.block_checksums_offset - h.home_offset) % format::checksum_block_size ==
+                      0);
   const bool keeps_all = base::planted<Media>(base::mutant::grow_sums_kept);
   std::vector<std::uint64_t> all(format::block_checksum_count(h.size - h.home_offset),
                                  format::block_checksum_unknown);
+  STELE_ASSERT_ALWAYS(number_of(old.size) <= all.size() && old.chunks_end() <= old.size);
   std::memcpy(all.data(), base + old.block_checksums_offset,
               8 * number_of(keeps_all ? old.size : old.chunks_end()));
   if (old.table_offset >= old.chunks_offset && !keeps_all) {
     const std::uint64_t end =
         old.table_offset + (storage::table_chunk_count(old, old.chunk_count) << old.chunk_shift);
+    STELE_ASSERT_ALWAYS(old.block_checksums_offset < end && end <= old.chunks_end());
     std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(number_of(old.block_checksums_offset)),
                 number_of(end) - number_of(old.block_checksums_offset),
                 format::block_checksum_unknown);
@@ -52,9 +58,14 @@ template <class Media>
       h.chunk_count, table_chunk, storage::table_chunk_count(old, h.chunk_count));
   if (!words) return std::unexpected(words.error());
   std::byte* const base = medium.state.file.base();
+  STELE_ASSERT_ALWAYS(words->size() == h.chunk_count);
+  const std::uint64_t end =
+      h.table_offset + (storage::table_chunk_count(old, h.chunk_count) << h.chunk_shift);
+  STELE_ASSERT_ALWAYS(h.table_offset + 8 * words->size() <= end && end <= h.chunks_end());
   medium.put(base + h.table_offset, words->data(), 8 * words->size());
   if (h.block_checksums_offset == 0) return {};
   const auto all = grown_checksums<Media>(sums, base, old, h);
+  STELE_ASSERT_ALWAYS(h.block_checksums_offset + 8 * all.size() <= end);
   medium.put(base + h.block_checksums_offset, all.data(), 8 * all.size());
   return {};
 }
@@ -68,11 +79,18 @@ template <class Media>
   const auto old = medium.state.file.header();
   const auto h = storage::grown_header(old, to, medium.state.file.path());
   if (!h) return std::unexpected(h.error());
+  // Table and checksums lie in the new chunks, for which there is room; what was stays in place.
+  STELE_ASSERT_ALWAYS(h->table_offset >= old.chunks_end());
+  STELE_ASSERT_ALWAYS(h->size <= medium.state.file.reserved_bytes());
+  STELE_ASSERT_ALWAYS(h->home_offset == old.home_offset && h->chunks_offset == old.chunks_offset);
+  STELE_ASSERT_ALWAYS(medium.state.deferred_logs.load() == 0 || medium.state.poisoned.load());
   if (auto written = write_grown_tables(medium, sums, old, *h, to.table_chunk); !written)
     return written;  // 1
   const auto in_force = medium.read_word(format::growth_offset);
   if (!in_force) return std::unexpected(in_force.error());
   const std::uint64_t slot = planted<Media>(mutant::grow_same_slot) || *in_force != 1 ? 1 : 2;
+  // grow.md 1: the slot that is not in force.
+  STELE_ASSERT_ALWAYS(slot != *in_force || planted<Media>(mutant::grow_same_slot));
   medium.write_word(format::growth_slot_offset(slot), to.chunk_count);
   medium.write_word(format::growth_slot_offset(slot) + 8, to.table_chunk);
   if (!planted<Media>(mutant::grow_no_slot_fence))
@@ -81,6 +99,9 @@ template <class Media>
   medium.control.fence();  // 3: grown
   if (auto checked = medium.check(); !checked) return checked;
   medium.state.file.apply_growth(to);
+  // The header in memory and the slot on media say the same.
+  STELE_ASSERT_ALWAYS(medium.state.file.header().size == h->size &&
+                      medium.state.file.header().table_offset == h->table_offset);
   return {};
 }
 

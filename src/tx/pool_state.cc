@@ -1,4 +1,5 @@
 // Why a pool is poisoned, in words.
+#include <base/assert.h>
 #include <fmt/format.h>
 #include <tx/pool_state.h>
 
@@ -18,6 +19,8 @@ std::string with_number(std::string_view what, int error_number) {
 }  // namespace
 
 void pool_state::poison(poison_cause why, int error_number) noexcept {
+  STELE_ASSERT_ALWAYS(error_number >= 0 && error_number < 1 << cause_shift);
+  STELE_ASSERT_ALWAYS(why != poison_cause::lost_page || error_number == 0);
   std::uint32_t none = 0;
   poisoned_by.compare_exchange_strong(none, static_cast<std::uint32_t>(why) << cause_shift |
                                                 static_cast<std::uint32_t>(error_number));
@@ -27,6 +30,7 @@ void pool_state::poison(poison_cause why, int error_number) noexcept {
 std::string pool_state::poison_reason() const {
   const std::uint32_t by = poisoned_by.load();
   const int error_number = static_cast<int>(by & ((1u << cause_shift) - 1));
+  STELE_ASSERT_ALWAYS(by >> cause_shift <= static_cast<std::uint32_t>(poison_cause::overwritten));
   switch (static_cast<poison_cause>(by >> cause_shift)) {
     case poison_cause::write_failed:
       return with_number("an earlier write failed", error_number);

@@ -2,6 +2,7 @@
 // clock, which commits are under way, and which are deferred.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <format/pool_layout.h>
 #include <media/sigbus_guard.h>
@@ -64,10 +65,14 @@ struct pool_state {
 
   // Until end_deferred(), this log has deferred commits with TxIDs above `before`.
   void begin_deferred(unsigned log, std::uint64_t before) noexcept {
+    STELE_ASSERT(log < deferred_from.size() && !has_deferred(log));
+    STELE_ASSERT(before < format::txid_limit);
     deferred_from[log].value.store(before, std::memory_order_seq_cst);
     deferred_logs.fetch_add(1, std::memory_order_seq_cst);
   }
   void end_deferred(unsigned log) noexcept {
+    STELE_ASSERT(log < deferred_from.size() && has_deferred(log));
+    STELE_ASSERT(deferred_logs.load(std::memory_order_relaxed) != 0);
     deferred_from[log].value.store(no_commit, std::memory_order_seq_cst);
     deferred_logs.fetch_sub(1, std::memory_order_release);
   }
@@ -115,6 +120,11 @@ struct pool_state {
                   : own_clock),
         committing(file.header().log_count),
         deferred_from(file.header().log_count) {
+    // The clock of a pool that readers attach to is a word of its own page.
+    STELE_ASSERT_ALWAYS(clock_memory == nullptr ||
+                        (clock_memory->at() != nullptr && clock_memory->size() >= sizeof clock));
+    STELE_ASSERT_ALWAYS(reinterpret_cast<std::uintptr_t>(&clock) % sizeof clock == 0);
+    STELE_ASSERT_ALWAYS(!committing.empty());
     if (file.mapping().fd >= 0)
       lost_pages_guard = media::sigbus_guard(file.base(), file.reserved_bytes(), poisoned);
   }
