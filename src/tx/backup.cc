@@ -6,6 +6,7 @@
 // its own, and so new check bits in every guarded word and new block checksums. The file has no
 // name until it is complete. Contract: pool<Root>::backup. A copy of the used part ends behind the
 // last chunk in use.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
@@ -53,7 +54,12 @@ class backup_copy final : private page_snapshot {
         on_progress_(on_progress),
         id_(id),
         whole_(whole),
-        page_queue_(std::min<std::uint64_t>(max_queued_pages, h_.size / page)) {}
+        page_queue_(std::min<std::uint64_t>(max_queued_pages, h_.size / page)) {
+    // No growth changes the header between this copy of it and the end.
+    STELE_ASSERT_ALWAYS(use_.maintenance.owns_lock());
+    STELE_ASSERT_ALWAYS(id_ != 0 && id_ != h_.id);
+    STELE_ASSERT_ALWAYS(h_.home == format::home_kind::in_place && h_.size % page == 0);
+  }
   ~backup_copy() override {
     if (!is_added_ || runtime_.is_of_parent()) return;
     std::optional<runtime::front_end_hold> hold;
@@ -70,10 +76,12 @@ class backup_copy final : private page_snapshot {
     pause_.emplace(runtime_);
     if (base::planted(base::mutant::backup_moves_on)) pause_.reset();
     if (auto begun = begin(); !begun) return begun;
+    STELE_ASSERT_ALWAYS(is_added_);
     if (!runtime_.in_place()) pause_.reset();
     use_.front_end.release();
     for (const auto& [offset, bytes] : used_)
       if (auto copied = copy(offset, bytes); !copied) return copied;
+    STELE_ASSERT_ALWAYS(copied_bytes_ == total_bytes_);
     if (runtime_.state().poisoned.load())
       return fail(
           errc::poisoned,
@@ -98,7 +106,9 @@ class backup_copy final : private page_snapshot {
       total_bytes_ += bytes;
       include_pages(offset, bytes);
     };
+    STELE_ASSERT_ALWAYS(!is_added_ && used_.empty());
     if (auto walked = runtime_.state().heap.for_each_used_run(take); !walked) return walked;
+    STELE_ASSERT_WHOLE(has_runs_in_order());  // the last one ends what is in use
     if (!whole_)
       if (auto shorter = leave_out_end(); !shorter) return shorter;
     if (h_.block_checksums_offset != 0)
@@ -111,12 +121,23 @@ class backup_copy final : private page_snapshot {
     return {};
   }
 
+  // For assertions.
+  [[maybe_unused]] bool has_runs_in_order() const noexcept {
+    std::uint64_t end = h_.chunks_offset;
+    for (const auto& [offset, bytes] : used_) {
+      if (offset < end || (offset | bytes) % page != 0 || bytes == 0) return false;
+      end = offset + bytes;
+    }
+    return end <= h_.chunks_end();
+  }
+
   // Makes h_ the header of a pool that ends behind the last chunk in use. A grown pool has at least
   // one chunk more than it was created with.
   result<> leave_out_end() {
     const std::uint64_t end =
         used_.empty() ? h_.chunks_offset : used_.back().first + used_.back().second;
     const std::uint64_t used = (end - h_.chunks_offset) >> h_.chunk_shift;
+    STELE_ASSERT_ALWAYS(end >= h_.chunks_offset && used <= h_.chunk_count);
     pool_header created;
     std::memcpy(&created, pool_.base(), sizeof created);
     const auto growth = format::read_growth(pool_.base(), created.id);
@@ -138,6 +159,7 @@ class backup_copy final : private page_snapshot {
       const std::uint64_t count = claim_run(p, std::min(max_pages_per_copy, end - p));
       if (auto copied = copy_pages(p, count); !copied) return copied;
       p += std::max<std::uint64_t>(count, 1);
+      STELE_ASSERT(p <= end);
       const bool goes_on = report_progress(p * page - offset);
       if (runtime_.is_of_parent()) return leave_to_parent();
       if (!goes_on)
@@ -177,12 +199,15 @@ class backup_copy final : private page_snapshot {
   }
   result<> copy_pages(std::uint64_t first, std::uint64_t count) {
     alignas(64) std::byte bytes[max_pages_per_copy * page];
+    STELE_ASSERT(count <= max_pages_per_copy && first * page < h_.size);
     const std::uint64_t from = first * page, size = std::min(count * page, h_.size - from);
     copy_words(bytes, pool_.at(from), size);
     mark_copied(first, count);
     return put({bytes, size}, from);
   }
   void copy_before_store(std::uint64_t offset) noexcept override {
+    STELE_ASSERT(offset % page == 0 && offset < h_.size);
+    STELE_ASSERT(offset >= h_.chunks_offset);  // table and header were copied at once
     const std::span<const std::byte> bytes(pool_.at(offset), std::min(page, h_.size - offset));
     if (!page_queue_.try_push(bytes, offset) && !put(bytes, offset)) failed_.store(true);
   }
@@ -193,6 +218,9 @@ class backup_copy final : private page_snapshot {
   // Writes whole blocks to their place in the copy, and keeps their checksums for write_table().
   // Thread-safe for different pages.
   result<> put(std::span<const std::byte> bytes, std::uint64_t offset) {
+    STELE_ASSERT(offset >= h_.home_offset && offset + bytes.size() <= h_.size);
+    STELE_ASSERT((offset - h_.home_offset) % format::checksum_block_size == 0 &&
+                 bytes.size() % format::checksum_block_size == 0);
     for (std::uint64_t at = 0; !block_checksums_.empty() && at < bytes.size();
          at += format::checksum_block_size)
       block_checksums_[(offset + at - h_.home_offset) / format::checksum_block_size] =
@@ -214,6 +242,9 @@ class backup_copy final : private page_snapshot {
       home_header_ = bytes_of(h_.home_offset, h_.home_offset + format::checksum_block_size);
     table_from_ = block_of(h_.table_offset);
     table_ = bytes_of(table_from_, block_of(table_end - 1) + format::checksum_block_size);
+    STELE_ASSERT_ALWAYS(table_from_ <= h_.table_offset && table_end <= table_from_ + table_.size());
+    // Where the table begins in the block of the header, that is copied with it.
+    STELE_ASSERT_ALWAYS(home_header_.empty() == (table_from_ == h_.home_offset));
     for (std::uint64_t at = h_.table_offset; at < table_end; at += 8)
       reguard(table_.data() + (at - table_from_), at);
     const std::uint64_t magic_at = offsetof(format::home_header, magic);
@@ -222,6 +253,7 @@ class backup_copy final : private page_snapshot {
   }
   // Writes the home header, the chunk table and the block checksums, and the pool header last.
   result<> write_table() {
+    STELE_ASSERT_ALWAYS(!table_.empty() && header_area_.size() == h_.log_offset);
     if (!home_header_.empty())
       if (auto written = put(home_header_, h_.home_offset); !written) return written;
     if (auto written = put(table_, table_from_); !written) return written;
@@ -233,6 +265,7 @@ class backup_copy final : private page_snapshot {
     return file_.write(header_area_, 0);
   }
   void reguard(std::byte* word_at, std::uint64_t offset) const {
+    STELE_ASSERT(offset % 8 == 0 && offset >= h_.home_offset);
     std::uint64_t word;
     std::memcpy(&word, word_at, 8);
     word = format::guard(word & (format::guarded_limit - 1), id_, offset);
@@ -262,6 +295,8 @@ class backup_copy final : private page_snapshot {
     put_word(front, format::growth_offset, 1);
   }
   void put_word(std::byte* front, std::uint64_t offset, std::uint64_t value) const {
+    STELE_ASSERT_ALWAYS(offset % 8 == 0 && offset + 8 <= header_area_.size());
+    STELE_ASSERT_ALWAYS(value < format::guarded_limit);
     const std::uint64_t word = format::guard(value, id_, offset);
     std::memcpy(front + offset, &word, sizeof word);
   }

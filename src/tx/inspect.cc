@@ -1,4 +1,5 @@
 // Reads pool files for info, check and repair. See inspect.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -59,6 +60,7 @@ result<> check_closed_ring(const storage::pool_file& file, const ring_view& ring
                            std::uint64_t head, const record_form* other) {
   const bool in_lines = (head & format::log_blocks_bit) == 0;
   if (!in_lines && other == nullptr) return {};
+  STELE_ASSERT(ring.lines != 0 && ring.log_offset < file.header().home_offset);
   for (std::uint64_t at = head & format::log_position_mask;
        at < (head & format::log_position_mask) + ring.lines; ++at) {
     const std::byte* const from = ring.bytes + at % ring.lines * line_size;
@@ -76,6 +78,8 @@ result<> check_closed_ring(const storage::pool_file& file, const ring_view& ring
 ring_view ring_of_log(const storage::pool_file& file, std::uint32_t log) noexcept {
   const auto& h = file.header();
   const std::uint64_t offset = h.log_offset + log * h.log_size;
+  STELE_ASSERT(log < h.log_count && h.home == format::home_kind::in_place);
+  STELE_ASSERT(offset + h.log_size <= h.home_offset && h.log_size > format::log_control_size);
   return {file.base() + offset + format::log_control_size,
           (h.log_size - format::log_control_size) / line_size, offset};
 }
@@ -105,9 +109,11 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
       continue;
     }
     for (std::uint64_t position = *head & format::log_position_mask;;) {
+      [[maybe_unused]] const std::uint64_t from = position;
       const auto whole = read_record_by_head(state.file, ring, *head, other, position, record);
       if (!whole) return std::unexpected(whole.error());
       if (!*whole) break;
+      STELE_ASSERT(position > from);
       ++logs[i].records;
       logs[i].bytes = (position - (*head & format::log_position_mask)) * line_size;
     }
@@ -137,6 +143,7 @@ result<storage::heap::usage> check_heap(const pool_state& state) {
   auto used = state.heap.audit([&](std::uint64_t offset, std::size_t bytes) {
     has_block |= offset == root && bytes >= held;
   });
+  STELE_ASSERT(!used || used->used_bytes <= h.offset_end());
   if (used && !has_block) return root_without_block(path, root);
   return used;
 }
@@ -223,6 +230,7 @@ result<storage::pool_file> copy_of(const std::string& path, const result<pool_in
 
 // A page of the file that cannot be read while the copy is checked becomes an error, not a signal.
 std::unique_ptr<pool_state> guarded_copy(storage::pool_file file) {
+  STELE_ASSERT_ALWAYS(file.mapping().fd < 0);  // what is stored to it does not reach a file
   auto state = std::make_unique<pool_state>(std::move(file));
   state->lost_pages_guard =
       media::sigbus_guard(state->file.base(), state->file.reserved_bytes(), state->poisoned);
@@ -264,6 +272,8 @@ result<recovered_pool> recovered_copy(const std::string& path, const pool_info& 
   recovered_pool copy{std::move(state), std::move(*recovered)};
   storage::block_states* const states =
       copy.home() != nullptr ? &copy.home()->block_states() : nullptr;
+  STELE_ASSERT((states != nullptr) == (copy.state->file.header().home == format::home_kind::log));
+  STELE_ASSERT(logs.size() == copy.state->file.header().log_count);
   if (auto loaded = copy.state->heap.load(states); !loaded) return std::unexpected(loaded.error());
   return copy;
 }
@@ -295,6 +305,7 @@ result<> verify_block_checksums(const recovered_pool& pool, check_report& report
   if (!*kept) return {};
   auto counted = state.heap.for_each_used_run(
       [&](std::uint64_t, std::uint64_t bytes) { report.verified_bytes += bytes; });
+  STELE_ASSERT(!counted || report.verified_bytes <= state.file.header().size);
   return counted ? sums.verify(state.heap, on_progress) : counted;
 }
 
@@ -370,6 +381,7 @@ result<std::vector<std::uint64_t>> find_wrong_checksums(const std::string& path)
     return std::unexpected(walked.error());
   if (auto read = check_pages(*copy->state); !read) return std::unexpected(read.error());
   if (others) wrong.clear();
+  STELE_ASSERT_WHOLE(std::ranges::is_sorted(wrong));
   return wrong;
 }
 

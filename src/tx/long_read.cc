@@ -1,4 +1,5 @@
 // What a long read sees, and how a transaction becomes one; see long_read.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
@@ -21,6 +22,7 @@ constexpr unsigned lost_before_long_read = 2, lost_before_any_long_read = 12;
 }  // namespace
 
 long_read::long_read(runtime& r) : pool_(r), home_(r.base()), reader_(r, r.locks(), 0, counts_) {
+  STELE_ASSERT(r.policy() == concurrency::stm && !r.home_is_remapped());
   reader_.set_moment(this);
 }
 
@@ -29,15 +31,20 @@ result<> long_read::keep_home(std::uint64_t bytes) {
   std::unique_ptr<std::atomic<kept_page*>[], by_free> kept(static_cast<std::atomic<kept_page*>*>(
       std::calloc((bytes + page_size - 1) / page_size, sizeof(std::atomic<kept_page*>))));
   if (kept == nullptr) throw std::bad_alloc();
+  // L1: no writer knows the snapshot. A pool only becomes longer.
+  STELE_ASSERT(all_.load(std::memory_order_relaxed) == nullptr);
+  STELE_ASSERT(bytes >= bytes_);
   resize(bytes);
   kept_ = std::move(kept);
   bytes_ = bytes;
   const std::uint64_t home = pool_.state().file.header().home_offset;
+  STELE_ASSERT(bytes > home && bytes % page_size == 0);
   include_pages(home, bytes - home);
   return {};
 }
 
 long_read::~long_read() {
+  STELE_ASSERT(own_ == nullptr);
   for (kept_page* k = all_.load(); k != nullptr;) {
     kept_page* const next = k->next;
     delete k;
@@ -47,6 +54,8 @@ long_read::~long_read() {
 
 // L3. Other threads wait until the page is marked, which is after this.
 void long_read::copy_before_store(std::uint64_t offset) noexcept {
+  STELE_ASSERT(offset % page_size == 0 && offset < bytes_);
+  STELE_ASSERT(offset >= pool_.state().file.header().home_offset);
   auto* const kept = new (std::nothrow) kept_page;
   if (kept == nullptr) return give_up();
   const std::uint64_t size = std::min<std::uint64_t>(page_size, bytes_ - offset);
@@ -85,6 +94,7 @@ template <class Take>
 }
 
 std::uint64_t long_read::word(std::uint64_t offset) const {
+  STELE_ASSERT(offset % 8 == 0);
   std::uint64_t value = 0;
   at_moment(offset, [&](const std::byte* from) {
     value = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(from), __ATOMIC_ACQUIRE);
@@ -93,6 +103,7 @@ std::uint64_t long_read::word(std::uint64_t offset) const {
 }
 
 void long_read::copy(std::uint64_t offset, std::byte* to, std::size_t size) const {
+  STELE_ASSERT(offset % line_size + size <= line_size);  // so it lies in one page
   at_moment(offset,
             [&](const std::byte* from) { in_place_home(from - offset).copy(offset, to, size); });
 }
@@ -111,8 +122,13 @@ bool runtime::needs_long_read(const thread_context& v) const noexcept {
 
 bool runtime::reserve_moment() noexcept {
   if (long_reads_.fetch_add(1) < max_long_reads) return true;
-  long_reads_.fetch_sub(1);
+  return_moment();
   return false;
+}
+
+void runtime::return_moment() noexcept {
+  [[maybe_unused]] const unsigned before = long_reads_.fetch_sub(1);
+  STELE_ASSERT(before != 0);
 }
 
 // L2, under a pause. The size that L1 took may be older than a growth before the pause; then the
@@ -121,6 +137,8 @@ result<> runtime::add_home_snapshot(home_snapshot& s) {
   const std::uint64_t bytes = state_->file.header().size;
   if (!s.covers(bytes))
     if (auto kept = s.keep_home(bytes); !kept) return kept;
+  STELE_ASSERT(s.covers(state_->file.header().size));
+  STELE_ASSERT(long_reads_.load(std::memory_order_relaxed) != 0);  // reserve_moment()
   add_page_snapshot(s);
   return {};
 }
@@ -128,6 +146,8 @@ result<> runtime::add_home_snapshot(home_snapshot& s) {
 // L1 and L2. The thread is between two attempts of a read. Without memory for a long read, or
 // beside too many, the read goes on as it was.
 void runtime::begin_long_read(thread_context& v) noexcept {
+  STELE_ASSERT(v.long_read == nullptr && !v.runs_alone && v.tx->attempts != 0);
+  STELE_ASSERT(this_access.size == 0);
   if (!reserve_moment()) return;
   try {
     auto made = std::make_unique<long_read>(*this);
@@ -135,7 +155,7 @@ void runtime::begin_long_read(thread_context& v) noexcept {
   } catch (const std::bad_alloc&) {
   }
   if (v.long_read == nullptr) {
-    long_reads_.fetch_sub(1);
+    return_moment();
     return;
   }
   v.long_read->reader().attempts = std::exchange(v.tx->attempts, 0);
@@ -152,11 +172,13 @@ void runtime::begin_long_read(thread_context& v) noexcept {
     }
   }
   v.long_read->take_over(v.tx);
+  STELE_ASSERT(v.tx == &v.long_read->reader() && v.tx->attempts != 0);
   v.in_transaction.announce(true);  // no thread gets the bias
 }
 
 // L5. The thread has left the transaction.
 void runtime::end_long_read(thread_context& v) noexcept {
+  STELE_ASSERT(v.long_read != nullptr && this_access.size == 0);
   const auto read = std::move(v.long_read);
   read->give_back(v.tx);
   {
@@ -167,10 +189,11 @@ void runtime::end_long_read(thread_context& v) noexcept {
     const std::lock_guard hold(registry_);
     long_read_counts_.add(read->counts());
   }
-  long_reads_.fetch_sub(1);
+  return_moment();
 }
 
 result<> runtime::begin_keeping_pages(home_snapshot& s) {
+  STELE_ASSERT(this_access.size == 0);  // L2 waits for what runs
   if (!reserve_moment())
     return base::fail(errc::in_use,
                       fmt::format("{}: 15 snapshots and long reads are held, which are the most; "
@@ -186,19 +209,20 @@ result<> runtime::begin_keeping_pages(home_snapshot& s) {
       begun = add_home_snapshot(s);
     }
   } catch (const std::bad_alloc&) {
-    long_reads_.fetch_sub(1);
+    return_moment();
     throw;
   }
-  if (!begun) long_reads_.fetch_sub(1);
+  if (!begun) return_moment();
   return begun;
 }
 
 void runtime::end_keeping_pages(page_snapshot& s) noexcept {
+  STELE_ASSERT(this_access.size == 0);  // L5 likewise
   {
     const pause paused(*this);
     remove_page_snapshot(s);
   }
-  long_reads_.fetch_sub(1);
+  return_moment();
 }
 
 // Steps L1 and L2 of a snapshot that a program holds.

@@ -5,6 +5,7 @@
 // (page_snapshot.h); the reader takes a kept page, else home, and then looks again.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/moment.h>
 #include <tx/page_snapshot.h>
 #include <tx/transaction.h>
@@ -34,8 +35,14 @@ class long_read final : public home_snapshot, public moment {
   transaction& reader() noexcept { return reader_; }
   // `tx`: of the thread's context. Between the calls the thread reads by this transaction, not by
   // that of its own log, which may go to another thread meanwhile: its next begin looks.
-  void take_over(transaction*& tx) noexcept { own_ = std::exchange(tx, &reader_); }
-  void give_back(transaction*& tx) noexcept { tx = std::exchange(own_, nullptr); }
+  void take_over(transaction*& tx) noexcept {
+    STELE_ASSERT(own_ == nullptr && tx != &reader_);
+    own_ = std::exchange(tx, &reader_);
+  }
+  void give_back(transaction*& tx) noexcept {
+    STELE_ASSERT(tx == &reader_);
+    tx = std::exchange(own_, nullptr);
+  }
   // Of a pool_snapshot: the pool, and the lock of the one thread that reads.
   runtime& pool() const noexcept { return pool_; }
   std::mutex& in_use() noexcept { return in_use_; }

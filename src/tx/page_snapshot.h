@@ -7,6 +7,7 @@
 // for include_pages().
 #pragma once
 
+#include <base/assert.h>
 #include <stele/error.h>
 
 #include <atomic>
@@ -40,6 +41,7 @@ class page_snapshot {
 
   // Adds the pages of a range of whole pages to the snapshot. Precondition: no transaction runs.
   void include_pages(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    STELE_ASSERT(offset % page_size == 0 && covers(offset + bytes));
     for (std::uint64_t p = offset / page_size; p < (offset + bytes + page_size - 1) / page_size;
          ++p)
       state_[p].store(state::not_copied, std::memory_order_relaxed);
@@ -61,14 +63,19 @@ class page_snapshot {
   // their number. The caller copies them and calls mark_copied(). 0: another thread claimed `page`,
   // and has copied it.
   std::uint64_t claim_run(std::uint64_t page, std::uint64_t most) noexcept {
+    STELE_ASSERT(page < pages_ && most != 0);
     std::uint64_t n = 0;
     while (n < most && page + n < pages_ && claim(page + n)) ++n;
     if (n == 0) wait_for(page);
+    STELE_ASSERT(n <= most && page + n <= pages_);
     return n;
   }
   void mark_copied(std::uint64_t page, std::uint64_t count) noexcept {
-    for (std::uint64_t p = page; p < page + count; ++p)
+    STELE_ASSERT(page + count <= pages_);
+    for (std::uint64_t p = page; p < page + count; ++p) {
+      STELE_ASSERT(state_[p].load(std::memory_order_relaxed) == state::being_copied);
       state_[p].store(state::copied, std::memory_order_release);
+    }
   }
 
  private:
@@ -80,6 +87,7 @@ class page_snapshot {
     while (state_[page].load(std::memory_order_acquire) != state::copied) std::this_thread::yield();
   }
   bool claim(std::uint64_t page) noexcept {
+    STELE_ASSERT(page < pages_);
     state expected = state::not_copied;
     return state_[page].compare_exchange_strong(expected, state::being_copied,
                                                 std::memory_order_acq_rel);

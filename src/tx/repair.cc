@@ -1,10 +1,13 @@
 // Repairs that are provably right. docs/protocol/repair.md has the steps and the reasons.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
 #include <pool/repair.h>
 #include <tx/inspect.h>
 #include <tx/open.h>
+
+#include <algorithm>
 
 namespace stele::detail {
 
@@ -54,6 +57,7 @@ result<> repair_logs(repair_file& pool) {
                       "closed: it is not known which commits of that log home lacks; restore the "
                       "pool from a copy, or save what is left of it (check --salvage)",
                       pool.path(), at));
+    STELE_ASSERT_ALWAYS(!session.open && at % 8 == 0 && at + h.log_size <= h.home_offset);
     const std::uint64_t empty = format::guard(format::log_void_bit, h.id, at);
     if (auto done = pool.overwrite(
             at, std::as_bytes(std::span(&empty, 1)),
@@ -77,16 +81,21 @@ result<> give_up_wrong_checksums(repair_file& pool) {
     return static_cast<std::uint64_t>(sums.slot(block) - copy->base());
   };
   constexpr std::uint64_t sector = 512;
+  STELE_ASSERT_WHOLE(std::ranges::is_sorted(*wrong));
   for (auto block = wrong->begin(); block != wrong->end();) {
     const std::uint64_t first = slot_of(*block), in = first / sector, from = *block;
     std::vector<std::byte> words;
     std::size_t count = 0;
     for (; block != wrong->end() && slot_of(*block) / sector == in; ++block, ++count) {
       const std::uint64_t end = slot_of(*block);
+      STELE_ASSERT_ALWAYS(end >= first + words.size());  // each slot once
       words.insert(words.end(), copy->base() + first + words.size(), copy->base() + end);
       const auto unknown = std::as_bytes(std::span(&format::block_checksum_unknown, 1));
       words.insert(words.end(), unknown.begin(), unknown.end());
     }
+    // repair.md, write order: the bytes lie in one sector.
+    STELE_ASSERT_ALWAYS(first % 8 == 0 && first % sector + words.size() <= sector);
+    STELE_ASSERT_ALWAYS(first >= copy->header().block_checksums_offset);
     if (auto done = pool.overwrite(
             first, words,
             fmt::format("{} blocks of {} bytes from offset {} on were not what their sums say, and "
