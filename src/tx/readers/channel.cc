@@ -1,4 +1,5 @@
 // Sockets, names and descriptors behind a channel. See channel.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fmt/format.h>
 #include <media/os.h>
@@ -30,7 +31,9 @@ struct socket_name {
 // With the file's place, since a copy of the pool has the number too.
 socket_name name_for(const struct stat& file, std::uint64_t number) {
   const std::string name = fmt::format("stele/{:x}/{:x}/{:016x}", file.st_dev, file.st_ino, number);
+  STELE_ASSERT(number != 0);  // or anybody could take the name first
   socket_name n;
+  STELE_ASSERT(1 + name.size() <= sizeof n.address.sun_path);
   n.address.sun_family = AF_UNIX;
   std::memcpy(n.address.sun_path + 1, name.data(),
               name.size());  // first byte 0: abstract
@@ -54,6 +57,7 @@ std::uint64_t random_number() noexcept {
 }
 
 void set_time_limit(int socket, int ms) {
+  STELE_ASSERT(socket >= 0 && ms >= 0);
   const timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
   (void)::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
   (void)::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
@@ -66,6 +70,7 @@ union control_buffer {
 };
 
 void take_descriptors(msghdr& header, received_message& into) {
+  STELE_ASSERT(into.fds[0].fd < 0 && into.fds[1].fd < 0);
   std::size_t taken = 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -89,6 +94,7 @@ reader_message reply_of(const error& why) noexcept {
   reader_message m;
   m.what = static_cast<std::uint32_t>(why.code) + 1;
   why.message.copy(m.text.data(), m.text.size() - 1);
+  STELE_ASSERT(m.what != 0 && m.text.back() == '\0');
   return m;
 }
 
@@ -131,6 +137,7 @@ result<listening_socket> channel::listen(int pool_fd) {
   }
   if (::listen(listening.socket.fd, 64) != 0)
     return fail_errno(errc::unsupported, "cannot listen for readers");
+  STELE_ASSERT_ALWAYS(listening.number != 0 && listening.socket.fd >= 0);
   return listening;
 }
 
@@ -142,6 +149,9 @@ result<channel> channel::accept(int listening) {
 }
 
 result<> channel::send(const reader_message& m, const std::array<int, 2>& fds) {
+  STELE_ASSERT(socket_.fd >= 0);
+  STELE_ASSERT(fds[0] >= 0 || fds[1] < 0);  // the first ones are sent
+  STELE_ASSERT(m.protocol == reader_protocol && m.magic == reader_message().magic);
   iovec data = {.iov_base = const_cast<reader_message*>(&m), .iov_len = sizeof m};
   msghdr header = {};
   header.msg_iov = &data;
@@ -156,6 +166,7 @@ result<> channel::send(const reader_message& m, const std::array<int, 2>& fds) {
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(count * sizeof(int));
+    STELE_ASSERT(CMSG_SPACE(count * sizeof(int)) <= sizeof control.bytes);
     std::memcpy(CMSG_DATA(c), fds.data(), count * sizeof(int));
   }
   ssize_t sent;
@@ -167,6 +178,7 @@ result<> channel::send(const reader_message& m, const std::array<int, 2>& fds) {
 }
 
 result<received_message> channel::receive() {
+  STELE_ASSERT(socket_.fd >= 0);
   received_message got;
   iovec data = {.iov_base = &got.message, .iov_len = sizeof got.message};
   msghdr header = {};

@@ -1,4 +1,5 @@
 // See reader_server.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <system_error>
 
@@ -35,7 +37,9 @@ struct reader_server::reader {
 
 reader_server::reader_server(runtime& r, storage::descriptor listening,
                              storage::descriptor wake) noexcept
-    : runtime_(r), service_(r), listening_(std::move(listening)), wake_(std::move(wake)) {}
+    : runtime_(r), service_(r), listening_(std::move(listening)), wake_(std::move(wake)) {
+  STELE_ASSERT_ALWAYS(wake_.fd >= 0);
+}
 
 namespace {
 
@@ -57,6 +61,7 @@ class no_signals {
 }  // namespace
 
 result<std::unique_ptr<reader_server>> reader_server::start(runtime& r) {
+  STELE_ASSERT_ALWAYS(r.state().clock_memory != nullptr && r.reading() == nullptr);  // A3
   // Without a socket there are no readers, but the file is looked at all the same.
   auto listening = channel::listen(r.state().file.mapping().fd);
   if (!listening || !r.state().file.publish_reader_socket(listening->number))
@@ -77,9 +82,11 @@ result<std::unique_ptr<reader_server>> reader_server::start(runtime& r) {
 
 reader_server::~reader_server() {
   if (!thread_.joinable()) return;
+  STELE_ASSERT_ALWAYS(thread_.get_id() != std::this_thread::get_id());
   const std::uint64_t one = 1;
   (void)!::write(wake_.fd, &one, sizeof one);
   thread_.join();
+  STELE_ASSERT_ALWAYS(readers_.empty());
 }
 
 void reader_server::abandon() noexcept {
@@ -90,6 +97,7 @@ void reader_server::abandon() noexcept {
 void reader_server::run() noexcept {
   for (;;) {
     watched_.clear();
+    STELE_ASSERT(watched_.capacity() >= readers_.size() + 2);  // it allocates nothing here
     watched_.push_back({.fd = wake_.fd, .events = POLLIN, .revents = 0});
     watched_.push_back({.fd = listening_.fd, .events = POLLIN, .revents = 0});
     for (const reader& r : readers_)
@@ -100,11 +108,13 @@ void reader_server::run() noexcept {
     if (watched_[0].revents != 0) break;
     auto at = readers_.begin();
     for (std::size_t i = 2; i < watched_.size(); ++i) {
+      STELE_ASSERT(at != readers_.end() && (!at->link || at->link.fd() == watched_[i].fd));
       const auto next = std::next(at);
       if (watched_[i].revents != 0) serve(*at);
       if (!at->link) readers_.erase(at);
       at = next;
     }
+    STELE_ASSERT(at == readers_.end());
     if (watched_[1].revents != 0) admit();
     end_silent();
   }
@@ -131,6 +141,7 @@ void reader_server::admit() noexcept {
     return;
   try {
     watched_.reserve(readers_.size() + 3);
+    STELE_ASSERT(readers_.size() < most_readers);
     readers_.emplace_back(std::move(*link), is_stranger);
   } catch (const std::bad_alloc&) {
   }
@@ -157,6 +168,7 @@ void reader_server::look_at_file() noexcept {
 // Ends the connection when the reader has gone, or asks what none asks.
 void reader_server::serve(reader& from) {
   try {
+    STELE_ASSERT(from.link && !from.ended.load(std::memory_order_relaxed));
     auto request = from.link.receive();
     if (!request) return end(from);
     auto answered = answer(from, *request);
@@ -213,18 +225,26 @@ result<> reader_server::attach(reader& from, received_message& request) {
     if (auto added = service_.add_reader(); !added) return added;
     from.attached = true;
   }
+  // What the reader verifies.
+  STELE_ASSERT(std::has_single_bit(service_.locks().size() / sizeof(line_lock)) &&
+               service_.locks().size() % sizeof(line_lock) == 0);
+  STELE_ASSERT(runtime_.state().clock_memory->fd() >= 0 && service_.locks().fd() >= 0);
   reader_message reply;
   reply.argument[0] = service_.locks().size();
   return from.link.send(reply, {runtime_.state().clock_memory->fd(), service_.locks().fd()});
 }
 
 result<> reader_server::begin_moment(reader& from) {
+  STELE_ASSERT(from.attached);
   from.moments.reserve(from.moments.size() + 1);
   const runtime::front_end_hold hold(runtime_);
   auto begun = service_.begin_moment();
   if (!begun) return std::unexpected(begun.error());
+  STELE_ASSERT(std::ranges::find(from.moments, (*begun)->number, &kept_pages::number) ==
+               from.moments.end());
   from.moments.push_back(std::move(*begun));
   const kept_pages& pages = *from.moments.back();
+  STELE_ASSERT(pages.fd() >= 0 && pages.layout().is_possible());
   reader_message reply;
   reply.argument[0] = pages.number;
   reply.argument[1] = pages.layout().pages;
@@ -267,6 +287,7 @@ result<> reader_server::back_up(reader& from, received_message& request) {
 
 void reader_server::end(reader& r) noexcept {
   r.ended.store(true);
+  STELE_ASSERT(r.attached || r.moments.empty());
   if (r.backup.joinable()) r.backup.join();
   const runtime::front_end_hold hold(runtime_);
   for (const auto& m : r.moments) service_.end_moment(*m);

@@ -1,4 +1,5 @@
 // See reader_service.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <tx/runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -20,6 +22,8 @@ kept_pages::kept_pages(const storage::pool_file& file, std::uint64_t its_number)
 
 result<> kept_pages::keep_home(std::uint64_t bytes) {
   const kept_layout layout{(bytes + page_size - 1) / page_size};
+  STELE_ASSERT(bytes > home_offset_ && bytes >= pool_bytes_);
+  STELE_ASSERT(layout.pages * page_size >= bytes && layout.is_possible());
   auto memory = shared_memory::make(layout.bytes(), false);
   if (!memory) return std::unexpected(memory.error());
   if (!memory->reserve(0, layout.pages_offset()))
@@ -34,7 +38,11 @@ result<> kept_pages::keep_home(std::uint64_t bytes) {
 
 // L3: the copy before its mark, that before the store to home.
 void kept_pages::copy_before_store(std::uint64_t offset) noexcept {
+  STELE_ASSERT(offset % page_size == 0 && offset >= home_offset_ && offset < pool_bytes_);
   const std::uint64_t at = layout_.pages_offset() + offset;
+  STELE_ASSERT(at + page_size <= memory_.size());
+  // Only the thread that has claimed the page stores to its mark.
+  STELE_ASSERT(memory_.at()[offset / page_size] == std::byte{kept_layout::in_home});
   const bool has_room = memory_.reserve(at, page_size);
   const auto mark = [&] {
     std::atomic_ref(reinterpret_cast<std::uint8_t&>(memory_.at()[offset / page_size]))
@@ -51,6 +59,7 @@ void kept_pages::copy_before_store(std::uint64_t offset) noexcept {
 }
 
 result<> reader_service::add_reader() {
+  STELE_ASSERT(readers_ == 0 || locks_.at() != nullptr);
   if (runtime_.in_place())
     return fail(errc::unsupported,
                 fmt::format("{} is open with the mechanism 'none' under a policy without locks: it "
@@ -63,6 +72,8 @@ result<> reader_service::add_reader() {
       if (!memory) return std::unexpected(memory.error());
       locks_ = std::move(*memory);
     }
+    STELE_ASSERT(locks_.size() % sizeof(line_lock) == 0 &&
+                 std::has_single_bit(locks_.size() / sizeof(line_lock)));
     std::optional<runtime::pause> paused(runtime_);
     if (planted_in_schedule_explorer(mutant::readers_switch_unpaused)) paused.reset();
     runtime_.use_locks({.locks = reinterpret_cast<line_lock*>(locks_.at()),
@@ -76,6 +87,7 @@ result<> reader_service::add_reader() {
 }
 
 void reader_service::remove_reader() noexcept {
+  STELE_ASSERT(readers_ != 0 && locks_.at() != nullptr);
   if (--readers_ != 0) return;
   std::optional<runtime::pause> paused(runtime_);
   if (planted_in_schedule_explorer(mutant::readers_back_unpaused)) paused.reset();
@@ -88,13 +100,16 @@ void reader_service::settle() noexcept {
 }
 
 result<std::unique_ptr<kept_pages>> reader_service::begin_moment() {
+  STELE_ASSERT(readers_ != 0);  // who asks has attached
   auto pages = std::make_unique<kept_pages>(runtime_.state().file, ++next_moment_);
   if (auto begun = runtime_.begin_keeping_pages(*pages); !begun)
     return std::unexpected(begun.error());
+  STELE_ASSERT(pages->fd() >= 0 && pages->layout().pages != 0);
   return pages;
 }
 
 void reader_service::end_moment(kept_pages& m) noexcept {
+  STELE_ASSERT(m.number != 0 && m.number <= next_moment_);
   runtime_.end_keeping_pages(m);
 }
 

@@ -5,6 +5,7 @@
 // Used by one thread, which runs no transaction.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/page_snapshot.h>
 #include <tx/readers/shared_memory.h>
 #include <tx/transaction/snapshot.h>
@@ -26,6 +27,7 @@ struct kept_layout {
   // Else bytes() overflows.
   bool is_possible() const noexcept { return pages < std::uint64_t{1} << 50; }
   std::uint64_t pages_offset() const noexcept {
+    STELE_ASSERT(is_possible());
     return (pages + page_snapshot::page_size - 1) / page_snapshot::page_size *
            page_snapshot::page_size;
   }

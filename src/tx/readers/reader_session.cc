@@ -1,4 +1,5 @@
 // See reader_session.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fcntl.h>
@@ -43,9 +44,13 @@ class reader_session::foreign_moment final : public moment {
         attachment(of_attachment),
         home_(home),
         layout_{pages},
-        memory_(std::move(memory)) {}
+        memory_(std::move(memory)) {
+    STELE_ASSERT(layout_.is_possible() && memory_.size() >= layout_.bytes());
+    STELE_ASSERT(attachment != 0);
+  }
 
   std::uint64_t word(std::uint64_t offset) const override {
+    STELE_ASSERT(offset % 8 == 0);
     std::uint64_t value = 0;
     at_moment(offset, [&](const std::byte* from) {
       value = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(from), __ATOMIC_ACQUIRE);
@@ -53,6 +58,7 @@ class reader_session::foreign_moment final : public moment {
     return value;
   }
   void copy(std::uint64_t offset, std::byte* to, std::size_t size) const override {
+    STELE_ASSERT(offset % line_size + size <= line_size);  // so it lies in one page
     at_moment(offset,
               [&](const std::byte* from) { in_place_home(from - offset).copy(offset, to, size); });
   }
@@ -72,6 +78,7 @@ class reader_session::foreign_moment final : public moment {
         return;
     }
     if (mark_of(offset) == kept_layout::lost) throw std::bad_alloc();
+    STELE_ASSERT(offset / page_snapshot::page_size < layout_.pages);
     take(memory_.at() + layout_.pages_offset() + offset);
   }
   // Nothing of the moment is in pages that the pool has got since.
@@ -117,6 +124,7 @@ pool_space reader_session::space() const {
 }
 
 result<storage::pool_file> reader_session::map_file() {
+  STELE_ASSERT_ALWAYS(base_ == nullptr && first_page_ == nullptr && file_.fd >= 0);
   auto mapped = storage::pool_file::map_for_reading(file_.fd, path_);
   if (!mapped) return mapped;
   header_ = mapped->header();
@@ -128,6 +136,7 @@ result<storage::pool_file> reader_session::map_file() {
                                                path_));
   base_ = mapped->base();
   room_ = mapped->reserved_bytes();
+  STELE_ASSERT_ALWAYS(base_ != nullptr && room_ >= header_.size);
   void* const first = os::map(nullptr, page_snapshot::page_size, PROT_READ, MAP_SHARED, file_.fd);
   if (first == MAP_FAILED) return storage::path_error("map", path_);
   first_page_ = static_cast<std::byte*>(first);
@@ -153,6 +162,8 @@ result<std::unique_ptr<runtime>> reader_session::begin_reading(
     state->lost_pages_guard =
         media::sigbus_guard(state->file.base(), state->file.reserved_bytes(), state->poisoned);
   const lock_table locks = session->locks_;
+  STELE_ASSERT_ALWAYS(locks.locks != nullptr && locks.clock != nullptr);
+  STELE_ASSERT_ALWAYS(session->mode_ != mode::none && session->attachments_ == 1);
   auto r = std::make_unique<runtime>(std::move(state), std::move(session),
                                      pool_options{.policy = concurrency::external}, "(read-only)",
                                      "none");
@@ -171,6 +182,7 @@ result<> reader_session::attach() {
     if (std::chrono::steady_clock::now() > give_up) return unanswered();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  STELE_ASSERT_ALWAYS(mode_ != mode::none);
   ++attachments_;
   return check_same_pool();
 }
@@ -201,6 +213,8 @@ result<bool> reader_session::try_attach() {
     if (home_->generation() != generation) return false;
   }
   if (!done) return std::unexpected(done.error());
+  // A copy is private, and what others may change is not.
+  STELE_ASSERT_ALWAYS(is_private_ == (mode_ == mode::copied));
   home_->expect(generation);
   return true;
 }
@@ -234,6 +248,8 @@ result<> reader_session::attach_to(channel link) {
 }
 
 void reader_session::attached_to(const lock_table& locks) noexcept {
+  STELE_ASSERT_ALWAYS(locks.locks != nullptr && locks.clock != nullptr);
+  STELE_ASSERT_ALWAYS(mode_ != mode::copied && !locks.shared);
   locks_ = locks;
   mode_ = mode::attached;
 }
@@ -246,6 +262,8 @@ result<> reader_session::read_unopened() {
                                            path_));
   const bool closed = !format::session::unpack(*word).open;
   if (auto ready = closed ? map_home(false) : recover_copy(); !ready) return ready;
+  static_assert(std::has_single_bit(std::tuple_size_v<decltype(idle_locks_)>));
+  STELE_ASSERT_WHOLE(has_idle_table());
   locks_ = {.locks = idle_locks_.data(), .mask = idle_locks_.size() - 1, .clock = &idle_clock_};
   mode_ = closed ? mode::closed : mode::copied;
   return {};
@@ -255,6 +273,7 @@ result<> reader_session::read_unopened() {
 // of a process that opens the pool meanwhile the generation tells.
 result<> reader_session::recover_copy() {
   if (auto mapped = map_home(true); !mapped) return mapped;
+  STELE_ASSERT_ALWAYS(is_private_);  // recovery stores to it
   auto file = storage::pool_file::adopt(base_, room_);
   if (!file) return std::unexpected(file.error());
   pool_state state(std::move(*file));
@@ -269,6 +288,7 @@ result<> reader_session::recover_copy() {
 }
 
 result<> reader_session::map_home(bool private_copy) {
+  STELE_ASSERT_ALWAYS(base_ != nullptr && room_ != 0 && file_.fd >= 0);
   if (!private_copy && !is_private_) return {};
   const int protection = PROT_READ | (private_copy ? PROT_WRITE : 0);
   if (os::map(base_, room_, protection,
@@ -282,6 +302,7 @@ result<> reader_session::map_home(bool private_copy) {
 // A program that migrates a pool may move its root, and a file may be written
 // over.
 result<> reader_session::check_same_pool() {
+  STELE_ASSERT_ALWAYS(attachments_ != 0 && first_page_ != nullptr);
   std::uint64_t id = 0;
   std::memcpy(&id, first_page_ + offsetof(format::pool_header, id), sizeof id);
   const std::uint64_t root =
@@ -296,6 +317,8 @@ result<> reader_session::check_same_pool() {
 }
 
 result<received_message> reader_session::ask(reader_request what, std::uint64_t argument) {
+  STELE_ASSERT(mode_ == mode::attached);
+  STELE_ASSERT(what != reader_request::attach && what != reader_request::back_up);  // others carry
   const std::lock_guard hold(link_mutex_);
   reader_message m;
   m.what = static_cast<std::uint32_t>(what);
@@ -313,7 +336,9 @@ bool reader_session::has_lost_writer() noexcept {
 }
 
 result<thread_context*> reader_session::before_retry(runtime& r, thread_context& v) {
+  STELE_ASSERT(this_access.size == 0 && r.reading() == this);
   const unsigned attempts = v.tx->attempts;
+  STELE_ASSERT(attempts != 0);
   if (has_changed(attempts >= 3)) return attach_again(r, v);
   if (mode_ != mode::attached) return &v;
   if (attempts % 16 == 3) (void)ask(reader_request::settle);
@@ -327,6 +352,7 @@ bool reader_session::has_changed(bool at_link) {
 }
 
 result<thread_context*> reader_session::fix_moment(runtime& r, thread_context& v) {
+  STELE_ASSERT(this_access.size == 0 && v.foreign_moment == nullptr);
   result<thread_context*> in = &v;
   for (;;) {
     if (has_changed(true)) in = attach_again(r, **in);
@@ -345,6 +371,7 @@ result<thread_context*> reader_session::fix_moment(runtime& r, thread_context& v
 result<thread_context*> reader_session::attach_again(runtime& r, thread_context& v) {
   end_moment(v);
   v.tx->attempts = 0;
+  STELE_ASSERT(v.foreign_moment == nullptr && this_access.size == 0);
   const std::uint64_t seen = attachments_;
   r.leave(v);  // a pause waits for the owner of each log
   {
@@ -355,12 +382,14 @@ result<thread_context*> reader_session::attach_again(runtime& r, thread_context&
       if (auto attached = attach(); !attached) return std::unexpected(attached.error());
       r.use_locks(locks_);
     }
+    STELE_ASSERT(attachments_ > seen);
   }
   return r.enter_slow();
 }
 
 // After an error the read has no moment, and may go on as it was.
 result<> reader_session::begin_moment(thread_context& v) {
+  STELE_ASSERT(v.foreign_moment == nullptr && v.tx != nullptr);
   auto reply = ask(reader_request::begin_moment);
   if (!reply) return std::unexpected(std::move(reply.error()));
   const auto [number, pages, _, __] = reply->message.argument;
@@ -381,6 +410,7 @@ void reader_session::end_moment(thread_context& v) noexcept {
   if (v.foreign_moment == nullptr) return;
   v.tx->set_moment(nullptr);
   const auto& m = static_cast<const foreign_moment&>(*v.foreign_moment);
+  STELE_ASSERT(m.attachment != 0 && m.attachment <= attachments_);
   if (mode_ == mode::attached && m.attachment == attachments_)
     (void)ask(reader_request::end_moment, m.number);
   v.foreign_moment.reset();

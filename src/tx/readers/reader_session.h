@@ -8,6 +8,7 @@
 // Thread-safe.
 #pragma once
 
+#include <base/assert.h>
 #include <pool/new_file.h>
 #include <tx/engine.h>
 #include <tx/home.h>
@@ -107,6 +108,12 @@ class reader_session : public engine {
   // corrupt, unsupported, version.
   [[nodiscard]] result<> attach();
   [[nodiscard]] result<> attach_to(channel link);
+  // For assertions: a reader stores to no lock, so those of a pool that nobody has open stay free.
+  bool has_idle_table() const noexcept {
+    for (const line_lock& l : idle_locks_)
+      if (l.load(std::memory_order_relaxed) != 0) return false;
+    return idle_clock_.load(std::memory_order_relaxed) == 0;
+  }
   [[nodiscard]] result<> read_unopened();
   [[nodiscard]] result<> recover_copy();
   [[nodiscard]] result<> map_home(bool private_copy);

@@ -1,4 +1,5 @@
 // See shared_memory.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fcntl.h>
 #include <media/os.h>
@@ -26,22 +27,24 @@ shared_memory& shared_memory::operator=(shared_memory&& other) noexcept {
 }
 
 shared_memory::~shared_memory() {
+  STELE_ASSERT_ALWAYS(at_ == nullptr || (fd_ >= 0 && size_ != 0));
   if (at_ != nullptr) ::munmap(at_, size_);
   if (fd_ >= 0) ::close(fd_);
 }
 
 result<shared_memory> shared_memory::make(std::size_t bytes, bool reserved) {
+  STELE_ASSERT_ALWAYS(bytes != 0);
   shared_memory m;
   m.fd_ = media::os::memory_file("stele", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (m.fd_ < 0) return fail_errno(errc::unsupported, "cannot make memory for other processes");
   if (::ftruncate(m.fd_, static_cast<off_t>(bytes)) != 0)
     return fail_errno(errc::full, "cannot make memory for other processes");
+  m.size_ = bytes;
   if (reserved && !m.reserve(0, bytes))
     return fail_errno(errc::full, "no memory is left to share with other processes");
   void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m.fd_, 0);
   if (at == MAP_FAILED) return fail_errno(errc::full, "cannot map memory for other processes");
   m.at_ = static_cast<std::byte*>(at);
-  m.size_ = bytes;
   // Our mapping stays writable.
   if (::fcntl(m.fd_, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) != 0)
     return fail_errno(errc::unsupported, "this kernel cannot seal memory for other processes");
@@ -65,6 +68,8 @@ result<shared_memory> shared_memory::map(int fd, std::size_t bytes) {
 }
 
 bool shared_memory::reserve(std::size_t offset, std::size_t bytes) const noexcept {
+  STELE_ASSERT(fd_ >= 0 && bytes != 0);
+  STELE_ASSERT(bytes <= size_ && offset <= size_ - bytes);  // its size is sealed
   int error;
   do error = media::os::fallocate(fd_, offset, bytes);
   while (error == EINTR);
