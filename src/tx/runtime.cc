@@ -34,13 +34,34 @@ class open_list {
     std::atomic_signal_fence(std::memory_order_release);
     first_ = &r;
   }
+  // On return no thread that ends uses the runtime.
   void remove(const runtime& r) noexcept {
+    std::unique_lock hold(mutex);
     runtime** at = &first_;
     while (*at != &r) {
       STELE_ASSERT_ALWAYS(*at != nullptr);
       at = &(*at)->next_open_;
     }
     *at = r.next_open_;
+    while (r.ending_threads_ != 0 && !r.is_of_parent()) {
+      hold.unlock();
+      ::sched_yield();
+      hold.lock();
+    }
+  }
+  // The runtime of this number, which is not removed before let_go(); null: it is not open. A
+  // thread that ends must not hold the mutex while it waits for the runtime's locks: one of these
+  // may be held by a thread that waits for a transaction, whose body may need the mutex.
+  runtime* keep(std::uint64_t id) noexcept {
+    const std::lock_guard hold(mutex);
+    runtime* const open = find(id);
+    if (open != nullptr) ++open->ending_threads_;
+    return open;
+  }
+  void let_go(runtime& r) noexcept {
+    const std::lock_guard hold(mutex);
+    STELE_ASSERT(r.ending_threads_ != 0);
+    --r.ending_threads_;
   }
   // The first one for which f() is true; in a child, of its parent's too.
   template <class F>
@@ -85,11 +106,11 @@ thread_local thread_registrations this_thread_registrations;
 constinit thread_local bool registrations_have_ended = false;
 
 thread_registrations::~thread_registrations() {
-  {
-    const std::lock_guard hold(open_runtimes.mutex);
-    for (const thread_registration& v : all)
-      if (auto* const open = open_runtimes.find(v.id)) open->unregister_thread(*v.context);
-  }
+  for (const thread_registration& v : all)
+    if (auto* const open = open_runtimes.keep(v.id)) {
+      open->unregister_thread(*v.context);
+      open_runtimes.let_go(*open);
+    }
   last_registration = {0, nullptr};
   registrations_have_ended = true;
 }
@@ -171,10 +192,7 @@ runtime::~runtime() {
     })));
   }
   readers_.reset();
-  {
-    const std::lock_guard hold(open_runtimes.mutex);
-    open_runtimes.remove(*this);
-  }
+  open_runtimes.remove(*this);
   // If close() failed, the engine's background thread still runs and uses the transactions of
   // log_slots_: it must end first.
   engine_.reset();

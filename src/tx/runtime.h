@@ -357,6 +357,7 @@ class runtime {
   const base::process_mark mark_;
   friend class open_list;
   runtime* next_open_ = nullptr;  // of all open pools of this process
+  unsigned ending_threads_ = 0;   // that give back what they have here; under the list's mutex
 
   std::mutex registry_;  // protects the owners of log_slots_
   std::condition_variable log_released_;
