@@ -101,6 +101,11 @@ class backup_copy final : private page_snapshot {
                   fmt::format("{}: the words of its growth are damaged (check bits): a copy would "
                               "not be the pool; close it, and repair it with 'stele pool check'",
                               pool_.path()));
+    if (!runtime_.has_place_for_page_snapshot())
+      return fail(errc::in_use,
+                  fmt::format("{}: another backup is just ending, and 15 snapshots and long reads "
+                              "are held, which are the most; try again later",
+                              pool_.path()));
     const auto take = [&](std::uint64_t offset, std::uint64_t bytes) {
       used_.emplace_back(offset, bytes);
       total_bytes_ += bytes;

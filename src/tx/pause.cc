@@ -87,6 +87,11 @@ void runtime::end_running_alone(thread_context& v) noexcept {
   alone_mutex_.unlock();
 }
 
+bool runtime::has_place_for_page_snapshot() const noexcept {
+  STELE_ASSERT(is_paused());
+  return std::ranges::find(page_snapshots_, nullptr) != page_snapshots_.end();
+}
+
 void runtime::add_page_snapshot(page_snapshot& s) noexcept {
   STELE_ASSERT(is_paused());
   STELE_ASSERT(std::ranges::find(page_snapshots_, &s) == page_snapshots_.end());

@@ -219,6 +219,9 @@ class runtime {
   // Added and removed while no transaction runs.
   void add_page_snapshot(page_snapshot& s) noexcept;
   void remove_page_snapshot(page_snapshot& s) noexcept;
+  // Under a pause: whether another one has a place. A backup that ends gives its own back after
+  // another one may have begun.
+  bool has_place_for_page_snapshot() const noexcept;
   bool has_page_snapshots() const noexcept {
     return page_snapshot_count_.load(std::memory_order_relaxed) != 0;
   }
