@@ -124,7 +124,7 @@ void reader_server::run() noexcept {
 
 // Connections are refused by closing them: beyond the most, and of other users if the file's mode
 // does not let others read it.
-void reader_server::admit() noexcept {
+void reader_server::admit() noexcept try {
   const int pool_fd = runtime_.state().file.mapping().fd;
   auto link = channel::accept(listening_.fd);
   if (!link) {  // no descriptor is free: do not spin until one is
@@ -139,12 +139,11 @@ void reader_server::admit() noexcept {
   if (is_stranger && (strangers >= most_strangers || ::fstat(pool_fd, &file) != 0 ||
                       (file.st_mode & (S_IRGRP | S_IROTH)) == 0))
     return;
-  try {
-    watched_.reserve(readers_.size() + 3);
-    STELE_ASSERT(readers_.size() < most_readers);
-    readers_.emplace_back(std::move(*link), is_stranger);
-  } catch (const std::bad_alloc&) {
-  }
+  watched_.reserve(readers_.size() + 3);
+  STELE_ASSERT(readers_.size() < most_readers);
+  readers_.emplace_back(std::move(*link), is_stranger);
+} catch (const std::bad_alloc&) {  // likewise, also when the error had no memory
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
 // A connection that asks for nothing keeps a descriptor.
@@ -270,11 +269,16 @@ result<> reader_server::back_up(reader& from, received_message& request) {
       m.argument = {done, total};
       return !from.ended.load() && from.link.send(m).has_value();
     };
+    reader_message last;
     try {
       auto done = back_up_to(runtime_, storage::new_file::of(std::move(file), "the copy"), report);
-      (void)from.link.send(done ? reader_message{} : reply_of(done.error()));
+      if (!done) last = reply_of(done.error());
     } catch (const std::bad_alloc&) {
-      (void)from.link.send(reply_of({errc::full, "out of memory"}));
+      last = reply_of({errc::full, "out of memory"});  // short: std::string does not allocate
+    }
+    try {
+      (void)from.link.send(last);
+    } catch (const std::bad_alloc&) {  // of the error: the reader has gone
     }
   };
   try {

@@ -411,8 +411,11 @@ void reader_session::end_moment(thread_context& v) noexcept {
   v.tx->set_moment(nullptr);
   const auto& m = static_cast<const foreign_moment&>(*v.foreign_moment);
   STELE_ASSERT(m.attachment != 0 && m.attachment <= attachments_);
-  if (mode_ == mode::attached && m.attachment == attachments_)
-    (void)ask(reader_request::end_moment, m.number);
+  try {
+    if (mode_ == mode::attached && m.attachment == attachments_)
+      (void)ask(reader_request::end_moment, m.number);
+  } catch (const std::bad_alloc&) {  // of an error: the writer ends it with the connection
+  }
   v.foreign_moment.reset();
 }
 
