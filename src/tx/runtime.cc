@@ -609,8 +609,14 @@ result<> runtime::close() {
       if (runs_transaction()) return running_error();
     }
     readers_.reset();  // pauses, for which it needs the registry
-    auto closed = close_without_readers();
-    if (!closed && closed.error().code == errc::in_use) serve_readers();  // it stays open
+    result<> closed;
+    try {
+      closed = close_without_readers();
+    } catch (const std::bad_alloc&) {
+      serve_readers();  // it stays open
+      throw;
+    }
+    if (!closed && closed.error().code == errc::in_use) serve_readers();  // likewise
     return closed;
   }
   return close_without_readers();
