@@ -339,11 +339,23 @@ result<thread_context*> reader_session::before_retry(runtime& r, thread_context&
   STELE_ASSERT(this_access.size == 0 && r.reading() == this);
   const unsigned attempts = v.tx->attempts;
   STELE_ASSERT(attempts != 0);
-  if (has_changed(attempts >= 3)) return attach_again(r, v);
-  if (mode_ != mode::attached) return &v;
-  if (attempts % 16 == 3) (void)ask(reader_request::settle);
-  if (v.foreign_moment == nullptr && lost_enough_for_long_read(v)) (void)begin_moment(v);
-  return &v;
+  try {
+    if (has_changed(attempts >= 3)) return attach_again(r, v);
+    if (mode_ != mode::attached) return &v;
+    if (attempts % 16 == 3) (void)ask(reader_request::settle);
+    if (v.foreign_moment == nullptr && lost_enough_for_long_read(v)) (void)begin_moment(v);
+    return &v;
+  } catch (const std::bad_alloc&) {
+    leave_for_good(r, v);
+    throw;
+  }
+}
+
+// Without memory: the caller passes the exception on.
+void reader_session::leave_for_good(runtime& r, thread_context& v) noexcept {
+  end_moment(v);
+  if (v.in_transaction.made()) v.tx->attempts = 0;  // else its log may be another thread's by now
+  r.leave(v);
 }
 
 bool reader_session::has_changed(bool at_link) {
@@ -354,17 +366,23 @@ bool reader_session::has_changed(bool at_link) {
 result<thread_context*> reader_session::fix_moment(runtime& r, thread_context& v) {
   STELE_ASSERT(this_access.size == 0 && v.foreign_moment == nullptr);
   result<thread_context*> in = &v;
-  for (;;) {
-    if (has_changed(true)) in = attach_again(r, **in);
-    if (!in || mode_ != mode::attached) return in;
-    if (auto begun = begin_moment(**in); begun) {
-      (*in)->tx->attempts = 1;  // its end looks for a moment
-      return in;
-    } else if (!has_changed(true)) {
-      r.leave(**in);
-      if (begun.error().code == errc::io) return unanswered();
-      return std::unexpected(std::move(begun.error()));
+  try {
+    for (;;) {
+      if (has_changed(true)) in = attach_again(r, v);
+      if (!in || mode_ != mode::attached) return in;
+      STELE_ASSERT(*in == &v);  // this thread's, however often it begins
+      if (auto begun = begin_moment(v); begun) {
+        v.tx->attempts = 1;  // its end looks for a moment
+        return in;
+      } else if (!has_changed(true)) {
+        r.leave(v);
+        if (begun.error().code == errc::io) return unanswered();
+        return std::unexpected(std::move(begun.error()));
+      }
     }
+  } catch (const std::bad_alloc&) {
+    leave_for_good(r, v);
+    throw;
   }
 }
 

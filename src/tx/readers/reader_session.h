@@ -49,13 +49,14 @@ class reader_session : public engine {
 
   // Between two attempts of a read of v's thread, in its transaction: removes
   // what may be the cause of the lost attempt. Returns the context to go on
-  // with. After an error the thread is in no transaction. Errors: those of
+  // with. After an error or an exception the thread is in no transaction. Errors: those of
   // attach(); bad memory as std::bad_alloc.
   [[nodiscard]] result<thread_context*> before_retry(runtime& r, thread_context& v);
   // For a read that cannot run again, at its begin, in v's transaction: fixes the moment that it
   // sees, so that only a process that opens the pool for writing restarts it. Returns the context
-  // to go on with. After an error the thread is in no transaction. Errors: those of attach();
-  // in_use, when the process that has the pool open does not answer, or keeps too many moments.
+  // to go on with. After an error or an exception the thread is in no transaction. Errors: those of
+  // attach(); in_use, when the process that has the pool open does not answer, or keeps too many
+  // moments.
   [[nodiscard]] result<thread_context*> fix_moment(runtime& r, thread_context& v);
   void end_moment(thread_context& v) noexcept;
   // In a child of fork().
@@ -123,6 +124,7 @@ class reader_session : public engine {
   bool has_changed(bool at_link);
   std::unexpected<error> unanswered() const;
   [[nodiscard]] result<> begin_moment(thread_context& v);
+  void leave_for_good(runtime& r, thread_context& v) noexcept;
 
   storage::descriptor file_;
   const std::string path_;
