@@ -92,6 +92,15 @@ bool runtime::has_place_for_page_snapshot() const noexcept {
   return std::ranges::find(page_snapshots_, nullptr) != page_snapshots_.end();
 }
 
+bool runtime::counts_page_snapshots() const noexcept {
+  if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on) ||
+      base::planted(base::mutant::backup_moves_on))
+    return true;  // no pause: others add theirs meanwhile
+  const auto places = std::ranges::count(page_snapshots_, nullptr);
+  return page_snapshots_.size() - static_cast<std::size_t>(places) ==
+         page_snapshot_count_.load(std::memory_order_relaxed);
+}
+
 void runtime::add_page_snapshot(page_snapshot& s) noexcept {
   STELE_ASSERT(is_paused());
   STELE_ASSERT(std::ranges::find(page_snapshots_, &s) == page_snapshots_.end());
@@ -99,6 +108,7 @@ void runtime::add_page_snapshot(page_snapshot& s) noexcept {
   STELE_ASSERT_ALWAYS(place != page_snapshots_.end());
   *place = &s;
   page_snapshot_count_.fetch_add(1, std::memory_order_release);
+  STELE_ASSERT_WHOLE(counts_page_snapshots());
 }
 
 void runtime::remove_page_snapshot(page_snapshot& s) noexcept {
@@ -107,6 +117,7 @@ void runtime::remove_page_snapshot(page_snapshot& s) noexcept {
   STELE_ASSERT_ALWAYS(place != page_snapshots_.end());
   *place = nullptr;
   page_snapshot_count_.fetch_sub(1, std::memory_order_release);
+  STELE_ASSERT_WHOLE(counts_page_snapshots());
 }
 
 void runtime::keep_page(std::uint64_t offset) noexcept {

@@ -396,6 +396,10 @@ void runtime::use_locks(const lock_table& t) noexcept {
     if (p.tx) p.tx->use_locks(t);
 }
 
+bool runtime::owns_a_log(const thread_context& v) const noexcept {
+  return std::ranges::any_of(log_slots_, [&](const log_slot& p) { return p.owner.peek() == &v; });
+}
+
 void runtime::unregister_thread(thread_context& v) noexcept {
   const std::scoped_lock hold(bias_mutex_, registry_);
   if (biased_.peek() == &v) biased_.set(nullptr);
@@ -408,6 +412,7 @@ void runtime::unregister_thread(thread_context& v) noexcept {
   [[maybe_unused]] const std::size_t erased =
       std::erase_if(threads_, [&](const auto& known) { return known.get() == &v; });
   STELE_ASSERT(erased == 1);
+  STELE_ASSERT_WHOLE(!owns_a_log(v));
   log_released_.notify_one();
 }
 

@@ -322,6 +322,10 @@ class runtime {
     return !v.retrying && !v.holds_writer && !v.runs_alone && v.long_read == nullptr &&
            v.foreign_moment == nullptr;
   }
+  // For assertions, under registry_.
+  bool owns_a_log(const thread_context& v) const noexcept;
+  // For assertions, under a pause.
+  bool counts_page_snapshots() const noexcept;
   // For assertions of what a pause's thread does under it.
   bool is_paused() const noexcept {
     return paused_ || base::planted_in_schedule_explorer(base::mutant::long_read_moves_on) ||

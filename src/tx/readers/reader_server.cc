@@ -142,6 +142,8 @@ void reader_server::admit() noexcept try {
   watched_.reserve(readers_.size() + 3);
   STELE_ASSERT(readers_.size() < most_readers);
   readers_.emplace_back(std::move(*link), is_stranger);
+  STELE_ASSERT_WHOLE(static_cast<std::size_t>(
+                         std::ranges::count_if(readers_, &reader::is_stranger)) <= most_strangers);
 } catch (const std::bad_alloc&) {  // likewise, also when the error had no memory
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
