@@ -57,7 +57,7 @@ class backup_copy final : private page_snapshot {
         page_queue_(std::min<std::uint64_t>(max_queued_pages, h_.size / page)) {
     // No growth changes the header between this copy of it and the end.
     STELE_ASSERT_ALWAYS(use_.maintenance.owns_lock());
-    STELE_ASSERT_ALWAYS(id_ != 0 && id_ != h_.id);
+    STELE_ASSERT_ALWAYS(id_ != 0);
     STELE_ASSERT_ALWAYS(h_.home == format::home_kind::in_place && h_.size % page == 0);
   }
   ~backup_copy() override {

@@ -105,7 +105,7 @@ void runtime::add_page_snapshot(page_snapshot& s) noexcept {
   STELE_ASSERT(is_paused());
   STELE_ASSERT(std::ranges::find(page_snapshots_, &s) == page_snapshots_.end());
   page_snapshot** const place = std::ranges::find(page_snapshots_, nullptr);
-  STELE_ASSERT_ALWAYS(place != page_snapshots_.end());
+  STELE_ASSERT(place != page_snapshots_.end());
   *place = &s;
   page_snapshot_count_.fetch_add(1, std::memory_order_release);
   STELE_ASSERT_WHOLE(counts_page_snapshots());
@@ -114,7 +114,7 @@ void runtime::add_page_snapshot(page_snapshot& s) noexcept {
 void runtime::remove_page_snapshot(page_snapshot& s) noexcept {
   STELE_ASSERT(is_paused());
   page_snapshot** const place = std::ranges::find(page_snapshots_, &s);
-  STELE_ASSERT_ALWAYS(place != page_snapshots_.end());
+  STELE_ASSERT(place != page_snapshots_.end());
   *place = nullptr;
   page_snapshot_count_.fetch_sub(1, std::memory_order_release);
   STELE_ASSERT_WHOLE(counts_page_snapshots());

@@ -19,8 +19,8 @@ std::string with_number(std::string_view what, int error_number) {
 }  // namespace
 
 void pool_state::poison(poison_cause why, int error_number) noexcept {
-  STELE_ASSERT_ALWAYS(error_number >= 0 && error_number < 1 << cause_shift);
-  STELE_ASSERT_ALWAYS(why != poison_cause::lost_page || error_number == 0);
+  STELE_ASSERT(error_number >= 0 && error_number < 1 << cause_shift);
+  STELE_ASSERT(why != poison_cause::lost_page || error_number == 0);
   std::uint32_t none = 0;
   poisoned_by.compare_exchange_strong(none, static_cast<std::uint32_t>(why) << cause_shift |
                                                 static_cast<std::uint32_t>(error_number));
