@@ -95,7 +95,7 @@ class log_lanes {
   std::uint64_t capacity() const noexcept { return first_->log.capacity_lines(); }
   bool any_half_full() const noexcept {
     return std::any_of(begin(), end(), [](const lane& l) {
-      return l.log.free_lines() < l.log.capacity_lines() / 2;
+      return l.log.free_lines_seen() < l.log.capacity_lines() / 2;
     });
   }
   void add_totals(engine_totals& t) const noexcept {

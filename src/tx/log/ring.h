@@ -17,6 +17,7 @@
 #include <tx/log/record.h>
 #include <tx/write_set.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <span>
@@ -294,6 +295,14 @@ class ring {
   // Lines that may be written now. Only for the ring's owner.
   std::uint64_t free_lines() const noexcept {
     return limit_.load(std::memory_order_acquire) - tail_.load(std::memory_order_relaxed);
+  }
+  // The same for other threads: as it was a moment ago. The tail is loaded first, since it may pass
+  // a limit that was loaded before it. Between two stores of reset() the limit may be the lower
+  // one.
+  std::uint64_t free_lines_seen() const noexcept {
+    const std::uint64_t tail = tail_.load(std::memory_order_acquire),
+                        limit = limit_.load(std::memory_order_acquire);
+    return limit < tail ? 0 : std::min(limit - tail, lines_);
   }
 
   // Takes over a ring that is known to hold nothing beyond `head` (a clean close, or recovery).

@@ -103,7 +103,7 @@ class shared_log {
   // Whether about half of the log is in use.
   bool is_low() const {
     std::uint64_t room = 0;
-    for (lane& l : lanes_) room += l.log.free_lines();
+    for (lane& l : lanes_) room += l.log.free_lines_seen();
     return room < lanes_.size() * lanes_.capacity() / 2;
   }
   void add_totals(engine_totals& t) const noexcept {
