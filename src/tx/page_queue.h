@@ -18,6 +18,7 @@ class page_queue {
  public:
   explicit page_queue(std::size_t count) : buffer_(count * page_snapshot::page_size) {
     for (auto* list : {&queued_, &draining_}) list->reserve(count);
+    free_.reserve(count);
     for (std::size_t i = count; i-- > 0;) free_.push_back(i * page_snapshot::page_size);
   }
 
@@ -36,22 +37,35 @@ class page_queue {
     return true;
   }
   // Calls put(bytes, offset) for each copy that is queued now. Stops at the first error and returns
-  // it.
+  // it; the other copies are dropped.
   template <class Put>
   auto drain(Put&& put) -> decltype(put(std::span<const std::byte>(), std::uint64_t{})) {
     {
       const std::lock_guard hold(mutex_);
       std::swap(queued_, draining_);
     }
+    const end_of_drain when_done(*this);
     for (const page& p : draining_)
       if (auto done = put({buffer_.data() + p.slot, p.size}, p.offset); !done) return done;
-    const std::lock_guard hold(mutex_);
-    for (const page& p : draining_) free_.push_back(p.slot);
-    draining_.clear();
     return {};
   }
 
  private:
+  // Frees the slots that are drained, also after an error or an exception.
+  class end_of_drain {
+   public:
+    explicit end_of_drain(page_queue& q) noexcept : queue_(q) {}
+    ~end_of_drain() {
+      const std::lock_guard hold(queue_.mutex_);
+      for (const page& p : queue_.draining_) queue_.free_.push_back(p.slot);
+      queue_.draining_.clear();
+    }
+    end_of_drain(const end_of_drain&) = delete;
+    end_of_drain& operator=(const end_of_drain&) = delete;
+
+   private:
+    page_queue& queue_;
+  };
   struct page {
     std::size_t slot, size;
     std::uint64_t offset;
