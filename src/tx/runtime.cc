@@ -350,6 +350,10 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
       log_released_.wait_for(hold, std::chrono::milliseconds(1));
       continue;
     }
+    // Another thread that looked for a log, or for idle overlays, may have had v's for a moment.
+    if (v.tx != nullptr)
+      if (log_slot& own = log_slots_[v.tx->log()]; own.owner.peek() == &v)
+        return assign_log(v, own);
     for (log_slot& p : log_slots_)
       if (p.owner.peek() == nullptr) return assign_log(v, p);
     for (log_slot& p : log_slots_) {
