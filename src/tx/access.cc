@@ -1,5 +1,6 @@
 // The slow paths of field<T>, allocation, and the steps of a transaction that pool.h drives: begin,
 // commit, roll back, retry.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/flatten.h>
 #include <base/rng.h>
@@ -44,6 +45,7 @@ void for_each_part(std::uintptr_t address, std::size_t size, Part&& part) {
 // Stores a range of the running transaction's pool; from: null for zeroes.
 [[gnu::always_inline]] inline void store_to_pool(std::uintptr_t address, const std::byte* from,
                                                  std::size_t size) {
+  STELE_ASSERT(in_transaction(address, size) && this_access.running != nullptr);
   transaction& tx = *this_access.running;
   const std::uint64_t offset = address - this_access.pool_base;
   for (std::size_t done = 0; done < size;) {
@@ -78,6 +80,7 @@ void check_volatile(std::uintptr_t address) {
 }
 
 [[gnu::noinline]] void end_attempts(thread_context& v) noexcept {
+  STELE_ASSERT(v.tx->attempts != 0 && this_runtime != nullptr);
   v.tx->attempts = 0;
   v.tx->reclaim_tried = false;
   v.tx->exceeds_log = false;
@@ -88,6 +91,7 @@ void check_volatile(std::uintptr_t address) {
 
 [[gnu::noinline]] void end_long_read(thread_context& v) noexcept {
   runtime& r = *this_runtime;
+  STELE_ASSERT(v.long_read != nullptr && v.tx == &v.long_read->reader());
   r.leave(v);
   this_runtime = nullptr;
   this_access.running = nullptr;  // a later transaction may have its address
@@ -96,6 +100,7 @@ void check_volatile(std::uintptr_t address) {
 
 [[gnu::noinline]] void leave_moment(thread_context& v) noexcept {
   long_read& m = *std::exchange(this_moment, nullptr);
+  STELE_ASSERT(v.tx == &m.reader() && v.tx->attempts == 0);
   m.give_back(v.tx);
   this_runtime = nullptr;
   this_access.running = nullptr;
@@ -105,6 +110,7 @@ void check_volatile(std::uintptr_t address) {
 // Of a transaction that did not begin as a read.
 void end_update() noexcept {
   thread_context& v = *this_context;
+  STELE_ASSERT(this_runtime != nullptr && this_access.size == 0 && !v.retrying);
   if (v.tx->attempts != 0) [[unlikely]] {
     end_attempts(v);
     if (this_runtime->is_of_parent()) {
@@ -114,6 +120,7 @@ void end_update() noexcept {
     if (v.long_read != nullptr) return end_long_read(v);
     if (this_moment != nullptr) return leave_moment(v);
   }
+  STELE_ASSERT(v.long_read == nullptr && !v.runs_alone && this_moment == nullptr);
   if (v.holds_writer) this_runtime->unlock_writer(v);
   this_runtime->consider_bias(v);
   this_runtime->leave(v);
@@ -155,6 +162,7 @@ void back_off(unsigned attempts) {
 }  // namespace
 
 std::uint64_t load_word(std::uintptr_t address) {
+  STELE_ASSERT(in_transaction(address, 8) && address % 8 == 0);
   return this_access.running->load_word(address - this_access.pool_base);
 }
 
@@ -175,6 +183,7 @@ STELE_FLATTEN void store_whole_word(std::uintptr_t address, std::uint64_t bits) 
 }
 
 void grow_undo_buffer() {
+  STELE_ASSERT(this_access.in_place_size != 0);
   this_access.running->grow_undo_buffer();
 }
 
@@ -190,6 +199,7 @@ void throw_bad_pointer() {
 
 void load_routed_range(std::uintptr_t address, void* to, std::size_t size) {
   const access& a = this_access;
+  STELE_ASSERT(address - a.pool_base < a.load_size && a.load_size <= a.size);
   if (a.load_size - (address - a.pool_base) < size)
     throw failure({errc::corrupt,
                    "a load reaches past the end of its pool: a length in its content is damaged"});
@@ -258,6 +268,7 @@ bool is_used_block(std::uintptr_t address, std::size_t size) {
 
 // The pool offset where the heap of the running transaction's pool begins.
 std::uint64_t heap_begin_of_running() noexcept {
+  STELE_ASSERT(this_runtime != nullptr);
   return this_runtime->state().file.header().chunks_offset;
 }
 
@@ -271,6 +282,7 @@ begin_status refused(error why) {
 // begin() may throw std::bad_alloc, when the mechanism has work to do first. Then the thread is in
 // no transaction.
 inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durability d) try {
+  STELE_ASSERT(this_runtime == &r && this_context == &v && v.tx != nullptr && !v.retrying);
   v.tx->begin(v, writes, d == durability::ordered, r.is_alone(v));
 } catch (...) {
   v.tx->rollback();
@@ -285,6 +297,7 @@ inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durab
     return refused(
         {errc::nested, "a transaction on another pool is running in this thread; end it first"});
   if (!this_context->retrying) return begin_status::joined;
+  STELE_ASSERT(this_access.size == 0);  // between two attempts
   this_context->retrying = false;
   if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
     end_transaction();
@@ -338,6 +351,7 @@ namespace {
 [[gnu::noinline]] STELE_FLATTEN begin_status begin_at_length(runtime& r, thread_context* v,
                                                              bool writes, durability d,
                                                              code_between code) {
+  STELE_ASSERT(this_runtime == nullptr);
   if (writes && r.reading() != nullptr) [[unlikely]]
     return refused({errc::read_only, r.state().file.path() +
                                          " is open for reading only: only the process that has it "
@@ -384,6 +398,7 @@ namespace {
 
 [[gnu::noinline]] STELE_FLATTEN commit_status commit_read() {
   thread_context& v = *this_context;
+  STELE_ASSERT(this_runtime != nullptr && !v.retrying);
   if (!v.tx->try_commit_read()) return commit_at_length();
   leave_readers(v);
   this_runtime->leave(v);
@@ -431,6 +446,7 @@ STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability
 }
 
 std::int64_t bytes_allocated_by_transaction() noexcept {
+  STELE_ASSERT(this_runtime != nullptr && this_context != nullptr);
   const storage::heap::changes& changes = this_context->tx->allocations();
   const storage::heap& heap = this_runtime->state().heap;
   std::int64_t bytes = 0;
@@ -448,6 +464,7 @@ std::int64_t bytes_allocated_by_transaction() noexcept {
 }
 
 STELE_FLATTEN commit_status commit_transaction() {
+  STELE_ASSERT(this_runtime != nullptr && this_access.running == this_context->tx);
   if (this_context->tx->only_reads()) return commit_read();
   const commit_status done = this_context->tx->commit();
   if (done != commit_status::retry) end_update();
@@ -465,6 +482,7 @@ begin_status begin_at_moment(long_read& m) {
   if (!registered) return refused(registered.error());
   thread_context& v = **registered;
   m.in_use().lock();
+  STELE_ASSERT(m.reader().attempts == 0 && this_moment == nullptr);
   m.take_over(v.tx);
   m.reader().attempts = 1;
   this_context = &v, this_runtime = &r, this_moment = &m;
@@ -477,6 +495,7 @@ void doom_transaction() noexcept {
 }
 
 void roll_back_transaction() noexcept {
+  STELE_ASSERT(this_runtime != nullptr && this_context != nullptr);
   this_context->tx->rollback();
   end_transaction();
 }
@@ -486,6 +505,7 @@ namespace {
 // Reclaims the free memory of a full pool, in transactions of its own. If it finds none, the next
 // allocation fails.
 void reclaim(transaction& tx) noexcept {
+  STELE_ASSERT(tx.reclaim_tried && !tx.wants_reclaim && this_access.size == 0);
   if (this_runtime->state().overlays.load(std::memory_order_relaxed) != 0)
     this_runtime->release_idle_overlays(*this_context);  // returns blocks that they freed
   this_runtime->reclaim_idle_caches(*this_context);
@@ -508,6 +528,7 @@ void reclaim(transaction& tx) noexcept {
 // On return the attempt is rolled back, but the thread is still in the transaction: run_transaction
 // begins the next attempt.
 void retry_transaction() noexcept {
+  STELE_ASSERT(this_runtime != nullptr && !this_context->retrying);
   transaction& tx = *this_context->tx;
   tx.rollback();
   if (this_runtime->is_of_parent()) [[unlikely]] {

@@ -11,6 +11,7 @@
 // be added to the set is flushed at once. Logs that are read back are read again next time.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/log/truncation.h>
 
 namespace stele::detail {
@@ -59,8 +60,11 @@ class bulk_write_back {
     const auto hold = truncation_.lock();
     // T1: all commits through it have stored home
     const std::uint64_t through = truncation_.advance_completed();
-    collect(through);                                   // T2
+    collect(through);  // T2
+    STELE_ASSERT(heads_.size() == logs_.size());
+    STELE_ASSERT_WHOLE(medium_.state.poisoned.load() || heads_are_published());
     if (medium_.state.poisoned.load()) return through;  // what home needs is not known
+    STELE_ASSERT(sums_.logged() || deltas_.empty());
     const bool moves = sums_.logged() && sums_.kept() && !deltas_.empty();
     if (moves) sums_.mark_moving(mutant::sums_move_unsaid);  // S3
     if (moves && medium_.control.failed())
@@ -94,11 +98,23 @@ class bulk_write_back {
   static constexpr auto checksums_valid = format::block_checksum_state::valid;
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
+  // For assertions.
+  [[maybe_unused]] bool is_in_home(std::uint64_t line) const noexcept {
+    const auto& h = file_.header();
+    return line % line_size == 0 && line >= h.home_offset && line < h.size;
+  }
+  [[maybe_unused]] bool heads_are_published() const noexcept {
+    for (std::size_t i = 0; i < heads_.size(); ++i)
+      if (heads_[i] < logs_[i].log.head() || heads_[i] > logs_[i].log.tail()) return false;
+    return true;
+  }
+
   [[gnu::noinline]] void flush_batch(lane& l) {
     if (!planted(mutant::bulk_flushed_early)) l.dirty_lines.set_flushed();  // B1
     std::uint64_t last = 0;
     l.dirty_lines.take(owner_batch_words, [&](std::uint64_t line) {  // B2
       if (planted(mutant::bulk_owner_last_line)) std::swap(last, line);
+      STELE_ASSERT(line == 0 || is_in_home(line));
       if (line != 0) l.media.flush(file_.at(line), line_size);
     });
     if (planted(mutant::bulk_flushed_early)) l.dirty_lines.set_flushed();
@@ -108,6 +124,7 @@ class bulk_write_back {
   void collect(std::uint64_t through) {
     lines_.clear();
     heads_.clear();
+    STELE_ASSERT(through >= checksummed_through_);  // bulk.md T1: H never decreases
     // An earlier truncation did not finish: what its records change is no longer known.
     if (!deltas_.empty()) sums_.abandon();
     deltas_.clear();
@@ -147,6 +164,9 @@ class bulk_write_back {
       const bool flushed = l.dirty_lines.is_flushed(),
                  unnamed =
                      n.lines == 0 && !(flushed && planted(mutant::bulk_spill_flushed)) && wanted;
+      // The entries follow the log. A record that is not published is of a commit that failed
+      STELE_ASSERT(n.next > position);
+      STELE_ASSERT(n.next <= tail || medium_.state.poisoned.load());
       if (sums_.logged() || unnamed) add_logged_record(l, position, unnamed);
       position = n.next;
       l.dirty_lines.pop(n, [&](std::uint64_t line) {
@@ -193,6 +213,7 @@ class bulk_write_back {
   }
   // Without memory to remember it, a line is flushed at once, each time it is named.
   void add_line(std::uint64_t line) noexcept {
+    STELE_ASSERT(is_in_home(line));
     if (!lines_.try_add(line)) medium_.control.flush(file_.at(line), line_size);
   }
   void add_deltas(const log_record& r) {
@@ -204,6 +225,7 @@ class bulk_write_back {
     }
   }
   void apply_deltas(std::uint64_t through) {
+    STELE_ASSERT(through == checksummed_through_);
     if (!sums_.logged() || !sums_.kept()) return;
     sums_.apply(deltas_);
     deltas_.for_each([&](std::uint64_t block, checksum_deltas::delta) {

@@ -3,6 +3,7 @@
 // is between the two. Callers exclude two closers from each other.
 #pragma once
 
+#include <base/assert.h>
 #include <base/asymmetric_gate.h>
 #include <media/cpu.h>
 
@@ -15,6 +16,7 @@ class commit_gate {
   explicit commit_gate(std::size_t lanes) : lanes_(lanes) {}
 
   void enter(unsigned lane) noexcept {
+    STELE_ASSERT(lane < lanes_.size() && !lanes_[lane].inside.made());
     for (;;) {
       lanes_[lane].inside.announce(true);
       if (!closed_.look()) [[likely]]
@@ -23,13 +25,20 @@ class commit_gate {
       while (closed_.look()) media::cpu::relax();
     }
   }
-  void leave(unsigned lane) noexcept { lanes_[lane].inside.withdraw(); }
+  void leave(unsigned lane) noexcept {
+    STELE_ASSERT(lanes_[lane].inside.made());
+    lanes_[lane].inside.withdraw();
+  }
 
   void close() noexcept {
+    STELE_ASSERT(!closed_.peek());
     closed_.close(true);
     for (const slot& l : lanes_) l.inside.await_withdrawal(media::cpu::relax);
   }
-  void open() noexcept { closed_.open(); }
+  void open() noexcept {
+    STELE_ASSERT(closed_.peek());
+    closed_.open();
+  }
 
  private:
   struct alignas(64) slot {

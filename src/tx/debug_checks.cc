@@ -1,5 +1,6 @@
 // What a program compiled with STELE_DEBUG is told: pointers that lead out of their pool, uses of
 // destroyed objects, leaks when a pool is closed. See docs/guide/debug.md.
+#include <base/assert.h>
 #include <fmt/format.h>
 #include <stele/leaks.h>
 #include <tx/runtime.h>
@@ -35,11 +36,14 @@ bool in_running_pool(std::uintptr_t address) noexcept {
 }
 
 std::uint64_t offset_of(std::uintptr_t address) noexcept {
+  STELE_ASSERT(in_running_pool(address));
   return address - this_access.pool_base;
 }
 
 const std::string& path_of_running() {
-  return runtime_at(this_access.pool_base)->state().file.path();
+  const runtime* const running = runtime_at(this_access.pool_base);
+  STELE_ASSERT(running != nullptr);
+  return running->state().file.path();
 }
 
 [[noreturn]] void refuse(std::string why) {

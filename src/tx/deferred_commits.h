@@ -3,6 +3,7 @@
 // deferred batches are flushed: flush the records, fence, store home.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <tx/background_thread.h>
 #include <tx/engine.h>
@@ -35,6 +36,7 @@ class deferred_commits {
   // Before the commit of t, which is ordered, draws its TxID: memory for O2. Locked: a flush by
   // another thread reads the overlay.
   [[gnu::noinline]] void reserve(transaction& t) {
+    STELE_ASSERT(t.ordered() && t.log() < batches_.size());
     const std::lock_guard hold(batches_[t.log()].mutex);
     t.reserve_overlay();
   }
@@ -43,6 +45,9 @@ class deferred_commits {
     deferred_batch& batch = batches_[t.log()];
     if (planted(mutant::batch_joined_early)) t.release_txid_lock();
     std::unique_lock hold(batch.mutex);
+    STELE_ASSERT(t.ordered() && t.in_order());
+    STELE_ASSERT(batch.owner == nullptr ? batch.commits == 0 : batch.owner == &t);
+    STELE_ASSERT(txid > batch.newest);
     if (batch.owner == nullptr) {
       batch.owner = &t;
       medium_.state.begin_deferred(t.log(), txid - 1);
@@ -52,6 +57,8 @@ class deferred_commits {
     batch.newest = txid;
     const bool first = ++batch.commits == 1, full = batch.commits % max_batch_commits == 0;
     t.defer(txid);  // O2: the overlay keeps the values; locks stay held
+    STELE_ASSERT(t.has_deferred() && !t.overlay_lines().empty());
+    STELE_ASSERT(medium_.state.has_deferred(t.log()));
     hold.unlock();
     t.release_txid_lock();
     const bool is_long = t.overlay_lines().size() >= max_overlay_lines;
@@ -122,6 +129,7 @@ class deferred_commits {
     const bool one_by_one = commits_go_on && planted(mutant::batch_no_prefix);
     if (one_by_one) hold.unlock();
     const std::uint64_t newest = begin_flush(one_by_one);  // G1
+    STELE_ASSERT(newest != 0);
     if (commits_go_on) hold.unlock();
     log_.flush(flush_medium_, planted(mutant::default_last_record));  // G2
     if (!planted(mutant::default_no_batch_fence))
@@ -130,6 +138,7 @@ class deferred_commits {
       return medium_.state.poison(pool_state::poison_cause::write_failed,
                                   medium_.error_number_of(flush_medium_));
     if (commits_go_on) hold.lock();
+    STELE_ASSERT(newest >= hardened_through_.load(std::memory_order_relaxed));
     hardened_through_.store(planted(mutant::batch_told_late) ? newest_commit() : newest,
                             std::memory_order_release);
     for (unsigned i = 0; planted(mutant::batch_ends_late) && i < batches_.size(); ++i)
@@ -157,17 +166,21 @@ class deferred_commits {
   void end_flush(unsigned log) {
     const deferred_batch& b = batches_[log];
     if (b.owner == nullptr) return;
+    STELE_ASSERT(b.commits != 0 && b.flushed_commits <= b.commits);  // default.md G4
     if (b.commits == b.flushed_commits || planted(mutant::batch_home_early))
       store_home(log, log != 0 && planted(mutant::batch_own_alone));
   }
   void store_home(unsigned log, bool skip) {
     deferred_batch& batch = batches_[log];
+    STELE_ASSERT(batch.owner->log() == log && batch.owner->has_deferred());
+    STELE_ASSERT(medium_.state.has_deferred(log));
     batch.owner->begin_overlay_store();
     if (!skip) home_.store(flush_medium_, batch.owner->overlay_lines());
     batch.owner->end_overlay_store();
     batch.owner = nullptr;
     batch.commits = 0;
     medium_.state.end_deferred(log);
+    STELE_ASSERT(!medium_.state.has_deferred(log));
   }
 
   pool_medium<Media>& medium_;
@@ -176,7 +189,10 @@ class deferred_commits {
   background_thread& background_;
   // Counts itself at its begin and at its end, so the count is odd while a flush runs.
   struct counted_flush {
-    explicit counted_flush(std::atomic<std::uint64_t>& c) noexcept : count(c) { add(); }
+    explicit counted_flush(std::atomic<std::uint64_t>& c) noexcept : count(c) {
+      add();
+      STELE_ASSERT(count.load(std::memory_order_relaxed) % 2 == 1);
+    }
     ~counted_flush() { add(); }
     counted_flush(const counted_flush&) = delete;
     counted_flush& operator=(const counted_flush&) = delete;

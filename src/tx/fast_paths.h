@@ -7,6 +7,7 @@
 // callgrind's inclusive cost of 200 000 accesses divided by their number.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <tx/transaction.h>
 
@@ -21,6 +22,7 @@ inline std::uint64_t line_of(std::uint64_t offset) noexcept {
 // Loads the line's lock before and after what it reads.
 template <class Read>
 inline bool snapshot::try_read(std::uint64_t offset, Read&& read) {
+  STELE_ASSERT(in_force_ && all_locks_ != nullptr);
   line_lock& lock = lock_of(offset);
   const std::uint64_t seen = lock.load(std::memory_order_acquire);
   read();
@@ -39,6 +41,7 @@ inline bool snapshot::try_read(std::uint64_t offset, Read&& read) {
 }
 
 inline bool snapshot::try_acquire(std::uint64_t line) noexcept {
+  STELE_ASSERT(in_force_ && line % line_size == 0);
   line_lock& lock = lock_of(line);
   std::uint64_t seen = lock.load(std::memory_order_acquire);
   if ((seen & 1) != 0 || seen >> 1 > time_ || locks_.size() == locks_.capacity()) [[unlikely]]
@@ -62,6 +65,7 @@ inline std::uint64_t transaction::load_from(Home& home, std::uint64_t offset) {
 // stm: 44 in a reader, 50 in an update; 65 for a word that the transaction has stored. Policies
 // without locks come here only if the line's filter bit is set.
 inline std::uint64_t transaction::load_word(std::uint64_t offset) {
+  STELE_ASSERT(offset % 8 == 0);
   if (filter_ != 0 && (filter_ & filter_bit(this_access.pool_base + offset)) != 0)
     return load_filtered_word(offset);
   return with_home(home_, [&](auto& home) { return load_from(home, offset); });
@@ -74,6 +78,7 @@ inline bool snapshot::try_copy(const std::byte* home, std::uint64_t offset, std:
                                std::size_t size) noexcept {
   using pair [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
   if (!fast_ || (offset | size) % sizeof(pair) != 0) return false;
+  STELE_ASSERT(in_force_ && !records_);
   has_unrecorded_reads_ = true;
   const std::uint64_t time = time_;
   for (const std::uint64_t end = offset + size; offset != end;) {
@@ -97,6 +102,7 @@ inline bool transaction::try_fast_read(std::uint64_t offset, std::byte* to,
 }
 
 [[gnu::always_inline]] inline written_line& transaction::line_for_store(std::uint64_t line) {
+  STELE_ASSERT(line % line_size == 0 && !only_reads() && store_target_ != store_target::home);
   if (!writes_.empty() && writes_.last().offset == line) return writes_.last();
   const std::uint64_t bit = filter_bit(this_access.pool_base + line);
   if ((filter_ & bit) != 0)
@@ -131,6 +137,7 @@ inline void transaction::store_word(std::uint64_t offset, std::uint64_t bits) {
 inline void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
   if (store_target_ != store_target::write_set) [[unlikely]]
     return store_slow(offset, bits, mask);
+  STELE_ASSERT(offset % 8 == 0 && mask != 0);
   const unsigned word = static_cast<unsigned>(offset - line_of(offset)) / 8;
   written_line& line = line_for_store(line_of(offset));
   const std::uint64_t counting = expand_mask(mask);

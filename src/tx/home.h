@@ -6,6 +6,7 @@
 // a comparison, and no call through a pointer for a home in place.
 #pragma once
 
+#include <base/assert.h>
 #include <pool/block_states.h>
 #include <stele/pool.h>
 
@@ -25,11 +26,13 @@ class in_place_home {
   void unpin() noexcept {}
 
   std::uint64_t word(std::uint64_t offset) const noexcept {
+    STELE_ASSERT(offset % 8 == 0);
     return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(at_ + offset), __ATOMIC_ACQUIRE);
   }
   // Bytes of one line; of whole pairs of words 16 at a time, as in snapshot::try_copy.
   void copy(std::uint64_t offset, std::byte* to, std::size_t size) const noexcept {
     using pair [[gnu::vector_size(16)]] = std::uint64_t;
+    STELE_ASSERT(size != 0 && offset % line_size + size <= line_size);
     if ((offset | size) % sizeof(pair) != 0) [[unlikely]]
       return copy_parts(offset, to, size);
     for (std::size_t done = 0; done < size; done += sizeof(pair)) {
@@ -109,7 +112,9 @@ class home_of_log {
   home_of_log(const std::byte* at, virtual_home* instead, unsigned log)
       : at_(at),
         view_(instead != nullptr ? instead->of_log(log) : nullptr),
-        is_in_place_(view_ == nullptr) {}
+        is_in_place_(view_ == nullptr) {
+    STELE_ASSERT(instead == nullptr || view_ != nullptr);
+  }
   explicit home_of_log(foreign_home& home) : at_(home.at()), foreign_(&home), is_in_place_(false) {}
 
   bool is_in_place() const noexcept { return is_in_place_; }
@@ -128,6 +133,7 @@ template <class Work>
 [[gnu::always_inline]] inline decltype(auto) with_home(const home_of_log& home, Work&& work) {
   if (!home.is_in_place()) [[unlikely]] {
     if (home.foreign() != nullptr) return work(*home.foreign());
+    STELE_ASSERT(home.view() != nullptr);
     return work(*home.view());
   }
   in_place_home in_place(home.at());

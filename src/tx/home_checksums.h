@@ -6,6 +6,7 @@
 // (at_truncation); any other leaves checksums that do not count until the pool is closed (none).
 #pragma once
 
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <pool/block_checksums.h>
@@ -53,7 +54,8 @@ class home_checksums {
       write_state(state::none);
       medium_.control.fence();  // checksums are durably `none` before home changes without them
     }
-    if (stay) forget_wrong_checksums();
+    STELE_ASSERT_ALWAYS(!kept() || blocks_.present());
+    if (stay) forget_wrong_checksums();  // S1
     if (medium_.control.failed()) return medium_.check();
     if (home_changes) change_home();
     return kept() && !stay ? compute_all(*now == state::legacy && never_open) : result<>{};
@@ -65,6 +67,7 @@ class home_checksums {
   // Without memory for the deltas, this session's checksums do not count; the end of the session
   // recomputes them.
   void abandon() {
+    STELE_ASSERT(logged_ || in_commit_);
     if (std::exchange(abandoned_, true)) return;
     write_state(state::none);
     medium_.control.fence();  // the state is durable before home changes without checksums
@@ -78,6 +81,7 @@ class home_checksums {
   // Until the state is `valid` again, a block that a record above the watermark names may have its
   // checksum from before the record or from after it.
   void mark_moving(mutant unsaid) {
+    STELE_ASSERT(blocks_.present() && !abandoned_);  // S3, S4
     if (planted(unsaid)) return;
     write_state(state::updating);
     if (!planted(mutant::sums_move_unfenced))
@@ -87,8 +91,10 @@ class home_checksums {
   // Precondition: mark_moving(). at_rest: no thread stores to home.
   void apply(const checksum_deltas& changes, bool at_rest = false) {
     if (planted(mutant::sums_not_renewed)) return;
+    STELE_ASSERT(blocks_.present());
     std::size_t left = planted(mutant::sums_last_block) ? 1 : 0;
     changes.for_each([&](std::uint64_t block, checksum_deltas::delta c) {
+      STELE_ASSERT(block == blocks_.block_of(block) && block < medium_.state.file.header().size);
       if (left != 0) return void(--left);
       base::check(c.known || at_rest, "a log record of this session does not say what it changes");
       const bool has_delta =
@@ -101,6 +107,7 @@ class home_checksums {
   // Computes an unknown checksum, unless a commit may be storing to the block meanwhile. `through`:
   // all commits up to this TxID have stored home.
   void compute_unknown(std::uint64_t block, std::uint64_t through) {
+    STELE_ASSERT(through <= medium_.state.clock.load(std::memory_order_relaxed));
     if (blocks_.stored(block) != format::block_checksum_unknown ||
         medium_.state.clock.load() != through)
       return;
@@ -134,6 +141,7 @@ class home_checksums {
     // Called for each line of t, in order, before the line is stored home.
     void before_store(const written_line& line) {
       if (!sums_.in_commit_) return;
+      STELE_ASSERT(line.offset >= sums_.medium_.state.file.header().home_offset);
       by_ += delta_of(line, word_of_line{}) - delta_of(line, sums_.home_words(t_));
     }
     // next: the line after it; null: this is the last one.
@@ -164,6 +172,7 @@ class home_checksums {
       out.append_word(terms);
       --to_come;
     });
+    STELE_ASSERT(left == 0 && to_come == 0);  // format/log.md: as many words as the heads say
   }
   // The number of segments: neighbours in the list of t's lines that lie in one block.
   static std::uint64_t delta_count(const transaction& t) {
@@ -190,12 +199,14 @@ class home_checksums {
   // S6: before the record is written to free chunks, their checksums become `unknown`, and durably
   // so. When the chunks are free again, recompute_unknown(). False: the medium failed.
   bool invalidate(Media& media, std::uint64_t offset, std::uint64_t bytes) {
+    STELE_ASSERT(bytes != 0 && offset >= medium_.state.file.header().chunks_offset);
     if ((!logged_ && !in_commit_) || planted(mutant::sums_spill_kept)) return true;
     blocks_.invalidate(media, offset, bytes);
     return medium_.fence_ok(media);
   }
   void recompute_unknown(Media& media, std::uint64_t offset, std::uint64_t bytes) {
     if (!logged_ && !in_commit_) return;
+    STELE_ASSERT(bytes != 0 && offset == blocks_.block_of(offset));
     for (std::uint64_t block = blocks_.block_of(offset); block < offset + bytes;
          block += format::checksum_block_size)
       if (blocks_.stored(block) == format::block_checksum_unknown)
@@ -234,6 +245,7 @@ class home_checksums {
   }
   void add(Media& media, std::uint64_t block, std::uint64_t by) {
     if (by == 0 || planted(mutant::sums_not_counted)) return;
+    STELE_ASSERT(in_commit_ && blocks_.has_checksum(block));  // S7
     const std::lock_guard one(mutexes_[block / format::checksum_block_size % std::size(mutexes_)]);
     blocks_.apply_delta(media, block, by);
   }

@@ -1,4 +1,5 @@
 // Reads what is left of a pool's home. See home_image.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fmt/format.h>
 #include <format/root_mark.h>
@@ -32,7 +33,10 @@ result<std::unique_ptr<pool_state>> damaged_state(const std::string& path,
 }  // namespace
 
 home_image::home_image(std::unique_ptr<pool_state> state, std::unique_ptr<engine> home_of)
-    : state_(std::move(state)), home_of_(std::move(home_of)) {}
+    : state_(std::move(state)), home_of_(std::move(home_of)) {
+  STELE_ASSERT_ALWAYS(state_ != nullptr);
+  STELE_ASSERT_ALWAYS(home_of_ == nullptr || home_of_->home() != nullptr);
+}
 
 result<home_image> home_image::open(const std::string& path, std::vector<std::string>& notes) {
   if (auto unused = check_unused(path); !unused) return std::unexpected(unused.error());
@@ -102,11 +106,13 @@ void home_image::judge_checksums(std::vector<std::string>& notes) {
 }
 
 std::uint64_t home_image::block_of(std::uint64_t offset) const noexcept {
+  STELE_ASSERT(offset >= header().home_offset);
   return offset - (offset - header().home_offset) % block_size;
 }
 
 // The bytes are touched first: a page that cannot be read is replaced by zeroes then.
 home_image::block_state home_image::judge(std::uint64_t block) const {
+  STELE_ASSERT(block == block_of(block) && home_of_ == nullptr);
   const block_checksums sums(state_->file);
   state_->poisoned.store(false);
   const std::uint64_t computed = sums.compute(block);
@@ -137,15 +143,19 @@ void home_image::lose_page_of(std::uint64_t block) const {
   const auto& h = header();
   const std::uint64_t from = std::max(block / unit * unit, h.home_offset),
                       to = std::min(block / unit * unit + unit, h.size);
+  STELE_ASSERT(from <= block && block < to &&
+               (to - h.home_offset - 1) / block_size < blocks_.size());
   for (std::uint64_t at = from; at < to; at += block_size)
     blocks_[(at - h.home_offset) / block_size] = block_state::damaged;
 }
 
 bool home_image::is_sound(std::uint64_t block) const {
   if (blocks_.empty()) return true;
+  STELE_ASSERT((block - header().home_offset) / block_size < blocks_.size());
   block_state& known = blocks_[(block - header().home_offset) / block_size];
   if (known != block_state::unread) return known == block_state::sound;
   known = judge(block);
+  STELE_ASSERT(known != block_state::unread);
   return known == block_state::sound;
 }
 

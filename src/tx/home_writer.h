@@ -2,6 +2,7 @@
 // file.
 #pragma once
 
+#include <base/assert.h>
 #include <pool/pool_file.h>
 #include <tx/home_checksums.h>
 #include <tx/transaction.h>
@@ -35,6 +36,8 @@ class home_writer {
 
   // Stores the bytes of the line's mask.
   void store(Media& media, const written_line& line) const {
+    STELE_ASSERT(line.mask != 0 && line.offset % line_size == 0);
+    STELE_ASSERT(line.offset >= file_.header().home_offset && line.offset < file_.header().size);
     std::byte* const home = std::assume_aligned<line_size>(file_.at(line.offset));
     if (const unsigned w = single_whole_word(line.mask); w != 8) [[likely]]
       return media.store(home + 8 * w, &line.words[w], 8);
@@ -55,6 +58,8 @@ class home_writer {
   }
   // Stores the bytes of the mask of one word.
   void store_word(Media& media, std::uint64_t offset, std::uint64_t word, std::uint8_t mask) const {
+    STELE_ASSERT(mask != 0 && offset % 8 == 0 && offset >= file_.header().home_offset);
+    STELE_ASSERT(offset + 8 <= file_.header().size);
     store_bytes(media, file_.at(offset), &word, mask);
   }
 

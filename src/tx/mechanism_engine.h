@@ -17,6 +17,7 @@
 // part in running transactions has the functions of a store_observer, or load_observer(log).
 #pragma once
 
+#include <base/assert.h>
 #include <base/flatten.h>
 #include <pool/header_version.h>
 #include <tx/engine.h>
@@ -24,6 +25,7 @@
 #include <tx/pool_growth.h>
 #include <tx/transaction_inl.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -37,9 +39,11 @@ class observer_of_stores final : public store_observer {
 
   bool begin(transaction& t) override { return mechanism_.begin(t); }
   void store(transaction& t, written_line& line, const written_line& stored) override {
+    STELE_ASSERT(line.offset == stored.offset && stored.mask != 0);
     mechanism_.store(t, line, stored);
   }
   std::uint64_t word(const written_line& line, unsigned word) const noexcept override {
+    STELE_ASSERT(line.word_mask(word) != 0);
     if constexpr (requires { mechanism_.word(line, word); })
       return mechanism_.word(line, word);
     else
@@ -72,6 +76,7 @@ class mechanism_engine final : public engine {
   // Flattened: a call spills registers, and stores after a fence delay the next one
   // (docs/decisions/7-tried.md). Not for the explorer, to compile quickly.
   commit_status commit(transaction& t) override {
+    STELE_ASSERT(!t.only_reads());
     if constexpr (!Media::under_exploration)
       return commit_flattened(t);
     else
@@ -92,6 +97,7 @@ class mechanism_engine final : public engine {
               "{}: its newest TxID, {}, is one that no program draws; restore the pool from a copy",
               state.file.path(), state.clock.load()));
     if (auto taken = attach(were); !taken) return taken;
+    STELE_ASSERT_ALWAYS(is_idle());
     raise_version();
     const auto magic = medium_.read_word(format::magic_state_offset);
     if (!magic) return std::unexpected(magic.error());
@@ -115,6 +121,7 @@ class mechanism_engine final : public engine {
       if (auto closed = mechanism_.truncation.close(); !closed) return closed;
     }
     if (auto sound = medium_.check(); !sound) return sound;
+    STELE_ASSERT_ALWAYS(is_idle());
     if (auto ended = sums_.end_session(); !ended) return ended;
     medium_.write_word(format::watermark_offset, medium_.state.clock.load());
     medium_.control.fence();  // the watermark, where TxIDs go on, before the session is closed
@@ -182,6 +189,7 @@ class mechanism_engine final : public engine {
       return {};
   }
   [[nodiscard]] result<> grow(const format::growth& to) override {
+    STELE_ASSERT_ALWAYS(to.chunk_count > medium_.state.file.header().chunk_count);
     const auto hold = exclude_truncations();
     return grow_pool(medium_, sums_.blocks(), to);
   }
@@ -216,6 +224,14 @@ class mechanism_engine final : public engine {
       return {};
   }
 
+  // For assertions: no commit is under way, and none is deferred.
+  bool is_idle() const noexcept {
+    const pool_state& s = medium_.state;
+    return s.deferred_logs.load() == 0 && std::ranges::all_of(s.committing, [](const auto& a) {
+             return a.value.load() == pool_state::no_commit;
+           });
+  }
+
   static constexpr bool observes_stores = requires { &Mechanism::store; };
   struct no_observer {
     explicit no_observer(Mechanism&) noexcept {}
@@ -239,6 +255,7 @@ class mechanism_engine final : public engine {
     medium_.state.file.apply_version();
   }
   void store_magic_words() {
+    STELE_ASSERT_ALWAYS(medium_.state.file.header().home == format::home_kind::in_place);
     medium_.state.heap.for_each_magic_word([this](std::uint64_t offset, std::uint64_t word) {
       medium_.put(medium_.state.file.at(offset), &word, sizeof word);
     });

@@ -5,6 +5,7 @@
 // Thread-safe; one thread at a time drains.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/page_snapshot.h>
 
 #include <cstring>
@@ -24,6 +25,7 @@ class page_queue {
 
   // Copies `bytes`, at most a page. False: the queue is full.
   bool try_push(std::span<const std::byte> bytes, std::uint64_t offset) noexcept {
+    STELE_ASSERT(!bytes.empty() && bytes.size() <= page_snapshot::page_size);
     std::size_t slot;
     {
       const std::lock_guard hold(mutex_);
@@ -33,6 +35,7 @@ class page_queue {
     }
     std::memcpy(buffer_.data() + slot, bytes.data(), bytes.size());
     const std::lock_guard hold(mutex_);
+    STELE_ASSERT(queued_.size() < queued_.capacity());  // noexcept: no memory is asked for
     queued_.push_back({slot, bytes.size(), offset});
     return true;
   }
@@ -42,6 +45,7 @@ class page_queue {
   auto drain(Put&& put) -> decltype(put(std::span<const std::byte>(), std::uint64_t{})) {
     {
       const std::lock_guard hold(mutex_);
+      STELE_ASSERT(draining_.empty());  // one thread drains
       std::swap(queued_, draining_);
     }
     const end_of_drain when_done(*this);
@@ -57,6 +61,8 @@ class page_queue {
     explicit end_of_drain(page_queue& q) noexcept : queue_(q) {}
     ~end_of_drain() {
       const std::lock_guard hold(queue_.mutex_);
+      STELE_ASSERT(queue_.free_.size() + queue_.queued_.size() + queue_.draining_.size() <=
+                   queue_.free_.capacity());
       for (const page& p : queue_.draining_) queue_.free_.push_back(p.slot);
       queue_.draining_.clear();
     }

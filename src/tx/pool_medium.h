@@ -2,6 +2,7 @@
 // has failed.
 #pragma once
 
+#include <base/assert.h>
 #include <base/check.h>
 #include <fmt/format.h>
 #include <format/pool_layout.h>
@@ -37,6 +38,7 @@ class pool_medium {
     if (!m.failed()) [[likely]]
       return true;
     state.poison(pool_state::poison_cause::write_failed, error_number_of(m));
+    STELE_ASSERT(state.poisoned.load());  // nothing is acknowledged any more
     return false;
   }
   // Errors: io, if a write failed; poisoned, if that was earlier, or if a page of the mapping is
@@ -56,6 +58,7 @@ class pool_medium {
 
   // Control words carry check bits; what is written is durable after control's next fence.
   [[nodiscard]] result<std::uint64_t> read_word(std::uint64_t offset) const {
+    STELE_ASSERT(offset % 8 == 0 && offset + 8 <= state.file.header().home_offset);
     const auto value = format::read_control_word(state.file.base(), state.file.header().id, offset);
     if (!value)
       return base::fail(errc::corrupt, fmt::format("{}: the control word at offset {} is damaged "
@@ -64,11 +67,14 @@ class pool_medium {
     return *value;
   }
   void write_word(std::uint64_t offset, std::uint64_t value) {
+    STELE_ASSERT(offset % 8 == 0 && offset + 8 <= state.file.header().home_offset);
+    STELE_ASSERT(value < format::guarded_limit);
     const std::uint64_t word = format::guard(value, state.file.header().id, offset);
     put(state.file.base() + offset, &word, 8);
   }
   // Stores and flushes; durable after control's next fence.
   void put(std::byte* to, const void* from, std::size_t size) {
+    STELE_ASSERT(size != 0 && to >= state.file.base());
     control.store(to, from, size);
     control.flush(to, size);
   }

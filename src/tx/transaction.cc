@@ -1,6 +1,7 @@
 // A transaction's allocations, its place in the order of TxIDs, its overlay, the ends of its
 // commits, and its roll-back. The rules are in transaction.h, the fast paths in fast_paths.h and
 // transaction_inl.h.
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <tx/moment.h>
 #include <tx/transaction_inl.h>
@@ -30,6 +31,7 @@ void transaction::claim(std::uint64_t offset, std::size_t size) {
 }
 
 void transaction::lock_range(std::uint64_t from, std::uint64_t to) {
+  STELE_ASSERT(from % line_size == 0 && from <= to);
   if (!snapshot_.in_force() && !snapshot_.locks_for_others()) return;
   for (std::uint64_t line = from; line < to; line += line_size)
     snapshot_.in_force() ? snapshot_.acquire(line) : snapshot_.lock_alone(line);
@@ -39,6 +41,7 @@ void transaction::lock_range(std::uint64_t from, std::uint64_t to) {
 // Step A2 of docs/protocol/readers.md: a reader in another process must find the lines locked as
 // soon as it can see the TxID.
 void transaction::lock_for_others() {
+  STELE_ASSERT(snapshot_.locks_for_others());
   for (const written_line& line : writes_.lines()) snapshot_.lock_alone(line.offset);
   std::atomic_thread_fence(std::memory_order_release);
 }
@@ -59,6 +62,8 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
       !base::planted(base::mutant::stm_stale_allocation)) [[unlikely]]
     snapshot_.extend();
   if (block && runtime_.state().heap.blocks_need_a_stored_word()) store_word(*block, 0);
+  STELE_ASSERT(!block || (*block >= runtime_.heap_begin() && *block < runtime_.size() &&
+                          size <= runtime_.size() - *block));
   if (block) return *block;
   if (block.error().code == errc::full && !reclaim_tried) {
     wants_reclaim = true;
@@ -103,6 +108,7 @@ bool transaction::is_used_block(std::uint64_t offset, std::size_t size) {
 // Draws the TxID under txid_mutex, so that the record can name the ordered commit before it.
 bool transaction::assign_txid_in_order(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
+  STELE_ASSERT(order_.in_order());
   // A thread waiting for txid_mutex has announced no TxID, so no other thread waits for it.
   state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
   order_.lock(state.txid_mutex);
@@ -112,6 +118,8 @@ bool transaction::assign_txid_in_order(std::uint64_t& txid) {
                                      std::memory_order_seq_cst);
   order_.set_previous(state.last_ordered);
   const bool drawn = assign_txid_announced(txid);
+  STELE_ASSERT(!drawn || txid > state.last_ordered);
+  STELE_ASSERT(!ordered_ || state.ordered_mode.load(std::memory_order_relaxed));
   // An ordered commit keeps the mutex, so that no record names it before it is in its deferred
   // batch.
   if (drawn && ordered_) {
@@ -124,18 +132,23 @@ bool transaction::assign_txid_in_order(std::uint64_t& txid) {
 }
 
 void transaction::reserve_overlay() {
+  STELE_ASSERT(ordered_ && !writes_.empty());
   overlay_.reserve(writes_, snapshot_, allocations_.changes());
 }
 
 void transaction::defer(std::uint64_t txid) noexcept {
+  STELE_ASSERT(ordered_ && order_.in_order());
   allocations_.defer(overlay_.changes());
   overlay_.defer(txid, writes_, filter_, snapshot_);
+  STELE_ASSERT(!snapshot_.holds_locks() && allocations_.changes().empty());  // default.md O2
 }
 
 void transaction::begin_overlay_store() {
+  STELE_ASSERT(overlay_.is_deferred());
   runtime_.block_readers();
 }
 void transaction::end_overlay_store() noexcept {
+  STELE_ASSERT(overlay_.is_deferred());
   runtime_.unblock_readers();
   overlay_.set_stored();
 }
@@ -150,6 +163,7 @@ void transaction::keep_pages() const noexcept {
 }
 
 void transaction::before_store(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+  STELE_ASSERT(bytes != 0 && offset >= runtime_.heap_begin());
   if (!runtime_.has_page_snapshots() || base::planted(base::mutant::backup_spill_unkept)) return;
   for (std::uint64_t at = offset / page_snapshot::page_size * page_snapshot::page_size;
        at < offset + bytes; at += page_snapshot::page_size)
@@ -159,6 +173,7 @@ void transaction::before_store(std::uint64_t offset, std::uint64_t bytes) const 
 
 // An update may have read ordered commits; who is told of it relies on them.
 commit_status transaction::commit_empty() {
+  STELE_ASSERT(writes_.empty() && doomed_by_ == nullptr && allocations_.changes().empty());
   const bool updates = store_target_ != store_target::read_only;
   if (updates && !ordered_requested_ && runtime_.tells_ordered() &&
       !base::planted(base::mutant::empty_not_waited)) [[unlikely]] {
@@ -171,6 +186,7 @@ commit_status transaction::commit_empty() {
 }
 
 commit_status transaction::commit_in_place() noexcept {
+  STELE_ASSERT(store_target_ == store_target::home && writes_.empty() && !snapshot_.in_force());
   const std::uint64_t txid = runtime_.state().clock.load(std::memory_order_relaxed) + 1;
   runtime_.state().clock.store(txid, std::memory_order_release);
   counts_.count_stored_in_place(in_place_.stored_bytes(this_access));
@@ -182,11 +198,13 @@ commit_status transaction::commit_in_place() noexcept {
 
 void transaction::doom() noexcept {
   if (doomed_by_ == nullptr) doomed_by_ = std::current_exception();
+  STELE_ASSERT(doomed_by_ != nullptr);  // called in a handler
 }
 
 // Does what run_transaction does with the exception if it leaves the body. Throws it if it is
 // neither a conflict nor a failure; the caller rolls back.
 commit_status transaction::commit_doomed() {
+  STELE_ASSERT(doomed_by_ != nullptr);
   try {
     std::rethrow_exception(doomed_by_);
   } catch (const restart&) {
@@ -233,6 +251,7 @@ std::uint64_t transaction::revalidate() {
 // The commit has no record, and recovery does not know of it. Its TxID only orders it among
 // transactions that lock the same lines.
 commit_status transaction::commit_volatile() noexcept {
+  STELE_ASSERT(writes_.empty() && volatile_undo_.locked);
   const std::uint64_t txid = runtime_.state().clock.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (txid != snapshot_.time() + 1 && !snapshot_.valid()) return commit_status::retry;
   snapshot_.release(txid);
@@ -243,6 +262,7 @@ commit_status transaction::commit_volatile() noexcept {
 
 void transaction::roll_back_volatile() noexcept {
   volatile_undo_.roll_back_to(0);
+  STELE_ASSERT(volatile_undo_.entries.empty());
   snapshot_.age_locks(runtime_.state().clock.fetch_add(1, std::memory_order_seq_cst) + 1);
 }
 
@@ -287,6 +307,7 @@ void transaction::rollback() noexcept {
   counts_.count_abort();
   doomed_by_ = nullptr;
   clear();
+  STELE_ASSERT(is_new() && this_access.size == 0);
 }
 
 }  // namespace stele::detail

@@ -17,6 +17,7 @@
 // What a field access executes is in fast_paths.h; begin and commit are in transaction_inl.h.
 #pragma once
 
+#include <base/assert.h>
 #include <pool/heap.h>
 #include <stele/pool.h>
 #include <tx/home.h>
@@ -57,7 +58,10 @@ class alignas(64) transaction final : public storage::heap::writer {
   transaction& operator=(const transaction&) = delete;
 
   unsigned log() const noexcept { return log_; }
-  void use_locks(const lock_table& t) noexcept { snapshot_.use(t); }  // between transactions
+  void use_locks(const lock_table& t) noexcept {  // between transactions
+    STELE_ASSERT(!snapshot_.holds_locks());
+    snapshot_.use(t);
+  }
   // This transaction only reads, and sees the pool as of a moment; null: as of now.
   void set_moment(const moment* m) noexcept { moment_ = m; }
   write_set& writes() noexcept { return writes_; }
@@ -75,6 +79,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   // Called by the mechanism in the commit of an observed transaction: the write set gets the words
   // that the observer makes.
   void take_observed_words() noexcept {
+    STELE_ASSERT(observed() && observers_.stores != nullptr);
     for (written_line& line : writes_.lines())
       for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
         const auto word = static_cast<unsigned>(std::countr_zero(left));
@@ -227,6 +232,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   commit_status fail_poisoned();
   commit_status commit_doomed();
   void clear() noexcept;
+  bool is_new() const noexcept;
 
   runtime& runtime_;
   const unsigned log_;

@@ -5,6 +5,7 @@
 // docs/decisions/7-tried.md (decision 7).
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <tx/fast_paths.h>
 #include <tx/runtime.h>
@@ -28,6 +29,7 @@ inline std::uint64_t transaction::home_word(std::uint64_t offset) noexcept {
 // The word as the transaction sees it: own stored bytes over those of the overlay over home's.
 inline std::uint64_t transaction::merged_word(const written_line* own,
                                               std::uint64_t offset) noexcept {
+  STELE_ASSERT(offset % 8 == 0 && (own == nullptr || own->offset == line_of(offset)));
   const unsigned word = static_cast<unsigned>(offset - line_of(offset)) / 8;
   const std::uint8_t mask = own != nullptr ? own->word_mask(word) : 0;
   if (mask == 0xFF) return value(*own, word);
@@ -42,6 +44,7 @@ inline void transaction::store_part(std::uint64_t offset, const std::byte* from,
   if (store_target_ != store_target::write_set) [[unlikely]]
     return store_part_slow(offset, from, size);
   const std::uint64_t line_offset = line_of(offset);
+  STELE_ASSERT(size != 0 && offset - line_offset + size <= line_size);
   written_line& line = line_for_store(line_offset);
   auto* const to = reinterpret_cast<std::byte*>(line.words.data()) + (offset - line_offset);
   if (from != nullptr)
@@ -53,6 +56,7 @@ inline void transaction::store_part(std::uint64_t offset, const std::byte* from,
 
 inline void transaction::store_lines(std::uint64_t offset, const std::byte* from,
                                      std::size_t size) {
+  STELE_ASSERT(offset % line_size == 0 && size % line_size == 0);
   if (store_target_ != store_target::write_set) [[unlikely]]
     return store_part_slow(offset, from, size);
   for (const std::uint64_t end = offset + size; offset != end; offset += line_size) {
@@ -70,6 +74,8 @@ inline void transaction::store_lines(std::uint64_t offset, const std::byte* from
 // Draws the TxID, and with stm validates the read set. False: the attempt must be retried.
 inline bool transaction::assign_txid(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
+  STELE_ASSERT(state.committing[log_].value.load(std::memory_order_relaxed) ==
+               pool_state::no_commit);
   if (!base::planted_in_schedule_explorer(base::mutant::stm_announce_late))
     state.committing[log_].value.store(state.clock.load(std::memory_order_acquire),
                                        std::memory_order_release);
@@ -91,6 +97,9 @@ inline bool transaction::assign_txid_announced(std::uint64_t& txid) {
   txid = state.clock.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (base::planted_in_schedule_explorer(base::mutant::stm_announce_late))
     state.committing[log_].value.store(txid - 1, std::memory_order_seq_cst);
+  // bulk.md T1: the announcement of a commit is below its TxID
+  STELE_ASSERT(state.committing[log_].value.load(std::memory_order_relaxed) < txid);
+  STELE_ASSERT(txid > snapshot_.time());
   if (txid == snapshot_.time() + 1 || snapshot_.valid() ||
       base::planted_in_schedule_explorer(base::mutant::stm_no_validation))
     return true;
@@ -123,9 +132,11 @@ inline bool transaction::reads_need_locks(bool alone) const noexcept {
 inline bool transaction::try_begin_update(thread_context& v, bool alone) noexcept {
   if (!overlay_.empty()) [[unlikely]]
     return false;
+  STELE_ASSERT(is_new());
   access& a = this_access;
   if (a.running != this) [[unlikely]]
     take_over(a);
+  STELE_ASSERT(a.size == 0);  // no transaction runs in this thread
   a.size = a.load_size = runtime_.size();
   if (context_ != &v) [[unlikely]]
     context_ = &v;
@@ -145,6 +156,7 @@ inline bool transaction::try_begin_read(thread_context& v, bool alone) noexcept 
     return false;
   if (observers_.loads != nullptr) [[unlikely]]
     return false;
+  STELE_ASSERT(is_new() && moment_ == nullptr);
   access& a = this_access;
   if (a.running != this) [[unlikely]]
     take_over(a);
@@ -162,6 +174,8 @@ inline bool transaction::try_begin_read(thread_context& v, bool alone) noexcept 
 inline void transaction::begin(thread_context& v, bool writes, bool ordered, bool alone) {
   ordered = ordered && runtime_.tells_ordered();
   if (writes && !ordered && runtime_.has_plain_updates() && try_begin_update(v, alone)) return;
+  STELE_ASSERT(is_new());
+  STELE_ASSERT(moment_ == nullptr || !writes);
   context_ = &v;
   if (observers_.loads != nullptr) [[unlikely]]
     observers_.loads_now = observers_.loads->begin_transaction() ? observers_.loads : nullptr;
@@ -183,6 +197,8 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   const bool none_is_direct = moment_ != nullptr || observers_.loads_now != nullptr;
   filter_ = none_is_direct ? ~std::uint64_t{0} : overlay_.filter();
   store_target_ = writes ? store_target::write_set : store_target::read_only;
+  // An ordered commit keeps its locks until it is home
+  STELE_ASSERT(stm || !writes || !ordered_ || !snapshot_.has_locks());
   if (stm)
     snapshot_.begin(writes || attempts > 2, filter_ == 0 && home_.is_in_place() &&
                                                 observers_.loads_now == nullptr &&
@@ -198,6 +214,12 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
     store_target_ = store_target::observer;
   with_home(home_, [](auto& home) { home.pin(); });
   if (stm) snapshot_.take();
+}
+
+// For assertions: nothing of the attempt before is left.
+inline bool transaction::is_new() const noexcept {
+  return writes_.empty() && !snapshot_.holds_locks() && volatile_undo_.empty() &&
+         allocations_.changes().empty() && doomed_by_ == nullptr && !blocks_readers_;
 }
 
 inline void transaction::clear() noexcept {
@@ -219,6 +241,7 @@ inline bool transaction::try_commit_read() noexcept {
   if (attempts != 0 || doomed_by_ != nullptr || !volatile_undo_.empty() || !home_.is_in_place() ||
       runtime_.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return false;
+  STELE_ASSERT(only_reads() && is_new());
   counts_.count_read();
   access& a = this_access;
   a.size = a.load_size = 0;
@@ -226,6 +249,8 @@ inline bool transaction::try_commit_read() noexcept {
 }
 
 inline commit_status transaction::commit() {
+  STELE_ASSERT(this_access.running == this && context_ != nullptr);
+  STELE_ASSERT(!only_reads() || writes_.empty());
   // The transaction may have read zeroes in place of a lost page.
   if (runtime_.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return fail_poisoned();
@@ -241,6 +266,7 @@ inline commit_status transaction::commit() {
 
 template <class Mechanism>
 commit_status transaction::commit_by(Mechanism& m) {
+  STELE_ASSERT(!only_reads() && store_target_ != store_target::home);
   if (auto room = m.reserve_log(*this); !room) [[unlikely]]
     return roll_back_with_error(std::move(room.error()));
   std::uint64_t txid = 0;
@@ -258,6 +284,8 @@ commit_status transaction::commit_by(Mechanism& m) {
   if (base::planted_in_schedule_explorer(base::mutant::readers_lone_late) &&
       snapshot_.locks_for_others())
     lock_for_others();
+  STELE_ASSERT(txid != 0 && txid > counts_.newest());
+  STELE_ASSERT(!order_.in_order() || order_.previous() < txid);  // default.md, the chain
   const bool keeps_pages = runtime_.has_page_snapshots();
   if (keeps_pages && !base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
       [[unlikely]]
@@ -285,6 +313,7 @@ commit_status transaction::commit_by(Mechanism& m) {
 }
 
 inline void transaction::begin_home_stores() {
+  STELE_ASSERT(context_ != nullptr && !only_reads());
   if (!context_->holds_writer || blocks_readers_) return;
   runtime_.block_readers();
   blocks_readers_ = true;

@@ -6,6 +6,7 @@
 // does not look here.
 #pragma once
 
+#include <base/assert.h>
 #include <stele/access.h>
 
 #include <algorithm>
@@ -28,6 +29,7 @@ struct written_line {
   std::array<std::uint64_t, 8> words;  // bytes outside the mask are unspecified
 
   std::uint8_t word_mask(unsigned word) const noexcept {
+    STELE_ASSERT(word < 8);
     return static_cast<std::uint8_t>(mask >> (word * 8));
   }
   // Stores the bytes of `stored` here too.
@@ -46,6 +48,7 @@ static_assert(expand_mask(0xFF) == ~std::uint64_t{0} && expand_mask(0x01) == 0xF
               expand_mask(0x80) == 0xFF00000000000000u && expand_mask(0x12) == 0x000000FF0000FF00u);
 
 inline void written_line::put(const written_line& stored) noexcept {
+  STELE_ASSERT(stored.offset == offset && stored.mask != 0);
   for (unsigned w = 0; w < words.size(); ++w) {
     const std::uint64_t bits = expand_mask(stored.word_mask(w));
     if (bits != 0) words[w] = (words[w] & ~bits) | (stored.words[w] & bits);
@@ -55,6 +58,7 @@ inline void written_line::put(const written_line& stored) noexcept {
 
 // The mask of `size` bytes of a line from byte `first` on.
 constexpr std::uint64_t byte_range(std::size_t first, std::size_t size) noexcept {
+  STELE_ASSERT(first + size <= line_size && first < line_size);
   return (size == line_size ? ~std::uint64_t{0} : (std::uint64_t{1} << size) - 1) << first;
 }
 
@@ -64,15 +68,20 @@ class write_set {
   bool full() const noexcept { return count_ == capacity_; }  // the next add() allocates memory
   std::span<const written_line> lines() const noexcept { return {lines_.get(), count_}; }
   std::span<written_line> lines() noexcept { return {lines_.get(), count_}; }
-  written_line& last() noexcept { return lines_.get()[count_ - 1]; }
+  written_line& last() noexcept {
+    STELE_ASSERT(count_ != 0);
+    return lines_.get()[count_ - 1];
+  }
 
   written_line* find(std::uint64_t line) noexcept {
     return const_cast<written_line*>(std::as_const(*this).find(line));
   }
   const written_line* find(std::uint64_t line) const noexcept {
+    STELE_ASSERT(line % line_size == 0);
     for (std::size_t at = slot_of(line);; at = (at + 1) & slot_mask_) {
       const std::uint64_t slot = slots_.get()[at];
       if (slot >> 32 != generation_) return nullptr;
+      STELE_ASSERT(static_cast<std::uint32_t>(slot) < count_);
       const written_line& found = lines_.get()[static_cast<std::uint32_t>(slot)];
       if (found.offset == line) return &found;
     }
@@ -81,9 +90,11 @@ class write_set {
   // Afterwards `more` lines can be added without allocating memory.
   void reserve(std::size_t more) {
     while (capacity_ - count_ < more) grow();
+    STELE_ASSERT(more == 0 || !full());
   }
   // Adds a line that find() did not find.
   written_line& add(std::uint64_t line) {
+    STELE_ASSERT_WHOLE(find(line) == nullptr);
     if (full()) [[unlikely]]
       grow();
     written_line* const added = std::construct_at(&lines_.get()[count_], line, 0);
@@ -92,6 +103,8 @@ class write_set {
   }
   // The same for a line whose word `word` is stored whole. Precondition: not full().
   void add_word(std::uint64_t line, std::uint64_t word, std::uint64_t bits) noexcept {
+    STELE_ASSERT(!full() && word < 8);
+    STELE_ASSERT_WHOLE(find(line) == nullptr);
     const std::size_t index = count_++;
     std::construct_at(&lines_.get()[index], line, std::uint64_t{0xFF} << (8 * word))->words[word] =
         bits;
@@ -99,9 +112,11 @@ class write_set {
   }
 
   void clear() noexcept {
+    STELE_ASSERT_WHOLE(finds_every_line());
     count_ = 0;
     if (++generation_ == last_generation) [[unlikely]]
       empty_slots();
+    STELE_ASSERT(generation_ != 0 && generation_ < last_generation);
   }
 
  private:
@@ -115,10 +130,15 @@ class write_set {
         static_cast<written_line*>(::operator new(lines * sizeof(written_line))));
   }
 
+  // For assertions.
+  [[maybe_unused]] bool finds_every_line() const noexcept {
+    return std::ranges::all_of(lines(), [this](const auto& l) { return find(l.offset) == &l; });
+  }
   std::size_t slot_of(std::uint64_t line) const noexcept {
     return (line / line_size * 0x9E3779B97F4A7C15u >> 32) & slot_mask_;
   }
   void insert(std::uint64_t line, std::uint64_t index) noexcept {
+    STELE_ASSERT(index < count_ && count_ <= slot_mask_ / 2 + 1);  // there is a free slot
     std::uint64_t* const slots = slots_.get();
     std::size_t at = slot_of(line);
     while (slots[at] >> 32 == generation_) at = (at + 1) & slot_mask_;
@@ -134,6 +154,8 @@ class write_set {
     slot_mask_ = 2 * capacity_ - 1;
     generation_ = 1;
     for (std::size_t i = 0; i < count_; ++i) insert(lines_.get()[i].offset, i);
+    STELE_ASSERT(!full() && std::has_single_bit(slot_mask_ + 1));
+    STELE_ASSERT_WHOLE(finds_every_line());
   }
   [[gnu::noinline]] void empty_slots() noexcept {
     std::fill_n(slots_.get(), slot_mask_ + 1, 0);

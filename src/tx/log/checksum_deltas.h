@@ -6,6 +6,7 @@
 // the block's delta is unknown. No published source: this is the bookkeeping of a linear checksum.
 #pragma once
 
+#include <base/assert.h>
 #include <format/block_checksums.h>
 #include <tx/log/record.h>
 
@@ -62,6 +63,7 @@ class checksum_deltas {
     std::uint64_t block, amount;
   };
   void add_run(format::run_header head, const std::uint64_t* words) {
+    STELE_ASSERT(head.count != 0 && (head.count == 1 || head.mask == 0xFF));
     for (std::uint32_t i = 0; i < head.count; ++i) {
       const std::uint64_t offset = head.offset + 8 * i,
                           block =

@@ -2,6 +2,8 @@
 // them under the mutex.
 #pragma once
 
+#include <base/assert.h>
+
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -31,6 +33,7 @@ class all_batches_lock {
   all_batches_lock& operator=(const all_batches_lock&) = delete;
 
   void lock() noexcept {
+    STELE_ASSERT(!locked_);
     for (deferred_batch& b : batches_) b.mutex.lock();
     locked_ = true;
   }

@@ -10,6 +10,7 @@
 // after its fence (docs/protocol/bulk.md, B1 and B2).
 #pragma once
 
+#include <base/assert.h>
 #include <media/cpu.h>
 #include <stele/access.h>
 
@@ -33,6 +34,7 @@ class dirty_line_queue {
   };
 
   void resize_for_log(std::uint64_t log_lines) {
+    STELE_ASSERT_ALWAYS(log_lines != 0 && written_.load() == 0);
     size_ = log_lines * (2 + 4);
     words_.resize(size_ + prefetch_distance);
   }
@@ -41,6 +43,7 @@ class dirty_line_queue {
   // lines: see entry::lines.
   template <class Written>
   void push(std::uint64_t txid, std::uint64_t next, std::span<const Written> lines) noexcept {
+    STELE_ASSERT(size_ != 0 && next >> (64 - count_bits) == 0);
     if (lines.size() >= clean_mark) [[unlikely]]
       lines = {};
     std::uint64_t at = write_at_;
@@ -49,7 +52,10 @@ class dirty_line_queue {
     const auto put_all = [&](auto&& put_word) {
       put_word(txid);
       put_word(next << count_bits | lines.size());
-      for (const Written& w : lines) put_word(w.offset);
+      for (const Written& w : lines) {
+        STELE_ASSERT(w.offset % detail::line_size == 0);
+        put_word(w.offset);
+      }
     };
     if (size_ - at <= 2 + lines.size()) [[unlikely]] {
       put_all([&](std::uint64_t word) { put(at, word); });
@@ -59,12 +65,14 @@ class dirty_line_queue {
       put_all([&](std::uint64_t word) { *to++ = word; });
       write_at_ = at + 2 + lines.size();
     }
+    STELE_ASSERT(has_room(2 + lines.size()) && write_at_ < size_);
     written_.store(written_.load(std::memory_order_relaxed) + 2 + lines.size(),
                    std::memory_order_release);
   }
 
   // For the owner: queues a record whose lines are durable in home before a reader may take it.
   void push_clean(std::uint64_t txid, std::uint64_t next) noexcept {
+    STELE_ASSERT(size_ != 0 && next >> (64 - count_bits) == 0 && has_room(2));
     put(write_at_, txid);
     put(write_at_, next << count_bits | clean_mark);
     written_.store(written_.load(std::memory_order_relaxed) + 2, std::memory_order_release);
@@ -78,6 +86,7 @@ class dirty_line_queue {
   // line(offset) for each of their lines.
   template <class Line>
   void take(std::uint64_t words, Line&& line) {
+    STELE_ASSERT(words != 0 && size_ != 0);
     // The words of entries that the reader has removed may be overwritten.
     taken_ = std::max(taken_, read_.load(std::memory_order_acquire));
     const std::uint64_t end = std::min(taken_ + words, written_.load(std::memory_order_relaxed));
@@ -85,11 +94,16 @@ class dirty_line_queue {
       (void)get(at);
       const std::uint64_t lines = get(at) & count_mask;
       for (std::uint64_t left = lines; left != 0; --left) line(get(at));
+      STELE_ASSERT(lines < clean_mark);
       taken_ += 2 + lines;
     }
+    STELE_ASSERT(taken_ <= written_.load(std::memory_order_relaxed));  // whole entries
   }
   // For the owner: all lines that it took are durable in home.
-  void set_flushed() noexcept { flushed_.store(taken_, std::memory_order_release); }
+  void set_flushed() noexcept {
+    STELE_ASSERT(taken_ >= flushed_.load(std::memory_order_relaxed));
+    flushed_.store(taken_, std::memory_order_release);
+  }
 
   // For the reader: whether the owner has flushed the lines of the next entry.
   bool is_flushed() noexcept {
@@ -106,16 +120,20 @@ class dirty_line_queue {
       // Not loaded at each call: the owner stores to it at each commit.
       last_seen_written_ = written_.load(std::memory_order_acquire);
     if (read == last_seen_written_) return false;
+    STELE_ASSERT(read < last_seen_written_ && read_at_ == read % size_);
     std::uint64_t at = read_at_;
     n.txid = get(at);
     const std::uint64_t packed = get(at);
     n.next = packed >> count_bits;
     n.clean = (packed & count_mask) == clean_mark;
     n.lines = n.clean ? 0 : packed & count_mask;
+    STELE_ASSERT(read + 2 + n.lines <= last_seen_written_);
     return true;
   }
   template <class Line>
   void pop(const entry& n, Line&& line) {
+    STELE_ASSERT(words_[read_at_] == n.txid);  // what peek() gave
+    STELE_ASSERT(read_.load(std::memory_order_relaxed) + 2 + n.lines <= last_seen_written_);
     (void)get(read_at_), (void)get(read_at_);
     for (std::uint64_t left = n.lines; left != 0; --left) line(get(read_at_));
     read_.store(read_.load(std::memory_order_relaxed) + 2 + n.lines, std::memory_order_release);
@@ -127,6 +145,12 @@ class dirty_line_queue {
                                  clean_mark = count_mask;  // in place of a count
   static constexpr std::uint64_t prefetch_distance = 32;   // words
 
+  // For assertions, of the owner: the reader has removed what this many words take the place of.
+  [[maybe_unused]] bool has_room(std::uint64_t words) const noexcept {
+    return written_.load(std::memory_order_relaxed) + words -
+               read_.load(std::memory_order_relaxed) <=
+           size_;
+  }
   void put(std::uint64_t& at, std::uint64_t word) noexcept {
     words_[at] = word;
     if (++at == size_) at = 0;

@@ -7,6 +7,7 @@
 // Techniques for Main Memory Database Systems" (1984), section 5.2.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 
 #include <algorithm>
@@ -21,13 +22,17 @@ class group_commit {
  public:
   // Called before the first record of a session, while the ring is empty.
   void reset(std::uint64_t position) noexcept {
+    STELE_ASSERT_ALWAYS(durable_.load() == appended_.load() && !writing_.load());
     durable_.store(position);
     appended_.store(position);
   }
 
   // The positions after the last appended record (set by one thread at a time) and after the last
   // durable one.
-  void set_appended(std::uint64_t end) noexcept { appended_.store(end, std::memory_order_release); }
+  void set_appended(std::uint64_t end) noexcept {
+    STELE_ASSERT(end > appended_.load(std::memory_order_relaxed));
+    appended_.store(end, std::memory_order_release);
+  }
   struct range {
     std::uint64_t from, to;
   };
@@ -37,6 +42,7 @@ class group_commit {
   }
   // Everything up to `position` has been made durable in another way.
   void set_durable(std::uint64_t position) noexcept {
+    STELE_ASSERT(position <= appended_.load(std::memory_order_relaxed));
     advance_durable(position);
     end_round();
   }
@@ -45,6 +51,7 @@ class group_commit {
   // False: a write failed, this thread's or the one that it waited for. Nothing is retried then.
   template <class Write>
   bool make_durable(std::uint64_t position, Write&& write) {
+    STELE_ASSERT(position <= appended_.load(std::memory_order_relaxed));  // default.md L1
     arrived_.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
       // Read before the checks below, so that a round that ends after them is not slept through.
@@ -80,6 +87,7 @@ class group_commit {
     wait_for_group();
     range now = pending_range();
     if (base::planted(base::mutant::group_from_appended)) now.from = now.to - 1;
+    STELE_ASSERT(now.from < now.to);  // default.md L3
     const auto begin = clock::now();
     const bool done = write(now);
     write_time_ = clock::now() - begin;
@@ -91,6 +99,7 @@ class group_commit {
     while (before < position &&
            !durable_.compare_exchange_weak(before, position, std::memory_order_acq_rel)) {
     }
+    STELE_ASSERT(durable_.load(std::memory_order_relaxed) >= position);
   }
   void end_round() noexcept {
     rounds_.fetch_add(1, std::memory_order_acq_rel);

@@ -5,6 +5,7 @@
 // says where. The chunks are reserved in memory only, so a crash leaves no trace of them.
 #pragma once
 
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/flatten.h>
 #include <base/mutant.h>
@@ -78,6 +79,7 @@ class log_lanes {
     // The object is there already: an exception runs its destructor.
     for (; count_ < room_; ++count_)
       std::construct_at(first_ + count_, *medium.shared, static_cast<unsigned>(count_), file_);
+    STELE_ASSERT_ALWAYS(count_ != 0 && count_ == medium.state.committing.size());
   }
   ~log_lanes() {
     std::destroy_n(first_, count_);
@@ -86,8 +88,11 @@ class log_lanes {
   log_lanes(const log_lanes&) = delete;
   log_lanes& operator=(const log_lanes&) = delete;
 
-  lane& of(const transaction& t) const noexcept { return first_[t.log()]; }
-  lane& operator[](std::size_t i) const noexcept { return first_[i]; }
+  lane& of(const transaction& t) const noexcept { return (*this)[t.log()]; }
+  lane& operator[](std::size_t i) const noexcept {
+    STELE_ASSERT(i < count_ && first_[i].number == i);
+    return first_[i];
+  }
   lane* begin() const noexcept { return first_; }
   lane* end() const noexcept { return first_ + count_; }
   std::size_t size() const noexcept { return count_; }
@@ -115,6 +120,9 @@ class log_lanes {
   template <store_mode mode = store_mode::non_temporal, class WordOf>
   void append(lane& own, lane& l, format::record_kind kind, std::uint64_t txid,
               const transaction& t, WordOf&& word_of, std::uint64_t prefix = 0) {
+    STELE_ASSERT(txid != 0 && txid < format::txid_limit && !t.lines().empty());
+    STELE_ASSERT(prefix == 0 || format::has_prefix_word(kind));
+    STELE_ASSERT(kind != format::record_kind::spilled && l.form == nullptr);
     if (own.reserved_bytes != 0) [[unlikely]]
       return append_spilled<mode>(own, l, kind, txid, t, word_of, prefix);
     if constexpr (mode == store_mode::non_temporal)
@@ -179,6 +187,7 @@ class log_lanes {
   // Reserves chunks for `words` of payload. Transactions that began before the chunks were freed
   // may still use objects there: claim() makes them end or retry, or makes this one retry.
   [[nodiscard]] result<> reserve_spill(lane& l, transaction& t, std::uint64_t words) {
+    STELE_ASSERT(l.reserved_bytes == 0 && words != 0);
     if (l.reserved.empty()) l.reserved.emplace_back();
     auto reserved = medium_.state.heap.reserve_chunks(words * 8);
     if (!reserved)
@@ -193,11 +202,14 @@ class log_lanes {
       release_reserved(l);
       throw;
     }
+    STELE_ASSERT(l.reserved.size() == 1 && l.reserved_spill % line_size == 0);
+    STELE_ASSERT(l.reserved_spill >= file_.header().chunks_offset);
     ++l.spill_count;
     return {};
   }
   // The checksums of the reserved chunks are unknown before the record is written there.
   [[nodiscard]] result<> invalidate_checksums(Media& media, const lane& l) {
+    STELE_ASSERT(l.reserved_bytes != 0);  // sums.md S6
     return sums_.invalidate(media, l.reserved_spill, l.reserved_bytes) ? result<>{}
                                                                        : medium_.check();
   }
@@ -214,6 +226,7 @@ class log_lanes {
   // the chunks belong to lane l, whose ring gets the record. Allocates no memory.
   template <class WordOf>
   spilled_payload stream_spill(lane& own, lane& l, const transaction& t, WordOf&& word_of) {
+    STELE_ASSERT(own.reserved_bytes != 0 && own.reserved.size() == 1);
     t.before_store(own.reserved_spill, own.reserved_bytes);
     base::checksum sum(file_.header().id ^ own.reserved_spill);
     std::byte* const to = file_.at(own.reserved_spill);
@@ -229,6 +242,7 @@ class log_lanes {
     encode_runs(t.lines(), out, word_of);
     if (sums_.logged()) sums_.write_deltas(t, out);
     out.finish();
+    STELE_ASSERT(words != 0 && words * 8 <= own.reserved_bytes);
     if (words % 8 != 0) l.media.stream(to + words / 8 * line_size, &line, line_size);
     if (!planted(mutant::log_spill_unfenced))
       l.media.fence();  // the payload is durable before a record points to it
@@ -236,7 +250,9 @@ class log_lanes {
     {
       const std::lock_guard hold(l.spills_mutex);
       own.reserved.front() = {l.log.tail(), own.reserved_spill, own.reserved_bytes};
+      STELE_ASSERT(l.spills.empty() || l.spills.back().position < own.reserved.front().position);
       l.spills.splice(l.spills.end(), own.reserved);
+      STELE_ASSERT(own.reserved.empty());
     }
     l.spilled = true;
     own.reserved_spill = own.reserved_bytes = 0;
@@ -244,6 +260,7 @@ class log_lanes {
   }
   // Releases the chunks of spilled records before `head`. A head of at least that is durable.
   void release_spills(lane& l, std::uint64_t head) {
+    STELE_ASSERT(head <= l.log.head());
     const std::lock_guard hold(l.spills_mutex);
     while (!l.spills.empty() && l.spills.front().position < head) {
       const spill& s = l.spills.front();
@@ -261,6 +278,8 @@ class log_lanes {
     l.log.write_head(l.log.tail());
     if (!planted(unfenced) && !medium_.fence_ok(l.media)) return false;
     l.log.release_truncated();
+    // redo.md 6, undo.md 6: no record is left
+    STELE_ASSERT(l.log.free_lines() == l.log.capacity_lines());
     release_spills(l, l.log.head());
     return true;
   }
@@ -274,6 +293,7 @@ class log_lanes {
       flush_lines(medium_.control, l, l.aborted_ranges.front().from, l.aborted_ranges.front().to);
   }
   static void flush_lines(Media& media, const lane& l, std::uint64_t from, std::uint64_t to) {
+    STELE_ASSERT(from <= to && to - from <= l.log.capacity_lines());
     for (std::uint64_t line = from; line < to; ++line)
       media.flush(l.log.bytes() + line % l.log.capacity_lines() * line_size, line_size);
   }
@@ -294,6 +314,11 @@ class log_lanes {
       l.log.reset(*l.log.read_head() & format::log_position_mask);
     }
     if (!ours) empty();
+    for ([[maybe_unused]] const lane& l : *this) {
+      STELE_ASSERT_ALWAYS(l.log.head() == l.log.tail() && l.log.head() < max_head_position);
+      STELE_ASSERT_ALWAYS(l.log.free_lines() == l.log.capacity_lines());
+      STELE_ASSERT_ALWAYS(l.spills.empty() && l.aborted_ranges.empty() && l.reserved_bytes == 0);
+    }
     return {};
   }
   // R5: marks every ring void. R6: zeroes the rings, so that no word of a torn record is left, and
@@ -303,20 +328,22 @@ class log_lanes {
       write_head(l, 0, planted(mutant::recover_heads_first) ? 0 : format::log_void_bit);
     medium_.control.fence();  // rings are void before the first line is zeroed
     for (lane& l : *this)
-      if (!planted(mutant::recover_no_scrub)) zero(l, l.log.capacity_lines());
+      if (!planted(mutant::recover_no_scrub)) zero(l, l.log.capacity_lines());  // recovery.md R6
     medium_.control.fence();  // zeroes are durable before the heads
     for (lane& l : *this) write_head(l, 0, l.flags());
     medium_.control.fence();  // heads are durable before the first record
   }
   void zero(lane& l, std::uint64_t lines) {
-    static constexpr format::log_line zeroes{};
+    STELE_ASSERT(lines <= l.log.capacity_lines());
     for (std::uint64_t i = 0; i < lines; ++i)
       if (std::memcmp(l.log.bytes() + i * line_size, &zeroes, line_size) != 0)
         medium_.control.stream(l.log.bytes() + i * line_size, &zeroes, line_size);
+    STELE_ASSERT_WHOLE(is_zero(l, lines));
   }
   // Empties the ring and stores its head word. The owner of the lane may be running, so the store
   // goes through the control medium.
   void write_head(lane& l, std::uint64_t position, std::uint64_t flags = 0) {
+    STELE_ASSERT((flags & format::log_position_mask) == 0 && position < max_head_position);
     l.log.reset(position);
     medium_.write_word(log_offset(l), position | flags);
   }
@@ -337,6 +364,14 @@ class log_lanes {
 
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
+  static constexpr format::log_line zeroes{};
+  // For assertions: whether the first lines are zero.
+  [[maybe_unused]] static bool is_zero(const lane& l, std::uint64_t lines) noexcept {
+    for (std::uint64_t i = 0; i < lines; ++i)
+      if (std::memcmp(l.log.bytes() + i * line_size, &zeroes, line_size) != 0) return false;
+    return true;
+  }
+
   template <store_mode mode, class WordOf>
   [[gnu::noinline]] void append_spilled(lane& own, lane& l, format::record_kind kind,
                                         std::uint64_t txid, const transaction& t, WordOf&& word_of,
@@ -347,6 +382,7 @@ class log_lanes {
       record.append_word(at.offset), record.append_word(at.words), record.append_word(at.checksum);
     };
     l.log.template append<mode>(format::record_kind::spilled, txid, fill, kind);
+    STELE_ASSERT(l.spilled && own.reserved_bytes == 0);
   }
 
   pool_medium<Media>& medium_;

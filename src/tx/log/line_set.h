@@ -4,9 +4,11 @@
 // callers with another way.
 #pragma once
 
+#include <base/assert.h>
 #include <stele/access.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <new>
 #include <span>
@@ -17,6 +19,7 @@ namespace stele::detail {
 class line_set {
  public:
   void add(std::uint64_t line) {
+    STELE_ASSERT(line % line_size == 0 && line / line_size >> number_bits == 0);
     if ((lines_.size() + 1) * 2 > slots_.size()) grow();
     if (insert(line / line_size)) lines_.push_back(line);
   }
@@ -38,6 +41,7 @@ class line_set {
       std::fill(slots_.begin(), slots_.end(), 0);
       generation_ = 1;
     }
+    STELE_ASSERT(generation_ != 0 && generation_ < last_generation);
   }
 
  private:
@@ -46,6 +50,7 @@ class line_set {
   static constexpr std::uint64_t last_generation = std::uint64_t{1} << (64 - number_bits);
 
   bool insert(std::uint64_t number) noexcept {
+    STELE_ASSERT(std::has_single_bit(slots_.size()) && lines_.size() < slots_.size());
     const std::uint64_t wanted = generation_ << number_bits | number;
     std::size_t at = (number * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1);
     for (; slots_[at] >> number_bits == generation_; at = (at + 1) & (slots_.size() - 1))
@@ -57,7 +62,11 @@ class line_set {
     const std::size_t slots = slots_.empty() ? 1024 : slots_.size() * 2;
     lines_.reserve(slots / 2);  // reserved first: add() must not throw after insert()
     slots_.assign(slots, 0);
-    for (std::uint64_t line : lines_) insert(line / line_size);
+    for (std::uint64_t line : lines_) {
+      [[maybe_unused]] const bool is_new = insert(line / line_size);
+      STELE_ASSERT(is_new);
+    }
+    STELE_ASSERT(lines_.size() < lines_.capacity());
   }
 
   std::vector<std::uint64_t> lines_;

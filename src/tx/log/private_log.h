@@ -3,6 +3,7 @@
 // The same calls as log/shared_log.h, between which `default` chooses by the medium.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/home_writer.h>
 #include <tx/log/deferred_batch.h>
 #include <tx/log/truncation.h>
@@ -37,6 +38,9 @@ class private_log {
   // after it would wait for it. No truncation takes the entry while the TxID is announced.
   void append(transaction& t, format::record_kind of_kind, std::uint64_t txid,
               std::uint64_t predecessor = 0) {
+    // default.md, the chain: a record in order names an older commit
+    STELE_ASSERT(t.in_order() == (of_kind == format::record_kind::redo_dependent));
+    STELE_ASSERT(predecessor < txid);
     lane& l = lanes_.of(t);
     lanes_.append(l, of_kind, txid, t, new_word{}, predecessor);
     if (queues_lines) lanes_.queue_dirty_lines(l, t, txid);
@@ -44,6 +48,8 @@ class private_log {
   // Stores the record, so that any thread can flush it.
   void append_deferred(transaction& t, std::uint64_t txid, std::uint64_t predecessor,
                        deferred_batch& batch) {
+    STELE_ASSERT(t.ordered() && t.in_order() && predecessor < txid);
+    STELE_ASSERT(batch.owner == &t && batch.newest < txid);
     lane& l = lanes_.of(t);
     lanes_.template append<store_mode::cached>(l, l, format::record_kind::redo_dependent, txid, t,
                                                new_word{}, predecessor);
@@ -51,6 +57,7 @@ class private_log {
     l.log.publish();
     if (queues_lines) lanes_.queue_dirty_lines(l, t, txid);
     batch.to = l.log.tail();
+    STELE_ASSERT(batch.from < batch.to && batch.to - batch.from <= lanes_.capacity());
   }
   // Whether t's record is longer than the ring.
   bool is_spilled(const transaction& t) const noexcept { return lanes_.of(t).reserved_bytes != 0; }
@@ -66,7 +73,9 @@ class private_log {
   // earlier one has made durable. Durable with the medium's next fence, and then hardened() is
   // called. Only begin_flush() needs the batches locked.
   void begin_flush(unsigned log, const deferred_batch& b) {
+    STELE_ASSERT(log < flushed_.size());
     lines& r = flushed_[log];
+    STELE_ASSERT(b.owner == nullptr || (b.from < b.to && r.to <= b.to));  // default.md G1
     r = b.owner != nullptr ? lines{std::max(b.from, r.to), b.to} : lines{r.to, r.to};
   }
   void flush(Media& medium, std::uint64_t all_but) {

@@ -1,4 +1,5 @@
 // Decodes torn-bit log records.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/checksum.h>
 #include <base/mutant.h>
@@ -52,6 +53,7 @@ result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_
 
 result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
                          std::uint64_t& position, log_record& record) {
+  STELE_ASSERT(ring.lines != 0);
   record.payload.clear();
   record.position = position;
   record.spill_offset = record.spill_bytes = record.front = 0;
@@ -94,6 +96,7 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
       if (auto read = read_spilled(file, ring, record); !read)
         return std::unexpected(std::move(read.error()));
     position = at + 1;
+    STELE_ASSERT(position - record.position <= ring.lines);
     return true;
   }
   return damaged(file, ring, position, "a record is longer than the ring");
@@ -102,6 +105,7 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
 result<bool> read_record_by_head(const storage::pool_file& file, const ring_view& ring,
                                  std::uint64_t head, const record_form* other,
                                  std::uint64_t& position, log_record& record) {
+  STELE_ASSERT((head & format::log_void_bit) == 0);  // a void ring holds nothing
   if ((head & format::log_blocks_bit) == 0) return read_record(file, ring, position, record);
   if (other == nullptr)
     return damaged(file, ring, position, "its head names a form of records that it cannot have");
@@ -128,6 +132,8 @@ std::uint64_t payload_words(std::span<const written_line> lines) {
   word_buffer count([&](std::span<const std::uint64_t> some) { words += some.size(); });
   encode_runs(lines, count, [](std::uint64_t, std::uint64_t value) { return value; });
   count.finish();
+  // The bound of log_lanes::lines_needed
+  STELE_ASSERT(words >= lines.size() && words <= 16 * lines.size());
   return words;
 }
 

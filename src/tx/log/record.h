@@ -2,6 +2,7 @@
 // that it reads.
 #pragma once
 
+#include <base/assert.h>
 #include <format/log_line.h>
 #include <format/pool_layout.h>
 #include <pool/pool_file.h>
@@ -79,6 +80,7 @@ template <class Run, class Before>
 // Calls line(offset) for each line of home that a run stores to.
 template <class Line>
 void for_each_line(const format::run_header& run, Line&& line) {
+  STELE_ASSERT(run.count != 0 && run.offset % 8 == 0);
   for (std::uint64_t at = run.offset & ~std::uint64_t{line_size - 1};
        at < run.offset + run.count * std::uint64_t{8}; at += line_size)
     line(at);

@@ -3,6 +3,7 @@
 // replay gives the same home; from R4 on every record is at or below the watermark and is ignored.
 #pragma once
 
+#include <base/assert.h>
 #include <fmt/format.h>
 #include <tx/home_writer.h>
 #include <tx/log/checksum_deltas.h>
@@ -60,6 +61,7 @@ class log_recovery {
       if (auto read = scan_log(l, *head); !read) return read;
       if (planted(mutant::recover_first_log_only)) break;
     }
+    STELE_ASSERT_ALWAYS(newest >= watermark && (newest == watermark || !records.empty()));
     return {};
   }
 
@@ -68,11 +70,13 @@ class log_recovery {
     const bool sorted = planted(mutant::recover_unsorted) ||
                         std::ranges::is_sorted(records, {}, &logged_record::txid);  // one thread
     if (!sorted) std::ranges::stable_sort(records, {}, &logged_record::txid);
+    STELE_ASSERT_WHOLE(planted(mutant::recover_unsorted) || is_in_order());  // recovery.md R2
   }
 
   // Drops each record that names a predecessor above the watermark which was not found or was
   // dropped.
   void discard_orphans() {
+    STELE_ASSERT_WHOLE(planted(mutant::recover_unsorted) || is_in_order());
     std::size_t kept = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       const auto end = records.begin() + static_cast<std::ptrdiff_t>(kept);
@@ -82,10 +86,13 @@ class log_recovery {
       if (records[i].front <= watermark || found) records[kept++] = records[i];
     }
     records.resize(kept);
+    STELE_ASSERT_WHOLE(planted(mutant::recover_unsorted) || has_no_orphan());  // recovery.md R2
   }
 
   // R3: stores the record's words home; not durable before restart(). Errors: corrupt.
   [[nodiscard]] result<> replay(const logged_record& r) {
+    STELE_ASSERT_ALWAYS(r.first <= words.size() && r.words <= words.size() - r.first);
+    STELE_ASSERT_ALWAYS(r.txid > watermark && r.txid <= newest);
     const auto payload = std::span(words).subspan(r.first, r.words);
     auto replayed =
         for_each_stored_run(file_, payload, [&](format::run_header head, const std::uint64_t* w) {
@@ -112,6 +119,8 @@ class log_recovery {
       moves ? sums_.apply(deltas_, true) : sums_.recompute(lines_.all(), *sums);
     if (!planted(mutant::recover_no_home_fence))
       medium_.control.fence();  // R3: home is durable before the logs are truncated
+    // recovery.md R4: discarded records count too, and no TxID is drawn again
+    STELE_ASSERT_ALWAYS(newest >= watermark);
     medium_.state.clock.store(newest);
     medium_.write_word(format::watermark_offset, newest);
     if (!planted(mutant::recover_no_mark_fence))
@@ -131,6 +140,17 @@ class log_recovery {
 
  private:
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
+
+  // For assertions.
+  [[maybe_unused]] bool is_in_order() const noexcept {
+    return std::ranges::is_sorted(records, {}, &logged_record::txid);
+  }
+  [[maybe_unused]] bool has_no_orphan() const noexcept {
+    return std::ranges::all_of(records, [this](const logged_record& r) {
+      return r.front <= watermark ||
+             std::ranges::binary_search(records, r.front, {}, &logged_record::txid);
+    });
+  }
 
   [[nodiscard]] result<> scan_log(typename log_lanes<Media>::lane& l, std::uint64_t head) {
     log_record record;

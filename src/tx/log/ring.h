@@ -9,6 +9,7 @@
 // durable (`limit`); every word beyond the tail has the torn bit of the lap before.
 #pragma once
 
+#include <base/assert.h>
 #include <base/checksum.h>
 #include <base/mutant.h>
 #include <format/log_line.h>
@@ -37,6 +38,7 @@ template <class Writer, class WordOf>
   std::uint64_t* run = nullptr;
   std::uint64_t goes_on = 0;
   for (const written_line& line : lines) {
+    STELE_ASSERT(line.offset % line_size == 0 && line.mask != 0);
     if constexpr (Writer::keeps_open_run) {
       if (line.offset != goes_on) run = nullptr;
       to = out.reserve(to, 2 * 8, run);
@@ -53,6 +55,8 @@ template <class Writer, class WordOf>
       continue;
     }
     if (line.mask == ~std::uint64_t{0}) {
+      STELE_ASSERT(run == nullptr ||
+                   format::run_header::unpack(*run).count + 8 <= format::max_run_words);
       if (run != nullptr)
         *run += format::run_header{0, 0, 8}.pack();
       else
@@ -81,6 +85,9 @@ template <class Writer, class WordOf>
         continue;
       }
       const auto count = static_cast<unsigned>(std::countr_one(whole >> w));
+      STELE_ASSERT(count != 0 && w + count <= 8);
+      STELE_ASSERT(run == nullptr ||
+                   format::run_header::unpack(*run).count + count <= format::max_run_words);
       if (run != nullptr && w == 0) [[unlikely]]
         *run += format::run_header{0, 0, count}.pack();
       else
@@ -113,14 +120,21 @@ class word_buffer {
   // return: it may not.
   static constexpr bool keeps_open_run = true;
   std::uint64_t* reserve(std::uint64_t* end, unsigned words, std::uint64_t*& run) {
+    STELE_ASSERT(words <= 16 && is_inside(end));
+    STELE_ASSERT(run == nullptr || (is_inside(run) && run < end));
     if (run != nullptr && end - run + 7 > format::max_run_words) run = nullptr;
     if (words_ + std::size(words_) - end >= words) return end;
     std::uint64_t* const kept = run != nullptr ? run : end;
     sink_(std::span<const std::uint64_t>(words_, kept));
     if (run != nullptr) run = words_;
-    return std::copy(kept, end, words_);
+    std::uint64_t* const to = std::copy(kept, end, words_);
+    STELE_ASSERT(words_ + std::size(words_) - to >= words);
+    return to;
   }
-  void set_end(std::uint64_t* end) noexcept { end_ = end; }
+  void set_end(std::uint64_t* end) noexcept {
+    STELE_ASSERT(is_inside(end));
+    end_ = end;
+  }
   // Passes the last words on.
   void finish() {
     sink_(std::span<const std::uint64_t>(words_, end_));
@@ -128,6 +142,11 @@ class word_buffer {
   }
 
  private:
+  // For assertions.
+  [[maybe_unused]] bool is_inside(const std::uint64_t* at) const noexcept {
+    return at >= words_ && at <= words_ + std::size(words_);
+  }
+
   Sink sink_;
   std::uint64_t words_[1 + format::max_run_words + 16];
   std::uint64_t* end_ = words_;
@@ -147,6 +166,9 @@ struct line_seal {
   // Writes payload words with their header, which lacks their top bits.
   [[gnu::always_inline]] static void write(Media& media, std::byte* to, std::uint64_t header,
                                            const std::uint64_t* payload, std::uint64_t torn) {
+    STELE_ASSERT((header & format::torn_bit) == 0 && header % (1u << format::payload_words) == 0);
+    STELE_ASSERT(torn == 0 || torn == format::torn_bit);
+    STELE_ASSERT(reinterpret_cast<std::uintptr_t>(to) % line_size == 0);
     format::log_line line;
     std::uint64_t top_bits = 0;
 #pragma GCC unroll 8
@@ -179,7 +201,11 @@ class line_writer {
         checksum_(pool_id ^ position),
         index_(position % lines),
         header_(format::line_header{0, true, false, 0, kind, spilled_kind}.pack()),
-        torn_(seal::torn_bit_at(position, lines)) {}
+        torn_(seal::torn_bit_at(position, lines)) {
+    STELE_ASSERT(kind != format::record_kind::none);
+    STELE_ASSERT((kind == format::record_kind::spilled) ==
+                 (spilled_kind != format::record_kind::none));
+  }
 
   void append_word(std::uint64_t value) { *(buffer_end_ = reserve(buffer_end_, 1))++ = value; }
 
@@ -190,11 +216,15 @@ class line_writer {
   static constexpr bool keeps_open_run = false;
   std::uint64_t* end() noexcept { return buffer_end_; }
   [[gnu::always_inline]] std::uint64_t* reserve(std::uint64_t* end, unsigned words) {
+    STELE_ASSERT(words <= 16 && end >= buffer_ && end <= buffer_ + std::size(buffer_));
     if (buffer_ + std::size(buffer_) - end < words) [[unlikely]]
       return drain(end);
     return end;
   }
-  void set_end(std::uint64_t* end) noexcept { buffer_end_ = end; }
+  void set_end(std::uint64_t* end) noexcept {
+    STELE_ASSERT(end >= buffer_ && end <= buffer_ + std::size(buffer_));
+    buffer_end_ = end;
+  }
 
   // reserve() does not write lines out twice within this many words.
   static constexpr std::uint64_t min_contiguous_words = 88;
@@ -209,6 +239,7 @@ class line_writer {
       last = columns ? write_columns(buffer_end_) : write_full_lines(buffer_end_);
     }
     const auto count = static_cast<unsigned>(buffer_end_ - last);
+    STELE_ASSERT(count >= 1 && count <= format::payload_words);
     base::checksum sum = checksum_;
     for (unsigned i = 0; i < count; ++i) sum.add(last[i]);
     if (columns) columns_.add_to(sum);
@@ -250,6 +281,7 @@ class line_writer {
   [[gnu::always_inline]] void write_full_line(const std::uint64_t* from, std::uint64_t flags) {
     write(from, format::payload_words, flags);
     header_ &= ~first_line_flag;
+    STELE_ASSERT(index_ == position_ % lines_);
     ++position_;
     if (++index_ == lines_) [[unlikely]]
       index_ = 0, torn_ = seal::torn_bit_at(position_, lines_);
@@ -287,14 +319,19 @@ class ring {
       : media_(media),
         file_(file),
         offset_(file.header().log_offset + log * file.header().log_size),
-        lines_((file.header().log_size - format::log_control_size) / line_size) {}
+        lines_((file.header().log_size - format::log_control_size) / line_size) {
+    STELE_ASSERT_ALWAYS(log < file.header().log_count && lines_ != 0);
+  }
 
   std::uint64_t capacity_lines() const noexcept { return lines_; }
   std::uint64_t head() const noexcept { return head_; }
   std::uint64_t tail() const noexcept { return tail_.load(std::memory_order_acquire); }
   // Lines that may be written now. Only for the ring's owner.
   std::uint64_t free_lines() const noexcept {
-    return limit_.load(std::memory_order_acquire) - tail_.load(std::memory_order_relaxed);
+    const std::uint64_t limit = limit_.load(std::memory_order_acquire),
+                        tail = tail_.load(std::memory_order_relaxed);
+    STELE_ASSERT(tail <= limit);
+    return limit - tail;
   }
   // The same for other threads: as it was a moment ago. The tail is loaded first, since it may pass
   // a limit that was loaded before it. Between two stores of reset() the limit may be the lower
@@ -307,6 +344,7 @@ class ring {
 
   // Takes over a ring that is known to hold nothing beyond `head` (a clean close, or recovery).
   void reset(std::uint64_t head) noexcept {
+    STELE_ASSERT(head <= format::log_position_mask);
     head_ = appended_end_ = head;
     tail_.store(head, std::memory_order_relaxed);
     limit_.store(head + lines_, std::memory_order_release);
@@ -323,6 +361,8 @@ class ring {
     out.append_word(txid);
     fill(out);
     appended_end_ = out.finish();
+    // bulk.md, reuse of a log's line: a durable head lies beyond each line that was written
+    STELE_ASSERT(appended_end_ <= limit_.load(std::memory_order_relaxed));
   }
   // The same for the record of a small commit: one to three whole words, each a run of its own.
   // The line is sealed in registers: the buffer of line_writer would take as many stores again as
@@ -330,6 +370,7 @@ class ring {
   template <class WordOf>
   [[gnu::always_inline]] bool append_few(format::record_kind kind, std::uint64_t txid,
                                          std::span<const written_line> lines, WordOf&& word_of) {
+    STELE_ASSERT(kind != format::record_kind::none && !format::has_prefix_word(kind));
     switch (lines.size()) {
       case 1:
         return append_words<1>(kind, txid, lines.data(), word_of);
@@ -343,14 +384,22 @@ class ring {
   }
   // The tail, once the record that was appended last is published.
   std::uint64_t appended_end() const noexcept { return appended_end_; }
-  void publish() noexcept { tail_.store(appended_end_, std::memory_order_release); }
+  void publish() noexcept { set_tail(appended_end_); }
   // The same for records that append() did not write, and for what was aborted.
-  void set_appended_end(std::uint64_t to) noexcept { appended_end_ = to; }
-  void set_tail(std::uint64_t to) noexcept { tail_.store(to, std::memory_order_release); }
+  void set_appended_end(std::uint64_t to) noexcept {
+    STELE_ASSERT(to >= tail_.load(std::memory_order_relaxed));
+    appended_end_ = to;
+  }
+  void set_tail(std::uint64_t to) noexcept {
+    STELE_ASSERT(to >= tail_.load(std::memory_order_relaxed));
+    tail_.store(to, std::memory_order_release);
+  }
 
   // The two halves of truncation: write_head() puts the head word on media; once it is durable,
   // release_truncated() lets the lines be reused.
   void write_head(std::uint64_t position, std::uint64_t flags = 0) {
+    STELE_ASSERT(position >= head_ && position <= tail_.load(std::memory_order_relaxed));
+    STELE_ASSERT(position <= format::log_position_mask);
     head_ = position;
     const std::uint64_t word = format::guard(position | flags, file_.header().id, offset_);
     media_.store(file_.base() + offset_, &word, 8);
@@ -359,10 +408,14 @@ class ring {
   }
   // The second half for a ring whose owner may be running; its head is on media already.
   void truncate(std::uint64_t head) noexcept {
+    STELE_ASSERT(head >= head_);
     head_ = head;
     release_truncated();
   }
-  void release_truncated() noexcept { limit_.store(head_ + lines_, std::memory_order_release); }
+  void release_truncated() noexcept {
+    STELE_ASSERT(head_ + lines_ >= limit_.load(std::memory_order_relaxed));
+    limit_.store(head_ + lines_, std::memory_order_release);
+  }
 
   // Reads and checks the head word. Errors: corrupt.
   [[nodiscard]] result<std::uint64_t> read_head() const { return read_log_head(file_, offset_); }
@@ -393,6 +446,7 @@ class ring {
     }
     constexpr unsigned words = 1 + 2 * count;
     const std::uint64_t position = tail_.load(std::memory_order_relaxed);
+    STELE_ASSERT(position < limit_.load(std::memory_order_relaxed));  // as in append()
     base::checksum sum(file_.header().id ^ position);
 #pragma GCC unroll 8
     for (unsigned i = 0; i < words; ++i) sum.add(payload[i]);

@@ -6,6 +6,7 @@
 // The same calls as log/private_log.h.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/log/deferred_batch.h>
 #include <tx/log/group_commit.h>
 #include <tx/log/log_reservations.h>
@@ -30,6 +31,7 @@ class shared_log {
       media_.emplace_back(*medium.shared, medium.state.file.header().log_count + 2 + i);
   }
   void attached() {
+    STELE_ASSERT_ALWAYS(groups_.size() == lanes_.size() && media_.size() == lanes_.size());
     for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].reset(lanes_[i].log.tail());
   }
 
@@ -43,6 +45,7 @@ class shared_log {
       if (auto made = truncation_.reserve_spill(own, t, medium_of(t)); !made) return made;
       lines = lines_for_words(5);  // TxID, predecessor; offset, length and checksum of the payload
     }
+    STELE_ASSERT(lines != 0 && lines <= lanes_.capacity());  // default.md L0
     while (!try_reserve(t.log(), lines)) {
       truncation_.truncate();
       if (medium_.state.poisoned.load()) return medium_.check();
@@ -73,6 +76,7 @@ class shared_log {
   // L2, L3: the record, and those before it in the ring, are durable. False: a write failed.
   bool harden(transaction& t) {
     const appended_record& at = appended_[t.log()];
+    STELE_ASSERT(at.end != 0 && at.lane < lanes_.size());
     const bool durable = groups_[at.lane].make_durable(at.end, [&](group_commit::range r) {
       if (planted(mutant::default_shared_alone)) r.from = std::max(r.from, at.end - 1);
       if (!planted(mutant::default_shared_unflushed))
@@ -90,6 +94,7 @@ class shared_log {
   // begin_flush() needs the batches locked.
   void begin_flush(unsigned log, const deferred_batch&) {
     flushed_[log] = groups_[log].pending_range();
+    STELE_ASSERT(flushed_[log].to - flushed_[log].from <= lanes_.capacity());
   }
   void flush(Media& medium, std::uint64_t all_but) {
     for (std::size_t i = 0; i < groups_.size(); ++i)
@@ -123,6 +128,7 @@ class shared_log {
     (void)reservations_.release(log);
     lane* const l = lane_with_room(lines);
     if (l != nullptr) reservations_.reserve(log, l->number, lines);
+    STELE_ASSERT(l == nullptr || l->log.free_lines() >= reservations_.lines_in(l->number));
     return l != nullptr;
   }
   // The ring in use, or the next ring with room; null if none has room. Under mutex_.
@@ -141,10 +147,13 @@ class shared_log {
     lane& own = lanes_.of(t);
     lane& l = lanes_[reservations_.release(t.log())];
     const bool spilled = own.reserved_bytes != 0;
+    STELE_ASSERT(predecessor < txid && t.in_order() == format::has_prefix_word(of_kind));
     lanes_.template append<store_mode::cached>(
         own, l, of_kind, txid, t, typename home_writer<Media>::new_word{}, predecessor);
     lanes_.queue_dirty_lines(l, t, txid);
     l.log.publish();
+    // default.md L0: what the other threads have reserved is still free
+    STELE_ASSERT(l.log.free_lines() >= reservations_.lines_in(l.number));
     groups_[l.number].set_appended(l.log.tail());
     appended_[t.log()] = {l.number, l.log.tail(), spilled};
   }

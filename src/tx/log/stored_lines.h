@@ -3,6 +3,7 @@
 // truncation, which one thread at a time runs.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/log/dirty_line_queue.h>
 #include <tx/log/record.h>
 
@@ -19,13 +20,17 @@ class stored_lines {
   // No record that is read from a log has more payload words. Throws std::bad_alloc.
   void reserve(std::size_t words) { record_.payload.reserve(words); }
   // Nothing before this position is collected.
-  void begin(unsigned log, std::uint64_t position) noexcept { until_[log] = position; }
+  void begin(unsigned log, std::uint64_t position) noexcept {
+    STELE_ASSERT(log < until_.size() && position >= until_[log]);
+    until_[log] = position;
+  }
 
   // Calls line(offset) for the lines of l's records up to TxID `through`, and removes them from the
   // queue. False: a record cannot be read back, because another program has written to the log; it
   // and those after it stay in the queue.
   template <class Lane, class Line>
   [[nodiscard]] bool collect(Lane& l, std::uint64_t through, Line&& line) {
+    STELE_ASSERT(l.number < until_.size());
     std::uint64_t& position = until_[l.number];
     position = std::max(position, l.log.head());
     for (dirty_line_queue::entry n; l.dirty_lines.peek(n) && n.txid <= through;) {
@@ -35,6 +40,7 @@ class stored_lines {
         if (!*whole) break;  // only aborted transactions are left
         for_each_stored_line(file_, record_.payload, line);
       }
+      STELE_ASSERT(n.next > position);
       position = n.next;
       l.dirty_lines.pop(n, line);
     }

@@ -7,6 +7,7 @@
 // replay an older value from another log over a newer one.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/background_thread.h>
 #include <tx/log/lanes.h>
 
@@ -51,6 +52,7 @@ class log_truncation {
   // Wakes the background thread, if it runs.
   void wake() noexcept { background_.wake(); }
   [[nodiscard]] result<> wait_for_space(lane& l, std::uint64_t lines) {
+    STELE_ASSERT(lines != 0 && lines <= l.log.capacity_lines());  // else it would wait for ever
     if (l.log.free_lines() < l.log.capacity_lines() / 2) [[unlikely]]
       wake();
     while (l.log.free_lines() < lines) [[unlikely]] {
@@ -69,6 +71,7 @@ class log_truncation {
       record.payload.reserve(words);  // a truncation reads the record back into it
     }
     if (auto reserved = logs_.reserve_spill(l, t, words); !reserved) return reserved;
+    STELE_ASSERT(l.reserved_bytes == words * 8);
     const std::uint64_t newest = medium_.state.clock.load();
     // Until no record above the watermark names bytes in these chunks: replay would overwrite them.
     while (truncate() < newest) {
@@ -91,6 +94,8 @@ class log_truncation {
     if (auto sound = medium_.check(); !sound) return sound;
     for (lane& l : logs_)
       base::check(l.log.head() == l.log.tail(), "a log is not empty after its last truncation");
+    for ([[maybe_unused]] const lane& l : logs_)
+      STELE_ASSERT(l.spills.empty() && l.log.free_lines() == l.log.capacity_lines());
     return {};
   }
 
@@ -102,16 +107,19 @@ class log_truncation {
   std::uint64_t advance_completed() {
     const std::uint64_t now = medium_.state.completed();
     completed_through_ = planted(mutant::bulk_mark_back) ? now : std::max(completed_through_, now);
+    STELE_ASSERT(completed_through_ <= medium_.state.clock.load(std::memory_order_relaxed));
     return completed_through_;
   }
   // T5 and T6: truncates the logs to these positions. Precondition: the watermark is durable.
   void advance_heads(std::span<const std::uint64_t> heads) {
+    STELE_ASSERT(heads.size() == logs_.size());
     for (std::size_t i = 0; i < heads.size(); ++i)
       if (heads[i] != logs_[i].log.head())
         medium_.write_word(logs_.log_offset(logs_[i]), heads[i] | logs_[i].flags());
     if (!planted(mutant::bulk_no_head_fence))
       medium_.control.fence();  // heads are durable before their log lines are reused
     for (std::size_t i = 0; i < heads.size(); ++i) {
+      STELE_ASSERT(heads[i] >= logs_[i].log.head());  // bulk.md T5
       if (heads[i] == logs_[i].log.head()) continue;
       logs_[i].log.truncate(heads[i]);
       logs_.release_spills(logs_[i], heads[i]);

@@ -1,4 +1,5 @@
 // The table of mechanisms, and the names of media.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -119,11 +120,13 @@ const char* published_with_logs(log_kind logs) noexcept {
 }
 
 void register_mechanism(mechanism_entry entry) {
+  STELE_ASSERT_ALWAYS(!entry.name.empty() && entry.make != nullptr);
   const std::unique_lock hold(table_mutex());
   table().push_back(std::move(entry));
 }
 
 void register_lab_media(const lab_media& media) {
+  STELE_ASSERT_ALWAYS(media.parse != nullptr && media.record != nullptr && media.make != nullptr);
   lab_media_slot() = &media;
 }
 const lab_media* registered_lab_media() noexcept {
@@ -131,8 +134,10 @@ const lab_media* registered_lab_media() noexcept {
 }
 
 std::unique_ptr<engine> mechanism_entry::on(pool_state& state, const media_choice& choice) const {
+  STELE_ASSERT_ALWAYS(make != nullptr);
+  STELE_ASSERT_ALWAYS((choice.lab != nullptr) == (choice.what == media_choice::kind::lab));
   if (choice.what != media_choice::kind::lab) return make(state, choice);
-  // Not null: only lab media choose kind::lab
+  STELE_ASSERT_ALWAYS(registered_lab_media() != nullptr);  // only lab media choose kind::lab
   return registered_lab_media()->make(name, state, choice);
 }
 

@@ -14,6 +14,7 @@
 // write of a page: one thread makes the records of all durable.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/bulk_write_back.h>
 #include <tx/deferred_commits.h>
 #include <tx/log/private_log.h>
@@ -72,6 +73,7 @@ class volatile_checkpoint {
   }
 
   bool commit(transaction& t, std::uint64_t txid) {
+    STELE_ASSERT(!t.ordered() || t.in_order());
     if (t.in_order()) [[unlikely]]
       return t.ordered() && !log_.is_spilled(t)
                  ? deferred_.commit(t, txid, predecessor_of(t))  // O1 to O3
@@ -82,6 +84,7 @@ class volatile_checkpoint {
     if (planted(mutant::bulk_home_first)) home.store(log_.medium_of(t), t.lines());
     if (!planted(mutant::bulk_no_log_fence) && !log_.harden(t))
       return false;  // 3: the record is durable before home changes
+    STELE_ASSERT(!t.observed());
     t.begin_home_stores();
     home.store(log_.medium_of(t), t.lines());  // 4: not flushed
     log_.publish(t);
@@ -118,6 +121,7 @@ class volatile_checkpoint {
   [[nodiscard]] result<> close() {
     background_.stop();
     if (!medium_.state.poisoned.load()) deferred_.flush();
+    STELE_ASSERT_ALWAYS(medium_.state.poisoned.load() || !deferred_.any());
     return truncation.close();
   }
   void add_totals(engine_totals& t) const noexcept { log_.add_totals(t), deferred_.add_totals(t); }
@@ -136,6 +140,8 @@ class volatile_checkpoint {
   // A durable commit while ordered commits may be deferred: the record names the last of them, and
   // the commit returns when they are durable.
   [[gnu::noinline]] bool commit_after_ordered(transaction& t, std::uint64_t txid) {
+    STELE_ASSERT(t.in_order() && predecessor_of(t) < txid);
+    STELE_ASSERT(!t.ordered() || log_.is_spilled(t));
     log_.append(t, format::record_kind::redo_dependent, txid, predecessor_of(t));
     const bool durable = log_.harden(t);
     t.release_txid_lock();

@@ -3,6 +3,7 @@
 // commits.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/home_writer.h>
 #include <tx/log/lanes.h>
 #include <tx/mechanism_engine.h>
@@ -22,6 +23,7 @@ class none {
 
   [[nodiscard]] result<> reserve_log(transaction&) { return {}; }
   bool commit(transaction& t, std::uint64_t) {
+    STELE_ASSERT(!t.lines().empty() && !t.ordered());
     t.begin_home_stores();
     home.store(logs.of(t).media, t.lines());
     return true;

@@ -2,6 +2,7 @@
 // mechanisms use is compiled once for each medium, in parts.cc.
 #pragma once
 
+#include <base/assert.h>
 #include <media/adr.h>
 #include <media/eadr.h>
 #include <media/file.h>
@@ -62,6 +63,8 @@ mechanism_entry entry_of(const char* name, const char* summary) {
   if constexpr (requires { any::other_form; }) e.other_form = any::other_form;
   if constexpr (requires { any::add_geometry; })
     e.has_parity = true, e.add_geometry = any::add_geometry;
+  // recovery_mechanism_of() finds a mechanism by its logs; without logs nothing is recovered
+  STELE_ASSERT_ALWAYS(e.logs != log_kind::none || e.home == format::home_kind::in_place);
   return e;
 }
 

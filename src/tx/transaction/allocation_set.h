@@ -5,6 +5,7 @@
 // that was freed is not given out before the commit that freed it. Used by the log's owner only.
 #pragma once
 
+#include <base/assert.h>
 #include <pool/heap.h>
 
 namespace stele::detail {
@@ -36,20 +37,46 @@ class allocation_set {
   const storage::heap::changes& changes() const noexcept { return changes_; }
   bool has_freed() const noexcept { return used_ && !changes_.freed.empty(); }
   void commit() noexcept {
+    STELE_ASSERT(used_ || changes_.empty());
     if (!used_) return;
     used_ = false;
     heap_.commit(cache_, changes_);
+    STELE_ASSERT(changes_.empty());
   }
-  void rollback() noexcept { heap_.rollback(cache_, changes_); }
+  void rollback() noexcept {
+    STELE_ASSERT(used_ || changes_.empty());
+    heap_.rollback(cache_, changes_);
+    STELE_ASSERT(changes_.empty());
+  }
   // Moves the changes to `later`, which has room for them. They stay reserved until
   // commit(later).
-  void defer(storage::heap::changes& later) noexcept { later.append(changes_); }
-  void commit(storage::heap::changes& deferred) noexcept { heap_.commit(cache_, deferred); }
+  void defer(storage::heap::changes& later) noexcept {
+    STELE_ASSERT(has_room(later.allocated, changes_.allocated) &&
+                 has_room(later.freed, changes_.freed));
+    STELE_ASSERT(has_room(later.runs_allocated, changes_.runs_allocated) &&
+                 has_room(later.runs_freed, changes_.runs_freed));
+    later.append(changes_);
+    STELE_ASSERT(changes_.empty());
+  }
+  void commit(storage::heap::changes& deferred) noexcept {
+    heap_.commit(cache_, deferred);
+    STELE_ASSERT(deferred.empty());
+  }
 
   // Gives the free blocks to the other threads. No transaction runs on this log.
-  void return_cached_blocks() noexcept { heap_.return_cached_blocks(cache_); }
+  void return_cached_blocks() noexcept {
+    STELE_ASSERT(changes_.empty());
+    heap_.return_cached_blocks(cache_);
+  }
 
  private:
+  // For assertions: `more` can be appended without memory.
+  template <class T>
+  [[maybe_unused]] static bool has_room(const std::vector<T>& v,
+                                        const std::vector<T>& more) noexcept {
+    return v.capacity() - v.size() >= more.size();
+  }
+
   storage::heap& heap_;
   storage::heap::changes changes_;
   storage::heap::thread_cache cache_;

@@ -8,6 +8,7 @@
 // exists() and is_deferred() are thread-safe beside these.
 #pragma once
 
+#include <base/assert.h>
 #include <pool/heap.h>
 #include <tx/transaction/snapshot.h>
 #include <tx/write_set.h>
@@ -31,6 +32,7 @@ class overlay {
 
   // The word at `offset`, with the bytes of the overlay in place of those of `home`, home's word.
   std::uint64_t read_through(std::uint64_t offset, std::uint64_t home) const noexcept {
+    STELE_ASSERT(offset % 8 == 0);
     if (lines_.empty()) [[likely]]
       return home;
     const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
@@ -55,18 +57,23 @@ class overlay {
   storage::heap::changes& changes() noexcept { return changes_; }
   // The transaction `txid` of this log has stored to lines whose locks are here: their version must
   // not be older.
-  void raise_version(std::uint64_t txid) noexcept { txid_ = txid; }
+  void raise_version(std::uint64_t txid) noexcept {
+    STELE_ASSERT(txid >= txid_);
+    txid_ = txid;
+  }
   void set_stored() noexcept { stored_.store(true, std::memory_order_release); }
   // Precondition: the overlay is stored home. Releases the locks, then calls free(changes()), which
   // empties it. If another thread has released the overlay, nothing happens.
   template <class Free>
   void release(Free&& free) noexcept {
     if (!exists()) return;
+    STELE_ASSERT(is_stored() && !lines_.empty());
     for (const snapshot::entry& l : locks_) l.lock->store(txid_ << 1, std::memory_order_release);
     locks_.clear();
     lines_.clear();
     filter_ = 0;
     free(changes_);
+    STELE_ASSERT(changes_.empty() && count_.load(std::memory_order_relaxed) != 0);
     exists_.store(false, std::memory_order_release);
     count_.fetch_sub(1, std::memory_order_relaxed);
     stored_.store(false, std::memory_order_relaxed);

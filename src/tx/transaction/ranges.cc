@@ -2,6 +2,7 @@
 //
 // Not inline: load_routed_range mostly copies lines of which nothing is routed, and would save
 // registers for these (decision 7).
+#include <base/assert.h>
 #include <tx/moment.h>
 #include <tx/transaction_inl.h>
 
@@ -10,6 +11,7 @@ namespace stele::detail {
 void transaction::copy_through_overlay(std::uint64_t offset, std::byte* to,
                                        std::size_t size) noexcept {
   const std::uint64_t line = line_of(offset), skip = offset - line;
+  STELE_ASSERT(size != 0 && skip + size <= line_size);
   std::uint64_t words[line_size / 8];
   for (std::size_t w = skip / 8; w <= (skip + size - 1) / 8; ++w)
     words[w] = read_through_overlay(line + 8 * w, home_word(line + 8 * w));
@@ -55,6 +57,7 @@ template <class Home>
 // Bytes of a line in the write set: those stored, over those of home.
 [[gnu::noinline]] void transaction::load_own_part(const written_line& own, std::size_t skip,
                                                   std::byte* to, std::size_t size) {
+  STELE_ASSERT(size != 0 && skip + size <= line_size);
   const std::uint64_t wanted = byte_range(skip, size);
   if ((own.mask & wanted) != wanted)
     snapshot_.in_force()
@@ -75,6 +78,7 @@ template <class Home>
 [[gnu::noinline]] void transaction::load_part_observed(std::uint64_t offset, std::byte* to,
                                                        std::size_t size) {
   load_observer* const observer = std::exchange(observers_.loads_now, nullptr);
+  STELE_ASSERT(observer != nullptr && size < 64 * 1024);
   observer->load(offset, size);
   load_part(offset, to, size);
   observers_.loads_now = observer;
@@ -86,6 +90,7 @@ void transaction::load_part(std::uint64_t offset, std::byte* to, std::size_t siz
   if (observers_.loads_now != nullptr) [[unlikely]]
     return load_part_observed(offset, to, size);
   const std::uint64_t line = line_of(offset);
+  STELE_ASSERT(size != 0 && offset - line + size <= line_size);
   if ((filter_ & filter_bit(this_access.pool_base + line)) != 0) {
     if (const written_line* own = writes_.find(line))
       return load_own_part(*own, offset - line, to, size);

@@ -1,5 +1,6 @@
 // The slow paths of a transaction's loads and stores: everything that tx/fast_paths.h calls, stores
 // that do not go to the write set, and volatile memory.
+#include <base/assert.h>
 #include <tx/moment.h>
 #include <tx/transaction_inl.h>
 
@@ -25,6 +26,7 @@ void copy_racing(void* to, std::uintptr_t from, std::size_t size) noexcept {
 
 // A store, for the observer.
 written_line part_of_word(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) noexcept {
+  STELE_ASSERT(offset % 8 == 0 && mask != 0);
   const std::uint64_t line = line_of(offset);
   const auto word = static_cast<unsigned>(offset - line) / 8;
   written_line part(line, std::uint64_t{mask} << (8 * word));
@@ -93,8 +95,10 @@ void transaction::store_slow(std::uint64_t offset, std::uint64_t bits, std::uint
 [[gnu::noinline]] void transaction::store_in_place(std::uint64_t offset, std::uint64_t bits,
                                                    std::uint8_t mask) {
   if (only_reads()) throw failure(refused_change("a store"));
+  STELE_ASSERT(store_target_ == store_target::home && mask != 0);
   const unsigned skip = static_cast<unsigned>(std::countr_zero(mask)),
                  size = static_cast<unsigned>(std::popcount(mask));
+  STELE_ASSERT(mask == ((1u << size) - 1) << skip);  // the bytes are neighbours
   bits >>= 8 * skip;
   in_place_.store(this_access, offset + skip, &bits, size);
 }
@@ -118,6 +122,7 @@ void transaction::store_part_slow(std::uint64_t offset, const std::byte* from, s
 }
 
 void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsigned size) {
+  STELE_ASSERT(!only_reads() && size != 0 && (offset & 7) + size <= 8);
   if (store_target_ == store_target::home) {
     const std::uint64_t stored = value;  // the parameter stays in its register
     return in_place_.store(this_access, offset, &stored, size);
@@ -145,6 +150,7 @@ void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsig
 }
 
 std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
+  STELE_ASSERT(size != 0 && (offset & 7) + size <= 8);
   const std::uint64_t word = merged_word(writes_.find(line_of(offset)), offset & ~std::uint64_t{7});
   return size == 8 ? word : (word >> (8 * (offset & 7))) & ((std::uint64_t{1} << (8 * size)) - 1);
 }
@@ -161,6 +167,7 @@ void transaction::load_volatile(std::uintptr_t address, void* to, std::size_t si
 }
 
 void transaction::lock_volatile(std::uintptr_t address, std::size_t size) {
+  STELE_ASSERT(this_access.running == this && this_access.size != 0);
   volatile_undo_.locked = true;
   const std::uint64_t offset = address - this_access.pool_base;
   lock_range(line_of(offset), offset + size);

@@ -1,9 +1,11 @@
 // The locks of a snapshot, its extension, its validation, its conflicts.
+#include <base/assert.h>
 #include <tx/transaction/snapshot.h>
 
 namespace stele::detail {
 
 void snapshot::acquire(std::uint64_t line) {
+  STELE_ASSERT(in_force_ && line % line_size == 0);
   line_lock& lock = lock_of(line);
   for (unsigned tries = 0; tries < spin_limit; ++tries) {
     std::uint64_t seen = lock.load(std::memory_order_acquire);
@@ -22,6 +24,7 @@ void snapshot::acquire(std::uint64_t line) {
 }
 
 void snapshot::lock_alone(std::uint64_t line) {
+  STELE_ASSERT(!in_force_ && all_locks_ != nullptr && line % line_size == 0);
   line_lock& lock = lock_of(line);
   const std::uint64_t seen = lock.load(std::memory_order_relaxed);
   if (seen == own_lock_) return;
@@ -41,6 +44,7 @@ bool snapshot::valid() const noexcept {
   for (const entry& r : reads_) {
     const std::uint64_t now = r.lock->load(std::memory_order_acquire);
     // A lock of this transaction was checked against the snapshot when it was acquired.
+    STELE_ASSERT((r.version & 1) == 0);  // a line is read while its lock is free
     if (now != r.version && now != own_lock_) return false;
   }
   return true;

@@ -15,6 +15,7 @@
 // and clear.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <media/cpu.h>
 #include <stele/access.h>
@@ -66,6 +67,7 @@ class snapshot {
   bool guards_reads() const noexcept { return guards_reads_; }
   // From the next attempt on.
   void use(const lock_table& t) noexcept {
+    STELE_ASSERT(t.locks == nullptr || (t.clock != nullptr && std::has_single_bit(t.mask + 1)));
     all_locks_ = t.locks;
     mask_ = t.mask;
     clock_ = t.clock;
@@ -81,6 +83,7 @@ class snapshot {
   // A new attempt. Without `records`, loads leave no entries: a reader then restarts instead of
   // extending. `fast`: try_copy may be used; the caller stores nothing and has no overlay.
   void begin(bool records, bool fast) noexcept {
+    STELE_ASSERT(all_locks_ != nullptr && reads_.empty() && locks_.empty());
     in_force_ = true;
     has_unrecorded_reads_ = false;
     records_ = records;
@@ -125,6 +128,7 @@ class snapshot {
   std::size_t held_locks() const noexcept { return locks_.size(); }
   // The lines were stored by the commit `txid`.
   void release(std::uint64_t txid) const noexcept {
+    STELE_ASSERT_WHOLE(is_newest(txid));
     for (const entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
   }
   // The lines are as they were.
@@ -134,6 +138,7 @@ class snapshot {
   // From here on release_unchanged() gives the locks this version: other threads may have seen
   // stores that were rolled back.
   void age_locks(std::uint64_t txid) noexcept {
+    STELE_ASSERT_WHOLE(is_newest(txid));
     for (entry& l : locks_) l.version = txid << 1;
   }
   // Moves the locks to `to`, which has room for them; they stay held.
@@ -148,6 +153,11 @@ class snapshot {
   }
 
  private:
+  // For assertions: no lock had a newer version when it was acquired.
+  [[maybe_unused]] bool is_newest(std::uint64_t txid) const noexcept {
+    return std::ranges::all_of(
+        locks_, [txid](const entry& l) { return (l.version & 1) == 0 && l.version >> 1 <= txid; });
+  }
   [[noreturn]] static void conflict();
   line_lock& lock_of(std::uint64_t line) const noexcept {
     return all_locks_[(line / line_size) & mask_];
@@ -165,6 +175,7 @@ class snapshot {
 
 template <class Read>
 inline void snapshot::read_consistently(std::uint64_t offset, Read&& read) {
+  STELE_ASSERT(all_locks_ != nullptr && clock_ != nullptr);
   line_lock& lock = lock_of(offset);
   for (unsigned tries = 0; tries < spin_limit; ++tries) {
     const std::uint64_t seen = lock.load(std::memory_order_acquire);

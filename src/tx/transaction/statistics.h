@@ -4,6 +4,7 @@
 // locked instruction in each commit would wait for its fence.
 #pragma once
 
+#include <base/assert.h>
 #include <stele/pool.h>
 
 #include <atomic>
@@ -16,6 +17,7 @@ class statistics {
   // A commit has returned: one without a record, or the commit `txid`.
   void count_commit() noexcept { add(commits_, 1); }
   void count_commit(std::uint64_t txid) noexcept {
+    STELE_ASSERT(txid > newest_.load(std::memory_order_relaxed));
     add(commits_, 1);
     newest_.store(txid, std::memory_order_release);
   }

@@ -5,6 +5,8 @@
 // record names it before.
 #pragma once
 
+#include <base/assert.h>
+
 #include <cstdint>
 #include <mutex>
 
@@ -17,8 +19,14 @@ class txid_order {
   std::uint64_t previous() const noexcept { return previous_; }
 
   void set_in_order(bool yes) noexcept { in_order_ = yes; }
-  void lock(std::mutex& txids) { lock_ = std::unique_lock(txids); }
-  void set_previous(std::uint64_t txid) noexcept { previous_ = txid; }
+  void lock(std::mutex& txids) {
+    STELE_ASSERT(!lock_.owns_lock());
+    lock_ = std::unique_lock(txids);
+  }
+  void set_previous(std::uint64_t txid) noexcept {
+    STELE_ASSERT(lock_.owns_lock() && txid >= previous_);
+    previous_ = txid;
+  }
   // Later commits may draw their TxIDs. Nothing happens if the mutex is not held.
   void release() noexcept {
     if (lock_.owns_lock()) lock_.unlock();
