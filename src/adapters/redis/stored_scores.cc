@@ -385,6 +385,8 @@ result<> stored_scores::check_in_walk() const {
   walk w;
   if (height_ > max_height)
     return detail::corrupt_error("sorted set: its tree is higher than any can be");
+  if (root_ == nullptr && height_ != 0)
+    return detail::corrupt_error("sorted set: its tree has levels and no node");
   if (root_ != nullptr) {
     if (auto sound = check_below(root_, height_, w); !sound) return sound;
   }
