@@ -174,13 +174,16 @@ void count_memory() {
   if (here().memory.is_on()) here().memory.set(here().keys->used_bytes());
 }
 
-int answer_error(api::context* to, const error& why) {
+bool runs_again(api::context* of, const error& why) {
   // A replica that went on without it would differ from its master, and a server from its AOF.
-  if ((api::GetContextFlags(to) & api::is_replicated) != 0) must(std::unexpected(why));
-  if (why.code == errc::full && here().may_run_again && may_evict(to)) {
-    here().was_full = true;
-    return api::ok;
-  }
+  if ((api::GetContextFlags(of) & api::is_replicated) != 0) must(std::unexpected(why));
+  if (why.code != errc::full || !here().may_run_again || !may_evict(of)) return false;
+  here().was_full = true;
+  return true;
+}
+
+int answer_error(api::context* to, const error& why) {
+  if (runs_again(to, why)) return api::ok;
   const char* const kind = why.code == errc::full ? "OOM " : "MISCONF ";
   return api::ReplyWithError(to, (kind + why.message).c_str());
 }

@@ -136,7 +136,10 @@ class answer {
 // If the server has a memory limit: what the pool has in use counts.
 void count_memory();
 
-// Answers with an error of the pool's, in Redis' words.
+// Whether a command that failed for this runs again, after keys have gone for room: it must answer
+// nothing then, and not have let its client wait.
+bool runs_again(api::context* of, const error& why);
+// Answers with an error of the pool's, in Redis' words, unless the command runs again.
 int answer_error(api::context* to, const error& why);
 
 }  // namespace stele::redis

@@ -170,6 +170,7 @@ int restore(const call& c) {
   a.end_unit();
   if (!refused || refused->code == errc::corrupt) return hand_over(a.to(), told);
   if (told != nullptr) api::FreeCallReply(told);
+  if (runs_again(c.context, *refused)) return api::ok;
   return answer_error(a.to(), *refused);
 }
 
