@@ -270,7 +270,9 @@ int on_ready(api::context* context, api::text** arguments, int count) {
   if (!key.is(command.kind)) return api::failed;
   const reply_counter replies;
   here().cannot_block = true;
+  const call* const before = std::exchange(here().running, &c);  // whose keys a refusal rests on
   command.serve(c, key);
+  here().running = before;
   here().cannot_block = false;
   base::check(replies.is_one(), "a client that waited did not get one answer");
   return api::ok;
