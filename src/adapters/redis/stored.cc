@@ -1,6 +1,7 @@
 // The table of items.
 #include "stored.h"
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <stele/memory.h>
 
@@ -12,6 +13,7 @@
 namespace stele::redis {
 
 std::uint64_t stored_keys::keyspace_of(int database) const {
+  STELE_ASSERT(database >= 0 && database < static_cast<int>(databases));
   return static_cast<std::uint64_t>(database) + moved[database];
 }
 
@@ -21,19 +23,33 @@ int stored_keys::database_of(std::uint64_t keyspace) const {
   return -1;
 }
 
+bool stored_keys::keyspaces_are_apart() const {
+  for (int d = 0; d < static_cast<int>(databases); ++d)
+    if (database_of(keyspace_of(d)) != d) return false;
+  return true;
+}
+
+// format/redis.md: a flush gives the keyspace behind all that were given.
 void stored_keys::flush(int database) {
+  STELE_ASSERT(database >= 0 && database < static_cast<int>(databases));
   const std::uint64_t given = newest + 1;
+  STELE_ASSERT(last_keyspace() < no_keyspace - 1);
   if (!base::planted(base::mutant::redis_keyspace_again)) newest = given;
   moved[database] = databases - 1 + given - static_cast<std::uint64_t>(database);
+  STELE_ASSERT(keyspace_of(database) == last_keyspace() ||
+               base::planted(base::mutant::redis_keyspace_again));
+  STELE_ASSERT_WHOLE(keyspaces_are_apart() || base::planted(base::mutant::redis_keyspace_again));
 }
 
 void stored_keys::swap(int one, int other) {
   const std::uint64_t first = keyspace_of(one), second = keyspace_of(other);
   moved[one] = second - static_cast<std::uint64_t>(one);
   moved[other] = first - static_cast<std::uint64_t>(other);
+  STELE_ASSERT(keyspace_of(one) == second && keyspace_of(other) == first);
 }
 
 stored_item* stored_keys::at(std::uint64_t place) const {
+  STELE_ASSERT(place < places());
   const std::uint64_t s = place / fan_out;
   return table[s / fan_out].load()[s % fan_out].load()[place % fan_out];
 }
@@ -41,12 +57,16 @@ stored_item* stored_keys::at(std::uint64_t place) const {
 // A new place is the one after all others.
 void stored_keys::put(std::uint64_t place, stored_item* item) {
   const std::uint64_t s = place / fan_out;
+  STELE_ASSERT(s <= segments);
+  STELE_ASSERT(item == nullptr || item->place == place);  // format/redis.md: at its own place
   if (s == segments) {
+    STELE_ASSERT(item != nullptr);
     if (s == fan_out * fan_out)
       throw failure(error{errc::full, "the pool has as many keys as its table can have"});
     if (s % fan_out == 0) table[s / fan_out] = pool_memory::make_array<field<segment*>>(fan_out);
     table[s / fan_out].load()[s % fan_out] = pool_memory::make_array<segment>(fan_out);
     segments += 1;
+    STELE_ASSERT(segments <= fan_out * fan_out);
   }
   table[s / fan_out].load()[s % fan_out].load()[place % fan_out] = item;
 }
@@ -54,6 +74,7 @@ void stored_keys::put(std::uint64_t place, stored_item* item) {
 namespace {
 
 stored_item* make_item(item_kind kind) {
+  STELE_ASSERT(kind >= item_kind::string && kind <= item_kind::sorted_set);
   switch (kind) {
     case item_kind::hash:
       return &stele::make<stored_hash>()->item;
@@ -72,26 +93,50 @@ stored_item* make_item(item_kind kind) {
 
 stored_item* stored_keys::add(std::uint64_t place, item_kind kind, std::string_view key,
                               std::uint64_t keyspace) {
+  STELE_ASSERT(place >= places() || at(place) == nullptr);
+  STELE_ASSERT(keyspace <= last_keyspace() || base::planted(base::mutant::redis_keyspace_again));
   stored_item* const item = make_item(kind);
+  STELE_ASSERT(item->expiry == 0);  // of a new item, whose memory is zeroed
   item->place = place;
   item->kind = static_cast<std::uint64_t>(kind);
   item->keyspace = keyspace;
   item->key = key;
   put(place, item);
+  STELE_ASSERT(at(place) == item && kind_of(item) == kind);
   return item;
 }
 
 void stored_keys::remove(stored_item* item) {
+  STELE_ASSERT(item != nullptr && item->place < places());
+  STELE_ASSERT(at(item->place) == item);  // it is removed once
   put(item->place, nullptr);
   as_its_kind(item, [](auto& stored) { stele::destroy(&stored); });
 }
+
+namespace {
+
+// format/redis.md: the count of a hash or a set is the number of its map's items. Large ones take
+// too long to count.
+template <class Stored>
+[[maybe_unused]] bool counts_its_elements(const Stored& stored) {
+  constexpr std::size_t few_buckets = 256;
+  return stored.content.bucket_count() > few_buckets || stored.count == stored.content.size();
+}
+
+template <class Stored>
+std::uint64_t counted(const Stored& stored) {
+  STELE_ASSERT_WHOLE(counts_its_elements(stored));
+  return stored.count;
+}
+
+}  // namespace
 
 std::uint64_t count_of(stored_item* item) {
   return as_its_kind(item, []<class Stored>(Stored& stored) -> std::uint64_t {
     if constexpr (Stored::kind == item_kind::string)
       return 1;
     else if constexpr (requires { stored.count; })
-      return stored.count;
+      return counted(stored);
     else
       return stored.content.size();
   });
@@ -119,28 +164,37 @@ void for_each_element(stored_item* item, const element_visit& visit) {
   });
 }
 
+// An element that is there already would make the count a wrong one.
 void add_element(stored_item* item, std::string_view first, std::string_view second) {
   as_its_kind(item, [&]<class Stored>(Stored& stored) {
     if constexpr (Stored::kind == item_kind::string) {
       stored.value = first;
     } else if constexpr (Stored::kind == item_kind::hash) {
-      stored.content.insert(first, second);
+      [[maybe_unused]] const bool is_new = stored.content.insert(first, second).second;
+      STELE_ASSERT(is_new);
       stored.count += 1;
+      STELE_ASSERT_WHOLE(counts_its_elements(stored));
     } else if constexpr (Stored::kind == item_kind::set) {
-      stored.content.insert(first);
+      [[maybe_unused]] const bool is_new = stored.content.insert(first).second;
+      STELE_ASSERT(is_new);
       stored.count += 1;
+      STELE_ASSERT_WHOLE(counts_its_elements(stored));
     } else if constexpr (Stored::kind == item_kind::list) {
       stored.content.push_back(first);
     } else {
-      stored.content.put(first, score_of(second).value_or(0));
+      [[maybe_unused]] const bool is_new = stored.content.put(first, score_of(second).value_or(0));
+      STELE_ASSERT(is_new);
     }
   });
 }
 
 void copy_elements(stored_item* from, stored_item* to) {
+  STELE_ASSERT(from != to && kind_of(from) == kind_of(to));
+  STELE_ASSERT(kind_of(to) == item_kind::string || count_of(to) == 0);
   for_each_element(from, [&](std::string_view first, std::string_view second) {
     add_element(to, first, second);
   });
+  STELE_ASSERT(count_of(to) == count_of(from));
 }
 
 // Inspection.

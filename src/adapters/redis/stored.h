@@ -4,6 +4,7 @@
 
 #include <adapters/redis/stored_list.h>
 #include <adapters/redis/stored_scores.h>
+#include <base/assert.h>
 #include <stele/hash_map.h>
 #include <stele/pool.h>
 #include <stele/set.h>
@@ -69,11 +70,14 @@ inline item_kind kind_of(const stored_item* item) {
 // The item of this kind; its kind must be that.
 template <class Stored>
 Stored& as(stored_item* item) {
+  STELE_ASSERT(item != nullptr);
   return *reinterpret_cast<Stored*>(item);
 }
 // Calls f with the item as what it is. In a transaction, as all that follows.
 template <class F>
 decltype(auto) as_its_kind(stored_item* item, F&& f) {
+  // A placeholder has the kind 0, and is read as a string.
+  STELE_ASSERT(item != nullptr && item->kind <= item_kinds);
   switch (kind_of(item)) {
     case item_kind::hash:
       return f(as<stored_hash>(item));
@@ -142,6 +146,7 @@ struct stored_keys {
     constexpr std::uint64_t ahead = 16;
     for (std::uint64_t s = 0; s < segments; ++s) {
       const segment* const places = table[s / fan_out].load()[s % fan_out].load();
+      STELE_ASSERT(places != nullptr);
       for (std::uint64_t i = 0; i < fan_out; ++i) {
         if (i + ahead < fan_out) __builtin_prefetch(places[i + ahead].load());
         if (stored_item* const item = places[i]) f(s * fan_out + i, item);
@@ -170,6 +175,8 @@ struct stored_keys {
   [[nodiscard]] result<> check() const;
 
  private:
+  // format/redis.md: no two databases have the same keyspace.
+  [[maybe_unused]] bool keyspaces_are_apart() const;
   // The next flush gives the one behind it.
   std::uint64_t last_keyspace() const { return databases - 1 + newest; }
   [[nodiscard]] result<> check_table() const;

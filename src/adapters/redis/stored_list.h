@@ -18,6 +18,7 @@
 // O(size / 31) to find a position from the nearer end, O(1) at both ends.
 #pragma once
 
+#include <base/assert.h>
 #include <stele/string.h>
 
 #include <cstdint>
@@ -67,6 +68,9 @@ class stored_list {
 
  private:
   static constexpr std::size_t fewest_slots = 3, most_slots = 31;
+  static constexpr bool is_block_size(std::size_t slots) {
+    return slots == 3 || slots == 7 || slots == 15 || slots == 31;
+  }
 
   // Which slots of a block have texts. One word: begin, end and slots, 16 bits each.
   struct extent {
@@ -77,13 +81,17 @@ class stored_list {
     }
     std::uint64_t word() const { return begin | end << 16 | slots << 32; }
     std::size_t count() const { return end - begin; }
+    bool fits() const { return begin <= end && end <= slots; }
   };
   struct block {
     field<block*> next, previous;
     field<std::uint64_t> used;  // an extent
 
     extent load() const { return extent::of_word(used); }
-    void store(extent e) { used = e.word(); }
+    void store(extent e) {
+      STELE_ASSERT(e.fits() && is_block_size(e.slots));
+      used = e.word();
+    }
     stele::string* slot(std::size_t i) { return reinterpret_cast<stele::string*>(this + 1) + i; }
     const stele::string* slot(std::size_t i) const {
       return reinterpret_cast<const stele::string*>(this + 1) + i;
@@ -97,6 +105,12 @@ class stored_list {
   // Requires position < size().
   place find(std::uint64_t position) const;
   place checked(std::uint64_t position) const;
+
+  // Whether these are neighbours in the chain, or an end of it and null.
+  [[maybe_unused]] bool are_neighbours(const block* left, const block* right) const;
+  // format/redis.md: chained in both directions, none empty, as many texts as the list says. Long
+  // lists take too long to walk.
+  [[maybe_unused]] bool is_whole() const;
 
   block* make_block(block* previous, block* next);
   void link(block* previous, block* next);
@@ -123,6 +137,7 @@ void stored_list::for_each(std::uint64_t first, std::uint64_t count, F&& f) cons
   place p = find(first);
   for (const block* b = p.at; b != nullptr && count != 0; b = b->next, p.index = 0) {
     const extent e = b->load();
+    STELE_ASSERT(e.fits() && p.index < e.count());
     for (std::size_t i = e.begin + p.index; i < e.end && count != 0; ++i, --count)
       if (!f(b->slot(i)->str())) return;
   }
@@ -135,6 +150,7 @@ void stored_list::for_each_backwards(std::uint64_t last, std::uint64_t count, F&
   std::size_t left = p.index + 1;  // texts of the block that are still to be visited
   for (const block* b = p.at; b != nullptr && count != 0;) {
     const extent e = b->load();
+    STELE_ASSERT(e.fits() && left <= e.count());
     for (; left != 0 && count != 0; --left, --count)
       if (!f(b->slot(e.begin + left - 1)->str())) return;
     b = b->previous;

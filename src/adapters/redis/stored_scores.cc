@@ -46,19 +46,61 @@ std::size_t end_of_first(std::size_t low, std::size_t high, Holds&& holds) {
 
 }  // namespace
 
+// Assertions.
+
+std::uint64_t stored_scores::items_of(const node* n, std::uint64_t level) {
+  if (level == 0) return leaf_of(n)->count();
+  const inner* const in = inner_of(n);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < in->count(); ++i) sum += in->at(i).count;
+  return sum;
+}
+
+bool stored_scores::is_at(std::uint64_t rank, const item* who) const {
+  if (rank >= size_) return false;
+  const leaf_place p = find_rank(rank);
+  const entry e = p.at->at(p.position).load();
+  return e.who == who && e.score == who->second;
+}
+
+bool stored_scores::ascends_at(std::uint64_t rank) const {
+  std::optional<entry> before;
+  for (std::uint64_t r = rank == 0 ? 0 : rank - 1; r < size_ && r <= rank + 1; ++r) {
+    const leaf_place p = find_rank(r);
+    const entry e = p.at->at(p.position).load();
+    if (before && (before->score != e.score ? before->score > e.score
+                                            : before->who->first.compare(e.who->first.str()) >= 0))
+      return false;
+    before = e;
+  }
+  return true;
+}
+
+bool stored_scores::counts_agree() const {
+  constexpr std::size_t few_buckets = 256;
+  if ((root_ == nullptr) != (size_ == 0) || height_ > max_height) return false;
+  if (root_ == nullptr) return height_ == 0;
+  return items_of(root_, height_) == size_ &&
+         (members_.bucket_count() > few_buckets || members_.size() == size_);
+}
+
 // Lookup.
 
 auto stored_scores::child_of(const inner* n, std::uint64_t rank) -> place {
   place p{0, rank};
   const slot_order o = n->order();
+  STELE_ASSERT(o.count() != 0);
   for (;; ++p.position) {
     const std::uint64_t count = n->slots[o.slot(p.position)].count;
+    STELE_ASSERT(count != 0);  // a node is freed when it is empty
+    STELE_ASSERT(p.rank < count || p.position + 1 < o.count());
     if (p.rank < count || p.position + 1 == o.count()) return p;
     p.rank -= count;
   }
 }
 
 auto stored_scores::first_of(const node* n, std::uint64_t level) -> entry {
+  STELE_ASSERT(level <= max_height);
   for (; level != 0; --level) n = inner_of(n)->at(0).child;
   return leaf_of(n)->at(0).load();
 }
@@ -79,9 +121,11 @@ std::uint64_t stored_scores::count_before(Before&& is_before) const {
         1;
     for (std::size_t i = 0; i < child; ++i) rank += in->slots[o.slot(i)].count;
     n = in->slots[o.slot(child)].child;
+    STELE_ASSERT(n != nullptr);
   }
   const leaf* const at = leaf_of(n);
   const slot_order o = at->order();
+  STELE_ASSERT(o.count() != 0 && rank + o.count() <= size_);
   return rank +
          end_of_first(0, o.count(), [&](std::size_t i) { return is_first(at->slots[o.slot(i)]); });
 }
@@ -93,12 +137,14 @@ std::uint64_t stored_scores::rank_of_key(double score, std::string_view member) 
 }
 
 auto stored_scores::find_rank(std::uint64_t rank) const -> leaf_place {
+  STELE_ASSERT(rank < size_ && root_ != nullptr);
   const node* n = root_;
   for (std::uint64_t level = height_; level != 0; --level) {
     const place p = child_of(inner_of(n), rank);
     n = inner_of(n)->at(p.position).child;
     rank = p.rank;
   }
+  STELE_ASSERT(rank < leaf_of(n)->count());
   return {leaf_of(n), rank};
 }
 
@@ -132,6 +178,7 @@ std::uint64_t stored_scores::rank_of_member_bytes(std::string_view member, bool 
 template <class Node>
 auto stored_scores::insert_entry(Node* n, std::size_t position, const entry& e) -> entry {
   slot_order o = n->order();
+  STELE_ASSERT(position <= o.count() && e.count != 0);
   if (o.count() == slot_order::slots) return split(n, position, e);
   n->slots[o.insert(position)].store(e);
   n->set_order(o);
@@ -144,6 +191,7 @@ auto stored_scores::split(Node* n, std::size_t position, const entry& e) -> entr
   const std::size_t kept = position == slot_order::slots ? slot_order::slots : half;
   Node* const right = stele::make<Node>(slot_order());
   slot_order o = n->order(), right_order;
+  STELE_ASSERT(o.count() == slot_order::slots && position <= slot_order::slots);
   for (std::size_t i = kept; i < slot_order::slots; ++i)
     right->slots[right_order.insert(i - kept)].store(n->slots[o.slot(i)].load());
   o.keep(kept);
@@ -153,6 +201,8 @@ auto stored_scores::split(Node* n, std::size_t position, const entry& e) -> entr
     n->slots[o.insert(position)].store(e);
   n->set_order(o);
   right->set_order(right_order);
+  STELE_ASSERT(o.count() + right_order.count() == slot_order::slots + 1);
+  STELE_ASSERT(o.count() >= right_order.count() && right_order.count() != 0);
   entry made = right->at(0).load();
   made.count = 0;
   for (std::size_t i = 0; i < right_order.count(); ++i) made.count += right->at(i).load().count;
@@ -166,14 +216,21 @@ auto stored_scores::insert_below(node* n, std::uint64_t level, std::uint64_t ran
     -> entry {
   if (level == 0) return insert_entry(leaf_of(n), rank, e);
   inner* const in = inner_of(n);
+  STELE_ASSERT_WHOLE(rank <= items_of(n, level));
   const place p = child_of(in, rank == 0 ? 0 : rank - 1);
   inner_slot& s = in->at(p.position);
   const entry made = insert_below(s.child, level - 1, rank == 0 ? 0 : p.rank + 1, e);
+  STELE_ASSERT(made.count <= s.count);  // what was split off leaves something
+  STELE_ASSERT((made.child == nullptr) == (made.count == 0));
   s.count = s.count + 1 - made.count;
+  STELE_ASSERT_WHOLE(items_of(s.child, level - 1) == s.count);
+  STELE_ASSERT_WHOLE(made.child == nullptr || items_of(made.child, level - 1) == made.count);
   return made.child == nullptr ? entry{} : insert_entry(in, p.position + 1, made);
 }
 
 void stored_scores::insert_at(std::uint64_t rank, const entry& e) {
+  STELE_ASSERT(rank <= size_ && e.who != nullptr && e.child == nullptr);
+  STELE_ASSERT((root_ == nullptr) == (size_ == 0) && (root_ != nullptr || height_ == 0));
   if (root_ == nullptr) root_ = &stele::make<leaf>(slot_order())->head;
   const entry made = insert_below(root_, height_, rank, e);
   size_ += 1;
@@ -183,19 +240,24 @@ void stored_scores::insert_at(std::uint64_t rank, const entry& e) {
   insert_entry(root, 1, made);
   root_ = &root->head;
   height_ += 1;
+  STELE_ASSERT(height_ <= max_height && root->count() == 2);
 }
 
 bool stored_scores::put(std::string_view member, double score) {
-  if (score == 0) score = 0;  // without a sign
+  STELE_ASSERT(score == score);  // never NaN
+  if (score == 0) score = 0;     // without a sign
   auto at = members_.find_entry(member);
   if (!at.exists()) {
     insert_at(rank_of_key(score, member), {score, &at.insert(score), 1, nullptr});
+    STELE_ASSERT_WHOLE(ascends_at(rank_of_key(score, member)));
+    STELE_ASSERT_WHOLE(counts_agree());
     return true;
   }
   item& who = at.item();
   const double old = who.second;
   if (old == score) return false;
   const std::uint64_t from = rank_of_key(old, member), to = rank_of_key(score, member);
+  STELE_ASSERT_WHOLE(is_at(from, &who));
   who.second = score;
   if (to == from || to == from + 1) {  // behind itself is where it is
     set_score_at(from, score);
@@ -203,10 +265,13 @@ bool stored_scores::put(std::string_view member, double score) {
     erase_at(from);
     insert_at(to > from ? to - 1 : to, {score, &who, 1, nullptr});
   }
+  STELE_ASSERT_WHOLE(is_at(rank_of_key(score, member), &who));
+  STELE_ASSERT_WHOLE(ascends_at(rank_of_key(score, member)) && counts_agree());
   return false;
 }
 
 void stored_scores::set_score_at(std::uint64_t rank, double score) {
+  STELE_ASSERT(rank < size_);
   node* n = root_;
   for (std::uint64_t level = height_; level != 0; --level) {
     const place p = child_of(inner_of(n), rank);
@@ -224,6 +289,7 @@ template <class Node>
 bool stored_scores::join(Node* left, Node* right, const entry& right_entry) {
   slot_order o = left->order();
   const slot_order from = right->order();
+  STELE_ASSERT(left != right && o.count() != 0 && from.count() != 0);
   if (o.count() + from.count() > most_joined) return false;
   for (std::size_t i = 0; i < from.count(); ++i) {
     entry e = right->slots[from.slot(i)].load();
@@ -240,12 +306,14 @@ bool stored_scores::join(Node* left, Node* right, const entry& right_entry) {
 
 // The child at this position and the next one become one if they have few entries. `level`: theirs.
 bool stored_scores::join_children(inner* n, std::uint64_t level, std::size_t position) {
+  STELE_ASSERT(position + 1 < n->count());
   inner_slot& left = n->at(position);
   const entry right = n->at(position + 1).load();
   if (!(level == 0 ? join(leaf_of(left.child), leaf_of(right.child), right)
                    : join(inner_of(left.child), inner_of(right.child), right)))
     return false;
   left.count += right.count;
+  STELE_ASSERT_WHOLE(items_of(left.child, level) == left.count);
   slot_order o = n->order();
   o.erase(position + 1);
   n->set_order(o);
@@ -254,6 +322,7 @@ bool stored_scores::join_children(inner* n, std::uint64_t level, std::size_t pos
 
 void stored_scores::erase_below(node* n, std::uint64_t level, std::uint64_t rank) {
   slot_order o(n->order);
+  STELE_ASSERT_WHOLE(rank < items_of(n, level));
   if (level == 0) {
     o.erase(rank);
     n->order = o.word();
@@ -264,8 +333,11 @@ void stored_scores::erase_below(node* n, std::uint64_t level, std::uint64_t rank
   inner_slot& s = in->at(p.position);
   node* const child = s.child;
   erase_below(child, level - 1, p.rank);
+  STELE_ASSERT(s.count != 0);
   s.count -= 1;
+  STELE_ASSERT_WHOLE(items_of(child, level - 1) == s.count);
   if (s.count == 0) {
+    STELE_ASSERT(slot_order(child->order).count() == 0);
     free_node(child, level - 1);
     o.erase(p.position);
     n->order = o.word();
@@ -278,6 +350,7 @@ void stored_scores::erase_below(node* n, std::uint64_t level, std::uint64_t rank
 }
 
 void stored_scores::erase_at(std::uint64_t rank) {
+  STELE_ASSERT(rank < size_);
   erase_below(root_, height_, rank);
   size_ -= 1;
   if (size_ == 0) return free_tree();
@@ -287,13 +360,17 @@ void stored_scores::erase_at(std::uint64_t rank) {
     free_node(old, height_);
     height_ -= 1;
   }
+  STELE_ASSERT(root_ != nullptr);
+  STELE_ASSERT_WHOLE(items_of(root_, height_) == size_);
 }
 
 bool stored_scores::erase(std::string_view member) {
   auto at = members_.find_entry(member);
   if (!at.exists()) return false;
+  STELE_ASSERT_WHOLE(is_at(rank_of_key(at.item().second, member), &at.item()));
   erase_at(rank_of_key(at.item().second, member));
   at.erase();
+  STELE_ASSERT_WHOLE(counts_agree());
   return true;
 }
 
@@ -305,16 +382,20 @@ void stored_scores::erase_ranks(std::uint64_t first, std::uint64_t count) {
     const leaf_place p = find_rank(first);
     const std::string member = p.at->at(p.position).who->first.str();
     erase_at(first);
-    members_.erase(member);
+    [[maybe_unused]] const std::size_t erased = members_.erase(member);
+    STELE_ASSERT(erased == 1);
   }
+  STELE_ASSERT_WHOLE(counts_agree());
 }
 
 void stored_scores::clear() {
   free_tree();
   members_.clear();
+  STELE_ASSERT(counts_agree());
 }
 
 void stored_scores::free_node(node* n, std::uint64_t level) {
+  STELE_ASSERT(n != nullptr && level <= max_height);
   if (level == 0)
     stele::destroy(leaf_of(n));
   else
@@ -328,6 +409,7 @@ void stored_scores::free_below(node* n, std::uint64_t level) {
 }
 
 void stored_scores::free_tree() {
+  STELE_ASSERT(root_ != nullptr || (height_ == 0 && size_ == 0));
   if (root_ == nullptr) return;
   free_below(root_, height_);
   root_ = nullptr;

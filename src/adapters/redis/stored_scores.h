@@ -21,6 +21,7 @@
 // O(log n), if nothing else is said.
 #pragma once
 
+#include <base/assert.h>
 #include <stele/hash_map.h>
 #include <stele/string.h>
 
@@ -40,19 +41,29 @@ class slot_order {
   explicit slot_order(std::uint64_t word) : word_(word) {}
   std::uint64_t word() const { return word_; }
   std::size_t count() const { return word_ & 15; }
-  std::size_t slot(std::size_t position) const { return word_ >> (4 * position + 4) & 15; }
+  std::size_t slot(std::size_t position) const {
+    STELE_ASSERT(position < slots);
+    return word_ >> (4 * position + 4) & 15;
+  }
   // Takes a free slot to this position. Requires count() < slots.
   std::size_t insert(std::size_t position) {
+    STELE_ASSERT(count() < slots && position <= count());
     const std::size_t taken = slot(count());
     move(count(), position);
     word_ += 1;
+    STELE_ASSERT_WHOLE(valid() && slot(position) == taken);
     return taken;
   }
   void erase(std::size_t position) {
+    STELE_ASSERT(position < count());
     word_ -= 1;
     move(position, count());
+    STELE_ASSERT_WHOLE(valid());
   }
-  void keep(std::size_t first) { word_ = (word_ & ~std::uint64_t{15}) | first; }
+  void keep(std::size_t first) {
+    STELE_ASSERT(first <= count());
+    word_ = (word_ & ~std::uint64_t{15}) | first;
+  }
   bool valid() const;
 
  private:
@@ -160,8 +171,14 @@ class stored_scores {
     slot_order order() const { return slot_order(head.order); }
     void set_order(slot_order o) { head.order = o.word(); }
     std::size_t count() const { return order().count(); }
-    Slot& at(std::size_t position) { return slots[order().slot(position)]; }
-    const Slot& at(std::size_t position) const { return slots[order().slot(position)]; }
+    Slot& at(std::size_t position) {
+      STELE_ASSERT(position < count());
+      return slots[order().slot(position)];
+    }
+    const Slot& at(std::size_t position) const {
+      STELE_ASSERT(position < count());
+      return slots[order().slot(position)];
+    }
   };
   using leaf = node_of<leaf_slot>;
   using inner = node_of<inner_slot>;
@@ -200,6 +217,15 @@ class stored_scores {
   void erase_at(std::uint64_t rank);
   void set_score_at(std::uint64_t rank, double score);
 
+  // For assertions. How many items are below a node, by its own slots.
+  [[maybe_unused]] static std::uint64_t items_of(const node* n, std::uint64_t level);
+  // Whether the entry of this rank is the item's, with its score.
+  [[maybe_unused]] bool is_at(std::uint64_t rank, const item* who) const;
+  // format/redis.md: entries ascend. Those beside this rank, and the one there.
+  [[maybe_unused]] bool ascends_at(std::uint64_t rank) const;
+  // format/redis.md: as many entries as members, and a root of levels. Of a large map, without it.
+  [[maybe_unused]] bool counts_agree() const;
+
   static void free_node(node* n, std::uint64_t level);
   static void free_below(node* n, std::uint64_t level);
   void free_tree();
@@ -219,6 +245,7 @@ template <class F>
 void stored_scores::for_each(std::uint64_t first_rank, std::uint64_t count, F&& f) const {
   for (std::uint64_t rank = first_rank; count != 0 && rank < size_;) {
     const leaf_place from = find_rank(rank);
+    STELE_ASSERT(from.position < from.at->count());
     for (std::size_t i = from.position; i < from.at->count() && count != 0; ++i, ++rank, --count) {
       const entry e = from.at->at(i).load();
       const std::string member = e.who->first.str();
