@@ -1,7 +1,7 @@
 // Units, and what waits to be durable.
 #include "keys.h"
 
-#include <base/check.h>
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <stele/memory.h>
 #include <tx/allocated.h>
@@ -45,6 +45,7 @@ keys::keys(pool<stored_keys> p, end_of_units cannot_go_on)
     });
     free_until(root.places());
     std::ranges::reverse(free_places_);  // the first is taken first
+    STELE_ASSERT_ALWAYS(next_place_ == root.places() && places_come_out());
   });
   waits_ = pool_.core().wants_to_defer();
 }
@@ -76,6 +77,25 @@ result<std::unique_ptr<keys>> keys::over(pool<stored_keys> p, end_of_units canno
   return std::unique_ptr<keys>(new keys(std::move(p), cannot_go_on));
 }
 
+bool keys::places_come_out() const noexcept {
+  return count_ + free_places_.size() + freed_places_.size() == next_place_ ||
+         planted(mutant::redis_unit_apart);
+}
+
+// Many take too long to compare.
+bool keys::free_places_differ() const noexcept {
+  constexpr std::size_t few = 64;
+  if (free_places_.size() > few) return true;
+  for (auto at = free_places_.begin(); at != free_places_.end(); ++at)
+    if (std::find(at + 1, free_places_.end(), *at) != free_places_.end()) return false;
+  return true;
+}
+
+bool keys::is_unlinked(const stored_item* item) const noexcept {
+  constexpr std::size_t few = 256;
+  return unlinked_.size() <= few && std::ranges::find(unlinked_, item) != unlinked_.end();
+}
+
 bool keys::must_copy(const stored_item* item) const noexcept {
   return has_child_ && !young_.contains(item) && !planted(mutant::redis_child_ignored);
 }
@@ -98,10 +118,12 @@ std::size_t keys::taken_by(std::size_t bytes) const noexcept {
 // A transaction that takes so much and is cancelled makes the pool grow. Returns why it has not;
 // empty: it has, or need not. Errors: poisoned, io.
 result<std::string> keys::grow_for(std::size_t bytes) {
+  STELE_ASSERT(!open_ && bytes != 0);  // the pool does not grow in a unit
   const auto tried = pool_.update([&](stored_keys&) -> result<> {
     (void)pool_memory::allocate(bytes, 16);
     return std::unexpected(error{errc::cancelled, ""});
   });
+  STELE_ASSERT(!tried);
   if (tried.error().code == errc::full) return tried.error().message;
   if (tried.error().code != errc::cancelled) return std::unexpected(tried.error());
   return std::string();
@@ -144,13 +166,15 @@ result<> keys::make_room(std::size_t bytes, bool for_several, std::size_t logged
 }
 
 result<> keys::begin() {
+  STELE_ASSERT(!open_);
   if (is_poisoned())
     return std::unexpected(error{errc::poisoned,
                                  "the pool takes no more changes since an error of its file; "
                                  "restart the server"});
   const auto how = waits_ ? durability::ordered : durability::durable;
-  if (detail::begin_transaction(pool_.core(), true, how) == begin_status::refused)
-    return std::unexpected(detail::last_error());
+  const auto begun = detail::begin_transaction(pool_.core(), true, how);
+  if (begun == begin_status::refused) return std::unexpected(detail::last_error());
+  STELE_ASSERT(begun != begin_status::joined);  // a unit is a transaction of its own
   open_ = true;
   changes_ = 0;
   return {};
@@ -159,6 +183,7 @@ result<> keys::begin() {
 result<> keys::reserve(std::size_t bytes) {
   if (auto room = make_room(bytes, true, bytes); !room) return room;
   reserved_ += bytes;
+  STELE_ASSERT(reserved_ <= unit_bytes_);
   return open_ ? result<>() : begin();
 }
 
@@ -174,6 +199,7 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
     try {
       body();
       ++changes_;
+      STELE_ASSERT(places_come_out());
       if (planted(mutant::redis_unit_apart)) {
         open_ = false;
         (void)detail::commit_transaction();
@@ -192,6 +218,7 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
     if (changes_ != 0) cannot_go_on_(why);
     detail::roll_back_transaction();
     forget_failed_unit();
+    STELE_ASSERT(no_unit_is_left());  // nothing has changed
     return std::unexpected(std::move(why));
   }
 }
@@ -200,9 +227,12 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
 void keys::forget_failed_unit() {
   room_ = 0;
   open_ = false;
+  STELE_ASSERT(taken_places_.size() <= count_ + freed_places_.size());
   count_ += freed_places_.size() - taken_places_.size();
   free_places_.insert(free_places_.end(), taken_places_.begin(), taken_places_.end());
   forget_unit();
+  STELE_ASSERT(places_come_out());
+  STELE_ASSERT_WHOLE(free_places_differ());
 }
 
 // R1: the item with its first part, of no keyspace. R2: a unit for each further part. R3, the
@@ -210,6 +240,7 @@ void keys::forget_failed_unit() {
 result<stored_item*> keys::make_text(std::size_t size, std::size_t capacity, const bytes_at& bytes,
                                      std::size_t part) {
   base::check(!open_, "a value is made in parts in a unit");
+  STELE_ASSERT(size <= capacity && part != 0);
   if (auto room = make_room(capacity + bytes_of_item, true, part); !room)
     return std::unexpected(std::move(room.error()));
   reserved_ += capacity;
@@ -221,16 +252,26 @@ result<stored_item*> keys::make_text(std::size_t size, std::size_t capacity, con
     stele::string& value = as<stored_text>(item).value;
     value = bytes(0, std::min(size, part));
     value.reserve(capacity);
+    STELE_ASSERT(value.size() == std::min(size, part));
   }));
+  // redis.md R1: the unit has ended, and no database has the item.
+  STELE_ASSERT(!done || no_unit_is_left());
   for (std::size_t at = part; done && at < size; at += part)
-    done = ended(change(
-        0, [&] { as<stored_text>(item).value.append(bytes(at, std::min(part, size - at))); }));
+    done = ended(change(0, [&] {
+      stele::string& value = as<stored_text>(item).value;
+      STELE_ASSERT(value.size() == at && value.capacity() >= size);
+      STELE_ASSERT(item->keyspace == stored_keys::no_keyspace ||
+                   planted(mutant::redis_named_early));  // redis.md R2
+      value.append(bytes(at, std::min(part, size - at)));
+    }));
   if (done) return item;
   note_garbage();
   return std::unexpected(std::move(done.error()));
 }
 
 void keys::name(stored_item* item, std::string_view key, int database) {
+  // redis.md R3: nobody can find the item before.
+  STELE_ASSERT(item->keyspace == stored_keys::no_keyspace || planted(mutant::redis_named_early));
   item->key = key;
   item->keyspace = root_->keyspace_of(database);
   touch(item);
@@ -247,6 +288,7 @@ void keys::forget_unit() noexcept {
   touched_.clear();
   freed_places_.clear();
   taken_places_.clear();
+  STELE_ASSERT(!open_);
   removed_ = false;
   swapped_ = false;
   unit_bytes_ = 0;
@@ -281,6 +323,7 @@ result<> keys::end_unit(bool now) {
     const auto how = detail::commit_transaction();
     if (how != commit_status::committed) cannot_go_on_(detail::last_error());
     const std::uint64_t number = ++commits_;
+    STELE_ASSERT(last_removal_ < number && last_swap_ < number && last_timed_ < number);
     room_ -= std::min(room_, taken_by(unit_bytes_));
     if (waits_) {
       if (recent_.size() > 1024)
@@ -294,8 +337,10 @@ result<> keys::end_unit(bool now) {
       }
     }
     free_places_.insert(free_places_.end(), freed_places_.begin(), freed_places_.end());
+    STELE_ASSERT_WHOLE(free_places_differ());
   }
   forget_unit();
+  STELE_ASSERT(no_unit_is_left() && unlinked_.empty());  // redis.md C4
   if (!waits_ || !now || planted(mutant::redis_acknowledged_early)) return {};
   if (auto done = sync(); !done) return std::unexpected(std::move(done.error()));
   return {};
@@ -307,10 +352,13 @@ void keys::cancel_unit() noexcept {
   unlinked_last_ = nullptr;
   unasked_ = 0;
   forget_unit();
+  STELE_ASSERT(no_unit_is_left());
 }
 
 void keys::keep(stored_item* item) {
   std::erase(unlinked_, item);
+  // What goes without being asked for is not renamed, nor lent.
+  STELE_ASSERT(unasked_ <= unlinked_.size());
   if (unlinked_last_ == item) unlinked_last_ = nullptr;
 }
 
@@ -318,6 +366,7 @@ void keys::note_event(std::string_view key, bool unasked) {
   const stored_item* const item = std::exchange(unlinked_last_, nullptr);
   if (unasked && item != nullptr && read([&] { return item->key == key; }).value_or(false))
     ++unasked_;
+  STELE_ASSERT(unasked_ <= unlinked_.size());
 }
 
 result<std::uint64_t> keys::sync() {
@@ -335,10 +384,12 @@ std::uint64_t keys::free_place() {
   if (free_places_.empty()) return next_place_++;
   const std::uint64_t place = free_places_.back();
   free_places_.pop_back();
+  STELE_ASSERT(place < next_place_);
   return place;
 }
 
 stored_item* keys::add(item_kind kind, std::string_view key, int database) {
+  STELE_ASSERT(open_);
   const std::uint64_t place = free_place();
   taken_places_.push_back(place);
   ++count_;
@@ -349,6 +400,7 @@ stored_item* keys::add(item_kind kind, std::string_view key, int database) {
 }
 
 void keys::remove(stored_item* item) {
+  STELE_ASSERT(open_ && root_->at(item->place) == item);
   recent_.erase(item);
   std::erase(touched_, item);
   removed_ = true;
@@ -358,7 +410,9 @@ void keys::remove(stored_item* item) {
   }
   young_.erase(item);
   const std::uint64_t place = item->place;
+  STELE_ASSERT(place < next_place_ && count_ != 0);
   root_->remove(item);
+  STELE_ASSERT(root_->at(place) == nullptr);
   freed_places_.push_back(place);
   --count_;
 }
@@ -370,6 +424,7 @@ void keys::end_child() noexcept {
 }
 
 result<> keys::rename(stored_item* item, std::string_view key, int database) {
+  STELE_ASSERT(item != nullptr);
   keep(item);
   const bool is_same = read([&] { return item->key == key; }).value_or(false);
   return change(is_same ? 0 : key.size(), [&] {
@@ -381,6 +436,7 @@ result<> keys::rename(stored_item* item, std::string_view key, int database) {
 }
 
 result<> keys::set_expiry(stored_item* item, std::int64_t when) {
+  STELE_ASSERT(item != nullptr);
   if (read([&] { return item->expiry.load(); }).value_or(when) == when) return {};
   return change(0, [&] {
     item->expiry = when;

@@ -4,6 +4,8 @@
 // All is called from the server's main thread, but sync().
 #pragma once
 
+#include <base/assert.h>
+
 #include "stored.h"
 
 #include <atomic>
@@ -78,10 +80,16 @@ class keys {
   }
 
   // In a child of fork, before it reads.
-  void enter_child() noexcept { is_child_ = true; }
+  void enter_child() noexcept {
+    STELE_ASSERT(!open_);  // redis.md K1
+    is_child_ = true;
+  }
   // While the server has a child that saves, items that the child may read are not changed, but
   // copied, and removed ones keep their memory.
-  void begin_child() noexcept { has_child_ = true; }
+  void begin_child() noexcept {
+    STELE_ASSERT(!open_);  // redis.md K1
+    has_child_ = true;
+  }
   void end_child() noexcept;
   bool must_copy(const stored_item* item) const noexcept;
 
@@ -92,11 +100,16 @@ class keys {
   void name(stored_item* item, std::string_view key, int database);
   void remove(stored_item* item);
   // The item changes.
-  void touch(const stored_item* item) { touched_.push_back(item); }
+  void touch(const stored_item* item) {
+    STELE_ASSERT(item != nullptr && open_);
+    touched_.push_back(item);
+  }
 
   // The item's key was taken out of Redis' keyspace. At the end of the unit the item goes, unless
   // it was renamed.
   void note_unlinked(stored_item* item) {
+    STELE_ASSERT(item != nullptr);
+    STELE_ASSERT_WHOLE(!is_unlinked(item));  // it goes once
     unlinked_.push_back(item);
     unlinked_last_ = item;
   }
@@ -106,7 +119,10 @@ class keys {
   // for no command: it had expired, or room was needed.
   void note_event(std::string_view key, bool unasked);
   // Whether something was changed that a command may have an answer for.
-  bool owes_answers() const noexcept { return open_ || unlinked_.size() > unasked_; }
+  bool owes_answers() const noexcept {
+    STELE_ASSERT(unasked_ <= unlinked_.size());
+    return open_ || unlinked_.size() > unasked_;
+  }
   [[nodiscard]] result<> rename(stored_item* item, std::string_view key, int database);
   [[nodiscard]] result<> set_expiry(stored_item* item, std::int64_t when);
   [[nodiscard]] result<> flush(int database);
@@ -148,6 +164,16 @@ class keys {
   [[nodiscard]] result<std::string> grow_for(std::size_t bytes);
   error no_room() const;
   [[nodiscard]] result<> make_room(std::size_t bytes, bool for_several, std::size_t logged);
+  // Each place that was ever given has an item, is free, or is when the unit has been committed.
+  [[maybe_unused]] bool places_come_out() const noexcept;
+  // Nothing is left of a unit that has ended.
+  [[maybe_unused]] bool no_unit_is_left() const noexcept {
+    return !open_ && touched_.empty() && freed_places_.empty() && taken_places_.empty() &&
+           unit_bytes_ == 0 && reserved_ == 0;
+  }
+  [[maybe_unused]] bool free_places_differ() const noexcept;
+  // False of one of many, which take too long to look at.
+  [[maybe_unused]] bool is_unlinked(const stored_item* item) const noexcept;
   std::uint64_t free_place();
   void forget_unit() noexcept;
   std::int64_t first_end_in_unit() const;

@@ -1,7 +1,7 @@
 // Numbers as texts.
 #include "numbers.h"
 
-#include <base/check.h>
+#include <base/assert.h>
 
 #include <array>
 #include <cctype>
@@ -40,6 +40,7 @@ reading<Number> read(std::string_view text) {
   else
     r.value = std::strtold(copy.c_str(), &end);
   r.length = static_cast<std::size_t>(end - copy.c_str());
+  STELE_ASSERT(r.length <= copy.size());
   r.out_of_range = errno == ERANGE;
   return r;
 }
@@ -82,6 +83,8 @@ std::optional<long long> integer_of(std::string_view text) {
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
   if (digits.size() > 1 && digits.starts_with('0')) return std::nullopt;
   if (text == "-0") return std::nullopt;
+  STELE_ASSERT_WHOLE(std::to_string(value) ==
+                     text);  // no sign but -, no leading zero, nothing around it
   return value;
 }
 
@@ -116,20 +119,26 @@ std::optional<long double> float_of(std::string_view text) {
 }
 
 std::string text_of_score(double score) {
+  STELE_ASSERT(!std::isnan(score));
   if (std::isinf(score)) return score > 0 ? "inf" : "-inf";
-  return printed("%.17g", score);
+  std::string text = printed("%.17g", score);
+  STELE_ASSERT_WHOLE(score_of(text) == score);  // the digits give it exactly
+  return text;
 }
 
 std::string text_of_small_sets_score(double score) {
   constexpr double largest = 0x1p62;
+  STELE_ASSERT(!std::isnan(score));
   if (std::abs(score) > largest || std::trunc(score) != score) return text_of_score(score);
   return std::to_string(static_cast<long long>(score));
 }
 
 std::string text_of_float(long double value) {
+  STELE_ASSERT(std::isfinite(value));
   std::string text = printed("%.17Lf", value);
   text.resize(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();
+  STELE_ASSERT(!text.empty() && !text.ends_with('.'));
   return text == "-0" ? "0" : text;
 }
 

@@ -78,7 +78,7 @@ bool stored_scores::ascends_at(std::uint64_t rank) const {
 
 bool stored_scores::counts_agree() const {
   constexpr std::size_t few_buckets = 256;
-  if ((root_ == nullptr) != (size_ == 0) || height_ > max_height) return false;
+  if ((root_ == nullptr) != (size_ == 0)) return false;
   if (root_ == nullptr) return height_ == 0;
   return items_of(root_, height_) == size_ &&
          (members_.bucket_count() > few_buckets || members_.size() == size_);
@@ -100,7 +100,6 @@ auto stored_scores::child_of(const inner* n, std::uint64_t rank) -> place {
 }
 
 auto stored_scores::first_of(const node* n, std::uint64_t level) -> entry {
-  STELE_ASSERT(level <= max_height);
   for (; level != 0; --level) n = inner_of(n)->at(0).child;
   return leaf_of(n)->at(0).load();
 }
@@ -240,7 +239,8 @@ void stored_scores::insert_at(std::uint64_t rank, const entry& e) {
   insert_entry(root, 1, made);
   root_ = &root->head;
   height_ += 1;
-  STELE_ASSERT(height_ <= max_height && root->count() == 2);
+  STELE_ASSERT(root->count() == 2);
+  STELE_ASSERT_WHOLE(items_of(root_, height_) == size_);
 }
 
 bool stored_scores::put(std::string_view member, double score) {
@@ -395,7 +395,7 @@ void stored_scores::clear() {
 }
 
 void stored_scores::free_node(node* n, std::uint64_t level) {
-  STELE_ASSERT(n != nullptr && level <= max_height);
+  STELE_ASSERT(n != nullptr);
   if (level == 0)
     stele::destroy(leaf_of(n));
   else
