@@ -46,12 +46,14 @@ waiting_clients::~waiting_clients() {
 }
 
 void waiting_clients::add(api::blocked_client* client, std::uint64_t commit) {
+  STELE_ASSERT(commit != 0 && commit <= keys_.newest_commit());  // redis.md C5
   coming_.push_back({client, commit});
   if (here().asleep) begin_sync();  // the hook has run
 }
 
 void waiting_clients::begin_sync() {
   if (coming_.empty()) return;
+  STELE_ASSERT(keys_.waits());
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   {
     const std::scoped_lock one(mutex_);
@@ -69,8 +71,10 @@ void waiting_clients::run() {
     if (clients_.empty()) return;
     hold.unlock();
     const std::uint64_t through = must(keys_.sync());
+    STELE_ASSERT(through <= keys_.newest_commit());
     syncs_.fetch_add(1, std::memory_order_relaxed);
     hold.lock();
+    STELE_ASSERT(!clients_.empty());  // only this thread takes from them
     for (; !clients_.empty() && clients_.front().commit <= through; clients_.pop_front())
       api::UnblockClient(clients_.front().client, nullptr);
   }
@@ -114,6 +118,9 @@ void answer::end_unit() {
                    (here().cannot_block || (flags & (api::in_multi | api::denies_blocking)) != 0);
   const std::uint64_t before = here().keys->newest_commit();
   must(here().keys->end_unit(now));
+  STELE_ASSERT(!here().keys->in_unit() && !here().keys->owes_answers());  // redis.md C4
+  STELE_ASSERT(!now || here().keys->all_rest_on() == 0);
+  STELE_ASSERT(here().keys->newest_commit() - before <= 1);  // a unit is one transaction
   count_memory();
   if (is_replicated || !here().keys->waits()) return;
   if (here().keys->newest_commit() == before)
@@ -135,12 +142,14 @@ void answer::rests_on_its_keys() {
 }
 
 void answer::rests_on_script() {
+  STELE_ASSERT(here().script_rests_on <= here().keys->newest_commit());
   commit_ = std::max(commit_, std::exchange(here().script_rests_on, 0));
 }
 
 void answer::rests_on(const stored_item* item) {
   const std::uint64_t on =
       item != nullptr ? here().keys->rests_on(item) : here().keys->absence_rests_on();
+  STELE_ASSERT(on <= here().keys->newest_commit());
   commit_ = std::max(commit_, on);
 }
 
@@ -150,13 +159,15 @@ void answer::rests_on_all() {
 
 api::context* answer::to() {
   if (commit_ == 0) return context_;
+  STELE_ASSERT(here().keys->waits() && commit_ <= here().keys->newest_commit());
   if (later_ != nullptr) return later_;
   if (here().script_context != nullptr && (api::GetContextFlags(context_) & api::in_script) != 0) {
     here().script_rests_on = std::max(here().script_rests_on, std::exchange(commit_, 0));
     return context_;
   }
   if (!may_block(context_)) {
-    must(here().keys->sync());
+    [[maybe_unused]] const std::uint64_t through = must(here().keys->sync());
+    STELE_ASSERT(through >= commit_);  // redis.md C6
     commit_ = 0;
     return context_;
   }
@@ -165,6 +176,7 @@ api::context* answer::to() {
 }
 
 answer::~answer() {
+  STELE_ASSERT((later_ == nullptr) == (client_ == nullptr) && (later_ == nullptr || commit_ != 0));
   if (later_ == nullptr) return;
   api::FreeThreadSafeContext(later_);
   here().waiting->add(client_, commit_);
@@ -178,6 +190,7 @@ bool runs_again(api::context* of, const error& why) {
   // A replica that went on without it would differ from its master, and a server from its AOF.
   if ((api::GetContextFlags(of) & api::is_replicated) != 0) must(std::unexpected(why));
   if (why.code != errc::full || !here().may_run_again || !may_evict(of)) return false;
+  STELE_ASSERT(here().running != nullptr && !here().was_full);
   here().was_full = true;
   return true;
 }

@@ -1,6 +1,8 @@
 // Answers that wait until what they rest on is durable: docs/protocol/redis.md, C5 and C6.
 #pragma once
 
+#include <base/assert.h>
+
 #include "counted_memory.h"
 #include "keys.h"
 #include "module_api.h"
@@ -83,6 +85,7 @@ struct server {
 };
 server& here() noexcept;
 inline api::type* type_of(item_kind kind) noexcept {
+  STELE_ASSERT(kind >= item_kind::string && kind <= item_kind::sorted_set);
   return here().types[static_cast<std::size_t>(kind)];
 }
 

@@ -1,8 +1,6 @@
 // What commands on hashes, lists, sets and sorted sets have in common.
 #include "collections.h"
 
-#include <base/check.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -34,6 +32,7 @@ result<bool> change_item(const call& c, open_key& key, item_kind kind, std::size
                          const std::function<void(stored_item*)>& body) {
   keys& all = *here().keys;
   stored_item* const before = key.item();
+  STELE_ASSERT(before == nullptr ? !key.is_foreign() : key.is(kind) && !is_placeholder(before));
   const bool copies = before != nullptr && all.must_copy(before);
   if (before != nullptr && bytes != 0)
     bytes += all.read([&] { return growth_of(before); }).value_or(0);
@@ -48,6 +47,7 @@ result<bool> change_item(const call& c, open_key& key, item_kind kind, std::size
       copy_elements(before, item);
       item->expiry = before->expiry.load();
     }
+    STELE_ASSERT(kind_of(item) == kind && !all.must_copy(item));  // redis.md K2
     body(item);
     all.touch(item);
     is_empty = count_of(item) == 0;
@@ -58,6 +58,7 @@ result<bool> change_item(const call& c, open_key& key, item_kind kind, std::size
   else if (copies)
     key.replace(item);
   key.note_changed();
+  STELE_ASSERT(key.item() == item && all.in_unit());  // redis.md C3
   if (is_empty) key.erase();
   return is_empty;
 }
@@ -96,6 +97,7 @@ result<> store_all(const call& c, open_key& key, item_kind kind,
   auto done = all.change(bytes, [&] {
     item = all.add(kind, name, api::GetSelectedDb(c.context));
     for (const auto& [first, second] : elements) add_element(item, first, second);
+    STELE_ASSERT(count_of(item) == (kind == item_kind::string ? 1 : elements.size()));
   });
   if (!done) return done;
   key.set(item, kind);
@@ -111,6 +113,7 @@ void notify(const call& c, item_kind kind, const char* event, api::text* key) {
                              api::event_set,
                              api::event_sorted_set};
   static_assert(std::size(classes) == item_kinds + 1);
+  STELE_ASSERT(kind >= item_kind::string && kind <= item_kind::sorted_set);
   api::NotifyKeyspaceEvent(c.context, classes[static_cast<std::size_t>(kind)], event, key);
 }
 
@@ -150,6 +153,7 @@ std::vector<std::uint64_t> random_places(std::uint64_t size, long long count) {
     places.push_back(chosen.emplace(any, true).second ? any : last);
     chosen.emplace(places.back(), true);
   }
+  STELE_ASSERT(places.size() == wanted && chosen.size() == wanted);  // different ones
   std::ranges::shuffle(places, random);
   return places;
 }
@@ -169,6 +173,7 @@ std::optional<random_arguments> random_arguments_of(const call& c, const char* o
   if (a.count < -(1LL << (a.is_with_seconds ? 61 : 62)) ||
       (a.is_with_seconds && a.count > std::numeric_limits<long long>::max() / 2))
     return fails("ERR value is out of range");
+  STELE_ASSERT(a.count > std::numeric_limits<long long>::min() / 2 - 1);  // it has an opposite
   return a;
 }
 
@@ -204,6 +209,7 @@ std::optional<scan_options> scan_options_of(const call& c) {
 // As many steps as give so many elements, or ten times as many.
 int reply_scan(const call& c, const open_key& key, std::uint64_t cursor, const scan_options& how,
                const scan_step& step) {
+  STELE_ASSERT(key.item() != nullptr && how.count != 0);
   answer a(c.context);
   a.rests_on(key.item());
   std::vector<element> found;
@@ -269,6 +275,7 @@ int on_ready(api::context* context, api::text** arguments, int count) {
   open_key key(c, api::GetBlockedClientReadyKey(context), api::for_reading | api::for_writing);
   if (!key.is(command.kind)) return api::failed;
   const reply_counter replies;
+  STELE_ASSERT(!here().cannot_block && !here().may_run_again);
   here().cannot_block = true;
   const call* const before = std::exchange(here().running, &c);  // whose keys a refusal rests on
   command.serve(c, key);
@@ -292,6 +299,7 @@ const char* read_pop_arguments(const call& c, int at, const char* one, const cha
   if (*keys > c.count - at - 2) return syntax_error;
   to = {at + 1, static_cast<int>(*keys), false, 1};
   const int where = to.first + to.count;
+  STELE_ASSERT(where < c.count);
   to.at_second = equal_ignoring_case(c[where], other);
   if (!to.at_second && !equal_ignoring_case(c[where], one)) return syntax_error;
   for (int i = where + 1; i < c.count; i += 2) {
@@ -305,6 +313,7 @@ const char* read_pop_arguments(const call& c, int at, const char* one, const cha
 }
 
 const char* read_limit(const call& c, int i, std::uint64_t& most) {
+  STELE_ASSERT(i <= c.count);
   most = ~std::uint64_t{0};
   for (; i < c.count; i += 2) {
     if (!equal_ignoring_case(c[i], "LIMIT") || i + 1 == c.count) return syntax_error;
@@ -330,6 +339,7 @@ int serve_or_wait(const call& c, serve_function serve, const wait_arguments& how
   const long double wanted = std::ceil(*seconds * 1000);
   if (!(wanted >= 0 && wanted < 0x1p63L))
     return api::ReplyWithError(c.context, "ERR timeout is negative");
+  STELE_ASSERT(how.first_key >= 1 && how.keys >= 1 && how.first_key + how.keys <= c.count);
   const long long latest = std::numeric_limits<long long>::max() - api::Milliseconds();
   if (static_cast<long long>(wanted) > latest)
     return api::ReplyWithError(c.context, "ERR timeout is out of range");
@@ -339,6 +349,7 @@ int serve_or_wait(const call& c, serve_function serve, const wait_arguments& how
     a.rests_on_its_keys();
     return how.null_is_array ? api::ReplyWithNullArray(a.to()) : api::ReplyWithNull(a.to());
   }
+  STELE_ASSERT(!here().keys->in_unit());  // nothing that a client waits with is open
   waiting_commands()[std::string(c[0])] = {how.kind, serve};
   api::BlockClientOnKeys(c.context, on_ready, on_timeout, nullptr, static_cast<long long>(wanted),
                          c.arguments + how.first_key, how.keys, nullptr);

@@ -23,6 +23,7 @@ open_key::open_key(const call& c, api::text* name, int mode)
   }
   item_ = static_cast<stored_item*>(api::ModuleTypeGetValue(key_));
   kind_ = static_cast<item_kind>(at - known.begin());
+  STELE_ASSERT(item_ != nullptr && kind_ >= item_kind::string && kind_ <= item_kind::sorted_set);
 }
 
 open_key::~open_key() {
@@ -31,12 +32,14 @@ open_key::~open_key() {
 }
 
 void open_key::set(stored_item* item, item_kind kind) {
+  STELE_ASSERT(item != nullptr && item != item_);
   api::ModuleTypeSetValue(key_, type_of(kind), item);
   item_ = item, kind_ = kind;
   is_foreign_ = false, is_changed_ = true;
 }
 
 void open_key::replace(stored_item* item) {
+  STELE_ASSERT(item != nullptr && item_ != nullptr && item != item_);
   void* old = nullptr;
   api::ModuleTypeReplaceValue(key_, type_of(kind_), item, &old);
   here().keys->note_unlinked(item_);
@@ -44,6 +47,7 @@ void open_key::replace(stored_item* item) {
 }
 
 void open_key::erase() {
+  STELE_ASSERT(key_ != nullptr);
   api::DeleteKey(key_);
   item_ = nullptr;
   is_foreign_ = false, is_changed_ = true;
@@ -56,18 +60,22 @@ long long open_key::expiry() const {
 }
 
 long long open_key::idle_ms() const {
+  STELE_ASSERT(key_ != nullptr);
   long long ms = 0;
   (void)api::GetLRU(key_, &ms);
   return ms;
 }
 
 long long open_key::frequency() const {
+  STELE_ASSERT(key_ != nullptr);
   long long often = 0;
   (void)api::GetLFU(key_, &often);
   return often;
 }
 
 result<> open_key::set_expiry(long long when) {
+  STELE_ASSERT(item_ != nullptr && key_ != nullptr);
+  STELE_ASSERT(!is_placeholder(item_));
   api::SetAbsExpire(key_, when == 0 ? api::no_expire : when);
   is_changed_ = true;
   return here().keys->set_expiry(item_, when);
@@ -178,6 +186,7 @@ void enter(const call& c) {
   constexpr int goes_on = api::in_multi | api::in_script;
   if (!here().keys->in_unit() || (api::GetContextFlags(c.context) & goes_on) != 0) return;
   must(here().keys->end_unit(true));
+  STELE_ASSERT(here().keys->all_rest_on() == 0);
 }
 
 api::reply* call_redis(const call& c, const char* name, const char* format) {
@@ -269,6 +278,7 @@ namespace {
 
 // Whether the class [...] at the begin of the pattern has the byte; takes the class away.
 bool take_class(std::string_view& pattern, unsigned char byte) {
+  STELE_ASSERT(pattern.starts_with('['));
   pattern.remove_prefix(1);
   const bool negated = pattern.starts_with('^');
   if (negated) pattern.remove_prefix(1);
@@ -281,6 +291,7 @@ bool take_class(std::string_view& pattern, unsigned char byte) {
       pattern.remove_prefix(2);
     }
     if (low > high) std::swap(low, high);
+    STELE_ASSERT(!pattern.empty());
     found |= low <= byte && byte <= high;
     pattern.remove_prefix(1);
   }

@@ -46,8 +46,15 @@ struct call {
   api::text** arguments;
   int count;
 
-  std::string_view operator[](int i) const { return view(arguments[i]); }
-  api::text* text(int i) const { return arguments[i]; }
+  // The code asks for an argument only after the number of them has been looked at.
+  std::string_view operator[](int i) const {
+    STELE_ASSERT(i >= 0 && i < count);
+    return view(arguments[i]);
+  }
+  api::text* text(int i) const {
+    STELE_ASSERT(i >= 0 && i < count);
+    return arguments[i];
+  }
 };
 
 // A key of Redis' keyspace, open for the time of a command. Expired keys are not there.
@@ -103,6 +110,7 @@ class open_key {
 // Calls one of Redis' own commands, for which nobody's rights are asked. `format`: as of api::Call.
 template <class... Words>
 api::reply* call_server(api::context* of, const char* command, const char* format, Words... words) {
+  STELE_ASSERT(!here().calls_redis);  // the filter has seen the call before
   here().calls_redis = true;
   api::reply* const told = api::Call(of, command, format, words...);
   here().calls_redis = false;
@@ -210,6 +218,7 @@ void replicate_as(const call& c, const std::string& name, const char* format, Wo
 }
 // The same with the arguments.
 inline void replicate(const call& c, const char* name) {
+  STELE_ASSERT(c.count != 0);
   replicate_as(c, name, "v", c.arguments + 1, static_cast<std::size_t>(c.count - 1));
 }
 
@@ -220,6 +229,7 @@ int place_of_destination(const call& c, std::string_view name);
 // Calls each(place) for the arguments of a command of this name that are keys.
 template <class Each>
 void for_each_key(const call& c, const char* name, Each&& each) {
+  STELE_ASSERT(c.count != 0);
   const own_text own_name(name);
   std::vector<api::text*> arguments(c.arguments, c.arguments + c.count);
   arguments[0] = own_name.get();
@@ -231,6 +241,7 @@ void for_each_key(const call& c, const char* name, Each&& each) {
     each(places[i]);
     has_destination |= places[i] == destination;
   }
+  STELE_ASSERT(destination < c.count);
   if (!has_destination) each(destination);
   if (places != nullptr) api::Free(places);
 }

@@ -40,6 +40,7 @@ candidate any_key(const policy& p) {
   (void)here().keys->read([&] {
     stored_item* const item = here().keys->any_item(random_numbers()());
     if (item == nullptr || (p.only_with_expiry && item->expiry == 0)) return;
+    STELE_ASSERT(here().keys->root().at(item->place) == item);
     found.database = here().keys->root().database_of(item->keyspace);
     if (found.database < 0) return;
     found.item = item;
@@ -53,6 +54,7 @@ candidate any_key(const policy& p) {
 long long worth_of(const call& c, const candidate& of, choice by) {
   const own_text name(of.name);
   const open_key key(c, name.get(), api::for_reading | api::without_touch);
+  STELE_ASSERT(of.item != nullptr && of.database >= 0);
   if (key.item() != of.item) return LLONG_MAX;
   if (by == choice::used_least) return key.frequency();
   if (by == choice::unused_longest) return -key.idle_ms();
@@ -70,6 +72,7 @@ candidate choose(const call& c, const policy& p) {
     ++seen;
     if (next.worth < best.worth) best = std::move(next);
   }
+  STELE_ASSERT((best.item == nullptr) == (best.worth == LLONG_MAX));
   return best;
 }
 
@@ -83,6 +86,7 @@ bool may_evict(api::context* of) {
 std::uint64_t evict(const call& c, std::size_t bytes) {
   const auto p = policy_of(c.context);
   if (!p) return 0;
+  STELE_ASSERT(!here().keys->in_unit());  // what goes is a unit of its own
   const int database = api::GetSelectedDb(c.context);
   std::uint64_t count = 0;
   for (std::size_t freed = 0; freed < bytes; ++count) {

@@ -50,7 +50,7 @@ std::vector<element> named_members(const call& c, const open_key& key) {
   });
 }
 
-// The key gets a value of Redis' own. The item stays.
+// redis.md L2: the key gets a value of Redis' own. The item stays.
 loan lend(const call& c, api::text* name, extent of) {
   loan l{.name = name, .item = nullptr, .kind = item_kind::string, .expiry = 0, .lent = {}};
   {
@@ -60,6 +60,8 @@ loan lend(const call& c, api::text* name, extent of) {
     const bool is_whole = of == extent::whole || l.kind == item_kind::string;
     l.lent = is_whole ? elements_of(key) : named_members(c, key);
   }
+  STELE_ASSERT(l.item != nullptr && !is_placeholder(l.item));
+  STELE_ASSERT(l.kind != item_kind::string || l.lent.size() == 1);
   const raw_key to(c, name);
   api::DeleteKey(to.key);
   here().keys->keep(l.item);
@@ -72,8 +74,9 @@ loan lend(const call& c, api::text* name, extent of) {
   return l;
 }
 
-// The key gets an item, and this expiry time.
+// redis.md L4: the key gets an item, and this expiry time.
 void give_back(const raw_key& to, item_kind kind, stored_item* item, long long expiry) {
+  STELE_ASSERT(item != nullptr);
   api::ModuleTypeSetValue(to.key, type_of(kind), item);
   if (expiry != 0) api::SetAbsExpire(to.key, expiry);
 }
@@ -85,6 +88,7 @@ long long expiry_of(const raw_key& key) {
 
 // A string of the same length is changed where it differs, in parts of so many bytes.
 void store_differences(stored_text& to, std::string_view before, std::string_view now) {
+  STELE_ASSERT(before.size() == now.size() && to.value.size() == now.size());
   constexpr std::size_t part = 64;
   for (std::size_t at = 0; at < now.size(); at += part)
     if (const auto bytes = now.substr(at, part); bytes != before.substr(at, part))
@@ -99,6 +103,7 @@ result<bool> take_text(const call& c, const loan& l, long long expiry) {
   const std::string now(at, size);
   keys& all = *here().keys;
   const bool was_text = l.item != nullptr && l.kind == item_kind::string;
+  STELE_ASSERT(!was_text || l.lent.size() == 1);
   if (was_text && now == l.lent[0].first && expiry == l.expiry)
     return give_back(key, l.kind, l.item, expiry), false;
   const bool in_place = was_text && now.size() == l.lent[0].first.size() && !all.must_copy(l.item);
@@ -110,6 +115,7 @@ result<bool> take_text(const call& c, const loan& l, long long expiry) {
       item = all.add(item_kind::string, view(l.name), api::GetSelectedDb(c.context));
       as<stored_text>(item).value = now;
     }
+    STELE_ASSERT(!all.must_copy(item));  // redis.md K2
     item->expiry = expiry;
     all.touch(item);
   });
@@ -121,6 +127,7 @@ result<bool> take_text(const call& c, const loan& l, long long expiry) {
 
 // The same of a sorted set: what differs from what was lent.
 result<bool> take_scores(const call& c, const loan& l, long long expiry) {
+  STELE_ASSERT(l.item != nullptr && l.kind == item_kind::sorted_set);
   const std::vector<element> now = elements_of_redis(c, l.name, item_kind::sorted_set);
   {
     const raw_key key(c, l.name);
@@ -140,6 +147,7 @@ result<bool> take_scores(const call& c, const loan& l, long long expiry) {
   const bool is_same = stored.empty() && before.empty();
   if (is_same && expiry == l.expiry) return false;
   open_key key(c, l.name, api::for_reading | api::for_writing);
+  STELE_ASSERT(key.item() == nullptr || key.item() == l.item);
   if (expiry != l.expiry)
     if (auto done = key.set_expiry(expiry); !done) return std::unexpected(std::move(done.error()));
   if (is_same) return true;
@@ -187,6 +195,7 @@ std::optional<std::size_t> end_of_field(std::string_view type, std::string_view 
   const auto number = integer_of(place.substr(in_fields ? 1 : 0));
   constexpr long long most = static_cast<long long>(longest_string) * 8;
   if (!number || *number < 0 || *number >= most) return std::nullopt;
+  static_assert(most < std::numeric_limits<long long>::max() / 64);
   const long long first = *number * (in_fields ? *bits : 1);
   if (first >= most) return std::nullopt;
   return static_cast<std::size_t>(first + *bits + 7) / 8;
@@ -217,6 +226,7 @@ int run_lent(const call& c, const char* name, extent of, bool changes) {
     if (auto room = here().keys->reserve(bytes); !room)
       return answer_error(c.context, room.error());
   }
+  STELE_ASSERT(!changes || here().keys->in_unit());  // redis.md L1: before L2
   std::vector<loan> loans;
   for (api::text* key : keys) loans.push_back(lend(c, key, of));
   api::reply* const told = call_redis(c, name, "0v");

@@ -1,6 +1,8 @@
 // The functions that answer are replaced by ones that count for a counter's life.
 #include "replies.h"
 
+#include <base/assert.h>
+
 #include "module_api.h"
 
 namespace stele::redis {
@@ -10,6 +12,7 @@ namespace {
 long whole = 0, missing = 0;  // answers; elements of arrays that are not given yet
 
 void note(long elements) noexcept {
+  STELE_ASSERT(elements >= 0 && missing >= 0);
   missing += elements - (missing != 0 ? 1 : 0);
   if (missing == 0) ++whole;
 }
@@ -37,10 +40,14 @@ template <auto& Function, class... Rest>
 class counted_function {
  public:
   static void begin() noexcept {
+    STELE_ASSERT(Function != count);  // counters do not nest
     of_server_ = Function;
     Function = count;
   }
-  static void end() noexcept { Function = of_server_; }
+  static void end() noexcept {
+    STELE_ASSERT(Function == count && of_server_ != nullptr);
+    Function = of_server_;
+  }
 
  private:
   static int count(api::context* to, Rest... rest) {

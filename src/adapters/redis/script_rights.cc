@@ -19,6 +19,7 @@ int answer_denied(api::context* context, api::text** arguments, int count) {
 // script takes long, Redis also runs commands of other clients; none of these is for scripts.
 bool is_taken(const std::vector<api::text*>& arguments) {
   const int count = static_cast<int>(arguments.size());
+  STELE_ASSERT(here().script_context != nullptr);
   const std::string name(view(arguments[0]));
   const told_command known(here().script_context, name);
   if (!takes(known.arity(), count) || !known.is_for_scripts()) return false;
@@ -30,11 +31,13 @@ bool is_taken(const std::vector<api::text*>& arguments) {
 }  // namespace
 
 script_caller::script_caller(const call& c) {
+  STELE_ASSERT(here().script_context == nullptr && here().script_user == nullptr);
   here().script_user = caller_of(c);
   here().script_context = c.context;
 }
 
 script_caller::~script_caller() {
+  STELE_ASSERT(here().script_context != nullptr);
   here().script_context = nullptr;
   if (here().script_user != nullptr)
     api::FreeString(nullptr, std::exchange(here().script_user, nullptr));

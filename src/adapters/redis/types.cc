@@ -22,6 +22,7 @@ keys& all_keys() {
 }
 
 stored_item* item_of(const void* value) {
+  STELE_ASSERT(value != nullptr);
   return const_cast<stored_item*>(static_cast<const stored_item*>(value));
 }
 
@@ -63,6 +64,7 @@ std::optional<std::vector<element>> read_elements(api::io* from, item_kind kind)
     if (kind == item_kind::sorted_set && !score_of(second.view())) return std::nullopt;
     elements.back().second = second.view();
   }
+  STELE_ASSERT(elements.size() == count && (!differ || seen.size() == count));
   return elements;
 }
 
@@ -87,12 +89,14 @@ void* load(api::io* from, int encoding, item_kind kind) {
   const auto add = [&] {
     item = all_keys().add(kind, view(api::GetKeyNameFromIO(from)), api::GetDbIdFromIO(from));
     for (const auto& [first, second] : *elements) add_element(item, first, second);
+    STELE_ASSERT(count_of(item) == elements->size());
   };
   // A unit with commands before this one goes on, and is not ended for want of room.
   const bool is_alone = here().is_loading ? !here().loads_in_unit : here().restores_alone;
   const auto done = is_alone ? all_keys().change_apart(bytes, add) : all_keys().change(bytes, add);
   end_unit_of_load();
   if (!done) return refuse_load(from, done.error());
+  STELE_ASSERT(item != nullptr && !is_placeholder(item));
   here().unclaimed = item;
   return item;
 }
@@ -106,6 +110,7 @@ template <class Each>
 void for_each_of(const void* value, Each&& each) {
   (void)all_keys().read([&] {
     const item_kind kind = kind_of(item_of(value));
+    STELE_ASSERT(is_placeholder(item_of(value)) || count_of(item_of(value)) != 0);
     for_each_element(item_of(value), [&](std::string_view first, std::string_view second) {
       each(kind, first, second);
     });
