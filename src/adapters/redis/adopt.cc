@@ -67,10 +67,17 @@ std::vector<own_value> values_not_of_pool(api::context* context) {
 
 }  // namespace
 
-std::vector<element> elements_of_redis(const call& c, api::text* key, item_kind kind) {
+result<std::vector<element>> elements_of_redis(const call& c, api::text* key, item_kind kind) {
   std::vector<element> all;
   api::reply* const told = ask(c, key, kind);
-  if (told == nullptr) return all;
+  if (told == nullptr || api::CallReplyType(told) == api::reply_error) {
+    if (told != nullptr) api::FreeCallReply(told);
+    constexpr const char* asking[] = {"", "GET", "HGETALL", "LRANGE", "SMEMBERS", "ZRANGE"};
+    return std::unexpected(error{
+        errc::unsupported, std::string("the server does not tell what a key has, as it takes no ") +
+                               asking[static_cast<std::size_t>(kind)] +
+                               "; start it without a rename-command of that, or use ACL rules"});
+  }
   if (kind == item_kind::string) {
     all.emplace_back(text_of_reply(told), std::string());
   } else {
@@ -93,11 +100,12 @@ result<> adopt(const call& c, api::text* name) {
     api::CloseKey(key);
   }
   if (!kind) return {};
-  const std::vector<element> elements = elements_of_redis(c, name, *kind);
+  const auto elements = elements_of_redis(c, name, *kind);
   open_key key(c, name, api::for_reading | api::for_writing);
   if (!key.is_foreign()) return {};  // it has expired meanwhile
+  if (!elements) return std::unexpected(elements.error());
   const long long expiry = key.expiry();
-  if (auto done = store_all(c, key, *kind, elements, nullptr); !done) return done;
+  if (auto done = store_all(c, key, *kind, *elements, nullptr); !done) return done;
   return expiry == 0 ? result<>{} : key.set_expiry(expiry);
 }
 

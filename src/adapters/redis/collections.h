@@ -38,9 +38,11 @@ result<> store_all(const call& c, open_key& key, item_kind kind,
 
 // nullopt: of a type that stays Redis' own.
 std::optional<item_kind> kind_of_redis(int type) noexcept;
-std::vector<element> elements_of_redis(const call& c, api::text* key, item_kind kind);
+// Of a key that has a value of this kind. Errors: unsupported, where the server does not tell them:
+// the setting rename-command has taken the command away that asks.
+result<std::vector<element>> elements_of_redis(const call& c, api::text* key, item_kind kind);
 // The key's value, if it is one of Redis' own that the pool can have, goes to the pool. Errors:
-// full, poisoned, io; the key is then as it was.
+// full, poisoned, io, unsupported; the key is then as it was.
 result<> adopt(const call& c, api::text* key);
 // The same for all keys, in units of some hundred.
 result<std::uint64_t> adopt_all(api::context* context);

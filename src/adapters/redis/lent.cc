@@ -128,7 +128,8 @@ result<bool> take_text(const call& c, const loan& l, long long expiry) {
 // The same of a sorted set: what differs from what was lent.
 result<bool> take_scores(const call& c, const loan& l, long long expiry) {
   STELE_ASSERT(l.item != nullptr && l.kind == item_kind::sorted_set);
-  const std::vector<element> now = elements_of_redis(c, l.name, item_kind::sorted_set);
+  const auto now = elements_of_redis(c, l.name, item_kind::sorted_set);
+  if (!now) return std::unexpected(now.error());
   {
     const raw_key key(c, l.name);
     give_back(key, l.kind, l.item, l.expiry);
@@ -136,7 +137,7 @@ result<bool> take_scores(const call& c, const loan& l, long long expiry) {
   std::map<std::string, std::string> before(l.lent.begin(), l.lent.end());
   std::vector<element> stored;
   std::size_t bytes = 0;
-  for (const auto& [member, score] : now) {
+  for (const auto& [member, score] : *now) {
     const auto at = before.find(member);
     if (at == before.end() || at->second != score) {
       stored.emplace_back(member, score);
