@@ -106,6 +106,7 @@ result<> adopt(const call& c, api::text* name) {
   if (!elements) return std::unexpected(elements.error());
   const long long expiry = key.expiry();
   if (auto done = store_all(c, key, *kind, *elements, nullptr); !done) return done;
+  STELE_ASSERT(key.is(*kind) && here().keys->in_unit());
   return expiry == 0 ? result<>{} : key.set_expiry(expiry);
 }
 
@@ -131,10 +132,12 @@ result<std::uint64_t> adopt_all(api::context* context) {
   }
   if (auto done = here().keys->end_unit(true); !done)
     return std::unexpected(std::move(done.error()));
+  STELE_ASSERT(here().keys->all_rest_on() == 0);
   return count;
 }
 
 std::uint64_t drop_all(api::context* context) {
+  STELE_ASSERT_ALWAYS(here().loads_nothing && !here().is_open);  // redis.md O3
   const auto all = values_not_of_pool(context);
   for (const auto& [database, name] : all) {
     if (api::SelectDb(context, database) != api::ok) continue;

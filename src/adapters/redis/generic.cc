@@ -52,6 +52,7 @@ template <literal Name>
 int script(const call& c) {
   const script_caller caller(c);
   api::reply* const told = call_redis(c, Name.text, "0!v");
+  STELE_ASSERT(here().script_context == c.context);
   answer a(c.context);
   a.end_unit();
   a.rests_on_script();
@@ -66,6 +67,7 @@ int type(const call& c) {
   answer a(c.context);
   a.rests_on(key.item());
   constexpr const char* names[] = {"none", "string", "hash", "list", "set", "zset"};
+  static_assert(std::size(names) == item_kinds + 1);
   const char* const name = names[key.exists() ? static_cast<std::size_t>(key.kind()) : 0];
   return api::ReplyWithSimpleString(a.to(), name);
 }
@@ -80,6 +82,7 @@ std::uint64_t setting(const call& c, const char* name, std::uint64_t otherwise) 
 bool is_small(const call& c, stored_item* item, const char* most_setting,
               const char* longest_setting) {
   if (count_of(item) > setting(c, most_setting, 128)) return false;
+  STELE_ASSERT(kind_of(item) == item_kind::hash || kind_of(item) == item_kind::sorted_set);
   const std::uint64_t longest = setting(c, longest_setting, 64);
   const bool values_count = kind_of(item) == item_kind::hash;
   bool all = true;
@@ -91,6 +94,7 @@ bool is_small(const call& c, stored_item* item, const char* most_setting,
 
 // What Redis itself would have taken for the value: programs compare these words.
 const char* encoding_of(const call& c, stored_item* item) {
+  STELE_ASSERT(count_of(item) != 0);
   constexpr std::size_t longest_embedded = 44;
   const auto are_integers = [&] {
     bool all = true;
@@ -134,6 +138,7 @@ int object(const call& c) {
 // Redis tells of these keys, or of all; the answer waits until what it tells is durable.
 template <literal Name, void (answer::*Rests_on)()>
 int tells(const call& c) {
+  STELE_ASSERT(here().running == &c);  // whose keys it rests on
   answer a(c.context);
   (a.*Rests_on)();
   api::reply* const told = call_redis(c, Name.text, "0v");
@@ -151,6 +156,7 @@ int restore(const call& c) {
   if (auto room = here().keys->change(c[3].size() + bytes_of_item, [] {}); !room)
     return answer_error(c.context, room.error());
   here().refused_load.reset();
+  STELE_ASSERT(here().keys->in_unit() && !here().restores_alone);
   here().restores_alone = is_alone;
   api::reply* const told = call_redis(c, "RESTORE", "0v");
   here().restores_alone = false;

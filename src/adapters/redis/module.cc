@@ -42,11 +42,18 @@ struct bounded_command {
   long long arity = 0;  // told_command's
 };
 
+constexpr std::size_t longest_name = 64;
+
 // By Redis' name.
 std::unordered_map<std::string_view, bounded_command>& by_name() {
   static auto all = [] {
     std::unordered_map<std::string_view, bounded_command> made;
-    for (const command& c : all_commands()) made.emplace(c.name, bounded_command{c});
+    for (const command& c : all_commands()) {
+      const bool is_new = made.emplace(c.name, bounded_command{c}).second;
+      STELE_ASSERT_ALWAYS(is_new && std::strlen(c.name) <= longest_name);
+      STELE_ASSERT_ALWAYS(c.least >= 1 && (c.most == 0 || c.most >= c.least));
+      STELE_ASSERT_ALWAYS((c.first_key == 0) == (c.key_step == 0) && c.first_key < c.least);
+    }
     return made;
   }();
   return all;
@@ -57,8 +64,6 @@ std::unordered_map<std::string_view, bounded_command>& by_name() {
 void learn_arities(api::context* of) {
   for (auto& [name, known] : by_name()) known.arity = told_command(of, known.what.name).arity();
 }
-
-constexpr std::size_t longest_name = 64;
 
 std::string_view in_lower_case(std::string_view name, char (&to)[longest_name]) {
   if (name.size() > longest_name) return {};
@@ -127,6 +132,7 @@ void filter(api::filter_context* of) {
   if (given == "replconf") here().tells_master = true;  // a master asks how far this server has got
   if (given == "scan") name_type(of);
   const command* const what = ours(of, given);
+  STELE_ASSERT(what == nullptr || !is_refused(given));
   if (what == nullptr && is_refused(given)) return refuse(of);
   // Before the server takes it for a write of the script.
   if (is_denied_in_script(of)) return deny(of);
@@ -171,6 +177,7 @@ int refuse_count(api::context* to, const char* name) {
 // Once, or where the pool is full and the server's policy lets keys go, until there is room or none
 // may go any more. More go each time, as what they leave may be in pieces.
 int run_with_room(const call& c, const command& what) {
+  STELE_ASSERT(!here().was_full && (here().running != nullptr || !here().may_run_again));
   const call* const before = std::exchange(here().running, &c);  // a script, which calls this one
   here().may_run_again = true;
   int done = what.run(c);
@@ -180,11 +187,13 @@ int run_with_room(const call& c, const command& what) {
     for (; std::exchange(here().was_full, false); bytes *= 2) {
       here().may_run_again = evict(c, bytes) != 0;
       must(here().keys->end_unit(true));
+      STELE_ASSERT(!here().keys->in_unit() && here().keys->all_rest_on() == 0);
       done = what.run(c);
     }
   }
   here().may_run_again = false;
   here().running = before;
+  STELE_ASSERT(!here().was_full);  // the last run has answered
   return done;
 }
 
@@ -234,6 +243,7 @@ int on_key_event(api::context* context, int, const char* name, api::text* key_na
   if (event == "restore" && key.is_foreign())
     restored_keys().push_back({api::GetSelectedDb(context), std::string(text)});
   if (key.item() == nullptr || is_placeholder(key.item())) return api::ok;
+  STELE_ASSERT(!here().loads_nothing || !here().is_loading);  // such a load makes placeholders
   if (event == "rename_to" || event == "move_to")
     must(here().keys->rename(key.item(), text, api::GetSelectedDb(context)));
   if (event == "loaded" && key.expiry() == 0) return api::ok;  // as the item was made
@@ -285,6 +295,7 @@ void on_fork(api::context*, api::event, std::uint64_t what, void*) {
 void before_fork() {
   if (here().keys == nullptr) return;
   must(here().keys->end_unit(true));
+  STELE_ASSERT(!here().keys->in_unit() && here().keys->all_rest_on() == 0);  // redis.md K1
 }
 void after_fork_in_child() {
   if (here().keys != nullptr) here().keys->enter_child();
@@ -336,10 +347,13 @@ void open_items(api::context* context) {
     for (stored_item* item : expired) all.remove(item);
   }));
   must(all.end_unit(true));
+  STELE_ASSERT_ALWAYS(all.all_rest_on() == 0);
 }
 
+// redis.md O3, O4
 void open_keys(api::context* context) {
-  if (!here().loads_nothing) {  // what was loaded is in the pool, and nothing else is
+  STELE_ASSERT(!here().keys->in_unit());  // a load has ended its own
+  if (!here().loads_nothing) {            // what was loaded is in the pool, and nothing else is
     take_in(context);
   } else {
     if (here().has_loaded) {
@@ -351,6 +365,7 @@ void open_keys(api::context* context) {
     }
     open_items(context);
   }
+  STELE_ASSERT_ALWAYS(!here().keys->in_unit());
   here().is_open = true;
   here().loads_nothing = false;
 }
@@ -363,10 +378,15 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   // The answers of an EXEC, or of a command of Redis' own that has removed a value (MIGRATE), are
   // about to be sent. What has expired has no answer.
   adopt_restored(context);
+  STELE_ASSERT(here().running == nullptr && here().script_context == nullptr);
   must(here().keys->end_unit(here().keys->owes_answers()));
+  STELE_ASSERT(!here().keys->owes_answers());
   here().memory.turn(api::GetUsedMemoryRatio() != 0);
   count_memory();
-  if (std::exchange(here().tells_master, false)) must(here().keys->sync());
+  if (std::exchange(here().tells_master, false)) {  // redis.md R2
+    must(here().keys->sync());
+    STELE_ASSERT(here().keys->all_rest_on() == 0);
+  }
   here().waiting->begin_sync();
   (void)here().keys->sweep();
 }
@@ -382,6 +402,7 @@ void on_shutdown(api::context* context, api::event, std::uint64_t, void*) {
     here().keys->cancel_unit();
   must(here().keys->end_unit(false));
   must(here().keys->sync());
+  STELE_ASSERT_ALWAYS(!here().keys->in_unit() && here().keys->all_rest_on() == 0);
 }
 
 void inform(api::info* to, int for_crash_report) {
@@ -516,6 +537,7 @@ int load(api::context* of, api::text** arguments, int count) {
         of, "a pool has at most 64 databases; start the server with `databases 64`, or fewer");
   auto opened = o.path.empty() ? open_in_memory(o.pool) : keys::open(o.path, o.pool, cannot_commit);
   if (!opened) return refuse(of, opened.error().message);
+  STELE_ASSERT_ALWAYS(*opened != nullptr && here().waiting == nullptr && !here().is_open);
   here().path = o.path.empty() ? in_memory : o.path;
   here().keys = std::move(*opened);
   here().waiting = std::make_unique<waiting_clients>(*here().keys);
