@@ -20,6 +20,7 @@ std::optional<std::string> field_of(const open_key& key, std::string_view name) 
 bool store(stored_hash& hash, std::string_view name, std::string_view value) {
   const bool is_new = hash.content.insert_or_assign(name, value).second;
   if (is_new) hash.count += 1;
+  STELE_ASSERT(hash.count != 0 && hash.content.contains(name));
   return is_new;
 }
 
@@ -49,6 +50,7 @@ int put(const call& c, const char* name, bool answers_ok) {
                                           added = 0;
                                           for (int i = 2; i < c.count; i += 2)
                                             added += store(hash, c[i], c[i + 1]);
+                                          STELE_ASSERT(added <= (c.count - 2) / 2);
                                         });
       !stored)
     return answer_error(c.context, stored.error());
@@ -125,6 +127,7 @@ enum class part : std::uint8_t { both, names, values };
 int reply_all(const call& c, const char* name, part of) {
   return read(c, name, [&](api::context* to, const open_key& key) {
     const auto all = elements_of(key);
+    STELE_ASSERT(all.size() == size_of(key));
     if (of == part::both)
       api::ReplyWithMap(to, static_cast<long>(all.size()));
     else
@@ -154,9 +157,11 @@ int hdel(const call& c) {
   const auto went = change<stored_hash>(c, key, 0, [&](stored_hash& hash) {
     removed = 0;
     for (int i = 2; i < c.count; ++i) removed += static_cast<long long>(hash.content.erase(c[i]));
+    STELE_ASSERT(removed != 0 && static_cast<std::uint64_t>(removed) <= hash.count);
     hash.count -= static_cast<std::uint64_t>(removed);
   });
   if (!went) return answer_error(c.context, went.error());
+  STELE_ASSERT(*went == (size_of(key) == 0));
   replicate(c, "HDEL");
   notify_taken(c, item_kind::hash, "hdel", c.text(1), *went);
   return answer_number(c, removed);
@@ -174,6 +179,7 @@ int hincrby(const call& c) {
     return answer_refusal(c, "ERR increment or decrement would overflow");
   if (auto stored = set_field(c, key, c[2], std::to_string(after)); !stored)
     return answer_error(c.context, stored.error());
+  STELE_ASSERT_WHOLE(field_of(key, c[2]) == std::to_string(after));
   replicate(c, "HINCRBY");
   notify(c, "hincrby");
   return answer_number(c, after);
@@ -193,6 +199,7 @@ int hincrbyfloat(const call& c) {
   const std::string text = text_of_float(after);
   if (auto stored = set_field(c, key, c[2], text); !stored)
     return answer_error(c.context, stored.error());
+  STELE_ASSERT_WHOLE(float_of(text).has_value());  // what is stored can be added to again
   replicate_as(c, "HSET", "ssb", c.text(1), c.text(2), text.data(), text.size());
   notify(c, "hincrbyfloat");
   answer a(c.context);
@@ -218,10 +225,12 @@ int hrandfield(const call& c) {
       return reply_text(to, all[random_numbers()() % all.size()].first);
     }
     const auto chosen = random_places(all.size(), how->count);
+    STELE_ASSERT(how->count < 0 || chosen.size() <= all.size());
     const bool nested = how->is_with_seconds && speaks_resp3(c);
     api::ReplyWithArray(
         to, static_cast<long>(chosen.size() * (how->is_with_seconds && !nested ? 2 : 1)));
     for (const std::uint64_t place : chosen) {
+      STELE_ASSERT(place < all.size());
       if (nested) api::ReplyWithArray(to, 2);
       reply_text(to, all[place].first);
       if (how->is_with_seconds) reply_text(to, all[place].second);

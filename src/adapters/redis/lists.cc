@@ -48,6 +48,7 @@ part part_of(long long first, long long last, std::uint64_t size) {
   if (last < 0) last += all;
   last = std::min(last, all - 1);
   if (first > last) return {};
+  STELE_ASSERT(first >= 0 && last < all);
   return {static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(last - first + 1)};
 }
 
@@ -55,7 +56,8 @@ part part_of(long long first, long long last, std::uint64_t size) {
 
 result<bool> push(const call& c, open_key& key, end at,
                   std::span<const std::string_view> elements) {
-  std::size_t bytes = 2048;  // a block
+  std::size_t bytes = 2048;         // a block
+  STELE_ASSERT(!elements.empty());  // a list without elements is none
   for (const std::string_view e : elements) bytes += e.size() + bytes_of_element;
   return change<stored_sequence>(c, key, bytes, [&](stored_sequence& list) {
     for (const std::string_view e : elements)
@@ -91,6 +93,7 @@ int rpushx(const call& c) {
 }
 
 std::string element_at(const open_key& key, end at) {
+  STELE_ASSERT(size_of(key) != 0);
   return look<stored_sequence>(key, [&](const stored_sequence& list) {
     return list.content.at(at == end::left ? 0 : list.content.size() - 1);
   });
@@ -107,9 +110,12 @@ result<texts> take(const call& c, open_key& key, end at, std::uint64_t count) {
       taken.push_back(std::move(element));
       return true;
     });
+    STELE_ASSERT(n != 0 && taken.size() == n);
     list.content.erase(first, n);
   });
   if (!went) return std::unexpected(went.error());
+  STELE_ASSERT(!taken.empty() && taken.size() <= count);
+  STELE_ASSERT(*went == (key.item() == nullptr));
   if (at == end::right) std::ranges::reverse(taken);
   notify_taken(c, kind, pop_event(at), key.name(), *went);
   return taken;
@@ -185,9 +191,11 @@ void move(const call& c, open_key& source, end from, end to) {
   const auto went = change<stored_sequence>(c, source, 0, [&](stored_sequence& list) {
     // In the same list, what was pushed at that end is first there.
     const std::uint64_t pushed = same && from == to ? 1 : 0;
+    STELE_ASSERT(list.content.size() > pushed);
     list.content.erase(from == end::left ? pushed : list.content.size() - 1 - pushed);
   });
   must(went);
+  STELE_ASSERT(!same || !*went);  // what was pushed is there
   notify(c, kind, to == end::left ? "lpush" : "rpush", c.text(2));
   notify_taken(c, kind, pop_event(from), c.text(1), *went);
   replicate_as(c, "LMOVE", "sscc", c.text(1), c.text(2), from == end::left ? "LEFT" : "RIGHT",
@@ -226,6 +234,7 @@ int brpoplpush(const call& c) {
 }
 
 void pop_several(const call& c, open_key& key, const pop_arguments& how) {
+  STELE_ASSERT(how.most != 0 && key.is(kind));
   answer a(c.context);
   const end at = how.at_second ? end::right : end::left;
   const auto t = take(c, key, at, how.most);
@@ -314,10 +323,12 @@ std::vector<std::uint64_t> places_of(const open_key& key, std::string_view value
       if (element == value) found.push_back(from_right ? size - 1 - i : i);
       return ++i, found.size() < most;
     };
+    STELE_ASSERT(size != 0);
     if (from_right)
       list.content.for_each_backwards(size - 1, n, visit);
     else
       list.content.for_each(0, n, visit);
+    STELE_ASSERT(found.size() <= most && i <= size);
     return true;
   });
   return found;
@@ -333,9 +344,11 @@ int linsert(const call& c) {
   if (!key.exists()) return answer_unchanged(c, key, 0);
   const auto pivot = places_of(key, c[3], false, 1, all_of_them);
   if (pivot.empty()) return answer_unchanged(c, key, -1);
-  if (auto done = change<stored_sequence>(
-          c, key, c[4].size() + 2048,
-          [&](stored_sequence& list) { list.content.insert(pivot[0] + after, c[4]); });
+  if (auto done = change<stored_sequence>(c, key, c[4].size() + 2048,
+                                          [&](stored_sequence& list) {
+                                            STELE_ASSERT(pivot[0] < list.content.size());
+                                            list.content.insert(pivot[0] + after, c[4]);
+                                          });
       !done)
     return answer_error(c.context, done.error());
   replicate(c, "LINSERT");
@@ -355,6 +368,7 @@ int lrem(const call& c) {
   std::uint64_t removed = 0;
   const auto went = change<stored_sequence>(c, key, 0, [&](stored_sequence& list) {
     removed = list.content.erase_equal(c[3], most, *count < 0);
+    STELE_ASSERT(removed != 0 && removed <= most);  // one was found before
   });
   if (!went) return answer_error(c.context, went.error());
   replicate(c, "LREM");
@@ -375,8 +389,10 @@ int ltrim(const call& c) {
   const part kept = part_of(*first, *last, size_of(key));
   const auto went = change<stored_sequence>(c, key, 0, [&](stored_sequence& list) {
     const std::uint64_t end = kept.first + kept.count;
+    STELE_ASSERT(end <= list.content.size());
     list.content.erase(end, list.content.size() - end);
     list.content.erase(0, kept.first);
+    STELE_ASSERT(list.content.size() == kept.count);
   });
   if (!went) return answer_error(c.context, went.error());
   replicate(c, "LTRIM");
@@ -418,6 +434,7 @@ int lpos(const call& c) {
   if (const auto* const wrong = std::get_if<const char*>(&read_arguments))
     return api::ReplyWithError(c.context, *wrong);
   const auto p = std::get<position_arguments>(read_arguments);
+  STELE_ASSERT(p.rank != 0 && p.most >= -1 && p.looked_at >= 0);
   const auto skipped = static_cast<std::uint64_t>(std::abs(p.rank) - 1);
   const std::uint64_t wanted = p.most == -1  ? 1
                                : p.most == 0 ? all_of_them - skipped

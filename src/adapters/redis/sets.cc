@@ -2,6 +2,7 @@
 #include "collections.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 namespace stele::redis {
@@ -26,11 +27,17 @@ result<bool> add(const call& c, open_key& key, std::span<const std::string_view>
   return change<stored_set>(c, key, bytes, [&](stored_set& set) {
     for (const std::string_view m : members)
       if (set.content.insert(m).second) set.count += 1;
+    STELE_ASSERT(set.count >= members.size());  // they differ
   });
 }
 result<bool> remove(const call& c, open_key& key, std::span<const std::string_view> members) {
   return change<stored_set>(c, key, 0, [&](stored_set& set) {
-    for (const std::string_view m : members) set.count -= set.content.erase(m);
+    STELE_ASSERT(members.size() <= set.count);
+    for (const std::string_view m : members) {
+      const std::size_t erased = set.content.erase(m);
+      STELE_ASSERT(erased == 1);  // each is there, and given once
+      set.count -= erased;
+    }
   });
 }
 
@@ -48,6 +55,7 @@ int sadd(const call& c) {
   const auto fresh = arguments_that(c, key, false);
   if (fresh.empty()) return answer_unchanged(c, key, 0);
   if (auto done = add(c, key, fresh); !done) return answer_error(c.context, done.error());
+  STELE_ASSERT(size_of(key) >= fresh.size());
   replicate(c, "SADD");
   notify(c, kind, "sadd", c.text(1));
   return answer_number(c, static_cast<long long>(fresh.size()));
@@ -60,6 +68,7 @@ int srem(const call& c) {
   if (there.empty()) return answer_unchanged(c, key, 0);
   const auto went = remove(c, key, there);
   if (!went) return answer_error(c.context, went.error());
+  STELE_ASSERT(*went == (key.item() == nullptr));
   replicate(c, "SREM");
   notify_taken(c, kind, "srem", c.text(1), *went);
   return answer_number(c, static_cast<long long>(there.size()));
@@ -77,6 +86,7 @@ int smove(const call& c) {
   // Where there is no room, nothing has been taken yet.
   if (is_new)
     if (auto done = add(c, to, {&member, 1}); !done) return answer_error(c.context, done.error());
+  STELE_ASSERT(has(to, member) && from.item() != to.item());
   const auto went = remove(c, from, {&member, 1});
   must(went);
   replicate(c, "SMOVE");
@@ -112,6 +122,7 @@ texts members_of(const open_key& key) {
   (void)look<stored_set>(key, [&](const stored_set& set) {
     all.reserve(set.count);
     set.content.for_each([&](const auto& member) { all.push_back(member.str()); });
+    STELE_ASSERT(all.size() == set.count);
     return true;
   });
   return all;
@@ -134,6 +145,7 @@ texts random_members(const open_key& key, long long count) {
       std::set<std::string> different;
       auto& random = random_numbers();
       const std::uint64_t buckets = set.content.bucket_count();
+      STELE_ASSERT(std::has_single_bit(buckets));
       for (int tries = 0; tries < 1000; ++tries) {
         if (static_cast<long long>(chosen.size()) == std::abs(count)) break;
         texts in_bucket;
@@ -150,6 +162,7 @@ texts random_members(const open_key& key, long long count) {
   }
   const texts all = members_of(key);
   for (const std::uint64_t place : random_places(all.size(), count)) chosen.push_back(all[place]);
+  STELE_ASSERT(!chosen.empty() && (count < 0 || chosen.size() <= all.size()));
   return chosen;
 }
 
@@ -197,6 +210,7 @@ int spop(const call& c) {
       reply_set(a.to(), {});
     return api::ok;
   }
+  STELE_ASSERT(chosen.size() == std::min(*count, size_of(key)));
   const std::vector<std::string_view> taken(chosen.begin(), chosen.end());
   const auto went = remove(c, key, taken);
   if (!went) return answer_error(c.context, went.error());
@@ -218,6 +232,7 @@ enum class combination : std::uint8_t { intersection, all, difference };
 using open_keys = std::vector<std::unique_ptr<open_key>>;
 std::optional<open_keys> open_sets(const call& c, int first, int count) {
   open_keys opened;
+  STELE_ASSERT(count >= 1 && first + count <= c.count);
   for (int i = first; i < first + count; ++i) {
     opened.push_back(std::make_unique<open_key>(c, c.text(i), api::for_reading));
     if (is_wrong_kind(c, *opened.back(), kind)) return std::nullopt;
@@ -226,6 +241,7 @@ std::optional<open_keys> open_sets(const call& c, int first, int count) {
 }
 
 texts intersect(const open_keys& sets, std::uint64_t most) {
+  STELE_ASSERT(!sets.empty() && most != 0);
   const auto smallest =
       std::ranges::min_element(sets, {}, [](const auto& key) { return size_of(*key); });
   texts common;
@@ -234,11 +250,13 @@ texts intersect(const open_keys& sets, std::uint64_t most) {
     if (std::ranges::all_of(sets, [&](const auto& key) { return has(*key, m); }))
       common.push_back(std::move(m));
   }
+  STELE_ASSERT(common.size() <= most && common.size() <= size_of(**smallest));
   return common;
 }
 
 texts combine(combination how, const open_keys& sets) {
   if (how == combination::intersection) return intersect(sets, ~std::uint64_t{0});
+  STELE_ASSERT(!sets.empty());
   if (how == combination::difference) {
     texts left = members_of(*sets[0]);
     std::erase_if(left, [&](const std::string& m) {

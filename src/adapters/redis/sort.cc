@@ -134,6 +134,7 @@ bool sort_elements(const call& c, const sort_arguments& a, named_values& named,
         api::ReplyWithError(refusal.to(), "ERR One or more scores can't be converted into double");
         return false;
       }
+      STELE_ASSERT(*score == *score);  // an order needs numbers
       e.score = *score;
     }
   }
@@ -149,13 +150,16 @@ void cut(const sort_arguments& a, std::vector<sorted_element>& all) {
   const auto size = static_cast<long long>(all.size());
   const long long first = std::clamp(a.first, 0LL, size);
   const long long count = a.count < 0 ? size - first : std::min(a.count, size - first);
+  STELE_ASSERT(count >= 0 && first + count <= size);
   all.erase(all.begin() + first + count, all.end());
   all.erase(all.begin(), all.begin() + first);
+  STELE_ASSERT(static_cast<long long>(all.size()) == count);
 }
 
 using answers = std::vector<std::optional<std::string>>;
 
 int store(const call& c, const sort_arguments& a, const answers& found) {
+  STELE_ASSERT(a.store != nullptr && found.size() % a.gets.size() == 0);
   std::vector<element> elements;
   for (const auto& text : found) elements.emplace_back(text.value_or(""), std::string());
   open_key key(c, a.store, api::for_reading | api::for_writing);
@@ -193,6 +197,7 @@ int run_sort(const call& c, bool may_store) {
   if (a.gets.empty()) a.gets.emplace_back("#");
   for (const sorted_element& e : all)
     for (const std::string_view pattern : a.gets) found.push_back(named.find(pattern, e.element));
+  STELE_ASSERT(found.size() == all.size() * a.gets.size());
   if (named.is_denied())
     return api::ReplyWithError(
         c.context, "ERR BY or GET option of SORT denied due to insufficient ACL permissions");

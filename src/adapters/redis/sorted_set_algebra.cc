@@ -46,6 +46,7 @@ std::optional<open_keys> open_inputs(const call& c, int at, const char* name) {
 
 // The arguments from `i` on; as in Redis, after the keys were looked at. Null, or what is wrong.
 const char* read_options(const call& c, int i, bool weighs, bool stores, combine_arguments& a) {
+  STELE_ASSERT(i <= c.count && !a.weights.empty());
   for (; i < c.count; ++i) {
     const int left = c.count - i - 1;
     if (weighs && equal_ignoring_case(c[i], "WEIGHTS") &&
@@ -79,6 +80,7 @@ double zero_if_nan(double score) {
 }
 
 double combined(aggregate how, double a, double b) {
+  STELE_ASSERT(!std::isnan(a));
   if (how == aggregate::lowest) return std::min(a, b);
   if (how == aggregate::highest) return std::max(a, b);
   return zero_if_nan(a + b);  // infinities of both signs
@@ -110,6 +112,8 @@ std::vector<std::size_t> order_of(combination how, const open_keys& inputs) {
 
 scores combine(combination how, const open_keys& inputs, const combine_arguments& a) {
   const auto order = order_of(how, inputs);
+  STELE_ASSERT(!inputs.empty() && order.size() == inputs.size());
+  STELE_ASSERT(a.weights.size() == inputs.size());
   std::map<std::string, double> all;
   for (auto& [member, score] : scores_of(*inputs[order[0]], a.weights[order[0]]))
     all.emplace(member, zero_if_nan(score));
@@ -132,6 +136,8 @@ scores combine(combination how, const open_keys& inputs, const combine_arguments
   }
   scores sorted;
   for (const auto& [member, score] : all) sorted.push_back({member, score});
+  STELE_ASSERT_WHOLE(
+      std::ranges::none_of(sorted, [](const scored& s) { return std::isnan(s.score); }));
   std::ranges::stable_sort(sorted, {}, &scored::score);
   return sorted;
 }

@@ -23,7 +23,10 @@ void reply_scores(const call& c, api::context* to, const scores& all, bool with_
 
 int store_scores(const call& c, const scores& all, const char* name, const char* event) {
   std::vector<element> elements;
-  for (const auto& [member, score] : all) elements.emplace_back(member, text_of_score(score));
+  for (const auto& [member, score] : all) {
+    STELE_ASSERT(!std::isnan(score));
+    elements.emplace_back(member, text_of_score(score));
+  }
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   const bool existed = key.exists();
   if (auto done = store_all(c, key, item_kind::sorted_set, elements, event); !done)
@@ -76,6 +79,7 @@ std::variant<add_arguments, const char*> add_arguments_of(const call& c) {
   if (a.only_new + a.only_greater + a.only_less > 1)
     return "ERR GT, LT, and/or NX options at the same time are not compatible";
   if (a.increments && rest > 2) return "ERR INCR option supports a single increment-element pair";
+  STELE_ASSERT(!(a.only_new && (a.only_there || a.only_greater || a.only_less)));
   return a;
 }
 
@@ -88,6 +92,7 @@ struct outcome {
 };
 std::variant<outcome, const char*> outcome_of(const add_arguments& how,
                                               std::optional<double> before, double given) {
+  STELE_ASSERT(!std::isnan(given) && !(before && std::isnan(*before)));
   if (!before) return how.only_there ? outcome{} : outcome{given, true};
   if (how.only_new) return outcome{};
   const double after = how.increments ? *before + given : given;
@@ -109,6 +114,7 @@ int answer_increment(const call& c, std::optional<double> score, const open_key&
 
 int add(const call& c, const add_arguments& how, const char* name) {
   std::vector<scored> given;
+  STELE_ASSERT((c.count - how.first) % 2 == 0 && how.first < c.count);
   for (int i = how.first; i < c.count; i += 2) {
     const auto score = score_of(c[i]);
     if (!score) return api::ReplyWithError(c.context, not_a_float);
@@ -135,11 +141,14 @@ int add(const call& c, const add_arguments& how, const char* name) {
     (o.is_new ? added : changed) += 1;
   }
   const bool changes = !stored.empty();
+  STELE_ASSERT(changes == (added + changed != 0));
+  STELE_ASSERT(stored.size() <= given.size() && (!how.increments || given.size() == 1));
   if (changes) {
     if (auto done = change<stored_ranking>(c, key, bytes,
                                            [&](stored_ranking& r) {
                                              for (const auto& [member, score] : stored)
                                                r.content.put(member, score);
+                                             STELE_ASSERT(r.content.size() >= stored.size());
                                            });
         !done)
       return answer_error(c.context, done.error());
@@ -173,6 +182,7 @@ int zrem(const call& c) {
   const auto went = change<stored_ranking>(c, key, 0, [&](stored_ranking& r) {
     removed = 0;
     for (int i = 2; i < c.count; ++i) removed += r.content.erase(c[i]);
+    STELE_ASSERT(removed != 0);  // one was found before
   });
   if (!went) return answer_error(c.context, went.error());
   replicate(c, "ZREM");
@@ -208,6 +218,7 @@ int rank(const call& c, const char* name, bool from_highest) {
     const auto at =
         look<stored_ranking>(key, [&](const stored_ranking& r) { return r.content.rank_of(c[2]); });
     if (!at) return void(api::ReplyWithNull(to));
+    STELE_ASSERT(*at < size_of(key));
     api::ReplyWithLongLong(to, static_cast<long long>(from_highest ? size_of(key) - 1 - *at : *at));
   });
 }
@@ -277,17 +288,20 @@ window range::in(const stored_scores& all) const {
                     end = std::min(last < 0 ? last + n : last, n - 1);
     if (begin > end) return {};
     w = {static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end) + 1};
+    STELE_ASSERT(w.first < w.end && w.end <= size);
     return reversed ? window{size - w.end, size - w.first} : w;
   }
   if (by == order::score)
     w = {all.rank_of_score(low.value, low.is_open), all.rank_of_score(high.value, !high.is_open)};
   else
     w = {rank_of(all, from, from.is_open), rank_of(all, to, !to.is_open)};
+  STELE_ASSERT(w.first <= size && w.end <= size);
   if (offset < 0 || w.size() <= static_cast<std::uint64_t>(offset)) return {};
   const auto skipped = static_cast<std::uint64_t>(offset);
   const std::uint64_t kept = limit < 0
                                  ? w.size() - skipped
                                  : std::min(w.size() - skipped, static_cast<std::uint64_t>(limit));
+  STELE_ASSERT(skipped + kept <= w.size());
   if (reversed) return {w.end - skipped - kept, w.end - skipped};
   return {w.first + skipped, w.first + skipped + kept};
 }
@@ -325,6 +339,7 @@ scores members_in(const open_key& key, const range& r) {
       ranking.content.for_each_backwards(w.end - 1, w.size(), visit);
     else if (w.size() != 0)
       ranking.content.for_each(w.first, w.size(), visit);
+    STELE_ASSERT(found.size() == w.size());
     return found;
   });
 }
@@ -467,13 +482,16 @@ const char* pop_name(end at) {
 result<scores> take(const call& c, open_key& key, end at, std::uint64_t count) {
   range r;
   r.reversed = at == end::highest;
+  STELE_ASSERT(count != 0);
   r.last = static_cast<long long>(std::min<std::uint64_t>(count, LLONG_MAX)) - 1;
   scores found = members_in(key, r);
   const auto went = change<stored_ranking>(c, key, 0, [&](stored_ranking& ranking) {
     const window w = r.in(ranking.content);
+    STELE_ASSERT(w.size() == found.size());  // what is told goes
     ranking.content.erase_ranks(w.first, w.size());
   });
   if (!went) return std::unexpected(went.error());
+  STELE_ASSERT(!found.empty() && found.size() <= count);
   notify_taken(c, item_kind::sorted_set, at == end::lowest ? "zpopmin" : "zpopmax", key.name(),
                *went);
   replicate_as(c, pop_name(at), "sl", key.name(), static_cast<long long>(found.size()));
@@ -525,6 +543,7 @@ int bzpopmax(const call& c) {
 }
 
 void pop_several(const call& c, open_key& key, const pop_arguments& how) {
+  STELE_ASSERT(key.is(item_kind::sorted_set));
   answer a(c.context);
   const auto found = take(c, key, how.at_second ? end::highest : end::lowest, how.most);
   if (!found) return void(answer_error(c.context, found.error()));

@@ -22,10 +22,16 @@ long long kept_expiry(const open_key& key, long long expiry) {
   return expiry != as_it_was ? expiry : key.exists() ? key.expiry() : 0;
 }
 
+// In bytes; of no key 0.
+std::size_t length_of(const open_key& key) {
+  return look<stored_text>(key, [](const stored_text& text) { return text.value.size(); });
+}
+
 // put() of a string of `size` bytes, with room for `capacity`, whose parts `bytes_at` gives.
 result<> put_in_parts(const call& c, open_key& key, std::size_t size, std::size_t capacity,
                       const keys::bytes_at& bytes_at, long long expiry) {
   keys& all = *here().keys;
+  STELE_ASSERT(!all.in_unit() && size <= capacity && size >= long_text);
   const long long kept = kept_expiry(key, expiry);
   const auto item = all.make_text(size, capacity, bytes_at);
   if (!item) return std::unexpected(item.error());
@@ -38,6 +44,7 @@ result<> put_in_parts(const call& c, open_key& key, std::size_t size, std::size_
       !done)
     return all.note_garbage(), done;
   key.set(*item, item_kind::string);
+  STELE_ASSERT(all.in_unit() && length_of(key) == size);  // redis.md R3
   return key.expiry() == kept ? result<>() : key.set_expiry(kept);
 }
 
@@ -52,6 +59,7 @@ result<> put(const call& c, open_key& key, std::string_view value, long long exp
   const std::size_t bytes = value.size() + bytes_of_text;
   const long long kept = kept_expiry(key, expiry);
   if (stored_text* const text = key.text(); text != nullptr && !all.must_copy(key.item())) {
+    STELE_ASSERT(!is_placeholder(key.item()));
     if (auto done = all.change(bytes,
                                [&] {
                                  text->value = value;
@@ -75,17 +83,13 @@ result<> put(const call& c, open_key& key, std::string_view value, long long exp
       return done;
     key.set(item, item_kind::string);
   }
+  STELE_ASSERT(key.text() != nullptr && all.in_unit());  // redis.md C3
   if (key.expiry() != kept) return key.set_expiry(kept);
   return {};
 }
 
 void notify(const call& c, const char* event, api::text* key) {
   redis::notify(c, item_kind::string, event, key);
-}
-
-// In bytes; of no key 0.
-std::size_t length_of(const open_key& key) {
-  return look<stored_text>(key, [](const stored_text& text) { return text.value.size(); });
 }
 
 void reply_value(api::context* to, const stored_text* text) {
@@ -156,6 +160,7 @@ std::optional<long long> expiry_of(const call& c, std::string_view text, std::st
   };
   if (when <= 0 || (seconds && when > LLONG_MAX / 1000)) return wrong();
   if (seconds) when *= 1000;
+  STELE_ASSERT(when > 0);
   if (relative && when > LLONG_MAX - api::Milliseconds()) return wrong();
   return relative ? when + api::Milliseconds() : when;
 }
@@ -190,6 +195,7 @@ bool take_option(const call& c, int& i, bool reads, text_options& o) {
   if (is_time && i + 1 < c.count && !o.keeps && !o.persists &&
       (o.time == 0 || equal_ignoring_case(c[o.time - 1], c[i]))) {
     o.time = ++i;
+    STELE_ASSERT(o.time >= (reads ? 3 : 4));  // behind the key, of SET the value, and its unit
     return true;
   }
   if (reads) return is("PERSIST") && o.time == 0 && (o.persists = true);
@@ -204,6 +210,7 @@ std::optional<text_options> options_of(const call& c, int first, bool reads) {
   for (int i = first; i < c.count; ++i)
     if (!take_option(c, i, reads, o))
       return api::ReplyWithError(c.context, syntax_error), std::nullopt;
+  STELE_ASSERT(!(o.only_new && o.only_there) && !(o.time != 0 && (o.keeps || o.persists)));
   return o;
 }
 
@@ -218,6 +225,7 @@ int set(const call& c) {
     if (!key.is_foreign()) return answer_refusal(c, wrong_type);
     return delegate(c, "SET", true);
   }
+  STELE_ASSERT(!persists && !(keeps && expiry));
   const bool refused = (only_new && key.exists()) || (only_there && !key.exists());
   std::optional<std::string> before;
   if (gets && key.text() != nullptr) before = value_of(*key.text());
@@ -308,6 +316,7 @@ int getex(const call& c) {
   if (given->persists) expiry = 0;
   if (time != 0 && key.exists() && !(expiry = expiry_of(c, c[time], c[time - 1], "getex")))
     return api::ok;
+  STELE_ASSERT(!expiry || !given->persists || *expiry == 0);
   answer a(c.context);
   if (key.text() == nullptr || !expiry || (*expiry == 0 && key.expiry() == 0)) {
     a.rests_on(key.item());
@@ -343,11 +352,13 @@ void overwrite(stele::string& text, std::size_t at, std::string_view bytes) {
 // A string with these bytes at a place, and zeros before it where there is nothing.
 template <class Text>
 void write(Text& text, std::size_t at, std::string_view bytes) {
+  STELE_ASSERT(!bytes.empty() || at == text.size());
   if (at == text.size()) {
     text.append(bytes);
     return;
   }
   if (text.size() < at + bytes.size()) text.resize(at + bytes.size());
+  STELE_ASSERT(at + bytes.size() <= text.size());
   overwrite(text, at, bytes);
 }
 
@@ -357,6 +368,7 @@ result<> write_at(const call& c, open_key& key, std::size_t size, std::size_t at
   keys& all = *here().keys;
   stored_text* const text = key.text();
   const std::size_t end = std::max(size, at + bytes.size());
+  STELE_ASSERT(size == length_of(key));
   const bool copies = text == nullptr || all.must_copy(key.item());
   const auto capacity = [&] {
     return look<stored_text>(key, [](const stored_text& t) { return t.value.capacity(); });
@@ -364,6 +376,7 @@ result<> write_at(const call& c, open_key& key, std::size_t size, std::size_t at
   if (goes_in_parts(end) && (copies || end > capacity())) {
     const auto bytes_at = [&](std::size_t from, std::size_t count) {
       std::string part = from < size ? text->value.substr(from, count) : std::string();
+      STELE_ASSERT(from + count <= end);
       part.resize(count);
       const std::size_t first = std::max(from, at),
                         last = std::min(from + count, at + bytes.size());
@@ -381,7 +394,9 @@ result<> write_at(const call& c, open_key& key, std::size_t size, std::size_t at
   }
   const std::size_t stored = end == size ? bytes.size() : end;
   auto done = all.change(stored + bytes_of_text, [&] {
+    STELE_ASSERT(!all.must_copy(&text->item));  // redis.md K2
     write(text->value, at, bytes);
+    STELE_ASSERT(text->value.size() == end);
     all.touch(&text->item);
   });
   if (done) key.note_changed();
@@ -435,6 +450,7 @@ int getrange(const call& c) {
   const bool none = *first < 0 && *last < 0 && *first > *last;
   const long long begin = from_end(*first), end = std::min(from_end(*last), size - 1);
   if (none || begin > end) return api::ReplyWithStringBuffer(a.to(), "", 0);
+  STELE_ASSERT(begin >= 0 && begin <= end && end < size);
   const std::string part = look<stored_text>(key, [&](const stored_text& text) {
     return text.value.substr(static_cast<std::size_t>(begin),
                              static_cast<std::size_t>(end - begin + 1));
@@ -493,11 +509,13 @@ int incrbyfloat(const call& c) {
 
 // All or nothing: room for all is asked for before the first. False: answered with an error.
 bool put_all(const call& c) {
+  STELE_ASSERT(c.count % 2 == 1);
   std::size_t bytes = 0;
   for (int i = 1; i < c.count; ++i) bytes += c[i].size() + bytes_of_text;
   auto done = here().keys->reserve(bytes);
   for (int i = 1; i < c.count && done; i += 2) {
     open_key key(c, c.text(i), api::for_reading | api::for_writing);
+    STELE_ASSERT(here().keys->in_unit());  // redis.md C1: one unit has room for all
     done = put(c, key, c[i + 1], 0);
     if (done) notify(c, "set", c.text(i));
   }
@@ -537,6 +555,7 @@ std::optional<bit_place> bit_of(const call& c) {
     return std::nullopt;
   }
   const auto number = static_cast<std::size_t>(*offset);
+  STELE_ASSERT(number / 8 < longest_string);
   return bit_place{number / 8, 7 - static_cast<unsigned>(number % 8)};
 }
 std::uint8_t byte_of(const open_key& key, std::size_t at) {
