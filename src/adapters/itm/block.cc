@@ -26,6 +26,7 @@ std::uint32_t next_id() noexcept {
   static std::atomic<std::uint32_t> drawn{some};
   static constinit thread_local std::uint32_t next = 0;
   if (next % some == 0) next = drawn.fetch_add(some, std::memory_order_relaxed);
+  STELE_ASSERT(next > abi::no_transaction_id);
   return next++;
 }
 
@@ -39,12 +40,39 @@ block& block::of_this_thread() {
 }
 
 block::block() : thread_(the_serial_lock.register_thread()) {
+  STELE_ASSERT_ALWAYS(current_ == nullptr);  // one for each thread
   current_ = this;
 }
 
 block::~block() {
+  STELE_ASSERT_ALWAYS(current_ == this);
   current_ = nullptr;
   the_serial_lock.unregister_thread(thread_);
+}
+
+bool block::runs_attempt() const noexcept {
+  return depth_ != 0 && thread_.active.made() && detail::this_access.size != 0 &&
+         (!irrevocable_ || the_serial_lock.is_serial(thread_));
+}
+
+bool block::holds_nothing() const noexcept {
+  return depth_ == 0 && !irrevocable_ && !announced_ && levels_.empty() && pool_undo_.empty() &&
+         pool_allocated_.empty() && pool_freed_.empty() && allocated_.empty() && freed_.empty() &&
+         commit_actions_.empty() && undo_actions_.empty();
+}
+
+bool block::levels_are_nested() const noexcept {
+  unsigned depth = 1;
+  std::size_t pool = 0, allocated = 0, freed = 0, undo_actions = 0;
+  for (const level& l : levels_) {
+    if (l.depth <= depth || l.pool < pool || l.allocated < allocated || l.freed < freed ||
+        l.undo_actions < undo_actions)
+      return false;
+    depth = l.depth, pool = l.pool, allocated = l.allocated, freed = l.freed;
+    undo_actions = l.undo_actions;
+  }
+  return depth <= depth_ && pool <= pool_undo_.size() && allocated <= allocated_.size() &&
+         freed <= freed_.size() && undo_actions <= undo_actions_.size();
 }
 
 // Begin.
@@ -68,6 +96,9 @@ inline void block::begin_attempt() {
     detail::roll_back_transaction();
     leave_serial_lock();
   }
+  STELE_ASSERT(thread_.active.made());
+  STELE_ASSERT(!wants_irrevocable_ || wants_serial_);
+  STELE_ASSERT(the_serial_lock.is_serial(thread_) || !wants_serial_);
   // Nothing has been read yet: takes the snapshot that is current while running alone.
   if (wants_serial_) transaction().revalidate();
 }
@@ -78,11 +109,13 @@ inline std::uint32_t block::code_path(std::uint32_t properties) const noexcept {
 }
 
 inline std::uint32_t block::begin_outermost() {
+  STELE_ASSERT(holds_nothing());
   begin_attempt();
   if (wants_irrevocable_) irrevocable_ = true, set_last_attempt();
   depth_ = 1;
   innermost_stack_ = from_.stack;
   exceptions_.begin();
+  STELE_ASSERT(runs_attempt());
   return code_path(properties_) | (irrevocable_ ? 0 : abi::save_live_variables);
 }
 
@@ -99,6 +132,8 @@ std::uint32_t block::begin(std::uint32_t properties, const jump_buffer& from) {
 }
 
 std::uint32_t block::begin_nested(std::uint32_t properties, const jump_buffer& from) {
+  STELE_ASSERT(runs_attempt());
+  STELE_ASSERT(from.stack <= innermost_stack_);
   if ((properties & abi::instrumented_code) == 0) go_irrevocable();
   ++depth_;
   if ((properties & abi::has_no_abort) != 0) return code_path(properties);
@@ -106,6 +141,7 @@ std::uint32_t block::begin_nested(std::uint32_t properties, const jump_buffer& f
                      pool_allocated_.size(), pool_freed_.size(), allocated_.size(), freed_.size(),
                      commit_actions_.size(), undo_actions_.size(), exceptions_.current_mark()});
   innermost_stack_ = from.stack;
+  STELE_ASSERT_WHOLE(levels_are_nested());
   return code_path(properties) | abi::save_live_variables;
 }
 
@@ -117,27 +153,37 @@ void block::commit() {
 }
 
 void block::commit_nested() {
+  STELE_ASSERT_WHOLE(levels_are_nested());
   if (!levels_.empty() && levels_.back().depth == depth_) {
     const level ended = levels_.back();
     levels_.pop_back();
     innermost_stack_ = levels_.empty() ? from_.stack : levels_.back().from.stack;
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     // Drops the words of frames that end before the block around this one.
+    STELE_ASSERT(here < innermost_stack_);
+    STELE_ASSERT(ended.outside <= transaction().volatile_undo().entries.size());
     transaction().volatile_undo().discard(ended.outside, here, innermost_stack_);
     if (levels_.empty()) guarded([&] { free_pool_now(); });
   }
   --depth_;
+  STELE_ASSERT(depth_ != 0);
+  STELE_ASSERT(levels_.empty() || levels_.back().depth <= depth_);
 }
 
 // Frees the pool objects that the ended levels have freed. From here on only the whole block can be
 // undone.
 void block::free_pool_now() {
+  STELE_ASSERT(levels_.empty());
   for (void* object : std::exchange(pool_freed_, {})) detail::deallocate(object);
   pool_undo_.clear();
   pool_allocated_.clear();
 }
 
 void block::commit_outermost() {
+  STELE_ASSERT(depth_ == 1);
+  STELE_ASSERT(runs_attempt());
+  STELE_ASSERT(levels_.empty());
+  STELE_ASSERT(pool_undo_.empty() && pool_allocated_.empty() && pool_freed_.empty());
   auto& tx = transaction();
   const bool wrote = !tx.writes().empty() || tx.volatile_undo().locked;
   switch (detail::commit_transaction()) {
@@ -153,6 +199,7 @@ void block::commit_outermost() {
 
 // A commit's deferred actions run outside of any block, so they may run blocks of their own.
 void block::finish_commit(bool wrote) {
+  STELE_ASSERT(detail::this_access.size == 0);  // the transaction has ended
   const std::uint64_t newest = current_domain().state().clock.load(std::memory_order_acquire);
   depth_ = 0;
   if (irrevocable_) irrevocable_ = false;
@@ -169,6 +216,8 @@ void block::finish_commit(bool wrote) {
 // An exception leaves the block, and the block commits. If the exception is a stele::failure, the
 // block is rolled back, as in pool::update, unless it is irrevocable.
 void block::commit_for_exception(void* exception) {
+  STELE_ASSERT(exception != nullptr);
+  STELE_ASSERT(depth_ != 0);
   if (exceptions_.is_failure(exception) && !irrevocable_) {
     if (!levels_.empty() && levels_.back().depth == depth_) {
       cancel_level();
@@ -195,6 +244,9 @@ void block::abort(std::uint32_t reason) {
               "an atomic block is cancelled after it has done what cannot be undone");
   if ((reason & (abi::user_abort | abi::exception_block_abort)) == 0) retry();
   const bool outermost = levels_.empty() || (reason & abi::outer_abort) != 0;
+  // The block that is cancelled alone has its own level, or is the only one.
+  STELE_ASSERT((reason & abi::outer_abort) != 0 ||
+               (levels_.empty() ? depth_ == 1 : levels_.back().depth == depth_));
   if (!outermost) {
     const jump_buffer to = levels_.back().from;
     const level ended = levels_.back();
@@ -214,17 +266,23 @@ void block::abort(std::uint32_t reason) {
 
 // Undoes and ends the innermost level and its block.
 void block::cancel_level() {
+  STELE_ASSERT(!levels_.empty());
+  STELE_ASSERT(!irrevocable_);
+  STELE_ASSERT_WHOLE(levels_are_nested());
   const level ended = levels_.back();
   guarded([&] {
     for (; pool_undo_.size() > ended.pool; pool_undo_.pop_back()) {
       const detail::undo_entry& o = pool_undo_.back();
+      STELE_ASSERT((o.where >> 56) - 1 < sizeof o.value);
       detail::store_range(reinterpret_cast<void*>(o.where & ((std::uintptr_t{1} << 56) - 1)),
                           &o.value, o.where >> 56);
     }
     for (; pool_allocated_.size() > ended.pool_allocated; pool_allocated_.pop_back())
       detail::deallocate(pool_allocated_.back());
   });
+  STELE_ASSERT(transaction().volatile_undo().entries.size() >= ended.outside);
   transaction().volatile_undo().roll_back_to(ended.outside);
+  STELE_ASSERT(commit_actions_.size() >= ended.commit_actions);
   pool_freed_.resize(std::min(pool_freed_.size(), ended.pool_freed));
   freed_.resize(ended.freed);
   commit_actions_.resize(ended.commit_actions);
@@ -232,6 +290,8 @@ void block::cancel_level() {
   run_in_reverse(allocated_, ended.allocated);
   levels_.pop_back();
   depth_ = ended.depth - 1;
+  STELE_ASSERT(depth_ != 0);
+  STELE_ASSERT(pool_undo_.size() == ended.pool && pool_allocated_.size() == ended.pool_allocated);
   innermost_stack_ = levels_.empty() ? from_.stack : levels_.back().from.stack;
 }
 
@@ -240,6 +300,7 @@ void block::cancel_level() {
 void block::retry() {
   if (error_) fail(*std::exchange(error_, {}));
   base::check(!irrevocable_, "an atomic block that cannot be rolled back has met a conflict");
+  STELE_ASSERT(runs_attempt());
   auto& tx = transaction();
   if (++attempts_ >= attempts_before_serial) wants_serial_ = true;
   const bool yields = !tx.wants_reclaim && !the_serial_lock.is_serial(thread_) &&
@@ -252,6 +313,9 @@ void block::retry() {
   exceptions_.roll_back_all();
   run_in_reverse(undo_actions_, 0);
   run_in_reverse(allocated_, 0);
+  // A roll-back has given back every lock, and who yields keeps nobody waiting.
+  STELE_ASSERT(detail::this_access.size == 0);
+  STELE_ASSERT(!yields || !the_serial_lock.is_serial(thread_));
   if (yields) leave_serial_lock();
   const std::uint32_t actions = begin_outermost();
   stele_itm_resume(actions | abi::restore_live_variables, &from_);
@@ -263,6 +327,7 @@ void block::fail(error why) {
   base::check(!irrevocable_, why.message.c_str());
   clear_attempt();
   if (detail::this_access.size != 0) detail::roll_back_transaction();
+  STELE_ASSERT(detail::this_access.size == 0);
   exceptions_.roll_back_all();
   run_in_reverse(undo_actions_, 0);
   run_in_reverse(allocated_, 0);
@@ -274,10 +339,13 @@ void block::fail(error why) {
 
 // The program's handler may run its own blocks, which use this same object.
 void block::call_failure_handler(const error& why) {
+  STELE_ASSERT(holds_nothing());
+  STELE_ASSERT(!thread_.active.made());
   const jump_buffer from = from_;
   const std::uint32_t properties = properties_, id = id_;
   const bool alone = wants_serial_, irrevocable = wants_irrevocable_;
   report_failure(why);
+  STELE_ASSERT(holds_nothing());  // what the handler has run has ended
   from_ = from;
   properties_ = properties, id_ = id;
   wants_serial_ = alone, wants_irrevocable_ = irrevocable;
@@ -298,9 +366,11 @@ void block::clear_attempt() noexcept {
 void block::leave_serial_lock() noexcept {
   if (the_serial_lock.is_serial(thread_)) the_serial_lock.release_serial();
   the_serial_lock.leave(thread_);
+  STELE_ASSERT(thread_.snapshot.load(std::memory_order_relaxed) == 0);
 }
 
 void block::go_irrevocable() {
+  STELE_ASSERT(runs_attempt());
   if (irrevocable_) return;
   guarded([&] {
     // If this attempt cannot become irrevocable, the next one is from its begin.
@@ -309,6 +379,7 @@ void block::go_irrevocable() {
       throw detail::restart{};
     transaction().revalidate();
   });
+  STELE_ASSERT(the_serial_lock.is_serial(thread_));
   set_last_attempt();
   irrevocable_ = true;
 }
@@ -316,6 +387,7 @@ void block::go_irrevocable() {
 // A full pool becomes an error at once, because the block cannot be retried. Stele resets this flag
 // with each attempt.
 void block::set_last_attempt() noexcept {
+  STELE_ASSERT(wants_irrevocable_);
   transaction().reclaim_tried = true;
   if (transaction().attempts == 0) transaction().attempts = 1;
 }
@@ -325,10 +397,14 @@ void block::set_last_attempt() noexcept {
 void block::announce_outside_now() {
   announced_ = true;
   the_serial_lock.announce_outside_access(thread_);
+  STELE_ASSERT(thread_.announced);
   thread_.snapshot.store(transaction().revalidate() + 1, std::memory_order_release);
 }
 
 void block::save_pool_undo_now(std::uintptr_t address, std::size_t size) {
+  STELE_ASSERT(runs_attempt());
+  STELE_ASSERT(address - detail::this_access.pool_base < detail::this_access.size);
+  STELE_ASSERT(address >> 56 == 0);  // the top byte of an entry is its size
   for (std::size_t done = 0; done < size;) {
     const std::uintptr_t at = address + done;
     const std::size_t part = std::min<std::size_t>(8 - at % 8, size - done);
@@ -340,13 +416,18 @@ void block::save_pool_undo_now(std::uintptr_t address, std::size_t size) {
 }
 
 void* block::allocate(std::size_t size, std::size_t alignment) {
+  STELE_ASSERT(runs_attempt());
   void* const object = detail::allocate(size, alignment);
+  STELE_ASSERT(reinterpret_cast<std::uintptr_t>(object) - detail::this_access.pool_base <
+               detail::this_access.size);
   detail::fill_zero(object, size);
   if (!levels_.empty()) pool_allocated_.push_back(object);
   return object;
 }
 
 void block::deallocate(void* object) {
+  STELE_ASSERT(runs_attempt());
+  STELE_ASSERT(object != nullptr);
   if (levels_.empty())
     detail::deallocate(object);
   else
@@ -354,6 +435,7 @@ void block::deallocate(void* object) {
 }
 
 void block::run_in_reverse(deferred_actions& all, std::size_t from) noexcept {
+  STELE_ASSERT(all.size() >= from);
   while (all.size() > from) {
     const deferred_action last = all.back();
     all.pop_back();
@@ -372,6 +454,11 @@ using stele::itm::block;
 extern "C" {
 
 std::uint32_t stele_itm_begin(std::uint32_t properties, const stele::itm::jump_buffer* from) {
+  // What jump_buffer_x86_64.S makes: the buffer below the return address, and the caller's stack as
+  // it is at a call.
+  STELE_ASSERT(from->stack - reinterpret_cast<std::uintptr_t>(from) ==
+               sizeof(stele::itm::jump_buffer) + 2 * sizeof(std::uintptr_t));
+  STELE_ASSERT(from->stack % 16 == 0);
   return block::of_this_thread().begin(properties, *from);
 }
 void _ITM_commitTransaction() {

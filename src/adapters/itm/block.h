@@ -11,6 +11,8 @@
 // their memory.
 #pragma once
 
+#include "base/assert.h"
+
 #include <adapters/itm/domain.h>
 #include <adapters/itm/exceptions.h>
 #include <adapters/itm/jump_buffer.h>
@@ -68,20 +70,30 @@ class block {
     return address - here < from_.stack - here;
   }
   void announce_outside() {
+    STELE_ASSERT(runs_attempt());
     if (!announced_) [[unlikely]]
       announce_outside_now();
+    // Other threads' commits wait for this block: it has said what it has seen.
+    STELE_ASSERT(thread_.snapshot.load(std::memory_order_relaxed) != 0);
   }
   void record_allocation(void* memory, action deallocator) {
+    STELE_ASSERT(running());
     allocated_.push_back({memory, deallocator});
   }
   void free_after_commit(void* memory, action deallocator) {
+    STELE_ASSERT(running());
+    STELE_ASSERT(memory != nullptr);
     freed_.push_back({memory, deallocator});
   }
 
   void on_commit(action run, void* argument) { commit_actions_.push_back({argument, run}); }
   void on_undo(action run, void* argument) { undo_actions_.push_back({argument, run}); }
   exceptions& thrown() noexcept { return exceptions_; }
-  detail::transaction& transaction() noexcept { return *detail::this_access.running; }
+  detail::transaction& transaction() noexcept {
+    STELE_ASSERT(detail::this_access.size != 0);
+    STELE_ASSERT(detail::this_access.running != nullptr);
+    return *detail::this_access.running;
+  }
 
   block();
   ~block();
@@ -102,6 +114,12 @@ class block {
         undo_actions;
     exceptions::mark thrown;
   };
+
+  // For assertions. The invariant of a block between its begin and its end; nothing is left of an
+  // attempt or a block; the levels lie within each other and within the block.
+  bool runs_attempt() const noexcept;
+  bool holds_nothing() const noexcept;
+  bool levels_are_nested() const noexcept;
 
   std::uint32_t begin_outermost();
   void begin_attempt();

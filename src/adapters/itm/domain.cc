@@ -1,4 +1,6 @@
 // Opens and closes the pool that blocks work on, and makes the anonymous one; see domain.h.
+#include "base/assert.h"
+
 #include <adapters/itm/block.h>
 #include <adapters/itm/domain.h>
 #include <base/rng.h>
@@ -46,7 +48,10 @@ detail::runtime* make_anonymous() {
   auto made = detail::open_on(std::make_unique<detail::pool_state>(std::move(*image)), media,
                               **detail::find_mechanism("none"), options);
   base::check(made.has_value(), "the anonymous pool of atomic blocks does not open");
-  return made->release();
+  detail::runtime* const opened = made->release();
+  STELE_ASSERT_ALWAYS(opened->base() == memory);
+  STELE_ASSERT_ALWAYS(opened->policy() == concurrency::stm);
+  return opened;
 }
 
 void after_fork() noexcept {
@@ -65,8 +70,11 @@ class quiescent_section {
   quiescent_section() : thread_(the_serial_lock.register_thread()) {
     do the_serial_lock.enter(thread_);
     while (!the_serial_lock.acquire_serial(thread_) && (the_serial_lock.leave(thread_), true));
+    // This thread is in no block: its own state is another one.
+    STELE_ASSERT_ALWAYS(block::this_thread_state() != &thread_);
   }
   ~quiescent_section() {
+    STELE_ASSERT_ALWAYS(the_serial_lock.is_serial(thread_));
     the_serial_lock.release_serial();
     the_serial_lock.leave(thread_);
     the_serial_lock.unregister_thread(thread_);
@@ -104,11 +112,15 @@ result<std::uintptr_t> address_of(const std::string& path, const pool_options& o
 std::uintptr_t mapping_address(std::uint64_t pool_id) noexcept {
   constexpr std::uintptr_t lowest = std::uintptr_t{1} << 44, step = std::uintptr_t{1} << 30,
                            places = 1u << 15;  // 16 TiB to 48 TiB
-  return lowest + base::mix(pool_id) % places * step;
+  const std::uintptr_t address = lowest + base::mix(pool_id) % places * step;
+  STELE_ASSERT_ALWAYS(address >= lowest && address < 3 * lowest);
+  STELE_ASSERT_ALWAYS(address % step == 0);
+  return address;
 }
 
 detail::runtime& make_anonymous_current() {
   const std::lock_guard hold(domain_mutex);
+  STELE_ASSERT_ALWAYS(current_root.load() == nullptr);  // an open pool would be current
   if (anonymous == nullptr) {
     [[maybe_unused]] static const int once = ::pthread_atfork(nullptr, nullptr, after_fork);
     anonymous = make_anonymous();
@@ -152,6 +164,9 @@ result<void*> open_root(const std::string& path, pool_options options, std::size
   const quiescent_section now;
   const std::lock_guard hold(domain_mutex);
   if (open_pool != nullptr) return another_is_open();  // another thread was first
+  STELE_ASSERT_ALWAYS(current_root.load() == nullptr);
+  STELE_ASSERT_ALWAYS(reinterpret_cast<std::uintptr_t>(opened->core().base()) == *address);
+  STELE_ASSERT_ALWAYS(opened->root() != nullptr);
   open_pool = new detail::pool_handle(std::move(*opened));
   current_runtime.store(&open_pool->core(), std::memory_order_release);
   current_root.store(open_pool->root(), std::memory_order_release);
@@ -163,6 +178,9 @@ result<> close() {
   const quiescent_section now;
   const std::lock_guard hold(domain_mutex);
   if (open_pool == nullptr) return {};
+  // Blocks ran on this pool until now, or a close before has failed.
+  STELE_ASSERT_ALWAYS(current_root.load() == nullptr ||
+                      current_runtime.load() == &open_pool->core());
   current_root.store(nullptr, std::memory_order_release);
   current_runtime.store(anonymous, std::memory_order_release);
   auto closed = detail::close_pool(open_pool->core());

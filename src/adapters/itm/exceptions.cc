@@ -30,12 +30,18 @@ unsigned& exceptions::uncaught_of_this_thread() noexcept {
       reinterpret_cast<std::byte*>(__cxxabiv1::__cxa_get_globals()) + sizeof(void*));
 }
 
+bool exceptions::is_unthrown(const void* exception) const noexcept {
+  return std::find(unthrown_.begin(), unthrown_.end(), exception) != unthrown_.end();
+}
+
 void exceptions::forget(void* exception) noexcept {
+  STELE_ASSERT_WHOLE(is_unthrown(exception));
   std::erase(unthrown_, exception);
 }
 
 void* exceptions::allocate(std::size_t size) {
   void* const exception = __cxxabiv1::__cxa_allocate_exception(size);
+  STELE_ASSERT_WHOLE(!is_unthrown(exception));
   unthrown_.push_back(exception);
   return exception;
 }
@@ -52,17 +58,22 @@ void exceptions::raise(void* exception, void* type, void (*destroy)(void*)) {
 }
 
 void* exceptions::begin_catch(void* header) noexcept {
+  STELE_ASSERT(header != nullptr);
   ++caught_;
   in_flight_ = nullptr;
   return __cxxabiv1::__cxa_begin_catch(header);
 }
 
 void exceptions::end_catch() {
+  STELE_ASSERT(caught_ != 0);
   --caught_;
   __cxxabiv1::__cxa_end_catch();
 }
 
 void exceptions::roll_back_to(const mark& to) noexcept {
+  // What was there at the mark belongs to code around it, which has not ended.
+  STELE_ASSERT(unthrown_.size() >= to.unthrown);
+  STELE_ASSERT(caught_ >= to.caught);
   for (; unthrown_.size() > to.unthrown; unthrown_.pop_back())
     __cxxabiv1::__cxa_free_exception(unthrown_.back());
   if (in_flight_ != nullptr || caught_ > to.caught)

@@ -6,6 +6,8 @@
 // memory first, then exceptions.
 #pragma once
 
+#include "base/assert.h"
+
 #include <stele/error.h>
 
 #include <cstddef>
@@ -23,6 +25,9 @@ class exceptions {
 
   // Begins an outermost block; nothing of the previous block is left.
   void begin() noexcept {
+    STELE_ASSERT(unthrown_.empty());
+    STELE_ASSERT(caught_ == 0);
+    STELE_ASSERT(in_flight_ == nullptr);
     if (start_.uncaught != uncaught_) start_.uncaught = uncaught_;
   }
   mark current_mark() const noexcept { return {unthrown_.size(), caught_, uncaught_}; }
@@ -34,7 +39,10 @@ class exceptions {
     if (in_flight_ != nullptr) in_flight_ = nullptr;
   }
   // For a block that is not committed yet.
-  void set_in_flight(void* header) noexcept { in_flight_ = header; }
+  void set_in_flight(void* header) noexcept {
+    STELE_ASSERT(header != nullptr);
+    in_flight_ = header;
+  }
 
   void* allocate(std::size_t size);
   void free(void* exception) noexcept;
@@ -49,6 +57,7 @@ class exceptions {
  private:
   static unsigned& uncaught_of_this_thread() noexcept;
   void forget(void* exception) noexcept;
+  bool is_unthrown(const void* exception) const noexcept;  // for assertions
 
   std::vector<void*> unthrown_;
   void* in_flight_ = nullptr;  // header of the last exception thrown, until it is caught

@@ -3,6 +3,8 @@
 // Ordinary memory is freed if its block is rolled back. Memory that a block frees is freed after
 // its commit, when no older block can be reading it. free and delete of an object in the pool free
 // it in the pool.
+#include "base/assert.h"
+
 #include <adapters/itm/routing.h>
 #include <stele/itm.h>
 
@@ -63,6 +65,7 @@ void* allocate(std::size_t size, std::size_t alignment) {
                         "an allocation in the pool, and none is open; call stele::itm::open first"})
                  : error_of([&] { object = b->allocate(size, alignment); });
   if (wrong) b->thrown().throw_failure(std::move(*wrong));
+  STELE_ASSERT(in_pool(reinterpret_cast<std::uintptr_t>(object)));
   return object;
 }
 
@@ -85,6 +88,7 @@ void* stele_itm_malloc(std::size_t size) noexcept {
   void* object = nullptr;
   if (b == nullptr || !b->running() || !is_open()) return object;
   (void)error_of([&] { object = b->allocate(size, 16); });
+  STELE_ASSERT(reinterpret_cast<std::uintptr_t>(object) % 16 == 0);
   return object;
 }
 void stele_itm_free(void* object) noexcept {

@@ -4,6 +4,8 @@
 // Each side of a copy belongs to the transaction (Rt, Wt) or is known to be private to the thread
 // (Rn, Wn). The rest of a name states an earlier access and changes nothing. A copy goes through a
 // buffer, part by part, from the end that keeps overlapping bytes intact.
+#include "base/assert.h"
+
 #include <adapters/itm/routing.h>
 
 #include <algorithm>
@@ -19,6 +21,7 @@ using buffer = std::array<std::byte, 512>;
 
 void copy_part(void* to, const void* from, std::size_t size, locality reads, locality writes) {
   buffer between;
+  STELE_ASSERT(size != 0 && size <= between.size());
   if (reads == locality::own && !in_pool(reinterpret_cast<std::uintptr_t>(from)))
     std::memcpy(between.data(), from, size);
   else
@@ -38,6 +41,7 @@ void copy(void* to, const void* from, std::size_t size, locality reads, locality
     for (std::size_t done = 0; done < size;) {
       const std::size_t part = std::min(size - done, buffer().size());
       const std::size_t at = upwards ? done : size - done - part;
+      STELE_ASSERT(at + part <= size);
       copy_part(target + at, source + at, part, reads, writes);
       done += part;
     }

@@ -1,10 +1,14 @@
 // Ordinary memory, and byte ranges in any memory; see routing.h.
+#include "base/assert.h"
+
 #include <adapters/itm/routing.h>
 #include <tx/transaction_inl.h>
 
 namespace stele::itm {
 
 void load_from_outside(block& b, std::uintptr_t address, void* to, std::size_t size) {
+  STELE_ASSERT(b.running());
+  STELE_ASSERT(!in_pool(address));
   if (b.own_stack(address)) {
     std::memcpy(to, reinterpret_cast<const void*>(address), size);
     return;
@@ -14,6 +18,10 @@ void load_from_outside(block& b, std::uintptr_t address, void* to, std::size_t s
 }
 
 void store_to_outside(block& b, std::uintptr_t address, const void* from, std::size_t size) {
+  STELE_ASSERT(b.running());
+  STELE_ASSERT(!in_pool(address));
+  // A frame of a call that the block made lies on the stack that the block has.
+  STELE_ASSERT(!b.own_frame(address) || b.own_stack(address));
   if (!b.own_frame(address)) {
     auto& tx = b.transaction();
     if (!b.own_stack(address)) {
@@ -42,6 +50,7 @@ void store_bytes(void* to, const void* from, std::size_t size) {
 void save_private(const void* at, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   block& b = *block::current();
+  STELE_ASSERT(b.running());
   if (!in_pool(address) && !b.own_frame(address))
     b.transaction().volatile_undo().append(address, size);
 }

@@ -7,6 +7,8 @@
 // These functions may throw restart or failure; see guarded().
 #pragma once
 
+#include "base/assert.h"
+
 #include <adapters/itm/block.h>
 
 #include <cstring>
@@ -54,6 +56,7 @@ inline T load_value_for_write(const T* from) {
   if (in_pool(address) || b.own_stack(address)) return load_value(from);
   b.announce_outside();
   b.transaction().lock_volatile(address, sizeof(T));
+  STELE_ASSERT(b.transaction().volatile_undo().locked);  // the commit draws a TxID
   T value;
   std::memcpy(&value, from, sizeof(T));
   return value;

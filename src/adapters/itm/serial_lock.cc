@@ -9,7 +9,12 @@ constinit serial_lock the_serial_lock;
 serial_lock::thread_state& serial_lock::register_thread() {
   for (thread_state* m = first_.load(std::memory_order_acquire); m != nullptr; m = m->next) {
     bool in_use = false;
-    if (m->in_use.compare_exchange_strong(in_use, true, std::memory_order_acquire)) return *m;
+    if (!m->in_use.compare_exchange_strong(in_use, true, std::memory_order_acquire)) continue;
+    // What unregister_thread() leaves.
+    STELE_ASSERT(!m->announced);
+    STELE_ASSERT(m->snapshot.load(std::memory_order_relaxed) == 0);
+    STELE_ASSERT(m->number != 0);
+    return *m;
   }
   auto* const m = new thread_state;  // never freed
   m->number = last_number_.fetch_add(1) + 1;
@@ -20,10 +25,28 @@ serial_lock::thread_state& serial_lock::register_thread() {
   // Orders with announce_outside_access(): a running block's snapshot is stored before this, or the
   // block sees multithreaded_.
   base::asymmetric_fence_heavy();
+  STELE_ASSERT(m->number != 0);
+  STELE_ASSERT_WHOLE(is_listed(*m));
   return *m;
 }
 
+bool serial_lock::is_listed(const thread_state& m) const noexcept {
+  const thread_state* one = first_.load(std::memory_order_acquire);
+  while (one != nullptr && one != &m) one = one->next;
+  return one != nullptr;
+}
+
+bool serial_lock::counts_announced() const noexcept {
+  unsigned announced = 0;
+  for (const thread_state* m = first_.load(std::memory_order_acquire); m != nullptr; m = m->next)
+    if (m->announced) ++announced;
+  return announced == outside_accessors_.load(std::memory_order_relaxed);
+}
+
 void serial_lock::unregister_thread(thread_state& m) noexcept {
+  STELE_ASSERT(m.in_use.load(std::memory_order_relaxed));
+  // An announced thread is counted.
+  STELE_ASSERT(!m.announced || outside_accessors_.load(std::memory_order_relaxed) != 0);
   if (m.announced) outside_accessors_.fetch_sub(1, std::memory_order_relaxed);
   m.announced = false;
   m.in_use.store(false, std::memory_order_release);
@@ -35,23 +58,29 @@ void serial_lock::wait_and_enter(thread_state& m) noexcept {
     serial_owner_.wait(other);
     m.active.announce(true);
   }
+  STELE_ASSERT(m.active.made());
 }
 
 bool serial_lock::acquire_serial(thread_state& m) noexcept {
+  STELE_ASSERT(m.active.made());
+  STELE_ASSERT(!is_serial(m));  // nested, it would be released too early
   // A thread that enters later sees serial_owner_; one that is inside already is seen in the loop.
   if (!serial_owner_.try_close(nullptr, &m)) return false;
   for (const thread_state* other = first_.load(std::memory_order_acquire); other != nullptr;
        other = other->next)
     if (other != &m) other->active.await_withdrawal(::sched_yield);
+  STELE_ASSERT(is_serial(m));
   return true;
 }
 
 void serial_lock::release_serial() noexcept {
+  STELE_ASSERT(serial_wanted());
   serial_owner_.open();
   serial_owner_.notify_all();
 }
 
 void serial_lock::announce_outside_access(thread_state& m) noexcept {
+  STELE_ASSERT(m.active.made());
   m.snapshot.store(1, std::memory_order_relaxed);
   if (!m.announced) [[unlikely]] {
     m.announced = true;
@@ -91,6 +120,8 @@ void serial_lock::reset_after_fork(const thread_state* left) noexcept {
     m->in_use.store(false, std::memory_order_relaxed);
   }
   if (serial_owner_.peek() != left) serial_owner_.set(nullptr);
+  STELE_ASSERT_ALWAYS(!serial_wanted() || left->active.made());
+  STELE_ASSERT_WHOLE(counts_announced());
 }
 
 }  // namespace stele::itm

@@ -13,6 +13,8 @@
 // announced accesses to ordinary memory; the first announcement of a thread costs one membarrier.
 #pragma once
 
+#include "base/assert.h"
+
 #include <base/asymmetric_gate.h>
 
 #include <atomic>
@@ -38,11 +40,16 @@ class serial_lock {
 
   // Waits while another thread runs alone.
   void enter(thread_state& m) noexcept {
+    STELE_ASSERT(m.in_use.load(std::memory_order_relaxed));
+    STELE_ASSERT(!m.active.made());
     m.active.announce(true);
     if (serial_owner_.look() != nullptr) [[unlikely]]
       wait_and_enter(m);
   }
   void leave(thread_state& m) noexcept {
+    STELE_ASSERT(m.active.made());
+    // Who runs alone opens the gate first: else no thread would ever enter again.
+    STELE_ASSERT(!is_serial(m));
     if (m.snapshot.load(std::memory_order_relaxed) != 0)
       m.snapshot.store(0, std::memory_order_release);
     m.active.withdraw();
@@ -58,6 +65,9 @@ class serial_lock {
   // `snapshot` what it has seen.
   void announce_outside_access(thread_state& m) noexcept;
   void wait_for_older(const thread_state& m, std::uint64_t commit) const noexcept {
+    // A thread that waits has left, so that it waits neither for itself nor in another one's way.
+    STELE_ASSERT(!m.active.made());
+    STELE_ASSERT(m.snapshot.load(std::memory_order_relaxed) == 0);
     base::asymmetric_fence_light();
     if (outside_accessors_.load(std::memory_order_relaxed) != unsigned{m.announced}) [[unlikely]]
       wait_for_older_slow(commit);
@@ -69,6 +79,9 @@ class serial_lock {
  private:
   void wait_and_enter(thread_state& m) noexcept;
   void wait_for_older_slow(std::uint64_t commit) const noexcept;
+  // For assertions. The second: while no other thread announces itself or ends.
+  bool is_listed(const thread_state& m) const noexcept;
+  bool counts_announced() const noexcept;
 
   std::atomic<thread_state*> first_{nullptr};
   base::asymmetric_gate<thread_state*> serial_owner_;  // null: open
