@@ -113,12 +113,13 @@ void serial_lock::wait_for_older_slow(std::uint64_t commit) const noexcept {
 void serial_lock::reset_after_fork(const thread_state* left) noexcept {
   for (thread_state* m = first_.load(std::memory_order_relaxed); m != nullptr; m = m->next) {
     if (m == left) continue;
-    if (m->announced) outside_accessors_.fetch_sub(1, std::memory_order_relaxed);
     m->announced = false;
     m->active.withdraw();
     m->snapshot.store(0, std::memory_order_relaxed);
     m->in_use.store(false, std::memory_order_relaxed);
   }
+  // Counted anew: another thread may have been between announcing itself and being counted.
+  outside_accessors_.store(left != nullptr && left->announced, std::memory_order_relaxed);
   if (serial_owner_.peek() != left) serial_owner_.set(nullptr);
   STELE_ASSERT_ALWAYS(!serial_wanted() || left->active.made());
   STELE_ASSERT_WHOLE(counts_announced());
