@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 
 namespace stele::itm {
 
@@ -55,9 +56,14 @@ detail::runtime* make_anonymous() {
 }
 
 void after_fork() noexcept {
+  ::new (&domain_mutex) std::mutex;  // perhaps held by a thread that this process lacks
   the_serial_lock.reset_after_fork(block::this_thread_state());
   anonymous = nullptr;  // its locks may belong to threads that this process lacks
   if (open_pool == nullptr) current_runtime.store(nullptr);
+}
+
+void watch_forks() {
+  [[maybe_unused]] static const int once = ::pthread_atfork(nullptr, nullptr, after_fork);
 }
 
 void close_at_exit() {
@@ -122,7 +128,7 @@ detail::runtime& make_anonymous_current() {
   const std::lock_guard hold(domain_mutex);
   STELE_ASSERT_ALWAYS(current_root.load() == nullptr);  // an open pool would be current
   if (anonymous == nullptr) {
-    [[maybe_unused]] static const int once = ::pthread_atfork(nullptr, nullptr, after_fork);
+    watch_forks();
     anonymous = make_anonymous();
   }
   detail::runtime* nothing = nullptr;
@@ -159,6 +165,7 @@ result<void*> open_root(const std::string& path, pool_options options, std::size
   options.map_at = *address;
   auto opened = detail::pool_handle::open(path, options, root_size);
   if (!opened) return std::unexpected(std::move(opened.error()));
+  watch_forks();
   // Registered after the objects that the pool needs at its end were made.
   [[maybe_unused]] static const int once = std::atexit(close_at_exit);
   const quiescent_section now;
