@@ -81,13 +81,21 @@ void exceptions::roll_back_to(const mark& to) noexcept {
   in_flight_ = nullptr;
   caught_ = to.caught;
   uncaught_ = to.uncaught;
+  failure_ = to.failure;
+}
+
+// Another exception may get the address of this one.
+void exceptions::destroy_failure(void* exception) noexcept {
+  static_cast<failure*>(exception)->~failure();
+  if (block* const b = block::current();
+      b != nullptr && b->thrown().is_failure(header_of(exception)))
+    b->thrown().failure_ = nullptr;
 }
 
 void exceptions::throw_failure(error why) {
   void* const memory = __cxxabiv1::__cxa_allocate_exception(sizeof(failure));
   failure_ = in_flight_ = header_of(::new (memory) failure(std::move(why)));
-  __cxxabiv1::__cxa_throw(memory, const_cast<std::type_info*>(&typeid(failure)),
-                          [](void* f) { static_cast<failure*>(f)->~failure(); });
+  __cxxabiv1::__cxa_throw(memory, const_cast<std::type_info*>(&typeid(failure)), &destroy_failure);
 }
 
 }  // namespace stele::itm

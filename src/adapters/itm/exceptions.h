@@ -21,6 +21,7 @@ class exceptions {
     std::size_t unthrown;
     unsigned caught;
     unsigned uncaught;
+    void* failure;
   };
 
   // Begins an outermost block; nothing of the previous block is left.
@@ -30,7 +31,7 @@ class exceptions {
     STELE_ASSERT(in_flight_ == nullptr);
     if (start_.uncaught != uncaught_) start_.uncaught = uncaught_;
   }
-  mark current_mark() const noexcept { return {unthrown_.size(), caught_, uncaught_}; }
+  mark current_mark() const noexcept { return {unthrown_.size(), caught_, uncaught_, failure_}; }
   void roll_back_to(const mark& to) noexcept;
   void roll_back_all() noexcept { roll_back_to(start_); }
   void committed() noexcept {
@@ -56,12 +57,13 @@ class exceptions {
 
  private:
   static unsigned& uncaught_of_this_thread() noexcept;
+  static void destroy_failure(void* exception) noexcept;
   void forget(void* exception) noexcept;
   bool is_unthrown(const void* exception) const noexcept;  // for assertions
 
   std::vector<void*> unthrown_;
   void* in_flight_ = nullptr;  // header of the last exception thrown, until it is caught
-  void* failure_ = nullptr;    // header of the last failure thrown
+  void* failure_ = nullptr;    // header of the last failure thrown, while that exists
   unsigned caught_ = 0;        // handlers entered and not yet left
   unsigned& uncaught_ = uncaught_of_this_thread();
   mark start_{};
