@@ -77,17 +77,29 @@ bool block::levels_are_nested() const noexcept {
 
 // Begin.
 
+// False: error_ says why.
+inline bool block::begin_transaction() {
+  try {
+    if (detail::begin_transaction(current_domain(), true, durability::durable,
+                                  detail::code_between::may_wait) != detail::begin_status::refused)
+        [[likely]]
+      return true;
+    error_ = detail::last_error();
+  } catch (const std::bad_alloc&) {
+    set_no_memory();
+  }
+  return false;
+}
+
 // Ends inside the serial lock with a running transaction; alone if wanted. Every store here waits
 // for the last commit's fence, and the store buffer holds about fifty: fewer stores let the block's
 // loads begin sooner.
 inline void block::begin_attempt() {
   for (;;) {
     if (!thread_.active.made()) the_serial_lock.enter(thread_);
-    if (detail::begin_transaction(current_domain(), true, durability::durable,
-                                  detail::code_between::may_wait) == detail::begin_status::refused)
-        [[unlikely]] {
+    if (!begin_transaction()) [[unlikely]] {
       leave_serial_lock();
-      call_failure_handler(detail::last_error());
+      call_failure_handler(take_error());
       continue;
     }
     if (!wants_serial_ || the_serial_lock.is_serial(thread_) ||
@@ -137,9 +149,12 @@ std::uint32_t block::begin_nested(std::uint32_t properties, const jump_buffer& f
   if ((properties & abi::instrumented_code) == 0) go_irrevocable();
   ++depth_;
   if ((properties & abi::has_no_abort) != 0) return code_path(properties);
-  levels_.push_back({from, depth_, transaction().volatile_undo().entries.size(), pool_undo_.size(),
-                     pool_allocated_.size(), pool_freed_.size(), allocated_.size(), freed_.size(),
-                     commit_actions_.size(), undo_actions_.size(), exceptions_.current_mark()});
+  guarded([&] {
+    levels_.push_back({from, depth_, transaction().volatile_undo().entries.size(),
+                       pool_undo_.size(), pool_allocated_.size(), pool_freed_.size(),
+                       allocated_.size(), freed_.size(), commit_actions_.size(),
+                       undo_actions_.size(), exceptions_.current_mark()});
+  });
   innermost_stack_ = from.stack;
   STELE_ASSERT_WHOLE(levels_are_nested());
   return code_path(properties) | abi::save_live_variables;
@@ -179,6 +194,19 @@ void block::free_pool_now() {
   pool_allocated_.clear();
 }
 
+// Failed: error_ says why; the transaction may still run.
+inline detail::commit_status block::commit_transaction() {
+  try {
+    const detail::commit_status done = detail::commit_transaction();
+    if (done == detail::commit_status::failed) [[unlikely]]
+      error_ = detail::last_error();
+    return done;
+  } catch (const std::bad_alloc&) {
+    set_no_memory();
+    return detail::commit_status::failed;
+  }
+}
+
 void block::commit_outermost() {
   STELE_ASSERT(depth_ == 1);
   STELE_ASSERT(runs_attempt());
@@ -186,11 +214,11 @@ void block::commit_outermost() {
   STELE_ASSERT(pool_undo_.empty() && pool_allocated_.empty() && pool_freed_.empty());
   auto& tx = transaction();
   const bool wrote = !tx.writes().empty() || tx.volatile_undo().locked;
-  switch (detail::commit_transaction()) {
+  switch (commit_transaction()) {
     case detail::commit_status::retry:
       retry();
     case detail::commit_status::failed:
-      fail(detail::last_error());
+      fail(take_error());
     case detail::commit_status::committed:
       break;
   }
@@ -298,7 +326,7 @@ void block::cancel_level() {
 // Retry.
 
 void block::retry() {
-  if (error_) fail(*std::exchange(error_, {}));
+  if (error_) fail(take_error());
   base::check(!irrevocable_, "an atomic block that cannot be rolled back has met a conflict");
   STELE_ASSERT(runs_attempt());
   auto& tx = transaction();
@@ -319,6 +347,25 @@ void block::retry() {
   if (yields) leave_serial_lock();
   const std::uint32_t actions = begin_outermost();
   stele_itm_resume(actions | abi::restore_live_variables, &from_);
+}
+
+error block::take_error() noexcept {
+  STELE_ASSERT(error_.has_value());
+  error why = std::move(*error_);
+  error_.reset();
+  return why;
+}
+
+void block::set_error(const failure& why) noexcept {
+  try {
+    error_ = why.why();
+  } catch (const std::bad_alloc&) {
+    set_no_memory();
+  }
+}
+
+void block::set_no_memory() noexcept {
+  error_ = error{errc::full, "out of memory"};  // short: std::string does not allocate
 }
 
 // The attempt has ended with an error for the program's handler. If a commit failed, the

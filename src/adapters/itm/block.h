@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -50,7 +51,8 @@ class block {
 
   // Called when an access met a conflict or an error. Restarts the block, or reports the error.
   [[noreturn]] void retry();
-  void set_error(error why) { error_ = std::move(why); }
+  void set_error(const failure& why) noexcept;
+  void set_no_memory() noexcept;
 
   // Memory of the pool.
   void save_pool_undo(std::uintptr_t address, std::size_t size) {
@@ -123,6 +125,8 @@ class block {
 
   std::uint32_t begin_outermost();
   void begin_attempt();
+  bool begin_transaction();
+  detail::commit_status commit_transaction();
   bool try_alone();
   std::uint32_t code_path(std::uint32_t properties) const noexcept;
   std::uint32_t begin_nested(std::uint32_t properties, const jump_buffer& from);
@@ -137,6 +141,7 @@ class block {
   void announce_outside_now();
   void set_last_attempt() noexcept;
   [[noreturn]] void fail(error why);
+  error take_error() noexcept;
   void call_failure_handler(const error& why);
   static void run_in_reverse(deferred_actions& all, std::size_t from) noexcept;
   static void run_in_order(deferred_actions& all) noexcept;
@@ -163,13 +168,16 @@ class block {
 };
 
 // Runs `act`. If `act` meets a conflict or an error, the block restarts and this does not return.
+// No exception leaves it: compiled blocks do not expect one here, and would stay open behind it.
 template <class Act>
 [[gnu::always_inline]] inline auto guarded(Act&& act) {
   try {
     return act();
   } catch (const detail::restart&) {
   } catch (const failure& f) {
-    block::current()->set_error(f.why());
+    block::current()->set_error(f);
+  } catch (const std::bad_alloc&) {
+    block::current()->set_no_memory();
   }
   block::current()->retry();
 }

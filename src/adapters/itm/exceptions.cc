@@ -1,6 +1,7 @@
 // The _ITM_cxa_ functions, and the roll-back of the C++ runtime's state for an attempt's
 // exceptions; see exceptions.h.
 #include <adapters/itm/block.h>
+#include <base/reserve.h>
 #include <cxxabi.h>
 #include <unwind.h>
 
@@ -40,6 +41,7 @@ void exceptions::forget(void* exception) noexcept {
 }
 
 void* exceptions::allocate(std::size_t size) {
+  base::reserve_more(unthrown_, 1);
   void* const exception = __cxxabiv1::__cxa_allocate_exception(size);
   STELE_ASSERT_WHOLE(!is_unthrown(exception));
   unthrown_.push_back(exception);
@@ -105,7 +107,7 @@ using stele::itm::block;
 extern "C" {
 
 void* _ITM_cxa_allocate_exception(std::size_t size) {
-  return block::current()->thrown().allocate(size);
+  return stele::itm::guarded([&] { return block::current()->thrown().allocate(size); });
 }
 void _ITM_cxa_free_exception(void* exception) {
   block::current()->thrown().free(exception);

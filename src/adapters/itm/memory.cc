@@ -22,17 +22,32 @@ void delete_array(void* memory) {
   ::operator delete[](memory);
 }
 
-void* recorded(void* memory, block::action deallocator) {
-  if (memory != nullptr) block::current()->record_allocation(memory, deallocator);
-  return memory;
+// Null: there is no memory, perhaps for the record only.
+void* recorded(void* memory, block::action deallocator) noexcept {
+  if (memory == nullptr) return memory;
+  try {
+    block::current()->record_allocation(memory, deallocator);
+    return memory;
+  } catch (const std::bad_alloc&) {
+    deallocator(memory);
+    return nullptr;
+  }
+}
+
+void* recorded_or_throw(void* memory, block::action deallocator) {
+  void* const kept = recorded(memory, deallocator);
+  if (kept == nullptr) throw std::bad_alloc();
+  return kept;
 }
 
 void release(void* memory, block::action deallocator) {
   if (memory == nullptr) return;
-  if (in_pool(reinterpret_cast<std::uintptr_t>(memory)))
-    guarded([&] { block::current()->deallocate(memory); });
-  else
-    block::current()->free_after_commit(memory, deallocator);
+  guarded([&] {
+    if (in_pool(reinterpret_cast<std::uintptr_t>(memory)))
+      block::current()->deallocate(memory);
+    else
+      block::current()->free_after_commit(memory, deallocator);
+  });
 }
 
 error outside_a_block(const char* what) {
@@ -40,7 +55,8 @@ error outside_a_block(const char* what) {
           std::string(what) + " outside an atomic block; put it inside __transaction_atomic"};
 }
 
-// Runs `act`. Returns a failure as an error; on a conflict retries the block and does not return.
+// Runs `act`. Returns a failure as an error; on a conflict, or without memory, retries the block
+// and does not return.
 template <class Act>
 std::optional<error> error_of(Act&& act) {
   try {
@@ -49,6 +65,8 @@ std::optional<error> error_of(Act&& act) {
   } catch (const detail::restart&) {
   } catch (const failure& f) {
     return f.why();
+  } catch (const std::bad_alloc&) {
+    block::current()->set_no_memory();
   }
   block::current()->retry();
 }
@@ -107,10 +125,10 @@ void _ITM_free(void* memory) {
 
 // Transactional clones of operator new and delete, by their mangled names.
 void* _ZGTtnwm(std::size_t size) {
-  return stele::itm::recorded(::operator new(size), stele::itm::delete_one);
+  return stele::itm::recorded_or_throw(::operator new(size), stele::itm::delete_one);
 }
 void* _ZGTtnam(std::size_t size) {
-  return stele::itm::recorded(::operator new[](size), stele::itm::delete_array);
+  return stele::itm::recorded_or_throw(::operator new[](size), stele::itm::delete_array);
 }
 void* _ZGTtnwmRKSt9nothrow_t(std::size_t size, const std::nothrow_t& n) {
   return stele::itm::recorded(::operator new(size, n), stele::itm::delete_one);

@@ -42,10 +42,10 @@ int _ITM_inTransaction() {
 // run in reverse order when the code that registered them is rolled back; an undo action must not
 // run a block.
 void _ITM_addUserCommitAction(void (*run)(void*), std::uint32_t, void* argument) {
-  running()->on_commit(run, argument);
+  stele::itm::guarded([&] { running()->on_commit(run, argument); });
 }
 void _ITM_addUserUndoAction(void (*run)(void*), void* argument) {
-  running()->on_undo(run, argument);
+  stele::itm::guarded([&] { running()->on_undo(run, argument); });
 }
 
 // Unused references need no action here.

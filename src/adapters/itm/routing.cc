@@ -52,7 +52,7 @@ void save_private(const void* at, std::size_t size) {
   block& b = *block::current();
   STELE_ASSERT(b.running());
   if (!in_pool(address) && !b.own_frame(address))
-    b.transaction().volatile_undo().append(address, size);
+    guarded([&] { b.transaction().volatile_undo().append(address, size); });
 }
 
 }  // namespace stele::itm
