@@ -26,6 +26,8 @@ std::uint32_t next_id() noexcept {
   static std::atomic<std::uint32_t> drawn{some};
   static constinit thread_local std::uint32_t next = 0;
   if (next % some == 0) next = drawn.fetch_add(some, std::memory_order_relaxed);
+  if (next == 0) [[unlikely]]  // after 2^32 ids
+    next = drawn.fetch_add(some, std::memory_order_relaxed);
   STELE_ASSERT(next > abi::no_transaction_id);
   return next++;
 }

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 
 #include <adapters/itm/routing.h>
+#include <base/check.h>
 #include <stele/itm.h>
 
 #include <cstdlib>
@@ -110,6 +111,9 @@ void* stele_itm_malloc(std::size_t size) noexcept {
   return object;
 }
 void stele_itm_free(void* object) noexcept {
+  const stele::itm::block* const b = stele::itm::block::current();
+  stele::base::check(object == nullptr || (b != nullptr && b->running()),
+                     "stele_itm_free outside an atomic block; put it inside __transaction_atomic");
   stele::itm::release(object, std::free);
 }
 
