@@ -12,6 +12,8 @@
 namespace stele::itm {
 
 constinit thread_local block* block::current_ = nullptr;
+constinit thread_local bool block::own_has_ended_ = false;
+constinit std::atomic<bool> block::ended_inside_{false};
 
 namespace {
 
@@ -37,6 +39,8 @@ std::uint32_t next_id() noexcept {
 block& block::of_this_thread() {
   if (current_ != nullptr) [[likely]]
     return *current_;
+  // In a destructor at the thread's end, or at exit(). Never freed.
+  if (own_has_ended_) return *new block;
   static thread_local block own;
   return own;
 }
@@ -49,7 +53,11 @@ block::block() : thread_(the_serial_lock.register_thread()) {
 block::~block() {
   STELE_ASSERT_ALWAYS(current_ == this);
   current_ = nullptr;
-  the_serial_lock.unregister_thread(thread_);
+  own_has_ended_ = true;
+  if (running())  // stays in the serial lock
+    ended_inside_.store(true, std::memory_order_relaxed);
+  else
+    the_serial_lock.unregister_thread(thread_);
 }
 
 bool block::runs_attempt() const noexcept {

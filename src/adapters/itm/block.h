@@ -18,6 +18,7 @@
 #include <adapters/itm/jump_buffer.h>
 #include <adapters/itm/serial_lock.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -37,6 +38,9 @@ class block {
   static const serial_lock::thread_state* this_thread_state() noexcept {
     return current_ != nullptr ? &current_->thread_ : nullptr;
   }
+
+  // Whether a thread of this process has ended inside a block.
+  static bool has_ended_inside() noexcept { return ended_inside_.load(std::memory_order_relaxed); }
 
   bool running() const noexcept { return depth_ != 0; }
   bool irrevocable() const noexcept { return irrevocable_; }
@@ -147,6 +151,8 @@ class block {
   static void run_in_order(deferred_actions& all) noexcept;
 
   static constinit thread_local block* current_;
+  static constinit thread_local bool own_has_ended_;
+  static constinit std::atomic<bool> ended_inside_;
 
   serial_lock::thread_state& thread_;
   unsigned depth_ = 0;

@@ -66,8 +66,10 @@ void watch_forks() {
   [[maybe_unused]] static const int once = ::pthread_atfork(nullptr, nullptr, after_fork);
 }
 
+// If a thread has ended inside a block, by exit() for one, the pool stays as at a crash: what the
+// block has done counts as little, and the serial lock is not free again.
 void close_at_exit() {
-  (void)close();
+  if (!block::has_ended_inside()) (void)close();
 }
 
 // Holds the serial lock alone, so no block of any thread runs.
