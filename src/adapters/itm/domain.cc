@@ -167,6 +167,11 @@ result<void*> open_root(const std::string& path, pool_options options, std::size
   options.map_at = *address;
   auto opened = detail::pool_handle::open(path, options, root_size);
   if (!opened) return std::unexpected(std::move(opened.error()));
+  if (mapping_address(opened->core().state().file.header().id) != *address)
+    return fail(
+        errc::in_use,
+        fmt::format("cannot open {}: another pool has taken its place meanwhile; open it again",
+                    path));
   watch_forks();
   // Registered after the objects that the pool needs at its end were made.
   [[maybe_unused]] static const int once = std::atexit(close_at_exit);
