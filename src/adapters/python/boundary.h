@@ -3,6 +3,7 @@
 // Item access of dicts and lists uses them, because it is the most frequent operation.
 #pragma once
 
+#include "base/assert.h"
 #include "values.h"
 
 namespace stele::python {
@@ -16,7 +17,9 @@ void register_errors(nb::module_& m);
 template <class F>
 PyObject* object_or_null(F&& f) noexcept {
   try {
-    return nb::object(f()).release().ptr();
+    nb::object made(f());
+    STELE_ASSERT(made.is_valid());  // else there would have to be an error
+    return made.release().ptr();
   } catch (...) {
     set_error();
     return nullptr;

@@ -6,6 +6,8 @@
 // task runs in any thread. Otherwise asyncio is asked: tasks may share a context.
 #include "flow.h"
 
+#include "base/assert.h"
+
 namespace stele::python {
 
 namespace nb = nanobind;
@@ -20,6 +22,7 @@ struct asyncio_parts {
 };
 
 void look_up(asyncio_parts& parts, nb::handle asyncio) {
+  STELE_ASSERT(parts.running_loop == nullptr);
   const nb::object tasks =
       nb::getattr(nb::getattr(asyncio, "tasks", nb::none()), "_current_tasks", nb::none());
   if (PyDict_CheckExact(tasks.ptr())) parts.tasks = tasks.inc_ref().ptr();
@@ -40,6 +43,8 @@ const asyncio_parts* asyncio_if_imported() {
 
 // The task that runs on the loop; not valid: none. `tasks` is not null.
 nb::handle running_on(const asyncio_parts& asyncio, nb::handle loop) {
+  STELE_ASSERT(asyncio.tasks != nullptr);
+  STELE_ASSERT(loop.is_valid());
   const nb::handle task = PyDict_GetItemWithError(asyncio.tasks, loop.ptr());
   if (!task.is_valid() && PyErr_Occurred() != nullptr) throw nb::python_error();
   return task;
@@ -59,6 +64,7 @@ PyObject* current_context() {
 void flow::take_current_task() {
   const asyncio_parts* const asyncio = asyncio_if_imported();
   if (no_task_runs(asyncio)) return;
+  STELE_ASSERT(!loop_.is_valid() && !task_.is_valid());
   nb::object loop = nb::steal(PyObject_CallNoArgs(asyncio->running_loop));
   if (!loop.is_valid()) throw nb::python_error();
   if (loop.is_none()) return;
@@ -70,18 +76,23 @@ void flow::take_current_task() {
 }
 
 flow flow::current() {
+  STELE_ASSERT(PyGILState_Check() != 0);
   flow now;
   now.take_current_task();
   // A thread gets its context when one is first asked for.
   if (current_context() == nullptr && !nb::steal(PyContext_CopyCurrent()).is_valid())
     throw nb::python_error();
   now.context_ = nb::borrow(current_context());
+  STELE_ASSERT(now.context_.is_valid());
+  STELE_ASSERT(now.loop_.is_valid() == now.task_.is_valid());
   return now;
 }
 
 bool flow::is_current() const {
+  STELE_ASSERT(PyGILState_Check() != 0);
   if (current_context() == context_.ptr()) {
     const asyncio_parts* const asyncio = asyncio_if_imported();
+    STELE_ASSERT(!task_.is_valid() || asyncio != nullptr);
     if (!task_.is_valid()) {
       if (no_task_runs(asyncio)) return true;
     } else if (asyncio->tasks != nullptr && running_on(*asyncio, loop_).ptr() == task_.ptr()) {

@@ -2,6 +2,7 @@
 // pools. Opening, single items and the class.
 //
 // Keys and values are bytes; str is stored as UTF-8.
+#include "base/assert.h"
 #include "boundary.h"
 #include "open_store.h"
 
@@ -112,6 +113,7 @@ void bind_kv(nb::module_& m) {
            [](kv_handle* at, const nb::bytes& path, const open_options& options) {
              auto in = open(path, options);
              auto slot = in->unnamed();
+             STELE_ASSERT_ALWAYS(slot != nullptr && slot->name.empty());
              new (at) kv_handle{std::move(in), std::move(slot)};
            })
       .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none())

@@ -2,6 +2,7 @@
 // and for named stores.
 //
 // A walk reads one page at a time, each page of one state, and holds nothing between pages.
+#include "base/assert.h"
 #include "open_store.h"
 #include "values.h"
 
@@ -37,6 +38,8 @@ item_page load_page(const kv_handle& h, std::string_view from, std::string_view 
     unwrap(s->read([&](const kv::view& v) {
       backward ? v.for_each_backward(from, to, visit) : v.for_each(from, to, visit);
     }));
+    STELE_ASSERT(p.items.size() <= page_items);
+    STELE_ASSERT(p.ends || !p.items.empty());  // else the walk would never end
     return p;
   });
 }
@@ -76,11 +79,14 @@ nb::list get_many(const kv_handle& h, nb::handle keys) {
   for (const nb::handle key : all) wanted.push_back(characters_of(key));
   const auto found = h.in->read([&] {
     std::vector<std::optional<std::string>> values(wanted.size());
-    unwrap(s->get_many(
-        wanted, [&](std::size_t i, std::optional<std::string_view> value) { values[i] = value; }));
+    unwrap(s->get_many(wanted, [&](std::size_t i, std::optional<std::string_view> value) {
+      STELE_ASSERT(i < values.size());
+      values[i] = value;
+    }));
     return values;
   });
   nb::list to;
+  STELE_ASSERT(found.size() == all.size());
   for (const auto& value : found) to.append(value ? nb::object(to_bytes(*value)) : nb::none());
   return to;
 }
@@ -88,6 +94,7 @@ nb::list get_many(const kv_handle& h, nb::handle keys) {
 // keys and values: tuples of one length.
 void put_many(const kv_handle& h, const nb::tuple& keys, const nb::tuple& values) {
   const auto s = h.store();
+  STELE_ASSERT(keys.size() == values.size());  // kv.py makes both of one list
   std::vector<kv_pair> items;
   for (std::size_t i = 0; i < keys.size(); ++i)
     items.push_back({characters_of(keys[i]), characters_of(values[i])});
@@ -102,6 +109,7 @@ void put_for(const kv_handle& h, nb::handle key, nb::handle value, milliseconds 
              milliseconds until) {
   const auto s = h.store();
   const std::string_view k = characters_of(key), v = characters_of(value);
+  STELE_ASSERT(!lifetime || !until);  // kv.py refuses both
   h.in->update_by([&](durability how) {
     if (lifetime) return s->put_for(k, v, std::chrono::milliseconds(*lifetime), how);
     return until ? s->put_until(k, v, detail::kv_time_of(*until), how) : s->put(k, v, how);
@@ -120,7 +128,9 @@ milliseconds expiry(const kv_handle& h, nb::handle key) {
 
 std::size_t remove_expired(const kv_handle& h, std::size_t limit) {
   const auto s = h.store();
-  return h.in->update_by([&](durability) { return s->remove_expired(limit); });
+  const std::size_t removed = h.in->update_by([&](durability) { return s->remove_expired(limit); });
+  STELE_ASSERT(removed <= limit);
+  return removed;
 }
 
 bool put_if(const kv_handle& h, nb::handle key, nb::handle expected, nb::handle value) {

@@ -1,5 +1,6 @@
 // stele.List: a list in a pool. Operations made of these (index, count, remove, reverse,
 // comparison) are added in Python.
+#include "base/assert.h"
 #include "boundary.h"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -32,12 +33,19 @@ std::optional<std::size_t> resolve_index(Py_ssize_t index, std::size_t size) {
 struct slice {
   Py_ssize_t start, stop, step;
   explicit slice(nb::handle of) {
+    STELE_ASSERT(PySlice_Check(of.ptr()));
     if (PySlice_Unpack(of.ptr(), &start, &stop, &step) < 0) throw nb::python_error();
+    STELE_ASSERT(step != 0);
   }
   // Returns the number of selected items in a list of this size; start and stop become positions.
   std::size_t fit(std::size_t size) {
-    return static_cast<std::size_t>(
+    const auto count = static_cast<std::size_t>(
         PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &start, &stop, step));
+    // Of a list that can be: a damaged one may say that it has more items than memory has bytes.
+    STELE_ASSERT(size > PY_SSIZE_T_MAX || count <= size);
+    STELE_ASSERT(size > PY_SSIZE_T_MAX || count == 0 ||
+                 (place(0) < size && place(count - 1) < size));
+    return count;
   }
   std::size_t place(std::size_t n) const {
     return static_cast<std::size_t>(start + static_cast<Py_ssize_t>(n) * step);
@@ -91,6 +99,7 @@ draft draft_of_all(const list_proxy& l, nb::handle values) {
 // Stores the values in the places of a slice with a step, which are as many; else returns how many
 // they are.
 std::optional<std::size_t> set_stepped(document_list& in, slice s, const draft& values) {
+  STELE_ASSERT(values.kind == value_kind::list);
   const std::size_t count = s.fit(in.size());
   if (count != values.items.size()) return count;
   for (std::size_t n = 0; n < count; ++n) store(in.at(s.place(n)), values.items[n]);
@@ -98,6 +107,8 @@ std::optional<std::size_t> set_stepped(document_list& in, slice s, const draft& 
 }
 
 void replace(document_list& in, slice s, const draft& values) {
+  STELE_ASSERT(s.step == 1);
+  STELE_ASSERT(values.kind == value_kind::list);
   const std::size_t count = s.fit(in.size()), from = static_cast<std::size_t>(s.start);
   in.erase(from, from + count);
   for (std::size_t n = 0; n < values.items.size(); ++n)
@@ -188,6 +199,7 @@ void append(const list_proxy& l, nb::handle value) {
 
 void extend(const list_proxy& l, nb::handle values) {
   const draft d = draft_of_all(l, values);
+  STELE_ASSERT(d.kind == value_kind::list);
   l.pool->update([&] {
     document_list& in = l.resolve();
     for (const draft& item : d.items) store(in.append({}), item);

@@ -18,6 +18,7 @@ std::shared_ptr<open_pool> open(const nb::bytes& name, const open_options& optio
   const std::string path = path_of(name);
   pool_options of_document = options.pool;
   of_document.layout = document_layout;
+  STELE_ASSERT(holds_gil());
   auto handle = [&] {
     const nb::gil_scoped_release gil_released;
     const auto how =
@@ -100,6 +101,7 @@ void set_error() noexcept {
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   }
+  STELE_ASSERT(PyErr_Occurred() != nullptr);
 }
 
 void register_errors(nb::module_&) {

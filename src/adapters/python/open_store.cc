@@ -1,11 +1,14 @@
 // Opening and dropping of named stores; see open_store.h.
 #include "open_store.h"
 
+#include "base/assert.h"
+
 namespace stele::python {
 
 open_store::open_store(std::string path, kv store, const open_options& options)
     : transactions(std::move(path), store.core(), options),
       unnamed_(std::make_shared<store_slot>("", std::make_shared<kv>(std::move(store)))) {
+  STELE_ASSERT_ALWAYS(&unnamed_store().core() == &core());
   open_.emplace("", unnamed_);
   after_update_ = [this](bool full) { remove_expired(full); };
 }
@@ -16,10 +19,12 @@ open_store::~open_store() {
 
 // Handles of the stores that still exist find none in their slots.
 void open_store::release_core() {
+  STELE_ASSERT(holds_gil());
   std::vector<std::shared_ptr<kv>> last;
   for (const auto& [name, known] : open_)
     if (const auto slot = known.lock(); slot != nullptr && slot->store != nullptr)
       last.push_back(std::exchange(slot->store, nullptr));
+  STELE_ASSERT_ALWAYS(unnamed_->store == nullptr);
   const nb::gil_scoped_release gil_released;
   last.clear();
 }
@@ -32,6 +37,8 @@ std::shared_ptr<store_slot> open_store::open_named(const std::string& name, kv::
     auto slot = known.lock();
     if (slot == nullptr || slot->store == nullptr)
       known = slot = std::make_shared<store_slot>(name, std::make_shared<kv>(std::move(*opened)));
+    STELE_ASSERT(slot->name == name);
+    STELE_ASSERT(&slot->store->core() == &core());
     return slot;
   });
 }
@@ -53,11 +60,13 @@ result<> open_store::drop_now(const std::string& name) {
   const auto give_back = [&] {
     if (open == nullptr) return;
     const nb::gil_scoped_acquire gil;
+    STELE_ASSERT(slot->store == nullptr);
     slot->store = std::move(open);
   };
   try {
     auto dropped = unnamed_store().drop_store(name);
     if (!dropped) give_back();
+    STELE_ASSERT(open == nullptr);
     return dropped;
   } catch (...) {  // no memory
     give_back();
@@ -67,12 +76,14 @@ result<> open_store::drop_now(const std::string& name) {
 
 // After a `with`, in which changes of the stores could not do so.
 void open_store::remove_expired(bool full) const {
+  STELE_ASSERT(!holds_gil());
   for (const auto& [name, known] : open_)
     if (const auto slot = known.lock(); slot != nullptr && slot->store != nullptr)
       full ? void(slot->store->make_room()) : slot->store->remove_some_expired();
 }
 
 std::shared_ptr<kv> kv_handle::store() const {
+  STELE_ASSERT(in != nullptr && slot != nullptr);
   in->check_open();
   if (slot->store != nullptr) return slot->store;
   throw_library_error(errc::not_found, in->path() + ": the store '" + slot->name +

@@ -1,6 +1,8 @@
 // See pickles.h.
 #include "pickles.h"
 
+#include "base/assert.h"
+
 namespace stele::python {
 
 namespace nb = nanobind;
@@ -11,6 +13,7 @@ nb::object pickled(nb::handle object) {
 }
 
 nb::object unpickled(std::string_view bytes) {
+  STELE_ASSERT(is_pickle(bytes));
   bytes.remove_prefix(pickle_mark.size());
   return nb::module_::import_("pickle").attr("loads")(nb::bytes(bytes.data(), bytes.size()));
 }

@@ -1,6 +1,7 @@
 // What the interpreter keeps for a thread; see thread_end.h.
 #include "thread_end.h"
 
+#include "base/assert.h"
 #include "transactions.h"
 
 #include <utility>
@@ -21,12 +22,16 @@ constinit thread_local kept* of_this_thread = nullptr;  // of the interpreter's 
 // crash, and so does the pool.
 void end(PyObject* capsule) noexcept {
   auto* const k = static_cast<kept*>(PyCapsule_GetPointer(capsule, key));
+  STELE_ASSERT(k != nullptr);
+  STELE_ASSERT(k->object == nullptr || k->in != nullptr);
+  STELE_ASSERT(holds_gil());
   if (k == of_this_thread) of_this_thread = nullptr;
   if (k->object != nullptr && k->in->abandon()) Py_DECREF(k->object);
   delete k;
 }
 
 kept& kept_for_this_thread() {
+  STELE_ASSERT(holds_gil());
   if (of_this_thread != nullptr) return *of_this_thread;
   auto fresh = std::make_unique<kept>();
   PyObject* const dict = PyThreadState_GetDict();
@@ -47,6 +52,7 @@ void keep_until_thread_ends(nb::handle object, transactions& in) {
 }
 
 void keep_no_longer() noexcept {
+  STELE_ASSERT(holds_gil());
   if (of_this_thread != nullptr) Py_XDECREF(std::exchange(of_this_thread->object, nullptr));
 }
 

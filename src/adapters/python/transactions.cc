@@ -61,16 +61,22 @@ transactions::transactions(std::string path, detail::runtime& core, const open_o
       limit_(options.limit),
       reads_only_(options.read_only),
       reads_take_update_lock_(core.state().file.header().log_count < 2) {
+  STELE_ASSERT_ALWAYS(core_.size() != 0);
+  STELE_ASSERT_ALWAYS(limit_.count() >= 0);
   core_.set_front_end_lock(&updates_);
 }
 
 void transactions::release_updates() noexcept {
+  STELE_ASSERT(is_open_here());
+  STELE_ASSERT(detail::this_access.size == 0);  // the next holder finds no transaction of this one
   owner_ = std::thread::id();
   updates_.unlock();
 }
 
 bool transactions::abandon() noexcept {
   if (!is_open_here()) return false;
+  STELE_ASSERT(holds_gil());
+  STELE_ASSERT(depth_ != 0);
   flow_ = flow();
   doomed_by_.reset();
   const nb::gil_scoped_release gil_released;
@@ -140,6 +146,8 @@ void transactions::throw_timed_out(wait_limit limit) const {
 }
 
 transactions::update_hold transactions::lock_updates(wait_limit limit) {
+  STELE_ASSERT(!holds_gil());
+  STELE_ASSERT(!is_open_here());
   update_hold hold(updates_, std::try_to_lock);
   const auto begun = std::chrono::steady_clock::now();
   while (!hold) {
@@ -149,6 +157,8 @@ transactions::update_hold transactions::lock_updates(wait_limit limit) {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (left.count() <= 0) throw_timed_out(limit);
   }
+  // Whoever is inside a `with` holds what this thread has got.
+  STELE_ASSERT(owner_.load() == std::thread::id());
   return hold;
 }
 
@@ -170,6 +180,7 @@ void transactions::check_usable() const {
 // Releases the line locks of other threads' ordered commits: a `with` cannot retry to let them go
 // first.
 void transactions::flush_deferred_commits() {
+  STELE_ASSERT(detail::this_access.size == 0);
   if (core().state().overlays.load() == 0) return;
   detail::thread_context* const v = unwrap(core().enter_slow());
   core().leave(*v);
@@ -181,9 +192,11 @@ void transactions::begin_update(durability how) {
   if (detail::begin_transaction(core(), true, how, detail::code_between::may_wait) ==
       detail::begin_status::refused)
     throw library_error(detail::last_error());
+  STELE_ASSERT(detail::this_access.size != 0);
 }
 
 void transactions::begin_read(wait_limit limit) {
+  STELE_ASSERT(reads_only_);
   wait_for_process(limit, [&]() -> result<> {
     if (detail::begin_transaction(core(), false, durability::durable,
                                   detail::code_between::may_wait) == detail::begin_status::refused)
@@ -194,6 +207,8 @@ void transactions::begin_read(wait_limit limit) {
 
 void transactions::wait_before_next(std::chrono::steady_clock::time_point begun, wait_limit limit,
                                     const error& why) const {
+  STELE_ASSERT(!holds_gil());
+  STELE_ASSERT(why.code == errc::in_use);
   const bool too_late = std::chrono::steady_clock::now() - begun >= limit;
   if (!too_late) std::this_thread::sleep_for(signal_check_interval);
   const nb::gil_scoped_acquire gil;
@@ -205,6 +220,7 @@ void transactions::begin(nb::handle self, durability how, wait_limit limit) {
   if (joins()) {
     check_open();
     if (doomed_by_) throw library_error(*doomed_by_);
+    STELE_ASSERT(depth_ != 0);
     ++depth_;
     return;
   }
@@ -221,6 +237,8 @@ void transactions::begin(nb::handle self, durability how, wait_limit limit) {
     keep_no_longer();
     throw;
   }
+  STELE_ASSERT(owner_.load() == std::thread::id());
+  STELE_ASSERT(!doomed_by_);  // nothing is left of the transaction before
   owner_ = std::this_thread::get_id();
   owner_ident_ = PyThread_get_thread_ident();
   flow_ = std::move(now);
@@ -229,6 +247,8 @@ void transactions::begin(nb::handle self, durability how, wait_limit limit) {
 
 // If an allocation failed, also gathers free memory for the next attempt.
 std::optional<error> transactions::commit() {
+  STELE_ASSERT(detail::this_access.size != 0);
+  STELE_ASSERT(!doomed_by_);
   switch (detail::commit_transaction()) {
     case detail::commit_status::committed:
       return std::nullopt;
@@ -243,6 +263,7 @@ std::optional<error> transactions::commit() {
 }
 
 void transactions::roll_back() {
+  STELE_ASSERT(detail::this_access.size != 0);
   if (detail::this_access.running->wants_reclaim) {
     detail::retry_transaction();
     if (detail::begin_transaction(core(), true, durability::durable,
@@ -255,6 +276,8 @@ void transactions::roll_back() {
 // After a transaction that found no room: the next one finds it, if the pool may grow. The caller
 // holds updates_.
 void transactions::make_room() {
+  STELE_ASSERT(!holds_gil());
+  STELE_ASSERT(detail::this_access.size == 0);
   detail::this_wanted_room = {1, core().state().file.header().size};
   error unused{errc::full, ""};
   (void)detail::grow_for(core(), unused);
@@ -273,6 +296,7 @@ void transactions::end(bool failed) {
   else if (failed && !doomed_by_)
     doom({errc::cancelled,
           path_ + ": an exception ended a transaction inside this one, so nothing of it is kept"});
+  STELE_ASSERT(depth_ != 0);
   if (--depth_ != 0) return;
   const std::optional<error> lost = std::exchange(doomed_by_, std::nullopt);
   std::optional<error> why = failed ? std::nullopt : lost;
@@ -293,11 +317,13 @@ void transactions::end(bool failed) {
       }
     }
     const auto& ended_by = lost ? lost : why;
+    STELE_ASSERT(detail::this_access.size == 0);  // after_update_ runs transactions of its own
     const bool full = ended_by && ended_by->code == errc::full;
     if (full) make_room();
     if (after_update_ && !reads_only_) after_update_(full);
     release_updates();
   }
+  STELE_ASSERT(!is_open_here());
   keep_no_longer();
   if (thrown) std::rethrow_exception(thrown);
   if (why) throw library_error(std::move(*why));
@@ -331,6 +357,8 @@ void transactions::backup(const std::string& path, const nb::object& report) {
   std::exception_ptr thrown;  // by Python code
   update_hold hold;           // until the state that is copied is fixed
   const progress reported = [&](std::uint64_t done, std::uint64_t all) {
+    STELE_ASSERT(!holds_gil());
+    STELE_ASSERT(done <= all);
     if (hold) hold.unlock();
     const nb::gil_scoped_acquire gil;
     try {
@@ -369,6 +397,7 @@ pool_space transactions::space() {
 
 // Whatever it returns, the pool is released, unless a transaction that runs keeps it.
 result<> transactions::close_core(wait_limit limit) {
+  STELE_ASSERT(uses_ != 0);  // else what is closed here could be given back meanwhile
   const auto begun = std::chrono::steady_clock::now();
   const nb::gil_scoped_release gil_released;
   const update_hold hold = lock_updates(limit);

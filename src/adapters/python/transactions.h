@@ -27,6 +27,8 @@
 #include "flow.h"
 #include "update_lock.h"
 
+#include "base/assert.h"
+
 #include <nanobind/nanobind.h>
 #include <stele/pool.h>
 #include <tx/runtime.h>
@@ -43,6 +45,11 @@
 namespace stele::python {
 
 namespace nb = nanobind;
+
+// For assertions: whether the calling thread holds the GIL.
+inline bool holds_gil() noexcept {
+  return PyGILState_Check() != 0;
+}
 
 // An error of the library that becomes an exception of stele.errors in Python.
 class library_error : public std::exception {
@@ -174,8 +181,13 @@ class transactions {
   // held.
   class use {
    public:
-    explicit use(transactions& of) : of_(of) { ++of_.uses_; }
+    explicit use(transactions& of) : of_(of) {
+      STELE_ASSERT(holds_gil());
+      ++of_.uses_;
+    }
     ~use() {
+      STELE_ASSERT(holds_gil());
+      STELE_ASSERT(of_.uses_ != 0);
       if (--of_.uses_ == 0 && of_.closed_) of_.release_core();
     }
     use(const use&) = delete;
@@ -200,6 +212,7 @@ class transactions {
   // again while the process that has it open does not answer, being in a long transaction.
   template <class Attempt>
   auto wait_for_process(wait_limit limit, Attempt&& attempt) const {
+    STELE_ASSERT(!holds_gil());
     const auto begun = std::chrono::steady_clock::now();
     for (;;) {
       auto r = attempt();
@@ -246,7 +259,10 @@ class transactions {
 // result.
 template <class Body>
 auto transactions::run_in_open(Body& body) {
+  STELE_ASSERT(is_open_here());
+  STELE_ASSERT(depth_ != 0);
   if (doomed_by_) throw library_error(*doomed_by_);
+  STELE_ASSERT(detail::this_access.size != 0);
   try {
     return body();
   } catch (const failure& f) {
@@ -254,6 +270,7 @@ auto transactions::run_in_open(Body& body) {
   } catch (const detail::restart&) {
     doom(lost_attempt());
   }
+  STELE_ASSERT(doomed_by_.has_value());
   throw library_error(*doomed_by_);
 }
 
@@ -280,6 +297,7 @@ auto transactions::update_by(F&& f) {
 template <class Body>
 auto transactions::read_at_once(detail::runtime& core, Body& body)
     -> std::optional<decltype(body())> {
+  STELE_ASSERT(holds_gil());
   if (!detail::begin_read_at_once(core)) return std::nullopt;
   try {
     std::optional<decltype(body())> found(body());
@@ -299,6 +317,7 @@ auto transactions::read_at_once(detail::runtime& core, Body& body)
     throw;
   }
   detail::roll_back_transaction();
+  STELE_ASSERT(detail::this_access.size == 0);
   return std::nullopt;
 }
 

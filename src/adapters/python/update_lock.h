@@ -5,6 +5,8 @@
 // first: a loop of updates would hold it up for long.
 #pragma once
 
+#include "base/assert.h"
+
 #include <tx/runtime.h>
 
 #include <atomic>
@@ -23,8 +25,14 @@ class update_lock final : public detail::front_end_lock {
   void unlock() noexcept { mutex_.unlock(); }
 
   // Called by the holder, which closes the pool: the library does not wait for it any more.
-  void begin_close() noexcept { closes_ = true; }
-  void end_close() noexcept { closes_ = false; }
+  void begin_close() noexcept {
+    STELE_ASSERT_ALWAYS(!closes_.load());
+    closes_ = true;
+  }
+  void end_close() noexcept {
+    STELE_ASSERT_ALWAYS(closes_.load());
+    closes_ = false;
+  }
 
  private:
   bool acquire() noexcept override;

@@ -1,6 +1,7 @@
 // Conversions; see values.h.
 #include "values.h"
 
+#include "base/assert.h"
 #include "pickles.h"
 
 namespace stele::python {
@@ -20,6 +21,7 @@ std::string type_of(nb::handle object) {
 }
 
 std::string_view text_of(nb::handle text) {
+  STELE_ASSERT(PyUnicode_Check(text.ptr()));
   Py_ssize_t size = 0;
   const char* const from = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
   if (from == nullptr) throw nb::python_error();
@@ -27,11 +29,13 @@ std::string_view text_of(nb::handle text) {
 }
 
 std::string_view bytes_of(nb::handle bytes) {
+  STELE_ASSERT(PyBytes_Check(bytes.ptr()));
   return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
 // Empty: it has more than 64 bits.
 std::optional<std::int64_t> integer_of(nb::handle number) {
+  STELE_ASSERT(PyLong_Check(number.ptr()));
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0) return std::nullopt;
@@ -63,6 +67,7 @@ draft draft_of_sequence(nb::handle sequence, bool pickles) {
   if (!d.source.is_valid()) throw nb::python_error();
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(d.source.ptr()); ++i)
     d.items.push_back(draft_of(PyTuple_GET_ITEM(d.source.ptr(), i), pickles));
+  STELE_ASSERT(d.is_whole());
   return d;
 }
 
@@ -77,6 +82,7 @@ draft draft_of_mapping(nb::handle dict, bool pickles) {
     d.keys.push_back(key_of(key));
     d.items.push_back(draft_of(value, pickles));
   }
+  STELE_ASSERT(d.is_whole());
   return d;
 }
 
@@ -89,6 +95,7 @@ draft draft_of_scalar(const scalar& s) {
 
 // Keeps the bytes.
 draft draft_of_owned(nb::object bytes) {
+  STELE_ASSERT(bytes.is_valid());
   draft d = draft_of_scalar(scalar::bytes(bytes_of(bytes)));
   d.source = std::move(bytes);
   return d;
@@ -165,6 +172,7 @@ scalar key_of(nb::handle object) {
 }
 
 draft draft_of(nb::handle object, bool pickles) {
+  STELE_ASSERT(holds_gil());
   PyObject* const o = object.ptr();
   if (PyUnicode_Check(o)) return draft_of_scalar(text_of(object));
   if (PyBool_Check(o)) return draft_of_scalar(o == Py_True);
@@ -176,6 +184,8 @@ draft draft_of(nb::handle object, bool pickles) {
 }
 
 void store(document_value& to, const draft& from) {
+  STELE_ASSERT(detail::this_access.size != 0);
+  STELE_ASSERT(from.is_whole());
   if (from.kind == value_kind::list) {
     document_list& l = to.make_list();
     for (const draft& item : from.items) store(l.append({}), item);
@@ -209,6 +219,7 @@ Py_ssize_t size_of(std::size_t items, const open_pool& in) {
 }
 
 scalar_copy load_key(const document_value& from, copy_limit& limit) {
+  STELE_ASSERT(detail::this_access.size != 0);
   scalar_copy key = from.load();
   limit.take(key);
   return key;
@@ -218,6 +229,8 @@ loaded load(const document_value& from, copy_limit& limit) {
   loaded l{load_key(from, limit)};
   if (l.value.kind() == value_kind::list) l.container = &from.list(), l.id = from.list().id();
   if (l.value.kind() == value_kind::dict) l.container = &from.dict(), l.id = from.dict().id();
+  STELE_ASSERT((l.container != nullptr) ==
+               (l.value.kind() == value_kind::list || l.value.kind() == value_kind::dict));
   return l;
 }
 
@@ -243,6 +256,7 @@ loaded_tree load_tree(const document_dict& from, copy_limit& limit, unsigned dep
     tree.keys.push_back(load_key(k, limit));
     tree.items.push_back(load_tree(v, limit, depth));
   });
+  STELE_ASSERT(tree.keys.size() == tree.items.size());
   return tree;
 }
 
@@ -250,6 +264,9 @@ namespace {
 
 template <class Container>
 Container& resolve_as(const proxy& p, const char* what) {
+  STELE_ASSERT(p.pool != nullptr && p.at != nullptr);
+  // The id is read, and what it stands for is used, in one transaction.
+  STELE_ASSERT(detail::this_access.size != 0);
   auto& c = *static_cast<Container*>(p.at);
   if (c.id() != p.id)
     throw library_error(
@@ -270,6 +287,7 @@ document_list& list_proxy::resolve() const {
 }
 
 nb::object to_python(const scalar_copy& value) {
+  STELE_ASSERT(holds_gil());
   const auto size = static_cast<Py_ssize_t>(value.chars().size());
   PyObject* made = nullptr;
   switch (value.kind()) {
@@ -324,6 +342,7 @@ nb::object to_python(const open_pool& pool, const loaded_tree& tree) {
     return to;
   }
   if (tree.value.kind() != value_kind::dict) return to_python(pool, tree.value);
+  STELE_ASSERT(tree.keys.size() == tree.items.size());
   nb::dict to;
   for (std::size_t i = 0; i < tree.items.size(); ++i)
     to[python::to_python(tree.keys[i])] = to_python(pool, tree.items[i]);

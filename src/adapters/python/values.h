@@ -19,6 +19,12 @@ struct draft {
   std::vector<draft> items;  // of a list, or a dict's values
   std::vector<scalar> keys;  // of a dict
   nb::object source;         // owner of characters that nothing else keeps alive
+
+  // For assertions: it has what its kind has, and no more.
+  bool is_whole() const noexcept {
+    if (kind == value_kind::dict) return keys.size() == items.size();
+    return keys.empty() && (kind == value_kind::list || (items.empty() && value.kind() == kind));
+  }
 };
 
 // A value that was read.
