@@ -262,25 +262,34 @@ std::optional<error> transactions::commit() {
                                     "transaction has read; run it again"};
 }
 
-void transactions::roll_back() {
+void transactions::roll_back() noexcept {
   STELE_ASSERT(detail::this_access.size != 0);
   if (detail::this_access.running->wants_reclaim) {
     detail::retry_transaction();
-    if (detail::begin_transaction(core(), true, durability::durable,
-                                  detail::code_between::may_wait) == detail::begin_status::refused)
-      return;
+    try {
+      if (detail::begin_transaction(core(), true, durability::durable,
+                                    detail::code_between::may_wait) ==
+          detail::begin_status::refused)
+        return;
+    } catch (const std::bad_alloc&) {
+      return;  // the thread is in no transaction
+    }
   }
   detail::roll_back_transaction();
 }
 
 // After a transaction that found no room: the next one finds it, if the pool may grow. The caller
 // holds updates_.
-void transactions::make_room() {
+void transactions::make_room() noexcept {
   STELE_ASSERT(!holds_gil());
   STELE_ASSERT(detail::this_access.size == 0);
   detail::this_wanted_room = {1, core().state().file.header().size};
   error unused{errc::full, ""};
-  (void)detail::grow_for(core(), unused);
+  try {
+    (void)detail::grow_for(core(), unused);
+  } catch (const std::bad_alloc&) {
+    // The next one reports that it finds no room.
+  }
 }
 
 // An abandoned generator or coroutine is ended by whoever collects it, in any flow.
@@ -291,15 +300,22 @@ void transactions::end(bool failed) {
                         path_ + ": a transaction ends in the thread that began it");
   const bool strays = !failed && !flow_.is_current();
   if (strays)
-    doom({errc::nested, path_ + ": the `with` of a transaction ended in another asyncio task (or "
-                                "greenlet) than it began in, so nothing of it is kept"});
+    doom([this] {
+      return error{errc::nested,
+                   path_ +
+                       ": the `with` of a transaction ended in another asyncio task (or "
+                       "greenlet) than it began in, so nothing of it is kept"};
+    });
   else if (failed && !doomed_by_)
-    doom({errc::cancelled,
-          path_ + ": an exception ended a transaction inside this one, so nothing of it is kept"});
+    doom([this] {
+      return error{errc::cancelled, path_ +
+                                        ": an exception ended a transaction inside this one, "
+                                        "so nothing of it is kept"};
+    });
   STELE_ASSERT(depth_ != 0);
   if (--depth_ != 0) return;
-  const std::optional<error> lost = std::exchange(doomed_by_, std::nullopt);
-  std::optional<error> why = failed ? std::nullopt : lost;
+  std::optional<error> why = std::exchange(doomed_by_, std::nullopt);
+  const bool lost = why.has_value();
   std::exception_ptr thrown;  // in a container's destructor
   const use used(*this);
   // Before the next `with` can begin, which sets flow_.
@@ -312,13 +328,13 @@ void transactions::end(bool failed) {
       try {
         why = commit();
       } catch (...) {
-        roll_back();
+        if (detail::this_access.size != 0) roll_back();  // else only the error found no memory
         thrown = std::current_exception();
       }
     }
-    const auto& ended_by = lost ? lost : why;
+    STELE_ASSERT(lost || !failed);
     STELE_ASSERT(detail::this_access.size == 0);  // after_update_ runs transactions of its own
-    const bool full = ended_by && ended_by->code == errc::full;
+    const bool full = why && why->code == errc::full;
     if (full) make_room();
     if (after_update_ && !reads_only_) after_update_(full);
     release_updates();
@@ -326,7 +342,7 @@ void transactions::end(bool failed) {
   STELE_ASSERT(!is_open_here());
   keep_no_longer();
   if (thrown) std::rethrow_exception(thrown);
-  if (why) throw library_error(std::move(*why));
+  if (why && !failed) throw library_error(std::move(*why));
 }
 
 void transactions::refuse_inside(const char* done) const {
@@ -402,13 +418,13 @@ result<> transactions::close_core(wait_limit limit) {
   const nb::gil_scoped_release gil_released;
   const update_hold hold = lock_updates(limit);
   updates_.begin_close();
+  const std::unique_ptr<update_lock, void (*)(update_lock*)> closing(
+      &updates_, [](update_lock* u) { u->end_close(); });
   for (;;) {
     auto closed = detail::close_pool(core());
     if (closed || closed.error().code != errc::in_use || detail::report_scope::exists(core()) ||
-        std::chrono::steady_clock::now() - begun >= limit) {
-      updates_.end_close();
+        std::chrono::steady_clock::now() - begun >= limit)
       return closed;
-    }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // another thread reads
   }
 }

@@ -231,11 +231,19 @@ class transactions {
   void begin_update(durability how);
   void begin_read(wait_limit limit);
   error lost_attempt() const;
-  void doom(error why) { doomed_by_ = std::move(why); }
-  void make_room();
+  // why() -> error
+  template <class Why>
+  void doom(Why&& why) noexcept {
+    try {
+      doomed_by_ = why();
+    } catch (const std::bad_alloc&) {
+      doomed_by_ = error{errc::cancelled, "out of memory"};  // short: std::string does not allocate
+    }
+  }
+  void make_room() noexcept;
   [[nodiscard]] result<> close_core(wait_limit limit);
   std::optional<error> commit();  // what the commit failed with; it is rolled back then
-  void roll_back();
+  void roll_back() noexcept;
   void release_updates() noexcept;  // after the transaction of a `with`
 
   std::string path_;
@@ -266,9 +274,12 @@ auto transactions::run_in_open(Body& body) {
   try {
     return body();
   } catch (const failure& f) {
-    doom(f.why());
+    doom([&] { return f.why(); });
   } catch (const detail::restart&) {
-    doom(lost_attempt());
+    doom([&] { return lost_attempt(); });
+  } catch (const std::bad_alloc&) {
+    doom([] { return error{errc::cancelled, "out of memory"}; });
+    throw;
   }
   STELE_ASSERT(doomed_by_.has_value());
   throw library_error(*doomed_by_);
