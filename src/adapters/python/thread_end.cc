@@ -45,8 +45,15 @@ kept& kept_for_this_thread() {
 
 }  // namespace
 
-void keep_until_thread_ends(nb::handle object, transactions& in) {
-  kept& k = kept_for_this_thread();
+void prepare_to_keep() {
+  (void)kept_for_this_thread();
+}
+
+void keep_until_thread_ends(nb::handle object, transactions& in) noexcept {
+  STELE_ASSERT(holds_gil());
+  STELE_ASSERT(of_this_thread != nullptr);
+  kept& k = *of_this_thread;
+  STELE_ASSERT(k.object == nullptr);
   k.object = object.inc_ref().ptr();
   k.in = &in;
 }

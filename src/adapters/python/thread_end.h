@@ -11,8 +11,10 @@ namespace stele::python {
 
 class transactions;
 
-// Called with the GIL held. A thread has one `with` open at a time.
-void keep_until_thread_ends(nanobind::handle object, transactions& in);
+// Called with the GIL held. A thread has one `with` open at a time. First prepares: throws what
+// Python raises.
+void prepare_to_keep();
+void keep_until_thread_ends(nanobind::handle object, transactions& in) noexcept;
 void keep_no_longer() noexcept;
 
 }  // namespace stele::python

@@ -145,6 +145,15 @@ void transactions::throw_timed_out(wait_limit limit) const {
                           "; try again later, or wait longer");
 }
 
+// Runs the handlers of signals that have come. One may leave a `with` open, of this pool or
+// another, and what is waited for would become a part of that.
+void transactions::check_signals() const {
+  const bool was_inside = detail::this_access.size != 0;  // a close, of another pool
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  if (detail::this_access.size != 0 && !was_inside)
+    throw_library_error(errc::nested, path_ + ": a signal's handler has left a transaction open");
+}
+
 transactions::update_hold transactions::lock_updates(wait_limit limit) {
   STELE_ASSERT(!holds_gil());
   STELE_ASSERT(!is_open_here());
@@ -154,7 +163,7 @@ transactions::update_hold transactions::lock_updates(wait_limit limit) {
     const wait_limit left = limit - (std::chrono::steady_clock::now() - begun);
     if (left.count() > 0 && hold.try_lock_for(std::min(left, signal_check_interval))) break;
     const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    check_signals();
     if (left.count() <= 0) throw_timed_out(limit);
   }
   // Whoever is inside a `with` holds what this thread has got.
@@ -213,7 +222,7 @@ void transactions::wait_before_next(std::chrono::steady_clock::time_point begun,
   if (!too_late) std::this_thread::sleep_for(signal_check_interval);
   const nb::gil_scoped_acquire gil;
   if (too_late) python::throw_timed_out(why.message);
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  check_signals();
 }
 
 void transactions::begin(nb::handle self, durability how, wait_limit limit) {
@@ -227,16 +236,14 @@ void transactions::begin(nb::handle self, durability how, wait_limit limit) {
   check_usable();
   flow now = flow::current();
   const use used(*this);
-  keep_until_thread_ends(self, *this);
-  try {
+  prepare_to_keep();
+  {
     const nb::gil_scoped_release gil_released;
     update_hold hold = lock_updates(limit);
     reads_only_ ? begin_read(limit) : begin_update(how);
     hold.release();
-  } catch (...) {
-    keep_no_longer();
-    throw;
   }
+  keep_until_thread_ends(self, *this);
   STELE_ASSERT(owner_.load() == std::thread::id());
   STELE_ASSERT(!doomed_by_);  // nothing is left of the transaction before
   owner_ = std::this_thread::get_id();

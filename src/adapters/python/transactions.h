@@ -207,6 +207,7 @@ class transactions {
   [[noreturn]] void throw_other_flow() const;
   [[noreturn]] void throw_reads_only() const;
   update_hold lock_updates(wait_limit limit);  // called without the GIL
+  void check_signals() const;
   [[noreturn]] void throw_timed_out(wait_limit limit) const;
   // attempt() -> result<T>, called without the GIL. Of a pool that is open for reading only: tries
   // again while the process that has it open does not answer, being in a long transaction.
