@@ -8,7 +8,7 @@ namespace stele::python {
 namespace {
 
 dict_proxy& self_of(PyObject* self) {
-  return *nb::inst_ptr<dict_proxy>(nb::handle(self));
+  return instance_of<dict_proxy>(self);
 }
 
 // Fills `to` in place, because this is the most frequent operation.

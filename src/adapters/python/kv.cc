@@ -20,7 +20,7 @@ std::string_view characters_of(nb::handle object) {
 namespace {
 
 kv_handle& self_of(PyObject* self) {
-  return *nb::inst_ptr<kv_handle>(nb::handle(self));
+  return instance_of<kv_handle>(self);
 }
 
 nb::object get(const kv_handle& h, nb::handle key, nb::object otherwise) {

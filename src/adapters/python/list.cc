@@ -14,7 +14,7 @@ namespace {
 }
 
 list_proxy& self_of(PyObject* self) {
-  return *nb::inst_ptr<list_proxy>(nb::handle(self));
+  return instance_of<list_proxy>(self);
 }
 
 Py_ssize_t index_of(nb::handle number) {

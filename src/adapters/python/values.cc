@@ -132,9 +132,9 @@ draft draft_of_rest(nb::handle object, bool pickles) {
   if (PyByteArray_Check(object.ptr()) || PyMemoryView_Check(object.ptr()))
     return draft_of_buffer(object, pickles);
   if (nb::isinstance<dict_proxy>(object))
-    return draft_of_proxy(*nb::inst_ptr<dict_proxy>(object), pickles);
+    return draft_of_proxy(instance_of<dict_proxy>(object), pickles);
   if (nb::isinstance<list_proxy>(object))
-    return draft_of_proxy(*nb::inst_ptr<list_proxy>(object), pickles);
+    return draft_of_proxy(instance_of<list_proxy>(object), pickles);
   if (pickles) return draft_of_owned(pickled(object));
   raise(PyExc_TypeError,
         "a pool holds None, bool, int, float, str, bytes, list, tuple and dict, not " +

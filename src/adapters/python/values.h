@@ -87,6 +87,15 @@ struct list_proxy : proxy {
   document_list& resolve() const;
 };
 
+// The T of an object whose type is T's class. A program may have made the object by __new__ alone:
+// throws TypeError then.
+template <class T>
+T& instance_of(nb::handle object) {
+  STELE_ASSERT(nb::isinstance<T>(object));
+  if (!nb::inst_ready(object)) raise(PyExc_TypeError, "an object that was made without a pool");
+  return *nb::inst_ptr<T>(object);
+}
+
 // The second and third unpickle, if the pool was opened so, and throw what that raises.
 nb::object to_python(const scalar_copy& value);
 nb::object to_python(const std::shared_ptr<open_pool>& pool, const loaded& value);
