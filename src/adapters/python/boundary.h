@@ -30,7 +30,9 @@ PyObject* object_or_null(F&& f) noexcept {
 template <class F>
 auto number_or_error(F&& f) noexcept -> decltype(f()) {
   try {
-    return f();
+    const auto number = f();
+    STELE_ASSERT(number >= 0);  // else there would have to be an error
+    return number;
   } catch (...) {
     set_error();
     return -1;

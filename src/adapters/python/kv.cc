@@ -67,7 +67,14 @@ Py_ssize_t length(PyObject* self) noexcept {
   return number_or_error([&] {
     const kv_handle& h = self_of(self);
     const auto s = h.store();
-    return static_cast<Py_ssize_t>(h.in->read([&] { return unwrap(s->size()); }));
+    const std::size_t items = h.in->read([&] { return unwrap(s->size()); });
+    if (items > h.in->core().size())
+      throw_library_error(errc::corrupt,
+                          h.in->path() +
+                              ": the content is damaged: the store says that it has more "
+                              "items than the pool has bytes; check the pool, or "
+                              "restore it from a copy");
+    return static_cast<Py_ssize_t>(items);
   });
 }
 

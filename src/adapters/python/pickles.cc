@@ -9,7 +9,12 @@ namespace nb = nanobind;
 
 nb::object pickled(nb::handle object) {
   const nb::object pickle = nb::module_::import_("pickle").attr("dumps")(object);
-  return nb::bytes(pickle_mark.data(), pickle_mark.size()) + pickle;
+  nb::object marked = nb::bytes(pickle_mark.data(), pickle_mark.size()) + pickle;
+  if (!PyBytes_CheckExact(marked.ptr())) {
+    PyErr_SetString(PyExc_TypeError, "pickle.dumps gave something else than bytes");
+    throw nb::python_error();
+  }
+  return marked;
 }
 
 nb::object unpickled(std::string_view bytes) {
