@@ -172,6 +172,13 @@ result<void*> open_root(const std::string& path, pool_options options, std::size
         errc::in_use,
         fmt::format("cannot open {}: another pool has taken its place meanwhile; open it again",
                     path));
+  if (reinterpret_cast<std::uintptr_t>(opened->core().base()) != *address)
+    return fail(
+        errc::unsupported,
+        fmt::format("{} holds plain pointers, so it has to be mapped at {:#x}, where it has "
+                    "no room to grow; open it with a smaller max_size, or before what lies "
+                    "there",
+                    path, *address));
   watch_forks();
   // Registered after the objects that the pool needs at its end were made.
   [[maybe_unused]] static const int once = std::atexit(close_at_exit);
@@ -179,7 +186,6 @@ result<void*> open_root(const std::string& path, pool_options options, std::size
   const std::lock_guard hold(domain_mutex);
   if (open_pool != nullptr) return another_is_open();  // another thread was first
   STELE_ASSERT_ALWAYS(current_root.load() == nullptr);
-  STELE_ASSERT_ALWAYS(reinterpret_cast<std::uintptr_t>(opened->core().base()) == *address);
   STELE_ASSERT_ALWAYS(opened->root() != nullptr);
   open_pool = new detail::pool_handle(std::move(*opened));
   current_runtime.store(&open_pool->core(), std::memory_order_release);
