@@ -188,6 +188,11 @@ bool is_direct_access(const std::string& path);
                                                        std::uint64_t file_size,
                                                        const std::string& path);
 
+// Checks a header as written at creation. `copy_is_usable`: a damaged one can be repaired. Errors:
+// as parse_header.
+[[nodiscard]] result<> check_header(const format::pool_header& h, bool copy_is_usable,
+                                    std::uint64_t file_size, const std::string& path);
+
 // The header of a pool after this growth. Errors: corrupt if the growth is impossible.
 [[nodiscard]] result<format::pool_header> grown_header(format::pool_header h,
                                                        const format::growth& g,
