@@ -406,7 +406,7 @@ result<> pool_file::map(map_kind kind, std::uintptr_t address, std::size_t max_s
   auto whole = map_memory(in_place ? address : 0, room + past_end_, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!whole && room != mapping_.size)
-    whole = map_memory(0, (room = mapping_.size) + past_end_, PROT_NONE,
+    whole = map_memory(address, (room = mapping_.size) + past_end_, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!whole) return std::unexpected(whole.error());
   mapping_.base = *whole;
