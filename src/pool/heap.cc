@@ -473,13 +473,15 @@ void heap::honor_recall(thread_cache& c, const changes& t) {
   }
 }
 
-// Returns half of the limit, so that a thread keeps few free blocks of a size.
-void heap::return_excess_blocks(thread_cache& c, unsigned k) {
+// Returns half of the limit, so that a thread keeps few free blocks of a size. Without memory for
+// the shared list it keeps them: its caller has changed the state of a block, and may not fail.
+void heap::return_excess_blocks(thread_cache& c, unsigned k) noexcept try {
   auto& list = c.free[k];
   const std::lock_guard hold(mutex_);
   const auto returned = list.begin() + static_cast<std::ptrdiff_t>(cache_limit_of(k) / 2);
   central_free_[k].insert(central_free_[k].end(), list.begin(), returned);
   list.erase(list.begin(), returned);
+} catch (const std::bad_alloc&) {
 }
 
 std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_chunks) {

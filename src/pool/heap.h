@@ -259,7 +259,7 @@ class heap {
   [[nodiscard]] result<std::uint32_t> allocate_run(std::size_t count);
   void free_run(std::uint32_t first, std::uint32_t count) noexcept;
   void honor_recall(thread_cache& c, const changes& t);
-  void return_excess_blocks(thread_cache& c, unsigned size_class);
+  void return_excess_blocks(thread_cache& c, unsigned size_class) noexcept;
   void apply(thread_cache& c, changes& t) noexcept;
   [[nodiscard]] result<> audit_run(std::uint64_t chunk, const format::chunk_descriptor& head,
                                    usage& sum, const block_visitor& used) const;
