@@ -80,8 +80,7 @@ struct pool_header {
   std::uint32_t log_chunks() const noexcept {
     return static_cast<std::uint32_t>((size - log_offset) / log_size);
   }
-  // The end of the last chunk. Less than a chunk is left from there to the end of a pool as
-  // created.
+  // The end of the last chunk. A chunk at most is left from there to the end of a pool as created.
   std::uint64_t chunks_end() const noexcept { return chunks_offset + (chunk_count << chunk_shift); }
   // All pool offsets are below this.
   std::uint64_t offset_end() const noexcept {

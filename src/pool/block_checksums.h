@@ -107,9 +107,9 @@ class block_checksums {
   [[nodiscard]] result<> for_each_mismatch(const heap& heap, const progress& on_progress,
                                            const std::function<void(std::uint64_t)>& each) const;
 
-  // The blocks behind the chunks of a grown pool as it was created, fewer than a chunk has; none of
-  // another pool. Programs older than 2026-11-28 left wrong checksums here when a pool grew again
-  // (docs/protocol/repair.md).
+  // The blocks behind the chunks of a grown pool as it was created, at most as many as a chunk has;
+  // none of another pool. Programs older than 2026-11-28 left wrong checksums here when a pool grew
+  // again (docs/protocol/repair.md).
   struct block_range {
     std::uint64_t first = 0, end = 0;
     bool contains(std::uint64_t block) const noexcept { return block >= first && block < end; }
