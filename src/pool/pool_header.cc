@@ -38,10 +38,11 @@ result<pool_header> plan_log_structured(const pool_geometry& s, pool_header h) {
   h.log_size = s.log_size != 0 ? s.log_size
                                : std::clamp<std::size_t>(std::bit_floor(s.size / 256), 1024, 32768);
   if (!std::has_single_bit(h.log_size) || h.log_size < 1024 || h.log_size > (256u << 10) ||
-      (s.size - h.log_offset) / h.log_size < 8)
+      (s.size - h.log_offset) / h.log_size < 8 ||
+      (s.size - h.log_offset) / h.log_size > ~std::uint32_t{0})
     return fail(errc::invalid_argument,
                 fmt::format("chunks of {} bytes do not suit a log-structured pool of {} bytes: a "
-                            "power of two from 1024 to 262144, and at least 8 of them",
+                            "power of two from 1024 to 262144, and from 8 to 4294967295 of them",
                             h.log_size, s.size));
   h.log_count = static_cast<std::uint32_t>(
       s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
