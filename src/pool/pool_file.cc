@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/assert.h"
 
 #include <format/block_checksums.h>
 #include <format/heap_layout.h>
@@ -83,12 +84,15 @@ constexpr std::size_t growth_reservation(std::size_t size) {
   return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30,
                                  std::max<std::size_t>(usual_max_size, size * 2));
 }
+static_assert(growth_reservation(page) >= std::size_t{1} << 30 &&
+              growth_reservation(max_pool_size) >= max_pool_size);
 
 // Writes everything but the name: header, session word, zeroes. Logs that commits write
 // synchronously are written once now: the first write to space that is only reserved changes the
 // file's metadata.
 result<> write_initial_content(new_file& file, const pool_header& h) {
   const std::size_t logs = h.home == format::home_kind::in_place ? h.log_count * h.log_size : 0;
+  STELE_ASSERT_ALWAYS(h.log_offset + logs <= h.home_offset);
   std::vector<std::byte> zeroes(
       std::clamp<std::size_t>(logs, format::front_size, std::size_t{1} << 20));
   for (std::size_t at = 0; at < logs; at += zeroes.size())
@@ -96,6 +100,7 @@ result<> write_initial_content(new_file& file, const pool_header& h) {
                                   h.log_offset + at);
         !written)
       return written;
+  STELE_ASSERT_ALWAYS(h.log_offset <= zeroes.size());
   pool_file::write_header(zeroes.data(), h);
   return file.write(std::span(zeroes).first(h.log_offset), 0);
 }
@@ -117,6 +122,7 @@ bool is_direct_access(const std::string& path) {
 result<> pool_file::create(const std::string& path, const pool_geometry& s) {
   auto h = make_header(s);
   if (!h) return std::unexpected(h.error());
+  STELE_ASSERT_ALWAYS(h->version == format::pool_version && h->size <= s.size);
   auto file = new_file::make(path, h->size);
   if (!file) return std::unexpected(file.error());
   if (auto space = file->reserve(h->size); !space) return space;
@@ -191,6 +197,7 @@ result<pool_file> pool_file::map_for_reading(int fd, const std::string& path) {
   if (at == MAP_FAILED)
     at = os::map(nullptr, room = least, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd);
   if (at == MAP_FAILED) return path_error("map", path);
+  STELE_ASSERT_ALWAYS(room >= header->size);
   opened.mapping_.base = static_cast<std::byte*>(at);
   opened.mapping_.size = opened.header_.size = opened.reserved_ = room;
   opened.mapped_ = true;
@@ -199,6 +206,7 @@ result<pool_file> pool_file::map_for_reading(int fd, const std::string& path) {
 
 void pool_file::populate(std::uint64_t offset, std::size_t bytes) const noexcept {
   if (mapping_.fd < 0) return;
+  STELE_ASSERT(offset + bytes >= offset);
   const std::uint64_t from = offset / page * page,
                       to = std::min<std::uint64_t>(round_up(offset + bytes, page), mapping_.size);
   if (from < to) ::madvise(mapping_.base + from, to - from, MADV_POPULATE_WRITE);
@@ -208,6 +216,7 @@ result<> pool_file::check_not_truncated() const {
   if (mapping_.fd < 0) return {};
   // Before the file's: another thread may grow the pool, and lengthens the file first.
   const std::uint64_t size = __atomic_load_n(&header_.size, __ATOMIC_ACQUIRE);
+  STELE_ASSERT_ALWAYS(size <= reserved_);  // it has grown only within its addresses
   struct stat status = {};
   if (os::fstat(mapping_.fd, status) != 0) return path_error("examine", mapping_.path);
   if (static_cast<std::uint64_t>(status.st_size) >= size) return {};
@@ -234,6 +243,7 @@ int pool_file::space_error() const noexcept {
 
 void pool_file::unlock() noexcept {
   if (mapping_.fd < 0) return;
+  STELE_ASSERT_ALWAYS(owner_ != 0 || !serves_readers_);
   // A child of fork shares the lock but must not release it.
   if (owner_ != 0 && !mark_.is_of_parent()) {
     if (const std::uint64_t none = 0; serves_readers_)
@@ -309,11 +319,15 @@ result<pool_file> pool_file::open_damaged_copy(const std::string& path,
   if (auto sane = check_header(h, false, h.size, path); !sane) return std::unexpected(sane.error());
   pool_file opened;
   opened.header_ = h;
-  if (const auto growth = find_growth(front.data(), h, bytes, notes); growth.chunk_count != 0)
-    opened.header_ = *grown_header(h, growth, path);
+  if (const auto growth = find_growth(front.data(), h, bytes, notes); growth.chunk_count != 0) {
+    const auto grown = grown_header(h, growth, path);
+    STELE_ASSERT_ALWAYS(grown.has_value());  // find_growth returns none that is impossible
+    opened.header_ = *grown;
+  }
   const std::uint64_t size = opened.header_.size, there = std::min(size, bytes);
   if (there < size)
     notes.push_back(fmt::format("it has been truncated to {} of its {} bytes", bytes, size));
+  STELE_ASSERT_ALWAYS(there >= sizeof h && opened.header_.home_offset == h.home_offset);
   opened.mapping_ = {nullptr, size, h.home_offset, -1, path};
   void* const memory = os::map(nullptr, size, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
@@ -330,10 +344,13 @@ result<pool_file> pool_file::open_damaged_copy(const std::string& path,
 }
 
 result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
+  // Control words are loaded as words.
+  STELE_ASSERT_ALWAYS(reinterpret_cast<std::uintptr_t>(image) % sizeof(std::uint64_t) == 0);
   pool_file opened;
   if (size < format::front_size) return fail(errc::not_a_pool, "the image is too short for a pool");
   const auto header = parse_header(image, size, "image");
   if (!header) return std::unexpected(header.error());
+  STELE_ASSERT_ALWAYS(header->size <= size);
   opened.header_ = *header;
   opened.reserved_ = size;
   opened.mapping_ = {image, opened.header_.size, opened.header_.home_offset, -1, "image"};
@@ -345,6 +362,7 @@ result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
 // Maps memory at `address`, or anywhere if it is 0; never replaces an existing mapping.
 result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t size, int protection,
                                          int flags, int fd) const {
+  STELE_ASSERT_ALWAYS(size != 0 && (flags & MAP_FIXED) == 0);
   void* const memory = os::map(reinterpret_cast<void*>(address), size, protection,
                                flags | (address != 0 ? MAP_FIXED_NOREPLACE : 0), fd);
   if (address != 0 && reinterpret_cast<std::uintptr_t>(memory) != address) {
@@ -363,15 +381,20 @@ result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t siz
 // Reserves addresses without memory: an access that bypasses the home map faults.
 result<> pool_file::reserve_home_addresses(std::uintptr_t address) {
   if (header_.home != format::home_kind::log) return {};
+  STELE_ASSERT_ALWAYS(home_reservation_ == nullptr && header_.home_size != 0);
   const auto addresses =
       map_memory(address != 0 ? address + header_.home_offset : 0, header_.home_size, PROT_NONE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!addresses) return std::unexpected(addresses.error());
   home_reservation_ = *addresses;
+  // Plain pointers lead to these addresses.
+  STELE_ASSERT_ALWAYS(address == 0 || home_reservation_ - header_.home_offset ==
+                                          reinterpret_cast<std::byte*>(address));
   return {};
 }
 
 result<> pool_file::extend(std::uint64_t size) {
+  STELE_ASSERT_ALWAYS(size % page == 0 && mapping_.size == header_.size);
   if (size > reserved_)
     return fail(errc::unsupported,
                 fmt::format("{} cannot grow to {} bytes while it is open: the addresses after it "
@@ -389,15 +412,24 @@ result<> pool_file::extend(std::uint64_t size) {
 void pool_file::apply_growth(const format::growth& g) noexcept {
   const auto grown = grown_header(header_, g, mapping_.path);
   base::check(grown.has_value(), "a pool grows as its header does not allow");
+  // grow.md: the file has the new size, the new table lies behind the former chunks, and what lies
+  // before stays where it is.
+  STELE_ASSERT_ALWAYS(grown->size > header_.size && grown->size <= reserved_);
+  STELE_ASSERT_ALWAYS(grown->table_offset >= header_.chunks_end());
+  STELE_ASSERT_ALWAYS(grown->home_offset == header_.home_offset &&
+                      grown->chunks_offset == header_.chunks_offset);
   // Nothing else changes: other threads may read it meanwhile.
   header_.chunk_count = grown->chunk_count;
   header_.table_offset = grown->table_offset;
   header_.block_checksums_offset = grown->block_checksums_offset;
   mapping_.size = header_.size = grown->size;
+  STELE_ASSERT_ALWAYS(mapping_.home_offset == header_.home_offset);
 }
 
 result<> pool_file::map(map_kind kind, std::uintptr_t address, std::size_t max_size) {
   const bool in_place = header_.home == format::home_kind::in_place;
+  STELE_ASSERT_ALWAYS(!mapped_ && mapping_.fd >= 0 && mapping_.size == header_.size);
+  STELE_ASSERT_ALWAYS(header_.home_offset % page == 0);
   std::size_t room = mapping_.size;
   if (in_place && kind != map_kind::relocated_home) {
     room = std::max(address == 0 ? growth_reservation(room) : room, max_size);
@@ -409,6 +441,10 @@ result<> pool_file::map(map_kind kind, std::uintptr_t address, std::size_t max_s
     whole = map_memory(address, (room = mapping_.size) + past_end_, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!whole) return std::unexpected(whole.error());
+  // Plain pointers lead to the address asked for; elsewhere the pool would be damaged by its use.
+  STELE_ASSERT_ALWAYS(!in_place || address == 0 ||
+                      reinterpret_cast<std::uintptr_t>(*whole) == address);
+  STELE_ASSERT_ALWAYS(room >= mapping_.size);
   mapping_.base = *whole;
   reserved_ = room;
   mapped_ = true;
@@ -470,6 +506,7 @@ void pool_file::remove_name() noexcept {
 
 void pool_file::release() noexcept {
   unlock();
+  STELE_ASSERT_ALWAYS(!mapped_ || (mapping_.base != nullptr && reserved_ >= mapping_.size));
   if (mapped_) {
     if (home_delta_ != 0)
       ::munmap(mapping_.base + header_.home_offset + home_delta_,

@@ -12,6 +12,7 @@
 #include <media/media.h>
 #include <pool/file_name.h>
 #include <stele/error.h>
+#include "base/assert.h"
 
 #include <atomic>
 #include <cstddef>
@@ -99,7 +100,10 @@ class pool_file {
   // Makes header() describe the grown pool. extend() has made room before.
   void apply_growth(const format::growth& g) noexcept;
   // Makes header() of the present version. The header on media is.
-  void apply_version() noexcept { header_.version = format::pool_version; }
+  void apply_version() noexcept {
+    STELE_ASSERT_ALWAYS(header_.version <= format::pool_version);  // heap.md: it is only raised
+    header_.version = format::pool_version;
+  }
 
   pool_file(pool_file&& other) noexcept;
   pool_file& operator=(pool_file&& other) noexcept;
@@ -114,6 +118,7 @@ class pool_file {
   }
   // Where the byte at a pool offset is in memory (relocated_home: not at its own address).
   std::byte* at(std::uint64_t offset) const noexcept {
+    STELE_ASSERT(offset <= reserved_bytes());
     return mapping_.base + offset + (offset >= header_.home_offset ? home_delta_ : 0);
   }
   // Addresses from base() on that are this pool's: mapped, room to grow, and some past its end.

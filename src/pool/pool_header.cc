@@ -4,6 +4,7 @@
 #include <media/os.h>
 #include <pool/header_version.h>
 #include <pool/pool_file.h>
+#include "base/assert.h"
 
 #include <format/block_checksums.h>
 #include <format/heap_layout.h>
@@ -22,6 +23,10 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t min_pool_size = 32 * 1024;
+static_assert(page == format::header_area_size && page % format::checksum_block_size == 0,
+              "header and copy lie in pages of their own; no checksum is of parts of two pages");
+static_assert(min_pool_size >= format::front_size + 2 * page + page + 2 * page,
+              "the smallest pool has two logs, a page of tables and chunks");
 
 constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
   return (n + unit - 1) / unit * unit;
@@ -49,6 +54,8 @@ result<pool_header> plan_log_structured(const pool_geometry& s, pool_header h) {
   h.home_offset = h.size;
   h.home_size = round_up(4 * h.size, std::size_t{1} << 20);
   h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(h.home_size / 4));
+  STELE_ASSERT_ALWAYS(h.home_offset % page == 0 && h.home_size <= 64 * h.size);
+  STELE_ASSERT_ALWAYS(h.log_chunks() == (h.size - h.log_offset) / h.log_size);
   return h;
 }
 
@@ -63,8 +70,12 @@ std::uint64_t tables_end(bool sums, std::uint64_t table, std::uint64_t chunk_cou
               : table + 8 * chunk_count;
 }
 
+bool valid_block_checksums(const pool_header& h);
+
 // Sets the offsets of the parts of home, from home_offset to `end`.
 void lay_out_home(pool_header& h, std::uint64_t end, bool sums = false) {
+  STELE_ASSERT_ALWAYS(h.home_offset % page == 0 && end % page == 0 && h.home_offset < end);
+  STELE_ASSERT_ALWAYS(h.chunk_shift >= 12 && h.chunk_shift <= 20);
   const std::size_t chunk = std::size_t{1} << h.chunk_shift;
   h.table_offset = h.home_offset + sizeof(format::home_header);
   h.chunk_count = (end - h.table_offset) / (chunk + 8);
@@ -72,6 +83,12 @@ void lay_out_home(pool_header& h, std::uint64_t end, bool sums = false) {
   h.chunks_offset =
       round_up(tables_end(sums, h.table_offset, h.chunk_count, end - h.home_offset), page);
   while (h.chunk_count != 0 && h.chunks_offset + h.chunk_count * chunk > end) --h.chunk_count;
+  // pool.md: chunk table and block checksums end before the chunks; grow.md: a chunk is left at
+  // most, and a whole one only where its table word would take another page.
+  STELE_ASSERT_ALWAYS(valid_block_checksums(h));
+  STELE_ASSERT_ALWAYS(
+      h.chunk_count == 0 || end - h.chunks_end() < chunk ||
+      (end - h.chunks_end() == chunk && h.table_offset + 8 * h.chunk_count == h.chunks_offset));
 }
 
 // Reserves space between logs and home: for the parity blocks of a home slightly larger than it
@@ -79,6 +96,9 @@ void lay_out_home(pool_header& h, std::uint64_t end, bool sums = false) {
 void lay_out_parity(pool_header& h, const pool_geometry& s) {
   const std::uint64_t covered =
       format::matrix_lines * format::line_size * (s.checkpoint_commits != 0 ? 2 : 1);
+  STELE_ASSERT_ALWAYS(h.home_offset < h.size && h.parity_offset == 0);
+  STELE_ASSERT_ALWAYS(s.parity_block_size == format::plain_block_size ||
+                      s.parity_block_size == format::halves_block_size);
   const std::uint64_t each = std::uint64_t{format::parity_blocks} * s.parity_block_size,
                       rest = h.size - h.home_offset;
   h.parity_offset = h.home_offset;
@@ -180,6 +200,7 @@ result<pool_header> pool_file::make_header(const pool_geometry& s) {
     if (!planned) return planned;
     lay_out_home(*planned, planned->offset_end());
     planned->checksum = format::header_checksum(*planned);
+    STELE_ASSERT_ALWAYS(check_header(*planned, false, planned->size, "a new pool").has_value());
     return planned;
   }
   h.log_count = static_cast<std::uint32_t>(
@@ -202,10 +223,13 @@ result<pool_header> pool_file::make_header(const pool_geometry& s) {
   lay_out_home(h, h.size, s.sums);
   if (h.chunk_count == 0) return no_room();
   h.checksum = format::header_checksum(h);
+  STELE_ASSERT_ALWAYS(check_header(h, false, h.size, "a new pool").has_value());
   return h;
 }
 
 void pool_file::write_header(std::byte* zeroes, const pool_header& h) noexcept {
+  STELE_ASSERT_ALWAYS(is_whole(h));
+  STELE_ASSERT_ALWAYS(format::header_copy_offset_of(h) + sizeof h <= h.log_offset);
   const std::uint64_t word = format::guard(format::session{}.pack(), h.id, format::session_offset);
   std::memcpy(zeroes + format::session_offset, &word, sizeof word);
   std::memcpy(zeroes, &h, sizeof h);
@@ -253,6 +277,10 @@ result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t f
     return fail(
         errc::corrupt,
         fmt::format("the header of {} contradicts itself; restore the pool from a copy", path));
+  // What the checks establish for all that reads a pool: its parts follow each other.
+  STELE_ASSERT_ALWAYS(h.log_offset < h.home_offset && h.home_offset < h.table_offset &&
+                      h.table_offset < h.chunks_offset && h.chunks_end() <= h.offset_end());
+  STELE_ASSERT_ALWAYS(h.home_offset % page == 0 && h.log_offset % page == 0);
   return {};
 }
 
@@ -266,6 +294,7 @@ result<pool_header> parse_header(const std::byte* front, std::uint64_t file_size
     return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown are damaged "
                                            "(check bits); restore the pool from a copy",
                                            path));
+  STELE_ASSERT_ALWAYS(g->chunk_count != 0 || g->table_chunk == 0);
   if (g->chunk_count == 0) return h;
   auto now = grown_header(h, *g, path);
   if (now && file_size < now->size)
@@ -299,6 +328,12 @@ result<pool_header> grown_header(pool_header h, const format::growth& g, const s
   h.table_offset = h.chunks_offset + (g.table_chunk << h.chunk_shift);
   if (h.block_checksums_offset != 0)
     h.block_checksums_offset = block_checksums_offset_after(h.table_offset, h.chunk_count);
+  // grow.md: the table's chunks hold table and block checksums, and the pool ends with its chunks.
+  STELE_ASSERT_ALWAYS(tables_end(h.block_checksums_offset != 0, h.table_offset, h.chunk_count,
+                                 h.size - h.home_offset) <=
+                      h.table_offset + (run << h.chunk_shift));
+  STELE_ASSERT_ALWAYS(h.chunks_end() == h.size &&
+                      h.table_offset + (run << h.chunk_shift) <= h.size);
   return h;
 }
 
