@@ -2,6 +2,7 @@
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <pool/heap.h>
+#include "base/assert.h"
 
 #include <algorithm>
 
@@ -14,6 +15,8 @@ using base::mutant;
 using base::planted;
 using format::chunk_descriptor;
 using format::chunk_kind;
+
+static_assert(format::block_class_count <= 256, "memory has a byte for a chunk's class");
 
 namespace {
 
@@ -72,7 +75,23 @@ void heap::restore_block_state(const changes::block& b, bool used) noexcept {
   states_->restore(slab_of(chunk, b.size_class), block_number(inside, b.size_class), used);
 }
 
+bool heap::free_chunks_are_known() const noexcept {
+  const auto first = std::find(free_chunks_.begin(), free_chunks_.end(), true);
+  return free_chunks_.size() == chunks_.size() &&
+         std::count(first, free_chunks_.end(), true) ==
+             static_cast<std::ptrdiff_t>(free_chunk_count_) &&
+         first - free_chunks_.begin() >=
+             static_cast<std::ptrdiff_t>(std::min(next_fit_chunk_, free_chunks_.size()));
+}
+
+bool heap::holds(const std::vector<std::uint64_t>& list, std::uint64_t block) noexcept {
+  constexpr std::size_t looked_at = 1024;
+  const auto begin = list.end() - static_cast<std::ptrdiff_t>(std::min(looked_at, list.size()));
+  return std::find(begin, list.end(), block) != list.end();
+}
+
 result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
+  STELE_ASSERT(chunk < file_.header().chunk_count);
   const std::uint64_t word = word_at(descriptor_offset(chunk));
   const auto value = format::unguard(word, file_.header().id, descriptor_offset(chunk));
   if (word == 0 && has_magic().value_or(true) && !planted(mutant::sums_zero_unjudged))
@@ -123,6 +142,9 @@ result<> heap::check_home_magic() const {
 }
 
 void heap::write_descriptor(writer& w, std::uint64_t chunk, chunk_descriptor d) {
+  // What is written is what descriptor() accepts; pool.md: with magic words, no word is 0.
+  STELE_ASSERT(chunk < file_.header().chunk_count && is_possible(d, file_.header(), chunk));
+  STELE_ASSERT(d.pack() != 0 || !has_magic().value_or(false));
   w.write_private(descriptor_offset(chunk),
                   format::guard(d.pack(), file_.header().id, descriptor_offset(chunk)), 8);
 }
@@ -139,6 +161,7 @@ inline void heap::push_free(std::vector<std::uint64_t>& list, std::uint64_t bloc
 result<> heap::check_table_chunks() const {
   const auto& h = file_.header();
   if (h.table_offset < h.chunks_offset) return {};
+  STELE_ASSERT_ALWAYS(chunk_of(h.table_offset) < chunks_.size());
   const chunk_info& info = chunks_[chunk_of(h.table_offset)];
   if (info.kind == chunk_kind::table && info.length >= table_chunk_count(h, h.chunk_count))
     return {};
@@ -148,6 +171,7 @@ result<> heap::check_table_chunks() const {
 }
 
 result<> heap::load(block_states* states) {
+  STELE_ASSERT_ALWAYS(chunks_.empty() && free_chunk_count_ == 0);  // once
   states_ = states != nullptr ? states : &in_place_;
   const std::size_t count = file_.header().chunk_count;
   chunks_ = std::vector<chunk_info>(count);
@@ -160,6 +184,9 @@ result<> heap::load(block_states* states) {
     if (d->kind == chunk_kind::tail)
       return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins",
                                              file_.path(), chunk));
+    // heap.md: a run ends within the heap. descriptor() refuses others.
+    STELE_ASSERT_ALWAYS(!format::is_run_head(d->kind) ||
+                        (d->length != 0 && d->length <= count - chunk));
     chunk_info& info = chunks_[chunk];
     info.kind = d->kind;
     if (d->kind == chunk_kind::free) {
@@ -167,6 +194,8 @@ result<> heap::load(block_states* states) {
       ++free_chunk_count_;
     }
     if (is_slab(d->kind)) {
+      STELE_ASSERT_ALWAYS(class_of(*d) < format::block_class_count &&
+                          classes_[class_of(*d)].capacity != 0);
       info.size_class = static_cast<std::uint8_t>(class_of(*d));
       info.free_list_built = false;
       unscanned_slabs_[info.size_class].push_back(static_cast<std::uint32_t>(chunk));
@@ -180,6 +209,7 @@ result<> heap::load(block_states* states) {
   }
   if (auto in_place = check_table_chunks(); !in_place) return in_place;
   for (auto& list : unscanned_slabs_) std::reverse(list.begin(), list.end());
+  STELE_ASSERT_WHOLE(free_chunks_are_known());
   return {};
 }
 
@@ -192,9 +222,12 @@ result<> heap::load(block_states* states) {
     honor_recall(c, t);
     if (auto filled = refill(c, t, w, size_class); !filled) return std::unexpected(filled.error());
   }
+  STELE_ASSERT(!list.empty());
   const std::uint64_t block = list.back();
   t.allocated.push_back({block, size_class});
   list.pop_back();
+  STELE_ASSERT(is_block(t.allocated.back()));
+  STELE_ASSERT_WHOLE(!holds(list, block));  // it has left the list: a reservation
   const std::uint64_t chunk = slab_chunk_of(block, size_class);
   const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
   (void)write_block_state(w, chunk, size_class, block_number(inside, size_class), true);
@@ -210,6 +243,7 @@ result<std::uint64_t> heap::allocate(thread_cache& c, changes& t, writer& w, std
   if (size > file_.header().size) return out_of_space(size);
   if (alignment > detail::line_size) return allocate_extent(t, w, size);
   const unsigned size_class = plan_.class_for(size, alignment);
+  STELE_ASSERT(size_class == size_plan::extent || classes_[size_class].block_size >= size);
   if (size_class < format::size_class_count) [[likely]]
     return allocate_block(c, t, w, size_class);
   return allocate_large(c, t, w, size, alignment);
@@ -220,10 +254,13 @@ result<std::uint64_t> heap::allocate(thread_cache& c, changes& t, writer& w, std
                                                              std::size_t alignment) {
   const unsigned planned = plan_.class_for(size, alignment);
   if (planned == size_plan::extent) return allocate_extent(t, w, size);
+  STELE_ASSERT(is_large(planned) && file_.header().home == format::home_kind::in_place);
   auto block = allocate_block(c, t, w, planned);
   if (block) return block;
   // No run is long enough for a large slab.
   const unsigned shorter = plan_.fallback_for(size, alignment);
+  STELE_ASSERT(shorter == size_plan::extent ||
+               (!is_large(shorter) && classes_[shorter].block_size >= size));
   return shorter == size_plan::extent ? allocate_extent(t, w, size)
                                       : allocate_block(c, t, w, shorter);
 }
@@ -242,6 +279,7 @@ result<> heap::refill(thread_cache& c, changes& t, writer& w, unsigned size_clas
 }
 
 bool heap::take_free_blocks(thread_cache& c, unsigned size_class) {
+  STELE_ASSERT(c.free[size_class].empty());
   const std::lock_guard hold(mutex_);
   auto& shared = central_free_[size_class];
   while (shared.empty() && !unscanned_slabs_[size_class].empty())
@@ -250,12 +288,17 @@ bool heap::take_free_blocks(thread_cache& c, unsigned size_class) {
   c.free[size_class].insert(c.free[size_class].end(),
                             shared.end() - static_cast<std::ptrdiff_t>(moved), shared.end());
   shared.resize(shared.size() - moved);
+  STELE_ASSERT(c.free[size_class].size() == moved);
+  // heap.md: a new slab is made when no block of the class is free, those of earlier sessions
+  // included.
+  STELE_ASSERT(moved != 0 || (shared.empty() && unscanned_slabs_[size_class].empty()));
   return moved != 0;
 }
 
 // Adds the free blocks of an earlier session's slab to the lists, as their states in home say: no
 // block was taken or freed in this session, since both need the lists. The caller holds mutex_.
 void heap::build_free_list(std::uint64_t chunk) {
+  STELE_ASSERT(chunk < chunks_.size());
   chunk_info& info = chunks_[chunk];
   if (info.free_list_built.load(std::memory_order_relaxed)) return;
   auto& unlisted = unscanned_slabs_[info.size_class];
@@ -264,7 +307,9 @@ void heap::build_free_list(std::uint64_t chunk) {
   central_free_[info.size_class].reserve(central_free_[info.size_class].size() +
                                          blocks.layout.capacity);
   states_->prepare(blocks);
-  unlisted.erase(std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk)));
+  const auto place = std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk));
+  STELE_ASSERT(place != unlisted.end());  // not listed yet, so it is in the list of those
+  unlisted.erase(place);
   const bool in_place = states_ == &in_place_ && !planted(mutant::heap_stale_list);
   for (std::uint32_t i = blocks.layout.capacity; i-- > 0;)
     if (in_place && i % 8 == 7 && in_place_.are_used(blocks, i - 7))
@@ -273,12 +318,14 @@ void heap::build_free_list(std::uint64_t chunk) {
       states_->restore(blocks, i, true);
     else
       central_free_[info.size_class].push_back(blocks.block_offset(i));
+  STELE_ASSERT_WHOLE(std::find(unlisted.begin(), unlisted.end(), chunk) == unlisted.end());
   info.free_list_built.store(true, std::memory_order_release);
 }
 
 result<> heap::new_slab(thread_cache& c, changes& t, writer& w, unsigned size_class) {
   const std::uint32_t count = classes_[size_class].chunks;
   auto& list = c.free[size_class];
+  STELE_ASSERT(count != 0 && classes_[size_class].capacity != 0 && list.empty());
   list.reserve(list.size() + classes_[size_class].capacity);
   base::reserve_more(t.runs_allocated, 1);
   std::uint32_t chunk;
@@ -288,11 +335,13 @@ result<> heap::new_slab(thread_cache& c, changes& t, writer& w, unsigned size_cl
     if (!taken) return out_of_space(classes_[size_class].block_size);
     chunk = *taken;
   }
+  STELE_ASSERT(t.runs_allocated.size() < t.runs_allocated.capacity());
   t.runs_allocated.push_back({chunk, count, true});
   chunks_[chunk].size_class = static_cast<std::uint8_t>(size_class);
   chunks_[chunk].free_list_built.store(true, std::memory_order_relaxed);
   describe_run(w, chunk, slab_head(size_class), count);
   const slab blocks = slab_of(chunk, size_class);
+  STELE_ASSERT(blocks.layout.capacity <= blocks.layout.first);  // heap.md: states before blocks
   states_->prepare(blocks);
   w.claim(blocks.offset, blocks.layout.first);
   if (!is_large(size_class) || !planted(mutant::heap_large_stale)) states_->clear(w, blocks);
@@ -303,6 +352,9 @@ result<> heap::new_slab(thread_cache& c, changes& t, writer& w, unsigned size_cl
 // Gives a reserved run its descriptors, in memory and in the transaction.
 void heap::describe_run(writer& w, std::uint32_t first, chunk_descriptor head,
                         std::uint32_t count) {
+  // heap.md L1 and extents: head and further chunks in one transaction.
+  STELE_ASSERT(count != 0 && first + std::uint64_t{count} <= chunks_.size());
+  STELE_ASSERT(format::is_run_head(head.kind) ? head.length == count : count == 1);
   chunks_[first].length = count;
   chunks_[first].kind.store(head.kind, std::memory_order_release);
   if (head.kind != chunk_kind::small || !planted(mutant::heap_no_descriptor))
@@ -316,6 +368,8 @@ void heap::describe_run(writer& w, std::uint32_t first, chunk_descriptor head,
 }
 
 void heap::describe_free(writer& w, const changes::run& r, bool all_but_last) {
+  // heap.md L4 and extents: all chunks of the run in one transaction.
+  STELE_ASSERT(r.count != 0 && r.first + std::uint64_t{r.count} <= chunks_.size());
   const std::uint32_t count = all_but_last && r.count > 1 ? r.count - 1 : r.count;
   for (std::uint32_t i = 0; i < count; ++i) write_descriptor(w, r.first + i, free_chunk());
 }
@@ -331,6 +385,7 @@ result<std::uint64_t> heap::allocate_extent(changes& t, writer& w, std::size_t s
     first = *taken;
   }
   const auto length = static_cast<std::uint32_t>(count);
+  STELE_ASSERT(std::size_t{length} * chunk_size() >= size && chunk_offset(first) % 4096 == 0);
   t.runs_allocated.push_back({first, length, false});
   describe_run(w, first, {chunk_kind::extent, 0, length}, length);
   return chunk_offset(first);
@@ -351,8 +406,10 @@ result<> heap::deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t 
       return deallocate_extent(t, w, chunk);
     if (kind != chunk_kind::large_slab) return refuse("no object starts there");
   }
+  STELE_ASSERT(chunk < chunks_.size());
   chunk_info& info = chunks_[chunk];
   const unsigned size_class = info.size_class;
+  STELE_ASSERT(classes_[size_class].capacity != 0);
   const block_class& blocks = classes_[size_class];
   const auto inside = static_cast<std::uint32_t>(offset - chunk_offset(chunk)) - blocks.first,
              size = static_cast<std::uint32_t>(blocks.block_size), number = inside / size;
@@ -370,13 +427,16 @@ result<> heap::deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t 
     return_excess_blocks(c, size_class);
   if (planted(mutant::heap_free_early))
     c.free[size_class].push_back(offset);
-  else
+  else {
+    STELE_ASSERT(t.freed.size() < t.freed.capacity());  // the state has changed: this may not fail
     t.freed.push_back({offset, size_class});
+  }
   return {};
 }
 
 result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
   const std::uint32_t count = chunks_[chunk].length;
+  STELE_ASSERT(count != 0);
   const bool again = std::any_of(t.runs_freed.begin(), t.runs_freed.end(),
                                  [&](const changes::run& r) { return r.first == chunk; });
   if (again)
@@ -419,8 +479,12 @@ std::optional<heap::block_place> heap::used_block_of(writer& w, const changes& t
 
 void heap::apply(thread_cache& c, changes& t) noexcept {
   for (const auto& b : t.freed) {
+    STELE_ASSERT(is_block(b));
+    STELE_ASSERT_WHOLE(!holds(c.free[b.size_class], b.offset));
     push_free(c.free[b.size_class], b.offset);
     if (planted(mutant::heap_freed_twice)) push_free(c.free[b.size_class], b.offset);
+    STELE_ASSERT(c.free[b.size_class].size() < 2 ||
+                 c.free[b.size_class].back() != *(c.free[b.size_class].end() - 2));
   }
   for (const auto& r : t.runs_freed) {
     const std::lock_guard hold(mutex_);
@@ -433,6 +497,8 @@ void heap::rollback(thread_cache& c, changes& t) noexcept {
   for (const auto& b : t.freed) restore_block_state(b, true);
   for (auto b = t.allocated.rbegin(); b != t.allocated.rend(); ++b) {
     restore_block_state(*b, false);
+    STELE_ASSERT(is_block(*b));
+    STELE_ASSERT_WHOLE(!holds(c.free[b->size_class], b->offset));
     push_free(c.free[b->size_class], b->offset);
   }
   for (const auto& r : t.runs_allocated) {
@@ -441,6 +507,11 @@ void heap::rollback(thread_cache& c, changes& t) noexcept {
       std::erase_if(c.free[chunks_[r.first].size_class],
                     [&](std::uint64_t b) { return b >= begin && b < end; });
     }
+    // heap.md: a roll-back takes the blocks of a new slab out of the list.
+    STELE_ASSERT_WHOLE(
+        !r.slab || std::ranges::none_of(c.free[chunks_[r.first].size_class], [&](std::uint64_t b) {
+          return b >= chunk_offset(r.first) && b - chunk_offset(r.first) < range_of(r).second;
+        }));
     const std::lock_guard hold(mutex_);
     free_run(r.first, r.count);
   }
@@ -448,6 +519,8 @@ void heap::rollback(thread_cache& c, changes& t) noexcept {
     if (r.slab) {  // by reclaim(): the blocks return to the list they came from
       const std::lock_guard hold(mutex_);
       const slab blocks = slab_of(r.first, chunks_[r.first].size_class);
+      STELE_ASSERT(r.count == classes_[chunks_[r.first].size_class].chunks &&
+                   !free_chunks_[r.first]);
       for (std::uint32_t i = 0; i < blocks.layout.capacity; ++i)
         push_free(central_free_[chunks_[r.first].size_class], blocks.block_offset(i));
     }
@@ -467,6 +540,7 @@ void heap::return_cached_blocks(thread_cache& c) noexcept try {
 void heap::honor_recall(thread_cache& c, const changes& t) {
   if (!t.runs_allocated.empty()) return;
   const std::uint64_t now = recall_.load(std::memory_order_relaxed);
+  STELE_ASSERT(c.seen_recall <= now);
   if (c.seen_recall != now) {
     c.seen_recall = now;
     return_cached_blocks(c);
@@ -477,6 +551,7 @@ void heap::honor_recall(thread_cache& c, const changes& t) {
 // the shared list it keeps them: its caller has changed the state of a block, and may not fail.
 void heap::return_excess_blocks(thread_cache& c, unsigned k) noexcept try {
   auto& list = c.free[k];
+  STELE_ASSERT(list.size() > cache_limit_of(k));
   const std::lock_guard hold(mutex_);
   const auto returned = list.begin() + static_cast<std::ptrdiff_t>(cache_limit_of(k) / 2);
   central_free_[k].insert(central_free_[k].end(), list.begin(), returned);
@@ -485,6 +560,7 @@ void heap::return_excess_blocks(thread_cache& c, unsigned k) noexcept try {
 }
 
 std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_chunks) {
+  STELE_ASSERT(t.empty());  // heap.md, a full pool: a transaction of its own
   c.seen_recall = recall_.fetch_add(1, std::memory_order_relaxed) + 1;
   return_cached_blocks(c);
   const std::lock_guard hold(mutex_);
@@ -494,10 +570,13 @@ std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t ma
     while (!unscanned_slabs_[k].empty()) build_free_list(unscanned_slabs_[k].back());
     std::vector<std::uint32_t> free_blocks(central_free_[k].empty() ? 0 : chunks_.size(), 0);
     for (std::uint64_t block : central_free_[k]) ++free_blocks[slab_chunk_of(block, k)];
+    STELE_ASSERT(unscanned_slabs_[k].empty());
     const block_class& of_slab = classes_[k];
     const std::size_t before = t.runs_freed.size();
     for (std::uint32_t chunk = 0; chunk < free_blocks.size(); ++chunk) {
+      STELE_ASSERT(free_blocks[chunk] <= of_slab.capacity);  // no block is in the list twice
       if (free_blocks[chunk] != of_slab.capacity) continue;
+      STELE_ASSERT(chunks_[chunk].size_class == k && !free_chunks_[chunk]);
       if (reclaimed + of_slab.chunks > max_chunks) {
         free_blocks[chunk] = 0;  // stays in the list
       } else {
@@ -515,10 +594,12 @@ std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t ma
     for (std::size_t i = before; i < t.runs_freed.size(); ++i)
       describe_free(w, t.runs_freed[i], planted(mutant::heap_large_short_free));
   }
+  STELE_ASSERT(reclaimed <= max_chunks && (reclaimed == 0) == t.runs_freed.empty());
   return reclaimed;
 }
 
 result<std::uint64_t> heap::reserve_chunks(std::size_t bytes) {
+  STELE_ASSERT(bytes != 0);
   const std::lock_guard hold(mutex_);
   const auto first = allocate_run((bytes + chunk_size() - 1) >> file_.header().chunk_shift);
   if (!first) return out_of_space(bytes);
@@ -533,6 +614,7 @@ std::size_t heap::longest_free_run() const {
 }
 
 void heap::release_chunks(std::uint64_t offset, std::size_t bytes) noexcept {
+  STELE_ASSERT(bytes != 0 && chunk_offset(chunk_of(offset)) == offset);
   const std::lock_guard hold(mutex_);
   free_run(static_cast<std::uint32_t>(chunk_of(offset)),
            static_cast<std::uint32_t>((bytes + chunk_size() - 1) >> file_.header().chunk_shift));
@@ -540,6 +622,7 @@ void heap::release_chunks(std::uint64_t offset, std::size_t bytes) noexcept {
 
 // First fit; a search for one chunk starts where the last one ended. The caller holds mutex_.
 result<std::uint32_t> heap::allocate_run(std::size_t count) {
+  STELE_ASSERT(count != 0);
   if (count > free_chunk_count_) return fail(errc::full, "");
   std::size_t length = 0;
   const std::size_t begin = count == 1 ? next_fit_chunk_ : 0;
@@ -550,19 +633,24 @@ result<std::uint32_t> heap::allocate_run(std::size_t count) {
     for (std::size_t k = first; k <= i; ++k) free_chunks_[k] = false;
     free_chunk_count_ -= count;
     if (count == 1) next_fit_chunk_ = i;
+    STELE_ASSERT_WHOLE(free_chunks_are_known());
     return static_cast<std::uint32_t>(first);
   }
+  STELE_ASSERT(count != 1);  // a chunk that counts as free is found
   return fail(errc::full, "");
 }
 
 // The caller holds mutex_.
 void heap::free_run(std::uint32_t first, std::uint32_t count) noexcept {
+  STELE_ASSERT(count != 0 && first + std::uint64_t{count} <= chunks_.size());
   for (std::uint32_t i = 0; i < count; ++i) {
+    STELE_ASSERT(!free_chunks_[first + i]);
     chunks_[first + i].kind.store(chunk_kind::free, std::memory_order_release);
     free_chunks_[first + i] = true;
   }
   free_chunk_count_ += count;
   next_fit_chunk_ = std::min<std::size_t>(next_fit_chunk_, first);
+  STELE_ASSERT_WHOLE(free_chunks_are_known());
 }
 
 std::unexpected<error> heap::out_of_space(std::size_t size) const {

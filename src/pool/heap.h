@@ -17,6 +17,7 @@
 #include <pool/block_states.h>
 #include <pool/size_plan.h>
 #include <stele/error.h>
+#include "base/assert.h"
 
 #include <array>
 #include <atomic>
@@ -61,6 +62,11 @@ class heap {
           base::reserve_more(runs_freed, later.runs_freed.size());
     }
     void append(changes& later) {
+      STELE_ASSERT(allocated.capacity() - allocated.size() >= later.allocated.size() &&
+                   freed.capacity() - freed.size() >= later.freed.size());
+      STELE_ASSERT(runs_allocated.capacity() - runs_allocated.size() >=
+                       later.runs_allocated.size() &&
+                   runs_freed.capacity() - runs_freed.size() >= later.runs_freed.size());
       allocated.insert(allocated.end(), later.allocated.begin(), later.allocated.end());
       freed.insert(freed.end(), later.freed.begin(), later.freed.end());
       runs_allocated.insert(runs_allocated.end(), later.runs_allocated.begin(),
@@ -88,9 +94,11 @@ class heap {
 
   // Offset and size in bytes of an entry of changes.
   std::pair<std::uint64_t, std::size_t> range_of(const changes::block& b) const noexcept {
+    STELE_ASSERT(b.size_class < format::block_class_count);
     return {b.offset, classes_[b.size_class].block_size};
   }
   std::pair<std::uint64_t, std::size_t> range_of(const changes::run& r) const noexcept {
+    STELE_ASSERT(r.count != 0 && r.first + std::uint64_t{r.count} <= chunks_.size());
     return {chunk_offset(r.first), std::size_t{r.count} << file_.header().chunk_shift};
   }
 
@@ -126,10 +134,12 @@ class heap {
     if (!t.runs_allocated.empty() || !t.runs_freed.empty() || t.freed.size() > 1) [[unlikely]]
       return apply(c, t);
     if (!t.freed.empty()) {
+      STELE_ASSERT(is_block(t.freed.front()));
       auto& list = c.free[t.freed.front().size_class];
       if (list.size() == list.capacity() || base::planted(base::mutant::heap_freed_twice))
           [[unlikely]]
         return apply(c, t);
+      STELE_ASSERT_WHOLE(!holds(list, t.freed.front().offset));
       list.push_back(t.freed.front().offset);
       t.freed.clear();
     }
@@ -214,7 +224,9 @@ class heap {
                                        : format::chunk_descriptor();
   }
   slab slab_of(std::uint64_t chunk, unsigned size_class) const noexcept {
+    STELE_ASSERT(chunk < file_.header().chunk_count && size_class < format::block_class_count);
     const block_class& b = classes_[size_class];
+    STELE_ASSERT(b.capacity != 0);  // the pool has blocks of this class
     return {chunk, chunk_offset(chunk), {b.capacity, b.first}, b.block_size};
   }
   // The first chunk of the slab that a block of this class lies in.
@@ -232,12 +244,33 @@ class heap {
   }
   // The number of the block at `inside` bytes into its slab.
   std::uint32_t block_number(std::uint32_t inside, unsigned size_class) const noexcept {
+    STELE_ASSERT(inside >= classes_[size_class].first);
     return (inside - classes_[size_class].first) /
            static_cast<std::uint32_t>(classes_[size_class].block_size);
   }
   std::uint64_t chunk_of(std::uint64_t offset) const noexcept {
+    STELE_ASSERT(offset >= file_.header().chunks_offset);
     return (offset - file_.header().chunks_offset) >> file_.header().chunk_shift;
   }
+
+  // Predicates of assertions.
+  // A block of a slab that is in use, named by its first byte and its class.
+  bool is_block(const changes::block& b) const noexcept {
+    if (b.size_class >= format::block_class_count || b.offset < file_.header().chunks_offset ||
+        chunk_of(b.offset) >= chunks_.size())
+      return false;
+    const std::uint64_t chunk = slab_chunk_of(b.offset, b.size_class),
+                        inside = b.offset - chunk_offset(chunk);
+    const block_class& blocks = classes_[b.size_class];
+    return chunks_[chunk].size_class == b.size_class && inside >= blocks.first &&
+           (inside - blocks.first) % blocks.block_size == 0 &&
+           (inside - blocks.first) / blocks.block_size < blocks.capacity;
+  }
+  // The number of free chunks is right, and none lies before the place where the search for one
+  // begins. The caller holds mutex_, or is alone.
+  bool free_chunks_are_known() const noexcept;
+  // Whether a block is in a list; of a long one, whether it is among the last.
+  static bool holds(const std::vector<std::uint64_t>& list, std::uint64_t block) noexcept;
   static void push_free(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept;
 
   [[nodiscard]] result<std::uint64_t> allocate_block(thread_cache& c, changes& t, writer& w,

@@ -2,6 +2,7 @@
 #include <base/check.h>
 #include <fmt/format.h>
 #include <pool/heap.h>
+#include "base/assert.h"
 
 #include <algorithm>
 #include <utility>
@@ -30,11 +31,16 @@ result<> heap::for_each_run(bool used, const run_visitor& each) const {
 result<std::vector<std::uint64_t>> heap::build_grown_table(std::uint64_t chunk_count,
                                                            std::uint64_t table_chunk,
                                                            std::uint64_t table_length) const {
+  // grow.md step 1: the new table lies in new chunks.
+  STELE_ASSERT_ALWAYS(chunk_count > file_.header().chunk_count && table_length != 0);
+  STELE_ASSERT_ALWAYS(table_chunk >= file_.header().chunk_count && table_chunk < chunk_count &&
+                      table_length <= chunk_count - table_chunk);
   std::vector<chunk_descriptor> all(chunk_count, free_chunk());
   for (std::uint64_t chunk = 0; chunk < file_.header().chunk_count;) {
     const auto d = descriptor(chunk);
     if (!d) return std::unexpected(d.error());
     const std::uint64_t length = format::is_run_head(d->kind) ? d->length : 1;
+    STELE_ASSERT_ALWAYS(length != 0 && length <= file_.header().chunk_count - chunk);
     for (std::uint64_t i = 0; i < length && d->kind != chunk_kind::table; ++i)
       all[chunk + i] = i == 0 ? *d : chunk_descriptor{chunk_kind::tail, 0, 0};
     chunk += length;
@@ -46,10 +52,13 @@ result<std::vector<std::uint64_t>> heap::build_grown_table(std::uint64_t chunk_c
       file_.header().chunks_offset + (table_chunk << file_.header().chunk_shift);
   for (std::uint64_t chunk = 0; chunk < chunk_count; ++chunk)
     words.push_back(format::guard(all[chunk].pack(), file_.header().id, at + 8 * chunk));
+  STELE_ASSERT_WHOLE(!has_magic().value_or(false) ||
+                     std::find(words.begin(), words.end(), 0u) == words.end());
   return words;
 }
 
 void heap::reserve_growth(std::uint64_t chunk_count) {
+  STELE_ASSERT_ALWAYS(chunk_count > chunks_.size());
   const std::lock_guard hold(mutex_);
   grown_chunks_ = std::vector<chunk_info>(chunk_count);
   grown_plan_ = make_plan(chunk_count);
@@ -60,6 +69,9 @@ void heap::reserve_growth(std::uint64_t chunk_count) {
 result<> heap::apply_growth() {
   const std::lock_guard hold(mutex_);
   const std::size_t before = chunks_.size(), count = file_.header().chunk_count;
+  // reserve_growth() has made room for as many chunks as there are now: nothing is allocated.
+  STELE_ASSERT_ALWAYS(grown_plan_.has_value() && grown_chunks_.size() == count && count > before);
+  STELE_ASSERT_ALWAYS(free_chunks_.capacity() >= count && free_chunks_.size() == before);
   std::vector<chunk_info> all = std::exchange(grown_chunks_, {});
   for (std::size_t i = 0; i < before; ++i) {
     all[i].kind.store(chunks_[i].kind.load());
@@ -78,6 +90,7 @@ result<> heap::apply_growth() {
     const std::uint32_t length = table_before                   ? chunks_[chunk].length
                                  : format::is_run_head(d->kind) ? d->length
                                                                 : 1;
+    STELE_ASSERT_ALWAYS(length != 0 && length <= count - chunk);
     chunks_[chunk].length = d->length;
     chunks_[chunk].kind.store(d->kind);
     for (std::uint32_t i = 1; i < length; ++i) {
@@ -92,10 +105,12 @@ result<> heap::apply_growth() {
     }
     chunk += length - 1;
   }
+  STELE_ASSERT_WHOLE(free_chunks_are_known());
   return {};
 }
 
 result<heap::usage> heap::audit(const block_visitor& used) const {
+  STELE_ASSERT(chunks_.empty() || chunks_.size() == file_.header().chunk_count);
   usage sum;
   std::uint64_t run = 0;
   for (std::uint64_t chunk = 0; chunk < chunks_.size();) {
@@ -109,6 +124,11 @@ result<heap::usage> heap::audit(const block_visitor& used) const {
       return std::unexpected(fine.error());
     chunk += format::is_run_head(d->kind) ? d->length : 1;
   }
+  // heap.md: used and free chunks tile the heap, and blocks lie within the used ones.
+  STELE_ASSERT(sum.used_chunks + sum.free_chunks == chunks_.size());
+  STELE_ASSERT(sum.longest_free_run <= sum.free_chunks);
+  STELE_ASSERT(sum.used_bytes + sum.free_blocks_bytes + sum.table_bytes <=
+               sum.used_chunks * chunk_size());
   return sum;
 }
 
@@ -117,6 +137,7 @@ result<> heap::audit_run(std::uint64_t chunk, const chunk_descriptor& head, usag
   if (head.kind == chunk_kind::tail)
     return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins",
                                            file_.path(), chunk));
+  STELE_ASSERT(head.kind != chunk_kind::free);
   const std::uint32_t length = format::is_run_head(head.kind) ? head.length : 1;
   for (std::uint64_t i = chunk + 1; i < chunk + length; ++i) {
     const auto part = descriptor(i);
