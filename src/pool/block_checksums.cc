@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
 #include <pool/header_version.h>
+#include "base/assert.h"
 
 #include <algorithm>
 
@@ -26,6 +27,7 @@ result<block_checksum_state> block_checksums::state() const {
 // Checksum 0 means that the block was never stored to. If 0 meant "unknown", a zeroed page of
 // checksums would make any content pass.
 bool block_checksums::matches(std::uint64_t block) const noexcept {
+  STELE_ASSERT(has_checksum(block));
   const std::uint64_t expected = stored(block);
   if (expected == format::block_checksum_never_written &&
       base::planted(base::mutant::sums_zero_unjudged))
@@ -38,6 +40,7 @@ bool block_checksums::matches(std::uint64_t block) const noexcept {
 }
 
 bool block_checksums::matches_legacy(std::uint64_t block) const noexcept {
+  STELE_ASSERT(has_checksum(block));
   const std::uint64_t expected = stored(block);
   return expected == 0 || expected == format::compute_legacy_block_checksum(
                                           file_.at(block), file_.header().id, block);
@@ -56,6 +59,7 @@ result<> block_checksums::for_each_mismatch(const heap& heap, const progress& on
   constexpr std::uint64_t progress_interval = std::uint64_t{64} << 20;
   const auto kind = state();
   if (!kind) return std::unexpected(kind.error());
+  STELE_ASSERT(*kind != block_checksum_state::none);
   std::uint64_t done = 0, all = 0;
   bool stopped = false;
   if (auto counted =
@@ -85,6 +89,7 @@ result<> block_checksums::verify(const heap& heap, const progress& on_progress) 
   };
   if (auto walked = for_each_mismatch(heap, on_progress, count); !walked) return walked;
   if (damaged == 0) return {};
+  STELE_ASSERT_ALWAYS(first <= last && in_tail <= damaged);  // blocks come in their order
   const std::string what = fmt::format(
       "{}: {} of its blocks of {} bytes are not what their sums say, from offset {} to {}",
       file_.path(), damaged, format::checksum_block_size, first,

@@ -9,6 +9,7 @@
 #include <pool/heap.h>
 #include <pool/pool_file.h>
 #include <stele/progress.h>
+#include "base/assert.h"
 
 #include <functional>
 
@@ -29,20 +30,24 @@ class block_checksums {
   }
 
   std::uint64_t block_of(std::uint64_t offset) const noexcept {
+    STELE_ASSERT(offset >= file_.header().home_offset);
     return offset - (offset - file_.header().home_offset) % format::checksum_block_size;
   }
   // The blocks that hold the checksums have none.
   bool has_checksum(std::uint64_t block) const noexcept {
     const auto& h = file_.header();
+    STELE_ASSERT(present() && is_block(block));
     return block + format::checksum_block_size <= h.block_checksums_offset ||
            block >=
                h.block_checksums_offset + 8 * format::block_checksum_count(h.size - h.home_offset);
   }
   std::uint64_t compute(std::uint64_t block) const noexcept {
+    STELE_ASSERT(is_block(block));
     return format::compute_block_checksum(file_.at(block), file_.header().id, block);
   }
   std::byte* slot(std::uint64_t block) const noexcept {
     const auto& h = file_.header();
+    STELE_ASSERT(present() && is_block(block) && block < h.size);
     return file_.at(h.block_checksums_offset +
                     8 * ((block - h.home_offset) / format::checksum_block_size));
   }
@@ -83,14 +88,19 @@ class block_checksums {
   // Makes the checksums of a range unknown; durable after the medium's next fence.
   template <class Media>
   void invalidate(Media& m, std::uint64_t offset, std::uint64_t bytes) const {
+    // sums.md S6, S1: of free chunks, which hold no checksums.
+    STELE_ASSERT(bytes != 0 && is_block(offset));
     for (std::uint64_t block = block_of(offset); block < offset + bytes;
-         block += format::checksum_block_size)
+         block += format::checksum_block_size) {
+      STELE_ASSERT(has_checksum(block) && !is_table(block));
       write(m, block, format::block_checksum_unknown);
+    }
   }
   // Recomputes the checksums of everything in use. Those of free chunks become unknown, or are
   // kept.
   template <class Media>
   [[nodiscard]] result<> recompute_all(Media& m, const heap& heap, bool keep_free) const {
+    STELE_ASSERT_ALWAYS(present());
     if (!keep_free)
       if (auto walked = heap.for_each_free_run(
               [&](std::uint64_t from, std::uint64_t bytes) { invalidate(m, from, bytes); });
@@ -135,6 +145,7 @@ class block_checksums {
     const std::uint64_t end = h.table_offset < h.chunks_offset
                                   ? h.table_offset + 8 * h.chunk_count
                                   : h.home_offset + sizeof(format::home_header);
+    STELE_ASSERT(end > h.home_offset && end <= h.chunks_offset);
     range(h.home_offset, end - h.home_offset);
     return heap.for_each_used_run(range);
   }
@@ -147,12 +158,18 @@ class block_checksums {
     return block < h.chunks_offset || (block + format::checksum_block_size > h.table_offset &&
                                        block < h.table_offset + 8 * h.chunk_count);
   }
+  // A predicate of assertions.
+  bool is_block(std::uint64_t offset) const noexcept {
+    const std::uint64_t home = file_.header().home_offset;
+    return offset >= home && (offset - home) % format::checksum_block_size == 0;
+  }
   bool matches(std::uint64_t block) const noexcept;
   bool matches_legacy(std::uint64_t block) const noexcept;
 
   template <class Media>
   void write(Media& m, std::uint64_t block, std::uint64_t sum) const {
     if (stored(block) == sum) return;
+    STELE_ASSERT(reinterpret_cast<std::uintptr_t>(slot(block)) % 8 == 0);  // atomic unit: the word
     m.store(slot(block), &sum, 8);
     m.flush(slot(block), 8);
   }

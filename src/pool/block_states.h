@@ -13,6 +13,7 @@
 #include <format/heap_layout.h>
 #include <pool/pool_file.h>
 #include <stele/error.h>
+#include "base/assert.h"
 
 #include <cstdint>
 
@@ -37,6 +38,7 @@ struct slab {
   format::slab_layout layout;
   std::size_t block_size;
   std::uint64_t block_offset(std::uint32_t block) const noexcept {
+    STELE_ASSERT(block < layout.capacity);
     return offset + layout.first + block * block_size;
   }
 };
@@ -76,14 +78,17 @@ class states_in_place final : public block_states {
   void prepare(const slab&) override {}
   void clear(heap_writer& w, const slab& s) override;
   bool is_used(const slab& s, std::uint32_t block) const noexcept override {
+    STELE_ASSERT(block < s.layout.capacity);
     return file_.at(s.offset)[block] == std::byte{format::block_used};
   }
   // Whether eight blocks are used, from one on whose number is a multiple of eight.
   bool are_used(const slab& s, std::uint32_t block) const noexcept {
+    STELE_ASSERT(block % 8 == 0 && block + 8 <= s.layout.capacity);
     constexpr std::uint64_t all_used = 0x0101'0101'0101'0101 * std::uint64_t{format::block_used};
     return word_at(s.offset + block) == all_used;
   }
   bool set_used(heap_writer& w, const slab& s, std::uint32_t block, bool used) override {
+    STELE_ASSERT(block < s.layout.capacity);
     return set_used(w, s.offset + block, used);
   }
   // The state at `offset`. Not virtual: it is on the way of every allocation.

@@ -2,6 +2,7 @@
 #include <pool/size_plan.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace stele::storage {
 
@@ -9,14 +10,23 @@ using format::large_shapes;
 using format::size_class_count;
 
 block_class block_class_of(std::size_t chunk_size, unsigned c) noexcept {
+  STELE_ASSERT(c < format::block_class_count);
+  STELE_ASSERT(std::has_single_bit(chunk_size) && chunk_size >= 4096);
   if (c >= size_class_count) {
     const format::large_shape shape = large_shapes[c - size_class_count];
+    // heap.md: the blocks end within the run, and begin behind their states.
+    STELE_ASSERT(format::large_slab_first_block +
+                     shape.blocks * format::large_block_size(chunk_size, shape) <=
+                 shape.chunks * chunk_size);
+    STELE_ASSERT(shape.blocks <= format::large_slab_first_block);
     return {format::large_block_size(chunk_size, shape), shape.chunks, shape.blocks,
             format::large_slab_first_block};
   }
   const std::size_t size = format::class_size(c);
   if (size > format::max_slab_block_size(chunk_size)) return {};
   const auto layout = format::slab_layout_of(chunk_size, size);
+  STELE_ASSERT(layout.capacity != 0 && layout.first + layout.capacity * size <= chunk_size);
+  STELE_ASSERT(layout.capacity <= layout.first && layout.first % 64 == 0);
   return {size, 1, layout.capacity, layout.first};
 }
 
@@ -24,6 +34,7 @@ format::chunk_descriptor slab_head(unsigned c) noexcept {
   using enum format::chunk_kind;
   if (!is_large(c)) return {small, static_cast<std::uint8_t>(c), 0};
   const unsigned shape = c - size_class_count;
+  STELE_ASSERT(shape < large_shapes.size());
   return {large_slab, static_cast<std::uint8_t>(shape), large_shapes[shape].chunks};
 }
 
@@ -51,6 +62,11 @@ size_plan::size_plan(std::size_t chunk_size, std::uint64_t chunk_count, bool log
   for (const std::size_t size : borders) {
     if (size <= formula_up_to_ || size > 7 * chunk_size) continue;
     const unsigned chosen = choose(size);
+    // Any kind that is large enough would be right.
+    STELE_ASSERT(chosen == extent || block_class_of(chunk_size, chosen).block_size >= size);
+    STELE_ASSERT(chosen == extent || !is_large(chosen) ||
+                 block_class_of(chunk_size, chosen).chunks <= most_chunks_);
+    STELE_ASSERT(steps_.empty() || steps_.back().up_to <= size);  // ascending
     if (!steps_.empty() && steps_.back().chosen == chosen)
       steps_.back().up_to = size;
     else
@@ -61,6 +77,7 @@ size_plan::size_plan(std::size_t chunk_size, std::uint64_t chunk_count, bool log
 size_plan::cost size_plan::cost_of(std::size_t size, unsigned c) const noexcept {
   if (c == extent) return {(size + chunk_size_ - 1) / chunk_size_ * chunk_size_, 1};
   const block_class b = block_class_of(chunk_size_, c);
+  STELE_ASSERT(b.block_size >= size && b.capacity != 0);
   return {b.chunks * chunk_size_, b.capacity};
 }
 
@@ -80,6 +97,7 @@ unsigned size_plan::choose(std::size_t size) const noexcept {
 }
 
 unsigned size_plan::planned_class_for(std::size_t size) const noexcept {
+  STELE_ASSERT(size > formula_up_to_);
   const auto at = std::ranges::lower_bound(steps_, size, {}, &step::up_to);
   return at == steps_.end() ? extent : at->chosen;
 }
@@ -98,6 +116,7 @@ unsigned size_plan::fallback_for(std::size_t size, std::size_t alignment) const 
   if (size > most) return extent;
   unsigned c = format::size_class_for(size);
   while (alignment > 16 && format::class_size(c) % 64 != 0) ++c;
+  STELE_ASSERT(c < format::first_odd_class && format::class_size(c) >= size);
   return format::class_size(c) > most ? extent : c;
 }
 

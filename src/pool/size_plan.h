@@ -10,6 +10,7 @@
 #pragma once
 
 #include <format/heap_layout.h>
+#include "base/assert.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +34,7 @@ constexpr bool is_large(unsigned c) noexcept {
   return c >= format::size_class_count;
 }
 constexpr unsigned class_of(const format::chunk_descriptor& d) noexcept {
+  STELE_ASSERT(is_slab(d.kind));
   return d.kind == format::chunk_kind::large_slab ? format::size_class_count + d.size_class
                                                   : d.size_class;
 }
@@ -49,6 +51,7 @@ class size_plan {
 
   // The class for `size` > 0 bytes, or `extent`. `alignment` <= 64, a power of two.
   unsigned class_for(std::size_t size, std::size_t alignment) const noexcept {
+    STELE_ASSERT(size != 0 && alignment <= 64);
     if (size <= formula_up_to_) [[likely]] {
       if (alignment <= packed_alignment_) return format::packed_size_class_for(size);
       if (alignment <= 16) return format::size_class_for(size);
@@ -62,6 +65,7 @@ class size_plan {
   struct cost {
     std::uint64_t bytes = 0, blocks = 1;
     bool operator<(const cost& other) const noexcept {
+      STELE_ASSERT(blocks != 0 && other.blocks != 0);
       return bytes * other.blocks < other.bytes * blocks;
     }
   };
