@@ -1,6 +1,7 @@
 // Compares what a name leads to with an open file.
 #include <pool/file_name.h>
 #include <sys/stat.h>
+#include "base/assert.h"
 
 #include <cerrno>
 #include <filesystem>
@@ -14,6 +15,7 @@ file_name::file_name(int fd, const std::string& path) {
   std::error_code failed;
   absolute_ = std::filesystem::absolute(path, failed).string();
   if (failed) absolute_.clear();
+  STELE_ASSERT_ALWAYS(absolute_.empty() || absolute_.front() == '/');
   root_device_ = root.st_dev;
   root_inode_ = root.st_ino;
 }

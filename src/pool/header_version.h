@@ -8,6 +8,7 @@
 
 #include <base/mutant.h>
 #include <format/pool_layout.h>
+#include "base/assert.h"
 
 #include <cstddef>
 #include <optional>
@@ -40,7 +41,10 @@ void raise_version(Medium& medium, std::byte* base) {
   if (!planted(mutant::version_copy_left)) medium.put(copy, &raised, sizeof raised);  // V1
   if (!planted(mutant::version_no_fence))
     medium.control.fence();  // the copy is durable before the header, which a crash may tear
+  // heap.md V1: the copy is whole before the header changes, and this opening would count it.
+  STELE_ASSERT_ALWAYS(std::memcmp(copy, &raised, sizeof raised) == 0);
   medium.put(base, &raised, sizeof raised);  // V2
+  STELE_ASSERT_ALWAYS(read_header(base).version == format::pool_version);
 }
 
 }  // namespace stele::storage

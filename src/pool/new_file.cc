@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
+#include "base/assert.h"
 
 #include <filesystem>
 #include <utility>
@@ -93,6 +94,7 @@ static bool has_all_pages_on_tmpfs(int fd, std::size_t size) {
 }
 
 result<> allocate_space(int fd, std::size_t size, const std::string& path) {
+  STELE_ASSERT_ALWAYS(fd >= 0 && size != 0);
   if (auto allowed = check_size_limit(size, path); !allowed) return allowed;
   if (has_all_pages_on_tmpfs(fd, size)) return {};
   int failed = EINTR;
@@ -147,6 +149,7 @@ new_file::new_file(const std::string& path)
     file_.fd = os::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   }
   named_ = file_.fd >= 0;
+  STELE_ASSERT_ALWAYS(!named_ || name_.starts_with(path));
 }
 
 new_file::~new_file() {
@@ -169,23 +172,30 @@ result<> new_file::reserve(std::size_t size) {
 }
 
 result<> new_file::write(std::span<const std::byte> bytes, std::uint64_t offset) {
+  STELE_ASSERT_ALWAYS(file_.fd >= 0 && offset + bytes.size() >= offset);
   if (!os::write_all(file_.fd, bytes.data(), bytes.size(), offset))
     return path_error("write", path_);
   return {};
 }
 
 result<std::byte*> new_file::map(std::size_t size) {
+  STELE_ASSERT_ALWAYS(file_.fd >= 0 && size != 0);
   void* const at = os::map(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd);
   if (at == MAP_FAILED) return path_error("map", path_);
   return static_cast<std::byte*>(at);
 }
 
 result<> new_file::truncate(std::size_t size) {
+  STELE_ASSERT_ALWAYS(file_.fd >= 0 && size != 0);
   if (os::truncate(file_.fd, size) != 0) return path_error("shorten", path_);
   return {};
 }
 
 result<> new_file::publish() {
+  STELE_ASSERT_ALWAYS(file_.fd >= 0);
+  // The name that it is linked from leads to this file, or nobody else has it.
+  STELE_ASSERT_ALWAYS(named_ || name_.empty() ||
+                      name_ == fmt::format("/proc/self/fd/{}", file_.fd));
   if (!base::planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0)
     return path_error("sync", path_);
   if (name_.empty()) return {};

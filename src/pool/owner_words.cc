@@ -9,6 +9,7 @@
 #include <pool/pool_file.h>
 #include <signal.h>
 #include <unistd.h>
+#include "base/assert.h"
 
 #include <array>
 #include <cerrno>
@@ -63,6 +64,7 @@ std::optional<std::uint64_t> lock_holder(int fd) noexcept {
 }
 
 result<> lock_pool_file(int fd, const std::string& path) {
+  STELE_ASSERT_ALWAYS(fd >= 0);
   using std::chrono::steady_clock;
   const auto begun = steady_clock::now();
   for (;;) {
@@ -83,10 +85,15 @@ result<> lock_pool_file(int fd, const std::string& path) {
 // written there and to the file.
 result<> pool_file::write_owner() {
   static_assert(format::generation_offset == format::owner_offset + 8);
-  std::array<std::uint64_t, 2> words;  // owner, generation
+  static_assert(format::reader_socket_offset == format::generation_offset + 8 &&
+                    format::owner_offset / 64 == format::reader_socket_offset / 64,
+                "the three words share a line that has no guarded word");
+  STELE_ASSERT_ALWAYS(owner_ == 0 && mapped_ && mapping_.fd >= 0);  // once, of a locked file
+  std::array<std::uint64_t, 2> words;                               // owner, generation
   std::memcpy(words.data(), mapping_.base + format::owner_offset, sizeof words);
   previous_owner_ = words[0];
   words = {static_cast<std::uint64_t>(::getpid()), words[1] + 1};
+  STELE_ASSERT_ALWAYS(words[0] != 0);
   if (!os::write_all(mapping_.fd, words.data(), sizeof words, format::owner_offset))
     return path_error("write", mapping_.path);
   std::memcpy(mapping_.base + format::owner_offset, words.data(), sizeof words);
@@ -95,6 +102,7 @@ result<> pool_file::write_owner() {
 }
 
 bool pool_file::publish_reader_socket(std::uint64_t number) noexcept {
+  STELE_ASSERT_ALWAYS(owner_ != 0 && !mark_.is_of_parent());  // only who has it open serves it
   if (!os::write_all(mapping_.fd, &number, sizeof number, format::reader_socket_offset))
     return false;
   std::memcpy(mapping_.base + format::reader_socket_offset, &number, sizeof number);

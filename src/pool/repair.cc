@@ -6,6 +6,7 @@
 #include <pool/header_version.h>
 #include <pool/repair.h>
 #include <sys/stat.h>
+#include "base/assert.h"
 
 #include <cstring>
 #include <utility>
@@ -17,6 +18,8 @@ namespace {
 constexpr std::uint64_t saved_bytes = format::header_area_size;  // a page
 constexpr std::uint64_t sector_bytes = 512;
 using page_content = std::array<std::byte, saved_bytes>;
+static_assert(saved_bytes % sector_bytes == 0 && format::front_size % sector_bytes == 0,
+              "the page that is kept has all of the sector that changes");
 
 bool holds(const std::string& path, const page_content& content) {
   page_content found;
@@ -42,6 +45,7 @@ result<repair_file> repair_file::open(const std::string& path) {
   if (auto locked = lock_pool_file(opened.file_.fd, path); !locked)
     return std::unexpected(locked.error());
   opened.size_ = static_cast<std::uint64_t>(status.st_size);
+  STELE_ASSERT_ALWAYS(opened.size_ >= opened.front_.size() && opened.steps_.empty());
   if (!media::os::read_all(opened.file_.fd, opened.front_.data(), opened.front_.size(), 0))
     return path_error("read", path);
   return opened;
@@ -49,6 +53,7 @@ result<repair_file> repair_file::open(const std::string& path) {
 
 // An earlier repair that was interrupted may have kept the same page already.
 result<std::string> repair_file::save_page(std::uint64_t offset) {
+  STELE_ASSERT_ALWAYS(offset % saved_bytes == 0 && file_.fd >= 0);
   constexpr unsigned max_names = 1000;
   page_content content;
   if (!media::os::read_all(file_.fd, content.data(), content.size(), offset))
@@ -73,14 +78,17 @@ result<std::string> repair_file::save_page(std::uint64_t offset) {
 
 result<> repair_file::overwrite(std::uint64_t offset, std::span<const std::byte> bytes,
                                 std::string what) {
+  STELE_ASSERT_ALWAYS(!bytes.empty() && !what.empty());
   base::check(offset / sector_bytes == (offset + bytes.size() - 1) / sector_bytes,
               "a repair overwrites more than a sector");
   auto saved = save_page(offset / saved_bytes * saved_bytes);  // 1
   if (!saved) return std::unexpected(saved.error());
+  STELE_ASSERT_ALWAYS(!saved->empty());  // repair.md 1: the page is kept before it changes
   if (!media::os::write_all(file_.fd, bytes.data(), bytes.size(),
                             offset) ||      // 2
       media::os::sync_data(file_.fd) != 0)  // 3
     return path_error("write", path_);
+  STELE_ASSERT_ALWAYS(offset >= front_.size() || bytes.size() <= front_.size() - offset);
   if (offset < front_.size()) std::memcpy(front_.data() + offset, bytes.data(), bytes.size());
   steps_.push_back({std::move(what), std::move(*saved), offset / saved_bytes * saved_bytes});
   return {};
@@ -101,11 +109,15 @@ result<> repair_header(repair_file& file) {
           errc::corrupt,
           fmt::format("{}: neither the header nor its copy is whole; restore the pool from a copy",
                       file.path()));
+    // repair.md: the checksum says which of the two is whole.
+    STELE_ASSERT_ALWAYS(is_whole(*copy));
     return file.overwrite(0, bytes_of(*copy),
                           "the header was damaged; it is what its copy says again");
   }
   if (copy && std::memcmp(&*copy, &h, sizeof h) == 0) return {};
-  return file.overwrite(format::header_copy_offset_of(h), bytes_of(h),
+  const std::uint64_t copy_at = format::header_copy_offset_of(h);
+  STELE_ASSERT_ALWAYS(copy_at >= sizeof h && copy_at + sizeof h <= format::front_size);
+  return file.overwrite(copy_at, bytes_of(h),
                         "the copy of the header was damaged; it is what the header says again");
 }
 
