@@ -55,6 +55,7 @@ class announcement {
     asymmetric_fence_light();
   }
   void withdraw(State outside = {}) noexcept { state_.store(outside, std::memory_order_release); }
+  static_assert(std::atomic<State>::is_always_lock_free, "the fences order single accesses");
   State made() const noexcept { return state_.load(std::memory_order_relaxed); }  // by its thread
   // By other threads, which have closed the gate.
   State seen() const noexcept { return state_.load(std::memory_order_acquire); }
@@ -72,6 +73,7 @@ class announcement {
 template <class State = bool>
 class asymmetric_gate {
  public:
+  static_assert(std::atomic<State>::is_always_lock_free);
   // By a thread that has announced itself.
   State look() const noexcept { return state_.load(std::memory_order_acquire); }
   // By other threads; it may change at any time.

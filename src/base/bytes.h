@@ -1,6 +1,8 @@
 // A number of bytes as people write it.
 #pragma once
 
+#include "base/assert.h"
+
 #include <charconv>
 #include <cstddef>
 #include <optional>
@@ -20,6 +22,7 @@ inline std::optional<std::size_t> bytes_of(std::string_view text) noexcept {
   const auto at = units.find(unit.front());
   if (unit.size() != 1 || at == units.npos) return std::nullopt;
   const unsigned shift = 10 * (static_cast<unsigned>(at % 4) + 1);
+  STELE_ASSERT(shift % 10 == 0 && shift <= 40);
   if (number > (~std::size_t{0} >> shift)) return std::nullopt;
   return number << shift;
 }

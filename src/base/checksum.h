@@ -4,6 +4,8 @@
 // probability 2^-64 (2^-32 where only half of the checksum is kept). Not cryptographic.
 #pragma once
 
+#include "base/assert.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +25,7 @@ class checksum {
 
   // `size` is a multiple of 8.
   void add(const void* bytes, std::size_t size) noexcept {
+    STELE_ASSERT(size % 8 == 0);
     for (std::size_t at = 0; at < size; at += 8) {
       std::uint64_t word;
       std::memcpy(&word, static_cast<const char*>(bytes) + at, 8);
@@ -41,10 +44,19 @@ class checksum {
   std::uint64_t sum_;
 };
 
+// Each step is a bijection: a word that differs is not forgotten, and neither is the order.
+static_assert([] {
+  checksum a(1), b(1), swapped(1);
+  a.add(5), a.add(6), b.add(5), b.add(7), swapped.add(6), swapped.add(5);
+  return a.value() != b.value() && a.value() != swapped.value() && a.value32() == a.value() >> 32;
+}());
+
 // The checksums of the first, second, ... words of rows of `width` words. Several short chains,
 // because the steps of one long chain would wait for each other.
 template <std::size_t width>
 class checksum_columns {
+  static_assert(width != 0 && width <= 8, "the loop over a row is unrolled eight times");
+
  public:
   checksum_columns() noexcept = default;  // unspecified sums
   explicit constexpr checksum_columns(const checksum& start) noexcept { sums_.fill(start); }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <base/asymmetric_gate.h>
+#include "base/assert.h"
 
 #include <algorithm>
 #include <atomic>
@@ -22,9 +23,13 @@ class epochs {
       : pins_(std::make_unique<pin_slot[]>(readers)), readers_(readers) {}
 
   void pin(unsigned reader) noexcept {
+    STELE_ASSERT(reader < readers_);
     pins_[reader].epoch.announce(now_.load(std::memory_order_relaxed));
   }
-  void unpin(unsigned reader) noexcept { pins_[reader].epoch.withdraw(unpinned); }
+  void unpin(unsigned reader) noexcept {
+    STELE_ASSERT(reader < readers_);
+    pins_[reader].epoch.withdraw(unpinned);
+  }
 
   std::uint64_t now() const noexcept { return now_.load(std::memory_order_relaxed); }
   // Returns the epoch before the call. Memory that became unreachable before the call may be reused
@@ -35,6 +40,7 @@ class epochs {
     asymmetric_fence_heavy();
     std::uint64_t least = now_.load(std::memory_order_acquire);
     for (unsigned i = 0; i < readers_; ++i) least = std::min(least, pins_[i].epoch.seen());
+    STELE_ASSERT(least != 0 && least != unpinned);  // the first epoch is 1, and they only grow
     return least;
   }
 
@@ -43,6 +49,7 @@ class epochs {
   struct alignas(64) pin_slot {
     announcement<std::uint64_t> epoch{unpinned};
   };
+  static_assert(sizeof(pin_slot) == 64, "readers pin without sharing a line");
   std::unique_ptr<pin_slot[]> pins_;
   unsigned readers_;
   alignas(64) std::atomic<std::uint64_t> now_{1};

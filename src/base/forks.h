@@ -5,6 +5,8 @@
 // parent's too. So a child uses none of them: it asks the mark before it takes a lock.
 #pragma once
 
+#include "base/assert.h"
+
 #include <new>
 #include <thread>
 
@@ -18,7 +20,10 @@ class process_mark {
  public:
   process_mark() noexcept : made_at_(forks()) {}
   // The object belongs to the process that this one was forked from.
-  bool is_of_parent() const noexcept { return made_at_ != forks(); }
+  bool is_of_parent() const noexcept {
+    STELE_ASSERT(made_at_ <= forks());  // no mark comes from a child
+    return made_at_ != forks();
+  }
 
  private:
   unsigned made_at_;

@@ -5,6 +5,8 @@
 // the counts. Not thread-safe.
 #pragma once
 
+#include "base/assert.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,8 +17,10 @@ namespace stele::base {
 
 class histogram {
  public:
-  void record(std::uint64_t value) noexcept { ++counts_[bucket_of(value)]; }
+  void record(std::uint64_t value) noexcept { record(value, 1); }
   void record(std::uint64_t value, std::uint64_t times) noexcept {
+    STELE_ASSERT(value <= bucket_max(bucket_of(value)) &&
+                 (bucket_of(value) == 0 || value > bucket_max(bucket_of(value) - 1)));
     counts_[bucket_of(value)] += times;
   }
 
@@ -24,7 +28,10 @@ class histogram {
   template <class Visit>
   void for_each(Visit visit) const {
     for (std::size_t i = 0; i < bucket_count; ++i)
-      if (counts_[i] != 0) visit(bucket_max(i), counts_[i]);
+      if (counts_[i] != 0) {
+        STELE_ASSERT(bucket_of(bucket_max(i)) == i);
+        visit(bucket_max(i), counts_[i]);
+      }
   }
 
   void merge(const histogram& other) noexcept {
@@ -50,6 +57,7 @@ class histogram {
       seen += counts_[i];
       if (seen >= wanted) break;
     }
+    STELE_ASSERT(seen == 0 || counts_[last] != 0);
     return seen == 0 ? 0 : bucket_max(last);
   }
 
@@ -61,9 +69,11 @@ class histogram {
   static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
     if (value < buckets_per_octave) return value;
     const unsigned shift = static_cast<unsigned>(std::bit_width(value)) - precision_bits - 1;
+    STELE_ASSERT(value >> shift >= buckets_per_octave && value >> shift < 2 * buckets_per_octave);
     return shift * buckets_per_octave + (value >> shift);
   }
   static constexpr std::uint64_t bucket_max(std::size_t index) noexcept {
+    STELE_ASSERT(index < bucket_count);
     if (index < buckets_per_octave) return index;
     const std::size_t shift = index / buckets_per_octave - 1;
     return ((index - shift * buckets_per_octave + 1) << shift) - 1;

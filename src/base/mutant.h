@@ -7,6 +7,8 @@
 // mutants` plants the mutants one at a time; their names are in lab/explore/mutant_table.h.
 #pragma once
 
+#include "base/assert.h"
+
 #include <atomic>
 #include <cstdint>
 
@@ -282,6 +284,7 @@ enum class mutant : std::uint16_t {
 inline constinit std::atomic<mutant> planted_mutant{mutant::none};
 
 [[gnu::always_inline]] inline bool planted(mutant m) noexcept {
+  STELE_ASSERT(m != mutant::none);  // else every program without a mutant had this bug
   return planted_mutant.load(std::memory_order_relaxed) == m;
 }
 

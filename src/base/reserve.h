@@ -1,6 +1,8 @@
 // Reserves vector capacity before the point after which nothing may fail.
 #pragma once
 
+#include "base/assert.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <vector>
@@ -12,6 +14,7 @@ namespace stele::base {
 template <class T>
 void reserve_more(std::vector<T>& v, std::size_t more) {
   if (v.capacity() - v.size() < more) v.reserve(std::max(2 * v.capacity(), v.size() + more));
+  STELE_ASSERT(v.capacity() - v.size() >= more);
 }
 
 }  // namespace stele::base

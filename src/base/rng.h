@@ -2,6 +2,8 @@
 // numbers (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", 2021).
 #pragma once
 
+#include "base/assert.h"
+
 #include <bit>
 #include <cstdint>
 
@@ -14,6 +16,9 @@ constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
 }
+// SplitMix64's first numbers. Guarded words and block checksums on media are made of it.
+static_assert(mix(0) == 0xE220A8397B1DCDAFu);
+static_assert(mix(0x9E3779B97F4A7C15u) == 0x6E789E6AA1B965F4u);
 
 class rng {
  public:
@@ -21,6 +26,7 @@ class rng {
 
   explicit constexpr rng(std::uint64_t seed) noexcept {
     for (auto& word : state_) word = seed = mix(seed);
+    STELE_ASSERT((state_[0] | state_[1] | state_[2] | state_[3]) != 0);  // it would stay zero
   }
 
   constexpr std::uint64_t operator()() noexcept {
@@ -38,6 +44,7 @@ class rng {
   // Uniform in [0, bound), bound > 0 (multiply-shift; the bias is below 2^-32 for bounds below
   // 2^32).
   constexpr std::uint64_t below(std::uint64_t bound) noexcept {
+    STELE_ASSERT(bound != 0);
     __extension__ using wide = unsigned __int128;
     return static_cast<std::uint64_t>((static_cast<wide>((*this)()) * bound) >> 64);
   }

@@ -1,6 +1,8 @@
 // A test's own directory.
 #pragma once
 
+#include "base/assert.h"
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -24,7 +26,10 @@ class scratch_directory {
   scratch_directory(const scratch_directory&) = delete;
   scratch_directory& operator=(const scratch_directory&) = delete;
   const std::filesystem::path& path() const { return path_; }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string file(const std::string& name) const {
+    STELE_ASSERT(name.empty() || name.front() != '/');  // else it would lie elsewhere
+    return (path_ / name).string();
+  }
 
  private:
   static std::filesystem::path in_memory() {
