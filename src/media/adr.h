@@ -20,6 +20,7 @@ class adr {
     count.stored_bytes += size;
   }
   void stream(void* to, const void* from, std::size_t size) noexcept {
+    STELE_ASSERT(can_stream(to, from, size));
     for (std::size_t at = 0; at < size; at += line_size)
       cpu::stream_line(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at);
     count.streamed_bytes += size;
@@ -28,6 +29,7 @@ class adr {
     const auto* line =
         reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(at) & ~(line_size - 1));
     const std::size_t lines = line_count(at, size);
+    STELE_ASSERT(size == 0 || line + lines * line_size >= static_cast<const std::byte*>(at) + size);
     for (std::size_t i = 0; i < lines; ++i) cpu::flush_line(line + i * line_size);
     count.flushed_lines += lines;
   }
@@ -36,7 +38,10 @@ class adr {
     ++count.fences;
   }
   void bulk_persist(std::span<const range> ranges) noexcept {
-    for (const range& r : ranges) flush(r.begin, r.size);
+    for (const range& r : ranges) {
+      STELE_ASSERT(r.begin != nullptr && r.size != 0);
+      flush(r.begin, r.size);
+    }
     fence();
   }
   void note(tape_mark, std::uint64_t) noexcept {}

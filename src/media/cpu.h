@@ -5,6 +5,8 @@
 // into one line. sfence orders flushes and streams.
 #pragma once
 
+#include "base/assert.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -40,6 +42,8 @@ inline void flush_line(const void* line) noexcept {
 // words just before. A wider load would wait until those stores have left the store buffer, which
 // may be only after the last fence is done (docs/decisions/7-tried.md).
 inline void stream_line(void* to, const void* from) noexcept {
+  STELE_ASSERT(reinterpret_cast<std::uintptr_t>(to) % 64 == 0 &&
+               reinterpret_cast<std::uintptr_t>(from) % 8 == 0);
   auto* target = static_cast<long long*>(to);
   const auto* source = static_cast<const long long*>(from);
 #pragma GCC unroll 8

@@ -1,6 +1,7 @@
 // CRC-32C by the processor's instruction, or by eight tables at a time (Kounavis and Berry, "A
 // Systematic Approach to Building High Performance Software-Based CRC Generators", 2005).
 #include <media/crc32c.h>
+#include "base/assert.h"
 
 #include <array>
 
@@ -22,6 +23,17 @@ constexpr std::array<table, 8> tables = [] {
       t[k][byte] = (t[k - 1][byte] >> 8) ^ t[0][t[k - 1][byte] & 0xFF];
   return t;
 }();
+
+// Of Castagnoli's polynomial; parity blocks and log chunks on media have such checksums.
+static_assert(tables[0][0] == 0 && tables[0][1] == 0xF26B8303u && tables[0][128] == 0x82F63B78u &&
+              tables[0][255] == 0xAD7D5351u);
+// A table's entry is that of the table before, and a zero byte more.
+static_assert(tables[7][255] == ((tables[6][255] >> 8) ^ tables[0][tables[6][255] & 0xFF]));
+
+// A predicate of assertions.
+bool are_words(const std::uint64_t* words, std::size_t count) noexcept {
+  return count == 0 || (words != nullptr && reinterpret_cast<std::uintptr_t>(words) % 8 == 0);
+}
 
 #if defined(__x86_64__)
 [[gnu::target("sse4.2")]] std::uint32_t by_instruction(std::uint32_t crc,
@@ -61,6 +73,7 @@ bool has_instruction() noexcept {
 
 std::uint32_t crc32c_by_table(std::uint32_t crc, const std::uint64_t* words,
                               std::size_t count) noexcept {
+  STELE_ASSERT(are_words(words, count));
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t word = words[i] ^ crc;
     crc = 0;
@@ -71,8 +84,11 @@ std::uint32_t crc32c_by_table(std::uint32_t crc, const std::uint64_t* words,
 
 std::uint32_t crc32c(std::uint32_t crc, const std::uint64_t* words, std::size_t count) noexcept {
 #if defined(__x86_64__)
-  if (has_instruction()) [[likely]]
+  if (has_instruction()) [[likely]] {
+    // The values do not depend on the instruction.
+    STELE_ASSERT_WHOLE(by_instruction(crc, words, count) == crc32c_by_table(crc, words, count));
     return by_instruction(crc, words, count);
+  }
 #endif
   return crc32c_by_table(crc, words, count);
 }
@@ -80,8 +96,14 @@ std::uint32_t crc32c(std::uint32_t crc, const std::uint64_t* words, std::size_t 
 void crc32c_of_lines(std::uint32_t crc, const std::uint64_t* words, std::size_t count,
                      std::uint32_t* crcs) noexcept {
 #if defined(__x86_64__)
-  if (has_instruction()) [[likely]]
-    return lines_by_instruction(crc, words, count, crcs);
+  STELE_ASSERT(count == 0 || (are_words(words, 8 * count) && crcs != nullptr));
+  if (has_instruction()) [[likely]] {
+    lines_by_instruction(crc, words, count, crcs);
+    STELE_ASSERT_WHOLE(count == 0 ||
+                       (crcs[0] == crc32c_by_table(crc, words, 8) &&
+                        crcs[count - 1] == crc32c_by_table(crc, words + 8 * (count - 1), 8)));
+    return;
+  }
 #endif
   for (; count != 0; --count, words += 8) *crcs++ = crc32c_by_table(crc, words, 8);
 }

@@ -4,6 +4,7 @@
 #include <media/file.h>
 #include <media/os.h>
 #include <unistd.h>
+#include "base/assert.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -35,6 +36,10 @@ int reopen(int fd, const std::string& path, int flags) noexcept {
 }  // namespace
 
 file_writer::file_writer(const pool_mapping& mapping) : mapping_(mapping) {
+  // Direct writes are of whole blocks, at both ends of which there is a block of this memory.
+  STELE_ASSERT_ALWAYS(reinterpret_cast<std::uintptr_t>(mapping.base) % block_size == 0 &&
+                      mapping.home_offset % block_size == 0);
+  STELE_ASSERT_ALWAYS(mapping.home_offset <= mapping.size);
   const int flags = O_RDWR | O_CLOEXEC | (planted(mutant::file_not_synchronous) ? 0 : O_DSYNC);
   direct_fd_ = reopen(mapping.fd, mapping.path, flags | O_DIRECT);
   if (direct_fd_ < 0) direct_fd_ = reopen(mapping.fd, mapping.path, flags);
@@ -64,9 +69,11 @@ std::uint64_t file_writer::length() const noexcept {
 // A write past the end of a truncated file would lengthen it, and hide what it has lost.
 bool file_writer::write(std::span<const block_runs::run> runs) noexcept {
   if (planted(mutant::file_last_run)) runs = runs.first(runs.size() - 1);
+  STELE_ASSERT(direct_fd_ >= 0);
   if (length() < mapping_.home_offset) return errno = 0, false;
   return std::ranges::all_of(runs, [this](const block_runs::run& r) {
     const std::uint64_t from = r.first * block_size;
+    STELE_ASSERT(r.first < r.end && from < mapping_.home_offset);  // home is never written so
     return os::write_all(direct_fd_, mapping_.base + from,
                          std::min(r.end * block_size, mapping_.home_offset) - from, from);
   });
@@ -82,6 +89,7 @@ bool file_writer::overlaps_write_in_flight(const write_in_flight& request) const
 }
 
 void file_writer::persist(const block_runs& blocks) noexcept {
+  STELE_ASSERT(!blocks.empty());
   write_in_flight request{blocks.all()};
   std::unique_lock hold(mutex_);
   while (!failed() && overlaps_write_in_flight(request)) write_done_.wait(hold);
@@ -94,7 +102,10 @@ void file_writer::persist(const block_runs& blocks) noexcept {
   hold.lock();
   if (!written) fail(error_number);  // what reached the device is unknown; never retried
   write_in_flight** at = &writes_in_flight_;
-  while (*at != &request) at = &(*at)->next;
+  while (*at != &request) {
+    STELE_ASSERT(*at != nullptr);  // it stays in the list until it takes itself out
+    at = &(*at)->next;
+  }
   *at = request.next;
   hold.unlock();
   write_done_.notify_all();
@@ -117,6 +128,7 @@ void file_writer::persist_home() noexcept {
 // The kernel reports a write-back error once to each descriptor, then takes the pages for clean;
 // the sync would not report it again. ENOSYS (no such call) has consumed no error.
 bool file_writer::write_back_home(std::uint64_t at, std::uint64_t size) const noexcept {
+  STELE_ASSERT(size != 0 && mapping_.fd >= 0);  // of size 0 the system would write all of the rest
   return os::write_back(mapping_.fd, mapping_.home_offset + at, size) == 0 || errno == ENOSYS ||
          planted(mutant::file_write_back_ignored);
 }

@@ -34,9 +34,11 @@ class file_writer {
     // False if there is no room for another run.
     bool add(std::uint64_t block) noexcept {
       for (std::size_t i = count_; i-- > 0;) {
+        STELE_ASSERT(runs_[i].first < runs_[i].end);
         if (block >= runs_[i].first && block < runs_[i].end) return true;
         if (block == runs_[i].end) return ++runs_[i].end, true;
       }
+      STELE_ASSERT(count_ <= runs_.size());
       if (count_ == runs_.size()) return false;
       runs_[count_++] = {block, block + 1};
       return true;
@@ -44,6 +46,11 @@ class file_writer {
     bool empty() const noexcept { return count_ == 0; }
     void clear() noexcept { count_ = 0; }
     std::span<const run> all() const noexcept { return {runs_.data(), count_}; }
+    bool holds(std::uint64_t block) const noexcept {
+      for (const run& r : all())
+        if (block >= r.first && block < r.end) return true;
+      return false;
+    }
 
    private:
     std::array<run, 8> runs_{};
@@ -108,6 +115,7 @@ class file {
     count.stored_bytes += size;
   }
   void stream(void* to, const void* from, std::size_t size) noexcept {
+    STELE_ASSERT(can_stream(to, from, size));
     store_untorn(to, from, size);
     mark_dirty(to, size);
     count.streamed_bytes += size;
@@ -133,18 +141,26 @@ class file {
 
  private:
   void mark_dirty(const void* at, std::size_t size) noexcept {
+    STELE_ASSERT(static_cast<const std::byte*>(at) >= writer_.mapping().base);
     const auto offset =
         static_cast<std::size_t>(static_cast<const std::byte*>(at) - writer_.mapping().base);
+    // Header and logs are private memory, home is a shared mapping: a range lies in one of them.
+    STELE_ASSERT(offset >= writer_.mapping().home_offset ||
+                 size <= writer_.mapping().home_offset - offset);
     if (offset >= writer_.mapping().home_offset) {
       home_dirty_ = true;
       return;
     }
     for (std::size_t b = offset / file_writer::block_size;
          b <= (offset + size - 1) / file_writer::block_size; ++b) {
-      if (dirty_blocks_.add(b)) continue;
+      if (dirty_blocks_.add(b)) {
+        STELE_ASSERT_WHOLE(dirty_blocks_.holds(b));
+        continue;
+      }
       writer_.persist(dirty_blocks_);  // early, as a cache may evict a line at any time
       dirty_blocks_.clear();
       dirty_blocks_.add(b);
+      STELE_ASSERT_WHOLE(dirty_blocks_.holds(b));
     }
   }
 

@@ -18,6 +18,7 @@
 #include <base/relaxed_counter.h>
 #include <stele/access.h>
 #include <stele/error.h>
+#include "base/assert.h"
 
 #include <concepts>
 #include <cstddef>
@@ -30,6 +31,7 @@
 namespace stele::media {
 
 using detail::line_size;
+static_assert(line_size == 64, "streams and flushes are of 64 bytes");
 
 struct counters {
   base::relaxed_counter fences, flushed_lines, streamed_bytes, stored_bytes;
@@ -91,17 +93,20 @@ enum class tape_mark : std::uint8_t { tx_begin, tx_commit, tx_abort, invoked, re
 // Ordinary stores in units that neither tear nor overwrite neighbouring bytes: aligned words where
 // possible, else single bytes.
 [[gnu::always_inline]] inline void store_word(void* to, const void* from) noexcept {
+  STELE_ASSERT(reinterpret_cast<std::uintptr_t>(to) % 8 == 0);  // else the store could tear
   std::uint64_t word;
   std::memcpy(&word, from, 8);
   __atomic_store_n(static_cast<std::uint64_t*>(to), word, __ATOMIC_RELAXED);
 }
 inline void store_line(void* to, const void* from) noexcept {
+  STELE_ASSERT(reinterpret_cast<std::uintptr_t>(to) % line_size == 0);
 #pragma GCC unroll 8
   for (std::size_t at = 0; at < line_size; at += 8)
     store_word(static_cast<unsigned char*>(to) + at, static_cast<const unsigned char*>(from) + at);
 }
 
 inline void store_untorn_range(void* to, const void* from, std::size_t size) noexcept {
+  STELE_ASSERT(size == 0 || (to != nullptr && from != nullptr));
   auto* target = static_cast<unsigned char*>(to);
   const auto* source = static_cast<const unsigned char*>(from);
   while (size != 0) {
@@ -128,7 +133,16 @@ inline void store_untorn_range(void* to, const void* from, std::size_t size) noe
     store_untorn_range(to, from, size);
 }
 
+// A predicate of assertions: whether a medium may stream this. The lines are whole, and the words
+// of what is streamed can be loaded one by one.
+inline bool can_stream(const void* to, const void* from, std::size_t size) noexcept {
+  return size != 0 && size % line_size == 0 &&
+         reinterpret_cast<std::uintptr_t>(to) % line_size == 0 &&
+         reinterpret_cast<std::uintptr_t>(from) % 8 == 0;
+}
+
 inline std::size_t line_count(const void* at, std::size_t size) noexcept {
+  STELE_ASSERT(reinterpret_cast<std::uintptr_t>(at) + size >= reinterpret_cast<std::uintptr_t>(at));
   const auto first = reinterpret_cast<std::uintptr_t>(at) / line_size;
   const auto last = (reinterpret_cast<std::uintptr_t>(at) + size - 1) / line_size;
   return size == 0 ? 0 : last - first + 1;

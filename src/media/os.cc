@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/assert.h"
 
 #include <array>
 #include <atomic>
@@ -75,6 +76,7 @@ class standard_descriptors_taken {
   // -1: another thread has taken it, or there is no /dev/null.
   static int take(int n) noexcept {
     const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    STELE_ASSERT(n >= STDIN_FILENO && n <= STDERR_FILENO);
     if (fd <= n) return fd;
     ::close(fd);
     return -1;
@@ -86,7 +88,9 @@ class standard_descriptors_taken {
 template <class Make>
 int make_descriptor(Make&& make) noexcept {
   const standard_descriptors_taken taken;
-  return above_standard(make());
+  const int made = above_standard(make());
+  STELE_ASSERT(made < 0 || made > STDERR_FILENO);
+  return made;
 }
 
 }  // namespace
@@ -98,6 +102,7 @@ int above_standard(int fd) noexcept {
   const int number = errno;
   ::close(fd);
   errno = number;
+  STELE_ASSERT(moved < 0 || moved > STDERR_FILENO);
   return moved;
 }
 
@@ -136,6 +141,7 @@ int lock(int fd, int command, struct flock& what) noexcept {
 }
 
 int fallocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
+  STELE_ASSERT_ALWAYS(size != 0 && static_cast<off_t>(offset + size) > 0);
   const int outcome =
       with_hook({.what = call::fallocate, .fd = fd, .offset = offset, .size = size}, -1, [&] {
         return with_sigxfsz_blocked([&] {
@@ -146,6 +152,7 @@ int fallocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
 }
 
 int truncate(int fd, std::uint64_t size) noexcept {
+  STELE_ASSERT_ALWAYS(static_cast<off_t>(size) >= 0);
   return with_hook({.what = call::truncate, .fd = fd, .size = size}, -1,
                    [&] { return ::ftruncate(fd, static_cast<off_t>(size)); });
 }
@@ -164,6 +171,7 @@ ssize_t write(int fd, const void* from, std::size_t size, std::uint64_t offset) 
   if (syscall_hook* const w = installed_hook.load(std::memory_order_acquire); w != nullptr)
       [[unlikely]]
     r.size = w->bytes_to_write(r);
+  STELE_ASSERT(r.size <= size && (r.size != 0 || size == 0));
   return with_hook(r, ssize_t{-1}, [&] {
     return with_sigxfsz_blocked(
         [&] { return ::pwrite(fd, from, r.size, static_cast<off_t>(offset)); });
@@ -188,6 +196,7 @@ int sync(int fd) noexcept {
 
 void* map(void* at, std::size_t size, int protection, int flags, int fd,
           std::uint64_t offset) noexcept {
+  STELE_ASSERT_ALWAYS(size != 0 && offset % 4096 == 0);
   return with_hook({.what = call::map, .fd = fd, .offset = offset, .size = size}, MAP_FAILED, [&] {
     return ::mmap(at, size, protection, flags, fd, static_cast<off_t>(offset));
   });
@@ -204,6 +213,7 @@ int link(const char* from, const char* to) noexcept {
 }
 
 bool read_all(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept {
+  STELE_ASSERT(size == 0 || (to != nullptr && offset + size > offset));
   for (std::size_t done = 0; done < size;) {
     const ssize_t n = read(fd, static_cast<std::byte*>(to) + done, size - done, offset + done);
     if (n < 0 && errno == EINTR) continue;
@@ -227,11 +237,13 @@ std::string read_text(const char* path, std::size_t most) {
     done += static_cast<std::size_t>(n);
   }
   ::close(fd);
+  STELE_ASSERT_ALWAYS(done <= most);
   text.resize(done);
   return text;
 }
 
 bool write_all(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept {
+  STELE_ASSERT(size == 0 || (from != nullptr && offset + size > offset));
   for (std::size_t done = 0; done < size;) {
     const ssize_t n =
         write(fd, static_cast<const std::byte*>(from) + done, size - done, offset + done);

@@ -7,6 +7,7 @@
 #include <media/os.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/assert.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -28,6 +29,7 @@ class output_file {
   // `most`: the rights of a new file, less what the process's mask takes; a file that is there
   // keeps its own. Returns 0 or the system's error, as keep() does.
   [[nodiscard]] int open(const std::string& file, mode_t most) {
+    STELE_ASSERT_ALWAYS(fd_ < 0 && temporary_.empty());  // once
     struct stat there = {};
     const bool exists = ::stat(file.c_str(), &there) == 0;
     if (exists && (!S_ISREG(there.st_mode) || names_a_descriptor(file))) {
@@ -46,10 +48,12 @@ class output_file {
   }
   // All is written: the file gets its name. durable: also after a power cut.
   [[nodiscard]] int keep(bool durable) {
+    STELE_ASSERT_ALWAYS(fd_ >= 0);  // open() has succeeded, and it was not kept before
     durable = durable && !temporary_.empty();
     if (durable && ::fsync(fd_) != 0) return errno;
     if (::close(std::exchange(fd_, -1)) != 0) return errno;
     if (temporary_.empty()) return 0;
+    STELE_ASSERT_ALWAYS(temporary_.starts_with(target_) && temporary_ != target_);
     if (std::rename(temporary_.c_str(), target_.c_str()) != 0) return errno;
     temporary_.clear();
     if (durable) sync_folder();

@@ -12,6 +12,7 @@ class process : public adr {
   using adr::adr;
 
   void stream(void* to, const void* from, std::size_t size) noexcept {
+    STELE_ASSERT(can_stream(to, from, size));
     store_untorn(to, from, size);
     count.streamed_bytes += size;
   }

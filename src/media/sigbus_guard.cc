@@ -3,6 +3,7 @@
 #include <media/sigbus_guard.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include "base/assert.h"
 
 #include <cstdint>
 #include <iterator>
@@ -61,6 +62,8 @@ void install() noexcept {
 
 sigbus_guard::sigbus_guard(const std::byte* begin, std::size_t size,
                            std::atomic<bool>& lost) noexcept {
+  STELE_ASSERT_ALWAYS(begin != nullptr && size != 0 &&
+                      reinterpret_cast<std::uintptr_t>(begin) % page == 0);
   install();
   for (int i = 0; i < static_cast<int>(std::size(guarded_ranges)) && slot_ < 0; ++i)
     if (bool expected = false; guarded_ranges[i].taken.compare_exchange_strong(expected, true))
@@ -81,6 +84,7 @@ sigbus_guard& sigbus_guard::operator=(sigbus_guard&& other) noexcept {
 
 sigbus_guard::~sigbus_guard() {
   if (slot_ < 0) return;
+  STELE_ASSERT_ALWAYS(slot_ < static_cast<int>(std::size(guarded_ranges)));
   guarded_range& g = guarded_ranges[slot_];
   g.end.store(0, std::memory_order_release);
   g.begin.store(0, std::memory_order_release);

@@ -1,5 +1,6 @@
 // A pass for each half of the lines: the sums of seven rows and of one column stay in registers.
 #include <media/square_sums.h>
+#include "base/assert.h"
 
 #include <cstring>
 
@@ -9,6 +10,18 @@ namespace {
 
 constexpr unsigned line_words = 8, part_words = 4;
 using part [[gnu::vector_size(part_words * 8)]] = std::uint64_t;
+static_assert(line_words % part_words == 0 && sizeof(part) == part_words * 8);
+
+// A predicate of assertions: the columns add up to what the rows add up to, in each word.
+[[maybe_unused]] bool agree(const std::uint64_t* columns, const std::uint64_t* rows) noexcept {
+  for (unsigned word = 0; word < line_words; ++word) {
+    std::uint64_t difference = 0;
+    for (unsigned i = 0; i < square_side; ++i)
+      difference += columns[i * line_words + word] - rows[i * line_words + word];
+    if (difference != 0) return false;
+  }
+  return true;
+}
 
 [[gnu::always_inline]] inline void sum(const std::uint64_t* lines, std::uint64_t* columns,
                                        std::uint64_t* rows) noexcept {
@@ -43,10 +56,14 @@ using part [[gnu::vector_size(part_words * 8)]] = std::uint64_t;
 void sum_square(const std::uint64_t* lines, std::uint64_t* columns, std::uint64_t* rows) noexcept {
 #if defined(__x86_64__)
   static const bool wide = __builtin_cpu_supports("avx2") != 0;
-  if (wide) [[likely]]
-    return wide_sum(lines, columns, rows);
+  if (wide) [[likely]] {
+    wide_sum(lines, columns, rows);
+    STELE_ASSERT_WHOLE(agree(columns, rows));
+    return;
+  }
 #endif
   sum(lines, columns, rows);
+  STELE_ASSERT_WHOLE(agree(columns, rows));
 }
 
 }  // namespace stele::media
