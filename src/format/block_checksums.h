@@ -89,4 +89,27 @@ inline std::uint64_t compute_legacy_block_checksum(const std::byte* block, std::
   return whole.value() == 0 ? 1 : whole.value();
 }
 
+static_assert(last_block_checksum_state ==
+              static_cast<std::uint64_t>(block_checksum_state::updating));
+static_assert(block_checksum_never_written != block_checksum_unknown);
+static_assert(block_checksum_count(0) == 0 && block_checksum_count(1) == 1 &&
+              block_checksum_count(512) == 1 && block_checksum_count(513) == 2);
+static_assert(
+    [] {
+      for (const checksum_multipliers& m : word_multipliers)
+        if (m.plain % 2 == 0 || m.mirrored % 2 == 0) return false;
+      return true;
+    }(),
+    "one changed bit always shows");
+// Zero bytes add nothing, and the terms of a word's bytes add up to its own: a commit may know a
+// part of a word only.
+static_assert(checksum_term(0, 8) == 0 &&
+              checksum_term(0xA5'00000000u, 8) + checksum_term(0x17, 8) ==
+                  checksum_term(0xA5'00000017u, 8));
+// A place counts from the begin of its block, and differs from the others.
+static_assert(checksum_term(1, 8) == checksum_term(1, checksum_block_size + 8) &&
+              checksum_term(1, 8) != checksum_term(1, 16));
+static_assert(zero_block_checksum(1, 4096) != zero_block_checksum(1, 4608) &&
+              zero_block_checksum(1, 4096) != zero_block_checksum(2, 4096));
+
 }  // namespace stele::format

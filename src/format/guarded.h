@@ -35,4 +35,20 @@ constexpr std::optional<std::uint64_t> unguard(std::uint64_t word, std::uint64_t
   return value;
 }
 
+static_assert(txid_limit == guarded_limit / 2);
+static_assert(guard(0, 7, 512) == 0 && unguard(0, 7, 512) == 0);
+static_assert((guard(5, 7, 512) & (guarded_limit - 1)) == 5);
+static_assert((guard(5, 7, 512) >> 48 & 1) == 0 && (guard(4, 7, 512) >> 48 & 1) == 1,
+              "bit 48 is the parity");
+static_assert(unguard(guard(txid_limit - 1, 7, 512), 7, 512) == txid_limit - 1);
+static_assert(!unguard(guard(5, 7, 512), 7, 576) && !unguard(guard(5, 7, 512), 8, 512),
+              "a word belongs to a place in a pool");
+static_assert(
+    [] {
+      for (unsigned bit = 0; bit < 64; ++bit)
+        if (unguard(guard(0x5E55, 7, 512) ^ std::uint64_t{1} << bit, 7, 512)) return false;
+      return true;
+    }(),
+    "no single flipped bit goes unnoticed");
+
 }  // namespace stele::format

@@ -12,6 +12,7 @@
 #include <format/guarded.h>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -139,5 +140,63 @@ static_assert(
 // Classes of blocks that a program has in one array: the small ones, then the large shapes.
 inline constexpr unsigned block_class_count =
     size_class_count + static_cast<unsigned>(large_shapes.size());
+
+static_assert(block_class_count == 115);
+
+// The descriptor's bits; it is guarded, so it has 48.
+static_assert(chunk_descriptor{chunk_kind::large_slab, 0xAB, 0x12345678}.pack() ==
+              0x12345678'AB05u);
+static_assert(chunk_descriptor{last_chunk_kind, 0xFF, ~std::uint32_t{0}}.pack() < guarded_limit);
+static_assert(chunk_descriptor::unpack(0x12345678'AB02u).kind == chunk_kind::extent &&
+              chunk_descriptor::unpack(0x12345678'AB02u).size_class == 0xAB &&
+              chunk_descriptor::unpack(0x12345678'AB02u).length == 0x12345678);
+static_assert(chunk_descriptor::nonzero_free().pack() == 0xF500 && chunk_descriptor().pack() == 0 &&
+              chunk_descriptor().kind == chunk_kind::free);
+static_assert(!is_run_head(chunk_kind::free) && !is_run_head(chunk_kind::small) &&
+              !is_run_head(chunk_kind::tail));
+static_assert(std::popcount(static_cast<unsigned>(block_free ^ block_used)) >= 4,
+              "one flipped bit turns neither state into the other");
+
+// A class is the smallest that holds a size; they ascend.
+static_assert([] {
+  for (unsigned c = 0; c < first_odd_class; ++c)
+    if (size_class_for(class_size(c)) != c || class_size(c) % 16 != 0 ||
+        (c + 1 < first_odd_class && size_class_for(class_size(c) + 1) != c + 1))
+      return false;
+  return true;
+}());
+static_assert([] {
+  for (std::size_t size = 1; size <= 256; ++size)
+    if (const unsigned c = packed_size_class_for(size);
+        c >= size_class_count || class_size(c) < size || class_size(c) % 8 != 0 ||
+        class_size(c) > class_size(size_class_for(size)))
+      return false;
+  return true;
+}());
+// The capacity of a slab is the largest n with round64(n) + n * size <= chunk.
+static_assert([] {
+  for (const std::size_t chunk : {4096u, 16384u, 65536u})
+    for (unsigned c = 0; c < size_class_count; ++c) {
+      const std::size_t size = class_size(c);
+      if (size > max_slab_block_size(chunk)) continue;
+      const slab_layout l = slab_layout_of(chunk, size);
+      const std::size_t more = l.capacity + std::size_t{1};
+      if (l.capacity == 0 || l.first % 64 != 0 || l.first < l.capacity ||
+          l.first + l.capacity * size > chunk || (more + 63) / 64 * 64 + more * size <= chunk)
+        return false;
+    }
+  return true;
+}());
+static_assert(
+    [] {
+      for (const std::size_t chunk : {4096u, 16384u, 65536u})
+        for (const large_shape s : large_shapes)
+          if (const std::size_t size = large_block_size(chunk, s);
+              size % 16 != 0 || (size >= 4096 && size % 64 != 0) ||
+              large_slab_first_block + s.blocks * size > s.chunks * chunk)
+            return false;
+      return true;
+    }(),
+    "the blocks of a large slab lie within its run, and begin at multiples of 16 or 64");
 
 }  // namespace stele::format

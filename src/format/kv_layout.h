@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace stele::format {
 
@@ -104,13 +105,38 @@ struct kv_node_header {
   std::uint16_t count = 0;  // number of children
   std::uint32_t skip = 0;   // bytes of the path
 
-  std::uint64_t pack() const noexcept {
+  constexpr std::uint64_t pack() const noexcept {
     return kind | std::uint64_t{count} << 8 | std::uint64_t{skip} << 32;
   }
-  static kv_node_header unpack(std::uint64_t word) noexcept {
+  static constexpr kv_node_header unpack(std::uint64_t word) noexcept {
     return {static_cast<std::uint8_t>(word), static_cast<std::uint16_t>(word >> 8),
             static_cast<std::uint32_t>(word >> 32)};
   }
 };
+
+static_assert(sizeof(kv_record_header) == 8 && std::is_trivially_copyable_v<kv_record_header>);
+static_assert(kv_max_key_size < 1u << 31 && kv_record_header::padded(9) == 16);
+static_assert(kv_bucket_bytes == 8 * (kv_bucket_slots + 1));
+// References reach through the largest pool, 64 TiB, in both directions.
+static_assert(8 * (std::uint64_t{1} << (kv_reference_bits - 1)) >= std::uint64_t{1} << 46);
+static_assert((kv_record_bit & kv_reference_mask) == 0 &&
+              (kv_marked_bit & kv_reference_mask) == 0 &&
+              (kv_bucket_split_bit & kv_reference_mask) == 0);
+static_assert(!is_known_kv_version(kv_index_mark) && !is_known_kv_version(0) &&
+              is_known_kv_version(kv_version));
+static_assert(kv_node_kinds[3].bytes() == 24 + 8 * 256);
+static_assert(
+    [] {
+      for (const kv_node_kind& k : kv_node_kinds)
+        if (k.byte_words != 0 &&
+            (k.children > 8 * k.byte_words || 8 * k.byte_words > k.children + 8))
+          return false;
+      return true;
+    }(),
+    "there is a byte for each child");
+static_assert(kv_node_header{3, 256, 0x12345678}.pack() == 0x12345678'0001'0003u);
+static_assert(kv_node_header::unpack(0x12345678'0001'0003u).count == 256 &&
+              kv_node_header::unpack(0x12345678'0001'0003u).skip == 0x12345678 &&
+              kv_node_header::unpack(0x12345678'0001'0003u).kind == 3);
 
 }  // namespace stele::format

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <type_traits>
 
 namespace stele::format {
 
@@ -202,5 +203,70 @@ constexpr bool unpack(const log_block& b, block_record& r) noexcept {
     }
   return false;
 }
+
+// --- the page's examples ---
+
+static_assert(alignof(log_block) == 8 && std::is_trivially_copyable_v<log_block>);
+static_assert(blocks_per_line * sizeof(log_block) == 64 &&
+              words_per_line * sizeof(std::uint64_t) == 64);
+static_assert(pack({block_kind::data, 0xFF, 42, 0x4000}, true).data == 0x8000'0000'0000'002Au &&
+              pack({block_kind::data, 0xFF, 42, 0x4000}, true).metadata == 0x0000'0000'4000'03FDu);
+static_assert(pack({block_kind::data, 0xFF, 0x8000'0000'0000'0001u, 0x4008}, true).data ==
+                  0x8000'0000'0000'0001u &&
+              pack({block_kind::data, 0xFF, 0x8000'0000'0000'0001u, 0x4008}, true).metadata ==
+                  0x0000'0000'4008'03FFu);
+static_assert([] {
+  base::checksum sum(1);
+  constexpr std::uint64_t words[] = {0x8000'0000'0000'002Au, 0x0000'0000'4000'03FDu,
+                                     0x8000'0000'0000'0001u, 0x0000'0000'4008'03FFu};
+  for (const std::uint64_t word : words) sum.add(word);
+  const log_block commit = pack({block_kind::commit, 0, 5, sum.value() >> 16}, true);
+  return sum.value() == 0x3F67'F2CE'8BD0'E147u && commit.data == 0x8000'0000'0000'0005u &&
+         commit.metadata == 0x3F67'F2CE'8BD0'0C01u;
+}());
+static_assert(pack({}, true).data == std::uint64_t{1} << 63 && pack({}, true).metadata == 1,
+              "filler");
+// A run of 42 and two words more, 0x8000000000000001 and 7.
+static_assert((with_further_words(0x0000'0000'4000'03FDu, 2) | displaced_mask(1) |
+               displaced_mask(2)) == 0x0000'0000'4002'800Du);
+static_assert(further_words(0x0000'0000'4002'800Du) == 2);
+static_assert(seal_further(7, 3, true) == 7 && displaced_bit(7, 3) &&
+              further_word(7, 3, displaced_mask(2), 2) == 7 && further_word(7, 3, 0, 2) == 6);
+static_assert(further_blocks(max_further_words) + 1 == blocks_per_line && max_further_words < 8,
+              "a run fills a line, and its count fits the low bits of an offset");
+
+inline constexpr block_kind all_block_kinds[] = {block_kind::data,
+                                                 block_kind::commit,
+                                                 block_kind::abort,
+                                                 block_kind::spill,
+                                                 block_kind::spill_checksum,
+                                                 block_kind::checksum_delta,
+                                                 block_kind::commit_by_columns,
+                                                 block_kind::run};
+static_assert(
+    [] {
+      for (const block_kind a : all_block_kinds) {
+        if ((flags_of(a) & ~std::uint64_t{0xFC00}) != 0) return false;
+        for (const block_kind b : all_block_kinds)
+          if (a != b && flags_of(a) == flags_of(b)) return false;
+      }
+      return true;
+    }(),
+    "bits 10 to 15 tell the kinds apart");
+static_assert(
+    [] {
+      for (const block_kind k : all_block_kinds)
+        for (const bool sense : {false, true}) {
+          const std::uint64_t further = k == block_kind::run ? 3 : 0,
+                              value = 0x8000'0000'0000'00F5u;
+          const log_block b = pack({k, 0, value, 0x4000 + further}, sense);
+          block_record r;
+          if (!is_untorn(b, sense) || is_untorn(b, !sense) || !unpack(b, r) || r.kind != k ||
+              r.data != value || r.address != 0x4000 || r.further != further)
+            return false;
+        }
+      return true;
+    }(),
+    "what is packed is unpacked, in its own lap only");
 
 }  // namespace stele::format

@@ -42,8 +42,8 @@ struct chunk_header {
   std::uint64_t first;  // guarded: the version of its first block; 0: not known
   std::uint64_t reserved;
 
-  log_type type() const noexcept { return static_cast<log_type>(owner & 0xFF); }
-  std::uint32_t lane() const noexcept { return static_cast<std::uint32_t>(owner >> 8); }
+  constexpr log_type type() const noexcept { return static_cast<log_type>(owner & 0xFF); }
+  constexpr std::uint32_t lane() const noexcept { return static_cast<std::uint32_t>(owner >> 8); }
   static constexpr std::uint64_t pack_owner(log_type t, std::uint32_t lane) noexcept {
     return static_cast<std::uint64_t>(t) | std::uint64_t{lane} << 8;
   }
@@ -90,8 +90,10 @@ struct block_preamble {
   static constexpr std::uint64_t pack_link(std::uint64_t peer, std::uint32_t entries) noexcept {
     return peer | std::uint64_t{entries} << 48;
   }
-  std::uint64_t peer() const noexcept { return ring & ((std::uint64_t{1} << 48) - 1); }
-  std::uint32_t entries() const noexcept { return static_cast<std::uint32_t>(ring >> 48); }
+  constexpr std::uint64_t peer() const noexcept { return ring & ((std::uint64_t{1} << 48) - 1); }
+  constexpr std::uint32_t entries() const noexcept {
+    return static_cast<std::uint32_t>(ring >> 48);
+  }
   std::uint32_t crc() const noexcept { return static_cast<std::uint32_t>(check); }
   std::uint32_t words() const noexcept { return static_cast<std::uint32_t>(check >> 32); }
 };
@@ -137,5 +139,30 @@ inline constexpr std::uint32_t region_words = 4096 / 8;
 constexpr std::uint32_t padded_block_words(std::uint32_t words) noexcept {
   return (words + 7) / 8 * 8;
 }
+
+static_assert(offsetof(chunk_header, generation) == 0 && offsetof(chunk_header, owner) == 8 &&
+              offsetof(chunk_header, end) == 40 && offsetof(chunk_header, first) == 48 &&
+              offsetof(chunk_header, reserved) == 56 && alignof(chunk_header) == 8);
+static_assert(chunk_header_of(3, log_type::moved, 0x1234, 7, 8192).lane() == 0x1234 &&
+              chunk_header_of(3, log_type::moved, 0x1234, 7, 8192).type() == log_type::moved);
+static_assert(chunk_header_of(3, log_type::update, 1, 7, 8192).checksum % 2 == 1 &&
+                  chunk_header_of(3, log_type::update, 1, 7, 8192).checksum !=
+                      chunk_header_of(4, log_type::update, 1, 7, 8192).checksum,
+              "no checksum says that a chunk is free; it belongs to a generation");
+static_assert(offsetof(block_preamble, ring) == 8 && offsetof(block_preamble, check) == 16 &&
+              std::is_trivially_copyable_v<block_preamble>);
+static_assert(
+    block_preamble{1, block_preamble::pack_link(0x123456789ABC, max_block_entries), 0}.peer() ==
+        0x123456789ABC &&
+    block_preamble{1, block_preamble::pack_link(0x123456789ABC, max_block_entries), 0}.entries() ==
+        max_block_entries);
+static_assert(entry_header{8, true, max_entry_words}.pack() == 0xFFFF'8000'0000'0008u);
+static_assert(entry_header::unpack(0xFFFF'8000'0000'0008u).offset == 8 &&
+              entry_header::unpack(0xFFFF'8000'0000'0008u).tombstone &&
+              entry_header::unpack(0xFFFF'8000'0000'0008u).words == max_entry_words &&
+              entry_header::unpack(0xFFFF'8000'0000'0008u).data_words() == 0);
+static_assert(padded_block_words(preamble_words) == 8 && padded_block_words(8) == 8 &&
+              padded_block_words(9) == 16 && chunk_header_words == 8);
+static_assert(region_words <= max_entry_words, "a tombstone of a whole region is one entry");
 
 }  // namespace stele::format

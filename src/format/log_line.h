@@ -113,4 +113,42 @@ struct run_header {
 };
 inline constexpr std::uint32_t max_run_words = 2047;
 
+static_assert(sizeof(log_line) == 64 && alignof(log_line) == 64);
+static_assert(static_cast<unsigned>(last_record_kind) < 8, "a kind has three bits");
+static_assert(!has_prefix_word(record_kind::spilled) &&
+              has_prefix_word(record_kind::redo_dependent) &&
+              has_prefix_word(record_kind::undo_with_sum));
+static_assert((line_header{7, true, true, ~std::uint32_t{0}, last_record_kind, last_record_kind,
+                           true}
+                   .pack() &
+               (unused_header_bits | torn_bit | ((1u << payload_words) - 1))) == 0,
+              "header, torn bit and displaced bits have bits of their own");
+static_assert(run_header{0x4000, 0xFF, 1}.pack() == 0x001F'F000'0000'0800u);
+static_assert(run_header{((std::uint64_t{1} << 44) - 1) * 8, 0xFF, max_run_words}.pack() ==
+              ~torn_bit);
+static_assert(run_header::unpack(0x001F'F000'0000'0800u).offset == 0x4000 &&
+              run_header::unpack(0x001F'F000'0000'0800u).mask == 0xFF &&
+              run_header::unpack(0x001F'F000'0000'0800u).count == 1);
+// The page's example, sealed in both senses and read again.
+static_assert([] {
+  base::checksum sum(1);
+  for (const std::uint64_t word : {std::uint64_t{5}, 0x001F'F000'0000'0800u, std::uint64_t{42}})
+    sum.add(word);
+  const line_header h{3, true, true, sum.value32(), record_kind::redo};
+  for (const bool sense : {true, false}) {
+    log_line line{{0, 5, 0x001F'F000'0000'0800u, 42 | torn_bit, 0, 0, 0, 0}};
+    seal(line, h, sense);
+    if (!is_untorn(line, sense) || is_untorn(line, !sense) || payload(line, 1) != 5 ||
+        payload(line, 3) != (42 | torn_bit))
+      return false;
+    for (std::uint64_t& word : line.words) {
+      word ^= torn_bit;
+      if (is_untorn(line, sense)) return false;
+      word ^= torn_bit;
+    }
+  }
+  return h.checksum == 0x82C0'3E56u && h.pack() == 0x0000'182C'03E5'6D80u &&
+         line_header::unpack(h.pack()).pack() == h.pack();
+}());
+
 }  // namespace stele::format

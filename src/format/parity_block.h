@@ -14,8 +14,10 @@
 #include <stele/access.h>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace stele::format {
 
@@ -79,5 +81,27 @@ inline constexpr std::uint32_t line_checksum_seed = 0x57E1E;
 inline std::uint32_t line_checksum(const line_words& line) noexcept {
   return media::crc32c(line_checksum_seed, line.data(), line.size());
 }
+
+static_assert(offsetof(parity_block, checksum) == 0 && offsetof(parity_block, epoch) == 8 &&
+              offsetof(parity_block, kind) == 16 && offsetof(parity_block, skipped) == 24 &&
+              offsetof(parity_block, lines) == 32 && offsetof(parity_block, reserved) == 228);
+static_assert(offsetof(parity_block, rows) == 704 && offsetof(parity_block, odd_columns) == 1152 &&
+              offsetof(parity_block, odd_rows) == 1600);
+static_assert(alignof(parity_block) == line_size && std::is_trivially_copyable_v<parity_block>);
+static_assert(plain_block_size == 1152 && halves_block_size == 2048 &&
+              plain_block_size % line_size == 0);
+static_assert(
+    [] {
+      for (unsigned line = 0; line < matrix_lines; ++line)
+        if (row_of(line) >= matrix_side || column_of(line) >= matrix_side ||
+            line_of(row_of(line), column_of(line)) != line)
+          return false;
+      return true;
+    }(),
+    "a line's place follows from its number");
+static_assert(std::popcount(full_matrix_mask) == matrix_lines &&
+              std::popcount(first_column_mask) == matrix_side);
+static_assert(matrix_count(0) == 0 && matrix_count(1) == 1 && matrix_count(3136) == 1 &&
+              matrix_count(3137) == 2);
 
 }  // namespace stele::format

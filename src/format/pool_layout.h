@@ -230,4 +230,64 @@ inline constexpr std::uint64_t log_void_bit = std::uint64_t{1} << 47;
 inline constexpr std::uint64_t log_blocks_bit = std::uint64_t{1} << 46;
 inline constexpr std::uint64_t log_position_mask = log_blocks_bit - 1;
 
+// --- docs/format/pool.md ---
+
+static_assert(front_size == 8192 && pool_magic[0] == 'S' && pool_magic[7] == '\n');
+static_assert(offsetof(pool_header, version) == 8 && offsetof(pool_header, header_size) == 12 &&
+              offsetof(pool_header, id) == 16 && offsetof(pool_header, size) == 24 &&
+              offsetof(pool_header, log_offset) == 32 && offsetof(pool_header, log_size) == 40 &&
+              offsetof(pool_header, log_count) == 48 && offsetof(pool_header, chunk_shift) == 52);
+static_assert(offsetof(pool_header, home_offset) == 56 &&
+              offsetof(pool_header, table_offset) == 64 &&
+              offsetof(pool_header, chunks_offset) == 72 &&
+              offsetof(pool_header, chunk_count) == 80);
+static_assert(offsetof(pool_header, home) == 152 && offsetof(pool_header, home_size) == 160 &&
+              offsetof(pool_header, parity_offset) == 168 &&
+              offsetof(pool_header, parity_block_size) == 176 &&
+              offsetof(pool_header, home_copy_offset) == 184 &&
+              offsetof(pool_header, checkpoint_commits) == 192 &&
+              offsetof(pool_header, block_checksums_offset) == 200 &&
+              offsetof(pool_header, reserved) == 208);
+static_assert(alignof(pool_header) == 8 && alignof(home_header) == 8 &&
+              std::is_trivially_copyable_v<home_header>);
+static_assert(offsetof(home_header, root_size) == 8 &&
+              offsetof(home_header, layout_version) == 16 && offsetof(home_header, reserved) == 40);
+
+// Words that are stored at different moments lie in lines of their own, behind header and earlier
+// copy; those of one step share a line.
+static_assert([] {
+  constexpr std::uint64_t words[] = {session_offset,
+                                     watermark_offset,
+                                     owner_offset,
+                                     saved_map_offset,
+                                     parity_epoch_offset,
+                                     checkpoint_offset,
+                                     fallback_state_offset,
+                                     growth_offset,
+                                     growth_slot_offset(1),
+                                     growth_slot_offset(2),
+                                     block_checksum_state_offset,
+                                     magic_state_offset};
+  for (const std::uint64_t a : words) {
+    unsigned in_line = 0;
+    for (const std::uint64_t b : words) in_line += a / 64 == b / 64 ? 1 : 0;
+    if (in_line != 1 || a % 8 != 0 || a < 512 || a + 16 > header_area_size) return false;
+  }
+  return true;
+}());
+static_assert(growth_slot_offset(1) == 1024 && growth_slot_offset(2) == 1088);
+static_assert(fallback_to_offset / 64 == fallback_state_offset / 64 &&
+              fallback_from_offset / 64 == fallback_state_offset / 64);
+static_assert(generation_offset / 64 == owner_offset / 64 &&
+              reader_socket_offset / 64 == owner_offset / 64);
+
+static_assert(session{true, 5}.pack() == 0x0501'5E55u && session{}.pack() == 0x5E55u &&
+              session{true, 0xFF}.pack() < guarded_limit);
+static_assert(session::unpack(0x0501'5E55u).open && session::unpack(0x0501'5E55u).log_kind == 5 &&
+              !session::unpack(0x0500'5E55u).open);
+static_assert(home_magic != 0 && home_magic < guarded_limit);
+// A log's head word: position, form and void bit fill the value of a guarded word.
+static_assert((log_void_bit | log_blocks_bit | log_position_mask) == guarded_limit - 1 &&
+              (log_void_bit & log_blocks_bit) == 0);
+
 }  // namespace stele::format

@@ -55,4 +55,14 @@ root_verdict judge_root(const pool_header& h, std::uint64_t root_offset, std::ui
   return marked ? root_verdict::sound : root_verdict::mark_missing;
 }
 
+static_assert(root_mark != 0 && root_mark < guarded_limit && root_mark != home_magic);
+static_assert(marked_root_form <= root_form_mask && plain_root_form != marked_root_form);
+static_assert(root_mark_offset(4096, 1) == 4104 && root_mark_offset(4096, 8) == 4104 &&
+              root_mark_offset(4096, 9) == 4112);
+static_assert(marked_root_size(1) == 16 && marked_root_size(64) == 72 && marked_root_size(0) == 8);
+static_assert(guarded_root_mark(4096, 8) != guarded_root_mark(4096, 16) &&
+                  guarded_root_mark(4096, 8) != 0,
+              "a mark belongs to its place");
+static_assert(unguard(guarded_root_form(16416, 4096), 0, 16416) == (4096 | marked_root_form));
+
 }  // namespace stele::format

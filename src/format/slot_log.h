@@ -37,4 +37,21 @@ constexpr std::uint64_t slot_records_offset(unsigned slot, std::uint64_t log_siz
 }
 static_assert(slot_size(4096) == 1920);  // the smallest log
 
+static_assert(offsetof(slot_commit_record, offset) == 8 &&
+              offsetof(slot_commit_record, words) == 16 &&
+              offsetof(slot_commit_record, checksum) == 24);
+static_assert(slot_commits_offset == 64 && slot_commit_offset(1) == 128 &&
+              slot_records_begin == slot_commit_offset(slot_count));
+static_assert(
+    [] {
+      for (const std::uint64_t log : {4096u, 8192u, 1u << 20}) {
+        if (slot_size(log) % 64 != 0 || slot_records_offset(0, log) != slot_records_begin ||
+            slot_records_offset(1, log) != slot_records_offset(0, log) + slot_size(log) ||
+            slot_records_offset(1, log) + slot_size(log) > log)
+          return false;
+      }
+      return true;
+    }(),
+    "the slots' records do not overlap, and end within the log");
+
 }  // namespace stele::format

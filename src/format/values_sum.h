@@ -26,4 +26,14 @@ class values_sum {
   std::uint64_t sum_;
 };
 
+static_assert(
+    [] {
+      values_sum a(1, 2), b(1, 2), other(1, 2), moved(1, 2);
+      a.add(8, 5), a.add(16, 6), b.add(16, 6), b.add(8, 5);
+      other.add(8, 5), other.add(16, 7), moved.add(8, 6), moved.add(16, 5);
+      return a.value() == b.value() && a.value() != other.value() && a.value() != moved.value();
+    }(),
+    "the order does not count; values and their places do");
+static_assert(values_sum(1, 2).value() != values_sum(1, 3).value());
+
 }  // namespace stele::format
