@@ -141,7 +141,7 @@ int lock(int fd, int command, struct flock& what) noexcept {
 }
 
 int fallocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
-  STELE_ASSERT_ALWAYS(size != 0 && static_cast<off_t>(offset + size) > 0);
+  STELE_ASSERT(size != 0 && static_cast<off_t>(offset + size) > 0);
   const int outcome =
       with_hook({.what = call::fallocate, .fd = fd, .offset = offset, .size = size}, -1, [&] {
         return with_sigxfsz_blocked([&] {
@@ -152,7 +152,7 @@ int fallocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
 }
 
 int truncate(int fd, std::uint64_t size) noexcept {
-  STELE_ASSERT_ALWAYS(static_cast<off_t>(size) >= 0);
+  STELE_ASSERT(static_cast<off_t>(size) >= 0);
   return with_hook({.what = call::truncate, .fd = fd, .size = size}, -1,
                    [&] { return ::ftruncate(fd, static_cast<off_t>(size)); });
 }
@@ -196,7 +196,7 @@ int sync(int fd) noexcept {
 
 void* map(void* at, std::size_t size, int protection, int flags, int fd,
           std::uint64_t offset) noexcept {
-  STELE_ASSERT_ALWAYS(size != 0 && offset % 4096 == 0);
+  STELE_ASSERT(size != 0 && offset % 4096 == 0);
   return with_hook({.what = call::map, .fd = fd, .offset = offset, .size = size}, MAP_FAILED, [&] {
     return ::mmap(at, size, protection, flags, fd, static_cast<off_t>(offset));
   });
@@ -237,7 +237,7 @@ std::string read_text(const char* path, std::size_t most) {
     done += static_cast<std::size_t>(n);
   }
   ::close(fd);
-  STELE_ASSERT_ALWAYS(done <= most);
+  STELE_ASSERT(done <= most);
   text.resize(done);
   return text;
 }

@@ -100,7 +100,7 @@ class block_checksums {
   // kept.
   template <class Media>
   [[nodiscard]] result<> recompute_all(Media& m, const heap& heap, bool keep_free) const {
-    STELE_ASSERT_ALWAYS(present());
+    STELE_ASSERT(present());
     if (!keep_free)
       if (auto walked = heap.for_each_free_run(
               [&](std::uint64_t from, std::uint64_t bytes) { invalidate(m, from, bytes); });

@@ -15,7 +15,7 @@ file_name::file_name(int fd, const std::string& path) {
   std::error_code failed;
   absolute_ = std::filesystem::absolute(path, failed).string();
   if (failed) absolute_.clear();
-  STELE_ASSERT_ALWAYS(absolute_.empty() || absolute_.front() == '/');
+  STELE_ASSERT(absolute_.empty() || absolute_.front() == '/');
   root_device_ = root.st_dev;
   root_inode_ = root.st_ino;
 }

@@ -44,7 +44,7 @@ std::string unescaped(std::string_view text) {
         static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
     i += 3;
   }
-  STELE_ASSERT_ALWAYS(plain.size() <= text.size());
+  STELE_ASSERT(plain.size() <= text.size());
   return plain;
 }
 
@@ -99,7 +99,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 // `folder` is a block device in /sys: memory, or a layer on other devices.
 bool is_volatile_device(fs::path folder, unsigned depth) {
-  STELE_ASSERT_ALWAYS(depth <= max_depth + 1);  // a cycle of layers ends
+  STELE_ASSERT(depth <= max_depth + 1);  // a cycle of layers ends
   std::error_code ignored;
   folder = fs::canonical(folder, ignored);
   if (ignored || depth > max_depth) return false;
@@ -119,14 +119,14 @@ bool is_volatile_device(dev_t device, unsigned depth) {
 }
 
 bool is_volatile_overlay(const mount& m, unsigned depth) {
-  STELE_ASSERT_ALWAYS(depth <= max_depth && m.type == "overlay");
+  STELE_ASSERT(depth <= max_depth && m.type == "overlay");
   if (option(m, "volatile") || option(m, "fsync") == "volatile") return true;
   const auto upper = option(m, "upperdir");
   return upper && upper->starts_with('/') && is_volatile(*upper, depth + 1);
 }
 
 bool is_volatile(const std::string& path, unsigned depth) {
-  STELE_ASSERT_ALWAYS(depth <= max_depth + 1);
+  STELE_ASSERT(depth <= max_depth + 1);
   constexpr auto tmpfs_magic = 0x01021994u, ramfs_magic = 0x858458F6u;
   struct statfs system = {};
   struct stat file = {};
