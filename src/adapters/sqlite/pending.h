@@ -34,7 +34,7 @@ class pending_writes {
   // then nothing has changed.
   void leave_from(std::uint64_t first);
   // In the order of their numbers.
-  std::span<const written> in_order();
+  std::span<const written> in_order() noexcept;
   // Null: it is not written.
   block* find(std::uint64_t number) const noexcept {
     const std::size_t at = position(number);
@@ -43,8 +43,8 @@ class pending_writes {
 
   // The database has `size` bytes. Does nothing if there are writes already.
   void begin(std::uint64_t size) noexcept;
-  // `load(number, to)` gives what a block had before. Throws std::bad_alloc, as set_size; then
-  // nothing has changed.
+  // `load(number, to)` gives what a block had before. Throws std::bad_alloc; then the blocks before
+  // the one that found no memory are written. set_size throws it, too; then nothing has changed.
   template <class Load>
   void write(std::uint64_t at, std::span<const std::byte> from, Load&& load) {
     while (!from.empty()) {
@@ -85,21 +85,23 @@ class pending_writes {
         added.bytes->fill(std::byte{0});
     }
     added.number = number;
-    if (count_ >= searched_blocks) index_.emplace(number, count_);
+    if (count_ >= searched_blocks) add_to_index(number);
     ++count_;
     return *added.bytes;
   }
   // In blocks_; count_: it is not there.
   std::size_t position(std::uint64_t number) const noexcept {
-    const std::size_t searched = std::min(count_, searched_blocks);
-    for (std::size_t i = 0; i < searched; ++i)
+    if (count_ > searched_blocks) {
+      const auto at = index_.find(number);
+      return at == index_.end() ? count_ : at->second;
+    }
+    for (std::size_t i = 0; i < count_; ++i)
       if (blocks_[i].number == number) return i;
-    if (count_ <= searched_blocks) return count_;
-    const auto at = index_.find(number);
-    return at == index_.end() ? count_ : at->second;
+    return count_;
   }
-  void build_index();
-  void drop_from(std::uint64_t number);
+  void add_to_index(std::uint64_t number);
+  void number_anew() noexcept;
+  void drop_from(std::uint64_t number) noexcept;
 
   static constexpr std::size_t searched_blocks = 16;  // most transactions write fewer
   // Memory that clear() keeps for the next transaction.
@@ -108,8 +110,8 @@ class pending_writes {
   std::uint64_t size_ = 0, stored_limit_ = 0;
   std::vector<written> blocks_;  // the first count_ are in use
   std::size_t count_ = 0;
-  std::unordered_map<std::uint64_t, std::size_t>
-      index_;                                // positions from searched_blocks on, by number
+  // Positions by number: of all blocks, if there are more than searched_blocks; else empty.
+  std::unordered_map<std::uint64_t, std::size_t> index_;
   std::unordered_set<std::uint64_t> early_;  // numbers of blocks that were stored early
 };
 
