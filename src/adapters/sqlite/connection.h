@@ -75,6 +75,7 @@ class connection {
   int failed(const error& why, int code) const;  // says why the pool is poisoned, if it is
   void unlock_writer() noexcept;
   void drop_writes() noexcept;
+  void begin_writes() noexcept;
   void store_early();
   static int commit(std::span<connection* const> together);
   template <class Which>

@@ -168,11 +168,17 @@ bool deny_wal(std::span<std::byte> header) {
 
 }  // namespace
 
+// Does nothing if the transaction has written before.
+void connection::begin_writes() noexcept {
+  if (writes_.exist()) return;
+  writes_.begin(reader_.size);
+  most_pending_ = pending_limit_;
+}
+
 int connection::write(std::uint64_t at, std::span<const std::byte> from) {
   if (!writer_) return SQLITE_READONLY;
   sealed_ = false;
-  if (!writes_.exist()) most_pending_ = pending_limit_;
-  writes_.begin(reader_.size);
+  begin_writes();
   writes_.write(at, from,
                 [&](std::uint64_t number, pending_writes::block& to) { load(number, to); });
   cache_.note(at, from);
@@ -189,8 +195,7 @@ void connection::store_early() {
 
 int connection::truncate(std::uint64_t size) {
   if (!writer_) return SQLITE_READONLY;
-  if (!writes_.exist()) most_pending_ = pending_limit_;
-  writes_.begin(reader_.size);
+  begin_writes();
   writes_.set_size(size,
                    [&](std::uint64_t number, pending_writes::block& to) { load(number, to); });
   return SQLITE_OK;
@@ -251,8 +256,10 @@ int connection::seal(const char* super_journal) {
   return SQLITE_OK;
 }
 
-// All databases of a pool that one SQLite transaction has changed.
+// All databases of a pool that one SQLite transaction has changed. Their caches may be wrong until
+// the commit has succeeded: after an error, and also when it throws, SQLite may have pages of it.
 int connection::commit(std::span<connection* const> together) {
+  for (connection* c : together) c->cache_.lost();
   std::vector<open_pool::part> parts;
   bool durable = false;
   for (connection* c : together) {
@@ -262,12 +269,10 @@ int connection::commit(std::span<connection* const> together) {
   }
   auto done =
       together[0]->pool_->commit(parts, durable ? durability::durable : durability::ordered);
+  if (!done) return together[0]->failed(done.error(), SQLITE_IOERR_FSYNC);
   for (connection* c : together)
-    if (done && !std::exchange(c->denied_wal_, false))
-      c->cache_.committed(c->reader_.changes);
-    else
-      c->cache_.lost();
-  return done ? SQLITE_OK : together[0]->failed(done.error(), SQLITE_IOERR_FSYNC);
+    if (!std::exchange(c->denied_wal_, false)) c->cache_.committed(c->reader_.changes);
+  return SQLITE_OK;
 }
 
 template <class Which>
