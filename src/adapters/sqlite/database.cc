@@ -386,6 +386,7 @@ bool database::prepare_flush() {
 
 // What the flush reads is kept for it as for any other reader.
 void database::begin_flush() noexcept {
+  kept_.keep_room_for_ends(flushed_.size());  // deferred commits may come before F4
   readers_.push_back(&flusher_);
   begin_read(flusher_);
 }
@@ -418,6 +419,7 @@ void database::end_flush(bool stored) noexcept {
     home_size_ = flusher_.size;
     publish(newest_size());
   }
+  kept_.forgo_ends();
   end_read(flusher_);
   std::erase(readers_, &flusher_);
   drop_unread();

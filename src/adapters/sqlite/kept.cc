@@ -43,7 +43,7 @@ void kept_blocks::make_room(std::span<const std::uint64_t> numbers, std::size_t 
   const auto grow = [](auto& all, std::size_t more) {
     if (all.capacity() < all.size() + more) all.reserve(2 * (all.size() + more));
   };
-  grow(ended_, numbers.size() * count);
+  grow(ended_, numbers.size() * count + kept_room_);
   const std::scoped_lock alone(mutex_);
   for (const std::uint64_t number : numbers) grow(blocks_[number], count);
 }

@@ -25,6 +25,10 @@ class kept_blocks {
   // After this, `count` calls of add() and end() for each of these blocks need no memory. Throws
   // std::bad_alloc; then nothing has changed.
   void make_room(std::span<const std::uint64_t> numbers, std::size_t count);
+  // From here to forgo_ends(), other calls of make_room() leave room for so many calls of end().
+  // Precondition: make_room() has made it.
+  void keep_room_for_ends(std::size_t count) noexcept { kept_room_ = count; }
+  void forgo_ends() noexcept { kept_room_ = 0; }
   // Versions from `from` on have these bytes. `from` is above that of the block's earlier ones.
   void add(std::uint64_t number, std::uint64_t from, std::unique_ptr<block> bytes) noexcept;
   // Versions from `until` on do not need the block's newest bytes here. `until` is never below that
@@ -51,6 +55,7 @@ class kept_blocks {
   std::unordered_map<std::uint64_t, std::vector<kept>> blocks_;  // by number; oldest first
   std::vector<ended> ended_;                                     // from first_ended_ on; in order
   std::size_t first_ended_ = 0;
+  std::size_t kept_room_ = 0;  // entries of ended_
   std::vector<std::unique_ptr<block>> spare_;
 };
 
