@@ -304,7 +304,7 @@ void database::drop_unread() noexcept {
 
 // The database is shorter, and nobody reads what it was: the space is for others. If that fails,
 // the next commit tries again.
-void database::give_back_extents() {
+void database::give_back_extents() noexcept try {
   const std::uint64_t wanted = extents_for(std::max(home_size_, newest_size()));
   if (wanted + 1 >= known_extents_.size() ||
       oldest_read() != version_.load(std::memory_order_relaxed))
@@ -314,6 +314,7 @@ void database::give_back_extents() {
     return;
   for (; known_extents_.size() > wanted; known_extents_.pop_back())
     extents_[known_extents_.size() - 1].store(nullptr, std::memory_order_release);
+} catch (const std::bad_alloc&) {  // the update was rolled back
 }
 
 // A commit that many blocks wait for is durable: what waits is in memory.

@@ -115,7 +115,7 @@ class database {
   void tell_changes(std::uint64_t size) noexcept;
   void publish(std::uint64_t size) noexcept;
   void drop_unread() noexcept;
-  void give_back_extents();
+  void give_back_extents() noexcept;
   std::uint64_t oldest_read() const noexcept;
   // Deferred commits.
   [[nodiscard]] bool may_defer(pending_writes& writes);
