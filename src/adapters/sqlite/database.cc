@@ -314,7 +314,7 @@ void database::give_back_extents() noexcept try {
     return;
   for (; known_extents_.size() > wanted; known_extents_.pop_back())
     extents_[known_extents_.size() - 1].store(nullptr, std::memory_order_release);
-} catch (const std::bad_alloc&) {  // the update was rolled back
+} catch (...) {  // no memory: the update was rolled back
 }
 
 // A commit that many blocks wait for is durable: what waits is in memory.
@@ -464,9 +464,10 @@ result<std::unique_ptr<open_pool>> open_pool::over(stele::pool<stored_databases>
 }
 
 result<> open_pool::close() {
-  flusher_.stop();
   result<> flushed;
-  if (!is_poisoned()) flushed = flush();
+  if (!is_poisoned()) flushed = flush();  // if it throws, the flusher goes on
+  flusher_.stop();
+  defers_ = false;  // the pool may stay open: then nobody would make commits durable
   auto closed = pool_.close();
   return flushed ? closed : flushed;
 }

@@ -187,7 +187,8 @@ class open_pool {
   [[nodiscard]] result<> flush();
   // In a thread of its own, deferred commits become durable soon. Called once.
   void start_flusher();
-  // Flushes, unless the pool is poisoned, and closes it. No call is in progress.
+  // Flushes, unless the pool is poisoned, and closes it. No call is in progress. Throws
+  // std::bad_alloc; then the pool is open, and close() may be called again.
   [[nodiscard]] result<> close();
 
   struct part {

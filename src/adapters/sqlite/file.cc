@@ -366,7 +366,10 @@ void flush_at_exit() {
   const std::unique_lock one(here().mutex, std::try_to_lock);
   if (!one) return;
   for (const auto& [id, pool] : here().pools)
-    if (!pool->is_poisoned()) (void)pool->flush();
+    (void)within_boundary(SQLITE_NOMEM, [&] {
+      if (!pool->is_poisoned()) (void)pool->flush();
+      return SQLITE_OK;
+    });
 }
 
 // Under here().mutex. The file of a pool that is open may have been removed, and its inode is kept
@@ -384,10 +387,14 @@ result<open_pool*> acquire_pool(const std::string& path, const pool_options& opt
   const auto id = id_of(path);
   if (!id)
     return std::unexpected(error{errc::not_found, path + " was removed while it was opened"});
-  return here().pools.insert_or_assign(*id, std::move(*pool)).first->second.get();
+  const auto [at, is_new] = here().pools.try_emplace(*id, std::move(*pool));
+  if (!is_new)
+    return std::unexpected(error{errc::in_use, path + " was replaced while it was opened"});
+  return at->second.get();
 }
 
-// Under here().mutex. Closes the pool when no connection has it.
+// Under here().mutex. Closes the pool when no connection has it. Throws std::bad_alloc; then the
+// pool stays open, for the next connection to it.
 void close_if_unused(const open_pool& pool) {
   if (std::ranges::any_of(here().connections,
                           [&](const connection* c) { return &c->pool() == &pool; }))
@@ -395,9 +402,10 @@ void close_if_unused(const open_pool& pool) {
   const auto at =
       std::ranges::find_if(here().pools, [&](const auto& p) { return p.second.get() == &pool; });
   if (at == here().pools.end()) return;
-  if (auto closed = at->second->close(); !closed && !at->second->is_poisoned())
-    report(closed.error(), SQLITE_IOERR_CLOSE);
+  const auto closed = at->second->close();
+  const bool is_known = at->second->is_poisoned();  // then the error was told before
   here().pools.erase(at);
+  if (!closed && !is_known) report(closed.error(), SQLITE_IOERR_CLOSE);
 }
 
 }  // namespace
@@ -414,8 +422,14 @@ void disown(const std::string& path) {
 
 connection::connection(std::string path, open_pool& pool, database& db, std::size_t pending_limit)
     : name_(std::move(path)), pool_(&pool), of_(&db), pending_limit_(pending_limit) {
-  of_->add(reader_);
-  here().connections.push_back(this);
+  auto& all = here().connections;
+  all.push_back(this);
+  try {
+    of_->add(reader_);
+  } catch (...) {
+    all.pop_back();
+    throw;
+  }
 }
 
 // A pool with a thread of its own asks once a tick of the clock, so some milliseconds late.
@@ -458,11 +472,13 @@ int close_in_child(detail::runtime& core) {
 int close_file(sqlite3_file* f) {
   if (detail::runtime& core = of(f).pool().content().core(); core.is_of_parent())
     return close_in_child(core);
-  const std::scoped_lock one(here().mutex);
-  const open_pool& pool = of(f).pool();
-  delete &of(f);
-  close_if_unused(pool);
-  return SQLITE_OK;
+  return within_boundary(SQLITE_IOERR_NOMEM, [&] {
+    const std::scoped_lock one(here().mutex);
+    const open_pool& pool = of(f).pool();
+    delete &of(f);
+    close_if_unused(pool);
+    return SQLITE_OK;
+  });
 }
 int read_file(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
   return within_boundary(SQLITE_IOERR_NOMEM, [&] {
@@ -489,7 +505,7 @@ int size_of_file(sqlite3_file* f, sqlite3_int64* size) {
   return SQLITE_OK;
 }
 int lock_file(sqlite3_file* f, int level) {
-  return of(f).lock(level);
+  return within_boundary(SQLITE_IOERR_NOMEM, [&] { return of(f).lock(level); });
 }
 int unlock_file(sqlite3_file* f, int level) {
   of(f).unlock(level);
@@ -603,6 +619,30 @@ int open_protected(sqlite3_file* file, const std::string& path, const database_o
 
 }  // namespace
 
+namespace {
+
+// Under here().mutex. On an error, also one that is thrown, no connection is left, and no pool that
+// only this one would have.
+int open_in(sqlite3_file* file, const char* name, open_pool& pool, const database_options& options,
+            bool make) try {
+  const auto db = pool.find(options.database, make);
+  if (!db) {
+    close_if_unused(pool);
+    return report(db.error(), SQLITE_IOERR);
+  }
+  auto opened = std::make_unique<connection>(name, pool, **db, options.pending_bytes);
+  // SQLite locks no immutable database: it sees the version of now.
+  if (sqlite3_uri_boolean(name, "immutable", 0) != 0) opened->lock(SQLITE_LOCK_SHARED);
+  static_cast<database_file*>(file)->open = opened.release();
+  file->pMethods = &methods;
+  return SQLITE_OK;
+} catch (...) {
+  close_if_unused(pool);
+  throw;
+}
+
+}  // namespace
+
 int open_database(sqlite3_file* file, const char* name, int flags, int* out_flags) {
   file->pMethods = nullptr;
   return within_boundary(SQLITE_NOMEM, [&] {
@@ -625,17 +665,7 @@ int open_database(sqlite3_file* file, const char* name, int flags, int* out_flag
     if (!pool && is_write_protected(pool.error()))
       return open_protected(file, path, *options, pool.error(), out_flags);
     if (!pool) return report(pool.error(), SQLITE_IOERR);
-    const auto db = (*pool)->find(options->database, make);
-    if (!db) {
-      close_if_unused(**pool);
-      return report(db.error(), SQLITE_IOERR);
-    }
-    auto* const opened = new connection(path, **pool, **db, options->pending_bytes);
-    static_cast<database_file*>(file)->open = opened;
-    // SQLite locks no immutable database: it sees the version of now.
-    if (sqlite3_uri_boolean(name, "immutable", 0) != 0) opened->lock(SQLITE_LOCK_SHARED);
-    file->pMethods = &methods;
-    return SQLITE_OK;
+    return open_in(file, name, **pool, *options, make);
   });
 }
 
