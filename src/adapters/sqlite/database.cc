@@ -555,6 +555,7 @@ void open_pool::store_early(const part& p) {
 bool open_pool::defer(std::span<const part> parts) {
   if (!defers_ || is_poisoned()) return false;
   const std::scoped_lock one(versions_);
+  if (holds_back_) return false;
   for (const part& p : parts)
     if (!p.of->may_defer(*p.writes)) return false;
   for (const part& p : parts) p.of->prepare_deferral(*p.writes);
@@ -570,6 +571,11 @@ bool open_pool::defer(std::span<const part> parts) {
 
 bool open_pool::has_deferred() {
   const std::scoped_lock one(versions_);
+  return has_waiting();
+}
+
+// Under the mutex of versions.
+bool open_pool::has_waiting() const noexcept {
   return std::ranges::any_of(databases_, [](const auto& d) {
     return !d.second->deferred_.empty() || d.second->newest_size() != d.second->home_size_;
   });
@@ -609,6 +615,28 @@ result<> open_pool::flush_deferred() {
   return done;
 }
 
+// Under the mutex of updates; on success also under that of versions, with nothing deferred.
+// Commits to other databases may have been deferred during the flush: they become visible before
+// the commit that begins now, and so have to be durable before it.
+result<> open_pool::flush_before_commit(std::unique_lock<std::mutex>& versions) {
+  auto flushed = flush_deferred();
+  if (!flushed) return flushed;
+  versions.lock();
+  if (!has_waiting()) return flushed;
+  holds_back_ = true;
+  versions.unlock();
+  try {
+    flushed = flush_deferred();
+  } catch (...) {  // no memory
+    versions.lock();
+    holds_back_ = false;
+    throw;
+  }
+  versions.lock();
+  holds_back_ = false;
+  return flushed;
+}
+
 result<> open_pool::store_flushed(std::span<database* const> those) {
   for (database* const d : those) d->find_flushed();  // F2
   const auto store = [](database* d) { d->store(d->flush_, d->flusher_.size); };
@@ -623,9 +651,11 @@ result<> open_pool::store_flushed(std::span<database* const> those) {
 result<> open_pool::commit(std::span<const part> parts, durability d) {
   if (d != durability::durable && defer(parts)) return {};
   const std::scoped_lock alone(updates_);
-  if (!base::planted(base::mutant::sqlite_deferred_left))
-    if (auto flushed = flush_deferred(); !flushed) return flushed;
-  const std::scoped_lock one(versions_);
+  std::unique_lock one(versions_, std::defer_lock);
+  if (base::planted(base::mutant::sqlite_deferred_left))
+    one.lock();
+  else if (auto flushed = flush_before_commit(one); !flushed)
+    return flushed;
   for (const part& p : parts)
     if (auto room = p.of->reserve(p.writes->size()); !room) return room;
   bool changed = false;

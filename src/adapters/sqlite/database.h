@@ -213,17 +213,20 @@ class open_pool {
   friend class database;
   bool defer(std::span<const part> parts);
   result<> flush_deferred();
+  result<> flush_before_commit(std::unique_lock<std::mutex>& versions);
   result<> store_flushed(std::span<database* const> those);
   // Errors: full, if no pool here can hold a database of this size.
   [[nodiscard]] result<> may_have(std::uint64_t bytes) const;
   bool has_deferred();
+  bool has_waiting() const noexcept;
 
   stele::pool<stored_databases> pool_;
   bool has_thread_ = false;
   bool defers_;
   // Outermost: one update of the pool at a time, because its policy is `external`.
   std::mutex updates_;
-  std::mutex versions_;  // of all databases, and of the list of them
+  std::mutex versions_;      // of all databases, and of the list of them
+  bool holds_back_ = false;  // under versions_: commits are not deferred now
   std::map<std::string, std::unique_ptr<database>> databases_;
   bool flush_failed_ = false;          // the flusher's own
   detail::background_thread flusher_;  // last: it uses all above
