@@ -1,0 +1,43 @@
+// Where home has the blocks of a database, and the stamp of each: docs/protocol/sqlite.md.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "stored.h"
+
+namespace stele::sqlite {
+
+// One thread at a time calls note() and keep_first(), beside others that look at extents which
+// stay.
+class home_extents {
+ public:
+  // A stamp is the version since which home has the bytes of its block.
+  struct extent {
+    const std::byte* bytes;
+    std::unique_ptr<std::atomic<std::uint64_t>[]> stamps;
+  };
+
+  home_extents();  // throws std::bad_alloc, as note()
+
+  std::uint64_t count() const noexcept { return known_.size(); }
+  bool suffice_for(std::uint64_t bytes) const noexcept { return extents_for(bytes) <= count(); }
+  // Called when a transaction has given the database extents.
+  void note(const stored_database& stored);
+  // The others are the database's no more. Nobody looks at them.
+  void keep_first(std::uint64_t count) noexcept;
+
+  const extent& of(std::uint64_t number) const noexcept {
+    return *by_number_[number].load(std::memory_order_acquire);
+  }
+  std::byte* home_of(std::uint64_t at) const noexcept;
+  std::atomic<std::uint64_t>& stamp_of(std::uint64_t block) const noexcept;
+
+ private:
+  // Room for most_extents, so that it never moves.
+  std::unique_ptr<std::atomic<extent*>[], void (*)(std::atomic<extent*>*)> by_number_;
+  std::vector<std::unique_ptr<extent>> known_;
+};
+
+}  // namespace stele::sqlite

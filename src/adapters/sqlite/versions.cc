@@ -1,0 +1,57 @@
+// How versions begin to be seen, and are read no more.
+#include "versions.h"
+
+#include <base/mutant.h>
+
+#include <algorithm>
+
+namespace stele::sqlite {
+
+// A commit looks at the snapshots after it has raised the version, and so drops nothing that this
+// reader needs.
+void versions::begin_read(snapshot& s) const noexcept {
+  for (std::uint64_t now = version_.load(std::memory_order_acquire);;) {
+    const published& newest = newest_[now % newest_.size()];
+    s.size = newest.size.load(std::memory_order_relaxed);
+    s.changes = base::planted(base::mutant::sqlite_cache_early)
+                    ? changes_.end()
+                    : newest.changes.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);  // with that of publish()
+    s.version.store(now, std::memory_order_seq_cst);
+    const std::uint64_t again = version_.load(std::memory_order_seq_cst);
+    if (again == now || base::planted(base::mutant::sqlite_snapshot_unchecked)) return;
+    now = again;
+  }
+}
+
+std::uint64_t versions::newest_size() const noexcept {
+  return newest_[newest() % newest_.size()].size.load(std::memory_order_relaxed);
+}
+
+void versions::tell_changes(std::uint64_t size, std::span<const std::uint64_t> blocks) noexcept {
+  if (readers_.size() == 1) return;
+  if (size != newest_size())
+    changes_.add_all();
+  else
+    changes_.add(blocks);
+}
+
+void versions::publish(std::uint64_t size) noexcept {
+  const std::uint64_t version = next();
+  published& newest = newest_[version % newest_.size()];
+  // Who still reads this place for an earlier version finds the newer one, and reads again.
+  std::atomic_thread_fence(std::memory_order_release);
+  newest.size.store(size, std::memory_order_relaxed);
+  newest.changes.store(changes_.end(), std::memory_order_relaxed);
+  version_.store(version, std::memory_order_seq_cst);
+}
+
+std::uint64_t versions::oldest_read() const noexcept {
+  std::uint64_t oldest = newest();
+  if (base::planted(base::mutant::sqlite_reader_forgotten)) return oldest;
+  for (const snapshot* s : readers_)
+    oldest = std::min(oldest, s->version.load(std::memory_order_seq_cst));
+  return oldest;
+}
+
+}  // namespace stele::sqlite
