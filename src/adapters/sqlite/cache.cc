@@ -3,6 +3,8 @@
 
 #include <base/mutant.h>
 
+#include <algorithm>
+
 namespace stele::sqlite {
 
 // A reader that finds begun_ no further than it may be has seen no entry that was written since.
@@ -11,6 +13,10 @@ void recent_changes::add(std::span<const std::uint64_t> blocks) noexcept {
   if (blocks.size() >= remembered) return add_all();
   if (blocks.empty()) blocks = nothing;
   const position first = end_.load(std::memory_order_relaxed);
+  // What was added before is whole.
+  STELE_ASSERT(begun_.load(std::memory_order_relaxed) == first);
+  STELE_ASSERT_WHOLE(blocks.size() == 1 ||
+                     std::ranges::find(blocks, no_block) == blocks.end());  // V1
   begun_.store(first + blocks.size(), std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   for (std::size_t i = 0; i < blocks.size(); ++i)
@@ -26,12 +32,16 @@ void recent_changes::add_all() noexcept {
 
 void cached_blocks::answer(const recent_changes& changes, recent_changes::position at,
                            std::span<std::byte, version_bytes::size> to) noexcept {
+  STELE_ASSERT(is_used_);  // sqlite.md V3: in a read transaction
   const auto has = [this](std::uint64_t number) {
     return (words_[number / 64 % words_.size()] & bit_of(number)) != 0;
   };
   bool is_right = right_at_ != unknown;
   if (is_right && !base::planted(base::mutant::sqlite_cache_kept))
     is_right = tells_all_ ? right_at_ == at : !changes.changed(right_at_, at, has);
+  // sqlite.md V4: never beyond the end of a version that this connection has seen
+  STELE_ASSERT(right_at_ == unknown || right_at_ <= at ||
+               base::planted(base::mutant::sqlite_cache_ahead));
   if (!is_right) words_.fill(0);
   right_at_ = base::planted(base::mutant::sqlite_cache_ahead) ? changes.end() : at;
   version_.answer(is_right, to);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/assert.h"
 #include "stored.h"
 
 namespace stele::sqlite {
@@ -84,6 +85,7 @@ class cached_blocks {
   // A read transaction begins. Here and below, `at`: after all changes of the transaction's
   // version.
   void begin(recent_changes::position at) noexcept {
+    STELE_ASSERT(at != unknown);    // sqlite.md V2: that of a version
     if (!is_used_) right_at_ = at;  // an empty cache
     is_used_ = true;
   }
@@ -91,7 +93,10 @@ class cached_blocks {
   void answer(const recent_changes& changes, recent_changes::position at,
               std::span<std::byte, version_bytes::size> to) noexcept;
   // The connection itself has committed what it noted; nobody else has since its begin.
-  void committed(recent_changes::position at) noexcept { right_at_ = at; }
+  void committed(recent_changes::position at) noexcept {
+    STELE_ASSERT(at != unknown && is_used_);  // sqlite.md V4
+    right_at_ = at;
+  }
   // What the cache has may be wrong.
   void lost() noexcept { right_at_ = unknown; }
   // From now on any commit of others empties the cache: `PRAGMA data_version` then tells them all.

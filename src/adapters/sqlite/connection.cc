@@ -1,6 +1,7 @@
 // Locks, reads and writes of one connection, and the commits of those of one handle.
 #include "connection.h"
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <time.h>
 
@@ -16,6 +17,7 @@ namespace stele::sqlite {
 
 connection::connection(std::string path, open_pool& pool, database& db, std::size_t pending_limit)
     : name_(std::move(path)), pool_(&pool), of_(&db), pending_limit_(pending_limit) {
+  STELE_ASSERT_ALWAYS(&db.pool() == &pool);
   registry::here().add(*this);
   try {
     of_->add(reader_);
@@ -27,11 +29,14 @@ connection::connection(std::string path, open_pool& pool, database& db, std::siz
 
 connection::~connection() {
   unlock(SQLITE_LOCK_NONE);
+  STELE_ASSERT_ALWAYS(!writer_);
   of_->remove(reader_);
   registry::here().remove(*this);
 }
 
 void connection::load(std::uint64_t number, pending_writes::block& to) const {
+  STELE_ASSERT(writes_.exist() && writes_.stored_limit() <= reader_.size);
+  STELE_ASSERT(number * block_size < writes_.stored_limit() || writes_.is_early(number));
   if (number * block_size >= writes_.stored_limit()) return of_->read_early(number, to, 0);
   const std::uint64_t begin = number * block_size, stored = reader_.size;
   const std::size_t there = std::min<std::uint64_t>(block_size, stored - std::min(stored, begin));
@@ -51,6 +56,7 @@ int connection::read(std::uint64_t at, std::span<std::byte> to) {
   const bool unlocked =
       level_ == SQLITE_LOCK_NONE;  // SQLite reads the header of a database that it opens
   if (unlocked) of_->begin_read(reader_);
+  STELE_ASSERT(!unlocked || !writes_.exist());  // sqlite.md P4: writes end with the lock
   const auto there = part_there(to, at, size());
   if (writes_.exist())
     read_through(at, there);
@@ -67,6 +73,7 @@ int connection::read(std::uint64_t at, std::span<std::byte> to) {
 }
 
 void connection::read_through(std::uint64_t at, std::span<std::byte> to) const {
+  STELE_ASSERT(to.empty() || at + to.size() <= writes_.size());
   while (!to.empty()) {
     const std::size_t part = std::min<std::size_t>(to.size(), block_size - at % block_size);
     const std::uint64_t number = at / block_size;
@@ -117,6 +124,7 @@ int connection::write(std::uint64_t at, std::span<const std::byte> from) {
 
 // Tried again when as much has been written once more.
 void connection::store_early() {
+  STELE_ASSERT(writer_ && !sealed_);
   pool_->store_early({of_, &reader_, &writes_});
   most_pending_ = writes_.bytes() + pending_limit_;
 }
@@ -135,6 +143,7 @@ int connection::lock(int level) {
   if (level <= level_) return SQLITE_OK;
   if (pool_->is_poisoned()) return poisoned(SQLITE_IOERR_LOCK);
   const bool begins = level_ == SQLITE_LOCK_NONE;
+  STELE_ASSERT(!begins || !writer_);
   if (level > SQLITE_LOCK_SHARED || exclusive) {
     if (!writer_ && !of_->lock_writer()) return SQLITE_BUSY;
     writer_ = true;
@@ -147,6 +156,7 @@ int connection::lock(int level) {
     if (!exclusive) unlock_writer();
     return SQLITE_BUSY_SNAPSHOT;
   }
+  STELE_ASSERT(level == SQLITE_LOCK_SHARED || writer_);
   level_ = level;
   return SQLITE_OK;
 }
@@ -156,10 +166,13 @@ void connection::unlock(int level) noexcept {
   if (level_ > SQLITE_LOCK_SHARED) drop_writes();
   if (level <= SQLITE_LOCK_SHARED && !(exclusive && level == SQLITE_LOCK_SHARED)) unlock_writer();
   if (level == SQLITE_LOCK_NONE) of_->end_read(reader_);
+  STELE_ASSERT(level != SQLITE_LOCK_NONE || !writer_);
+  STELE_ASSERT(level <= SQLITE_LOCK_SHARED || writer_);
   level_ = level;
 }
 
 void connection::unlock_writer() noexcept {
+  STELE_ASSERT(!writer_ || of_->has_writer());
   if (std::exchange(writer_, false)) of_->unlock_writer();
 }
 
@@ -179,6 +192,7 @@ int connection::seal(const char* super_journal) {
     super_journal_ = name;
   }
   if (!writes_.exist()) return SQLITE_OK;
+  STELE_ASSERT(writer_);
   if (auto room = pool_->reserve({of_, &reader_, &writes_}); !room)
     return failed(room.error(), SQLITE_IOERR_FSYNC);
   return SQLITE_OK;
@@ -187,16 +201,20 @@ int connection::seal(const char* super_journal) {
 // All databases of a pool that one SQLite transaction has changed. Their caches may be wrong until
 // the commit has succeeded: after an error, and also when it throws, SQLite may have pages of it.
 int connection::commit(std::span<connection* const> together) {
+  STELE_ASSERT(!together.empty());
   for (connection* c : together) c->cache_.lost();
   std::vector<open_pool::part> parts;
   bool durable = false;
   for (connection* c : together) {
+    STELE_ASSERT(c->pool_ == together[0]->pool_ && c->sealed_);
     parts.push_back({c->of_, &c->reader_, &c->writes_});
     durable |= c->synchronous >= synchronous_full && c->synced_;
     c->sealed_ = false;
   }
   auto done =
       together[0]->pool_->commit(parts, durable ? durability::durable : durability::ordered);
+  STELE_ASSERT(!done || std::ranges::none_of(
+                            together, [](const connection* c) { return c->writes_.exist(); }));
   if (!done) return together[0]->failed(done.error(), SQLITE_IOERR_FSYNC);
   for (connection* c : together)
     if (!std::exchange(c->denied_wal_, false)) c->cache_.committed(c->reader_.changes);
@@ -233,6 +251,7 @@ int connection::end_commit() {
   bool together = false;
   {
     const auto one = registry::here().lock();
+    STELE_ASSERT(std::ranges::count(registry::here().connections(), this) == 1);
     together = std::ranges::any_of(registry::here().connections(), waits_too);
   }
   return together ? commit_those(is_with_this) : commit(std::array{this});

@@ -1,6 +1,7 @@
 // Reads of a database, and the steps of its commits and flushes: docs/protocol/sqlite.md.
 #include "database.h"
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <tx/runtime.h>
 
@@ -49,6 +50,25 @@ void for_each_block(pending_writes& writes, Call&& f) {
   fill_until(end);
 }
 
+// A mutant stores blocks of a database that are deferred. The explorer finds it by what crashes
+// leave.
+[[maybe_unused]] bool has_blocks_twice() noexcept {
+  return base::planted(base::mutant::sqlite_deferred_left);
+}
+
+// Looks at short lists only.
+[[maybe_unused]] bool has_each_once(std::span<const std::uint64_t> numbers) noexcept {
+  if (numbers.size() > 64) return true;
+  for (; !numbers.empty(); numbers = numbers.subspan(1))
+    if (std::ranges::count(numbers, numbers.front()) > 1) return false;
+  return true;
+}
+
+[[maybe_unused]] bool are_below(std::span<const std::uint64_t> numbers,
+                                std::uint64_t end) noexcept {
+  return std::ranges::all_of(numbers, [&](std::uint64_t number) { return number < end; });
+}
+
 }  // namespace
 
 database::database(open_pool& pool, stored_database& stored)
@@ -74,14 +94,19 @@ void database::drop_unread() noexcept {
 // Under both of the pool's mutexes.
 result<> database::reserve(std::uint64_t bytes) {
   if (extents_.suffice_for(bytes)) return {};
+  STELE_ASSERT(bytes > home_size_ && bytes > versions_.newest_size());
   if (auto possible = pool_.may_have(bytes); !possible) return possible;
   auto done = pool_.pool_.update([&](stored_databases&) { set_extents(stored_, bytes); });
   if (done) extents_.note(stored_);
+  STELE_ASSERT(!done || extents_.suffice_for(bytes));  // sqlite.md P2
   return done;
 }
 
 void database::read(const snapshot& s, std::uint64_t at, std::span<std::byte> to) const noexcept {
   const std::uint64_t version = s.version.load(std::memory_order_relaxed);
+  STELE_ASSERT(version != snapshot::none);
+  // R1: it has the blocks of its size, and no others.
+  STELE_ASSERT(to.empty() || at + to.size() <= blocks_of(s.size) * block_size);
   while (!to.empty()) {
     const std::size_t part = std::min<std::size_t>(to.size(), block_size - at % block_size);
     const auto [number, offset] = place_of(at);
@@ -97,6 +122,7 @@ void database::read(const snapshot& s, std::uint64_t at, std::span<std::byte> to
 
 void database::read_early(std::uint64_t number, std::span<std::byte> to,
                           std::uint64_t from) const noexcept {
+  STELE_ASSERT(from + to.size() <= block_size);
   std::copy_n(extents_.home_of(number * block_size) + from, to.size(), to.data());
 }
 
@@ -106,6 +132,7 @@ std::uint64_t database::find_appended(pending_writes& writes) {
   std::uint64_t end = versions_.newest_size();
   if (!base::planted(base::mutant::sqlite_early_inside)) end = std::max(end, home_size_);
   const std::uint64_t first = blocks_of(end);
+  STELE_ASSERT(extents_.suffice_for(writes.size()));  // E1
   stores_.clear();
   for (const auto& w : writes.in_order())
     if (w.number >= first)
@@ -115,6 +142,8 @@ std::uint64_t database::find_appended(pending_writes& writes) {
 
 // Step 1 of docs/protocol/sqlite.md. No block of the database is deferred.
 void database::find_changes(pending_writes& writes) {
+  STELE_ASSERT(extents_.suffice_for(writes.size()));      // P2
+  STELE_ASSERT(deferred_.empty() || has_blocks_twice());  // the flush before it
   stores_.clear();
   for_each_block(writes, [&](std::uint64_t number, const std::byte* bytes) {
     stores_.compare(number, bytes, extents_.home_of(number * block_size));
@@ -129,7 +158,10 @@ void database::keep_changed() {
   kept_.make_room(numbers_, 1);
   for (const stores::change& c : stores_.changes) {
     auto copy = kept_.copy_of(c.home);
-    kept_.add(c.block, extents_.stamp_of(c.block).load(std::memory_order_relaxed), std::move(copy));
+    const std::uint64_t stamp = extents_.stamp_of(c.block).load(std::memory_order_relaxed);
+    // The next version, where an earlier commit has raised it and then found no memory.
+    STELE_ASSERT(stamp <= next || has_blocks_twice());
+    kept_.add(c.block, stamp, std::move(copy));
     kept_.end(c.block, next);
   }
   if (stores_.only_counts) std::erase(numbers_, 0);
@@ -145,6 +177,7 @@ void database::raise_stamps() noexcept {
 }
 
 void database::store(const stores& s, std::uint64_t size) {
+  STELE_ASSERT(extents_.suffice_for(size));  // format/sqlite.md: never fewer
   s.store_lines();
   if (size != stored_.size_bytes) stored_.size_bytes = size;
   if (!s.counts) stored_.uncounted_commits = stored_.uncounted_commits + 1;
@@ -158,6 +191,7 @@ void database::end_commit(std::uint64_t size, bool stored) noexcept {
     versions_.tell_changes(size, numbers_);
     home_size_ = size;
   }
+  STELE_ASSERT(extents_.suffice_for(home_size_));
   versions_.publish(home_size_);
   versions_.note_commit();
 }
@@ -171,11 +205,13 @@ void database::give_back_extents() noexcept try {
   if (!pool_.pool_.update([&](stored_databases&) { set_extents(stored_, extent_begin(wanted)); }))
     return;
   extents_.keep_first(wanted);
+  STELE_ASSERT(extents_.suffice_for(std::max(home_size_, versions_.newest_size())));
 } catch (...) {  // no memory: the update was rolled back
 }
 
 // A commit that many blocks wait for is durable: what waits is in memory.
 bool database::may_defer(pending_writes& writes) {
+  STELE_ASSERT(deferred_.size() <= most_deferred);
   if (!extents_.suffice_for(writes.size())) return false;
   std::size_t blocks = deferred_.size();
   for_each_block(writes, [&](std::uint64_t, const std::byte*) { ++blocks; });
@@ -202,13 +238,16 @@ void database::prepare_deferral(pending_writes& writes) {
   for (const std::uint64_t number : deferred_)
     if (number >= blocks_of(writes.size())) numbers_.push_back(number);
   kept_.make_room(numbers_, 2);
+  STELE_ASSERT_WHOLE(has_each_once(numbers_) || has_blocks_twice());
   if (only_counts) std::erase(numbers_, 0);
 }
 
 // Steps D2 to D4.
 void database::defer(std::uint64_t size) noexcept {
   const std::uint64_t next = versions_.next();
+  STELE_ASSERT(deferred_.capacity() - deferred_.size() >= deferring_.size());  // D1 took all
   for (deferral& d : deferring_) {
+    STELE_ASSERT(d.bytes != nullptr && d.number < blocks_of(size));
     auto& stamp = extents_.stamp_of(d.number);
     if (d.home != nullptr) {
       kept_.add(d.number, stamp.load(std::memory_order_relaxed), std::move(d.home));
@@ -224,6 +263,8 @@ void database::defer(std::uint64_t size) noexcept {
     extents_.stamp_of(number).store(next, std::memory_order_relaxed);
     return true;
   });
+  STELE_ASSERT_WHOLE(has_each_once(deferred_) || has_blocks_twice());
+  STELE_ASSERT_WHOLE(are_below(deferred_, blocks_of(size)));
   std::atomic_thread_fence(std::memory_order_seq_cst);
   versions_.tell_changes(size, numbers_);
   versions_.publish(size);
@@ -233,6 +274,8 @@ void database::defer(std::uint64_t size) noexcept {
 // Step F1. False: nothing is deferred. Throws std::bad_alloc.
 bool database::prepare_flush() {
   if (deferred_.empty() && versions_.newest_size() == home_size_) return false;
+  STELE_ASSERT_WHOLE(are_below(deferred_, blocks_of(versions_.newest_size())) ||
+                     has_blocks_twice());
   flushed_.clear();
   for (const std::uint64_t number : deferred_)
     flushed_.push_back({number, kept_.newest_from(number), kept_.newest(number).data()});
@@ -247,12 +290,14 @@ bool database::prepare_flush() {
 // What the flush reads is kept for it as for any other reader.
 void database::begin_flush() noexcept {
   kept_.keep_room_for_ends(flushed_.size());  // deferred commits may come before F4
+  STELE_ASSERT(versions_.has_room());         // prepare_flush() made it
   versions_.add(flusher_);
   begin_read(flusher_);
 }
 
 // Step F2.
 void database::find_flushed() noexcept {
+  STELE_ASSERT(flush_.changes.empty() && flush_.changes.capacity() >= flushed_.size());
   for (const flushed_block& f : flushed_)
     flush_.compare(f.number, f.bytes, extents_.home_of(f.number * block_size));
 }
@@ -260,6 +305,7 @@ void database::find_flushed() noexcept {
 // Step F4. A block that a later commit has deferred again stays so.
 void database::end_flush(bool stored) noexcept {
   const std::uint64_t next = versions_.next();
+  STELE_ASSERT(flusher_.version.load(std::memory_order_relaxed) < next);  // F1 began it
   const auto is_home_now = [&](std::uint64_t number) {
     const auto at = std::ranges::lower_bound(flushed_, number, {}, &flushed_block::number);
     return at != flushed_.end() && at->number == number &&

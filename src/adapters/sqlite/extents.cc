@@ -18,23 +18,27 @@ void home_extents::note(const stored_database& stored) {
     auto e = std::make_unique<extent>();
     e->bytes = stored.extents.load()[n].load();  // verified when the pool was opened
     e->stamps = std::make_unique<std::atomic<std::uint64_t>[]>(extent_bytes(n) / block_size);
+    STELE_ASSERT_ALWAYS(n < most_extents && e->bytes != nullptr);
     known_.push_back(std::move(e));
     by_number_[n].store(known_.back().get(), std::memory_order_release);
   }
 }
 
 void home_extents::keep_first(std::uint64_t count) noexcept {
+  STELE_ASSERT(count <= known_.size());
   for (; known_.size() > count; known_.pop_back())
     by_number_[known_.size() - 1].store(nullptr, std::memory_order_release);
 }
 
 std::byte* home_extents::home_of(std::uint64_t at) const noexcept {
   const auto [number, offset] = place_of(at);
+  STELE_ASSERT(number < known_.size());  // who stores there has reserved it
   return const_cast<std::byte*>(of(number).bytes) + offset;
 }
 
 std::atomic<std::uint64_t>& home_extents::stamp_of(std::uint64_t block) const noexcept {
   const auto [number, offset] = place_of(block * block_size);
+  STELE_ASSERT(offset % block_size == 0);  // a block is in one extent
   return of(number).stamps[offset / block_size];
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/assert.h"
 #include "stored.h"
 
 namespace stele::sqlite {
@@ -29,7 +30,10 @@ class home_extents {
   void keep_first(std::uint64_t count) noexcept;
 
   const extent& of(std::uint64_t number) const noexcept {
-    return *by_number_[number].load(std::memory_order_acquire);
+    STELE_ASSERT(number < most_extents);
+    const extent* const found = by_number_[number].load(std::memory_order_acquire);
+    STELE_ASSERT(found != nullptr);  // nobody reads beyond the size of its version
+    return *found;
   }
   std::byte* home_of(std::uint64_t at) const noexcept;
   std::atomic<std::uint64_t>& stamp_of(std::uint64_t block) const noexcept;

@@ -1,6 +1,7 @@
 // SQLite's calls on an open database, and how it is opened.
 #include "file.h"
 
+#include <base/assert.h>
 #include <tx/runtime.h>
 
 #include "connection.h"
@@ -34,6 +35,7 @@ struct in_own_process<Method, Refused> {
 
 // In a child of fork: locks and lists are the parent's.
 int close_in_child(detail::runtime& core) {
+  STELE_ASSERT_ALWAYS(core.is_of_parent());
   core.leave_to_parent();
   return SQLITE_OK;
 }
@@ -85,6 +87,7 @@ int is_file_reserved(sqlite3_file* f, int* reserved) {
   return SQLITE_OK;
 }
 int control_in_child(const detail::runtime& core, int what, void* argument) {
+  STELE_ASSERT_ALWAYS(core.is_of_parent());
   if (what == SQLITE_FCNTL_PRAGMA) {
     char** const arguments = static_cast<char**>(argument);
     const std::string_view name = arguments[1];
@@ -101,6 +104,8 @@ int end_commit_of(connection& c) {
   const int kind = code & 0xFF;
   if (code != SQLITE_OK && kind != SQLITE_IOERR && kind != SQLITE_FULL) code = SQLITE_IOERR_FSYNC;
   if (code != SQLITE_OK) c.forget_pages();
+  // sqlite.md P3: after other errors SQLite would go on with its pages.
+  STELE_ASSERT(code == SQLITE_OK || (code & 0xFF) == SQLITE_IOERR || (code & 0xFF) == SQLITE_FULL);
   return code;
 }
 
@@ -176,6 +181,7 @@ int open_protected(sqlite3_file* file, const std::string& path, const database_o
     report(why, SQLITE_CANTOPEN);
     return SQLITE_CANTOPEN;
   }
+  STELE_ASSERT_ALWAYS(file->pMethods != nullptr);
   if (out_flags != nullptr)
     *out_flags =
         (*out_flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
@@ -191,6 +197,7 @@ int open_in(sqlite3_file* file, const char* name, open_pool& pool, const databas
     registry::here().close_if_unused(pool);
     return report(db.error(), SQLITE_IOERR);
   }
+  STELE_ASSERT_ALWAYS(&(*db)->pool() == &pool && file->pMethods == nullptr);
   auto opened = std::make_unique<connection>(name, pool, **db, options.pending_bytes);
   // SQLite locks no immutable database: it sees the version of now.
   if (sqlite3_uri_boolean(name, "immutable", 0) != 0) opened->lock(SQLITE_LOCK_SHARED);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api.h"
+#include "base/assert.h"
 
 #include <stele/error.h>
 
@@ -29,6 +30,7 @@ struct file_of : sqlite3_file {
   static std::add_lvalue_reference_t<Content> in(sqlite3_file* f) noexcept
     requires(!std::is_void_v<Content>)
   {
+    STELE_ASSERT(static_cast<file_of*>(f)->open != nullptr);
     return *static_cast<file_of*>(f)->open;
   }
 };
@@ -49,11 +51,14 @@ inline int sector_size(sqlite3_file*) {
 // The part of a read at `at` that a file of `size` bytes has.
 template <class Byte>
 std::span<Byte> part_there(std::span<Byte> to, std::uint64_t at, std::uint64_t size) noexcept {
-  return to.first(at >= size ? 0 : std::min<std::uint64_t>(to.size(), size - at));
+  const auto there = to.first(at >= size ? 0 : std::min<std::uint64_t>(to.size(), size - at));
+  STELE_ASSERT(there.empty() || at + there.size() <= size);
+  return there;
 }
 // Ends a read of which `there` bytes were there, as SQLite wants it.
 template <class Byte>
 int end_read(std::span<Byte> to, std::size_t there) noexcept {
+  STELE_ASSERT(there <= to.size());
   std::ranges::fill(to.subspan(there), Byte{0});
   return there == to.size() ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
 }

@@ -1,6 +1,7 @@
 // Reads of a database beside a writer in another process.
 #include "foreign.h"
 
+#include <base/assert.h>
 #include <stele/memory.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@ result<std::unique_ptr<foreign_database>> foreign_database::open(const std::stri
 
 // In a transaction. Throws failure(errc::corrupt).
 foreign_database::version foreign_database::version_now() const {
+  STELE_ASSERT(stored_ != nullptr);
   stored_->verify();
   version now{stored_->size_bytes, stored_->uncounted_commits, 0};
   if (now.size >= change_counter_at + sizeof(now.counter))
@@ -36,6 +38,7 @@ result<> foreign_database::begin_read() {
 }
 
 result<bool> foreign_database::read(std::uint64_t at, std::span<std::byte> to) {
+  STELE_ASSERT(to.empty() || at + to.size() <= version_.size);
   auto done = copy(at, to);
   if (!done || !*done) return done;
   if (version_bytes::is_question(at, to.size()))
@@ -52,6 +55,7 @@ result<bool> foreign_database::copy(std::uint64_t at, std::span<std::byte> to) c
       const auto [extent, offset] = place_of(at + done);
       const std::size_t part =
           std::min<std::size_t>(to.size() - done, extent_bytes(extent) - offset);
+      STELE_ASSERT(part > 0 && offset + part <= extent_bytes(extent));
       pool_memory::load_bytes(to.data() + done, stored_->extent_at(extent) + offset, part);
       done += part;
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "file.h"
 #include "foreign.h"
 #include "pragma.h"
@@ -73,6 +74,7 @@ constexpr sqlite3_io_methods methods = {
 }  // namespace
 
 int open_foreign(sqlite3_file* file, const std::string& path, const database_options& options) {
+  STELE_ASSERT_ALWAYS(file->pMethods == nullptr);
   auto opened = foreign_database::open(path, options.pool, options.database);
   if (!opened) return report(opened.error(), SQLITE_IOERR);
   if (const int code = begin_read(**opened, SQLITE_IOERR); code != SQLITE_OK) return code;

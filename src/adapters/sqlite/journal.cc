@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <base/assert.h>
 #include <base/per_process.h>
 
 #include "file.h"
@@ -33,6 +34,7 @@ struct super_journals {
     if (opened.size() <= most) return;
     names.erase(opened.front());
     opened.pop_front();
+    STELE_ASSERT(opened.size() == most && opened.back() == name);
   }
 };
 super_journals& known() {
@@ -46,6 +48,7 @@ class journal {
 
   std::uint64_t size() const noexcept { return size_; }
   void read(std::uint64_t at, char* to, std::size_t size) const noexcept {
+    STELE_ASSERT(size == 0 || at + size <= size_);
     for_parts(at, size, [&](char* from, std::size_t done, std::size_t part) {
       std::memcpy(to + done, from, part);
     });
@@ -60,9 +63,11 @@ class journal {
       std::memcpy(to, from + done, part);
     });
     size_ = std::max(size_, at + size);
+    STELE_ASSERT(size_ <= pieces_.size() * piece);
   }
   void truncate(std::uint64_t size) noexcept {
     size_ = std::min(size_, size);
+    STELE_ASSERT((size_ + piece - 1) / piece <= pieces_.size());  // so it needs no memory
     pieces_.resize((size_ + piece - 1) / piece);
   }
 
@@ -71,6 +76,7 @@ class journal {
   void for_parts(std::uint64_t at, std::size_t size, Part&& part_of) const {
     for (std::size_t done = 0; done < size;) {
       const std::size_t part = std::min<std::size_t>(size - done, piece - (at + done) % piece);
+      STELE_ASSERT((at + done) / piece < pieces_.size() && pieces_[(at + done) / piece] != nullptr);
       part_of(pieces_[(at + done) / piece].get() + (at + done) % piece, done, part);
       done += part;
     }

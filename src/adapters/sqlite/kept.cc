@@ -1,6 +1,9 @@
 // Kept blocks: docs/protocol/sqlite.md.
 #include "kept.h"
 
+#include <base/mutant.h>
+
+#include <algorithm>
 #include <mutex>
 
 namespace stele::sqlite {
@@ -8,6 +11,14 @@ namespace stele::sqlite {
 namespace {
 
 constexpr std::size_t most_spare = 1024;
+
+// Mutants drop what a reader needs, or keep a block that is not home as of no version. The explorer
+// finds them by what readers get.
+[[maybe_unused]] bool is_disordered() noexcept {
+  return base::planted(base::mutant::sqlite_reader_forgotten) ||
+         base::planted(base::mutant::sqlite_snapshot_unchecked) ||
+         base::planted(base::mutant::sqlite_deferred_left);
+}
 
 }  // namespace
 
@@ -17,12 +28,15 @@ kept_blocks::kept_blocks() {
 
 void kept_blocks::read(std::uint64_t version, std::uint64_t at,
                        std::span<std::byte> to) const noexcept {
+  STELE_ASSERT(at % block_size + to.size() <= block_size);
   const std::shared_lock shared(mutex_);
   const auto found = blocks_.find(at / block_size);
+  STELE_ASSERT(found != blocks_.end() || is_disordered());  // sqlite.md R4
   if (found == blocks_.end()) return;
   const kept* of_version = nullptr;
   for (const kept& k : found->second)
     if (k.from <= version) of_version = &k;
+  STELE_ASSERT(of_version != nullptr || is_disordered());  // sqlite.md 6: none that is needed
   if (of_version != nullptr)
     std::copy_n(of_version->bytes->data() + at % block_size, to.size(), to.data());
 }
@@ -35,6 +49,7 @@ std::unique_ptr<kept_blocks::block> kept_blocks::copy_of(const std::byte* bytes)
     copy = std::move(spare_.back());
     spare_.pop_back();
   }
+  STELE_ASSERT(copy != nullptr);
   std::copy_n(bytes, block_size, copy->data());
   return copy;
 }
@@ -46,24 +61,44 @@ void kept_blocks::make_room(std::span<const std::uint64_t> numbers, std::size_t 
   grow(ended_, numbers.size() * count + kept_room_);
   const std::scoped_lock alone(mutex_);
   for (const std::uint64_t number : numbers) grow(blocks_[number], count);
+  STELE_ASSERT_WHOLE(are_in_order() || is_disordered());
 }
 
 void kept_blocks::add(std::uint64_t number, std::uint64_t from,
                       std::unique_ptr<block> bytes) noexcept {
+  STELE_ASSERT(bytes != nullptr);
   const std::scoped_lock alone(mutex_);
-  blocks_.find(number)->second.push_back({from, std::move(bytes)});
+  const auto at = blocks_.find(number);
+  STELE_ASSERT(at != blocks_.end() && at->second.size() < at->second.capacity());  // make_room()
+  // Equal, where an earlier commit has raised the stamp and then found no memory.
+  STELE_ASSERT(at->second.empty() || at->second.back().from <= from || is_disordered());
+  at->second.push_back({from, std::move(bytes)});
 }
 
 void kept_blocks::end(std::uint64_t number, std::uint64_t until) noexcept {
+  STELE_ASSERT(ended_.size() < ended_.capacity());  // make_room()
+  STELE_ASSERT(ended_.empty() || ended_.back().until <= until);
   ended_.push_back({until, number});
 }
 
 const kept_blocks::block& kept_blocks::newest(std::uint64_t number) const noexcept {
-  return *blocks_.find(number)->second.back().bytes;
+  const auto at = blocks_.find(number);
+  STELE_ASSERT(at != blocks_.end() && !at->second.empty());
+  return *at->second.back().bytes;
 }
 
 std::uint64_t kept_blocks::newest_from(std::uint64_t number) const noexcept {
-  return blocks_.find(number)->second.back().from;
+  const auto at = blocks_.find(number);
+  STELE_ASSERT(at != blocks_.end() && !at->second.empty());
+  return at->second.back().from;
+}
+
+// Of each block the oldest bytes come first; and what has ended does so by version.
+bool kept_blocks::are_in_order() const noexcept {
+  return std::ranges::all_of(
+             blocks_,
+             [](const auto& b) { return std::ranges::is_sorted(b.second, {}, &kept::from); }) &&
+         std::ranges::is_sorted(ended_, {}, &ended::until);
 }
 
 // The bytes of a block end in the order in which they were added, so those to drop are its oldest.
@@ -72,11 +107,13 @@ void kept_blocks::drop_before(std::uint64_t oldest) noexcept {
   const std::scoped_lock alone(mutex_);
   for (; first_ended_ < ended_.size() && ended_[first_ended_].until <= oldest; ++first_ended_) {
     const auto at = blocks_.find(ended_[first_ended_].number);
+    STELE_ASSERT(at != blocks_.end() && !at->second.empty());  // each end is of one add()
     auto& all = at->second;
     if (spare_.size() < most_spare) spare_.push_back(std::move(all.front().bytes));
     all.erase(all.begin());
     if (all.empty()) blocks_.erase(at);
   }
+  STELE_ASSERT(spare_.size() <= most_spare && first_ended_ <= ended_.size());
   if (2 * first_ended_ < ended_.size()) return;
   ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(first_ended_));
   first_ended_ = 0;

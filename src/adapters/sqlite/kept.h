@@ -2,6 +2,7 @@
 // as deferred commits have left them.
 #pragma once
 
+#include "base/assert.h"
 #include "pending.h"
 
 #include <shared_mutex>
@@ -27,7 +28,10 @@ class kept_blocks {
   void make_room(std::span<const std::uint64_t> numbers, std::size_t count);
   // From here to forgo_ends(), other calls of make_room() leave room for so many calls of end().
   // Precondition: make_room() has made it.
-  void keep_room_for_ends(std::size_t count) noexcept { kept_room_ = count; }
+  void keep_room_for_ends(std::size_t count) noexcept {
+    STELE_ASSERT(kept_room_ == 0 && ended_.capacity() - ended_.size() >= count);
+    kept_room_ = count;
+  }
   void forgo_ends() noexcept { kept_room_ = 0; }
   // Versions from `from` on have these bytes. `from` is above that of the block's earlier ones.
   void add(std::uint64_t number, std::uint64_t from, std::unique_ptr<block> bytes) noexcept;
@@ -50,6 +54,7 @@ class kept_blocks {
   struct ended {
     std::uint64_t until, number;
   };
+  bool are_in_order() const noexcept;
 
   mutable std::shared_mutex mutex_;                              // of blocks_
   std::unordered_map<std::uint64_t, std::vector<kept>> blocks_;  // by number; oldest first

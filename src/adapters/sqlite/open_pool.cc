@@ -1,6 +1,7 @@
 // Pools that hold databases, and their commits: docs/protocol/sqlite.md.
 #include "open_pool.h"
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <tx/runtime.h>
 
@@ -44,6 +45,7 @@ result<std::unique_ptr<open_pool>> open_pool::open(const std::string& path, pool
 }
 
 void open_pool::start_flusher() {
+  STELE_ASSERT_ALWAYS(!flusher_.runs());
   if (!defers_) return;
   flusher_.start(
       [this] {
@@ -67,6 +69,7 @@ result<> open_pool::close() {
   result<> flushed;
   if (!is_poisoned()) flushed = flush();  // if it throws, the flusher goes on
   flusher_.stop();
+  STELE_ASSERT_ALWAYS(!flushed || is_poisoned() || !has_waiting());  // nobody has committed since
   defers_ = false;  // the pool may stay open: then nobody would make commits durable
   auto closed = pool_.close();
   return flushed ? closed : flushed;
@@ -102,6 +105,7 @@ result<database*> open_pool::find(const std::string& name, bool make) {
     const std::scoped_lock one(versions_);
     if (database* const d = known()) return d;
   }
+  STELE_ASSERT_ALWAYS(!name.empty());
   const std::scoped_lock both(updates_, versions_);
   if (database* const d = known()) return d;
   stored_database* stored = nullptr;
@@ -111,7 +115,9 @@ result<database*> open_pool::find(const std::string& name, bool make) {
   if (!found) return std::unexpected(std::move(found.error()));
   if (stored == nullptr)
     return std::unexpected(error{errc::not_found, "the pool has no database \"" + name + "\""});
-  return databases_.emplace(name, std::make_unique<database>(*this, *stored)).first->second.get();
+  const auto added = databases_.emplace(name, std::make_unique<database>(*this, *stored));
+  STELE_ASSERT_ALWAYS(added.second);  // one object of each stored database
+  return added.first->second.get();
 }
 
 // A number of a page in a damaged database may be any number. The pool would grow step by step
@@ -134,6 +140,7 @@ result<> open_pool::may_have(std::uint64_t bytes) const {
 }
 
 result<> open_pool::reserve(const part& p) {
+  STELE_ASSERT(&p.of->pool() == this && p.writes->exist());
   {
     const std::scoped_lock one(versions_);
     if (p.of->extents_.suffice_for(p.writes->size())) return {};
@@ -143,11 +150,13 @@ result<> open_pool::reserve(const part& p) {
 }
 
 void open_pool::store_early(const part& p) {
+  STELE_ASSERT(&p.of->pool() == this && p.writes->exist() && p.of->has_writer());
   const std::scoped_lock both(updates_, versions_);
   database& d = *p.of;
   if (d.versions_.oldest_read() < d.versions_.newest_commit()) return;
   if (!d.reserve(p.writes->size())) return;  // E1
   const std::uint64_t first = d.find_appended(*p.writes);
+  STELE_ASSERT(first * block_size >= d.versions_.newest_size());  // no reader has them
   const auto stored = pool_.update([&](stored_databases&) { d.stores_.store_lines(); });  // E2
   if (stored) p.writes->leave_from(first);                                                // E3
 }
@@ -162,6 +171,7 @@ bool open_pool::defer(std::span<const part> parts) {
   for (const part& p : parts) {
     p.of->defer(p.writes->size());
     p.of->begin_read(*p.reader);
+    STELE_ASSERT(p.reader->size == p.writes->size());  // D4 before its next read
     p.of->drop_unread();
     p.writes->clear();
   }
@@ -224,6 +234,7 @@ result<> open_pool::flush_before_commit(std::unique_lock<std::mutex>& seen) {
   if (!flushed) return flushed;
   seen.lock();
   if (!has_waiting()) return flushed;
+  STELE_ASSERT(!holds_back_);
   holds_back_ = true;
   seen.unlock();
   try {
@@ -235,6 +246,7 @@ result<> open_pool::flush_before_commit(std::unique_lock<std::mutex>& seen) {
   }
   seen.lock();
   holds_back_ = false;
+  STELE_ASSERT(!flushed || !has_waiting());  // a durable commit survives only with all before it
   return flushed;
 }
 
@@ -249,7 +261,16 @@ result<> open_pool::store_flushed(std::span<database* const> those) {
   });  // F3
 }
 
+bool open_pool::are_ready(std::span<const part> parts) const noexcept {
+  return std::ranges::all_of(parts, [&](const part& p) {
+    return &p.of->pool() == this && p.of->has_writer() && p.writes->exist() &&
+           std::ranges::count(parts, p.of, &part::of) == 1;
+  });
+}
+
 result<> open_pool::commit(std::span<const part> parts, durability d) {
+  STELE_ASSERT(!parts.empty());
+  STELE_ASSERT_WHOLE(are_ready(parts));
   if (d != durability::durable && defer(parts)) return {};
   const std::scoped_lock alone(updates_);
   std::unique_lock one(versions_, std::defer_lock);
@@ -261,6 +282,7 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
     if (auto room = p.of->reserve(p.writes->size()); !room) return room;
   bool changed = false;
   for (const part& p : parts) {
+    STELE_ASSERT(p.of->is_newest(*p.reader));
     p.of->find_changes(*p.writes);  // 1
     changed |= !p.of->stores_.changes.empty() || p.writes->size() != p.of->home_size_;
     if (p.of->versions_.readers() > 1) p.of->keep_changed();
@@ -284,7 +306,8 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
   for (const part& p : parts) {
     p.of->end_commit(p.writes->size(), done.has_value());  // 5
     p.of->begin_read(*p.reader);
-    p.of->drop_unread();  // 6
+    STELE_ASSERT(p.reader->size == p.of->home_size_);  // 5: no reader sees more than is durable
+    p.of->drop_unread();                               // 6
     p.writes->clear();
     if (done) p.of->give_back_extents();
   }

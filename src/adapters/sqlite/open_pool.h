@@ -79,6 +79,8 @@ class open_pool {
   [[nodiscard]] result<> may_have(std::uint64_t bytes) const;
   bool has_deferred();
   bool has_waiting() const noexcept;
+  // Each a database of this pool that has a writer, once, with writes.
+  bool are_ready(std::span<const part> parts) const noexcept;
 
   stele::pool<stored_databases> pool_;
   bool has_thread_ = false;

@@ -7,6 +7,7 @@ namespace stele::sqlite {
 
 void pending_writes::begin(std::uint64_t size) noexcept {
   if (open_) return;
+  STELE_ASSERT(are_none());  // sqlite.md P4
   open_ = true;
   size_ = stored_limit_ = size;
 }
@@ -17,12 +18,28 @@ std::span<const pending_writes::written> pending_writes::in_order() noexcept {
     std::ranges::sort(in_use, {}, &written::number);
     number_anew();
   }
+  // No block is written twice.
+  STELE_ASSERT_WHOLE(std::ranges::adjacent_find(in_use, std::ranges::greater_equal{},
+                                                &written::number) == in_use.end());
   return in_use;
+}
+
+bool pending_writes::are_below_end() const noexcept {
+  const auto is_below = [&](std::uint64_t number) { return number < blocks_of(size_); };
+  return std::ranges::all_of(std::span(blocks_).first(count_), is_below, &written::number) &&
+         std::ranges::all_of(early_, is_below);
+}
+
+bool pending_writes::are_found() const noexcept {
+  for (std::size_t i = 0; i < count_; ++i)
+    if (position(blocks_[i].number) != i) return false;
+  return index_.size() == (count_ > searched_blocks ? count_ : 0);
 }
 
 // The block at count_ is about to be in use, with this number. Throws std::bad_alloc; then nothing
 // has changed.
 void pending_writes::add_to_index(std::uint64_t number) {
+  STELE_ASSERT(count_ >= searched_blocks && count_ < blocks_.size());
   if (count_ > searched_blocks) {
     index_.emplace(number, count_);
     return;
@@ -40,7 +57,9 @@ void pending_writes::number_anew() noexcept {
     index_.clear();
     return;
   }
+  STELE_ASSERT(index_.size() == count_);
   for (std::size_t i = 0; i < count_; ++i) index_.find(blocks_[i].number)->second = i;
+  STELE_ASSERT_WHOLE(are_found());
 }
 
 void pending_writes::drop_from(std::uint64_t number) noexcept {
@@ -54,12 +73,16 @@ void pending_writes::drop_from(std::uint64_t number) noexcept {
 }
 
 void pending_writes::leave_from(std::uint64_t first) {
+  STELE_ASSERT(first >= blocks_of(stored_limit_));  // sqlite.md E2: nobody else reads them
   std::unordered_set<std::uint64_t> leaving;
   for (const written& w : std::span(blocks_).first(count_))
     if (w.number >= first) leaving.insert(w.number);
   early_.reserve(early_.size() + leaving.size());
   early_.merge(leaving);
   drop_from(first);
+  // sqlite.md E3
+  STELE_ASSERT_WHOLE(std::ranges::all_of(std::span(blocks_).first(count_),
+                                         [&](const written& w) { return w.number < first; }));
 }
 
 void pending_writes::clear() noexcept {
@@ -68,6 +91,7 @@ void pending_writes::clear() noexcept {
   if (!early_.empty()) early_ = {};
   count_ = 0;
   if (blocks_.size() > kept_blocks) blocks_.resize(kept_blocks);
+  STELE_ASSERT(are_none());
 }
 
 }  // namespace stele::sqlite

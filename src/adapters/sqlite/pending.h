@@ -1,6 +1,7 @@
 // The writes of a SQLite transaction that is not committed: whole blocks, in memory.
 #pragma once
 
+#include "base/assert.h"
 #include "stored.h"
 
 #include <algorithm>
@@ -28,6 +29,10 @@ class pending_writes {
   // From this byte on, a block that is not here is zero, whatever is stored.
   std::uint64_t stored_limit() const noexcept { return stored_limit_; }
   std::uint64_t bytes() const noexcept { return count_ * block_size; }  // in memory
+  // None is left, as before the first begin().
+  bool are_none() const noexcept {
+    return !open_ && count_ == 0 && index_.empty() && early_.empty();
+  }
   // The block was stored early: home has it, beyond the end of the database, if it is not here.
   bool is_early(std::uint64_t number) const noexcept { return early_.contains(number); }
   // The blocks from `first` on have been stored early; they leave memory. Throws std::bad_alloc;
@@ -47,6 +52,7 @@ class pending_writes {
   // the one that found no memory are written. set_size throws it, too; then nothing has changed.
   template <class Load>
   void write(std::uint64_t at, std::span<const std::byte> from, Load&& load) {
+    STELE_ASSERT(open_);
     while (!from.empty()) {
       const std::uint64_t number = at / block_size, begin = at % block_size;
       const std::size_t part = std::min<std::size_t>(from.size(), block_size - begin);
@@ -55,9 +61,11 @@ class pending_writes {
       from = from.subspan(part);
       size_ = std::max(size_, at);
     }
+    STELE_ASSERT(stored_limit_ <= size_);
   }
   template <class Load>
   void set_size(std::uint64_t size, Load&& load) {
+    STELE_ASSERT(open_);
     if (size < size_) {
       if (size % block_size != 0) {
         auto& last = add(size / block_size, false, load);
@@ -69,6 +77,8 @@ class pending_writes {
       stored_limit_ = std::min(stored_limit_, size);
     }
     size_ = size;
+    STELE_ASSERT(stored_limit_ <= size_);
+    STELE_ASSERT_WHOLE(are_below_end());
   }
   void clear() noexcept;
 
@@ -78,6 +88,7 @@ class pending_writes {
     if (const std::size_t at = position(number); at != count_) return *blocks_[at].bytes;
     if (count_ == blocks_.size()) blocks_.push_back({0, std::make_unique_for_overwrite<block>()});
     written& added = blocks_[count_];
+    STELE_ASSERT(count_ <= searched_blocks ? index_.empty() : index_.size() == count_);
     if (!whole) {
       if (number * block_size < stored_limit_ || is_early(number))
         load(number, *added.bytes);
@@ -87,13 +98,16 @@ class pending_writes {
     added.number = number;
     if (count_ >= searched_blocks) add_to_index(number);
     ++count_;
+    STELE_ASSERT(position(number) == count_ - 1);
     return *added.bytes;
   }
   // In blocks_; count_: it is not there.
   std::size_t position(std::uint64_t number) const noexcept {
     if (count_ > searched_blocks) {
       const auto at = index_.find(number);
-      return at == index_.end() ? count_ : at->second;
+      if (at == index_.end()) return count_;
+      STELE_ASSERT(at->second < count_ && blocks_[at->second].number == number);
+      return at->second;
     }
     for (std::size_t i = 0; i < count_; ++i)
       if (blocks_[i].number == number) return i;
@@ -102,6 +116,9 @@ class pending_writes {
   void add_to_index(std::uint64_t number);
   void number_anew() noexcept;
   void drop_from(std::uint64_t number) noexcept;
+  // Of no block beyond the end anything is kept.
+  bool are_below_end() const noexcept;
+  bool are_found() const noexcept;
 
   static constexpr std::size_t searched_blocks = 16;  // most transactions write fewer
   // Memory that clear() keeps for the next transaction.

@@ -1,6 +1,7 @@
 // Pools of this process: found by their files, opened by the first connection, closed by the last.
 #include "registry.h"
 
+#include <base/assert.h>
 #include <base/per_process.h>
 #include <media/os.h>
 #include <sys/stat.h>
@@ -50,22 +51,33 @@ std::optional<registry::file_id> registry::id_of(const std::string& path) {
 
 void registry::add(connection& c) {
   const std::scoped_lock one(mutex_);
+  STELE_ASSERT_ALWAYS(std::ranges::find(connections_, &c) == connections_.end());
   connections_.push_back(&c);
 }
 
 void registry::remove(connection& c) noexcept {
   const std::scoped_lock one(mutex_);
+  STELE_ASSERT_ALWAYS(std::ranges::count(connections_, &c) == 1);
   std::erase(connections_, &c);
 }
 
 open_pool* registry::adopt(const std::string& path, std::unique_ptr<open_pool> pool) {
   const std::scoped_lock one(mutex_);
+  STELE_ASSERT_ALWAYS(pool != nullptr);
   return adopted_.emplace(path, std::move(pool)).first->second.get();
 }
 
 void registry::disown(const std::string& path) {
   const std::scoped_lock one(mutex_);
-  adopted_.erase(path);
+  const auto at = adopted_.find(path);
+  if (at == adopted_.end()) return;
+  STELE_ASSERT(!is_used(*at->second));
+  adopted_.erase(at);
+}
+
+bool registry::is_used(const open_pool& pool) const noexcept {
+  return std::ranges::any_of(connections_,
+                             [&](const connection* c) { return &c->pool() == &pool; });
 }
 
 open_pool* registry::find(const std::string& path) {
@@ -112,8 +124,7 @@ result<open_pool*> registry::acquire(const std::string& path, const pool_options
 
 void registry::close_if_unused(const open_pool& pool) {
   const std::scoped_lock one(mutex_);
-  if (std::ranges::any_of(connections_, [&](const connection* c) { return &c->pool() == &pool; }))
-    return;
+  if (is_used(pool)) return;
   const auto at =
       std::ranges::find_if(pools_, [&](const auto& p) { return p.second.get() == &pool; });
   if (at == pools_.end()) return;

@@ -50,6 +50,8 @@ class registry {
     auto operator<=>(const file_id&) const = default;
   };
   static std::optional<file_id> id_of(const std::string& path);
+  // A connection has it.
+  bool is_used(const open_pool& pool) const noexcept;
   // When the program ends with connections open, what waits in memory is made durable all the same.
   void flush_at_exit();
 

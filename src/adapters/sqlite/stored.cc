@@ -76,6 +76,7 @@ stored_database* stored_databases::find(std::string_view name) const {
 }
 
 stored_database* stored_databases::make(std::string_view name) {
+  STELE_ASSERT(!name.empty());
   auto* const d = stele::make<stored_database>();
   d->name = name;
   d->next = first.load();
@@ -106,11 +107,13 @@ result<> stored_databases::check() const try {
 
 void set_extents(stored_database& d, std::uint64_t bytes) {
   const std::uint64_t wanted = extents_for(bytes), held = d.extent_count;
+  STELE_ASSERT(held <= most_extents);  // verified when the pool was opened
   if (wanted > most_extents)
     throw failure({errc::full, "a SQLite database in a pool can have " +
                                    std::to_string(extent_begin(most_extents)) + " bytes at most"});
   if (wanted > d.extent_room) {
     const std::uint64_t room = std::max<std::uint64_t>(16, std::bit_ceil(wanted));
+    STELE_ASSERT(wanted <= room && room <= most_extents);  // format/sqlite.md
     auto* const more = pool_memory::make_array<field<std::byte*>>(room);
     field<std::byte*>* const old = d.extents;
     for (std::uint64_t e = 0; e < held; ++e) more[e] = old[e].load();
@@ -119,8 +122,11 @@ void set_extents(stored_database& d, std::uint64_t bytes) {
     d.extent_room = room;
   }
   field<std::byte*>* const extents = d.extents;
-  for (std::uint64_t e = held; e < wanted; ++e)
-    extents[e] = static_cast<std::byte*>(pool_memory::allocate(extent_bytes(e), 64));
+  for (std::uint64_t e = held; e < wanted; ++e) {
+    auto* const begin = static_cast<std::byte*>(pool_memory::allocate(extent_bytes(e), 64));
+    STELE_ASSERT(begin != nullptr && reinterpret_cast<std::uintptr_t>(begin) % 64 == 0);
+    extents[e] = begin;
+  }
   for (std::uint64_t e = wanted; e < held; ++e) pool_memory::deallocate(extents[e].load());
   if (wanted != held) d.extent_count = wanted;
 }
@@ -151,6 +157,7 @@ result<> verify_content(stele::pool<stored_databases>& pool) {
   const auto walked = pool.read([&](const stored_databases& all) {
     const auto add = [&](const void* at, std::uint64_t bytes) {
       const auto* const begin = static_cast<const std::byte*>(at);
+      STELE_ASSERT(begin >= pool.core().base());  // for_each_block() has verified it
       reached.push_back({static_cast<std::uint64_t>(begin - pool.core().base()), bytes});
     };
     reached.clear();

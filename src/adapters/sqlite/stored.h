@@ -6,9 +6,12 @@
 #include <stele/string.h>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string_view>
+
+#include "base/assert.h"
 
 namespace stele::sqlite {
 
@@ -45,6 +48,7 @@ constexpr extent_place place_of(std::uint64_t byte) noexcept {
   const std::uint64_t extent = byte < doubled_bytes
                                    ? std::bit_width(byte / smallest_extent)
                                    : doubling_extents + (byte - doubled_bytes) / largest_extent;
+  STELE_ASSERT(byte >= extent_begin(extent) && byte - extent_begin(extent) < largest_extent);
   return {extent, byte - extent_begin(extent)};
 }
 constexpr std::uint64_t extents_for(std::uint64_t bytes) noexcept {
@@ -72,7 +76,16 @@ struct stored_database {
   // The bytes of an extent that is in use.
   const std::byte* extent_at(std::uint64_t number) const;
 };
-static_assert(sizeof(stored_database) == 72);
+// docs/format/sqlite.md
+static_assert(sizeof(stored_database) == 72 && alignof(stored_database) == 8);
+static_assert(offsetof(stored_database, name) == 0 && offsetof(stored_database, size_bytes) == 24);
+static_assert(offsetof(stored_database, uncounted_commits) == 32);
+static_assert(offsetof(stored_database, extent_count) == 40);
+static_assert(offsetof(stored_database, extent_room) == 48);
+static_assert(offsetof(stored_database, extents) == 56);
+static_assert(offsetof(stored_database, next) == 64);
+// A block is in one extent, and an extent has whole blocks.
+static_assert(smallest_extent % block_size == 0 && largest_extent % block_size == 0);
 
 // Content is not trusted: functions verify each pointer and length before they use it, and throw
 // failure(errc::corrupt).

@@ -4,6 +4,7 @@
 #include <base/mutant.h>
 #include <tx/runtime.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -35,9 +36,15 @@ std::uint32_t counter_in(const std::byte* first_block) noexcept {
 // Stores the bytes from `begin` to `end` without the words at both ends that do not differ.
 void store_run(std::byte* home, const std::byte* bytes, std::size_t begin, std::size_t end) {
   constexpr std::size_t word = sizeof(std::uint64_t);
+  STELE_ASSERT(begin % 64 == 0 && end % 64 == 0 && begin < end && end <= block_size);
   while (begin != end && std::memcmp(home + begin, bytes + begin, word) == 0) begin += word;
   while (begin != end && std::memcmp(home + end - word, bytes + end - word, word) == 0) end -= word;
   if (begin != end) detail::store_range(home + begin, bytes + begin, end - begin);
+}
+
+// A mutant defers blocks that are deferred already. The explorer finds it by what crashes leave.
+[[maybe_unused]] bool has_blocks_twice() noexcept {
+  return base::planted(base::mutant::sqlite_deferred_left);
 }
 
 }  // namespace
@@ -53,21 +60,31 @@ bool differ_beyond_counter(const std::byte* a, const std::byte* b) noexcept {
 }
 
 void stores::compare(std::uint64_t number, const std::byte* bytes, std::byte* home) {
+  STELE_ASSERT(home != nullptr && bytes != home);
   std::uint64_t lines = differing_lines(home, bytes);
   if (base::planted(base::mutant::sqlite_line_skipped)) lines &= ~std::bit_floor(lines);
   if (lines == 0) return;
   changes.push_back({number, bytes, lines, home});
   if (number != 0) return;
+  STELE_ASSERT(changes.size() == 1 || has_blocks_twice());  // blocks come in order
   // A connection that kept its cache counts on from what it has seen, which may be too little.
   counts = static_cast<std::int32_t>(counter_in(bytes) - counter_in(home)) > 0;
   only_counts = !differ_beyond_counter(home, bytes);
 }
 
+// Each block once, by number.
+bool stores::are_in_order() const noexcept {
+  return std::ranges::adjacent_find(changes, std::ranges::greater_equal{}, &change::block) ==
+         changes.end();
+}
+
 void stores::store_lines() const {
+  STELE_ASSERT_WHOLE(are_in_order() || has_blocks_twice());
   for (const change& c : changes) {
     for (std::uint64_t rest = c.lines; rest != 0;) {
       const auto first = static_cast<unsigned>(std::countr_zero(rest));
       const auto count = static_cast<unsigned>(std::countr_one(rest >> first));
+      STELE_ASSERT(count > 0 && first + count <= 64);
       store_run(c.home, c.bytes, 64 * first, 64 * (first + count));
       rest = first + count == 64 ? 0 : rest >> (first + count) << (first + count);
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/assert.h"
 #include "stored.h"
 
 namespace stele::sqlite {
@@ -33,6 +34,9 @@ struct stores {
   void compare(std::uint64_t number, const std::byte* bytes, std::byte* home);
   // In a transaction.
   void store_lines() const;
+
+ private:
+  bool are_in_order() const noexcept;
 };
 
 }  // namespace stele::sqlite

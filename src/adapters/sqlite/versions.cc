@@ -20,8 +20,13 @@ void versions::begin_read(snapshot& s) const noexcept {
     s.version.store(now, std::memory_order_seq_cst);
     const std::uint64_t again = version_.load(std::memory_order_seq_cst);
     if (again == now || base::planted(base::mutant::sqlite_snapshot_unchecked)) return;
+    STELE_ASSERT(now < again);  // sqlite.md R2: versions only rise
     now = again;
   }
+}
+
+bool versions::is_registered(const snapshot& s) const noexcept {
+  return std::ranges::find(readers_, &s) != readers_.end();
 }
 
 std::uint64_t versions::newest_size() const noexcept {
@@ -29,6 +34,7 @@ std::uint64_t versions::newest_size() const noexcept {
 }
 
 void versions::tell_changes(std::uint64_t size, std::span<const std::uint64_t> blocks) noexcept {
+  STELE_ASSERT(!readers_.empty());  // that of the connection which commits
   if (readers_.size() == 1) return;
   if (size != newest_size())
     changes_.add_all();
@@ -42,6 +48,7 @@ void versions::publish(std::uint64_t size) noexcept {
   // Who still reads this place for an earlier version finds the newer one, and reads again.
   std::atomic_thread_fence(std::memory_order_release);
   newest.size.store(size, std::memory_order_relaxed);
+  STELE_ASSERT(newest.changes.load(std::memory_order_relaxed) <= changes_.end());  // V2
   newest.changes.store(changes_.end(), std::memory_order_relaxed);
   version_.store(version, std::memory_order_seq_cst);
 }

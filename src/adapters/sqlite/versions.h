@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/assert.h"
 #include "cache.h"
 
 namespace stele::sqlite {
@@ -39,11 +40,19 @@ class versions {
   const recent_changes& changes() const noexcept { return changes_; }
 
   // Readers register before they begin.
-  void add(snapshot& s) { readers_.push_back(&s); }
-  void remove(snapshot& s) noexcept { std::erase(readers_, &s); }
+  void add(snapshot& s) {
+    STELE_ASSERT_WHOLE(!is_registered(s));
+    readers_.push_back(&s);
+  }
+  void remove(snapshot& s) noexcept {
+    STELE_ASSERT(s.version.load(std::memory_order_relaxed) == snapshot::none);
+    STELE_ASSERT_WHOLE(is_registered(s));
+    std::erase(readers_, &s);
+  }
   std::size_t readers() const noexcept { return readers_.size(); }
   // After this, one call of add() needs no memory.
   void make_room() { readers_.reserve(readers_.size() + 1); }
+  bool has_room() const noexcept { return readers_.size() < readers_.capacity(); }
   // No snapshot is of an earlier version, and none will be.
   std::uint64_t oldest_read() const noexcept;
 
@@ -56,12 +65,17 @@ class versions {
   // The next version becomes the newest.
   void publish(std::uint64_t size) noexcept;
   // The newest version is that of a commit.
-  void note_commit() noexcept { changed_at_.store(newest(), std::memory_order_release); }
+  void note_commit() noexcept {
+    STELE_ASSERT(newest_commit() < newest());  // publish() came before
+    changed_at_.store(newest(), std::memory_order_release);
+  }
   std::uint64_t newest_commit() const noexcept {
     return changed_at_.load(std::memory_order_relaxed);
   }
 
  private:
+  bool is_registered(const snapshot& s) const noexcept;
+
   // What every read transaction looks at, and each commit changes: with the ends of changes_ one
   // line. What comes with the version v is in newest_[v % 2] while v is the newest version.
   struct published {
