@@ -53,6 +53,7 @@ void open_pool::start_flusher() {
         flush_failed_ = !flush();
       },
       [this] { return !flush_failed_ && has_deferred(); });
+  if (!flusher_.runs()) defers_ = false;  // the system has no thread
 }
 
 result<std::unique_ptr<open_pool>> open_pool::over(stele::pool<stored_databases> pool) {
