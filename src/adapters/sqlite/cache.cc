@@ -33,12 +33,11 @@ void recent_changes::add_all() noexcept {
 void cached_blocks::answer(const recent_changes& changes, recent_changes::position at,
                            std::span<std::byte, version_bytes::size> to) noexcept {
   STELE_ASSERT(is_used_);  // sqlite.md V3: in a read transaction
-  const auto has = [this](std::uint64_t number) {
-    return (words_[number / 64 % words_.size()] & bit_of(number)) != 0;
-  };
   bool is_right = right_at_ != unknown;
   if (is_right && !base::planted(base::mutant::sqlite_cache_kept))
-    is_right = tells_all_ ? right_at_ == at : !changes.changed(right_at_, at, has);
+    is_right = tells_all_
+                   ? right_at_ == at
+                   : !changes.changed(right_at_, at, [this](std::uint64_t n) { return has(n); });
   // sqlite.md V4: never beyond the end of a version that this connection has seen
   STELE_ASSERT(right_at_ == unknown || right_at_ <= at ||
                base::planted(base::mutant::sqlite_cache_ahead));

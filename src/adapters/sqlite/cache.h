@@ -81,6 +81,8 @@ class cached_blocks {
     version_.note(begin, bytes);
     for (std::uint64_t n = begin / block_size; n * block_size < begin + bytes.size(); ++n)
       words_[n / 64 % words_.size()] |= bit_of(n);
+    STELE_ASSERT(bytes.empty() ||
+                 (has(begin / block_size) && has((begin + bytes.size() - 1) / block_size)));
   }
   // A read transaction begins. Here and below, `at`: after all changes of the transaction's
   // version.
@@ -104,6 +106,9 @@ class cached_blocks {
 
  private:
   static constexpr recent_changes::position unknown = ~recent_changes::position{0};
+  bool has(std::uint64_t number) const noexcept {
+    return (words_[number / 64 % words_.size()] & bit_of(number)) != 0;
+  }
   static std::uint64_t bit_of(std::uint64_t number) noexcept {
     return std::uint64_t{1} << number % 64;
   }

@@ -207,6 +207,7 @@ int connection::commit(std::span<connection* const> together) {
   bool durable = false;
   for (connection* c : together) {
     STELE_ASSERT(c->pool_ == together[0]->pool_ && c->sealed_);
+    STELE_ASSERT(c->writes_.exist() && c->writer_);
     parts.push_back({c->of_, &c->reader_, &c->writes_});
     durable |= c->synchronous >= synchronous_full && c->synced_;
     c->sealed_ = false;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "api.h"
+#include "base/assert.h"
 #include "database.h"
 #include "file_name.h"
 
@@ -42,6 +43,7 @@ class connection {
   void forget_pages() noexcept { cache_.lost(); }
   std::uint64_t size_now() noexcept {
     if (level_ != SQLITE_LOCK_NONE) return size();
+    STELE_ASSERT(!writes_.exist());  // sqlite.md P4
     of_->begin_read(reader_);
     of_->end_read(reader_);
     return reader_.size;

@@ -74,6 +74,7 @@ void for_each_block(pending_writes& writes, Call&& f) {
 database::database(open_pool& pool, stored_database& stored)
     : pool_(pool), stored_(stored), versions_(stored.size_bytes), home_size_(stored.size_bytes) {
   extents_.note(stored_);
+  STELE_ASSERT_ALWAYS(extents_.suffice_for(home_size_));  // verified when it was found
 }
 
 void database::add(snapshot& s) {
@@ -164,6 +165,7 @@ void database::keep_changed() {
     kept_.add(c.block, stamp, std::move(copy));
     kept_.end(c.block, next);
   }
+  STELE_ASSERT(!stores_.only_counts || numbers_.front() == 0);  // V1
   if (stores_.only_counts) std::erase(numbers_, 0);
   if (!base::planted(base::mutant::sqlite_stamp_late)) raise_stamps();
 }
@@ -239,6 +241,7 @@ void database::prepare_deferral(pending_writes& writes) {
     if (number >= blocks_of(writes.size())) numbers_.push_back(number);
   kept_.make_room(numbers_, 2);
   STELE_ASSERT_WHOLE(has_each_once(numbers_) || has_blocks_twice());
+  STELE_ASSERT(!only_counts || deferring_.front().number == 0);  // V1
   if (only_counts) std::erase(numbers_, 0);
 }
 
@@ -246,6 +249,7 @@ void database::prepare_deferral(pending_writes& writes) {
 void database::defer(std::uint64_t size) noexcept {
   const std::uint64_t next = versions_.next();
   STELE_ASSERT(deferred_.capacity() - deferred_.size() >= deferring_.size());  // D1 took all
+  STELE_ASSERT(extents_.suffice_for(size));  // else the commit is durable
   for (deferral& d : deferring_) {
     STELE_ASSERT(d.bytes != nullptr && d.number < blocks_of(size));
     auto& stamp = extents_.stamp_of(d.number);
@@ -312,6 +316,7 @@ void database::end_flush(bool stored) noexcept {
            (kept_.newest_from(number) == at->from ||
             base::planted(base::mutant::sqlite_flush_takes_newer));
   };
+  STELE_ASSERT_WHOLE(std::ranges::is_sorted(flushed_, {}, &flushed_block::number));
   if (stored) {
     std::erase_if(deferred_, [&](std::uint64_t number) {
       if (!is_home_now(number)) return false;
@@ -321,6 +326,7 @@ void database::end_flush(bool stored) noexcept {
           std::memory_order_release);
       return true;
     });
+    STELE_ASSERT(extents_.suffice_for(flusher_.size));
     home_size_ = flusher_.size;
     versions_.publish(versions_.newest_size());
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/assert.h"
 #include "file.h"
 #include "journal.h"
 
@@ -23,6 +24,7 @@ bool is_journal(const char* name) noexcept {
 }
 
 int open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
+  STELE_ASSERT_ALWAYS(ordinary != nullptr && ours.szOsFile >= static_cast<int>(file_bytes));
   if (name != nullptr && (flags & SQLITE_OPEN_MAIN_DB) != 0)
     return open_database(file, name, flags, out_flags);
   if ((flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL)) != 0) {
@@ -99,6 +101,7 @@ int register_vfs(bool make_default) {
   if (ordinary == nullptr) {
     ordinary = sqlite3_vfs_find(nullptr);
     if (ordinary == nullptr) return SQLITE_ERROR;
+    STELE_ASSERT_ALWAYS(ordinary != &ours);  // its functions would call themselves
     ours = *ordinary;
     ours.iVersion = std::min(ordinary->iVersion, 2);
     ours.szOsFile = std::max(ordinary->szOsFile, static_cast<int>(file_bytes));
