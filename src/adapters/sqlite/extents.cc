@@ -30,16 +30,4 @@ void home_extents::keep_first(std::uint64_t count) noexcept {
     by_number_[known_.size() - 1].store(nullptr, std::memory_order_release);
 }
 
-std::byte* home_extents::home_of(std::uint64_t at) const noexcept {
-  const auto [number, offset] = place_of(at);
-  STELE_ASSERT(number < known_.size());  // who stores there has reserved it
-  return const_cast<std::byte*>(of(number).bytes) + offset;
-}
-
-std::atomic<std::uint64_t>& home_extents::stamp_of(std::uint64_t block) const noexcept {
-  const auto [number, offset] = place_of(block * block_size);
-  STELE_ASSERT(offset % block_size == 0);  // a block is in one extent
-  return of(number).stamps[offset / block_size];
-}
-
 }  // namespace stele::sqlite

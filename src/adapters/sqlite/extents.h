@@ -35,8 +35,16 @@ class home_extents {
     STELE_ASSERT(found != nullptr);  // nobody reads beyond the size of its version
     return *found;
   }
-  std::byte* home_of(std::uint64_t at) const noexcept;
-  std::atomic<std::uint64_t>& stamp_of(std::uint64_t block) const noexcept;
+  std::byte* home_of(std::uint64_t at) const noexcept {
+    const auto [number, offset] = place_of(at);
+    STELE_ASSERT(number < known_.size());  // who stores there has reserved it
+    return const_cast<std::byte*>(of(number).bytes) + offset;
+  }
+  std::atomic<std::uint64_t>& stamp_of(std::uint64_t block) const noexcept {
+    const auto [number, offset] = place_of(block * block_size);
+    STELE_ASSERT(offset % block_size == 0);  // a block is in one extent
+    return of(number).stamps[offset / block_size];
+  }
 
  private:
   // Room for most_extents, so that it never moves.

@@ -61,7 +61,9 @@ void kept_blocks::make_room(std::span<const std::uint64_t> numbers, std::size_t 
   grow(ended_, numbers.size() * count + kept_room_);
   const std::scoped_lock alone(mutex_);
   for (const std::uint64_t number : numbers) grow(blocks_[number], count);
-  STELE_ASSERT_WHOLE(are_in_order() || is_disordered());
+  STELE_ASSERT_WHOLE(
+      std::ranges::all_of(numbers, [&](std::uint64_t n) { return is_in_order(n); }) ||
+      is_disordered());
 }
 
 void kept_blocks::add(std::uint64_t number, std::uint64_t from,
@@ -93,12 +95,9 @@ std::uint64_t kept_blocks::newest_from(std::uint64_t number) const noexcept {
   return at->second.back().from;
 }
 
-// Of each block the oldest bytes come first; and what has ended does so by version.
-bool kept_blocks::are_in_order() const noexcept {
-  return std::ranges::all_of(
-             blocks_,
-             [](const auto& b) { return std::ranges::is_sorted(b.second, {}, &kept::from); }) &&
-         std::ranges::is_sorted(ended_, {}, &ended::until);
+bool kept_blocks::is_in_order(std::uint64_t number) const noexcept {
+  const auto at = blocks_.find(number);
+  return at != blocks_.end() && std::ranges::is_sorted(at->second, {}, &kept::from);
 }
 
 // The bytes of a block end in the order in which they were added, so those to drop are its oldest.

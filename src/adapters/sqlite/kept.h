@@ -54,7 +54,8 @@ class kept_blocks {
   struct ended {
     std::uint64_t until, number;
   };
-  bool are_in_order() const noexcept;
+  // The block's oldest bytes come first.
+  bool is_in_order(std::uint64_t number) const noexcept;
 
   mutable std::shared_mutex mutex_;                              // of blocks_
   std::unordered_map<std::uint64_t, std::vector<kept>> blocks_;  // by number; oldest first

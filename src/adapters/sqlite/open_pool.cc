@@ -234,7 +234,7 @@ result<> open_pool::flush_before_commit(std::unique_lock<std::mutex>& seen) {
   auto flushed = flush_deferred();
   if (!flushed) return flushed;
   seen.lock();
-  if (!has_waiting()) return flushed;
+  if (!defers_ || !has_waiting()) return flushed;
   STELE_ASSERT(!holds_back_);
   holds_back_ = true;
   seen.unlock();

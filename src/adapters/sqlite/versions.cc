@@ -29,10 +29,6 @@ bool versions::is_registered(const snapshot& s) const noexcept {
   return std::ranges::find(readers_, &s) != readers_.end();
 }
 
-std::uint64_t versions::newest_size() const noexcept {
-  return newest_[newest() % newest_.size()].size.load(std::memory_order_relaxed);
-}
-
 void versions::tell_changes(std::uint64_t size, std::span<const std::uint64_t> blocks) noexcept {
   STELE_ASSERT(!readers_.empty());  // that of the connection which commits
   if (readers_.size() == 1) return;

@@ -58,7 +58,9 @@ class versions {
 
   std::uint64_t newest() const noexcept { return version_.load(std::memory_order_relaxed); }
   std::uint64_t next() const noexcept { return newest() + 1; }
-  std::uint64_t newest_size() const noexcept;
+  std::uint64_t newest_size() const noexcept {
+    return newest_[newest() % newest_.size()].size.load(std::memory_order_relaxed);
+  }
   // What the next version changes. Before publish(): who has a version knows of all changes until
   // then.
   void tell_changes(std::uint64_t size, std::span<const std::uint64_t> blocks) noexcept;
