@@ -304,6 +304,8 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
           for (const part& p : parts) p.of->store(p.of->stores_, p.writes->size());
         },
         d);
+  else if (d == durability::durable)  // ordered commits before it, which the mechanism knows
+    done = pool_.update([](stored_databases&) {}, d);
   for (const part& p : parts) {
     p.of->end_commit(p.writes->size(), done.has_value());  // 5
     p.of->begin_read(*p.reader);
