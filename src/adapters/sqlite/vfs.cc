@@ -24,7 +24,7 @@ bool is_journal(const char* name) noexcept {
 }
 
 int open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
-  STELE_ASSERT_ALWAYS(ordinary != nullptr && ours.szOsFile >= static_cast<int>(file_bytes));
+  STELE_ASSERT(ordinary != nullptr && ours.szOsFile >= static_cast<int>(file_bytes));
   if (name != nullptr && (flags & SQLITE_OPEN_MAIN_DB) != 0)
     return open_database(file, name, flags, out_flags);
   if ((flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL)) != 0) {
