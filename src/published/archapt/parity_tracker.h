@@ -219,7 +219,7 @@ class parity_tracker {
   // Truncation allocates no memory after this: with undo, a commit must not fail once its record is
   // durable.
   void reserve() {
-    const std::uint64_t all = area.matrices();
+    const std::uint64_t all = dirty_.size();  // also of a pool without parity blocks
     listed_.reserve(2 * all);  // a matrix that got a block may be stored to again
     for (auto* list : {&carried_, &to_cover_, &to_uncover_}) list->reserve(enabled() ? all : 0);
     blocks_.reserve(batch);
