@@ -130,11 +130,11 @@ class cleaner {
 
   // Makes a closed chunk a victim. False: another cleaner was faster.
   bool claim(std::uint32_t c) {
+    victims_.push_back(c);  // first: without memory for it the chunk stays closed
     storage::chunk_state closed = storage::chunk_state::closed;
-    if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_state::cleaning))
-      return false;
-    victims_.push_back(c);
-    return true;
+    if (space_[c].use.compare_exchange_strong(closed, storage::chunk_state::cleaning)) return true;
+    victims_.pop_back();
+    return false;
   }
 
   // Where staged words come from.
