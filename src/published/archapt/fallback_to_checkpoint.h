@@ -21,7 +21,14 @@ class fallback_to_checkpoint {
   [[nodiscard]] result<bool> is_under_way() const {
     const auto state = medium_.read_word(format::fallback_state_offset);
     if (!state) return std::unexpected(state.error());
-    return static_cast<format::fallback_state>(*state) == format::fallback_state::under_way;
+    const bool under_way =
+        static_cast<format::fallback_state>(*state) == format::fallback_state::under_way;
+    if (under_way && !copy_.present())
+      return base::fail(errc::corrupt,
+                        fmt::format("{}: it says that it goes back to a checkpoint, and has none; "
+                                    "restore the pool from a copy",
+                                    area_.file().path()));
+    return under_way;
   }
 
   // `newest`: the newest TxID known. Without a checkpoint returns `why` and changes nothing.
