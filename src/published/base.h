@@ -9,6 +9,7 @@
 // nothing; when it is not 0, commit line and records are complete on media.
 #pragma once
 
+#include <base/assert.h>
 #include <format/slot_log.h>
 #include <tx/home_writer.h>
 #include <tx/log/lanes.h>
@@ -38,22 +39,31 @@ class base_log {
     auto& l = logs.of(t);
     logs.release_reserved(l);
     const std::uint64_t bytes = format::slot_size(file_.header().log_size);
-    if (16 * 8 * t.lines().size() <= bytes) return {};
+    if (16 * 8 * t.lines().size() <= bytes) {
+      STELE_ASSERT_WHOLE(8 * payload_words(t.lines()) <= bytes);
+      return {};
+    }
     const std::uint64_t words = payload_words(t.lines());
     if (words * 8 <= bytes) return {};
     if (auto reserved = logs.reserve_spill(l, t, words); !reserved) return reserved;
+    STELE_ASSERT(l.reserved_bytes >= words * 8 && l.reserved_spill % line_size == 0);
     return logs.invalidate_checksums(l.media, l);
   }
 
   bool commit(transaction& t, std::uint64_t txid) {
     auto& l = logs.of(t);
     const slot at{&l, slot_cursors_[l.number].next};
+    STELE_ASSERT(at.number < format::slot_count);
+    // base.md: a log never has both slots in use, and none between two commits.
+    STELE_ASSERT_WHOLE(is_empty(l));
     const format::slot_commit_record line = make_commit_line(t, at, txid);
     if (planted(mutant::base_commit_first)) write_commit(at, line);
-    write_records(t, l, line.offset);  // 1
+    write_records(t, l, line);  // 1
     if (!planted(mutant::base_no_log_fence) && !medium_.fence_ok(l.media))
       return false;          // 2: the records are durable before the commit line
     write_commit(at, line);  // 3
+    // base.md: a slot holds a committed transaction if and only if this word is not 0.
+    STELE_ASSERT(commit_word(at) != 0);
     if (!planted(mutant::base_no_commit_fence) && !medium_.fence_ok(l.media))
       return false;  // 4: the commit is durable before home changes
     t.begin_home_stores();
@@ -64,6 +74,7 @@ class base_log {
     if (!planted(mutant::base_no_truncate_fence) && !medium_.fence_ok(l.media))
       return false;  // 8: the truncation is durable before locks are released
     logs.release_reserved(l);
+    STELE_ASSERT_WHOLE(is_empty(l));  // base.md, after 8
     slot_cursors_[l.number].next = (at.number + 1) % format::slot_count;
     return true;
   }
@@ -124,7 +135,20 @@ class base_log {
     return logs.log_offset(*s.l) + format::slot_records_offset(s.number, file_.header().log_size);
   }
 
+  std::uint64_t commit_word(slot s) const {
+    std::uint64_t word;
+    std::memcpy(&word, file_.at(commit_offset(s)), sizeof word);
+    return word;
+  }
+  // Whether neither slot of a log holds a transaction. Only for assertions.
+  [[maybe_unused]] bool is_empty(lane& l) const {
+    for (unsigned s = 0; s < format::slot_count; ++s)
+      if (commit_word({&l, s}) != 0) return false;
+    return true;
+  }
+
   format::slot_commit_record make_commit_line(const transaction& t, slot s, std::uint64_t txid) {
+    STELE_ASSERT(txid != 0 && txid < format::txid_limit);  // 0: the slot is empty
     const auto& h = file_.header();
     const std::uint64_t offset = s.l->reserved_bytes != 0 ? s.l->reserved_spill : records_offset(s);
     base::checksum sum(h.id ^ txid);
@@ -135,10 +159,14 @@ class base_log {
     });
     encode_runs(t.lines(), out, new_word{});
     out.finish();
+    // The records fit their slot, or the chunks that were reserved for them.
+    STELE_ASSERT(words * 8 <=
+                 (s.l->reserved_bytes != 0 ? s.l->reserved_bytes : format::slot_size(h.log_size)));
     return {format::guard(txid, h.id, commit_offset(s)), offset, words, sum.value(), {}};
   }
 
-  void write_records(const transaction& t, lane& l, std::uint64_t offset) {
+  void write_records(const transaction& t, lane& l, const format::slot_commit_record& line) {
+    const std::uint64_t offset = line.offset;
     std::byte *const begin = file_.at(offset), *to = begin;
     if (l.reserved_bytes != 0) t.before_store(offset, l.reserved_bytes);
     word_buffer out([&](std::span<const std::uint64_t> some) {
@@ -146,11 +174,15 @@ class base_log {
     });
     encode_runs(t.lines(), out, new_word{});
     out.finish();
+    // The commit line's checksum is of what was written.
+    STELE_ASSERT(static_cast<std::uint64_t>(to - begin) == line.words * 8);
     l.media.flush(begin, static_cast<std::size_t>(to - begin));
   }
   void write_commit(slot s, const format::slot_commit_record& line) {
     std::byte* const to = file_.at(commit_offset(s));
     Media& media = s.l->media;
+    // base.md, 3: stores to one line persist in order, so all of the commit line is in one.
+    STELE_ASSERT(commit_offset(s) % line_size == 0 && line.txid != 0);
     if (planted(mutant::base_word_first)) media.store(to, &line.txid, 8);
     media.store(to + offsetof(format::slot_commit_record, offset), &line.offset, 8);
     media.store(to + offsetof(format::slot_commit_record, words), &line.words, 8);
@@ -187,6 +219,7 @@ class base_log {
         (line.offset >= h.chunks_offset && line.offset < h.size && line.offset % line_size == 0);
     if (!inside || line.words > (h.size - line.offset) / 8)
       return damaged("its commit line points outside the pool");
+    STELE_ASSERT(line.offset + line.words * 8 <= h.size);
     log_record r;
     r.txid = *txid;
     r.payload.resize(line.words);

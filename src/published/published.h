@@ -8,6 +8,7 @@
 // A transaction whose stores outgrow its log starts again and is logged as one batch.
 #pragma once
 
+#include <base/assert.h>
 #include <published/redo.h>
 
 namespace stele::detail {
@@ -26,11 +27,16 @@ class each_store_logged {
   // --- a transaction ---
 
   bool begin(transaction& t) {
+    STELE_ASSERT(t.log() < journals_.size());
+    // undo-published.md, A2: no record of an aborted transaction counts any more.
+    STELE_ASSERT(is_empty(logs.of(t)) || planted(mutant::published_abort_uncut) ||
+                 medium_.state.poisoned.load(std::memory_order_relaxed));
     journals_[t.log()].clear();
     return !t.exceeds_log;
   }
 
   void store(transaction& t, written_line& line, const written_line& stored) {
+    STELE_ASSERT(t.observed() && line.offset == stored.offset);
     if constexpr (undo)
       keep_old_value(t, stored, line.mask);
     else
@@ -54,6 +60,7 @@ class each_store_logged {
     if (!t.observed()) return batch_.commit(t, txid);
     if constexpr (!undo) {
       lane& l = logs.of(t);
+      STELE_ASSERT(is_empty(l));         // redo.md, after 6
       append_journal(l, t.log(), txid);  // 1
       if (!planted(mutant::published_no_log_fence) && !medium_.fence_ok(l.media))
         return false;  // 2: the record is durable before home changes
@@ -72,6 +79,10 @@ class each_store_logged {
   // Of a record: the TxID, and a head for each word.
   static constexpr std::uint64_t most_lines = lines_for_words(1 + 2 * 8);
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
+  // Only for assertions.
+  [[maybe_unused]] static bool is_empty(const lane& l) noexcept {
+    return l.log.head() == l.log.tail();
+  }
 
   // One stored word: the bytes of its mask.
   struct stored_word {
@@ -83,12 +94,16 @@ class each_store_logged {
   void keep_old_value(transaction& t, const written_line& stored, std::uint64_t before) {
     const written_line first(stored.offset, stored.mask & ~before);
     if (first.mask == 0) return;
+    STELE_ASSERT(stored.offset % line_size == 0);
     lane& l = logs.of(t);
     if (l.log.free_lines() < most_lines) start_again(t);
     // A TxID above all that recovery ignores; the transaction's own is not drawn yet.
     const std::uint64_t txid = medium_.state.clock.load() + 1;
     l.log.append(format::record_kind::undo, txid,
                  [&](auto& out) { encode_runs({&first, 1}, out, batch_.home.old_word()); });
+    // A record never outgrows the room that was looked for.
+    STELE_ASSERT(l.log.appended_end() > l.log.tail() &&
+                 l.log.appended_end() - l.log.tail() <= most_lines);
     if (!planted(mutant::published_no_store_fence) && !medium_.fence_ok(l.media))
       throw failure(medium_.check().error());
     l.log.publish();
@@ -102,17 +117,24 @@ class each_store_logged {
       j.push_back({format::run_header{stored.offset + 8 * w, mask, 1}.pack(),
                    stored.words[w] & expand_mask(mask)});
     }
+    // redo-published.md: an entry is a head that names its bytes, and a word without others.
+    STELE_ASSERT(j.empty() || format::run_header::unpack(j.back().head).count == 1);
+    STELE_ASSERT(j.empty() || (j.back().word &
+                               ~expand_mask(format::run_header::unpack(j.back().head).mask)) == 0);
     if (lines_for_words(1 + 2 * j.size()) > logs.capacity()) start_again(t);
   }
   void append_journal(lane& l, unsigned log, std::uint64_t txid) {
     std::span<const stored_word> j = journals_[log];
+    STELE_ASSERT(lines_for_words(1 + 2 * j.size()) <= l.log.free_lines());
     if (planted(mutant::published_last_store)) j = j.first(j.size() - 1);
     l.log.append(format::record_kind::redo, txid, [&](auto& out) {
       for (const stored_word& s : j) out.append_word(s.head), out.append_word(s.word);
     });
+    STELE_ASSERT(l.log.appended_end() - l.log.tail() == lines_for_words(1 + 2 * j.size()));
   }
 
   [[noreturn]] static void start_again(transaction& t) {
+    STELE_ASSERT(!t.exceeds_log);  // the next attempt is logged as one batch
     t.exceeds_log = true;
     throw restart{};
   }

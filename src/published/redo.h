@@ -9,6 +9,7 @@
 // fence for each range.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/log/recovery.h>
 #include <tx/mechanism_engine.h>
 
@@ -31,7 +32,11 @@ class home_in_commit {
 
   bool commit(transaction& t, std::uint64_t txid) {
     auto& l = logs.of(t);
+    // redo.md: the log is empty from 6 to the next commit, so it holds one record at a time.
+    STELE_ASSERT(l.log.head() == l.log.tail());
     append_record(l, t, txid);  // 1
+    STELE_ASSERT(l.log.appended_end() > l.log.tail() &&
+                 l.log.appended_end() - l.log.head() <= l.log.capacity_lines());
     if (!planted(bugs.no_log_fence) && !medium_.fence_ok(l.media))
       return false;  // 2: the record is durable before home changes
     l.log.publish();
@@ -40,13 +45,19 @@ class home_in_commit {
   // Steps 3 to 6, of a commit whose record is durable and published.
   bool store_home(transaction& t) {
     auto& l = logs.of(t);
+    // redo.md, 2: what was appended last is published before home changes.
+    STELE_ASSERT(l.log.tail() == l.log.appended_end());
     t.begin_home_stores();
     if (planted(bugs.truncate_first)) l.log.write_head(l.log.tail());
     home.store_flushed(l.media, t, sums_, bugs.last_home_line);  // 3
     if (!planted(bugs.no_data_fence) && !medium_.fence_ok(l.media))
       return false;  // 4: home is durable before the log is truncated
     // 5, 6: the truncation is durable before locks are released and the commit is acknowledged
-    return logs.truncate_in_commit(l, bugs.no_truncate_fence);
+    const bool kept = logs.truncate_in_commit(l, bugs.no_truncate_fence);
+    // redo.md, after 6: the whole ring may be written again, and no spilled payload is kept.
+    STELE_ASSERT(!kept || l.log.free_lines() == l.log.capacity_lines());
+    STELE_ASSERT(!kept || l.spills.empty());
+    return kept;
   }
 
   // Redo: replays; undo: rolls back. A log has at most one record.
@@ -68,6 +79,7 @@ class home_in_commit {
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
   void append_record(typename log_lanes<Media>::lane& l, const transaction& t, std::uint64_t txid) {
+    STELE_ASSERT(txid != 0);
     if constexpr (undo)
       logs.append(l, format::record_kind::undo, txid, t,
                   [&, old = home.old_word()](std::uint64_t offset, std::uint64_t value) {

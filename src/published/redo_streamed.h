@@ -4,6 +4,7 @@
 // the order is that of redo.
 #pragma once
 
+#include <base/assert.h>
 #include <published/redo.h>
 
 namespace stele::detail {
@@ -20,6 +21,7 @@ class streamed_home : public home_writer<Media> {
                      base::mutant skips_last) const {
     this->for_each_line(media, t, sums, [&](const written_line& line, bool last) {
       std::byte* const at = this->file_.at(line.offset);
+      STELE_ASSERT(line.offset % line_size == 0);  // redo-streamed.md, 3: a stream writes a line
       const bool kept = !last || !base::planted<Media>(skips_last);
       if (line.mask != ~std::uint64_t{0}) this->store(media, line);
       if (!kept) return;

@@ -4,10 +4,12 @@
 // "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), section IV.
 #pragma once
 
+#include <base/assert.h>
 #include <tx/observers.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -34,6 +36,7 @@ class access_buffer final : public load_observer {
         skipped_transactions_(k == keeps::a_sample ? transactions_a_sample - 1 : 0),
         entries_(static_cast<std::uint64_t*>(std::calloc(mask_ + 1, sizeof(std::uint64_t)))) {
     if (entries_ == nullptr) throw std::bad_alloc();
+    STELE_ASSERT_ALWAYS(std::has_single_bit(mask_ + 1));
   }
 
   // Called by the thread that loads.
@@ -44,6 +47,7 @@ class access_buffer final : public load_observer {
   // Called by the thread that loads; size: in bytes, below 64 KiB. Unless every load is kept,
   // consecutive loads of one line count as one.
   void load(std::uint64_t offset, std::size_t size) noexcept override {
+    STELE_ASSERT(offset < size_unit && size < std::uint64_t{1} << 16);  // both fit an entry
     const std::uint64_t place = offset & place_;
     if (place == last_) return;
     last_ = place | never_equal_;
@@ -60,6 +64,7 @@ class access_buffer final : public load_observer {
   std::uint64_t drain(Each&& each) {
     const std::uint64_t tail = tail_.load(std::memory_order_acquire);
     const std::uint64_t oldest = std::max(head_, tail - std::min(tail, mask_ + 1));
+    STELE_ASSERT(head_ <= oldest && tail - oldest <= mask_ + 1);
     const std::uint64_t lost = oldest - head_;
     for (head_ = oldest; head_ != tail; ++head_) {
       const std::uint64_t load = entry(head_).load(std::memory_order_relaxed);

@@ -8,6 +8,7 @@
 // checksums, whichever of the later stores have reached media.
 #pragma once
 
+#include <base/assert.h>
 #include <media/spin.h>
 #include <published/archapt/access_buffer.h>
 #include <published/archapt/archapt_recovery.h>
@@ -24,7 +25,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <ranges>
 
 namespace stele::detail {
 
@@ -102,6 +102,7 @@ class archapt {
   // docs/protocol/archapt.md, steps 1 to 5, and D1 to D4.
   bool commit(transaction& t, std::uint64_t txid) {
     lane& l = logs.of(t);
+    STELE_ASSERT(txid != 0 && l.log.tail() == l.log.appended_end());
     enter_gate(l, t);
     if (undo && stands_alone(t)) return commit_alone(l, t, txid);
     append_records(l, t, txid);  // 1
@@ -139,9 +140,10 @@ class archapt {
         medium_, tracker_.area, std::span<const logged_record>(found.records), found.words);
     if (!whole)
       return whole.error().code == errc::lost ? fallback.run(whole.error(), found.newest)
-                                              : whole;                            // R2, R3
-    if (auto done = undo ? roll_back(found) : replay(found); !done) return done;  // R4
-    return found.restart();                                                       // R5, R6
+                                              : whole;  // R2, R3
+    if (auto done = undo ? roll_back<Media>(file_, found) : replay_new_values(found); !done)
+      return done;           // R4
+    return found.restart();  // R5, R6
   }
 
   // With undo, recovery may roll back a commit that has returned, until its home is durable. With
@@ -261,24 +263,6 @@ class archapt {
     return kept;
   }
 
-  // R4 over redo.
-  [[nodiscard]] result<> replay(log_recovery<Media>& found) {
-    for (const logged_record& r : found.records)
-      if (r.kind != format::record_kind::undo_with_epoch)
-        if (auto done = found.replay(r); !done) return done;
-    return {};
-  }
-  // R4 over undo, newest first.
-  [[nodiscard]] result<> roll_back(log_recovery<Media>& found) {
-    const auto incomplete = find_incomplete(file_, found.records, found.words);
-    if (!incomplete) return std::unexpected(incomplete.error());
-    if (planted(mutant::archapt_rolls_forward)) std::ranges::reverse(found.records);
-    for (const logged_record& r : found.records | std::views::reverse)
-      if (r.kind != format::record_kind::undo_with_sum || incomplete->contains(r.txid))
-        if (auto done = found.replay(r); !done) return done;
-    return {};
-  }
-
   // Returns when home is durable through `txid`; another thread may do the work. False: poisoned.
   bool commit_physically(std::uint64_t txid) {
     for (unsigned polls = 0;; media::spin_pause(polls)) {  // until commits before it are home
@@ -296,7 +280,12 @@ class archapt {
     const std::uint64_t through = make_home_durable();
     // A commit of another thread may be writing the block that a head lies in: no head moves in
     // memory unless the watermark is on media
-    if (!medium_.state.poisoned.load()) truncation.advance_heads(truncate_at_);  // T5, T6
+    if (!medium_.state.poisoned.load()) {
+      STELE_ASSERT_WHOLE(std::ranges::all_of(logs, [this](const lane& l) {
+        return l.log.head() <= truncate_at_[l.number] && truncate_at_[l.number] <= l.log.tail();
+      }));
+      truncation.advance_heads(truncate_at_);  // T5, T6
+    }
     (void)medium_.check();
     hold.unlock();
     medium_.state.notify_durable_advanced();
@@ -306,6 +295,8 @@ class archapt {
   std::uint64_t make_home_durable() {
     // T1: all commits through it have stored home
     const std::uint64_t through = truncation.advance_completed();
+    STELE_ASSERT(through >= physically_committed_.load(std::memory_order_relaxed) ||
+                 planted(mutant::bulk_mark_back));
     collect_dirty_lines(through);  // T2
     for (access_buffer& b : load_buffers_)
       (void)b.drain([this](std::uint64_t offset, std::uint64_t) { tracker_.record_load(offset); });
@@ -346,6 +337,7 @@ class archapt {
     gate_.close();  // C1
     collect_dirty_lines(pool_state::no_commit);
     end_epochs();  // C2, C3
+    STELE_ASSERT(checkpoint_copy_.present() && !tracker_.any_covered());
     const std::uint64_t newest = medium_.state.clock.load();
     // C4: home is durable and nothing is covered, so no recovery falls back to an unfinished copy
     checkpoint_copy_.update();

@@ -1,4 +1,5 @@
 // Finds what covered matrices held at their blocks' epochs, and which of it media has lost.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
@@ -19,6 +20,7 @@ result<> old_values::add(const storage::pool_file& file, std::span<const std::ui
   return for_each_stored_run(file, runs, [&](format::run_header head, const std::uint64_t* values) {
     for (std::uint32_t i = 0; i < head.count; ++i) {
       const std::uint64_t offset = head.offset + 8 * i;
+      STELE_ASSERT_ALWAYS(area_.in_home(offset));  // the run has been validated
       words_[area_.matrix_of(offset)].push_back({static_cast<std::uint8_t>(area_.line_of(offset)),
                                                  static_cast<std::uint8_t>(offset % line_size / 8),
                                                  head.mask, epoch, values[i]});
@@ -33,6 +35,7 @@ void old_values::roll_back_to(std::uint64_t number, std::uint64_t epoch,
   // The oldest value is applied last.
   for (auto w = found->second.rbegin(); w != found->second.rend(); ++w) {
     if (w->epoch < epoch) continue;  // older than the block
+    STELE_ASSERT_ALWAYS(w->line < format::matrix_lines && w->word < line_size / 8);
     std::uint64_t& to = content.lines[w->line][w->word];
     const std::uint64_t counting = expand_mask(w->mask);
     to = (to & ~counting) | (w->value & counting);
@@ -79,6 +82,8 @@ result<covered_home> find_covered(const parity_area& area, std::uint64_t first,
       if (differs && area.in_home(offset)) all.restored.push_back({offset, content.lines[line]});
     }
   }
+  STELE_ASSERT_ALWAYS(all.lost.size() <= all.stale);
+  STELE_ASSERT_WHOLE(std::ranges::is_sorted(all.matrices));
   const auto possible = checked(all.newest_epoch, area);
   return possible ? result<covered_home>(std::move(all)) : std::unexpected(possible.error());
 }
@@ -109,6 +114,7 @@ class earlier_words {
   std::uint64_t sum(std::span<const std::uint64_t> runs, std::uint64_t txid) const {
     format::values_sum sum(file_.header().id, txid);
     (void)for_each_stored_run(file_, runs, [&](format::run_header head, const std::uint64_t*) {
+      STELE_ASSERT_ALWAYS(words_.contains(head.offset));  // add() had these runs
       for (std::uint32_t i = 0; i < head.count; ++i)
         sum.add(head.offset + 8 * i, words_.at(head.offset + 8 * i) & expand_mask(head.mask));
     });
@@ -150,6 +156,9 @@ result<std::unordered_set<std::uint64_t>> find_incomplete(const storage::pool_fi
   const auto runs_of = [&](const logged_record& r) { return words.subspan(r.first, r.words); };
   std::unordered_set<std::uint64_t> incomplete;
   if (std::ranges::none_of(records, is_in_doubt)) return incomplete;
+  // The newest is taken back first, so that each record meets the words that it left.
+  STELE_ASSERT_WHOLE(std::ranges::is_sorted(records, {}, &logged_record::txid) ||
+                     planted(mutant::recover_unsorted));
   earlier_words home(file);
   for (const logged_record& r : records)
     if (is_in_doubt(r))
@@ -192,6 +201,7 @@ std::string object_at(const storage::pool_file& file, const storage::heap& heap,
 
 std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap,
                                    const covered_home& found) {
+  STELE_ASSERT_ALWAYS(!found.lost.empty());
   constexpr std::size_t most = 8;
   std::vector<std::string> names;
   for (std::uint64_t offset : found.lost) {

@@ -3,6 +3,7 @@
 // docs/protocol/archapt.md, R2 and R4.
 #pragma once
 
+#include <base/assert.h>
 #include <format/values_sum.h>
 #include <pool/heap.h>
 #include <published/archapt/parity_area.h>
@@ -10,6 +11,8 @@
 #include <tx/log/record.h>
 #include <tx/pool_medium.h>
 
+#include <algorithm>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -85,6 +88,27 @@ struct logged_record;
     const storage::pool_file& file, std::span<const logged_record> records,
     std::span<const std::uint64_t> words);
 
+// R4 over redo.
+template <class Recovery>
+[[nodiscard]] result<> replay_new_values(Recovery& found) {
+  for (const auto& r : found.records)
+    if (r.kind != format::record_kind::undo_with_epoch)
+      if (auto done = found.replay(r); !done) return done;
+  return {};
+}
+// R4 over undo, newest first.
+template <class Media, class Recovery>
+[[nodiscard]] result<> roll_back(const storage::pool_file& file, Recovery& found) {
+  const auto incomplete = find_incomplete(file, found.records, found.words);
+  if (!incomplete) return std::unexpected(incomplete.error());
+  if (base::planted<Media>(base::mutant::archapt_rolls_forward))
+    std::ranges::reverse(found.records);
+  for (const auto& r : found.records | std::views::reverse)
+    if (r.kind != format::record_kind::undo_with_sum || incomplete->contains(r.txid))
+      if (auto done = found.replay(r); !done) return done;
+  return {};
+}
+
 // An error that names the objects that the lost lines belong to.
 std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap,
                                    const covered_home& found);
@@ -105,8 +129,14 @@ template <class Media, class Record>
   if (!now) return std::unexpected(now.error());
   medium.state.stale_lines = now->stale, medium.state.lost_lines = now->lost.size();
   if (!now->lost.empty()) return report_loss(file, medium.state.heap, *now);
-  for (const covered_home::line& line : now->restored)
+  // archapt.md, R3: the epoch rises above all blocks that count.
+  STELE_ASSERT_ALWAYS(now->newest_epoch == 0 ||
+                      (now->newest_epoch >= *first && now->newest_epoch < format::txid_limit));
+  STELE_ASSERT_ALWAYS(now->restored.empty() || !now->matrices.empty());
+  for (const covered_home::line& line : now->restored) {
+    STELE_ASSERT_ALWAYS(area.in_home(line.offset));
     medium.control.store(file.at(line.offset), line.content.data(), line_size);
+  }
   for (std::uint64_t m : now->matrices)
     area.for_each_line(m, area.lines_in_home(m),
                        [&](std::byte* at) { medium.control.flush(at, line_size); });

@@ -9,7 +9,7 @@
 // column's newest.
 #pragma once
 
-#include <base/check.h>
+#include <base/assert.h>
 
 #include <bit>
 #include <cstdint>
@@ -23,7 +23,11 @@ class column_lru {
   explicit column_lru(std::uint64_t columns)
       : capacity_(std::max<std::uint64_t>(columns, 1)),
         slots_(std::bit_ceil(capacity_ * 4)),
-        queue_(std::bit_ceil(capacity_ * 4)) {}
+        queue_(std::bit_ceil(capacity_ * 4)) {
+    // The masks of both, and a free slot for every search to end at.
+    STELE_ASSERT_ALWAYS(std::has_single_bit(slots_.size()) && queue_.size() == slots_.size() &&
+                        capacity_ < slots_.size());
+  }
 
   std::uint64_t capacity() const noexcept { return capacity_; }
   std::uint64_t size() const noexcept { return size_; }
@@ -35,11 +39,13 @@ class column_lru {
     if (tail_ != head_ && queue_[(tail_ - 1) & (queue_.size() - 1)].column == column)
       return;  // it is the newest already
     if (tail_ - head_ == queue_.size()) compact();
+    STELE_ASSERT(tail_ - head_ < queue_.size());  // most entries were not their columns' newest
     slot& s = slots_[find(column)];
     size_ += s.use == 0;
     s = {column, ++uses_};
     queue_[tail_++ & (queue_.size() - 1)] = s;
     while (size_ > capacity_) evict_oldest();
+    STELE_ASSERT(contains(column));  // the newest is never evicted
   }
 
  private:
@@ -59,14 +65,17 @@ class column_lru {
   }
 
   void evict_oldest() noexcept {
+    STELE_ASSERT(head_ != tail_);  // every column held has its newest use in the queue
     const slot oldest = queue_[head_++ & (queue_.size() - 1)];
     const std::size_t at = find(oldest.column);
     if (slots_[at].use != oldest.use) return;  // was used again
     erase(at);
+    STELE_ASSERT(size_ != 0);
     --size_;
   }
   // Linear probing without tombstones: later slots move up where they may.
   void erase(std::size_t at) noexcept {
+    STELE_ASSERT(slots_[at].use != 0);
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t next = (at + 1) & mask; slots_[next].use != 0; next = (next + 1) & mask) {
       const std::size_t bucket = bucket_of(slots_[next].column);
@@ -84,6 +93,19 @@ class column_lru {
       if (slots_[find(entry.column)].use == entry.use) queue_[kept++ & (queue_.size() - 1)] = entry;
     }
     tail_ = kept;
+    STELE_ASSERT(tail_ - head_ == size_);
+    STELE_ASSERT_WHOLE(is_in_order());
+  }
+  // Whether the queue has the newest use of every column, oldest first, and the table finds each.
+  // After compact(); only for assertions.
+  [[maybe_unused]] bool is_in_order() const noexcept {
+    std::uint64_t last = 0;
+    for (std::uint64_t i = head_; i != tail_; ++i) {
+      const slot& entry = queue_[i & (queue_.size() - 1)];
+      if (entry.use <= last || slots_[find(entry.column)].use != entry.use) return false;
+      last = entry.use;
+    }
+    return true;
   }
 
   std::uint64_t capacity_, size_ = 0, uses_ = 0;

@@ -2,6 +2,7 @@
 // before its commit; used by the log's owner.
 #pragma once
 
+#include <base/assert.h>
 #include <published/archapt/parity_tracker.h>
 #include <tx/write_set.h>
 
@@ -25,12 +26,17 @@ class covered_spills {
   std::span<const std::uint64_t> find(unsigned log, const parity_tracker<Media>& tracker,
                                       std::uint64_t offset, std::uint64_t bytes,
                                       std::span<const written_line> lines) {
+    STELE_ASSERT(log < of_logs_.size());
     std::vector<std::uint64_t>& found = of_logs_[log];
     found.clear();
     const auto look = [&](std::uint64_t m) {
-      if (tracker.covered(m) && std::ranges::find(found, m) == found.end()) found.push_back(m);
+      if (!tracker.covered(m) || std::ranges::find(found, m) != found.end()) return;
+      STELE_ASSERT(found.size() < found.capacity());  // a commit allocates no memory
+      found.push_back(m);
     };
     const parity_area& area = tracker.area;
+    // A spilled payload lies in chunks, which are all of home.
+    STELE_ASSERT(bytes != 0 && area.in_home(offset) && area.in_home(offset + bytes - 1));
     for (std::uint64_t m = area.matrix_of(offset); m <= area.matrix_of(offset + bytes - 1); ++m)
       look(m);
     for (const written_line& line : lines) look(area.matrix_of(line.offset));

@@ -4,6 +4,7 @@
 // Invariant: from F1 to F4 the state on media is `under_way`, and recovery does nothing but finish.
 #pragma once
 
+#include <base/assert.h>
 #include <published/archapt/archapt_recovery.h>
 #include <published/archapt/home_copy.h>
 #include <tx/log/recovery.h>
@@ -36,6 +37,7 @@ class fallback_to_checkpoint {
     const auto to = medium_.read_word(format::checkpoint_offset);
     if (!to) return std::unexpected(to.error());
     if (!copy_.present() || *to == 0) return std::unexpected(why);
+    STELE_ASSERT_ALWAYS(why.code == errc::lost);  // archapt.md: only if R2 found a loss
     medium_.state.fallback_reason = why.message;
     if (planted(mutant::archapt_fallback_undecided)) return finish(newest);
     medium_.write_word(format::fallback_to_offset, *to);  // F1
@@ -53,6 +55,8 @@ class fallback_to_checkpoint {
     const auto epoch = newest_epoch(area_, *first);
     if (!epoch) return std::unexpected(epoch.error());
     copy_.restore_home();  // F2
+    // archapt.md, F3: no block counts any more.
+    STELE_ASSERT_ALWAYS(*epoch == 0 || (*epoch >= *first && *epoch < format::txid_limit));
     if (*epoch != 0 && !planted(mutant::archapt_fallback_covered))
       medium_.write_word(format::parity_epoch_offset, *epoch + 1);  // F3
     log_recovery<Media> nothing(medium_, sums_, logs_);
@@ -71,6 +75,7 @@ class fallback_to_checkpoint {
 
   // Durable on return.
   void write_state(format::fallback_state s) {
+    STELE_ASSERT_ALWAYS(s != format::fallback_state::none);  // that is acknowledge_fallback()'s
     medium_.write_word(format::fallback_state_offset, static_cast<std::uint64_t>(s));
     medium_.control.fence();  // the state before home changes (F1), or all of it before `done` (F4)
   }

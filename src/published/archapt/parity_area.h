@@ -2,6 +2,7 @@
 // their checksums.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <format/parity_block.h>
 #include <pool/pool_file.h>
@@ -30,12 +31,15 @@ class parity_area {
 
   // For a pool offset in home: its matrix, its line there, and its column counted over all of home.
   std::uint64_t matrix_of(std::uint64_t offset) const noexcept {
+    STELE_ASSERT(in_home(offset));
     return (offset - home_) / line_size / format::matrix_lines;
   }
   unsigned line_of(std::uint64_t offset) const noexcept {
+    STELE_ASSERT(in_home(offset));
     return static_cast<unsigned>((offset - home_) / line_size % format::matrix_lines);
   }
   std::uint64_t column_of(std::uint64_t offset) const noexcept {
+    STELE_ASSERT(in_home(offset));
     return (offset - home_) / line_size / format::matrix_side;
   }
   std::uint64_t column_of(std::uint64_t matrix, unsigned line) const noexcept {
@@ -43,6 +47,7 @@ class parity_area {
   }
   // The pool offset of a line of a matrix; the last matrix may go beyond the end of home.
   std::uint64_t offset_of(std::uint64_t matrix, unsigned line) const noexcept {
+    STELE_ASSERT(line < format::matrix_lines);
     return home_ + (matrix * format::matrix_lines + line) * line_size;
   }
   bool in_home(std::uint64_t offset) const noexcept { return offset >= home_ && offset < end_; }
@@ -50,16 +55,19 @@ class parity_area {
   // Calls line(address) for each of these lines of a matrix.
   template <class Line>
   void for_each_line(std::uint64_t matrix, std::uint64_t lines, Line&& line) const {
+    STELE_ASSERT(lines == 0 || (lines & ~lines_in_home(matrix)) == 0);
     for (; lines != 0; lines &= lines - 1)
       line(file_.at(offset_of(matrix, static_cast<unsigned>(std::countr_zero(lines)))));
   }
   std::uint64_t lines_in_home(std::uint64_t matrix) const noexcept {
+    STELE_ASSERT(in_home(offset_of(matrix, 0)));
     const std::uint64_t lines = (end_ - offset_of(matrix, 0)) / line_size;
     return lines >= format::matrix_lines ? format::full_matrix_mask
                                          : (std::uint64_t{1} << lines) - 1;
   }
 
   std::uint64_t block_offset(std::uint64_t matrix, unsigned which) const noexcept {
+    STELE_ASSERT(matrix < matrices() && which < format::parity_blocks);
     return file_.header().parity_offset + (matrix * format::parity_blocks + which) * block_size();
   }
   std::uint64_t checksum_for(const format::parity_block& b, std::uint64_t matrix,
@@ -108,6 +116,8 @@ inline std::optional<parity_area::found> parity_area::newest(std::uint64_t matri
                                    base::planted(base::mutant::archapt_stale_block);
     if (!best || later) best = f;
   }
+  STELE_ASSERT(!best ||
+               (best->block.epoch >= first && best->block.kind != format::parity_kind::none));
   return best;
 }
 

@@ -1,4 +1,5 @@
 // Computes row and column sums and checksums of lines; corrects stale lines by peeling.
+#include <base/assert.h>
 #include <base/checksum.h>
 #include <base/mutant.h>
 #include <media/square_sums.h>
@@ -73,6 +74,7 @@ std::span<const group> groups_of(bool halves) noexcept {
 }
 
 line_words sum_of(const group& g, const format::parity_block& b) noexcept {
+  STELE_ASSERT(g.number < matrix_side);
   const line_words& whole = g.row ? b.rows[g.number] : b.columns[g.number];
   const line_words& odd = g.row ? b.odd_rows[g.number] : b.odd_columns[g.number];
   if (g.part == group::whole) return whole;
@@ -83,12 +85,14 @@ line_words sum_of(const group& g, const format::parity_block& b) noexcept {
 }
 
 unsigned first_of(std::uint64_t lines) noexcept {
+  STELE_ASSERT(lines != 0);
   return static_cast<unsigned>(std::countr_zero(lines));
 }
 
 // The content of a line that follows from the group's sum and its other lines.
 line_words reconstruct_line(const group& g, unsigned line, const matrix& m,
                             const format::parity_block& b) noexcept {
+  STELE_ASSERT((g.lines >> line & 1) != 0);  // the sum has the line
   line_words left = sum_of(g, b);
   for (std::uint64_t others = g.lines & ~(std::uint64_t{1} << line); others != 0;
        others &= others - 1)
@@ -100,6 +104,7 @@ line_words reconstruct_line(const group& g, unsigned line, const matrix& m,
 // the lines that stay stale.
 template <class Fix>
 std::uint64_t peel(std::uint64_t stale, bool halves, Fix&& fix) noexcept {
+  STELE_ASSERT((stale & ~format::full_matrix_mask) == 0);
   for (bool more = true; more && stale != 0;) {
     more = false;
     for (const group& g : groups_of(halves)) {
@@ -139,10 +144,12 @@ void compute_checksums(const matrix& m, bool halves, format::parity_block& b) no
     for (unsigned i = 0; i < format::matrix_lines; ++i)
       add(b.columns[i / (matrix_side + 1)], m.lines[i]);
   }
+  STELE_ASSERT_WHOLE(stale_lines(m, b) == 0);  // archapt.md: the block describes these lines
 }
 
 std::uint64_t checksum_of(const format::parity_block& b, std::size_t size,
                           std::uint64_t seed) noexcept {
+  STELE_ASSERT(size == format::plain_block_size || size == format::halves_block_size);
   base::checksum sum(seed);
   const std::size_t counts =
       b.kind == format::parity_kind::active ? size : offsetof(format::parity_block, lines);
@@ -158,6 +165,9 @@ correction correct(matrix& m, bool halves, const format::parity_block& b) noexce
     m.lines[line] = value;
     return true;
   });
+  STELE_ASSERT((done.uncorrected & ~done.stale) == 0);
+  // A line passes as good only if its checksum is right.
+  STELE_ASSERT_WHOLE(stale_lines(m, b) == done.uncorrected);
   return done;
 }
 

@@ -6,6 +6,7 @@
 // else belongs to truncation, which one thread at a time runs.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <published/archapt/column_lru.h>
 #include <published/archapt/parity_area.h>
@@ -50,6 +51,7 @@ class parity_tracker {
     if (columns * (format::matrix_side * line_size) >= area.home_size())
       skip_policy_ = skipping::never;  // no column ever leaves the queue
     if (enabled()) recent_columns_ = column_lru(columns);
+    STELE_ASSERT_ALWAYS(!enabled() || area.present());  // blocks have a place
     reserve();
   }
 
@@ -77,6 +79,7 @@ class parity_tracker {
   // Notes that a commit has stored to a line.
   void record_store(std::uint64_t offset) {
     const std::uint64_t m = area.matrix_of(offset);
+    STELE_ASSERT(m < dirty_.size());
     add_to_list(m);
     dirty_[m] |= std::uint64_t{1} << area.line_of(offset);
     record_load(offset);
@@ -94,14 +97,20 @@ class parity_tracker {
   void flush_or_cover(Gather&& gather_rest, Checkpoint&& checkpoint) {
     for (std::uint64_t m : carried_) add_to_list(m);
     carried_.clear();
-    if (enabled() && !cover_cold(gather_rest, checkpoint)) return;
+    if (enabled() && !cover_cold(gather_rest, checkpoint)) {
+      STELE_ASSERT_WHOLE(is_clean());  // archapt.md, C2: the checkpoint flushed all
+      return;
+    }
     for (std::uint64_t m : listed_) {
       if ((dirty_[m] & is_listed) == 0) continue;  // it got a block, or is listed twice
       flush(m, dirty_[m] & format::full_matrix_mask);
       dirty_[m] = 0;
-      if (enabled() && covered(m)) carried_.push_back(m);
+      if (!enabled() || !covered(m)) continue;
+      STELE_ASSERT(carried_.size() < carried_.capacity());
+      carried_.push_back(m);
     }
     listed_.clear();
+    STELE_ASSERT_WHOLE(is_clean());  // archapt.md, T3
   }
 
   // Called with the gate closed. Flushes everything stored so far, noted or skipped. From the
@@ -117,6 +126,7 @@ class parity_tracker {
                       std::memory_order_relaxed);
     }
     any_covered_ = false;
+    STELE_ASSERT_WHOLE(is_clean());  // archapt.md, C2: every line stored to was flushed
     return ++epoch_;
   }
 
@@ -125,6 +135,7 @@ class parity_tracker {
   void uncover(std::span<const std::uint64_t> matrices) {
     if (matrices.empty()) return;
     for (std::uint64_t m : matrices) {
+      STELE_ASSERT((skipped_[m] & ~format::full_matrix_mask) == 0);
       flush(m, skipped_[m]);
       ledger_.charge(count(skipped_[m] & ~dirty_[m]) + 1);
       dirty_[m] &= ~skipped_[m];
@@ -169,6 +180,10 @@ class parity_tracker {
   static constexpr std::uint8_t is_covered = 1,
                                 second_slot = 2;  // in state_: the block that counts is the second
 
+  // Whether no line is noted as stored to. Only for assertions.
+  [[maybe_unused]] bool is_clean() const noexcept {
+    return listed_.empty() && std::ranges::all_of(dirty_, [](std::uint64_t d) { return d == 0; });
+  }
   // The slot for a matrix's next block: never that of the block that counts, even if it says that
   // nothing is covered.
   std::uint8_t next_slot(std::uint64_t m) const noexcept {
@@ -212,6 +227,7 @@ class parity_tracker {
   }
   void charge_old_values() noexcept {
     const std::uint64_t kept = kept_lines_.load(std::memory_order_relaxed);
+    STELE_ASSERT(kept >= charged_lines_);  // what logs keep is charged once
     ledger_.charge(old_lines(static_cast<unsigned>(kept - charged_lines_)));
     charged_lines_ = kept;
   }
@@ -220,7 +236,7 @@ class parity_tracker {
   // durable.
   void reserve() {
     const std::uint64_t all = dirty_.size();  // also of a pool without parity blocks
-    listed_.reserve(2 * all);  // a matrix that got a block may be stored to again
+    listed_.reserve(2 * all);                 // a matrix that got a block may be stored to again
     for (auto* list : {&carried_, &to_cover_, &to_uncover_}) list->reserve(enabled() ? all : 0);
     blocks_.reserve(batch);
   }
@@ -228,6 +244,7 @@ class parity_tracker {
   void add_to_list(std::uint64_t m) {
     if ((dirty_[m] & is_listed) != 0) return;
     dirty_[m] |= is_listed;
+    STELE_ASSERT(listed_.size() < listed_.capacity());  // a truncation allocates no memory
     listed_.push_back(m);
   }
 
@@ -244,6 +261,8 @@ class parity_tracker {
       else if (covered(m) && !planted(mutant::archapt_touched_left))
         to_uncover_.push_back(m);
     }
+    // Each matrix is listed once until its block is made.
+    STELE_ASSERT(to_cover_.size() + to_uncover_.size() <= area.matrices());
     if (!to_cover_.empty() && checkpoint()) return false;
     std::ranges::sort(to_cover_);
     std::ranges::sort(to_uncover_);
@@ -257,6 +276,7 @@ class parity_tracker {
   // T3b: covers matrices.
   template <class Gather>
   void cover(std::span<const std::uint64_t> matrices, Gather&& gather_rest) {
+    STELE_ASSERT(!matrices.empty() && matrices.size() <= blocks_.capacity());
     blocks_.clear();
     for (std::uint64_t m : matrices)  // prefetched: commits wait while they are read
       area.for_each_line(m, area.lines_in_home(m), [](std::byte* at) { __builtin_prefetch(at); });
@@ -264,6 +284,10 @@ class parity_tracker {
     gather_rest();
     ++epoch_;
     for (std::uint64_t m : matrices) blocks_.push_back(make_block(m));
+    // archapt.md: every block describes its matrix as it was at one epoch, when the gate was
+    // closed.
+    STELE_ASSERT(std::ranges::all_of(
+        blocks_, [this](const new_block& b) { return b.block.epoch == epoch_; }));
     gate_.open();
     if (planted(mutant::archapt_blocks_first)) write(blocks_);
     for (const new_block& b : blocks_) flush(b.matrix, b.flushes);
@@ -279,6 +303,10 @@ class parity_tracker {
                 .flushes = planted(mutant::archapt_hot_unflushed) ? 0 : dirty & ~skipped,
                 .which = next_slot(m),
                 .block = {}};
+    // archapt.md, T3b: a dirty line is either skipped, and covered, or flushed before the block.
+    STELE_ASSERT(((b.flushes & skipped) == 0 && ((b.flushes | skipped) & dirty) == dirty) ||
+                 planted(mutant::archapt_hot_unflushed));
+    STELE_ASSERT((skipped & ~area.lines_in_home(m)) == 0 && saved <= count(skipped));
     note_block(m, count(skipped), static_cast<unsigned>(saved));
     if (covered(m) ? planted(mutant::archapt_in_place) : planted(mutant::archapt_over_end))
       b.which = 1 - b.which;
@@ -299,6 +327,7 @@ class parity_tracker {
   void note_block(std::uint64_t m, unsigned skipped, unsigned saved) noexcept {
     if (covered(m))
       return ledger_.charge(std::int64_t{area.block_lines() + skip_ledger::summing_lines} - saved);
+    STELE_ASSERT(skipped <= format::matrix_lines && saved <= skipped);
     overpaid_lines_[m] = 0;
     ledger_.skip(skipped);
   }
@@ -307,6 +336,8 @@ class parity_tracker {
     const std::size_t size =
         area.block_size() - (planted(mutant::archapt_block_unflushed) ? line_size : 0);
     for (const new_block& b : blocks) {
+      STELE_ASSERT(b.which < format::parity_blocks && b.block.kind == format::parity_kind::active &&
+                   b.block.epoch <= epoch_);
       std::byte* const to = file_.base() + area.block_offset(b.matrix, b.which);
       media_.stream(to, &b.block, size);
     }

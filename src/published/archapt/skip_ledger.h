@@ -7,6 +7,8 @@
 // at first, and whoever asks tries it on a few matrices.
 #pragma once
 
+#include <base/assert.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,6 +28,7 @@ class skip_ledger {
   }
   // The same with what is expected to come later.
   bool pays(unsigned cold, unsigned block_lines) const noexcept {
+    STELE_ASSERT(block_lines != 0 && skipped_ >= 0);
     const std::int64_t gain = std::max<std::int64_t>(skipped_ - later_, 0);
     return cold * gain > std::int64_t{block_lines + summing_lines} * (skipped_ + doubt);
   }
@@ -36,6 +39,7 @@ class skip_ledger {
   void charge(std::int64_t lines) noexcept { later_ += lines; }
   // A truncation begins. An eighth of the past is forgotten.
   void begin_truncation() noexcept {
+    STELE_ASSERT(young_.back() >= 0);  // lines that were skipped `delay` truncations ago
     skipped_ += young_.back() - skipped_ / 8;
     later_ -= later_ / 8;
     std::ranges::rotate(young_, young_.end() - 1);
