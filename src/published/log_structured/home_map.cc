@@ -530,7 +530,8 @@ bool home_map::shift_to_successor(std::uint64_t partition, std::uint32_t n,
   const std::size_t excess = all.size() - room_of(height_of(id(n))),
                     room = room_of(height) - successor.count;
   if (room < excess) return false;
-  const std::size_t give = std::clamp((all.size() - successor.count) / 2, excess, room);
+  const std::size_t more = all.size() > successor.count ? all.size() - successor.count : 0,
+                    give = std::clamp(more / 2, excess, room);
   ranges both;
   for (const std::uint64_t r : all.last(give)) both.add(r);
   for (std::uint32_t i = 0; i < successor.count; ++i) both.add(successor.of[i]);
