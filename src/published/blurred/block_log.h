@@ -9,6 +9,7 @@
 // functions.
 #pragma once
 
+#include <base/assert.h>
 #include <base/checksum.h>
 #include <base/mutant.h>
 #include <format/log_block.h>
@@ -42,6 +43,7 @@ class alignas(64) block_log {  // used by one thread
     first_ = at_ = block(next_);
     first_sense_ = sense_ = (first_line_ / ring_.capacity_lines() & 1) == 0;
     run_ = nullptr;
+    STELE_ASSERT(ring_.appended_end() <= first_line_);  // xil.md, E1
   }
   bool has_records() const noexcept { return blocks() != 0; }
   // Of the running transaction.
@@ -72,11 +74,13 @@ class alignas(64) block_log {  // used by one thread
   // has_room(words.size()).
   void append_words(std::uint64_t address, std::span<const std::uint64_t> words,
                     format::log_place* places) {
+    STELE_ASSERT(address % 8 == 0 && address + 8 * words.size() <= format::address_mask);
     while (!words.empty()) {
       std::uint64_t taken = run_ != nullptr && address == run_end_
                                 ? std::min<std::uint64_t>(run_room(), words.size())
                                 : 0;
       if (taken != 0) {
+        STELE_ASSERT(runs_);
         extend_run(words.first(taken), places);
       } else {
         format::log_block* const at = append({format::block_kind::data, 0xFF, words[0], address});
@@ -92,9 +96,12 @@ class alignas(64) block_log {  // used by one thread
   // Stores a word of the running transaction again. Its mask may have gained bytes.
   void rewrite(format::log_place where, const format::block_record& r) {
     const format::placed_word w(where);
+    STELE_ASSERT(r.kind == format::block_kind::data && is_own(w.head));
     const bool sense = sense_of(w.head);
     if (!format::is_run(w.head->metadata) || planted(base::mutant::xil_run_head_rewritten))
-      return store(w.head, r, sense);
+      return rewrite_record(w.head, r, sense);
+    // xil.md, E3r: the words of a run are whole, and the head counts this one.
+    STELE_ASSERT(r.mask == 0xFF && w.number <= format::further_words(w.head->metadata));
     std::uint64_t metadata = w.head->metadata;
     const std::uint64_t displaced = w.number == 0 ? 2 : format::displaced_mask(w.number);
     metadata = (metadata & ~displaced) | (format::displaced_bit(r.data, w.place) ? displaced : 0);
@@ -106,12 +113,16 @@ class alignas(64) block_log {  // used by one thread
   // find it. Durable after the next fence; then the ring is published.
   void commit(std::uint64_t txid) {
     using base::mutant;
+    STELE_ASSERT(txid != 0 && checked_room());
     end_run();
     const bool columns = blocks() > format::blocks_for_columns;
     append_block({columns ? format::block_kind::commit_by_columns : format::block_kind::commit, 0,
                   txid, checksum(columns) >> 16});
     pad_line();
     const std::uint64_t end = next_ / format::blocks_per_line;
+    // The page's flush is of whole lines, which are this transaction's alone.
+    STELE_ASSERT(end * format::blocks_per_line == next_ && end > first_line_ &&
+                 end - first_line_ <= ring_.capacity_lines());
     ring_.set_appended_end(end);
     const std::byte* at = reinterpret_cast<const std::byte*>(first_);
     for (std::uint64_t left = end - first_line_ - planted(mutant::xil_commit_unflushed); left != 0;
@@ -127,17 +138,24 @@ class alignas(64) block_log {  // used by one thread
   // truncation does that. Returns the line after the transaction.
   std::uint64_t abort() noexcept {
     const format::block_record r{format::block_kind::abort, 0, ring_.appended_end(), 0};
+    // The back pointer is the line after the last commit record: never past what is aborted.
+    STELE_ASSERT(r.data <= first_line_);
+    STELE_ASSERT(abort_interval_ >= format::blocks_per_line &&
+                 abort_interval_ <= max_abort_interval &&
+                 abort_interval_ % format::blocks_per_line == 0);
     end_run();
     for (std::uint64_t b = abort_interval_ - format::blocks_per_line; b < blocks();
          b += abort_interval_) {
       const std::uint64_t number = first_line_ * format::blocks_per_line + b;
       format::log_block* const at = block(number);
+      STELE_ASSERT(block_in_line(at) == 0 && is_own(at));  // no head of a run precedes it
       store(at, r, sense_of(at));
       remember_abort(number / format::blocks_per_line);
     }
     append_block(r);
     pad_line();
     remember_abort(next_ / format::blocks_per_line - 1);
+    STELE_ASSERT(next_ % format::blocks_per_line == 0);  // a line belongs to one transaction
     ring_.set_tail(next_ / format::blocks_per_line);
     return ring_.tail();
   }
@@ -156,6 +174,24 @@ class alignas(64) block_log {  // used by one thread
   std::uint64_t ring_blocks() const noexcept {
     return ring_.capacity_lines() * format::blocks_per_line;
   }
+  // Whether a block is one of the running transaction's. Only for assertions.
+  [[maybe_unused]] bool is_own(const format::log_block* at) const noexcept {
+    if (at < ring_begin() || at >= ring_begin() + ring_blocks()) return false;
+    const auto from_first =
+        static_cast<std::uint64_t>(at - first_ + (at < first_ ? ring_blocks() : 0));
+    return from_first < blocks();
+  }
+  // Whether the record that ends the transaction still fits. Only for assertions.
+  [[maybe_unused]] bool checked_room() const noexcept {
+    return next_ / format::blocks_per_line - first_line_ < ring_.capacity_lines();
+  }
+  // xil.md, E3: the same word's record, whose mask gains bytes.
+  void rewrite_record(format::log_block* at, const format::block_record& r, bool sense) {
+    STELE_ASSERT(at->metadata >> 16 == r.address || planted(base::mutant::xil_run_head_rewritten));
+    STELE_ASSERT((at->metadata >> 2 & 0xFF & ~std::uint64_t{r.mask}) == 0 ||
+                 planted(base::mutant::xil_run_head_rewritten));
+    store(at, r, sense);
+  }
   // The torn bits of a block of the running transaction, which is shorter than a lap.
   bool sense_of(const format::log_block* at) const noexcept {
     return (at >= first_) == first_sense_ || planted(base::mutant::xil_torn_sense);
@@ -163,6 +199,9 @@ class alignas(64) block_log {  // used by one thread
 
   format::log_block* append_block(const format::block_record& r) {
     format::log_block* const at = at_;
+    // The running transaction is shorter than a lap; the torn bit is inverted with each.
+    STELE_ASSERT(blocks() < ring_blocks() && at == block(next_));
+    STELE_ASSERT(sense_ == (next_ / ring_blocks() % 2 == 0));
     store(at, r, sense_ || planted(base::mutant::xil_torn_sense));
     advance();
     return at;
@@ -190,6 +229,10 @@ class alignas(64) block_log {  // used by one thread
   // The head first, so that a word on media is one that the head counts.
   void extend_run(std::span<const std::uint64_t> words, format::log_place* places) {
     using base::mutant;
+    STELE_ASSERT(run_ != nullptr && is_own(run_));
+    STELE_ASSERT(!words.empty() && words.size() <= run_room());  // no run crosses its line's end
+    STELE_ASSERT(further_ == format::further_words(run_->metadata) ||
+                 planted(mutant::xil_run_short));
     const std::uint64_t head = block_in_line(run_);
     const bool sense = sense_of(run_);
     auto* const to = &run_->data + 2 + further_;
@@ -212,6 +255,9 @@ class alignas(64) block_log {  // used by one thread
          next_ != end;)
       advance();
     further_ += words.size();
+    STELE_ASSERT(further_ <= format::max_further_words);
+    // The next block is the one behind the run's last word.
+    STELE_ASSERT(at_ == ring_begin() || at_ == run_ + 1 + format::further_blocks(further_));
     run_end_ += 8 * words.size();
   }
   // Fills the half of a block that the run leaves.

@@ -1,4 +1,5 @@
 // Reads transactions back from block logs.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/checksum.h>
 #include <base/mutant.h>
@@ -41,6 +42,7 @@ class block_reader {
       return found ? result<bool>(*found == outcome::committed) : std::unexpected(found.error());
     log_record later;
     // Each reader scans up to the next commit record that fails.
+    STELE_ASSERT(failed_at_ >= committed_end_ * blocks_per_line);
     for (std::uint64_t from = failed_at_ / blocks_per_line + 1;;) {
       block_reader following(file_, ring_, from, end_ / blocks_per_line);
       const auto follows = following.scan(position, later);
@@ -64,6 +66,7 @@ class block_reader {
       if (!block || !are_written(at, further)) {
         const auto abort = find_abort_after(at);
         if (!abort) return outcome::none;
+        STELE_ASSERT(*abort > at);  // reading goes on
         at = *abort;
         begin_at(at / blocks_per_line + 1, record);
         continue;
@@ -78,6 +81,8 @@ class block_reader {
         begin_at(at / blocks_per_line + 1, record);
         continue;
       }
+      // What fault_of() found sound: a run ends in its line.
+      STELE_ASSERT(at % blocks_per_line + format::further_blocks(further) < blocks_per_line);
       add_block(at, *block, r, record);
       at += format::further_blocks(further);
     }
@@ -106,6 +111,7 @@ class block_reader {
   }
 
   void begin_at(std::uint64_t line, log_record& record) {
+    STELE_ASSERT(line >= committed_end_);
     record.payload.clear();
     record.spill_offset = record.spill_bytes = record.front = 0;
     record.position = line;
@@ -146,6 +152,7 @@ class block_reader {
     bool sense;
   };
   block_words words_at(std::uint64_t at) const {
+    STELE_ASSERT(at >= lap_);
     std::uint64_t index = at - lap_;
     bool sense = sense_;
     for (; index >= ring_.lines * blocks_per_line; sense = !sense)
@@ -193,6 +200,7 @@ class block_reader {
     const std::uint32_t words = 1u + r.further;
     const bool whole = r.kind != block_kind::checksum_delta && r.mask == 0xFF;
     if (whole && r.address == run_end_ && run_words_ + words <= format::max_run_words) {
+      STELE_ASSERT(run_at_ < record.payload.size());
       record.payload[run_at_] += format::run_header{0, 0, words}.pack();
     } else {
       run_at_ = record.payload.size();
@@ -200,6 +208,7 @@ class block_reader {
       record.payload.push_back(format::run_header{r.address, r.mask, words}.pack());
     }
     run_words_ += words;
+    STELE_ASSERT(run_words_ <= format::max_run_words);  // its head can count them
     run_end_ = whole ? r.address + 8 * words : no_address;
   }
   void add_further_words(std::uint64_t at, std::uint64_t metadata, std::uint64_t further,
@@ -220,6 +229,7 @@ class block_reader {
                          log_record& record) {
     const std::uint64_t end = at / blocks_per_line + 1;
     const std::uint64_t first = record.position * blocks_per_line;
+    STELE_ASSERT(first <= at && record.position >= committed_end_);
     if (checksum_of(first, at - first, r.kind == block_kind::commit_by_columns) >> 16 !=
             r.address &&
         !base::planted(base::mutant::xil_no_checksum)) {
@@ -268,6 +278,8 @@ result<bool> read_block_record(const storage::pool_file& file, const ring_view& 
                                std::uint64_t& position, std::uint64_t end, log_record& record) {
   std::uint64_t after = position;
   const auto found = block_reader(file, ring, position, end).next(after, record);
+  // A record is read once: the next one begins behind it.
+  STELE_ASSERT(!found || !*found || (after > position && record.position >= position));
   if (found && *found) position = after;
   return found;
 }

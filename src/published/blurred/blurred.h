@@ -10,6 +10,7 @@
 // in the paper.
 #pragma once
 
+#include <base/assert.h>
 #include <published/blurred/block_log.h>
 #include <published/blurred/mode_choice.h>
 #include <stele/adaptive_options.h>
@@ -76,6 +77,7 @@ class execution_in_log {
   // that follow each other go to the log at once.
   void store(transaction& t, written_line& line, const written_line& stored) {
     lane& l = logs.of(t);
+    STELE_ASSERT(has_blocks(l) && !t.exceeds_log && line.offset == stored.offset);
     for (unsigned w = next_word(stored.mask, 0); w < 8; w = next_word(stored.mask, w + 1)) {
       unsigned end = w;
       while (end < 8 && stored.word_mask(end) == 0xFF && line.word_mask(end) == 0) ++end;
@@ -102,7 +104,9 @@ class execution_in_log {
     const std::lock_guard hold(l.spills_mutex);
     const aborted_range aborted{of.first_line(), of.first_line() + of.lines_used() + 1};
     const bool noted = record_aborted_range(l, aborted);
-    of.abort();
+    [[maybe_unused]] const std::uint64_t end = of.abort();
+    // xil.md, Abort: a truncation flushes every line of it.
+    STELE_ASSERT(end > aborted.from && end <= aborted.to);
     if (noted) return;
     logs.flush_lines(l.media, l, aborted.from, aborted.to);  // no memory to leave it to truncation
     (void)medium_.fence_ok(l.media);
@@ -127,6 +131,7 @@ class execution_in_log {
     store_home(l, t, flushes_home);  // 4, 5
     if (flushes_home && !planted(mutant::xil_no_data_fence) && !medium_.fence_ok(l.media))
       return false;  // 6: home is durable before the log may be truncated
+    STELE_ASSERT(l.log.appended_end() > l.log.tail());  // the tail rises past the record
     l.log.publish();
     if (mode_choice_) count_commit(t);
     return true;
@@ -251,6 +256,7 @@ class execution_in_log {
   void append_all(lane& l, const transaction& t) {
     lane_blocks& of = blocks_of(l);
     of.begin();
+    STELE_ASSERT(of.has_room());
     if (l.reserved_bytes != 0) {
       const spilled_payload where = logs.stream_spill(l, l, t, new_word{});
       of.append({format::block_kind::spill, 0, where.words, where.offset});
@@ -284,6 +290,7 @@ class execution_in_log {
   }
   void wait_for_block_space(lane& l, transaction& t, std::uint64_t words) {
     const lane_blocks& of = blocks_of(l);
+    STELE_ASSERT(words != 0 && words <= 8);
     const std::uint64_t most = of.blocks() + blocks_needed(l, words);  // with an empty ring
     if (of.lines_used() >= l.log.capacity_lines() / 2 ||
         (most - 1) / format::blocks_per_line + 1 >= l.log.capacity_lines()) {
@@ -321,6 +328,7 @@ class execution_in_log {
       if (!is_empty()) medium_.state.await_announced(l.number);
     }
     const auto alone = truncation.lock();
+    STELE_ASSERT(l.log.head() == l.log.tail() || planted(mutant::switch_no_truncate));  // S1
     const std::uint64_t old_form = l.flags();
     l.form = has_blocks(l) ? nullptr : &block_form;
     const std::uint64_t form = planted(mutant::switch_old_form) ? old_form : l.flags();
@@ -328,12 +336,20 @@ class execution_in_log {
     if (!planted(mutant::switch_no_zero))
       logs.zero(l, planted(mutant::switch_half_zeroed) ? l.log.capacity_lines() / 2
                                                        : l.log.capacity_lines());  // S2
+    // S2: old content of one form could look as if it had been written in the other.
+    STELE_ASSERT_WHOLE(is_zero(l) || planted(mutant::switch_no_zero) ||
+                       planted(mutant::switch_half_zeroed));
     if (!planted(mutant::switch_no_zero_fence))
       medium_.control.fence();    // zeroes are durable before the head that names the new format
     logs.write_head(l, 0, form);  // S3
     if (!planted(mutant::switch_no_head_fence))
       medium_.control.fence();  // the head is durable before the first record of the new format
     switches_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  [[maybe_unused]] static bool is_zero(const lane& l) {
+    const std::span ring(l.log.bytes(), l.log.capacity_lines() * line_size);
+    return std::ranges::all_of(ring, [](std::byte b) { return b == std::byte{0}; });
   }
 
   pool_medium<Media>& medium_;

@@ -8,6 +8,7 @@
 // explorer the clock is fake: a run is a function of its plan, and the modes win in turn.
 #pragma once
 
+#include <base/assert.h>
 #include <stele/adaptive_options.h>
 #include <stele/pool.h>
 
@@ -34,6 +35,7 @@ class mode_choice {
 
   void committed(std::uint64_t commits) {
     if (fixed_) return;
+    STELE_ASSERT(commits != 0);
     const std::uint64_t before = commits_.fetch_add(commits, std::memory_order_relaxed);
     const std::uint64_t uncounted = warm_up_ / 8;  // the first transactions pay for the switch
     if (before < uncounted && before + commits >= uncounted) start_clock();
@@ -78,7 +80,9 @@ class mode_choice {
 
   void end_window() {
     const std::lock_guard hold(mutex_);
+    STELE_ASSERT(!fixed_);
     const double ns = window_ns();
+    STELE_ASSERT(ns > 0);
     switch (phase_) {
       case phase::trying_blurred:
         blurred_ns_ = ns;
@@ -99,21 +103,26 @@ class mode_choice {
     blocks_.store(blocks, std::memory_order_relaxed);
   }
   void choose(double vcbp_ns) {
+    STELE_ASSERT(!wants_blocks() && blurred_ns_ > 0);  // adaptive.md, the second window
     const bool blocks = blurred_ns_ <= vcbp_ns;
     windows_before_retry_ = rounds_ != 0 && blocks == chosen_blocks_
                                 ? std::min(windows_before_retry_ * 2, max_windows)
                                 : min_windows;
     chosen_blocks_ = blocks;
+    // adaptive.md: the 100 windows double, up to 1600.
+    STELE_ASSERT(windows_before_retry_ >= min_windows && windows_before_retry_ <= max_windows);
     expected_ns_ = std::min(blurred_ns_, vcbp_ns);
     windows_ = drifted_windows_ = 0;
     ++rounds_;
     enter_phase(phase::chosen, blocks);
   }
   void check_drift(double ns) {
+    STELE_ASSERT(wants_blocks() == chosen_blocks_ && rounds_ != 0 && expected_ns_ > 0);
     ++windows_;
     drifted_windows_ = ns > expected_ns_ * drift_factor || ns * drift_factor < expected_ns_
                            ? drifted_windows_ + 1
                            : 0;
+    STELE_ASSERT(drifted_windows_ <= windows_);
     const bool again =
         fake_clock_ ? windows_ == 2
                     : windows_ >= windows_before_retry_ && drifted_windows_ >= drift_window_limit;

@@ -7,6 +7,7 @@
 // Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), section 4.2.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <base/reserve.h>
 #include <format/log_chunk.h>
@@ -35,6 +36,7 @@ class chunk_log {
 
   chunk_log(log_space& space, std::uint32_t lane, std::span<const format::log_type> logs)
       : space_(space), lane_(lane) {
+    STELE_ASSERT_ALWAYS(!logs.empty() && logs.size() <= 3 && lane < space.lanes());
     for (const format::log_type type : logs) tails_.push_back({.type = type});
   }
 
@@ -77,6 +79,7 @@ class chunk_log {
     for (const block& b : blocks_)  // write() allocates no memory
       if (buffer_.size() < format::padded_block_words(b.words))
         buffer_.resize(format::padded_block_words(b.words));
+    STELE_ASSERT_WHOLE(lays_out_all());
     return true;
   } catch (...) {
     release_chunks();
@@ -90,6 +93,8 @@ class chunk_log {
   // Writes what was laid out; durable after the medium's next fence. Version 0: each block gets the
   // highest version of its entries.
   void write(Media& media, std::uint64_t version) {
+    // Only cleaning writes blocks of several transactions, to a log of its own.
+    STELE_ASSERT(version != 0 || (tails_.size() == 1 && tails_[0].type == format::log_type::moved));
     for (const taken_chunk& t : taken_) open_chunk(media, t, version);
     if (!taken_.empty() && !base::planted<Media>(base::mutant::ls_header_late))
       // Headers are durable before blocks: otherwise a block that a crash left could become valid
@@ -113,6 +118,8 @@ class chunk_log {
     for (log_tail& e : tails_) {
       if (e.chunk != e.next_chunk && e.chunk != log_space::none)
         space_[e.chunk].use.store(storage::chunk_state::closed, std::memory_order_release);
+      STELE_ASSERT(e.next_chunk == log_space::none || (e.next_used >= format::chunk_header_words &&
+                                                       e.next_used <= space_.chunk_words()));
       e.chunk = e.next_chunk;
       e.used = e.next_used;
     }
@@ -124,6 +131,7 @@ class chunk_log {
   // Stores in the chunks' headers how far the blocks go that were written and are durable. Durable
   // with the medium's next fence.
   void store_chunk_ends(Media& media) {
+    STELE_ASSERT(!blocks_.empty());
     for (const block& b : blocks_) store_end_of(media, b);
   }
   // The same for chunks that are full now; before advance_tails(), which lets them be cleaned.
@@ -161,6 +169,13 @@ class chunk_log {
     std::uint8_t log;
   };
 
+  // Whether the fragments have all that is staged, each word once. Only for assertions.
+  [[maybe_unused]] bool lays_out_all() const noexcept {
+    std::uint64_t wanted = 0, placed = 0;
+    for (const entry& s : staged) wanted += s.words;
+    for (const entry& f : fragments_) placed += f.words;
+    return wanted == placed;
+  }
   bool reserve_in_log(std::uint8_t log, std::uint32_t min_free) {
     log_tail& e = tails_[log];
     block* open = nullptr;
@@ -169,7 +184,11 @@ class chunk_log {
       open = nullptr;
     };
     for (const entry& s : staged) {
+      STELE_ASSERT(s.words != 0 && s.log < tails_.size());
       if (s.log != log) continue;
+      // log-structured.md: a tombstone lies within one region; data has its words here.
+      STELE_ASSERT(!s.tombstone || s.home % format::region_words + s.words <= format::region_words);
+      STELE_ASSERT(s.tombstone || s.from + s.words <= payload_size_);
       const std::uint32_t least = s.tombstone ? 1 : 2;
       for (std::uint32_t done = 0; done < s.words;) {
         if (open == nullptr) {
@@ -191,7 +210,9 @@ class chunk_log {
         fragment.at =
             space_.log_address_of(open->chunk, open->at + open->words + (s.tombstone ? 0 : 1)) |
             (s.tombstone ? storage::tombstone_bit : 0);
+        STELE_ASSERT(take != 0 && take <= format::max_entry_words);
         open->words += 1 + (s.tombstone ? 0 : take);
+        STELE_ASSERT(open->at + open->words <= space_.chunk_words());
         ++open->entries;
         done += take;
       }
@@ -205,6 +226,7 @@ class chunk_log {
     const auto c = space_.allocate_chunk(min_free);
     if (!c) return false;
     const log_tail& e = tails_[log];
+    STELE_ASSERT(*c != e.next_chunk && *c != e.chunk);
     taken_.push_back({*c, e.next_chunk, e.next_chunk == e.chunk ? e.used : 0, log});
     tails_[log].next_chunk = *c;
     tails_[log].next_used = format::chunk_header_words;
@@ -215,6 +237,8 @@ class chunk_log {
   void open_chunk(Media& media, const taken_chunk& t, std::uint64_t version) {
     const auto& file = space_.file();
     auto& chunk = space_[t.chunk];
+    // log_structured.md, 0: the chunk is this lane's alone, and its header comes before its blocks.
+    STELE_ASSERT(chunk.use.load(std::memory_order_relaxed) == storage::chunk_state::open);
     const std::uint64_t offset = space_.offset_of(t.chunk), id = file.header().id;
     chunk.type = tails_[t.log].type;
     chunk.lane = lane_;
@@ -230,6 +254,7 @@ class chunk_log {
     if (!base::planted<Media>(base::mutant::ls_header_unflushed))
       media.flush(file.base() + offset, sizeof h);
     if (t.previous == log_space::none) return;
+    STELE_ASSERT(t.previous != t.chunk && space_[t.previous].lane == lane_);
     const std::lock_guard hold(space_.links_mutex);
     space_[t.previous].next = t.chunk;
     const std::uint64_t link = space_.offset_of(t.previous) + offsetof(format::chunk_header, next);
@@ -246,6 +271,7 @@ class chunk_log {
     media.flush(space_.file().base() + space_.offset_of(chunk), sizeof(format::chunk_header));
   }
   void store_end(Media& media, std::uint32_t chunk, std::uint32_t words) {
+    STELE_ASSERT(words <= space_.chunk_words());
     const std::uint64_t at = space_.offset_of(chunk) + offsetof(format::chunk_header, end);
     const std::uint64_t word = format::guard(words, space_.file().header().id, at);
     media.store(space_.file().base() + at, &word, 8);
@@ -263,7 +289,11 @@ class chunk_log {
       if (!e.tombstone) to_fill = std::copy_n(payload_.data() + e.from, e.words, to_fill);
       highest = std::max(highest, e.version);
     }
+    STELE_ASSERT(to_fill == buffer_.data() + b.words);  // the block is as long as its preamble says
     std::fill(to_fill, buffer_.data() + room, 0);
+    // Version 0 is no block; blocks begin on lines.
+    STELE_ASSERT(highest != 0 && b.at % 8 == 0 && b.at >= format::chunk_header_words);
+    STELE_ASSERT(b.entries <= format::max_block_entries && b.at + room <= space_.chunk_words());
     const std::uint64_t offset = space_.offset_of(b.chunk) + 8 * b.at;
     if (last && planted<Media>(mutant::ls_ring_broken)) peer = offset;
     buffer_[0] = highest;

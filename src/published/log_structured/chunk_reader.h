@@ -2,6 +2,7 @@
 // block counts if and only if its CRC holds and it lies within its chunk with all its entries.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <format/log_chunk.h>
 #include <pool/pool_file.h>
@@ -24,6 +25,7 @@ struct chunk_block {
   void for_each(Entry&& entry) const {
     for (std::size_t at = format::preamble_words; at < words.size();) {
       const auto head = format::entry_header::unpack(words[at]);
+      STELE_ASSERT(head.data_words() < words.size() - at);  // entries_fit() has found it so
       entry(head, offset / 8 + at + (head.tombstone ? 0 : 1));
       at += 1 + head.data_words();
     }
@@ -36,14 +38,19 @@ class chunk_reader {
   chunk_reader(const storage::pool_file& file, std::uint64_t offset, std::uint32_t words)
       : file_(file),
         offset_(offset),
-        words_(reinterpret_cast<const std::uint64_t*>(file.base() + offset), words) {}
+        words_(reinterpret_cast<const std::uint64_t*>(file.base() + offset), words) {
+    STELE_ASSERT(words > format::chunk_header_words && words % 8 == 0);
+  }
 
   const format::chunk_header& header() const noexcept {
     return *reinterpret_cast<const format::chunk_header*>(words_.data());
   }
   // position(): where the blocks read so far end, in words. seek(): goes on reading elsewhere.
   std::uint32_t position() const noexcept { return next_; }
-  void seek(std::uint32_t word) noexcept { next_ = word; }
+  void seek(std::uint32_t word) noexcept {
+    STELE_ASSERT(word % 8 == 0 && word >= format::chunk_header_words);  // blocks begin on lines
+    next_ = word;
+  }
   // Reads blocks of this generation instead of the header's.
   void set_generation(std::uint64_t generation) noexcept { generation_ = generation; }
   // At least this many words have blocks. Empty: the word is damaged.
@@ -82,6 +89,7 @@ class chunk_reader {
     const std::uint32_t seed = format::block_crc_seed(file_.header().id, block.offset, generation);
     if (preamble.crc() != format::block_crc(seed, block.words)) return std::nullopt;
     next_ = at + format::padded_block_words(preamble.words());
+    STELE_ASSERT(next_ > at && next_ <= words_.size());
     return block;
   }
 

@@ -8,6 +8,7 @@
 // to it, whatever its version.
 #pragma once
 
+#include <base/assert.h>
 #include <published/log_structured/chunk_log.h>
 #include <published/log_structured/chunk_reader.h>
 
@@ -44,6 +45,7 @@ class cleaner {
                      MayGo&& may_clean) try {
     choose_victims(max_live_share, may_clean);  // C1
     if (victims_.empty()) return 0;
+    STELE_ASSERT(victims_.size() <= max_victims && sources_.empty());
     log_.clear();
     entries_.clear();
     joined_.clear();
@@ -82,6 +84,9 @@ class cleaner {
       (void)claim(sweep_hand_);
     }
     if (victims_.empty()) return 0;
+    // Fast cleaning: nothing maps to a closed chunk later that maps to it no more.
+    STELE_ASSERT(std::ranges::all_of(
+        victims_, [this](std::uint32_t c) { return space_.usage.live(c) == 0; }));
     empty_victims_ = victims_.size();
     for (const std::uint32_t c : victims_) read_entries(c);
     free_victims(totals);
@@ -180,6 +185,7 @@ class cleaner {
 
   // Stages what is live in a chunk; entries_ gets all of its entries. Returns the live words.
   std::uint64_t collect_live(std::uint32_t c) {
+    STELE_ASSERT(space_[c].use.load(std::memory_order_relaxed) == storage::chunk_state::cleaning);
     const std::size_t first = entries_.size();
     read_entries(c);
     if (space_.options.fast_cleaning && space_.usage.live(c) == 0) {
@@ -202,6 +208,7 @@ class cleaner {
     std::uint64_t live = 0;
     for (const storage::home_map::mapped_range& p : pieces_) {
       if (tombstone && planted<Media>(mutant::ls_tombstone_dropped)) continue;
+      STELE_ASSERT(p.home >= e.home && p.home + p.words <= e.home + e.words);
       if (was_joined(p)) continue;
       run_.assign(1, p);
       std::uint64_t version = e.version;
@@ -237,6 +244,7 @@ class cleaner {
       const std::uint32_t c = space_.usage.chunk_of(q.at);
       const std::uint64_t newest = space_[c].newest.load(std::memory_order_acquire);
       if (newest > mapped_through_ || !count_as_stale(q)) return std::nullopt;
+      STELE_ASSERT(newest != 0);  // the chunk has a block, which is mapped
       if (!base::planted<Media>(base::mutant::ls_joined_as_older))
         version = std::max(version, newest);
       if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_state::cleaning)
@@ -260,10 +268,21 @@ class cleaner {
       run_.insert(run_.begin(), *q);
       first = q->home;
     }
+    STELE_ASSERT_WHOLE(run_is_one_range(tombstone));
     if (run_.size() > 1 && !tombstone)
       space_.map.add_stale(own.home, own.words);  // stale, like its neighbours
   }
 
+  // Whether the pieces of run_ follow each other, in one region and all of one kind. Only for
+  // assertions.
+  [[maybe_unused]] bool run_is_one_range(bool tombstone) const noexcept {
+    std::uint64_t next = run_.front().home;
+    for (const storage::home_map::mapped_range& p : run_) {
+      if (p.home != next || p.words == 0 || storage::is_data(p.at) == tombstone) return false;
+      next += p.words;
+    }
+    return run_.front().home / format::region_words == (next - 1) / format::region_words;
+  }
   // A copy counts as stale until it is mapped. So a tombstone that hides it stays, even if another
   // cleaner empties the chunk of the original. False: the range has changed meanwhile.
   bool count_as_stale(const storage::home_map::mapped_range& q) {
@@ -290,6 +309,7 @@ class cleaner {
       staged.words += p.words;
       sources_.push_back({p, run_.size() > 1 && !tombstone});
     }
+    STELE_ASSERT(staged.version != 0 && staged.words <= format::region_words);
     log_.staged.push_back(staged);
     return 1 + (tombstone ? 0 : staged.words);
   }
@@ -306,6 +326,7 @@ class cleaner {
       }
       // Reserved now: once the map has the first copy, the step cannot be undone.
       pieces_.reserve(sources_.size());
+      STELE_ASSERT(sources_.size() >= log_.staged.size());
       log_.write(media, 0);
       if (!planted<Media>(mutant::ls_copy_unfenced)) media.fence();  // C3
       if (media.failed()) return false;
@@ -324,6 +345,7 @@ class cleaner {
     pieces_.clear();  // where this entry, or the part of it that fitted a chunk, comes from
     for (std::size_t i = e.source_index;
          pieces_.empty() || pieces_.back().home + pieces_.back().words < e.home + e.words; ++i) {
+      STELE_ASSERT(i < sources_.size() && pieces_.size() < pieces_.capacity());
       const storage::home_map::mapped_range& p = sources_[i].from;
       const std::uint64_t from = std::max(p.home, e.home),
                           to = std::min(p.home + p.words, e.home + e.words);
@@ -331,7 +353,11 @@ class cleaner {
         pieces_.push_back(
             {from, static_cast<std::uint32_t>(to - from), storage::advanced(p.at, from - p.home)});
     }
+    // log_structured.md, C4: the pieces are all of the entry.
+    STELE_ASSERT(pieces_.front().home == e.home &&
+                 pieces_.back().home + pieces_.back().words == e.home + e.words);
     const std::uint32_t moved = space_.map.move(map_writer_, pieces_, e.at, map_cache_);
+    STELE_ASSERT(moved <= e.words);
     if (sources_[e.source_index].counted)
       // Words overwritten meanwhile stay stale: their copies are not used.
       space_.map.remove_stale(map_writer_, e.home, moved);
@@ -340,6 +366,7 @@ class cleaner {
   }
 
   void free_victims(cleaning_totals& totals) {
+    STELE_ASSERT(empty_victims_ <= victims_.size());
     for (const std::uint32_t c : victims_) {
       const std::uint64_t zero = 0;
       std::byte* const header = space_.file().base() + space_.offset_of(c);
@@ -371,10 +398,12 @@ class cleaner {
     const std::lock_guard hold(space_.links_mutex);
     const auto& chunk = space_[c];
     if (chunk.previous != log_space::none) {
+      STELE_ASSERT(chunk.previous != c && space_[chunk.previous].next == c);
       space_[chunk.previous].next = chunk.next;
       write_link(chunk.previous, offsetof(format::chunk_header, next), chunk.next);
     }
     if (chunk.next != log_space::none) {
+      STELE_ASSERT(chunk.next != c && space_[chunk.next].previous == c);
       space_[chunk.next].previous = chunk.previous;
       write_link(chunk.next, offsetof(format::chunk_header, previous), chunk.previous);
     }
@@ -391,8 +420,10 @@ class cleaner {
     space_.epochs.unpin(reader_);
     for (const source& s : std::exchange(sources_, {}))
       if (s.counted) space_.map.remove_stale(map_writer_, s.from.home, s.from.words);
-    for (const std::uint32_t c : victims_)
+    for (const std::uint32_t c : victims_) {
+      STELE_ASSERT(space_[c].use.load(std::memory_order_relaxed) == storage::chunk_state::cleaning);
       space_[c].use.store(storage::chunk_state::closed, std::memory_order_release);
+    }
     return 0;
   }
 

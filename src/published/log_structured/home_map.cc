@@ -1,4 +1,5 @@
 // Skip lists with one writer and readers that take no lock; see home_map.h for the invariants.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <base/rng.h>
@@ -25,7 +26,9 @@ chunk_usage::chunk_usage(std::uint64_t first_word, std::uint32_t chunk_words, st
     : first_word_(first_word),
       shift_(static_cast<unsigned>(std::countr_zero(chunk_words))),
       chunks_(chunks),
-      live_(chunks) {}
+      live_(chunks) {
+  STELE_ASSERT_ALWAYS(std::has_single_bit(chunk_words));  // the header has been validated
+}
 
 std::uint64_t chunk_usage::total_live() const noexcept {
   std::uint64_t words = 0;
@@ -36,9 +39,12 @@ std::uint64_t chunk_usage::total_live() const noexcept {
 home_map::cache::cache(std::size_t entries)
     : slots_(std::bit_ceil(std::max<std::size_t>(entries, 16))),
       mask_(std::bit_ceil(std::max<std::size_t>(entries, 16)) - 1),
-      enabled_(entries != 0) {}
+      enabled_(entries != 0) {
+  STELE_ASSERT_ALWAYS(std::has_single_bit(mask_ + 1));
+}
 
 void home_map::cache::insert(std::uint64_t home, std::uint32_t n) noexcept {
+  STELE_ASSERT(n != 0 && enabled_);  // 0 says that the slot is unused
   std::uint32_t& slot = slot_of(home);
   if (slot == 0) {
     const std::uint32_t* const line = &slots_[(home / granule & mask_) & ~std::uint64_t{15}];
@@ -62,6 +68,7 @@ home_map::home_map(map_options s, chunk_usage& l, base::epochs& e)
       nodes_(node_count_, false),
       heads_(regions_count_) {
   nodes_[0].id.store(no_id);
+  STELE_ASSERT_ALWAYS(node_count_ > 1);
 }
 
 std::uint64_t home_map::bytes() const noexcept {
@@ -89,7 +96,22 @@ void home_map::lock(std::uint64_t partition) const noexcept {
   std::atomic_thread_fence(std::memory_order_release);
 }
 
+bool home_map::is_locked(std::uint64_t partition) const noexcept {
+  return (lock_of(partition).load(std::memory_order_relaxed) & writer_lock) != 0;
+}
+
+// Whether ranges of one node are in order, without overlap.
+bool home_map::is_in_order(std::span<const std::uint64_t> ranges) noexcept {
+  std::uint32_t end = 0;
+  for (const std::uint64_t r : ranges) {
+    if (length_of(r) == 0 || start_of(r) < end || end_of(r) > region_words) return false;
+    end = end_of(r);
+  }
+  return true;
+}
+
 void home_map::unlock(std::uint64_t partition) const noexcept {
+  STELE_ASSERT(is_locked(partition));
   word32& l = lock_of(partition);
   l.store(lock_free_ ? ((l.load(std::memory_order_relaxed) & ~writer_lock) + 1) & ~writer_lock : 0,
           std::memory_order_release);
@@ -205,6 +227,7 @@ home_map::lookup_result home_map::find(std::uint64_t home) const noexcept {
 bool home_map::any_data(std::uint64_t home, std::uint64_t words) const noexcept {
   for (const std::uint64_t end = home + words; home < end;) {
     const lookup_result f = find(home);
+    STELE_ASSERT(f.run != 0);
     if (is_data(f.at)) return true;
     home += f.run;
   }
@@ -212,6 +235,7 @@ bool home_map::any_data(std::uint64_t home, std::uint64_t words) const noexcept 
 }
 
 void home_map::still_mapped(mapped_range p, std::vector<mapped_range>& into, cache& c) const {
+  STELE_ASSERT(p.at != 0);
   for (std::uint32_t done = 0; done < p.words;) {
     const lookup_result f = find(p.home + done, c);
     const std::uint32_t run = std::min(f.run, p.words - done);
@@ -246,6 +270,7 @@ bool home_map::reserve_moves(writer& w, std::size_t pieces) {
 }
 
 bool home_map::reserve_nodes(writer& w, std::uint64_t wanted) {
+  STELE_ASSERT(w.next_ <= w.end_ && w.end_ <= node_count_);
   const auto enough = [&] { return w.free_.size() + (w.end_ - w.next_) >= wanted; };
   if (enough() && w.retired_.size() < w.reclaim_threshold_) [[likely]]
     return true;
@@ -262,6 +287,7 @@ bool home_map::reserve_nodes(writer& w, std::uint64_t wanted) {
   }
   w.next_ = static_cast<std::uint32_t>(first);
   w.end_ = static_cast<std::uint32_t>(first + batch);
+  STELE_ASSERT(enough());
   return true;
 }
 
@@ -296,6 +322,7 @@ std::uint32_t home_map::take_node(writer& w) noexcept {
   if (!w.free_.empty()) {
     const std::uint32_t n = w.free_.back();
     w.free_.pop_back();
+    STELE_ASSERT(n != 0 && n < node_count_);  // 0 is the list's head
     return n;
   }
   base::check(w.next_ < w.end_, "a change of the map was not reserved");
@@ -312,6 +339,8 @@ home_map::ranges home_map::ranges_of(const node& n) noexcept {
 
 void home_map::fill(node& n, std::span<const std::uint64_t> with) noexcept {
   const unsigned first = first_range(height_of(n.id.load(std::memory_order_relaxed)));
+  STELE_ASSERT(with.size() <= max_ranges - first);
+  STELE_ASSERT_WHOLE(is_in_order(with));
   const auto unused = static_cast<unsigned>(max_ranges - with.size());
   for (unsigned i = first; i < max_ranges; ++i)
     n.rest[i].store(i < unused ? 0 : with[i - unused], std::memory_order_release);
@@ -320,13 +349,17 @@ void home_map::fill(node& n, std::span<const std::uint64_t> with) noexcept {
 // Links a node without ranges after n (0: first in its list), from the lowest level up.
 std::uint32_t home_map::insert_after(writer& w, std::uint64_t partition, std::uint32_t n,
                                      std::uint64_t low) noexcept {
+  STELE_ASSERT(is_locked(partition));
   const unsigned height = height_for(low);
+  STELE_ASSERT(height >= 1 && height <= levels_);
   const std::uint32_t added = take_node(w);
   for (word& r : nodes_[added].rest) r.store(0, std::memory_order_relaxed);
   // A reader whose cache knows the node's earlier use must not see that use's ranges in it.
   nodes_[added].id.store(id_of(low, height), std::memory_order_release);
   predecessors before{n};
   if (height > 1) before = predecessors_of(partition, low);
+  STELE_ASSERT(before[0] == n && n != added);  // the nodes of a list begin in order
+  STELE_ASSERT(n == 0 || low_of(id(n)) < low);
   for (unsigned level = 0; level < height; ++level) {
     word32& to = link(partition, before[level], level);
     link(partition, added, level)
@@ -338,11 +371,14 @@ std::uint32_t home_map::insert_after(writer& w, std::uint64_t partition, std::ui
 
 void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
   const std::uint64_t was = id(n);
+  STELE_ASSERT(n != 0 && was != no_id && is_locked(partition));
   const predecessors before = predecessors_of(partition, low_of(was));
-  for (unsigned level = height_of(was); level-- > 0;)
+  for (unsigned level = height_of(was); level-- > 0;) {
+    STELE_ASSERT(link(partition, before[level], level).load(std::memory_order_relaxed) == n);
     link(partition, before[level], level)
         .store(link(partition, n, level).load(std::memory_order_relaxed),
                std::memory_order_release);
+  }
   nodes_[n].id.store(no_id, std::memory_order_release);
   // The unlinking is visible to all threads before the epoch is read. Otherwise a reader that pins
   // a later epoch could still find the node, and the reclaimer would not wait for it.
@@ -356,6 +392,8 @@ void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexc
 // `words` of a range from `home` on have moved; `left` parts of the range remain.
 void home_map::account_overwrite(std::uint64_t home, std::uint32_t words, log_address was,
                                  unsigned left) noexcept {
+  STELE_ASSERT(was != 0 && words != 0 && left <= 2);
+  STELE_ASSERT(is_locked(partition_of(home)));  // the stale count changes under the lock only
   if (left == 2) usage_.add_live(was, 1);
   const std::uint32_t head = left == 0 ? 1 : 0, data = is_data(was) ? words : 0;
   if (head + data != 0) usage_.remove_live(was, head + data);
@@ -370,6 +408,8 @@ std::uint32_t home_map::node_for(std::uint64_t home, const cache* c) const noexc
 }
 
 void home_map::map(writer& w, mapped_range p, const cache* c) noexcept {
+  STELE_ASSERT(p.words != 0 && p.at != 0 && p.home / region_words < regions_count_);
+  STELE_ASSERT(p.home % region_words + p.words <= region_words);
   const std::uint64_t partition = partition_of(p.home);
   lock(partition);
   map_locked(w, partition, node_for(p.home, c), p);
@@ -382,6 +422,7 @@ void home_map::map(writer& w, mapped_range p, const cache* c) noexcept {
 // The words of the range have new values. Those that only move keep theirs.
 void home_map::update_cached_words(mapped_range p) noexcept {
   static_assert(cached_words_of_bit % word_cache::group_words == 0);
+  STELE_ASSERT(words_.enabled() && is_locked(partition_of(p.home)));  // log_structured.md, W2
   word& bits = heads_[p.home / region_words].cached;
   const std::uint64_t end = p.home + p.words;
   for (std::uint64_t home = p.home, next; home < end; home = next) {
@@ -402,6 +443,7 @@ void home_map::update_cached_words(mapped_range p) noexcept {
 }
 
 void home_map::cache_word(std::uint64_t home, const cache& c) noexcept {
+  STELE_ASSERT(words_.enabled() && media_ != nullptr);
   const std::uint64_t partition = partition_of(home);
   lock(partition);
   const log_address at = lookup_in_node(node_for(home, &c), partition, home).at;
@@ -436,6 +478,7 @@ inline void home_map::map_locked(writer& w, std::uint64_t partition, std::uint32
 // A reader that misses a word during this change looks again.
 void home_map::map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n,
                              mapped_range p) noexcept {
+  STELE_ASSERT(n != 0 && may_contain(id(n), p.home));
   const std::uint64_t region = p.home / region_words * region_words, end = p.home + p.words;
   for (;;) {
     std::uint64_t limit = next_low(partition, n, p.home);
@@ -448,6 +491,7 @@ void home_map::map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n
       next = link(partition, next, 0).load(std::memory_order_relaxed);
     }
     const auto words = static_cast<std::uint32_t>(std::min(limit, end) - p.home);
+    STELE_ASSERT(words != 0 && words <= p.words);
     for (; covered != 0; --covered) remove_successor(w, partition, n);
     rewrite(w, partition, n, {p.home, words, p.at});
     p = {p.home + words, p.words - words, advanced(p.at, words)};
@@ -460,6 +504,7 @@ void home_map::map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n
 // All ranges of the node after n have been overwritten.
 void home_map::remove_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
   const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
+  STELE_ASSERT(next != 0);
   visit_node(nodes_[next],
              [&](const mapped_range& p) { account_overwrite(p.home, p.words, p.at, 0); });
   remove(w, partition, next);
@@ -469,6 +514,8 @@ void home_map::remove_successor(writer& w, std::uint64_t partition, std::uint32_
 void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n,
                        mapped_range p) noexcept {
   const ranges old = ranges_of(nodes_[n]);
+  STELE_ASSERT_WHOLE(is_in_order({old.of.data(), old.count}));
+  STELE_ASSERT(low_of(id(n)) <= p.home);
   const auto from = static_cast<std::uint32_t>(p.home % region_words), to = from + p.words;
   const std::uint64_t region = p.home - from;
   ranges now;
@@ -496,6 +543,8 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n,
   }
   add_new();
   std::span<const std::uint64_t> left(now.of.data(), now.count);
+  STELE_ASSERT(at < now.count && now.count <= old.count + 2);
+  STELE_ASSERT_WHOLE(is_in_order(left));
   const std::uint32_t room = room_of(height_of(id(n)));
   if (left.size() <= room) {
     fill(nodes_[n], left);
@@ -507,11 +556,13 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n,
   // inserted before n gives up its ranges.
   const bool behind = at == now.count - 1 && now.count - 1 <= room;
   const std::uint32_t stays = std::min(room, behind ? now.count - 1 : (now.count + 1) / 2);
+  STELE_ASSERT(stays != 0 && stays < now.count);  // the node keeps its lowest range
   std::span<const std::uint64_t> goes = left.subspan(stays);
   while (!goes.empty()) {
     auto low = [&](std::size_t last) { return region + start_of(goes[goes.size() - last]); };
     std::size_t last = goes.size();  // as many from the end as fit into the node that they begin
     while (last > room_of(height_for(low(last)))) --last;
+    STELE_ASSERT(last != 0);
     const std::uint32_t added = insert_after(w, partition, n, low(last));
     fill(nodes_[added], goes.last(last));
     goes = goes.first(goes.size() - last);
@@ -532,9 +583,11 @@ bool home_map::shift_to_successor(std::uint64_t partition, std::uint32_t n,
   if (room < excess) return false;
   const std::size_t more = all.size() > successor.count ? all.size() - successor.count : 0,
                     give = std::clamp(more / 2, excess, room);
+  STELE_ASSERT(give != 0 && give < all.size());
   ranges both;
   for (const std::uint64_t r : all.last(give)) both.add(r);
   for (std::uint32_t i = 0; i < successor.count; ++i) both.add(successor.of[i]);
+  STELE_ASSERT(both.count <= room_of(height));
   fill(nodes_[next], std::span(both.of.data(), both.count));
   nodes_[next].id.store(
       id_of(low_of(id(n)) / region_words * region_words + start_of(both.of[0]), height),
@@ -559,6 +612,10 @@ std::uint32_t home_map::move(writer& w, std::span<const mapped_range> from, log_
                              const cache& c) noexcept {
   const std::uint64_t home = from.front().home, partition = partition_of(home);
   const auto words = static_cast<std::uint32_t>(from.back().home + from.back().words - home);
+  STELE_ASSERT(words != 0 && home % region_words + words <= region_words && to != 0);
+  STELE_ASSERT_WHOLE(std::ranges::adjacent_find(from, [](const auto& a, const auto& b) {
+                       return a.home + a.words != b.home || is_data(a.at) != is_data(b.at);
+                     }) == from.end());
   std::uint32_t moved = 0;
   lock(partition);
   if (from.size() > 1 && all_still_mapped(partition, from, c)) {
@@ -570,6 +627,7 @@ std::uint32_t home_map::move(writer& w, std::span<const mapped_range> from, log_
       moved += move_one(w, partition, p, advanced(to, p.home - home), c);
   }
   unlock(partition);
+  STELE_ASSERT(moved <= words);
   return moved;
 }
 
@@ -592,6 +650,7 @@ std::uint32_t home_map::move_one(writer& w, std::uint64_t partition, mapped_rang
     const std::uint32_t n = node_for(home, &c);
     const lookup_result f = lookup_in_node(n, partition, home);
     const std::uint32_t run = std::min(f.run, from.words - done);
+    STELE_ASSERT(run != 0);
     if (f.at == advanced(from.at, done)) {
       usage_.add_live(advanced(to, done), live_words_of(to, run));
       map_locked(w, partition, n, {home, run, advanced(to, done)});
@@ -612,6 +671,7 @@ home_map::mapped_range home_map::range_at(std::uint64_t home, const cache& c) co
 }
 
 void home_map::add_stale(std::uint64_t home, std::uint32_t words) noexcept {
+  STELE_ASSERT(home / region_words < regions_count_);
   const std::uint64_t partition = partition_of(home);
   lock(partition);
   word32& stale = heads_[home / region_words].stale;
@@ -620,6 +680,7 @@ void home_map::add_stale(std::uint64_t home, std::uint32_t words) noexcept {
 }
 
 void home_map::remove_stale(writer& w, std::uint64_t home, std::uint32_t words) noexcept {
+  STELE_ASSERT(home / region_words < regions_count_ && home % region_words + words <= region_words);
   const std::uint64_t partition = partition_of(home);
   lock(partition);
   word32& stale = heads_[home / region_words].stale;
@@ -630,6 +691,9 @@ void home_map::remove_stale(writer& w, std::uint64_t home, std::uint32_t words) 
 }
 
 void home_map::drop_tombstones(writer& w, std::uint64_t partition, std::uint64_t region) noexcept {
+  // log_structured.md, Tombstones: none goes while media has a stale word of its region.
+  STELE_ASSERT(region % region_words == 0 && is_locked(partition) &&
+               heads_[region / region_words].stale.load(std::memory_order_relaxed) == 0);
   for (std::uint64_t home = region; home < region + region_words;) {
     const std::uint32_t n = last_at_or_before(home);
     const std::uint64_t from = std::exchange(home, next_low(partition, n, home));

@@ -18,6 +18,7 @@
 // Units: words of 8 bytes. Home addresses count from the start of home.
 #pragma once
 
+#include <base/assert.h>
 #include <base/epochs.h>
 #include <base/relaxed_counter.h>
 #include <format/log_chunk.h>
@@ -57,6 +58,8 @@ class chunk_usage {
   chunk_usage(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks);
 
   std::uint32_t chunk_of(log_address p) const noexcept {
+    STELE_ASSERT((p & ~tombstone_bit) >= first_word_ &&
+                 ((p & ~tombstone_bit) - first_word_) >> shift_ < chunks_);
     return static_cast<std::uint32_t>(((p & ~tombstone_bit) - first_word_) >> shift_);
   }
   std::uint32_t live(std::uint32_t chunk) const noexcept {
@@ -68,7 +71,9 @@ class chunk_usage {
     live_[chunk_of(p)].fetch_add(words, std::memory_order_acq_rel);
   }
   void remove_live(log_address p, std::uint32_t words) noexcept {
-    live_[chunk_of(p)].fetch_sub(words, std::memory_order_acq_rel);
+    [[maybe_unused]] const std::uint32_t was =
+        live_[chunk_of(p)].fetch_sub(words, std::memory_order_acq_rel);
+    STELE_ASSERT(was >= words);  // what is removed has been counted
   }
 
  private:
@@ -196,6 +201,7 @@ class home_map {
 
   // How many words of a region are on media but not in use.
   std::uint32_t stale(std::uint64_t home) const noexcept {
+    STELE_ASSERT(home / format::region_words < regions_count_);
     return heads_[home / format::region_words].stale.load(std::memory_order_acquire);
   }
   void add_stale(std::uint64_t home, std::uint32_t words) noexcept;
@@ -233,6 +239,8 @@ class home_map {
   static constexpr unsigned log_address_bits = 43, start_bits = 54;
   static constexpr std::uint64_t range_of(std::uint64_t home, std::uint32_t words,
                                           log_address p) noexcept {
+    STELE_ASSERT(words != 0 && home % format::region_words + words <= format::region_words);
+    STELE_ASSERT(p != 0 && (p & ~tombstone_bit) >> log_address_bits == 0);
     return (home % format::region_words) << start_bits | std::uint64_t{words} << 44 |
            std::uint64_t{!is_data(p)} << log_address_bits |
            (p & ((std::uint64_t{1} << log_address_bits) - 1));
@@ -251,6 +259,7 @@ class home_map {
   }
   static constexpr lookup_result found_in(std::uint64_t r, std::uint64_t home) noexcept {
     const auto into = static_cast<std::uint32_t>(home % format::region_words) - start_of(r);
+    STELE_ASSERT(into < length_of(r));
     return {advanced(log_address_of(r), into), length_of(r) - into};
   }
 
@@ -289,6 +298,7 @@ class home_map {
   }
   // The link of a node, or of the list's head (node 0).
   word32& link(std::uint64_t partition, std::uint32_t n, unsigned level) const noexcept {
+    STELE_ASSERT(level < levels_ && n < node_count_);
     if (n == 0) return two_layers_ ? heads_[partition].next[level] : top_[level];
     return level < 2 ? nodes_[n].next[level] : reinterpret_cast<word32*>(nodes_[n].rest)[level - 2];
   }
@@ -311,7 +321,10 @@ class home_map {
   struct ranges {
     std::array<std::uint64_t, max_ranges + 2> of;
     std::uint32_t count = 0;
-    void add(std::uint64_t r) noexcept { of[count++] = r; }
+    void add(std::uint64_t r) noexcept {
+      STELE_ASSERT(count < of.size() && r != 0);
+      of[count++] = r;
+    }
   };
   static ranges ranges_of(const node& n) noexcept;
   static constexpr std::uint32_t room_of(unsigned height) noexcept {
@@ -349,6 +362,9 @@ class home_map {
 
   word32& lock_of(std::uint64_t partition) const noexcept { return heads_[partition].lock; }
   void lock(std::uint64_t partition) const noexcept;
+  // Only for assertions.
+  bool is_locked(std::uint64_t partition) const noexcept;
+  static bool is_in_order(std::span<const std::uint64_t> ranges) noexcept;
   void unlock(std::uint64_t partition) const noexcept;
   void lock_shared(std::uint64_t partition) const noexcept;
   void unlock_shared(std::uint64_t partition) const noexcept {

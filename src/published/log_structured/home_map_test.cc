@@ -14,8 +14,10 @@ namespace {
 constexpr std::uint64_t first_word = 512, chunk_words = 128, chunks = 1024, home_words = 4096;
 
 struct bed {
-  explicit bed(bool two_layers = true, bool lock_free = true, std::uint64_t words = home_words)
-      : map({.home_words = words,
+  explicit bed(bool two_layers = true, bool lock_free = true, std::uint64_t words = home_words,
+               std::uint32_t words_of_chunk = chunk_words)
+      : usage(first_word, words_of_chunk, chunk_words * chunks / words_of_chunk),
+        map({.home_words = words,
              .log_words = first_word + chunk_words * chunks,
              .two_layers = two_layers,
              .lock_free = lock_free,
@@ -60,7 +62,7 @@ struct bed {
   }
 
   std::vector<std::uint64_t> media = std::vector<std::uint64_t>(first_word + chunk_words * chunks);
-  chunk_usage usage{first_word, chunk_words, chunks};
+  chunk_usage usage;
   base::epochs epochs{4};
   home_map map;
   std::uint64_t cached = 0;  // words that compare_cached() has seen
@@ -246,7 +248,7 @@ TEST(home_map, says_when_no_node_is_left) {
 // A reader finds a mapped word at one of its places, whatever changes around it.
 // L5
 TEST(home_map, readers_never_miss_a_mapped_word) {
-  bed b;
+  bed b(true, true, home_words, chunk_words * chunks);  // ranges lie anywhere in one chunk
   for (std::uint64_t home = 0; home < format::region_words; home += 64)
     b.put({home, 64, 1000 + home});
   std::atomic<bool> stop{false};

@@ -1,7 +1,9 @@
 // Large arrays in mappings of their own.
+#include <base/assert.h>
 #include <published/log_structured/lazy_array.h>
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -13,6 +15,7 @@ static constexpr std::size_t large = std::size_t{2} << 20;
 lazy_memory::lazy_memory(std::size_t bytes, bool zeroed) : bytes_((bytes + 63) / 64 * 64) {
   if (bytes_ < large) {
     data_ = ::operator new(bytes_, std::align_val_t{64});
+    STELE_ASSERT_ALWAYS(reinterpret_cast<std::uintptr_t>(data_) % 64 == 0);
     if (zeroed) std::memset(data_, 0, bytes_);
     return;
   }

@@ -1,4 +1,5 @@
 // What others see of a log-structured pool's home: its space, its states of blocks, its words.
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <published/log_structured/log_home.h>
 #include <published/log_structured/rebuild.h>
@@ -9,6 +10,7 @@
 namespace stele::storage {
 
 bool logged_block_states::is_used(const slab& s, std::uint32_t block) const noexcept {
+  STELE_ASSERT(s.block_size != 0 && s.block_size % 8 == 0);
   if (base::planted(base::mutant::ls_allocation_forgotten)) return false;
   return space_.map.any_data(space_.home_of(s.block_offset(block)), s.block_size / 8);
 }
@@ -20,6 +22,7 @@ namespace stele::detail {
 log_home::log_home(const storage::pool_file& file, const log_structured_options& options,
                    unsigned lanes)
     : space(file, options, lanes), states_(space) {
+  STELE_ASSERT_ALWAYS(lanes > file.header().log_count);  // those of cleaners too
   for (unsigned log = 0; log < file.header().log_count; ++log) views_.emplace_back(space, log);
 }
 
@@ -64,6 +67,7 @@ void mapped_home::copy(std::uint64_t offset, std::byte* to, std::size_t size) no
   };
   for (std::uint64_t home = space_.home_of(offset), skip = offset & 7; size != 0; skip = 0) {
     const storage::home_map::lookup_result f = space_.map.find(home, cache_);
+    STELE_ASSERT(f.run != 0);
     // 16 bytes at a time, as in snapshot::try_copy.
     if (skip == 0 && size % sizeof(pair) == 0 && f.run * std::uint64_t{8} >= size) {
       for (std::size_t at = 0; at < size; at += sizeof(pair)) {

@@ -3,6 +3,7 @@
 // kept by the mechanism.
 #pragma once
 
+#include <base/assert.h>
 #include <published/log_structured/logged_block_states.h>
 #include <published/log_structured/mapped_home.h>
 #include <tx/home.h>
@@ -18,7 +19,10 @@ class log_home final : public virtual_home {
   // `lanes` includes those of cleaners.
   log_home(const storage::pool_file& file, const log_structured_options& options, unsigned lanes);
 
-  mapped_home* of_log(unsigned log) override { return &views_[log]; }
+  mapped_home* of_log(unsigned log) override {
+    STELE_ASSERT(log < views_.size());
+    return &views_[log];
+  }
   storage::block_states& block_states() noexcept override { return states_; }
   [[nodiscard]] result<> verify(bool closed) const override;
   void measure(pool_space& s) const override;

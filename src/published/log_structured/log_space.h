@@ -12,6 +12,7 @@
 // sections 3.3 and 4.2.
 #pragma once
 
+#include <base/assert.h>
 #include <pool/pool_file.h>
 #include <published/log_structured/home_map.h>
 #include <stele/log_structured_options.h>
@@ -51,12 +52,17 @@ class log_space {
   std::uint32_t chunk_count() const noexcept { return static_cast<std::uint32_t>(chunks_.size()); }
   std::uint32_t chunk_words() const noexcept { return chunk_words_; }
   unsigned lanes() const noexcept { return lanes_; }  // including the lanes of cleaners
-  chunk& operator[](std::uint32_t c) noexcept { return chunks_[c]; }
+  chunk& operator[](std::uint32_t c) noexcept {
+    STELE_ASSERT(c < chunks_.size());
+    return chunks_[c];
+  }
   const chunk& operator[](std::uint32_t c) const noexcept { return chunks_[c]; }
   std::uint64_t offset_of(std::uint32_t c) const noexcept {
+    STELE_ASSERT(c < chunks_.size());
     return file_.header().log_offset + std::uint64_t{c} * chunk_words_ * 8;
   }
   log_address log_address_of(std::uint32_t c, std::uint32_t word) const noexcept {
+    STELE_ASSERT(word >= format::chunk_header_words && word < chunk_words_);
     return offset_of(c) / 8 + word;
   }
   const std::uint64_t* words_of(std::uint32_t c) const noexcept {
@@ -134,6 +140,8 @@ class log_space {
   std::vector<std::uint32_t> damaged;
 
  private:
+  // Whether the free chunks are those that the lists have. Only for assertions.
+  bool lists_are_sound() const noexcept;
   void add_free(std::uint32_t c);
   std::uint32_t take_free();
   void count_free() noexcept;

@@ -3,6 +3,7 @@
 // Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017).
 #pragma once
 
+#include <base/assert.h>
 #include <media/cpu.h>
 #include <published/log_structured/cleaner.h>
 #include <published/log_structured/log_home.h>
@@ -38,6 +39,7 @@ class log_structured {
   // Everything up to committed_through_ has committed. So chunks of earlier sessions may be
   // cleaned, and recovery need not check their transactions' rings again.
   [[nodiscard]] result<> attach(log_kind) {
+    STELE_ASSERT_ALWAYS(lanes_.empty() && home_ != nullptr);
     control_.count = {};  // recovery was this engine's too; counters are those of the session
     committed_through_ = state_.clock.load();
     medium_.write_word(format::watermark_offset, committed_through_);
@@ -75,6 +77,8 @@ class log_structured {
   // docs/protocol/log_structured.md, steps 1 to 4.
   bool commit(transaction& t, std::uint64_t txid) {
     lane& l = lanes_[t.log()];
+    // A lane's versions rise, and recovery knows those of earlier sessions by the watermark.
+    STELE_ASSERT(txid > committed_through_ && txid > l.newest.load(std::memory_order_relaxed));
     l.log.write(l.media, txid);  // 1
     if (!base::planted<Media>(base::mutant::ls_no_fence) && !medium_.fence_ok(l.media))
       return false;  // 2: the blocks are durable before other threads see them
@@ -104,6 +108,8 @@ class log_structured {
     auto found = rebuild(space(), *mark, threads);  // R1 to R4
     if (!found) return std::unexpected(found.error());
     for (const std::uint64_t block : found->words_to_zero) {
+      STELE_ASSERT_ALWAYS(block % 8 == 0 && block >= state_.file.header().log_offset &&
+                          block < state_.file.header().size);
       std::byte* const at = state_.file.base() + block;
       const std::uint64_t none = 0;
       control_.store(at,
@@ -239,6 +245,8 @@ class log_structured {
       const std::uint64_t newest = c.newest.load(std::memory_order_acquire);
       if (base::planted<Media>(base::mutant::ls_cleans_newest)) return true;
       if (newest > through) return false;
+      STELE_ASSERT(newest <= committed_through_ || c.type == format::log_type::moved ||
+                   c.lane < lanes_.size());
       return c.type == format::log_type::moved || newest <= committed_through_ ||
              newest < lanes_[c.lane].newest.load(std::memory_order_acquire);
     };
@@ -274,6 +282,7 @@ class log_structured {
   // wait for it.
   template <class Work>
   auto with_epoch_unpinned(unsigned log, Work&& work) {
+    STELE_ASSERT(log < lane_count());
     space().epochs.unpin(log);
     const auto done = work();
     space().epochs.pin(log);
@@ -343,6 +352,7 @@ class log_structured {
   void clean_in_background(unsigned number) {
     std::unique_lock first(inline_cleaning_, std::defer_lock);
     if (number == 0) first.lock();
+    STELE_ASSERT(number < cleaners_.size() && number < gained_.size());
     gained_[number] = clean_once(cleaners_[number], space().chunk_count());
   }
   bool is_worth_more_cleaning(std::uint64_t gained) const noexcept {

@@ -4,6 +4,7 @@
 // a block is not freed twice; a roll-back restores it. Recovery and audit ask the home map.
 #pragma once
 
+#include <base/assert.h>
 #include <pool/block_states.h>
 #include <published/log_structured/log_space.h>
 
@@ -22,6 +23,7 @@ class logged_block_states final : public block_states {
     return space_.word_at(offset);
   }
   void prepare(const slab& s) override {
+    STELE_ASSERT(s.chunk < bits_.size() && s.layout.capacity != 0);
     bits_[s.chunk] = std::make_unique<word[]>((s.layout.capacity + 63) / 64);
   }
   // The commit that freed the former content of the chunk has dropped its words.
@@ -43,6 +45,7 @@ class logged_block_states final : public block_states {
  private:
   using word = std::atomic<std::uint64_t>;
   bool set_bit(const slab& s, std::uint32_t block, bool used) noexcept {
+    STELE_ASSERT(bits_[s.chunk] != nullptr && block < s.layout.capacity);
     const std::uint64_t bit = std::uint64_t{1} << block % 64;
     word& bits = bits_[s.chunk][block / 64];
     return ((used ? bits.fetch_or(bit) : bits.fetch_and(~bit)) & bit) == (used ? 0 : bit);

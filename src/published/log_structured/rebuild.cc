@@ -1,4 +1,5 @@
 // Rebuilding (scan, shuffle, sort, insert), the saved mapping, and verification of the log.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
@@ -103,6 +104,7 @@ class rebuilder {
       for (std::uint32_t c = t; c < space_.chunk_count(); c += threads_) scan(c, found[t]);
     });
     rebuilt r;
+    STELE_ASSERT_ALWAYS(found.size() == threads_ && found.front().parts.size() == parts_);
     for (const scan_result& f : found) {
       if (!f.problem.empty()) return base::fail(errc::corrupt, f.problem);
       r.newest = std::max(r.newest, f.newest);
@@ -204,6 +206,8 @@ class rebuilder {
         const std::uint32_t take =
             std::min<std::uint32_t>(e.words - done, region_words - (home + done) % region_words);
         const storage::log_address at_part = e.tombstone ? at | storage::tombstone_bit : at + done;
+        STELE_ASSERT(take != 0 &&
+                     (home + done) / region_words == (home + done + take - 1) / region_words);
         into.parts[part_of(home + done)].push_back(
             {home + done, b.preamble().version, at_part, take});
         done += take;
@@ -244,6 +248,7 @@ class rebuilder {
   // has committed.
   static bool ring_is_complete(const lane_tail& end) {
     if (planted(mutant::ls_ring_ignored)) return true;
+    STELE_ASSERT_ALWAYS(!end.blocks.empty() && end.version != 0);
     std::size_t seen = 0;
     auto at = end.blocks.begin();
     const std::uint64_t first = at->first;
@@ -287,12 +292,17 @@ class rebuilder {
     std::array<storage::log_address, region_words> places{};
     std::uint64_t on_media = 0, mapped = 0;
     for (const found_entry& e : newest_first) {
+      // R1 has dealt the entries out by region.
+      STELE_ASSERT(e.home / region_words == region &&
+                   e.home % region_words + e.words <= region_words);
       if (storage::is_data(e.at)) on_media += e.words;
       if (!storage::is_data(e.at) && planted(mutant::ls_tombstone_ignored)) continue;
       for (std::uint32_t i = 0; i < e.words; ++i)
         if (auto& p = places[e.home % region_words + i]; p == 0)
           p = storage::advanced(e.at, i), mapped += storage::is_data(p) ? 1 : 0;
     }
+    // R4: a word that is mapped is one that media has.
+    STELE_ASSERT_ALWAYS(mapped <= on_media && mapped <= region_words);
     const bool no_stale_words = on_media == mapped;
     for (std::uint32_t from = 0, to; from < region_words; from = to) {
       for (to = from + 1;
@@ -317,12 +327,16 @@ class rebuilder {
 result<rebuilt> rebuild(log_space& space, std::uint64_t committed_through, unsigned threads) {
   auto r = rebuilder(space, committed_through, threads).run();
   if (r) space.remove_used();
+  STELE_ASSERT_ALWAYS(!r || space.free_chunks() <= space.chunk_count());
   return r;
 }
 
 std::vector<std::uint64_t> encode_mapping(const log_space& space) {
   std::vector<std::uint64_t> pairs;
   space.map.for_each([&](const home_map::mapped_range& p) {
+    // load_pair() takes no other: each range lies in one region, and where a chunk is.
+    STELE_ASSERT_ALWAYS(p.words != 0 && p.home % region_words + p.words <= region_words &&
+                        space.usage.chunk_of(p.at) < space.chunk_count());
     pairs.push_back(
         format::entry_header{space.offset_of_home(p.home), !storage::is_data(p.at), p.words}
             .pack());
@@ -334,6 +348,7 @@ std::vector<std::uint64_t> encode_mapping(const log_space& space) {
       pairs.push_back(format::entry_header{space.offset_of_home(home), false, 0}.pack());
       pairs.push_back(stale);
     }
+  STELE_ASSERT_ALWAYS(pairs.size() % 2 == 0);
   return pairs;
 }
 
@@ -385,6 +400,7 @@ result<bool> load_pair(log_space& space, home_map::writer& w, std::uint64_t firs
   if (!c || home % region_words + e.words > region_words || !space.map.reserve(w, 1)) return false;
   if (space[*c].use.load(std::memory_order_relaxed) != storage::chunk_state::closed)
     return damaged_chunk(space, *c, "content that was there when the pool was closed is gone");
+  STELE_ASSERT_ALWAYS(*c < space.chunk_count() && space.usage.chunk_of(second) == *c);
   const storage::log_address at = e.tombstone ? second | storage::tombstone_bit : second;
   space.usage.add_live(at, storage::live_words_of(at, e.words));
   space.map.map(w, {home, e.words, at});
@@ -504,6 +520,7 @@ result<chunk_content> content_of(const log_space& space, std::uint32_t c, bool c
     if (preamble.peer() != block->offset) rings.push_back({preamble.version, preamble.peer()});
   }
   all.end = reader.position();
+  STELE_ASSERT_ALWAYS(all.end >= format::chunk_header_words && all.end <= space.chunk_words());
   const auto end = reader.recorded_end();
   if (!end) return damaged_chunk(space, c, "its header fails the check bits");
   const std::uint64_t min_end = moved && planted(mutant::ls_copies_unsaid) ? 0 : *end;

@@ -2,6 +2,7 @@
 // load_mapping() of rebuild.h reads. docs/format/log-structured.md has the layout.
 #pragma once
 
+#include <base/assert.h>
 #include <published/log_structured/log_space.h>
 #include <published/log_structured/rebuild.h>
 
@@ -17,6 +18,11 @@ template <class Media>
 void write_mapping_chunk(storage::log_space& space, Media& medium, std::uint32_t c,
                          std::uint64_t peer, std::span<const std::uint64_t> pairs,
                          std::uint64_t version) {
+  // log-structured.md: a chunk has one block, and a pair is whole in it.
+  STELE_ASSERT_ALWAYS(pairs.size() % 2 == 0 &&
+                      format::chunk_header_words + format::preamble_words + pairs.size() <=
+                          space.chunk_words());
+  STELE_ASSERT_ALWAYS(peer == 0 || peer >= space.file().header().log_offset);
   const std::uint64_t offset = space.offset_of(c), id = space.file().header().id;
   std::vector<std::uint64_t> words(format::chunk_header_words + format::preamble_words);
   words.insert(words.end(), pairs.begin(), pairs.end());
@@ -47,6 +53,7 @@ std::uint64_t save_mapping(storage::log_space& space, Media& medium, std::uint64
     if (!c) return 0;
     chunks.push_back(*c);
   }
+  STELE_ASSERT_ALWAYS(pairs.size() % 2 == 0 && chunks.size() * each >= pairs.size());
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const std::uint64_t peer = i + 1 < chunks.size() ? space.offset_of(chunks[i + 1]) : 0;
     const std::size_t from = std::min<std::size_t>(i * each, pairs.size());

@@ -2,6 +2,7 @@
 // logs. Nothing is written yet.
 #pragma once
 
+#include <base/assert.h>
 #include <pool/heap.h>
 #include <published/log_structured/chunk_log.h>
 #include <published/log_structured/log_space.h>
@@ -33,7 +34,11 @@ class transaction_stager {
     }
     if (!sorted) std::ranges::sort(order_, {}, &written_line::offset);
     collect_allocated(t);
+    // The write set has each line once.
+    STELE_ASSERT_WHOLE(std::ranges::adjacent_find(order_, std::ranges::greater_equal(),
+                                                  &written_line::offset) == order_.end());
     for (const written_line* line : order_) stage_line(*line);
+    STELE_ASSERT_WHOLE(is_in_order());
     const auto& changes = t.allocations();
     stage_freed_blocks(changes.freed);
     for (const auto& r : changes.runs_freed)
@@ -45,6 +50,17 @@ class transaction_stager {
   // Indexes of the logs of a lane.
   enum : std::uint8_t { updates, allocations, frees };
 
+  // Whether the staged entries are in order of home, without overlap, and have all words that were
+  // appended. Before the frees; only for assertions.
+  [[maybe_unused]] bool is_in_order() const noexcept {
+    std::uint64_t end = 0, words = 0;
+    for (const entry& e : log_.staged) {
+      if (e.home < end || e.words == 0 || e.from != words) return false;
+      end = e.home + e.words;
+      words += e.words;
+    }
+    return words == log_.words_appended();
+  }
   void collect_allocated(const transaction& t) {
     taken_.clear();
     if (!space_.options.separate_logs) return;
@@ -64,6 +80,7 @@ class transaction_stager {
   }
 
   void stage_line(const written_line& line) {
+    STELE_ASSERT(line.offset % line_size == 0);
     const std::uint64_t first = space_.home_of(line.offset);
     for (unsigned left = stored_words(line.mask); left != 0;) {
       const auto w = static_cast<unsigned>(std::countr_zero(left)),
@@ -72,6 +89,7 @@ class transaction_stager {
                              : 1;
       left &= ~0u << (w + words);
       const std::uint64_t home = first + w;
+      STELE_ASSERT(words != 0 && w + words <= line_size / 8);
       if (extends_last_entry(home, words, false))
         log_.staged.back().words += words;
       else
@@ -106,6 +124,8 @@ class transaction_stager {
   // Stages tombstones, each in one region. Unless `everywhere`, only regions with data get one.
   void stage_free(std::pair<std::uint64_t, std::size_t> range, bool everywhere) {
     const std::uint8_t log = space_.options.separate_logs ? frees : updates;
+    // A freed block has whole words.
+    STELE_ASSERT(range.first % 8 == 0 && range.second % 8 == 0 && range.second != 0);
     std::uint64_t home = space_.home_of(range.first);
     for (const std::uint64_t end = home + range.second / 8; home < end;) {
       const std::uint64_t stop =

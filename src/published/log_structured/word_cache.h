@@ -8,6 +8,7 @@
 // (a sequence lock).
 #pragma once
 
+#include <base/assert.h>
 #include <media/spin.h>
 #include <published/log_structured/lazy_array.h>
 
@@ -45,6 +46,7 @@ class word_cache {
 
   // The caller holds the lock of the word's list.
   void insert(std::uint64_t home, std::uint64_t value) noexcept {
+    STELE_ASSERT(enabled());
     slot& s = slot_of(home);
     lock(s);
     const std::uint64_t of = s.of.load(std::memory_order_relaxed),
@@ -55,6 +57,7 @@ class word_cache {
   // Words of one group have changed; null: to zeroes. The caller holds the lock of their list.
   // Returns whether the group is here.
   bool update(std::uint64_t home, std::uint64_t count, const std::uint64_t* words) noexcept {
+    STELE_ASSERT(count != 0 && home % group_words + count <= group_words);  // of one group
     slot& s = slot_of(home);
     const auto is_here = [&] {
       return s.of.load(std::memory_order_relaxed) >> group_words == home / group_words;
@@ -95,6 +98,7 @@ class word_cache {
     }
   }
   static void unlock(slot& s) noexcept {
+    STELE_ASSERT((s.version.load(std::memory_order_relaxed) & 1) != 0);  // odd: it is locked
     s.version.store(s.version.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
