@@ -1,5 +1,6 @@
 // The state of a bounded walk: the range of the heap and, for each page with claims, a flag for
 // each 8 bytes.
+#include <base/assert.h>
 #include <containers/claim_observer.h>
 #include <stele/bounded_memory.h>
 
@@ -45,6 +46,7 @@ bounded_walk::bounded_walk() : state_(std::make_unique<state>()) {
     throw failure({errc::invalid_argument, "content is checked inside a transaction"});
   state_->begin = a.pool_base + heap_begin_of_running();
   state_->end = a.pool_base + a.size;
+  STELE_ASSERT_ALWAYS(state_->begin < state_->end && state_->begin % granule == 0);
   claims::walk_of_thread = state_.get();
 }
 bounded_walk::~bounded_walk() {
@@ -55,6 +57,7 @@ claim_observer::claim_observer(callback on_claim) : on_claim_(std::move(on_claim
   observer = this;
 }
 claim_observer::~claim_observer() {
+  STELE_ASSERT_ALWAYS(observer == this);  // one at a time, in the thread that made it
   observer = nullptr;
 }
 
@@ -75,6 +78,7 @@ void claim_block(const void* block, std::size_t size) {
   auto& s = claims::current();
   const std::uintptr_t first = (reinterpret_cast<std::uintptr_t>(block) - s.begin) / granule,
                        count = (size + granule - 1) / granule;
+  STELE_ASSERT((first + count) * granule <= s.end - s.begin + granule - 1);
   for (std::uintptr_t g = first; g < first + count; ++g) {
     bool& claimed_before = s.claimed[g / page_granules][g % page_granules];
     if (claimed_before) throw_corrupt("two links lead to one place");

@@ -2,6 +2,8 @@
 // claims what it enters; so it enters nothing twice, and ends.
 #pragma once
 
+#include <base/assert.h>
+
 #include <bitset>
 #include <cstdint>
 #include <unordered_map>
@@ -14,6 +16,7 @@ class claimed_ranges {
   bool claim(std::uint64_t offset, std::uint64_t bytes) {
     if (offset % granule != 0) return false;
     const std::uint64_t first = offset / granule, end = (offset + bytes + granule - 1) / granule;
+    STELE_ASSERT(end >= first);  // the caller has seen that the image has the range
     for (std::uint64_t g = first; g < end; ++g) {
       auto claimed = pages_[g / page_granules][g % page_granules];
       if (claimed) return false;

@@ -1,4 +1,5 @@
 // Copies stores and documents into new pools. See content_copy.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <containers/content_copy.h>
 #include <containers/kv_clock.h>
@@ -148,6 +149,7 @@ result<content_left> copy_items(const home_image& from, kv& to, const progress& 
   if (!left) return left;
   for (const std::string& name : left->stores)
     if (const auto made = stores.get(name); !made) return std::unexpected(made.error());
+  STELE_ASSERT_ALWAYS(twice + expired <= left->count);  // each of them is one of the items read
   left->count -= twice + expired;
   left->expired = expired;
   if (twice != 0) left->notes.push_back(fmt::format("{} keys had two records", twice));
@@ -183,7 +185,10 @@ class document_writer final : public value_receiver {
     });
     at_.push_back(inside);
   }
-  void leave() override { at_.pop_back(); }
+  void leave() override {
+    STELE_ASSERT_ALWAYS(!at_.empty());  // one for each enter()
+    at_.pop_back();
+  }
   const result<>& outcome() const noexcept { return outcome_; }
 
  private:
@@ -193,6 +198,7 @@ class document_writer final : public value_receiver {
     if (!outcome_) return;
     outcome_ = to_.update([&](document_dict&) {
       const place& p = at_.back();
+      STELE_ASSERT((p.dict != nullptr) != (p.list != nullptr));
       body(p.dict != nullptr ? (*p.dict)[key] : p.list->append({}));
     });
   }
@@ -216,13 +222,17 @@ class document_comparer final : public value_receiver {
     same_ = same_ && v != nullptr && v->kind() == kind;
     at_.push_back(same_ ? place_of(*v) : place{});
   }
-  void leave() override { at_.pop_back(); }
+  void leave() override {
+    STELE_ASSERT_ALWAYS(at_.size() > 1);  // the root stays
+    at_.pop_back();
+  }
   bool same() const noexcept { return same_; }
 
  private:
   document_value* next(const scalar_copy& key) {
     place& p = at_.back();
     if (!same_) return nullptr;
+    STELE_ASSERT((p.dict != nullptr) != (p.list != nullptr));
     if (p.dict != nullptr) return p.dict->find(key);
     return p.next < p.list->size() ? &p.list->at(p.next++) : nullptr;
   }
@@ -248,6 +258,7 @@ result<content_left> copy_values(const home_image& from, pool<document_dict>& to
 // Fills the runtime's pool and closes it.
 result<content_left> fill(const home_image& from, std::unique_ptr<runtime> to,
                           const progress& report) {
+  STELE_ASSERT_ALWAYS(is_copied_layout(from.layout()));
   const bool is_store = from.layout() == kv::layout;
   auto handle =
       pool_handle::from_runtime(std::move(to), is_store ? kv::root_size() : sizeof(document_dict));

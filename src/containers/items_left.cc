@@ -1,4 +1,5 @@
 // Finds the records of a damaged key-value store. See items_left.h; format: docs/format/kv.md.
+#include <base/assert.h>
 #include <base/check.h>
 #include <containers/claimed_ranges.h>
 #include <containers/items_left.h>
@@ -62,6 +63,7 @@ class index_walk {
       const auto reference = image_.word(root + segments_at + 8 * s);
       const std::uint64_t at = reference ? resolve(root + hash_at, *reference) : 0;
       const std::uint64_t used = std::min(size, *count - begin);
+      STELE_ASSERT(used != 0 && used <= size);
       if (at == 0 || !image_.has(at, size * sizeof(bucket)) ||
           !claims_.claim(at, used * sizeof(bucket)))
         return false;
@@ -100,6 +102,9 @@ class index_walk {
         merged.back() |= f & any_evidence;
       else
         merged.push_back(f);
+    STELE_ASSERT_WHOLE(std::ranges::adjacent_find(merged, [](std::uint64_t a, std::uint64_t b) {
+                         return (a & ~any_evidence) >= (b & ~any_evidence);
+                       }) == merged.end());
     return merged;
   }
 
@@ -157,6 +162,7 @@ class index_walk {
     if (h.count > kind.children || !claims_.claim(at, kind.bytes())) return false;
     std::vector<std::uint64_t> children(h.kind == full_kind ? kind.children : h.count);
     pending.push_back(*own);
+    STELE_ASSERT(children.size() <= kind.children);
     if (!image_.load(at + bytes_at + 8 * std::uint64_t{kind.byte_words}, children.data(),
                      8 * children.size()))
       return false;
@@ -202,6 +208,7 @@ bool load_record(const home_image& image, claimed_ranges& claims, std::uint64_t 
     if (!time || *time == 0) return false;
     expires = *time;
   }
+  STELE_ASSERT(key.size() == h.key_bytes && value.size() == h.value_bytes);
   return key_fits && value_fits;
 }
 
@@ -219,6 +226,7 @@ struct store_left {
 
   bool is_whole() const noexcept { return hash_is_whole && tree_is_whole; }
   bool counts(std::uint64_t evidence, bool verified) const noexcept {
+    STELE_ASSERT(evidence != 0 && (evidence & ~std::uint64_t{any_evidence}) == 0);
     const bool by_index = (evidence & (by_hash | by_tree)) != 0;
     if (by_index && verified) return true;
     if ((evidence & (by_hash | by_tree)) == (by_hash | by_tree)) return true;
@@ -233,6 +241,7 @@ class record_finder {
 
   // The store without a name first.
   std::vector<store_left> find() {
+    STELE_ASSERT_ALWAYS(stores_.empty() && internal_.empty());  // once
     auto root = image_.root();
     bool has_catalog = true;
     std::vector<store_found> others;
@@ -431,6 +440,7 @@ class record_finder {
       if (is_record(image_, offset, size)) blocks.push_back(offset);
     });
     std::ranges::sort(blocks);
+    STELE_ASSERT(!stores_.empty() && stores_.front().name.empty());  // the one without a name
     std::vector<std::uint64_t> known = std::move(internal_);
     for (store_left& s : stores_)
       for (std::uint64_t& r : s.records) {
@@ -483,6 +493,7 @@ result<content_left> for_each_item_left(const home_image& image, const item_left
         continue;
       }
       ++left.count;
+      STELE_ASSERT(left.count + left.lost.size() <= total);
       left.bytes += r.key.size() + r.value.size();
       if (!each({s.name, r.key, r.value, r.expires_ms})) return left;
     }

@@ -1,4 +1,5 @@
 // kv: the calls that are transactions of their own. They check arguments and return copies.
+#include <base/assert.h>
 #include <containers/kv_state.h>
 
 namespace stele {
@@ -81,6 +82,7 @@ result<> kv::write(const batch& b, durability d) {
       return status;
     rest.remove_prefix(e.key_bytes + e.value_bytes);
   }
+  STELE_ASSERT(rest.empty());  // a batch has the bytes of its entries
   return change_by(
       [&] {
         const char *ahead = b.bytes_.data(), *at = ahead;
@@ -95,6 +97,7 @@ result<> kv::write(const batch& b, durability d) {
           e.erases ? void(state_->store().erase(key)) : state_->store().put(key, value);
           at += e.key_bytes + e.value_bytes;
         });
+        STELE_ASSERT(at == b.bytes_.data() + b.bytes_.size() && ahead == at);
       },
       d);
 }
@@ -106,6 +109,7 @@ result<std::vector<kv_item>> kv::range(std::string_view from, std::string_view t
     if (limit == 0) return items;
     v.for_each(from, to, [&](std::string_view key, std::string_view value) {
       items.push_back({std::string(key), std::string(value)});
+      STELE_ASSERT(items.size() <= limit);
       return items.size() < limit;
     });
     return items;

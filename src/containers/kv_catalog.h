@@ -5,6 +5,7 @@
 // done, the store is under a name that begins with a zero byte, which no name of a user does.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <containers/kv_record.h>
 
@@ -32,6 +33,7 @@ class kv_catalog {
   }
   // A new store of a name that is not there.
   store* create(std::string_view name) {
+    STELE_ASSERT(is_name(name));
     if (!exists()) {
       store* const names = make_empty();
       names->set_index_mark();
@@ -44,6 +46,7 @@ class kv_catalog {
   }
   // Whether there was such a store. Its content goes with clear_dropped().
   bool drop(std::string_view name) {
+    STELE_ASSERT(is_name(name));  // a dropped store is dropped once
     store* const dropped = find(name);
     if (dropped == nullptr) return false;
     names()->erase(name);
@@ -52,6 +55,7 @@ class kv_catalog {
   }
   // Erases up to `items` items of dropped stores. Returns whether that was the last of them.
   bool clear_dropped(std::size_t items) {
+    STELE_ASSERT(items != 0);
     if (!exists()) return true;
     const auto first = first_dropped();
     if (!first) return true;
@@ -103,6 +107,8 @@ class kv_catalog {
   using reference_bytes = std::array<char, 8>;
 
   reference_bytes reference_of(const store* s) const {
+    STELE_ASSERT(format::kv_decode_reference(this, format::kv_encode_reference(this, s)) ==
+                 reinterpret_cast<const char*>(s));
     return std::bit_cast<reference_bytes>(format::kv_encode_reference(this, s));
   }
   void put(std::string_view name, const store* s) {

@@ -1,4 +1,5 @@
 // kv::cursor: pages of items, each read in a transaction of its own.
+#include <base/assert.h>
 #include <containers/kv_state.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@ result<bool> kv::cursor::step(bool backward) {
   const place edge = backward ? place::before_first : place::behind_last;
   if (place_ == edge) return false;
   if (place_ != place::on_item) return load(backward, from_, to_);
+  STELE_ASSERT(at_ < count_ && count_ <= page_.size());
   if (backward == backward_) {
     if (at_ + 1 < count_) return ++at_, true;
     if (ends_) return place_ = edge, false;
@@ -61,6 +63,8 @@ result<bool> kv::cursor::load(bool backward, std::string from, std::string to) {
     return count >= page_items || bytes >= page_bytes;
   });
   if (!full) return std::unexpected(full.error());
+  STELE_ASSERT(count <= page_items && count <= loading_.size());
+  STELE_ASSERT(count != 0 || !*full);
   std::swap(page_, loading_);
   at_ = 0, count_ = count;
   backward_ = backward, ends_ = !*full;

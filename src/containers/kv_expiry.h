@@ -6,6 +6,7 @@
 // The word is 0 then, as in zeroed memory.
 #pragma once
 
+#include <base/assert.h>
 #include <containers/kv_clock.h>
 #include <containers/kv_record.h>
 
@@ -29,6 +30,7 @@ class kv_expiry {
 
   bool exists() const { return index_.load() != 0; }
   void add(std::uint64_t expires, const char* block) {
+    STELE_ASSERT(expires != 0 && block != nullptr);
     if (!exists()) make();
     index()->put(key_of(expires, block).view(), {});
   }
@@ -93,6 +95,7 @@ class kv_expiry {
     void* const block = Memory::allocate(sizeof(store), 8);
     Memory::fill_zero(block, sizeof(store));
     static_cast<store*>(block)->set_index_mark();
+    STELE_ASSERT(!exists());
     index_ = format::kv_encode_reference(this, block) | format::kv_marked_bit;
   }
 

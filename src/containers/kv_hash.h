@@ -13,6 +13,7 @@
 // for its hash. Zeroed memory is an empty index. The index does not own the records.
 #pragma once
 
+#include <base/assert.h>
 #include <containers/kv_record.h>
 
 #include <array>
@@ -98,6 +99,7 @@ class kv_hash {
   }
   // Inserts a key that find() did not find in this transaction.
   void insert(std::uint64_t hash, char* block) {
+    STELE_ASSERT(block != nullptr);
     if (count_.load() == 0) make_first();
     bucket* b = find_split_bucket(count_.load(), hash);
     for (cycle_detector guard;; guard.step(b)) {
@@ -113,9 +115,11 @@ class kv_hash {
     insert_overflow(b, hash, block);
   }
   void replace(const lookup_result& f, std::uint64_t hash, char* block) {
+    STELE_ASSERT(f.block != nullptr && f.block != block && f.at != nullptr && f.slot < slots);
     f.at->slot[f.slot] = slot_word(hash, block);
   }
   void erase(const lookup_result& f, std::uint64_t hash) {
+    STELE_ASSERT(f.block != nullptr && f.at != nullptr && f.slot < slots);
     f.at->slot[f.slot] = 0;
     const std::size_t count = count_.load();
     bucket* const target = bucket_at(split_index(count, hash));
@@ -206,7 +210,11 @@ class kv_hash {
 
   static std::uint64_t tag_of(std::uint64_t hash) { return hash >> format::kv_reference_bits; }
   std::uint64_t slot_word(std::uint64_t hash, const char* block) const {
-    return tag_of(hash) << format::kv_reference_bits | format::kv_encode_reference(this, block);
+    const std::uint64_t w =
+        tag_of(hash) << format::kv_reference_bits | format::kv_encode_reference(this, block);
+    // kv.md: a slot leads to the record, and has the top bits of its key's hash.
+    STELE_ASSERT(resolve(w) == block && w >> format::kv_reference_bits == tag_of(hash));
+    return w;
   }
   char* resolve(std::uint64_t w) const {
     return (w & format::kv_reference_mask) == 0 ? nullptr : format::kv_decode_reference(this, w);
@@ -227,6 +235,7 @@ class kv_hash {
     const auto segment = static_cast<std::size_t>(std::bit_width(i / first_buckets));
     if (segment >= format::kv_segments) [[unlikely]]
       throw_corrupt_store("more hash buckets than it can have");
+    STELE_ASSERT(i >= start_of(segment));
     return reinterpret_cast<bucket*>(resolve(segment_[segment].load())) + (i - start_of(segment));
   }
   static std::size_t parent_of(std::size_t i) { return i ^ std::bit_floor(i); }
@@ -236,6 +245,7 @@ class kv_hash {
   static std::size_t bucket_index(std::size_t count, std::uint64_t hash) {
     // `| 1` keeps the shift defined for every count.
     const std::size_t i = hash & (~std::size_t{0} >> std::countl_zero((count - 1) | 1));
+    STELE_ASSERT(i < count || parent_of(i) < count);  // kv.md: the bucket is in use
     return i < count ? i : parent_of(i);
   }
   std::size_t split_index(std::size_t count, std::uint64_t hash) const {
@@ -285,6 +295,7 @@ class kv_hash {
   // needed.
   void split(std::size_t i) {
     const std::size_t parent = parent_of(i);
+    STELE_ASSERT(i >= first_buckets && parent < i);  // kv.md: buckets 0 to 7 are always split
     bucket* const from = bucket_at(parent);
     if (!is_split(parent, load(from))) split(parent);
     std::vector<std::uint64_t> all, kept, moved;
@@ -315,6 +326,7 @@ class kv_hash {
         if (l[s] != wanted) b->slot[s] = wanted;
       }
       bucket* next = next_of(l);
+      STELE_ASSERT(done <= words.size());
       if (done == words.size()) {
         if (next == nullptr) return;
         b->link = l[slots] & ~format::kv_reference_mask;
@@ -325,6 +337,7 @@ class kv_hash {
     }
   }
   bucket* append(bucket* b, const line& l) {
+    STELE_ASSERT(next_of(l) == nullptr);  // b is the last of its chain
     void* const block = Memory::allocate(sizeof(bucket), line_size);
     Memory::fill_zero(block, sizeof(bucket));
     b->link = (l[slots] & ~format::kv_reference_mask) | format::kv_encode_reference(this, block);
@@ -359,6 +372,7 @@ class kv_hash {
   void grow(std::size_t count, std::size_t step) {
     const auto segment = static_cast<std::size_t>(std::bit_width(count / first_buckets));
     if (segment >= format::kv_segments) return;
+    STELE_ASSERT(step >= min_step && step <= max_step && start_of(segment) <= count);
     try {
       if (start_of(segment) == count) {
         void* const block = Memory::allocate(count * sizeof(bucket), line_size);

@@ -13,6 +13,7 @@
 // some slack (should_shrink()). Zeroed memory is an empty tree. The tree does not own the records.
 #pragma once
 
+#include <base/assert.h>
 #include <containers/kv_record.h>
 
 #include <array>
@@ -49,6 +50,7 @@ class kv_radix {
 
   // Inserts a key that is not there.
   void insert(std::string_view key, char* block) {
+    STELE_ASSERT(!key.empty() && block != nullptr);
     const position s = find(key);
     switch (s.what) {
       case position::empty:
@@ -66,12 +68,14 @@ class kv_radix {
         s.n->own_record = record_word(block);
         break;
       case position::no_child:
+        STELE_ASSERT(s.depth < key.size());
         add_child(s, static_cast<unsigned char>(key[s.depth]), record_word(block));
         break;
     }
   }
   // Replaces the record `before` of an existing key.
   void replace(std::string_view key, const char* before, char* block) {
+    STELE_ASSERT(before != nullptr && before != block);
     const position s = find(key);
     verify_position(s, before);
     (s.what == position::at_end ? s.n->own_record : *s.at) = record_word(block);
@@ -169,9 +173,15 @@ class kv_radix {
   static bool is_record(std::uint64_t ref) { return (ref & format::kv_record_bit) != 0; }
   char* block_at(std::uint64_t ref) const { return format::kv_decode_reference(this, ref); }
   node* node_at(std::uint64_t ref) const { return reinterpret_cast<node*>(block_at(ref)); }
-  std::uint64_t node_word(const node* n) const { return format::kv_encode_reference(this, n); }
+  std::uint64_t node_word(const node* n) const {
+    const std::uint64_t ref = format::kv_encode_reference(this, n);
+    STELE_ASSERT(!is_record(ref) && node_at(ref) == n);
+    return ref;
+  }
   std::uint64_t record_word(const char* block) const {
-    return format::kv_encode_reference(this, block) | format::kv_record_bit;
+    const std::uint64_t ref = format::kv_encode_reference(this, block) | format::kv_record_bit;
+    STELE_ASSERT(block_at(ref) == block);
+    return ref;
   }
 
   static node_copy load(const node* n) {
@@ -262,6 +272,7 @@ class kv_radix {
   // The number of bytes of the node's path that the key matches, from `depth` on.
   std::size_t match_path(const node* n, const node_copy& m, std::string_view key,
                          std::size_t depth) const {
+    STELE_ASSERT(depth <= key.size());
     const std::size_t end = std::min<std::size_t>(m.h.skip, key.size() - depth);
     if (m.h.skip > path_bytes) {
       const record r = any_descendant(node_word(n));
@@ -289,6 +300,7 @@ class kv_radix {
       s.what = position::in_path;
       if (s.same < s.m.h.skip) return s;
       s.depth += s.m.h.skip;
+      STELE_ASSERT(s.depth <= key.size());  // the key has all of the path
       s.what = position::at_end;
       if (s.depth == key.size()) return s;
       s.what = position::no_child;
@@ -309,6 +321,7 @@ class kv_radix {
     return path;
   }
   static node* make_node(head h, std::uint64_t path, std::uint64_t own) {
+    STELE_ASSERT(h.kind <= full_kind && h.count <= kinds[h.kind].children);
     const std::size_t bytes = kinds[h.kind].bytes();
     node* const n =
         static_cast<node*>(Memory::allocate(bytes, h.kind == full_kind ? 8 : line_size));
@@ -321,6 +334,7 @@ class kv_radix {
   // Adds a child after the existing ones. The caller stores the head.
   static void store_child(node* n, head h, std::uint64_t bytes_before, unsigned byte,
                           std::uint64_t child) {
+    STELE_ASSERT(byte < 256 && (h.kind == full_kind || h.count < kinds[h.kind].children));
     if (h.kind == full_kind) {
       *child_at(n, h, byte) = child;
       return;
@@ -334,6 +348,7 @@ class kv_radix {
   // Makes a node with two entries. An entry without a next byte (-1) becomes the own record.
   node* make_fork(std::string_view path, int byte, std::uint64_t one, int other_byte,
                   std::uint64_t other) {
+    STELE_ASSERT(byte >= 0 || other_byte >= 0);  // kv.md: a node has one own record at most
     const std::uint64_t own = byte < 0 ? one : other_byte < 0 ? other : 0;
     head h{0, 0, static_cast<std::uint32_t>(path.size())};
     const head whole{0, static_cast<std::uint16_t>(own == 0 ? 2 : 1), h.skip};
@@ -345,6 +360,7 @@ class kv_radix {
       bytes = static_cast<unsigned>(b);
       ++h.count;
     }
+    STELE_ASSERT(h.count == whole.count);
     return n;
   }
   static int byte_at(std::string_view key, std::size_t at) {
@@ -369,6 +385,7 @@ class kv_radix {
     const std::size_t from = s.depth + s.same;
     char bytes[1 + path_bytes] = {};
     const std::size_t left = s.m.h.skip - s.same;
+    STELE_ASSERT(s.what == position::in_path && s.same < s.m.h.skip);
     if (s.m.h.skip > path_bytes) {
       any_descendant(node_word(s.n)).load_key(from, bytes, std::min(left, sizeof bytes));
     } else {
@@ -404,6 +421,7 @@ class kv_radix {
   }
   // Copies the node to another kind and frees the old one.
   node* resize_node(node* n, const node_copy& m, std::uint8_t kind) {
+    STELE_ASSERT(kind != m.h.kind && m.h.count <= kinds[kind].children);
     head h{kind, 0, m.h.skip};
     node* const other = make_node({kind, m.h.count, m.h.skip}, m.path(), m.own_record());
     std::uint64_t bytes = 0;
@@ -429,6 +447,7 @@ class kv_radix {
       return;
     }
     const auto i = static_cast<unsigned>(child - child_at(n, m.h, 0));
+    STELE_ASSERT(i <= h.count);  // it was one of the children
     if (i == h.count) return;
     const std::uint64_t byte = bytes_of(n, m, h.count / 8u) >> h.count % 8u * 8 & 255;
     const unsigned shift = i % 8 * 8;
@@ -451,6 +470,7 @@ class kv_radix {
   }
   // Returns the only child of n; its path now starts with that of n.
   std::uint64_t merge_into_child(node* n, const node_copy& m) {
+    STELE_ASSERT(m.entries() == 1 && m.own_record() == 0);
     std::uint64_t ref = 0;
     unsigned byte = 0;
     for_each_child(n, m, [&](unsigned b, std::uint64_t child) { byte = b, ref = child; });

@@ -4,6 +4,7 @@
 // stele/memory.h.
 #pragma once
 
+#include <base/assert.h>
 #include <format/kv_layout.h>
 #include <stele/bounded_memory.h>
 #include <stele/element.h>
@@ -54,6 +55,9 @@ class kv_record {
 
   // expires: milliseconds since 1970; 0: never.
   static kv_record create(std::string_view key, std::string_view value, std::uint64_t expires) {
+    // The caller has checked the sizes.
+    STELE_ASSERT(!key.empty() && key.size() <= format::kv_max_key_size &&
+                 value.size() <= format::kv_max_value_size);
     const head h{static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size()),
                  expires != 0};
     const kv_record r(static_cast<char*>(Memory::allocate(h.allocated_size(), 8)));
@@ -94,7 +98,10 @@ class kv_record {
   }
 
   // Requires h.expires.
-  std::uint64_t expiry(const head& h) const { return word_at(h.expiry_offset()).load(); }
+  std::uint64_t expiry(const head& h) const {
+    STELE_ASSERT(h.expires);
+    return word_at(h.expiry_offset()).load();
+  }
 
   // Whether the record has this key. If so, `h` has its lengths.
   bool has_key(std::string_view key, head& h) const {
@@ -139,6 +146,7 @@ class kv_record {
   bool assign(const head& h, std::string_view value, std::uint64_t expires) const {
     const head now(h.key_bytes, static_cast<std::uint32_t>(value.size()), expires != 0);
     if (now.allocated_size() != h.allocated_size()) return false;
+    STELE_ASSERT(now.bytes() <= h.allocated_size() && now.value_offset() == h.value_offset());
     if (now.pack() != h.pack()) word_at(0) = now.pack();
     store_padded(h.value_offset(), value);
     if (now.expires) word_at(now.expiry_offset()) = expires;
@@ -166,6 +174,7 @@ class kv_record {
   }
   // Stores whole words, so that a log need not record which bytes are valid.
   void store_padded(std::size_t at, std::string_view bytes) const {
+    STELE_ASSERT(at % 8 == 0);
     const std::size_t whole = bytes.size() / 8 * 8;
     if (whole != 0) Memory::store_bytes(block_ + at, bytes.data(), whole);
     if (whole != bytes.size())
@@ -173,6 +182,8 @@ class kv_record {
   }
   void fill(const head& h, std::string_view key, std::string_view value,
             std::uint64_t expires) const {
+    STELE_ASSERT(h.key_bytes == key.size() && h.value_bytes == value.size());
+    STELE_ASSERT((h.expires != 0) == (expires != 0));  // kv.md: a time on media is not 0
     alignas(8) char image[1024];
     if (h.bytes() > sizeof image) {
       word_at(0) = h.pack();
@@ -188,6 +199,7 @@ class kv_record {
     std::memcpy(image + 8, key.data(), key.size());
     if (!value.empty()) std::memcpy(image + h.value_offset(), value.data(), value.size());
     if (h.expires) std::memcpy(image + h.expiry_offset(), &expires, 8);
+    STELE_ASSERT(h.bytes() % 8 == 0 && h.bytes() <= h.allocated_size());
     Memory::store_bytes(block_, image, h.bytes());
   }
 

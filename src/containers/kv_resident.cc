@@ -1,4 +1,5 @@
 // kv_store: the members that programs call inside their transactions.
+#include <base/assert.h>
 #include <containers/kv_limits.h>
 
 #include <algorithm>
@@ -63,6 +64,7 @@ std::uint64_t expiry_at(kv_time when) {
 std::string end_of_prefix(std::string_view prefix) {
   std::string end(prefix.substr(0, prefix.find_last_not_of('\xFF') + 1));
   if (!end.empty()) end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
+  STELE_ASSERT(end.empty() || (end > prefix && end.size() <= prefix.size()));
   return end;
 }
 

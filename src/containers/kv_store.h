@@ -9,6 +9,7 @@
 // checks sizes, except for get_many. Expiry times are in milliseconds since 1970; 0: never.
 #pragma once
 
+#include <base/assert.h>
 #include <containers/kv_catalog.h>
 #include <containers/kv_expiry.h>
 #include <containers/kv_hash.h>
@@ -62,6 +63,7 @@ class basic_kv_store {
   bool is_plain() const { return !expiry_.exists() && !stores_.exists(); }
 
   bool get(std::string_view key, std::string& into) const {
+    STELE_ASSERT(is_key(key));
     const place f = hash_.find(key, hash_of(key));
     if (!is_there(f)) return false;
     record(f.block).load_value(f.lengths, into);
@@ -90,6 +92,7 @@ class basic_kv_store {
   }
 
   void put(std::string_view key, std::string_view value, std::uint64_t expires = 0) {
+    STELE_ASSERT(is_key(key) && value.size() <= format::kv_max_value_size);
     const std::uint64_t hash = hash_of(key);
     store_item(hash_.find(key, hash), hash, key, value, expires);
   }
@@ -97,6 +100,7 @@ class basic_kv_store {
   // Keeps the expiry time.
   template <class F>
   void modify(std::string_view key, F&& f) {
+    STELE_ASSERT(is_key(key));
     const place before = hash_.find(key, hash_of(key));
     std::optional<std::string> value;
     std::uint64_t expires = 0;
@@ -113,6 +117,7 @@ class basic_kv_store {
   // Adds to the counter that is the value: eight bytes, little-endian; 0, if the key is not there.
   // Keeps the expiry time. Null: the value is no counter, or would overflow; nothing has changed.
   std::optional<std::int64_t> add(std::string_view key, std::int64_t n) {
+    STELE_ASSERT(is_key(key));
     const std::uint64_t hash = hash_of(key);
     const place f = hash_.find(key, hash);
     std::int64_t counter = 0;
@@ -140,6 +145,7 @@ class basic_kv_store {
   }
   // Whether it was there.
   bool erase(std::string_view key) {
+    STELE_ASSERT(is_key(key));
     const std::uint64_t hash = hash_of(key);
     const place f = hash_.find(key, hash);
     const bool was_there = is_there(f);
@@ -152,6 +158,7 @@ class basic_kv_store {
     typename kv_radix<Memory>::walk walk(radix_, {});
     for (char* block = nullptr; keys.size() < limit && (block = walk.next()) != nullptr;)
       record(block).load_key(record(block).lengths(), keys.emplace_back());
+    STELE_ASSERT(keys.size() <= limit);
     for (const std::string& key : keys) erase(key);
     return keys.size();
   }
@@ -164,6 +171,7 @@ class basic_kv_store {
       load_expiring_key(e, keys.emplace_back());
       return true;
     });
+    STELE_ASSERT(keys.size() <= limit);
     for (const std::string& key : keys) erase(key);
     return keys.size();
   }
@@ -277,6 +285,7 @@ class basic_kv_store {
 
   void store_item(const place& f, std::uint64_t hash, std::string_view key, std::string_view value,
                   std::uint64_t expires) {
+    STELE_ASSERT(hash == hash_of(key) && (f.block == nullptr) == (f.at == nullptr));
     if (f.block != nullptr && f.lengths.expires) [[unlikely]]
       expiry_.remove(expiry_of(f), f.block);
     if (f.block != nullptr && record(f.block).assign(f.lengths, value, expires)) {
@@ -285,6 +294,7 @@ class basic_kv_store {
       return;
     }
     const record fresh = record::create(key, value, expires);
+    STELE_ASSERT(fresh.block() != f.block);
     if (f.block == nullptr) {
       hash_.insert(hash, fresh.block());
       radix_.insert(key, fresh.block());
@@ -297,6 +307,7 @@ class basic_kv_store {
       note_expiry(expires, fresh.block());
   }
   void erase_item(const place& f, std::uint64_t hash, std::string_view key) {
+    STELE_ASSERT(f.block != nullptr && hash == hash_of(key));
     if (f.lengths.expires) [[unlikely]]
       expiry_.remove(expiry_of(f), f.block);
     radix_.erase(key, f.block);
@@ -304,6 +315,7 @@ class basic_kv_store {
     record(f.block).destroy();
   }
   [[gnu::noinline]] void note_expiry(std::uint64_t expires, const char* block) {
+    STELE_ASSERT(expires != 0);
     if (!expiry_.exists()) version_ = format::kv_version;
     expiry_.add(expires, block);
     kv_earliest_put = std::min(kv_earliest_put, expires);

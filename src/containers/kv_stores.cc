@@ -1,4 +1,5 @@
 // kv: opening, named stores, and the removal of expired items.
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <containers/kv_state.h>
 #include <tx/runtime.h>
@@ -55,6 +56,7 @@ std::unique_ptr<kv::state> kv::state::of(std::shared_ptr<detail::kv_shared_pool>
   auto& known = pool->open[std::string(name)];
   auto shared = known.lock();
   detail::runtime* const core = &pool->handle.core();
+  STELE_ASSERT(root != nullptr);
   const bool fresh = shared == nullptr;
   if (fresh) known = shared = std::make_shared<detail::kv_shared_store>();
   auto s =
@@ -135,6 +137,7 @@ result<kv> kv::open_store(std::string_view name, if_missing how) {
   }
   if (found) found = check_version(version, path_of(pool) + ": the store " + in_quotes(name));
   if (!found) return std::unexpected(found.error());
+  STELE_ASSERT(there != nullptr);
   return kv(state::of(state_->pool, reinterpret_cast<kv_store*>(there), name));
 }
 
@@ -194,6 +197,7 @@ std::size_t kv::state::remove_expired(std::size_t limit) noexcept try {
         return count;
       },
       durability::ordered);
+  STELE_ASSERT(!removed || *removed <= limit);
   if (next != 0) note_expiry(next);
   // A transaction that has noted its item may not have committed yet: look again soon.
   note_expiry(detail::kv_now() + look_again_ms);

@@ -1,6 +1,8 @@
 // Visits the records of a key-value store in key order or against it, along its ordered index.
 #pragma once
 
+#include <base/assert.h>
+
 namespace stele::detail {
 
 // Valid until the store changes. A step costs O(1) on average; entering a node sorts its bytes.
@@ -81,6 +83,7 @@ class kv_radix<Memory>::basic_walk {
     l.h = m.h;
     l.own = m.own_record();
     if (m.h.kind == full_kind) return l;
+    STELE_ASSERT(m.h.count <= l.children.size());  // load() has found it so
     unsigned i = 0;
     for_each_child(n, m, [&](unsigned byte, std::uint64_t child) {
       if (is_record(child)) record(tree_.block_at(child)).prefetch();
@@ -100,6 +103,7 @@ class kv_radix<Memory>::basic_walk {
     const node_copy m = load(l.n);
     const std::size_t same = tree_.match_path(l.n, m, bound, depth);
     depth += same;
+    STELE_ASSERT(same <= m.h.skip && depth <= bound.size());
     if (depth == bound.size()) {  // all keys below begin with the bound
       if (backward) levels_.pop_back();
       return 0;
@@ -118,6 +122,7 @@ class kv_radix<Memory>::basic_walk {
   }
   // The byte of the node's path after `same` bytes, which is byte `depth` of the keys below.
   unsigned path_byte(const node* n, const node_copy& m, std::size_t same, std::size_t depth) const {
+    STELE_ASSERT(same < m.h.skip);
     if (m.h.skip <= path_bytes) return m.path() >> 8 * same & 255;
     char byte = 0;
     tree_.any_descendant(tree_.node_word(n)).load_key(depth, &byte, 1);
@@ -138,6 +143,7 @@ class kv_radix<Memory>::basic_walk {
   }
 
   std::uint64_t next_entry(level& l) {
+    STELE_ASSERT(l.next <= (l.h.kind == full_kind ? 256u : l.h.count));
     if (!backward && l.own != 0) return l.returned_any = true, std::exchange(l.own, 0);
     if (l.h.kind != full_kind) {
       if (l.next < l.h.count) return child_at(l.n, l.h, l.children[l.next++] & 255)->load();

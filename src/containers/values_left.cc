@@ -1,4 +1,5 @@
 // Walks a damaged document. See values_left.h; format: docs/format/document.md.
+#include <base/assert.h>
 #include <base/check.h>
 #include <containers/claimed_ranges.h>
 #include <containers/values_left.h>
@@ -61,6 +62,7 @@ class value_reader {
                                        value_kind kind) {
     const std::uint64_t length = words[0] >> 4 & 15;
     if (length != in_block) {
+      STELE_ASSERT(length < sizeof words);
       const auto* const from = reinterpret_cast<const char*>(words.data()) + 1;
       return value_read{scalar_copy(kind, 0, std::string(from, length)), 0};
     }
@@ -103,6 +105,9 @@ class document_reader {
             errc::cancelled,
             fmt::format("reading {} was stopped; nothing was changed", image_.path()));
       level& l = levels_.back();
+      // What a dict counts are the items that were found; of a list segments may be missing.
+      STELE_ASSERT(l.next <= l.count);
+      STELE_ASSERT(l.kind == value_kind::list || l.count == l.places.size());
       const std::uint64_t i = l.next++;
       if (i >= l.count)
         leave();
@@ -127,6 +132,7 @@ class document_reader {
   }
 
   void leave() {
+    STELE_ASSERT(!levels_.empty());
     levels_.pop_back();
     if (!levels_.empty()) receiver_.leave();
   }
@@ -141,6 +147,7 @@ class document_reader {
   void visit_element(std::uint64_t i) {
     const level& l = levels_.back();
     const std::size_t segment = l.sizes.segment_of(i);
+    STELE_ASSERT(segment < l.places.size() && i >= l.sizes.start_of(segment));
     const std::uint64_t begin = l.places[segment];
     visit({}, begin == 0 ? 0 : begin + value_bytes * (i - l.sizes.start_of(segment)),
           fmt::format("[{}]", i));
@@ -152,6 +159,7 @@ class document_reader {
       left_.bytes += value_bytes + value->scalar.chars().size() + key.chars().size();
       return receiver_.scalar(key, value->scalar);
     }
+    STELE_ASSERT(!value || value->scalar.kind() >= value_kind::list);
     const value_kind parent = levels_.back().kind;
     if (value && (value->scalar.kind() == value_kind::dict ? enter_dict(value->container, name)
                                                            : enter_list(value->container, name))) {
