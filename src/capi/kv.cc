@@ -1,5 +1,6 @@
 // The C functions of key-value stores: opening, items, bodies. Like the C++ ones, they join a body
 // that runs in their thread.
+#include <base/assert.h>
 #include <capi/kv.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ result<> open_store(stele_kv** to, Open&& open) {
   auto of_pool = std::make_shared<stele_kv::pool>();
   of_pool->durability = opened->durability_in_force();
   *to = new stele_kv{std::move(*opened), std::move(of_pool)};
+  STELE_ASSERT((*to)->of_pool->handles.load() == 1);  // the first handle of its pool
   return {};
 }
 
@@ -72,6 +74,7 @@ int stele_kv_close(stele_kv* kv) {
         STELE_IN_USE,
         "a store cannot be closed in a body on its pool; close it when that has ended");
   int code = STELE_OK;
+  STELE_ASSERT(kv->of_pool != nullptr && kv->of_pool->handles.load() != 0);
   if (kv->of_pool->handles.fetch_sub(1) == 1) {
     code = capi::call([&] { return kv->store.close(); });
     if (code == STELE_IN_USE) return kv->of_pool->handles.fetch_add(1), code;
@@ -131,6 +134,7 @@ int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to,
     return move_value(store_of(kv).get(bytes_of(key, key_size, "key"), value), found);
   });
   if (code != STELE_OK || !found) return found_or_not(code, found);
+  STELE_ASSERT(value.size() <= kv_store::max_value_bytes);
   *size = value.size();
   if (room != 0) std::memcpy(to, value.data(), std::min(room, value.size()));
   if (value.capacity() > max_cached_bytes) std::string().swap(value);
@@ -143,6 +147,7 @@ int stele_kv_put_many(stele_kv* kv, const stele_kv_item* items, size_t count, in
     for (const stele_kv_item& i : items_of(items, count))
       pairs.push_back(
           {bytes_of(i.key, i.key_size, "key"), bytes_of(i.value, i.value_size, "value")});
+    STELE_ASSERT(pairs.size() == count);
     return store_of(kv).put_many(pairs, capi::durability_of(durability));
   });
 }
@@ -154,6 +159,7 @@ int stele_kv_get_many(const stele_kv* kv, const stele_kv_item* items, size_t cou
     std::vector<std::string_view> keys;
     for (const stele_kv_item& i : items_of(items, count))
       keys.push_back(bytes_of(i.key, i.key_size, "key"));
+    STELE_ASSERT(keys.size() == count);
     return store_of(kv).get_many(keys, [&](std::size_t i, std::optional<std::string_view> value) {
       value ? each(i, value->data(), value->size(), arg) : each(i, nullptr, 0, arg);
     });

@@ -1,4 +1,5 @@
 // The C functions of cursors.
+#include <base/assert.h>
 #include <capi/kv.h>
 
 struct stele_kv_cursor {
@@ -32,6 +33,7 @@ int move_to(stele_kv_cursor* cursor, stele_kv_item* item, Move&& move) {
   if (!found)
     return capi::set_last_error(STELE_NOT_FOUND, "the walk has no more items in this direction");
   const kv::cursor& at = cursor->at;
+  STELE_ASSERT(!at.key().empty());  // it stands on an item
   *item = {at.key().data(), at.key().size(), at.value().data(), at.value().size()};
   return STELE_OK;
 }

@@ -1,5 +1,6 @@
 // The C functions of named stores, items that expire, changes of one item by what it is, and
 // statistics.
+#include <base/assert.h>
 #include <capi/kv.h>
 #include <containers/kv_limits.h>
 
@@ -51,6 +52,7 @@ int stele_kv_open_store(stele_kv* kv, const void* name, size_t name_size, int cr
         create != 0 ? stele::kv::if_missing::create : stele::kv::if_missing::refuse);
     if (!opened) return std::unexpected(std::move(opened.error()));
     *store = new stele_kv{std::move(*opened), kv->of_pool};
+    STELE_ASSERT(kv->of_pool->handles.load() != 0);  // this one's, at least
     kv->of_pool->handles.fetch_add(1);
     return {};
   });
@@ -110,6 +112,7 @@ int stele_kv_remove_expired(stele_kv* kv, uint64_t limit, uint64_t* removed) {
   return capi::call([&] {
     std::size_t count = 0;
     const result<> done = move_value(store_of(kv).remove_expired(limit), count);
+    STELE_ASSERT(count <= limit);
     if (removed != nullptr) *removed = count;
     return done;
   });
@@ -127,6 +130,7 @@ int stele_kv_put_if(stele_kv* kv, const void* key, size_t key_size, const void* 
         store_of(kv).put_if(bytes_of(key, key_size, "key"), wanted,
                             bytes_of(value, value_size, "value"), durability_of(durability)),
         done);
+    STELE_ASSERT(r.has_value() || !done);
     *put = done ? 1 : 0;
     return r;
   });

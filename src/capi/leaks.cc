@@ -1,4 +1,5 @@
 // The C functions that look for blocks that nothing reaches.
+#include <base/assert.h>
 #include <capi/pool.h>
 #include <stele/leaks.h>
 
@@ -36,6 +37,7 @@ int stele_visit(stele_visitor* to, const void* block) {
   return capi::call_in_transaction(to == nullptr ? nullptr : to->tx, [&] {
     if (block == nullptr) return;
     capi::check_range(block, 1, "visit");
+    STELE_ASSERT(to->visit != nullptr && *to->visit);
     (*to->visit)(block);
   });
 }

@@ -1,4 +1,5 @@
 // The C functions on pools: open, close, and queries.
+#include <base/assert.h>
 #include <capi/pool.h>
 
 namespace {
@@ -15,6 +16,7 @@ result<> open_pool(decltype(detail::pool_handle::open)* open, const char* path,
   if (!handle) return std::unexpected(std::move(handle.error()));
   auto& core = handle->core();
   *to = new stele_pool{std::move(*handle), detail::durability_of(core), detail::mechanism_of(core)};
+  STELE_ASSERT(&(*to)->handle.core() == &core && !(*to)->mechanism.empty());
   return {};
 }
 

@@ -1,4 +1,5 @@
 // Error codes, messages and arguments of the C functions.
+#include <base/assert.h>
 #include <capi/shim.h>
 
 #include <new>
@@ -56,6 +57,7 @@ result<> migrate(migration& m, stele_migrate body, void* arg) {
     own = body(&tx, m.version(), &root, &size, arg);
   }
   if (tx.thrown) std::rethrow_exception(tx.thrown);
+  STELE_ASSERT(tx.state == STELE_OK && tx.pool == nullptr);  // a migration is of no open pool
   if (own != 0)
     return std::unexpected(error{errc::cancelled, "the migration from version " +
                                                       std::to_string(m.version()) + " ended with " +
@@ -68,6 +70,7 @@ result<> migrate(migration& m, stele_migrate body, void* arg) {
 }  // namespace
 
 int set_last_error(int code, const char* message) noexcept {
+  STELE_ASSERT(code != STELE_OK && message != nullptr);
   try {
     last_error.kept = message;
     last_error.text = last_error.kept.c_str();
@@ -82,6 +85,7 @@ int set_last_error(const error& e) noexcept {
 
 int set_error_from_exception() noexcept {
   const int code = classify();
+  STELE_ASSERT(code != STELE_OK && std::current_exception() != nullptr);
   if (running == nullptr) return code;
   running->thrown = std::current_exception();
   return running->state = code;

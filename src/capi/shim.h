@@ -7,12 +7,14 @@
 // stores; pool.cc, transaction.cc and kv.cc do.
 #pragma once
 
+#include <base/assert.h>
 #include <stele/pool.h>
 #include <stele/stele.h>
 
 #include <cstring>
 #include <exception>
 #include <string>
+#include <type_traits>
 
 // The transaction of a C body.
 struct stele_tx {
@@ -70,6 +72,8 @@ int call_in_transaction(const stele_tx* tx, F&& f) noexcept {
     return set_last_error(
         STELE_INVALID_ARGUMENT,
         "the argument tx is not the transaction of the body that this thread is running");
+  // An exception ends the attempt; run_body throws it again.
+  STELE_ASSERT((tx->state == STELE_OK) == (tx->thrown == nullptr));
   if (tx->state != STELE_OK) return tx->state;
   try {
     f();
@@ -82,7 +86,10 @@ int call_in_transaction(const stele_tx* tx, F&& f) noexcept {
 // Sets the thread's transaction while a body runs.
 class body_scope {
  public:
-  explicit body_scope(stele_tx& tx) noexcept : outer_(running) { running = &tx; }
+  explicit body_scope(stele_tx& tx) noexcept : outer_(running) {
+    STELE_ASSERT(outer_ != &tx && tx.state == STELE_OK);
+    running = &tx;
+  }
   ~body_scope() { running = outer_; }
   body_scope(const body_scope&) = delete;
   body_scope& operator=(const body_scope&) = delete;
@@ -99,8 +106,10 @@ int attempt_body(detail::runtime& pool, Body& body) {
   {
     const body_scope here(tx);
     own = body(&tx);
+    STELE_ASSERT(running == &tx);  // bodies end in the opposite order of their beginnings
   }
   if (tx.thrown) std::rethrow_exception(tx.thrown);
+  STELE_ASSERT(tx.state == STELE_OK && running != &tx);
   return own;
 }
 
@@ -109,6 +118,7 @@ template <class Body>
 int run_body(detail::runtime& pool, bool writes, durability d, Body&& body) noexcept {
   if (running != nullptr && running->pool == &pool) {
     if (running->state != STELE_OK) return running->state;
+    STELE_ASSERT(running->thrown == nullptr);
     const int own = body(running);
     return running->state != STELE_OK ? running->state : own;
   }
@@ -128,6 +138,7 @@ int run_body(detail::runtime& pool, bool writes, durability d, Body&& body) noex
 // Copies the members that the caller's version of the struct has.
 template <class T>
 void copy_known(T* to, std::size_t known, const T& from) {
+  static_assert(std::is_trivially_copyable_v<T>);
   std::memcpy(required(to, "to"), &from, known < sizeof(T) ? known : sizeof(T));
 }
 

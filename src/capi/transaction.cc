@@ -2,6 +2,7 @@
 //
 // Addresses are checked against the pool of the running transaction: an access elsewhere would
 // bypass the transaction.
+#include <base/assert.h>
 #include <capi/pool.h>
 
 std::size_t stele::capi::check_range(const void* place, std::size_t size, const char* what) {
@@ -45,6 +46,7 @@ void* allocate_zeroed(std::size_t size) {
     throw failure(
         {errc::full, "a block of " + std::to_string(size) + " bytes does not fit a pool"});
   void* const block = detail::allocate(size, 16);
+  STELE_ASSERT(block != nullptr && reinterpret_cast<std::uintptr_t>(block) % 16 == 0);
   detail::fill_zero(block, size);
   return block;
 }
