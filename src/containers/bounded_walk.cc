@@ -46,7 +46,7 @@ bounded_walk::bounded_walk() : state_(std::make_unique<state>()) {
     throw failure({errc::invalid_argument, "content is checked inside a transaction"});
   state_->begin = a.pool_base + heap_begin_of_running();
   state_->end = a.pool_base + a.size;
-  STELE_ASSERT_ALWAYS(state_->begin < state_->end && state_->begin % granule == 0);
+  STELE_ASSERT(state_->begin < state_->end && state_->begin % granule == 0);
   claims::walk_of_thread = state_.get();
 }
 bounded_walk::~bounded_walk() {
@@ -57,7 +57,7 @@ claim_observer::claim_observer(callback on_claim) : on_claim_(std::move(on_claim
   observer = this;
 }
 claim_observer::~claim_observer() {
-  STELE_ASSERT_ALWAYS(observer == this);  // one at a time, in the thread that made it
+  STELE_ASSERT(observer == this);  // one at a time, in the thread that made it
   observer = nullptr;
 }
 

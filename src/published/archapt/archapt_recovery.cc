@@ -20,7 +20,7 @@ result<> old_values::add(const storage::pool_file& file, std::span<const std::ui
   return for_each_stored_run(file, runs, [&](format::run_header head, const std::uint64_t* values) {
     for (std::uint32_t i = 0; i < head.count; ++i) {
       const std::uint64_t offset = head.offset + 8 * i;
-      STELE_ASSERT_ALWAYS(area_.in_home(offset));  // the run has been validated
+      STELE_ASSERT(area_.in_home(offset));  // the run has been validated
       words_[area_.matrix_of(offset)].push_back({static_cast<std::uint8_t>(area_.line_of(offset)),
                                                  static_cast<std::uint8_t>(offset % line_size / 8),
                                                  head.mask, epoch, values[i]});
@@ -35,7 +35,7 @@ void old_values::roll_back_to(std::uint64_t number, std::uint64_t epoch,
   // The oldest value is applied last.
   for (auto w = found->second.rbegin(); w != found->second.rend(); ++w) {
     if (w->epoch < epoch) continue;  // older than the block
-    STELE_ASSERT_ALWAYS(w->line < format::matrix_lines && w->word < line_size / 8);
+    STELE_ASSERT(w->line < format::matrix_lines && w->word < line_size / 8);
     std::uint64_t& to = content.lines[w->line][w->word];
     const std::uint64_t counting = expand_mask(w->mask);
     to = (to & ~counting) | (w->value & counting);
@@ -114,7 +114,7 @@ class earlier_words {
   std::uint64_t sum(std::span<const std::uint64_t> runs, std::uint64_t txid) const {
     format::values_sum sum(file_.header().id, txid);
     (void)for_each_stored_run(file_, runs, [&](format::run_header head, const std::uint64_t*) {
-      STELE_ASSERT_ALWAYS(words_.contains(head.offset));  // add() had these runs
+      STELE_ASSERT(words_.contains(head.offset));  // add() had these runs
       for (std::uint32_t i = 0; i < head.count; ++i)
         sum.add(head.offset + 8 * i, words_.at(head.offset + 8 * i) & expand_mask(head.mask));
     });

@@ -43,7 +43,8 @@ class alignas(64) block_log {  // used by one thread
     first_ = at_ = block(next_);
     first_sense_ = sense_ = (first_line_ / ring_.capacity_lines() & 1) == 0;
     run_ = nullptr;
-    STELE_ASSERT(ring_.appended_end() <= first_line_);  // xil.md, E1
+    // xil.md, E1: the torn bits of the first line are those of its lap.
+    STELE_ASSERT(block_in_line(first_) == 0 && sense_ == (next_ / ring_blocks() % 2 == 0));
   }
   bool has_records() const noexcept { return blocks() != 0; }
   // Of the running transaction.
@@ -138,8 +139,6 @@ class alignas(64) block_log {  // used by one thread
   // truncation does that. Returns the line after the transaction.
   std::uint64_t abort() noexcept {
     const format::block_record r{format::block_kind::abort, 0, ring_.appended_end(), 0};
-    // The back pointer is the line after the last commit record: never past what is aborted.
-    STELE_ASSERT(r.data <= first_line_);
     STELE_ASSERT(abort_interval_ >= format::blocks_per_line &&
                  abort_interval_ <= max_abort_interval &&
                  abort_interval_ % format::blocks_per_line == 0);

@@ -398,12 +398,12 @@ class cleaner {
     const std::lock_guard hold(space_.links_mutex);
     const auto& chunk = space_[c];
     if (chunk.previous != log_space::none) {
-      STELE_ASSERT(chunk.previous != c && space_[chunk.previous].next == c);
+      STELE_ASSERT(media.failed() || space_[chunk.previous].next == c);
       space_[chunk.previous].next = chunk.next;
       write_link(chunk.previous, offsetof(format::chunk_header, next), chunk.next);
     }
     if (chunk.next != log_space::none) {
-      STELE_ASSERT(chunk.next != c && space_[chunk.next].previous == c);
+      STELE_ASSERT(media.failed() || space_[chunk.next].previous == c);
       space_[chunk.next].previous = chunk.previous;
       write_link(chunk.next, offsetof(format::chunk_header, previous), chunk.previous);
     }
