@@ -7,8 +7,8 @@
 
 std::size_t stele::capi::check_range(const void* place, std::size_t size, const char* what) {
   const detail::access& a = detail::this_access;
-  const std::uintptr_t in_pool = reinterpret_cast<std::uintptr_t>(place) - a.pool_base;
-  if (in_pool < a.size && a.size - in_pool >= size) return size;
+  const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(place), in_pool = at - a.pool_base;
+  if (at >= a.heap_base && in_pool < a.size && a.size - in_pool >= size) return size;
   throw_invalid_argument(
       std::string("the place to ") + what +
       " is not in the pool of the running transaction; plain memory is loaded and stored as ever");
