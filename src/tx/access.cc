@@ -64,8 +64,12 @@ void for_each_part(std::uintptr_t address, std::size_t size, Part&& part) {
 }
 
 // A store outside the running transaction's pool must be to volatile memory. Ends the program if it
-// is to an open pool.
+// is to an open pool. Throws if it begins in the running transaction's pool and ends after it.
 void check_volatile(std::uintptr_t address) {
+  if (in_transaction(address, 1))
+    throw failure(
+        {errc::corrupt,
+         "a store reaches past the end of its pool: a length in its content is damaged"});
   base::check(runtime_at(address) == nullptr, this_access.size == 0
                                                   ? "a store to a pool outside a transaction would "
                                                     "be torn by a crash; put it inside pool::update"
@@ -230,6 +234,7 @@ void store_range(void* to, const void* from, std::size_t size) {
 
 void fill_zero(void* to, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
+  if (!in_transaction(address, size)) check_volatile(address);
   base::check(in_transaction(address, size),
               "make<T>() outside a transaction; put it inside pool::update");
   store_to_pool(address, nullptr, size);
@@ -290,6 +295,24 @@ inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durab
   throw;
 }
 
+// Of a pool that is open for reading. After an error or an exception the thread is in no
+// transaction; its next one must not count as a part of this one.
+template <class Prepare>
+auto or_leave(Prepare&& prepare) {
+  const auto leave = [] {
+    this_runtime = nullptr;
+    this_access.running = nullptr;
+  };
+  try {
+    auto ready = prepare();
+    if (!ready) leave();
+    return ready;
+  } catch (...) {
+    leave();
+    throw;
+  }
+}
+
 // begin_transaction while a transaction of this thread runs, or is between two attempts.
 [[gnu::noinline]] begin_status begin_nested(runtime& r, bool writes, durability d,
                                             code_between code) {
@@ -304,11 +327,8 @@ inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durab
     return refused(r.unusable().error());
   }
   if (r.reading() != nullptr)
-    if (auto ready = r.reading()->before_retry(r, *this_context); !ready) {
-      this_runtime = nullptr;
-      this_access.running = nullptr;
+    if (auto ready = or_leave([&] { return r.reading()->before_retry(r, *this_context); }); !ready)
       return refused(std::move(ready.error()));
-    }
   if (!writes && code == code_between::body && r.needs_long_read(*this_context))
     r.begin_long_read(*this_context);
   begin_or_roll_back(r, *this_context, writes, d);
@@ -339,10 +359,8 @@ namespace {
 // Of a read that cannot run again, in a pool that another process may have open for writing. Null:
 // refused.
 [[gnu::noinline]] thread_context* fix_moment(runtime& r, thread_context& v) {
-  auto fixed = r.reading()->fix_moment(r, v);
+  auto fixed = or_leave([&] { return r.reading()->fix_moment(r, v); });
   if (fixed) return this_context = *fixed;
-  this_runtime = nullptr;
-  this_access.running = nullptr;
   (void)refused(std::move(fixed.error()));
   return nullptr;
 }
