@@ -5,11 +5,15 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string_view>
+#include <system_error>
 
 namespace stele::cli {
 namespace {
@@ -60,6 +64,21 @@ int run(CLI::App& app, int argc, char** argv, const std::string& version) {
     return status != 0 ? status : e.get_exit_code();
   }
   return status;
+}
+
+bool is_crash_command(int argc, char** argv) {
+  return argc > 1 && argv[1] == std::string_view("crash");
+}
+
+int exec_beside(const char* program, char** argv) {
+  std::error_code none;
+  const std::string path =
+      std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / program;
+  argv[0] = const_cast<char*>(path.c_str());
+  ::execv(path.c_str(), argv);
+  print_error("stele: {} cannot be run ({}); build it with `make build`\n", path,
+              std::generic_category().message(errno));
+  return 2;
 }
 
 void fail(const std::string& message) {

@@ -16,7 +16,6 @@ namespace stele::cli {
 
 void add_bench(CLI::App& app);
 void add_compare(CLI::App& app);
-void add_crash(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_figure(CLI::App& app);
 void add_kv(CLI::App& app);
@@ -29,6 +28,14 @@ void add_tape(CLI::App& app);
 
 // Parses the arguments and runs the subcommand. Returns the program's exit status.
 int run(CLI::App& app, int argc, char** argv, const std::string& version);
+
+// `stele crash` is the program stele-crash: it has assertions, which the other commands have not.
+inline constexpr const char* crash_program = "stele-crash";
+bool is_crash_command(int argc, char** argv);
+
+// Replaces this process by the program of that name in this program's folder. Returns only if it
+// cannot: the exit status, after a message. Changes argv[0].
+int exec_beside(const char* program, char** argv);
 
 // Writes the message to standard error and ends the command with exit status 1.
 [[noreturn]] void fail(const std::string& message);

@@ -1,5 +1,6 @@
-// stele crash: judges every crash state of a run with the real recovery; crashes behind a cache or
-// a memory controller; plants bugs; replays a crash state from its line.
+// stele-crash, the program that `stele crash` executes: judges every crash state of a run with the
+// real recovery; crashes behind a cache or a memory controller; plants bugs; replays a crash state
+// from its line.
 #include <cli/command.h>
 #include <cli/output.h>
 #include <explore/cache_crashes.h>
@@ -11,6 +12,7 @@
 #include <explore/report.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <stele/published.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -107,7 +109,10 @@ void run_mutants(options& o) {
   if (outcomes.empty() && !interrupted())
     fail("there is no such mutant, or none that this mechanism runs");
   const double score = score_of(outcomes);
-  fmt::print(text_output(o), "{} mutants, {:.1f} % killed\n", outcomes.size(), 100 * score);
+  std::uint64_t states = 0;
+  for (const mutant_outcome& m : outcomes) states += m.states;
+  fmt::print(text_output(o), "{} mutants, {:.1f} % killed, {} states explored\n", outcomes.size(),
+             100 * score, states);
   if (!o.json.empty()) write_json(o.json, json_of(outcomes));
   if (interrupted()) throw CLI::RuntimeError(130);
   if (score < 1) throw CLI::RuntimeError(1);
@@ -137,17 +142,14 @@ void run_fences(options& o) {
   if (unexplained != 0) throw CLI::RuntimeError(1);
 }
 
-#ifdef STELE_SCHEDULES
+#ifdef STELE_HAVE_SCHEDULES
 // A program of its own, because it links a library that is compiled with other options.
 [[noreturn]] void exec_schedules(std::vector<std::string> words) {
-  words.insert(words.begin(), STELE_SCHEDULES);
+  words.insert(words.begin(), "stele_schedules");
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
   arguments.push_back(nullptr);
-  ::execv(STELE_SCHEDULES, arguments.data());
-  print_error("cannot run {}: {}; build it with `make build`\n", STELE_SCHEDULES,
-              std::generic_category().message(errno));
-  std::exit(2);
+  std::exit(exec_beside("stele_schedules", arguments.data()));
 }
 #endif
 
@@ -160,7 +162,7 @@ result<replay_result> replay_parsed(const std::string& text) {
 void run_replay(options& o) {
   const auto engine = engine_of(o.line);
   if (!engine) fail(engine.error());
-#ifdef STELE_SCHEDULES
+#ifdef STELE_HAVE_SCHEDULES
   if (*engine == "schedules") exec_schedules({"--replay", o.line, "--json", o.json});
 #else
   if (*engine == "schedules") fail("this build has no explorer of schedules; use another build");
@@ -247,8 +249,6 @@ void add_controller_options(CLI::App& command, options& o) {
       "the power is off for longer than logs are kept: recovery may refuse, but not be wrong");
 }
 
-}  // namespace
-
 void add_crash(CLI::App& app) {
   const auto o = std::make_shared<options>();
   CLI::App* crash = app.add_subcommand(
@@ -276,7 +276,7 @@ void add_crash(CLI::App& app) {
   all->add_option("--seed", o->mutants.seed, "of content and operations")->capture_default_str();
   add_json(*all, *o);
   all->callback([o] { run_mutants(*o); });
-#ifdef STELE_SCHEDULES
+#ifdef STELE_HAVE_SCHEDULES
   CLI::App* overlapping =
       crash->add_subcommand("schedules",
                             "overlapping commits under every schedule, and every crash that may "
@@ -298,4 +298,13 @@ void add_crash(CLI::App& app) {
   again->callback([o] { run_replay(*o); });
 }
 
+}  // namespace
 }  // namespace stele::cli
+
+int main(int argc, char** argv) {
+  stele::cli::prepare_process();
+  stele::use_published();
+  CLI::App app{"Stele's crash explorer."};
+  stele::cli::add_crash(app);
+  return stele::cli::run(app, argc, argv, STELE_VERSION);
+}

@@ -4,14 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <stele/published.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 
 namespace {
 
@@ -28,26 +24,14 @@ bool is_lab_command(int argc, char** argv) {
   });
 }
 
-// Replaces this process by the program stele-lab in the same folder.
-int exec_lab(char** argv) {
-  std::error_code none;
-  const std::string program =
-      std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "stele-lab";
-  argv[0] = const_cast<char*>(program.c_str());
-  ::execv(program.c_str(), argv);
-  stele::cli::print_error(
-      "stele: '{}' is a command of the laboratory, and {} cannot be run ({}); build it with "
-      "`make build`\n",
-      argv[1], program, std::generic_category().message(errno));
-  return 2;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   stele::cli::prepare_process();
   stele::use_published();
-  if (is_lab_command(argc, argv)) return exec_lab(argv);
+  if (stele::cli::is_crash_command(argc, argv))
+    return stele::cli::exec_beside(stele::cli::crash_program, argv);
+  if (is_lab_command(argc, argv)) return stele::cli::exec_beside("stele-lab", argv);
   CLI::App app{"Stele: durable transactional memory. Start with `stele demo`."};
   stele::cli::add_demo(app);
   stele::cli::add_compare(app);

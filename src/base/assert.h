@@ -9,7 +9,7 @@
 // validated, and refused by a stele::error. A condition has no side effects.
 #pragma once
 
-#include "base/check.h"
+#include <base/check.h>
 
 #ifndef STELE_ASSERTIONS
 #define STELE_ASSERTIONS 0
@@ -17,15 +17,13 @@
 
 // In every build: for conditions that cost nothing measurable where they stand,
 // such as those of opening, growing and closing.
-#define STELE_ASSERT_ALWAYS(...)                                               \
-  (static_cast<bool>(__VA_ARGS__)                                              \
-       ? static_cast<void>(0)                                                  \
-       : ::stele::base::check_failed("assertion failed: " #__VA_ARGS__,        \
-                                     __FILE__, __LINE__))
+#define STELE_ASSERT_ALWAYS(...)  \
+  (static_cast<bool>(__VA_ARGS__) \
+       ? static_cast<void>(0)     \
+       : ::stele::base::check_failed("assertion failed: " #__VA_ARGS__, __FILE__, __LINE__))
 
 // Compiled and not executed, so that it cannot become wrong unnoticed.
-#define STELE_ASSERT_UNEVALUATED(...)                                          \
-  static_cast<void>(sizeof(static_cast<bool>(__VA_ARGS__)))
+#define STELE_ASSERT_UNEVALUATED(...) static_cast<void>(sizeof(static_cast<bool>(__VA_ARGS__)))
 
 // In checked builds: for conditions of a few loads and comparisons.
 #if STELE_ASSERTIONS >= 1

@@ -1,7 +1,7 @@
 // A number of bytes as people write it.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <charconv>
 #include <cstddef>

@@ -4,7 +4,7 @@
 // probability 2^-64 (2^-32 where only half of the checksum is kept). Not cryptographic.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <array>
 #include <cstddef>

@@ -7,8 +7,8 @@
 // what readers see is the memory itself, which is out of reach before the heavy fence.
 #pragma once
 
+#include <base/assert.h>
 #include <base/asymmetric_gate.h>
-#include "base/assert.h"
 
 #include <algorithm>
 #include <atomic>

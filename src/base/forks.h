@@ -5,7 +5,7 @@
 // parent's too. So a child uses none of them: it asks the mark before it takes a lock.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <new>
 #include <thread>

@@ -5,7 +5,7 @@
 // the counts. Not thread-safe.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 // mutants` plants the mutants one at a time; their names are in lab/explore/mutant_table.h.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <atomic>
 #include <cstdint>

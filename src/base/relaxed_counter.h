@@ -1,7 +1,7 @@
 // A counter that one thread increments and any thread may read at the same time.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // Reserves vector capacity before the point after which nothing may fail.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <algorithm>
 #include <cstddef>

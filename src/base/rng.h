@@ -2,7 +2,7 @@
 // numbers (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", 2021).
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <bit>
 #include <cstdint>

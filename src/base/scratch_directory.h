@@ -1,7 +1,7 @@
 // A test's own directory.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <cstdlib>
 #include <filesystem>

@@ -5,7 +5,7 @@
 // into one line. sfence orders flushes and streams.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <cstddef>
 #include <cstdint>

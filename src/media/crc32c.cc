@@ -1,7 +1,7 @@
 // CRC-32C by the processor's instruction, or by eight tables at a time (Kounavis and Berry, "A
 // Systematic Approach to Building High Performance Software-Based CRC Generators", 2005).
+#include <base/assert.h>
 #include <media/crc32c.h>
-#include "base/assert.h"
 
 #include <array>
 

@@ -1,10 +1,10 @@
 // The file medium: direct synchronous block writes for logs, write-back and fdatasync for home.
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <fcntl.h>
 #include <media/file.h>
 #include <media/os.h>
 #include <unistd.h>
-#include "base/assert.h"
 
 #include <algorithm>
 #include <cerrno>

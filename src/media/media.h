@@ -15,10 +15,10 @@
 // nothing may be acknowledged, and no sync is retried.
 #pragma once
 
+#include <base/assert.h>
 #include <base/relaxed_counter.h>
 #include <stele/access.h>
 #include <stele/error.h>
-#include "base/assert.h"
 
 #include <concepts>
 #include <cstddef>

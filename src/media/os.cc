@@ -1,4 +1,5 @@
 // System calls; an installed syscall_hook sees each one first.
+#include <base/assert.h>
 #include <fcntl.h>
 #include <media/os.h>
 #include <signal.h>
@@ -7,7 +8,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "base/assert.h"
 
 #include <array>
 #include <atomic>

@@ -3,11 +3,11 @@
 // device, a FIFO and what is named by a descriptor (/dev/stdout) are written as they are.
 #pragma once
 
+#include <base/assert.h>
 #include <fcntl.h>
 #include <media/os.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/assert.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -1,9 +1,9 @@
 // The SIGBUS handler and its guarded ranges. The handler takes no lock: slots are atomics, and a
 // range is removed before its memory is unmapped.
+#include <base/assert.h>
 #include <media/sigbus_guard.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include "base/assert.h"
 
 #include <cstdint>
 #include <iterator>

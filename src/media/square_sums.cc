@@ -1,6 +1,6 @@
 // A pass for each half of the lines: the sums of seven rows and of one column stay in registers.
+#include <base/assert.h>
 #include <media/square_sums.h>
-#include "base/assert.h"
 
 #include <cstring>
 

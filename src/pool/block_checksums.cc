@@ -1,10 +1,10 @@
 // Verifies the blocks of home against their checksums.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
 #include <pool/header_version.h>
-#include "base/assert.h"
 
 #include <algorithm>
 

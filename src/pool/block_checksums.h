@@ -5,11 +5,11 @@
 // safety: one thread at a time updates checksums; other threads may store home meanwhile.
 #pragma once
 
+#include <base/assert.h>
 #include <format/block_checksums.h>
 #include <pool/heap.h>
 #include <pool/pool_file.h>
 #include <stele/progress.h>
-#include "base/assert.h"
 
 #include <functional>
 

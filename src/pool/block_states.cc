@@ -1,9 +1,9 @@
 // Block states on media, as bytes at the start of each slab.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <pool/block_states.h>
-#include "base/assert.h"
 
 #include <cstring>
 

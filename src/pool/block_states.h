@@ -9,11 +9,11 @@
 // committed and none that freed it did.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <format/heap_layout.h>
 #include <pool/pool_file.h>
 #include <stele/error.h>
-#include "base/assert.h"
 
 #include <cstdint>
 

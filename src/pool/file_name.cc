@@ -1,7 +1,7 @@
 // Compares what a name leads to with an open file.
+#include <base/assert.h>
 #include <pool/file_name.h>
 #include <sys/stat.h>
-#include "base/assert.h"
 
 #include <cerrno>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // Finds the header that counts. See header_version.h.
+#include <base/assert.h>
 #include <pool/header_version.h>
-#include "base/assert.h"
 
 #include <array>
 #include <bit>

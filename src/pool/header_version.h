@@ -6,9 +6,9 @@
 // is told from a damaged one.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <format/pool_layout.h>
-#include "base/assert.h"
 
 #include <cstddef>
 #include <optional>

@@ -1,8 +1,8 @@
 // Allocates and frees inside transactions; see heap.h for the invariants.
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <pool/heap.h>
-#include "base/assert.h"
 
 #include <algorithm>
 

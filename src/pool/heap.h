@@ -11,13 +11,13 @@
 // free if and only if the one that freed it did. A reservation leaves no trace.
 #pragma once
 
+#include <base/assert.h>
 #include <base/mutant.h>
 #include <base/reserve.h>
 #include <format/heap_layout.h>
 #include <pool/block_states.h>
 #include <pool/size_plan.h>
 #include <stele/error.h>
-#include "base/assert.h"
 
 #include <array>
 #include <atomic>

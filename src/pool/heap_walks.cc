@@ -1,8 +1,8 @@
 // Walks over the whole heap: runs, growth, audit, what is left of a damaged one.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fmt/format.h>
 #include <pool/heap.h>
-#include "base/assert.h"
 
 #include <algorithm>
 #include <utility>

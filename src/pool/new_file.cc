@@ -1,4 +1,5 @@
 // Files that are complete before they get a name.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fcntl.h>
@@ -11,7 +12,6 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
-#include "base/assert.h"
 
 #include <filesystem>
 #include <utility>

@@ -1,6 +1,7 @@
 // Who has a pool open: the lock on its file, and the words of its first page by which other
 // processes find the one that has it open: its pid, the generation, the number of the socket for
 // readers. None is checked, none needs durability.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include <pool/pool_file.h>
 #include <signal.h>
 #include <unistd.h>
-#include "base/assert.h"
 
 #include <array>
 #include <cerrno>

@@ -1,4 +1,5 @@
 // Creates, locks and maps pool files.
+#include <base/assert.h>
 #include <base/check.h>
 #include <base/rng.h>
 #include <fcntl.h>
@@ -10,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/assert.h"
 
 #include <format/block_checksums.h>
 #include <format/heap_layout.h>
@@ -28,12 +28,6 @@ using format::pool_header;
 namespace os = media::os;
 
 namespace {
-
-constexpr std::size_t page = 4096;
-
-std::size_t round_up(std::size_t n, std::size_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
 
 // Writes what earlier users of the file left unwritten. A write error of theirs that was never
 // reported is reported here, once, and all cached pages are dropped, since the device may lack
@@ -84,7 +78,7 @@ constexpr std::size_t growth_reservation(std::size_t size) {
   return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30,
                                  std::max<std::size_t>(usual_max_size, size * 2));
 }
-static_assert(growth_reservation(page) >= std::size_t{1} << 30 &&
+static_assert(growth_reservation(file_page) >= std::size_t{1} << 30 &&
               growth_reservation(max_pool_size) >= max_pool_size);
 
 // Writes everything but the name: header, session word, zeroes. Logs that commits write
@@ -106,9 +100,9 @@ result<> write_initial_content(new_file& file, const pool_header& h) {
 }
 
 bool supports_map_sync(int fd) {
-  void* const sync = ::mmap(nullptr, page, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+  void* const sync = ::mmap(nullptr, file_page, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
   if (sync == MAP_FAILED) return false;
-  ::munmap(sync, page);
+  ::munmap(sync, file_page);
   return true;
 }
 
@@ -207,8 +201,9 @@ result<pool_file> pool_file::map_for_reading(int fd, const std::string& path) {
 void pool_file::populate(std::uint64_t offset, std::size_t bytes) const noexcept {
   if (mapping_.fd < 0) return;
   STELE_ASSERT(offset + bytes >= offset);
-  const std::uint64_t from = offset / page * page,
-                      to = std::min<std::uint64_t>(round_up(offset + bytes, page), mapping_.size);
+  const std::uint64_t from = offset / file_page * file_page,
+                      to = std::min<std::uint64_t>(round_up(offset + bytes, file_page),
+                                                   mapping_.size);
   if (from < to) ::madvise(mapping_.base + from, to - from, MADV_POPULATE_WRITE);
 }
 
@@ -394,7 +389,7 @@ result<> pool_file::reserve_home_addresses(std::uintptr_t address) {
 }
 
 result<> pool_file::extend(std::uint64_t size) {
-  STELE_ASSERT_ALWAYS(size % page == 0 && mapping_.size == header_.size);
+  STELE_ASSERT_ALWAYS(size % file_page == 0 && mapping_.size == header_.size);
   if (size > reserved_)
     return fail(errc::unsupported,
                 fmt::format("{} cannot grow to {} bytes while it is open: the addresses after it "
@@ -402,7 +397,7 @@ result<> pool_file::extend(std::uint64_t size) {
                             mapping_.path, size));
   if (mapping_.fd < 0 || size <= mapping_.size) return {};
   if (auto space = allocate_space(mapping_.fd, size, mapping_.path); !space) return space;
-  const std::size_t from = mapping_.size / page * page;
+  const std::size_t from = mapping_.size / file_page * file_page;
   if (os::map(mapping_.base + from, size - from + past_end_, PROT_READ | PROT_WRITE,
               MAP_SHARED | MAP_FIXED, mapping_.fd, from) == MAP_FAILED)
     return path_error("map", mapping_.path);
@@ -429,7 +424,7 @@ void pool_file::apply_growth(const format::growth& g) noexcept {
 result<> pool_file::map(map_kind kind, std::uintptr_t address, std::size_t max_size) {
   const bool in_place = header_.home == format::home_kind::in_place;
   STELE_ASSERT_ALWAYS(!mapped_ && mapping_.fd >= 0 && mapping_.size == header_.size);
-  STELE_ASSERT_ALWAYS(header_.home_offset % page == 0);
+  STELE_ASSERT_ALWAYS(header_.home_offset % file_page == 0);
   std::size_t room = mapping_.size;
   if (in_place && kind != map_kind::relocated_home) {
     room = std::max(address == 0 ? growth_reservation(room) : room, max_size);

@@ -7,12 +7,12 @@
 // before use.
 #pragma once
 
+#include <base/assert.h>
 #include <base/forks.h>
 #include <format/pool_layout.h>
 #include <media/media.h>
 #include <pool/file_name.h>
 #include <stele/error.h>
-#include "base/assert.h"
 
 #include <atomic>
 #include <cstddef>
@@ -24,6 +24,10 @@
 namespace stele::storage {
 
 inline constexpr std::size_t max_pool_size = std::size_t{1} << 46;
+inline constexpr std::size_t file_page = 4096;  // the parts of a pool's file begin at multiples
+constexpr std::uint64_t round_up(std::uint64_t n, std::uint64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
 
 struct pool_geometry {
   std::size_t size = 0;

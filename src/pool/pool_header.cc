@@ -1,10 +1,10 @@
 // The headers of pools: made for a geometry, checked, and that of a pool that has grown.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fmt/format.h>
 #include <media/os.h>
 #include <pool/header_version.h>
 #include <pool/pool_file.h>
-#include "base/assert.h"
 
 #include <format/block_checksums.h>
 #include <format/heap_layout.h>
@@ -21,16 +21,11 @@ namespace os = media::os;
 
 namespace {
 
-constexpr std::size_t page = 4096;
 constexpr std::size_t min_pool_size = 32 * 1024;
-static_assert(page == format::header_area_size && page % format::checksum_block_size == 0,
+static_assert(file_page == format::header_area_size && file_page % format::checksum_block_size == 0,
               "header and copy lie in pages of their own; no checksum is of parts of two pages");
-static_assert(min_pool_size >= format::front_size + 2 * page + page + 2 * page,
+static_assert(min_pool_size >= format::front_size + 2 * file_page + file_page + 2 * file_page,
               "the smallest pool has two logs, a page of tables and chunks");
-
-constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
 
 std::size_t chunk_shift_for(std::size_t size) {
   return size >= (64u << 20) ? 16 : size >= (4u << 20) ? 14 : 12;
@@ -54,7 +49,7 @@ result<pool_header> plan_log_structured(const pool_geometry& s, pool_header h) {
   h.home_offset = h.size;
   h.home_size = round_up(4 * h.size, std::size_t{1} << 20);
   h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(h.home_size / 4));
-  STELE_ASSERT_ALWAYS(h.home_offset % page == 0 && h.home_size <= 64 * h.size);
+  STELE_ASSERT_ALWAYS(h.home_offset % file_page == 0 && h.home_size <= 64 * h.size);
   STELE_ASSERT_ALWAYS(h.log_chunks() == (h.size - h.log_offset) / h.log_size);
   return h;
 }
@@ -74,14 +69,15 @@ bool valid_block_checksums(const pool_header& h);
 
 // Sets the offsets of the parts of home, from home_offset to `end`.
 void lay_out_home(pool_header& h, std::uint64_t end, bool sums = false) {
-  STELE_ASSERT_ALWAYS(h.home_offset % page == 0 && end % page == 0 && h.home_offset < end);
+  STELE_ASSERT_ALWAYS(h.home_offset % file_page == 0 && end % file_page == 0 &&
+                      h.home_offset < end);
   STELE_ASSERT_ALWAYS(h.chunk_shift >= 12 && h.chunk_shift <= 20);
   const std::size_t chunk = std::size_t{1} << h.chunk_shift;
   h.table_offset = h.home_offset + sizeof(format::home_header);
   h.chunk_count = (end - h.table_offset) / (chunk + 8);
   if (sums) h.block_checksums_offset = block_checksums_offset_after(h.table_offset, h.chunk_count);
   h.chunks_offset =
-      round_up(tables_end(sums, h.table_offset, h.chunk_count, end - h.home_offset), page);
+      round_up(tables_end(sums, h.table_offset, h.chunk_count, end - h.home_offset), file_page);
   while (h.chunk_count != 0 && h.chunks_offset + h.chunk_count * chunk > end) --h.chunk_count;
   // pool.md: chunk table and block checksums end before the chunks; grow.md: a chunk is left at
   // most, and a whole one only where its table word would take another page.
@@ -104,11 +100,11 @@ void lay_out_parity(pool_header& h, const pool_geometry& s) {
   h.parity_offset = h.home_offset;
   h.parity_block_size = s.parity_block_size;
   h.home_offset =
-      round_up(h.parity_offset + (rest + covered + each - 1) / (covered + each) * each, page);
+      round_up(h.parity_offset + (rest + covered + each - 1) / (covered + each) * each, file_page);
   if (s.checkpoint_commits == 0 || h.home_offset >= h.size) return;
   h.checkpoint_commits = s.checkpoint_commits;
   h.home_copy_offset = h.home_offset;
-  h.home_offset += round_up((h.size - h.home_copy_offset) / 2, page);
+  h.home_offset += round_up((h.size - h.home_copy_offset) / 2, file_page);
 }
 
 bool valid_parity(const pool_header& h) {
@@ -116,7 +112,7 @@ bool valid_parity(const pool_header& h) {
     return h.parity_offset == 0 && h.home_copy_offset == 0 && h.checkpoint_commits == 0;
   const bool sane_copy = h.home_copy_offset == 0
                              ? h.checkpoint_commits == 0
-                             : h.checkpoint_commits != 0 && h.home_copy_offset % page == 0 &&
+                             : h.checkpoint_commits != 0 && h.home_copy_offset % file_page == 0 &&
                                    h.home_copy_offset > h.parity_offset &&
                                    h.home_copy_offset < h.home_offset &&
                                    h.size - h.home_offset <= h.home_offset - h.home_copy_offset;
@@ -124,8 +120,8 @@ bool valid_parity(const pool_header& h) {
   const std::uint64_t each = std::uint64_t{format::parity_blocks} * h.parity_block_size;
   return (h.parity_block_size == format::plain_block_size ||
           h.parity_block_size == format::halves_block_size) &&
-         h.parity_offset < h.home_offset && h.home_offset < h.size && h.home_offset % page == 0 &&
-         sane_copy &&
+         h.parity_offset < h.home_offset && h.home_offset < h.size &&
+         h.home_offset % file_page == 0 && sane_copy &&
          format::matrix_count(h.size - h.home_offset) <= (end - h.parity_offset) / each;
 }
 
@@ -143,11 +139,11 @@ bool valid_block_checksums(const pool_header& h) {
 bool valid_logs(const pool_header& h) {
   if (h.home == format::home_kind::log)
     return std::has_single_bit(h.log_size) && h.log_size >= 1024 && h.log_size <= (256u << 10) &&
-           h.home_offset == h.size && h.size % page == 0 && h.log_chunks() >= 8 &&
-           h.home_size % page == 0 && h.home_size <= 64 * h.size && h.parity_offset == 0 &&
+           h.home_offset == h.size && h.size % file_page == 0 && h.log_chunks() >= 8 &&
+           h.home_size % file_page == 0 && h.home_size <= 64 * h.size && h.parity_offset == 0 &&
            h.parity_block_size == 0 && h.home_copy_offset == 0 && h.checkpoint_commits == 0;
-  return h.home == format::home_kind::in_place && h.home_size == 0 && h.size % page == 0 &&
-         h.log_size % page == 0 && h.log_size >= page && h.log_size <= h.size &&
+  return h.home == format::home_kind::in_place && h.home_size == 0 && h.size % file_page == 0 &&
+         h.log_size % file_page == 0 && h.log_size >= file_page && h.log_size <= h.size &&
          (h.parity_block_size != 0 ? h.parity_offset : h.home_offset) ==
              h.log_offset + h.log_count * h.log_size &&
          h.home_offset < h.size && valid_parity(h);
@@ -192,7 +188,7 @@ result<pool_header> pool_file::make_header(const pool_geometry& s) {
   const auto id = generate_pool_id();
   if (!id) return std::unexpected(id.error());
   h.id = *id;
-  h.size = s.size / page * page;
+  h.size = s.size / file_page * file_page;
   h.log_offset = format::front_size;
   std::copy(s.layout.begin(), s.layout.end(), h.layout.begin());
   if (s.home == format::home_kind::log) {
@@ -205,9 +201,10 @@ result<pool_header> pool_file::make_header(const pool_geometry& s) {
   }
   h.log_count = static_cast<std::uint32_t>(
       s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
-  h.log_size = s.log_size != 0 ? round_up(s.log_size, page)
-                               : std::clamp<std::size_t>(s.size / (8 * h.log_count) / page * page,
-                                                         page, 1u << 20);
+  h.log_size = s.log_size != 0
+                   ? round_up(s.log_size, file_page)
+                   : std::clamp<std::size_t>(s.size / (8 * h.log_count) / file_page * file_page,
+                                             file_page, 1u << 20);
   if (h.log_count * h.log_size > s.size / 2) return too_much_log(h.log_count, h.log_size);
   h.home_offset = h.log_offset + h.log_count * h.log_size;
   if (s.parity_block_size != 0) lay_out_parity(h, s);
@@ -219,7 +216,7 @@ result<pool_header> pool_file::make_header(const pool_geometry& s) {
                             "and checkpoint; make it larger",
                             s.size));
   };
-  if (h.home_offset + page + (std::size_t{1} << h.chunk_shift) > h.size) return no_room();
+  if (h.home_offset + file_page + (std::size_t{1} << h.chunk_shift) > h.size) return no_room();
   lay_out_home(h, h.size, s.sums);
   if (h.chunk_count == 0) return no_room();
   h.checksum = format::header_checksum(h);
@@ -268,9 +265,9 @@ result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t f
       h.header_size == sizeof h && h.id != 0 && h.size <= max_pool_size &&
       (h.log_offset == format::front_size || h.log_offset == format::header_area_size) &&
       h.log_count >= 1 && h.log_count <= 4096 && h.log_size != 0 && h.size > h.log_offset &&
-      valid_logs(h) && chunk >= page && chunk <= (1u << 20) &&
+      valid_logs(h) && chunk >= file_page && chunk <= (1u << 20) &&
       h.table_offset == h.home_offset + sizeof(format::home_header) && h.chunk_count >= 1 &&
-      h.chunk_count <= h.offset_end() / chunk && h.chunks_offset % page == 0 &&
+      h.chunk_count <= h.offset_end() / chunk && h.chunks_offset % file_page == 0 &&
       h.chunks_offset <= h.offset_end() && valid_block_checksums(h) &&
       h.chunks_offset + h.chunk_count * chunk <= h.offset_end();
   if (!sane)
@@ -280,7 +277,7 @@ result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t f
   // What the checks establish for all that reads a pool: its parts follow each other.
   STELE_ASSERT_ALWAYS(h.log_offset < h.home_offset && h.home_offset < h.table_offset &&
                       h.table_offset < h.chunks_offset && h.chunks_end() <= h.offset_end());
-  STELE_ASSERT_ALWAYS(h.home_offset % page == 0 && h.log_offset % page == 0);
+  STELE_ASSERT_ALWAYS(h.home_offset % file_page == 0 && h.log_offset % file_page == 0);
   return {};
 }
 

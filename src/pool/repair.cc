@@ -1,4 +1,5 @@
 // Overwrites damaged bytes of a pool file. See repair.h.
+#include <base/assert.h>
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -6,7 +7,6 @@
 #include <pool/header_version.h>
 #include <pool/repair.h>
 #include <sys/stat.h>
-#include "base/assert.h"
 
 #include <cstring>
 #include <utility>

@@ -9,8 +9,8 @@
 // save are addresses, and such a pool has four times as many as bytes.
 #pragma once
 
+#include <base/assert.h>
 #include <format/heap_layout.h>
-#include "base/assert.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Goes from a path to its mount, and from a mount to the storage below it.
+#include <base/assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,7 +9,6 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include "base/assert.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -67,9 +67,8 @@ void for_each_part(std::uintptr_t address, std::size_t size, Part&& part) {
 // is to an open pool. Throws if it begins in the running transaction's pool and ends after it.
 void check_volatile(std::uintptr_t address) {
   if (in_transaction(address, 1))
-    throw failure(
-        {errc::corrupt,
-         "a store reaches past the end of its pool: a length in its content is damaged"});
+    throw failure({errc::corrupt,
+                   "a store reaches past the end of its pool: a length in its content is damaged"});
   base::check(runtime_at(address) == nullptr, this_access.size == 0
                                                   ? "a store to a pool outside a transaction would "
                                                     "be torn by a crash; put it inside pool::update"

@@ -96,13 +96,22 @@ class Shape(unittest.TestCase):
         self.assertEqual(shares, {"one": (100, 75), "other": (80, 60), "none": (0, 0)})
 
     def test_a_figure_above_its_goal_is_a_finding(self):
-        figures = shape.figures_of({**self.files, "src/published/redo.h": "class redo : public leaf<int> {};\n"})
+        asserted = "STELE_ASSERT(a);\n" * 3
+        figures = shape.figures_of({**self.files, "src/published/redo.h": "class redo : public leaf<int> {};\n", "src/tx/asserted.cc": asserted})
         figures["mechanisms"]["src/published/redo.h"]["levels"] = 3
         self.assertEqual(list(shape.complaints(figures)), [])
         figures["mechanisms"]["src/published/redo.h"]["levels"] = 6
         figures["members"]["transaction"] = 99
         found = [c.split(":")[0] for c in shape.complaints(figures)]
         self.assertEqual(found, ["src/published/redo.h", "transaction"])
+
+
+    def test_assertions_of_three_grades_are_counted_and_too_few_are_a_finding(self):
+        asserted = "STELE_ASSERT(a);\n// STELE_ASSERT(comment);\nSTELE_ASSERT_WHOLE(\n  b);\nSTELE_ASSERT_ALWAYS(c);\nSTELE_ASSERT_UNEVALUATED(d);\n"
+        files = {"src/pool/heap.cc": asserted, "src/pool/heap_test.cc": asserted, "src/tx/access.cc": "int x;\n" * 49 + "STELE_ASSERT(x);\n"}
+        figures = shape.figures_of(files)
+        self.assertEqual((figures["assertions"]["src/pool"], figures["assertions"]["src/tx"]), ((3, 6), (1, 50)))
+        self.assertEqual(list(shape.complaints(figures)), ["src/tx: 2.0 assertions in 100 lines; at least 3"])
 
 
 class Papers(unittest.TestCase):

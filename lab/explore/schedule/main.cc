@@ -80,7 +80,9 @@ int run_mutants(overlap_mutant_selection c) {
   const auto all = sweep_mutants(c);
   if (!all) return std::cerr << all.error().message << '\n', 2;
   const auto killed = std::ranges::count_if(*all, &overlap_mutant::killed);
-  fmt::print("{} of {} killed\n", killed, all->size());
+  std::uint64_t schedules = 0;
+  for (const overlap_mutant& m : *all) schedules += m.schedules;
+  fmt::print("{} of {} killed, {} schedules in all\n", killed, all->size(), schedules);
   return static_cast<std::size_t>(killed) == all->size() ? 0 : 1;
 }
 

@@ -11,7 +11,7 @@
 // their memory.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <adapters/itm/domain.h>
 #include <adapters/itm/exceptions.h>

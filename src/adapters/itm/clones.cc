@@ -3,7 +3,7 @@
 // Each program and shared object compiled with -fgnu-tm registers a table of (function, clone)
 // before its first initialization runs, so this file must need no initialization. A call through a
 // pointer looks up the clone. A function without a clone makes the block run alone and irrevocably.
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <adapters/itm/block.h>
 

@@ -1,5 +1,5 @@
 // Opens and closes the pool that blocks work on, and makes the anonymous one; see domain.h.
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <adapters/itm/block.h>
 #include <adapters/itm/domain.h>

@@ -6,7 +6,7 @@
 // memory first, then exceptions.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <stele/error.h>
 

@@ -3,7 +3,7 @@
 // Ordinary memory is freed if its block is rolled back. Memory that a block frees is freed after
 // its commit, when no older block can be reading it. free and delete of an object in the pool free
 // it in the pool.
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <adapters/itm/routing.h>
 #include <base/check.h>

@@ -4,7 +4,7 @@
 // Each side of a copy belongs to the transaction (Rt, Wt) or is known to be private to the thread
 // (Rn, Wn). The rest of a name states an earlier access and changes nothing. A copy goes through a
 // buffer, part by part, from the end that keeps overlapping bytes intact.
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <adapters/itm/routing.h>
 

@@ -1,5 +1,5 @@
 // Ordinary memory, and byte ranges in any memory; see routing.h.
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <adapters/itm/routing.h>
 #include <tx/transaction_inl.h>

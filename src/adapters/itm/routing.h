@@ -7,7 +7,7 @@
 // These functions may throw restart or failure; see guarded().
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <adapters/itm/block.h>
 

@@ -13,7 +13,7 @@
 // announced accesses to ordinary memory; the first announcement of a thread costs one membarrier.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <base/asymmetric_gate.h>
 

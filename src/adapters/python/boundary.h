@@ -3,7 +3,7 @@
 // Item access of dicts and lists uses them, because it is the most frequent operation.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "values.h"
 
 namespace stele::python {

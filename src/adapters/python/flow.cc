@@ -6,7 +6,7 @@
 // task runs in any thread. Otherwise asyncio is asked: tasks may share a context.
 #include "flow.h"
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 namespace stele::python {
 

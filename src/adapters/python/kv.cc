@@ -2,7 +2,7 @@
 // pools. Opening, single items and the class.
 //
 // Keys and values are bytes; str is stored as UTF-8.
-#include "base/assert.h"
+#include <base/assert.h>
 #include "boundary.h"
 #include "open_store.h"
 

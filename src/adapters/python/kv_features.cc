@@ -2,7 +2,7 @@
 // and for named stores.
 //
 // A walk reads one page at a time, each page of one state, and holds nothing between pages.
-#include "base/assert.h"
+#include <base/assert.h>
 #include "open_store.h"
 #include "values.h"
 

@@ -1,6 +1,6 @@
 // stele.List: a list in a pool. Operations made of these (index, count, remove, reverse,
 // comparison) are added in Python.
-#include "base/assert.h"
+#include <base/assert.h>
 #include "boundary.h"
 
 #include <nanobind/stl/shared_ptr.h>

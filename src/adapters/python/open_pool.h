@@ -1,7 +1,7 @@
 // A pool that Python has opened; its root is a document_dict.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "transactions.h"
 
 #include <stele/document.h>

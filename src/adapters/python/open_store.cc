@@ -1,7 +1,7 @@
 // Opening and dropping of named stores; see open_store.h.
 #include "open_store.h"
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 namespace stele::python {
 

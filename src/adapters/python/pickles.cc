@@ -1,7 +1,7 @@
 // See pickles.h.
 #include "pickles.h"
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 namespace stele::python {
 

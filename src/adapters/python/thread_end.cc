@@ -1,7 +1,7 @@
 // What the interpreter keeps for a thread; see thread_end.h.
 #include "thread_end.h"
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "transactions.h"
 
 #include <utility>

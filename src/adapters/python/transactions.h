@@ -27,7 +27,7 @@
 #include "flow.h"
 #include "update_lock.h"
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <nanobind/nanobind.h>
 #include <stele/pool.h>

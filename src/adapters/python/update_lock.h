@@ -5,7 +5,7 @@
 // first: a loop of updates would hold it up for long.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 #include <tx/runtime.h>
 

@@ -1,7 +1,7 @@
 // Conversions; see values.h.
 #include "values.h"
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "pickles.h"
 
 namespace stele::python {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <span>
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "stored.h"
 
 namespace stele::sqlite {

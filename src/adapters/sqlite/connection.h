@@ -5,8 +5,8 @@
 // the pool's own transaction is within one call, end_commit().
 #pragma once
 
+#include <base/assert.h>
 #include "api.h"
-#include "base/assert.h"
 #include "database.h"
 #include "file_name.h"
 

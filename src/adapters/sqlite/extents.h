@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "stored.h"
 
 namespace stele::sqlite {

@@ -1,8 +1,8 @@
 // A connection's open database: what SQLite calls a file.
 #pragma once
 
+#include <base/assert.h>
 #include "api.h"
-#include "base/assert.h"
 
 #include <stele/error.h>
 

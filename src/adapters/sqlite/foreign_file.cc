@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "file.h"
 #include "foreign.h"
 #include "pragma.h"

@@ -2,7 +2,7 @@
 // as deferred commits have left them.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "pending.h"
 
 #include <shared_mutex>

@@ -1,7 +1,7 @@
 // The writes of a SQLite transaction that is not committed: whole blocks, in memory.
 #pragma once
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "stored.h"
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 #include <functional>
 #include <string_view>
 
-#include "base/assert.h"
+#include <base/assert.h>
 
 namespace stele::sqlite {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "cache.h"
 
 namespace stele::sqlite {

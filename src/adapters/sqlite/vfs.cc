@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/assert.h"
+#include <base/assert.h>
 #include "file.h"
 #include "journal.h"
 
