@@ -144,8 +144,8 @@ struct pool_options {
   std::size_t create_size = 0;
   // Bytes. A full pool grows up to this size by itself: the transaction that finds no room is
   // rolled back, the pool grows by half, at once durably, and the body runs again. 0: it keeps its
-  // size, as pools of log_structured and archapt must. Not inside a transaction that cannot run
-  // again: a `with` of Python, an atomic block.
+  // size, as pools of log_structured and archapt must, and each pool that is opened with archapt.
+  // Not inside a transaction that cannot run again: a `with` of Python, an atomic block.
   std::size_t max_size = 0;
   // Name of the data's layout, up to 63 bytes; if not empty, must match the pool's. Empty: a new
   // pool gets "type " and the name of its root's type, and a pool with another type's is refused,
@@ -500,8 +500,8 @@ class pool {
 
   // Lengthens the pool to `size_bytes`; does nothing if it is that long. Transactions wait
   // meanwhile. After a crash the pool has the old size or the new one. Errors: full, io; nested,
-  // inside a transaction; unsupported, by pools of log_structured and archapt, and where the
-  // addresses after the pool are taken (set max_size). Thread-safe.
+  // inside a transaction; unsupported, by pools of log_structured and archapt, while archapt has
+  // the pool open, and where the addresses after the pool are taken (set max_size). Thread-safe.
   [[nodiscard]] result<> grow(std::size_t size_bytes);
 
   // Verifies the whole pool: heap, block checksums, then the root by its own check(), if it has

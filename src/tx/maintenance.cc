@@ -3,6 +3,7 @@
 #include <base/check.h>
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
+#include <tx/mechanism/catalog.h>
 #include <tx/open.h>
 
 #include <algorithm>
@@ -60,7 +61,9 @@ result<> grow_now(runtime& r, std::size_t size_bytes) {
     return fail(errc::invalid_argument,
                 fmt::format("{} cannot have {} bytes; {} (64 TiB) are the most", state.file.path(),
                             size_bytes, storage::max_pool_size));
-  if (!can_grow(h)) return std::unexpected(fixed_size_error(state.file.path()));
+  const auto used = find_mechanism(r.mechanism_name());
+  if (!used) return std::unexpected(used.error());
+  if (!can_grow(h, **used)) return std::unexpected(fixed_size_error(state.file.path()));
   const format::growth to = growth_to(h, size_bytes);
   const auto after = storage::grown_header(h, to, state.file.path());
   if (!after) return std::unexpected(after.error());
@@ -104,8 +107,13 @@ bool can_grow(const format::pool_header& h) noexcept {
 error fixed_size_error(const std::string& path) {
   return {errc::unsupported,
           path +
+// One that keeps parity has a place for each part of home that there was when it began.
+bool can_grow(const format::pool_header& h, const mechanism_entry& used) noexcept {
+  return can_grow(h) && !used.has_parity;
+}
               " cannot grow: pools of log_structured and archapt have the size they were created "
-              "with. Open it without max_size, or copy it into a larger one"};
+              "with, and archapt lets no pool grow. Open it without max_size, or with 'default' if "
+              "that made it, or copy it into a larger one"};
 }
 
 result<> grow(runtime& r, std::size_t size_bytes) {

@@ -343,7 +343,7 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   if (options.mechanism.empty() && file->header().home == format::home_kind::log)
     mechanism = mechanism_of_log_home(path);
   if (!mechanism) return std::unexpected(mechanism.error());
-  if (options.max_size > file->header().size && !can_grow(file->header())) {
+  if (options.max_size > file->header().size && !can_grow(file->header(), **mechanism)) {
     if (fresh) ::unlink(path.c_str());
     return std::unexpected(fixed_size_error(path));
   }

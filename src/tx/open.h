@@ -44,8 +44,10 @@ class report_scope {
 // wait for; poisoned; corrupt, when the file is shorter than the pool.
 [[nodiscard]] result<std::unique_lock<std::mutex>> begin_maintenance(runtime& r, const char* what);
 
-// Whether a pool may become longer; if not, the error of one that should.
+// Whether a pool may become longer, at all and while it is open with a mechanism; if not, the error
+// of one that should.
 bool can_grow(const format::pool_header& h) noexcept;
+bool can_grow(const format::pool_header& h, const mechanism_entry& used) noexcept;
 error fixed_size_error(const std::string& path);
 
 // As pool<Root>::backup, without the free chunks at the end of the pool.
