@@ -373,7 +373,31 @@ class cleaner {
       for (const std::size_t word : format::zeroed_when_freed) media.store(header + word, &zero, 8);
       media.flush(header, sizeof(format::chunk_header));
       unlink(c);
+  // Whether the map still points into a victim. So it does when one of its blocks is damaged, which
+  // is not noticed where a pool is opened without verifying it: the entries behind that block were
+  // not found. It also may for a moment while a commit overwrites the last of them.
+  bool is_still_mapped(std::uint32_t c) const noexcept {
+    using base::mutant;
+    if (base::planted<Media>(mutant::ls_tombstone_dropped) ||
+        base::planted<Media>(mutant::ls_joined_in_part) ||
+        base::planted<Media>(mutant::ls_stale_mapping))
+      return false;
+    return space_.usage.live(c) != 0;
+  }
+  // Such a victim is closed again, and all that it holds counts as before.
+  void keep_mapped_victims() noexcept {
+    const auto kept =
+        std::ranges::partition(victims_, [this](std::uint32_t c) { return !is_still_mapped(c); });
+    for (const std::uint32_t c : kept) {
+      std::erase_if(entries_,
+                    [&](const found_entry& e) { return space_.usage.chunk_of(e.at) == c; });
+      space_[c].use.store(storage::chunk_state::closed, std::memory_order_release);
     }
+    victims_.erase(kept.begin(), kept.end());
+  }
+
+    }
+    keep_mapped_victims();
     media.fence();  // C5: what victims held is gone before a tombstone that hid it
     uncount_stale();
     for (const std::uint32_t c : victims_) space_.retire_chunk(c);  // C6
