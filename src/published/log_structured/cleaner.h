@@ -9,6 +9,7 @@
 #pragma once
 
 #include <base/assert.h>
+#include <base/reserve.h>
 #include <published/log_structured/chunk_log.h>
 #include <published/log_structured/chunk_reader.h>
 
@@ -269,8 +270,9 @@ class cleaner {
       first = q->home;
     }
     STELE_ASSERT_WHOLE(run_is_one_range(tombstone));
-    if (run_.size() > 1 && !tombstone)
-      space_.map.add_stale(own.home, own.words);  // stale, like its neighbours
+    if (run_.size() == 1 || tombstone) return;
+    counted_.push_back(own);
+    space_.map.add_stale(own.home, own.words);  // stale, like its neighbours
   }
 
   // Whether the pieces of run_ follow each other, in one region and all of one kind. Only for
@@ -287,10 +289,12 @@ class cleaner {
   // cleaner empties the chunk of the original. False: the range has changed meanwhile.
   bool count_as_stale(const storage::home_map::mapped_range& q) {
     if (!storage::is_data(q.at)) return true;
+    counted_.push_back(q);  // first: without memory for it nothing is counted
     space_.map.add_stale(q.home, q.words);
     const auto now = space_.map.range_at(q.home, map_cache_);
     if (now.home == q.home && now.words == q.words && now.at == q.at) return true;
     space_.map.remove_stale(map_writer_, q.home, q.words);
+    counted_.pop_back();
     return false;
   }
 
@@ -304,12 +308,16 @@ class cleaner {
         .tombstone = tombstone,
         .version = version,
         .source_index = static_cast<std::uint32_t>(sources_.size())};
+    base::reserve_more(sources_, run_.size());
     for (const storage::home_map::mapped_range& p : run_) {
       if (!tombstone) log_.append_words(words + p.at, p.words);
       staged.words += p.words;
-      sources_.push_back({p, run_.size() > 1 && !tombstone});
     }
     STELE_ASSERT(staged.version != 0 && staged.words <= format::region_words);
+    STELE_ASSERT(counted_.size() == (run_.size() > 1 && !tombstone ? run_.size() : 0));
+    for (const storage::home_map::mapped_range& p : run_)
+      sources_.push_back({p, run_.size() > 1 && !tombstone});
+    counted_.clear();  // sources_ has them
     log_.staged.push_back(staged);
     return 1 + (tombstone ? 0 : staged.words);
   }
@@ -365,14 +373,6 @@ class cleaner {
       space_.map.add_stale(e.home, e.words - moved);
   }
 
-  void free_victims(cleaning_totals& totals) {
-    STELE_ASSERT(empty_victims_ <= victims_.size());
-    for (const std::uint32_t c : victims_) {
-      const std::uint64_t zero = 0;
-      std::byte* const header = space_.file().base() + space_.offset_of(c);
-      for (const std::size_t word : format::zeroed_when_freed) media.store(header + word, &zero, 8);
-      media.flush(header, sizeof(format::chunk_header));
-      unlink(c);
   // Whether the map still points into a victim. So it does when one of its blocks is damaged, which
   // is not noticed where a pool is opened without verifying it: the entries behind that block were
   // not found. It also may for a moment while a commit overwrites the last of them.
@@ -396,8 +396,16 @@ class cleaner {
     victims_.erase(kept.begin(), kept.end());
   }
 
-    }
+  void free_victims(cleaning_totals& totals) {
     keep_mapped_victims();
+    STELE_ASSERT(empty_victims_ <= victims_.size());
+    for (const std::uint32_t c : victims_) {
+      const std::uint64_t zero = 0;
+      std::byte* const header = space_.file().base() + space_.offset_of(c);
+      for (const std::size_t word : format::zeroed_when_freed) media.store(header + word, &zero, 8);
+      media.flush(header, sizeof(format::chunk_header));
+      unlink(c);
+    }
     media.fence();  // C5: what victims held is gone before a tombstone that hid it
     uncount_stale();
     for (const std::uint32_t c : victims_) space_.retire_chunk(c);  // C6
@@ -444,6 +452,8 @@ class cleaner {
     space_.epochs.unpin(reader_);
     for (const source& s : std::exchange(sources_, {}))
       if (s.counted) space_.map.remove_stale(map_writer_, s.from.home, s.from.words);
+    for (const auto& p : std::exchange(counted_, {}))
+      space_.map.remove_stale(map_writer_, p.home, p.words);
     for (const std::uint32_t c : victims_) {
       STELE_ASSERT(space_[c].use.load(std::memory_order_relaxed) == storage::chunk_state::cleaning);
       space_[c].use.store(storage::chunk_state::closed, std::memory_order_release);
@@ -464,6 +474,8 @@ class cleaner {
   std::vector<storage::home_map::mapped_range> pieces_, run_;
   // Sources of what is staged, in order; those of an entry begin at its source_index.
   std::vector<source> sources_;
+  // Ranges of the entry that is being staged that count as stale, and are not in sources_ yet.
+  std::vector<storage::home_map::mapped_range> counted_;
   // Ranges of victims that were joined to a neighbour: first word, words.
   std::unordered_map<std::uint64_t, std::uint32_t> joined_;
   std::uint64_t mapped_through_ = 0;
