@@ -130,7 +130,30 @@ std::string directory_of(const std::string& path) {
   return directory.empty() ? "." : directory;
 }
 
+// -1: this process may make names there, but not read them.
+result<descriptor> open_directory_of(const std::string& path) {
+  descriptor directory(os::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.fd < 0 && errno != EACCES) return path_error("open the directory of", path);
+  return directory;
+}
+
+// Makes the name of an open file durable. In a directory that cannot be read it needs a sync of the
+// file system.
+result<> sync_name(const descriptor& directory, const descriptor& file, const std::string& path) {
+  const int failed = directory.fd >= 0 ? os::sync(directory.fd) : ::syncfs(file.fd);
+  if (failed != 0 && errno != EINVAL) return path_error("sync the directory of", path);
+  return {};
+}
+
 }  // namespace
+
+result<> sync_named(const descriptor& file, const std::string& path) {
+  STELE_ASSERT_ALWAYS(file.fd >= 0);
+  if (os::sync(file.fd) != 0) return path_error("sync", path);
+  const auto directory = open_directory_of(path);
+  if (!directory) return std::unexpected(directory.error());
+  return sync_name(*directory, file, path);
+}
 
 // A file system without unnamed files gets a file with a temporary name, and so does a process
 // without /proc, which gives an unnamed file its name. The temporary name must be new: an existing
@@ -199,13 +222,11 @@ result<> new_file::publish() {
   if (!base::planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0)
     return path_error("sync", path_);
   if (name_.empty()) return {};
-  // Allocated first: no allocation after the file has its name.
-  const std::string in = directory_of(path_);
+  // Opened first: without a descriptor for its sync the name is not made.
+  const auto directory = open_directory_of(path_);
+  if (!directory) return std::unexpected(directory.error());
   if (os::link(name_.c_str(), path_.c_str()) != 0) return path_error("create", path_);
-  const descriptor directory(os::open(in.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.fd >= 0 && os::sync(directory.fd) != 0 && errno != EINVAL)
-    return path_error("sync the directory of", path_);
-  return {};
+  return sync_name(*directory, file_, path_);
 }
 
 }  // namespace stele::storage

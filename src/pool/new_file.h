@@ -35,6 +35,9 @@ struct descriptor {
   int fd;
 };
 
+// On return a file that has this name is durable with it. Errors: io.
+[[nodiscard]] result<> sync_named(const descriptor& file, const std::string& path);
+
 class new_file {
  public:
   // An empty file; at most `max_bytes` will be written. Errors: exists, not_found, permission, full
