@@ -21,9 +21,8 @@ using page_content = std::array<std::byte, saved_bytes>;
 static_assert(saved_bytes % sector_bytes == 0 && format::front_size % sector_bytes == 0,
               "the page that is kept has all of the sector that changes");
 
-bool holds(const std::string& path, const page_content& content) {
+bool holds(const descriptor& file, const page_content& content) {
   page_content found;
-  const descriptor file(open_named(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   return file.fd >= 0 && media::os::read_all(file.fd, found.data(), found.size(), 0) &&
          found == content;
 }
@@ -51,7 +50,8 @@ result<repair_file> repair_file::open(const std::string& path) {
   return opened;
 }
 
-// An earlier repair that was interrupted may have kept the same page already.
+// An earlier repair that was interrupted may have kept the same page already, and not have made its
+// name durable.
 result<std::string> repair_file::save_page(std::uint64_t offset) {
   STELE_ASSERT_ALWAYS(offset % saved_bytes == 0 && file_.fd >= 0);
   constexpr unsigned max_names = 1000;
@@ -61,7 +61,11 @@ result<std::string> repair_file::save_page(std::uint64_t offset) {
   for (unsigned i = 1; i <= max_names; ++i) {
     std::string name =
         fmt::format("{}.page-{}{}", path_, offset, i == 1 ? "" : fmt::format(".{}", i));
-    if (holds(name, content)) return name;
+    if (const descriptor kept(open_named(name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+        holds(kept, content)) {
+      if (auto synced = sync_named(kept, name); !synced) return std::unexpected(synced.error());
+      return name;
+    }
     auto file = new_file::make(name, content.size());
     if (!file && file.error().code == errc::exists) continue;
     if (!file) return std::unexpected(file.error());
