@@ -1,7 +1,14 @@
 // A thread that closes a gate and one that passes it never miss each other.
 #include <base/asymmetric_gate.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -18,6 +25,46 @@ TEST(asymmetric_gate, is_open_until_it_is_closed) {
   EXPECT_TRUE(closed.peek());
   closed.open();
   EXPECT_FALSE(closed.look());
+}
+
+// Refuses membarrier(2) with this error from now on. False: the system has no such filters.
+bool refuse_membarrier(unsigned number) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | number),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{.len = std::size(program), .filter = program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// The light fences order nothing by themselves, so a heavy one that is refused must not return.
+TEST(asymmetric_gate, is_not_closed_without_its_fence) {
+  if (!has_membarrier) GTEST_SKIP() << "the light fences are full ones here";
+  EXPECT_EXIT(
+      {
+        if (!refuse_membarrier(EPERM)) ::_exit(77);
+        asymmetric_gate<>().close(true);
+        ::_exit(0);
+      },
+      [](int status) {
+        return WIFSIGNALED(status) ? WTERMSIG(status) == SIGABRT : WEXITSTATUS(status) == 77;
+      },
+      "");
+  // Without memory it tries again, and here for ever.
+  EXPECT_EXIT(
+      {
+        if (!refuse_membarrier(ENOMEM)) ::_exit(77);
+        ::alarm(1);
+        asymmetric_gate<>().close(true);
+        ::_exit(0);
+      },
+      [](int status) {
+        return WIFSIGNALED(status) ? WTERMSIG(status) == SIGALRM : WEXITSTATUS(status) == 77;
+      },
+      "");
 }
 
 TEST(asymmetric_gate, is_closed_from_one_state_only) {
