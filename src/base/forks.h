@@ -12,6 +12,10 @@
 
 namespace stele::base {
 
+// From now on each child of fork() calls f, before fork() returns there. True; without the memory
+// for it the program ends.
+bool call_in_children(void (*f)()) noexcept;
+
 // How many forks lie between the process that loaded the library and this one.
 unsigned forks() noexcept;
 

@@ -2,15 +2,14 @@
 // lacks may hold a lock of its parent's. Leaked, so that it outlives whatever uses it.
 #pragma once
 
-#include <pthread.h>
+#include <base/forks.h>
 
 namespace stele::base {
 
 template <class T>
 T& per_process() {
   static T* one = new T;
-  [[maybe_unused]] static const int at_fork =
-      ::pthread_atfork(nullptr, nullptr, +[] { one = new T; });
+  [[maybe_unused]] static const bool at_fork = call_in_children(+[] { one = new T; });
   return *one;
 }
 

@@ -7,7 +7,6 @@
 #include <base/rng.h>
 #include <fmt/format.h>
 #include <media/cpu.h>
-#include <pthread.h>
 #include <tx/long_read.h>
 #include <tx/readers/reader_server.h>
 #include <tx/readers/reader_session.h>
@@ -137,11 +136,10 @@ result<> copy_result(const result<>& how) noexcept {
   return std::unexpected(make_error(how.error().code, [&] { return how.error().message; }));
 }
 
-[[maybe_unused]] const int at_fork = ::pthread_atfork(
-    nullptr, nullptr, +[]() noexcept {
-      open_runtimes.enter_child();
-      leave_transaction_to_parent();
-    });
+[[maybe_unused]] const bool at_fork = base::call_in_children(+[]() noexcept {
+  open_runtimes.enter_child();
+  leave_transaction_to_parent();
+});
 
 }  // namespace
 
