@@ -7,6 +7,7 @@
 #include <base/assert.h>
 #include <base/asymmetric_gate.h>
 #include <base/mutant.h>
+#include <tx/open.h>
 #include <tx/runtime.h>
 
 #include <algorithm>
@@ -64,6 +65,17 @@ runtime::pause::~pause() {
   STELE_ASSERT(runtime_.paused_ && one_.owns_lock());
   runtime_.paused_ = false;
   runtime_.log_released_.notify_all();
+}
+
+bool runtime::is_paused_by_this_report() const noexcept {
+  return in_place_ && report_scope::exists(*this);
+}
+
+std::unexpected<error> runtime::reporting_error() const {
+  return base::fail(errc::nested,
+                    state_->file.path() +
+                        " cannot be used by the report of its backup: with this mechanism and "
+                        "policy all transactions wait until the backup has ended");
 }
 
 void runtime::run_alone(thread_context& v) noexcept {

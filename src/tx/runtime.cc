@@ -345,6 +345,7 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
     if (closed_)
       return fail(errc::invalid_argument, fmt::format("{} has been closed", state_->file.path()));
     if (paused_) {
+      if (is_paused_by_this_report()) return reporting_error();
       log_released_.wait_for(hold, std::chrono::milliseconds(1));
       continue;
     }
@@ -738,12 +739,13 @@ pool_counters runtime::counters() const noexcept {
 }
 
 // Beside commits an audit finds chunks and slabs half changed. A transaction of this thread rules
-// out a pause, which would wait for it: then the sums are those of a moment only nearly.
+// out a pause, which would wait for it: then the sums are those of a moment only nearly. In the
+// report of a backup there may be a pause already.
 pool_space runtime::space() {
   if (is_of_parent()) return {};
   if (reading_ != nullptr) return reading_->space();
   std::optional<pause> paused;
-  if (this_access.size == 0 && !state_->poisoned.load())
+  if (this_access.size == 0 && !state_->poisoned.load() && !is_paused_by_this_report())
     paused.emplace(*this);
   else
     engine_->flush_deferred();  // the audit reads home

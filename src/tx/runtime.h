@@ -191,6 +191,9 @@ class runtime {
     const thread_context* const except_;
   };
 
+  // The calling thread is in the report of a backup that pauses the pool until it ends, because
+  // stores go home as they are made: what waits for the pause would wait for ever.
+  bool is_paused_by_this_report() const noexcept;
   // The lock of the pool's front end, which outlives its use. The work of readers in other
   // processes takes it before it pauses: a pause that waits for a `with` holds up all other
   // threads, also one that the `with` waits for.
@@ -336,6 +339,7 @@ class runtime {
   std::unexpected<error> running_error() const;
   void lock_writer_slow(thread_context& v);
   // Makes deferred commits durable and releases the line locks of t's, unless the pool is poisoned:
+  std::unexpected<error> reporting_error() const;
   // lines that are not stored home stay locked.
   void flush_and_release(transaction& t) noexcept;
   void flush_deferred_of_others_slow(const thread_context& v, bool writes);
