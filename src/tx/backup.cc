@@ -96,11 +96,7 @@ class backup_copy final : private page_snapshot {
   // Runs while no transaction does. Lists the used runs, and copies the header area and the chunk
   // table at once, because transactions change single words of them.
   result<> begin() {
-    if (!format::read_growth(pool_.base(), pool_.header().id))
-      return fail(errc::corrupt,
-                  fmt::format("{}: the words of its growth are damaged (check bits): a copy would "
-                              "not be the pool; close it, and repair it with 'stele pool check'",
-                              pool_.path()));
+    if (auto read = read_created(); !read) return read;
     if (!runtime_.has_place_for_page_snapshot())
       return fail(errc::in_use,
                   fmt::format("{}: another backup is just ending, and 15 snapshots and long reads "
@@ -126,6 +122,30 @@ class backup_copy final : private page_snapshot {
     return {};
   }
 
+  // The header as at creation and the growth in force are copied from the file, which another
+  // program may have stored to. They must be what this process has found when it opened the pool.
+  result<> read_created() {
+    std::memcpy(&created_, pool_.base(), sizeof created_);
+    const auto growth = format::read_growth(pool_.base(), pool_.header().id);
+    if (!growth)
+      return fail(errc::corrupt,
+                  fmt::format("{}: the words of its growth are damaged (check bits): a copy would "
+                              "not be the pool; close it, and repair it with 'stele pool check'",
+                              pool_.path()));
+    growth_ = *growth;
+    auto now = growth_.chunk_count == 0 ? result<pool_header>(created_)
+                                        : storage::grown_header(created_, growth_, pool_.path());
+    if (!now) return std::unexpected(now.error());
+    now->checksum = pool_.header().checksum;  // of the size and version that it was opened with
+    if (std::memcmp(&*now, &pool_.header(), sizeof *now) != 0)
+      return fail(errc::corrupt,
+                  fmt::format("{}: its header is not what it was when the pool was opened: a copy "
+                              "would not be the pool; close it, and repair it with 'stele pool "
+                              "check --repair'",
+                              pool_.path()));
+    return {};
+  }
+
   // For assertions.
   [[maybe_unused]] bool has_runs_in_order() const noexcept {
     std::uint64_t end = h_.chunks_offset;
@@ -143,15 +163,12 @@ class backup_copy final : private page_snapshot {
         used_.empty() ? h_.chunks_offset : used_.back().first + used_.back().second;
     const std::uint64_t used = (end - h_.chunks_offset) >> h_.chunk_shift;
     STELE_ASSERT_ALWAYS(end >= h_.chunks_offset && used <= h_.chunk_count);
-    pool_header created;
-    std::memcpy(&created, pool_.base(), sizeof created);
-    const auto growth = format::read_growth(pool_.base(), created.id);
-    if (!growth || growth->chunk_count == 0) {
+    if (growth_.chunk_count == 0) {
       h_ = shortened(h_, std::max<std::uint64_t>(used, 1));
       return {};
     }
     const auto shorter = storage::grown_header(
-        created, {std::max(used, created.chunk_count + 1), growth->table_chunk}, pool_.path());
+        created_, {std::max(used, created_.chunk_count + 1), growth_.table_chunk}, pool_.path());
     if (!shorter) return std::unexpected(shorter.error());
     h_ = *shorter;
     return {};
@@ -280,10 +297,8 @@ class backup_copy final : private page_snapshot {
   // Makes the header area of the copy: the pool header as at creation with the new id, the growth
   // in force, a closed session, the watermark at the newest commit, valid checksums, empty logs.
   void lay_out(std::byte* front) const {
-    pool_header h;
-    std::memcpy(&h, pool_.base(), sizeof h);
-    const auto growth = format::read_growth(pool_.base(), h.id);
-    if (growth && growth->chunk_count == 0) h.chunk_count = h_.chunk_count, h.size = h_.size;
+    pool_header h = created_;
+    if (growth_.chunk_count == 0) h.chunk_count = h_.chunk_count, h.size = h_.size;
     h.id = id_;
     h.checksum = format::header_checksum(h);
     storage::pool_file::write_header(front, h);
@@ -294,9 +309,9 @@ class backup_copy final : private page_snapshot {
     put_word(front, format::magic_state_offset,
              format::read_control_word(pool_.base(), pool_.header().id, format::magic_state_offset)
                  .value_or(0));
-    if (!growth || growth->chunk_count == 0) return;
+    if (growth_.chunk_count == 0) return;
     put_word(front, format::growth_slot_offset(1), h_.chunk_count);
-    put_word(front, format::growth_slot_offset(1) + 8, growth->table_chunk);
+    put_word(front, format::growth_slot_offset(1) + 8, growth_.table_chunk);
     put_word(front, format::growth_offset, 1);
   }
   void put_word(std::byte* front, std::uint64_t offset, std::uint64_t value) const {
@@ -310,6 +325,8 @@ class backup_copy final : private page_snapshot {
   exclusive_use use_;
   const storage::pool_file& pool_;
   pool_header h_;  // of the copy, but for its id
+  pool_header created_{};
+  format::growth growth_{};
   storage::new_file file_;
   const progress& on_progress_;
   std::optional<runtime::pause> pause_;
