@@ -77,7 +77,10 @@ result<> grow_now(runtime& r, std::size_t size_bytes) {
   if (auto grown = r.mechanism().grow(to); !grown) return grown;
   STELE_ASSERT_ALWAYS(h.size == after->size && h.chunk_count == to.chunk_count);
   if (auto checked = r.check_usable(); !checked) return checked;
-  return state.heap.apply_growth();
+  auto applied = state.heap.apply_growth();
+  // The file has grown and the heap in memory has not: nothing more may be allocated by it.
+  if (!applied) state.poison(pool_state::poison_cause::overwritten);
+  return applied;
 }
 
 // By half, seldom, since each growth writes a new chunk table; where the device has no room for
@@ -104,13 +107,13 @@ result<> grow_by(runtime& r, std::uint64_t wanted) {
 bool can_grow(const format::pool_header& h) noexcept {
   return h.home == format::home_kind::in_place && h.parity_block_size == 0;
 }
-error fixed_size_error(const std::string& path) {
-  return {errc::unsupported,
-          path +
 // One that keeps parity has a place for each part of home that there was when it began.
 bool can_grow(const format::pool_header& h, const mechanism_entry& used) noexcept {
   return can_grow(h) && !used.has_parity;
 }
+error fixed_size_error(const std::string& path) {
+  return {errc::unsupported,
+          path +
               " cannot grow: pools of log_structured and archapt have the size they were created "
               "with, and archapt lets no pool grow. Open it without max_size, or with 'default' if "
               "that made it, or copy it into a larger one"};
