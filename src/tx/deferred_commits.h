@@ -114,7 +114,7 @@ class deferred_commits {
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
   void request_flush(unsigned log, bool full, bool wait) {
-    if (!background_.runs()) return full ? flush() : void();
+    if (!background_.runs()) return full || wait ? flush() : void();
     background_.wake();
     if (!wait) return;
     while (medium_.state.has_deferred(log) && !medium_.state.poisoned.load())
