@@ -630,6 +630,18 @@ result<> runtime::close() {
   return close_without_readers();
 }
 
+// Takes every log from its owner, so that no transaction begins. False: one runs, or a snapshot
+// exists, and all is as it was. `owners` has a place for each log. Under registry_.
+bool runtime::stop_for_close(std::span<thread_context*> owners) noexcept {
+  STELE_ASSERT(owners.size() == log_slots_.size());
+  for (std::size_t i = 0; i < owners.size(); ++i) owners[i] = log_slots_[i].owner.exchange(nullptr);
+  // An owner that begins from here on sees that it has lost its log; one in a transaction is seen.
+  base::asymmetric_fence_heavy();
+  if (!runs_transaction() && long_reads_.load() == 0) return true;
+  for (std::size_t i = 0; i < owners.size(); ++i) log_slots_[i].owner.open(owners[i]);
+  return false;
+}
+
 result<> runtime::close_without_readers() {
   if (before_close_ != nullptr) {
     {
@@ -639,12 +651,12 @@ result<> runtime::close_without_readers() {
     std::exchange(before_close_, nullptr)();
   }
   {
+    std::vector<thread_context*> owners(log_slots_.size());
     const std::lock_guard hold(registry_);
     if (closed_) return {};
-    if (runs_transaction() || long_reads_.load() != 0) return running_error();
+    if (!stop_for_close(owners)) return running_error();
     STELE_ASSERT_ALWAYS(readers_ == nullptr);
     closed_ = true;
-    for (log_slot& p : log_slots_) p.owner.set(nullptr);
   }
   try {
     return close_engine();

@@ -25,6 +25,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 
 namespace stele::detail {
 
@@ -190,10 +191,10 @@ class runtime {
     const std::unique_lock<std::mutex> one_;
     const thread_context* const except_;
   };
-
   // The calling thread is in the report of a backup that pauses the pool until it ends, because
   // stores go home as they are made: what waits for the pause would wait for ever.
   bool is_paused_by_this_report() const noexcept;
+
   // The lock of the pool's front end, which outlives its use. The work of readers in other
   // processes takes it before it pauses: a pause that waits for a `with` holds up all other
   // threads, also one that the `with` waits for.
@@ -320,6 +321,7 @@ class runtime {
   [[nodiscard]] result<> close_without_readers();
   [[nodiscard]] result<> close_engine();
   bool runs_transaction() const noexcept;
+  bool stop_for_close(std::span<thread_context*> owners) noexcept;
   // For assertions, of a thread of its own: nothing of a transaction is left, as at its begin.
   static bool is_between_transactions(const thread_context& v) noexcept {
     return !v.retrying && !v.holds_writer && !v.runs_alone && v.long_read == nullptr &&
@@ -337,9 +339,9 @@ class runtime {
            base::planted(base::mutant::backup_moves_on);
   }
   std::unexpected<error> running_error() const;
+  std::unexpected<error> reporting_error() const;
   void lock_writer_slow(thread_context& v);
   // Makes deferred commits durable and releases the line locks of t's, unless the pool is poisoned:
-  std::unexpected<error> reporting_error() const;
   // lines that are not stored home stay locked.
   void flush_and_release(transaction& t) noexcept;
   void flush_deferred_of_others_slow(const thread_context& v, bool writes);
