@@ -419,6 +419,26 @@ TEST(heap_growth, gives_the_chunks_of_the_table_before_away) {
   }
 }
 
+// 2^32 chunks were counted as none: the pool was made and could not be opened.
+TEST(pool_of_many_chunks, is_refused_where_32_bits_do_not_count_them) {
+  const auto header_of = [](std::size_t size) {
+    return pool_file::make_header({.size = size,
+                                   .log_size = 1024,
+                                   .log_count = 2,
+                                   .layout = "",
+                                   .home = format::home_kind::log});
+  };
+  constexpr std::size_t four_tib = std::size_t{4} << 40;
+  const auto most = header_of(four_tib - (1 << 20));
+  ASSERT_TRUE(most) << most.error().message;
+  EXPECT_GT(most->log_chunks(), ~std::uint32_t{0} - 2048);
+  for (const std::size_t more : {std::size_t{0}, std::size_t{64} << 10, std::size_t{1} << 40}) {
+    const auto refused = header_of(four_tib + (64 << 10) + more);
+    ASSERT_FALSE(refused) << more;
+    EXPECT_EQ(refused.error().code, errc::invalid_argument);
+  }
+}
+
 // Blocks between the ends of the two were looked at, behind what is mapped.
 TEST(heap_growth, is_of_no_pool_that_would_be_shorter_than_it_was_made) {
   auto made =

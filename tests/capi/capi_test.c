@@ -284,6 +284,14 @@ static int loads_past_the_end(stele_tx* tx, root* r) {
   char byte[1];
   return stele_load(tx, byte, (char*)r + (64 << 20), 1);
 }
+/* What lies so far before the root is in the pool and not in its heap. */
+static int stores_to_the_log(stele_tx* tx, root* r) {
+  return stele_store(tx, (char*)r - (64 << 10), r, 8);
+}
+static int loads_from_the_log(stele_tx* tx, root* r) {
+  char bytes[8];
+  return stele_load(tx, bytes, (char*)r - (64 << 10), sizeof bytes);
+}
 static int stores_from_nowhere(stele_tx* tx, root* r) {
   return stele_store(tx, &r->count, NULL, 8);
 }
@@ -323,9 +331,10 @@ static int other_is_zero(stele_tx* tx, const void* at, void* arg) {
 }
 
 static void mistakes_of_a_body_end_it(void) {
-  static mistake all[] = {stores_to_plain_memory, loads_past_the_end,  stores_from_nowhere,
-                          loads_to_nowhere,       stores_a_word_askew, points_out_of_the_pool,
-                          frees_what_is_no_block, frees_plain_memory,  takes_no_block};
+  static mistake all[] = {stores_to_plain_memory, loads_past_the_end,     stores_to_the_log,
+                          loads_from_the_log,     stores_from_nowhere,    loads_to_nowhere,
+                          stores_a_word_askew,    points_out_of_the_pool, frees_what_is_no_block,
+                          frees_plain_memory,     takes_no_block};
   stele_pool* pool = open_at(path);
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
     CHECK(stele_update(pool, make_mistake, &all[i], STELE_DURABLE) == STELE_INVALID_ARGUMENT);

@@ -131,6 +131,28 @@ TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged
   EXPECT_FALSE(fallback_of(open_pool<numbers>(path, options)));
 }
 
+// The header of a pool without a copy of home was copied over home.
+TEST_P(archapt, refuses_to_go_back_to_a_checkpoint_that_no_room_was_made_for) {
+  scratch_directory dir;
+  const pool_options options = options_of(GetParam(), 0);
+  const std::string path = dir.file("left");
+  {
+    auto p = open_pool<numbers>(dir.file("pool"), options);
+    EXPECT_TRUE(succeeds(commit_number(p, 1)));
+    std::filesystem::copy_file(dir.file("pool"), path);
+  }
+  const auto h = storage::pool_file::peek(path);
+  ASSERT_TRUE(succeeds(h));
+  const std::uint64_t word =
+      format::guard(static_cast<std::uint64_t>(format::fallback_state::under_way), h->id,
+                    format::fallback_state_offset);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(format::fallback_state_offset);
+  file.write(reinterpret_cast<const char*>(&word), sizeof word);
+  file.close();
+  EXPECT_TRUE(fails_with(pool<numbers>::open(path, options), errc::corrupt));
+}
+
 // A6
 TEST_P(archapt, refuses_what_it_cannot_restore_without_a_checkpoint) {
   scratch_directory dir;

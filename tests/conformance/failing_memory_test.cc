@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 namespace {
@@ -234,6 +235,160 @@ std::string memory_case_name(const ::testing::TestParamInfo<std::tuple<memory_ca
 INSTANTIATE_TEST_SUITE_P(of, failing_memory,
                          ::testing::Combine(::testing::ValuesIn(memory_cases()), ::testing::Bool()),
                          memory_case_name);
+
+// A body that catches std::bad_alloc and goes on: of its allocations and destructions, and of what
+// it stored, all are committed or none.
+struct fat {
+  field<std::uint64_t> words[64];
+};
+struct shelf {
+  using pool_resident = void;
+  static constexpr std::size_t places = 120;
+  field<fat*> at[places];
+};
+class failing_memory_of_bodies : public ::testing::TestWithParam<std::string> {
+ protected:
+  // Each body catches.
+  static void put_all(shelf& s) {
+    for (auto& place : s.at) try {
+        if (place == nullptr) place = make<fat>();
+      } catch (const std::bad_alloc&) {
+      }
+  }
+  static void take_all(shelf& s) {
+    for (auto& place : s.at) try {
+        if (place != nullptr) destroy(place.load());
+        place = nullptr;
+      } catch (const std::bad_alloc&) {
+      }
+  }
+  static std::uint64_t blocks_reached(const pool<shelf>& p) {
+    return p
+        .read([](const shelf& s) {
+          return static_cast<std::uint64_t>(
+              std::ranges::count_if(s.at, [](const auto& a) { return a != nullptr; }));
+        })
+        .value_or(0);
+  }
+};
+
+TEST_P(failing_memory_of_bodies, commits_no_half_of_an_allocation) {
+  for (std::uint64_t k = 1, hits = 1; hits != 0 && !HasFailure(); ++k) {
+    SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
+    scratch_directory dir;
+    auto p = open_pool<shelf>(dir.file("pool"), options_of({GetParam(), "process"}));
+    std::uint64_t before = audit(p).used_blocks;
+    hits = 0;
+    for (const auto body : {put_all, take_all}) {
+      if (body == take_all) ASSERT_TRUE(succeeds(p.update(put_all)));
+      {
+        const allocation_failure memory(k, false);
+        (void)done([&] { return p.update(body); });
+        hits += allocation_failure::allocations() >= k ? 1 : 0;
+      }
+      EXPECT_TRUE(succeeds(p.check()));
+      // A block whose zeroing found no memory has its body's exception, and nobody points to it.
+      const std::uint64_t lost = audit(p).used_blocks - blocks_reached(p) - before;
+      EXPECT_LE(lost, body == put_all ? 1u : 0u);
+      before += lost;
+    }
+    EXPECT_TRUE(succeeds(p.update(take_all)));
+    EXPECT_EQ(audit(p).used_blocks, before);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(of, failing_memory_of_bodies,
+                         ::testing::ValuesIn(known_of({"default", "redo", "log_structured"})),
+                         plain_name);
+
+// The pool stays open, and other processes were told that nobody serves them.
+TEST(failing_memory_at_close, serves_readers_again) {
+  scratch_directory dir;
+  const std::string path = dir.file("pool");
+  auto p = open_pool<texts_root>(path, {.create_size = 1 << 20, .media = "process"});
+  const auto is_served = [&] {
+    std::ifstream file(path, std::ios::binary);
+    std::uint64_t number = 0;
+    file.seekg(format::reader_socket_offset);
+    file.read(reinterpret_cast<char*>(&number), sizeof number);
+    return number != 0;
+  };
+  ASSERT_TRUE(is_served());
+  {
+    const allocation_failure memory(1, false);
+    EXPECT_THROW((void)p.close(), std::bad_alloc);
+  }
+  EXPECT_TRUE(is_served());
+  EXPECT_TRUE(succeeds(p.update([](texts_root& r) { put_text(r, 0); })));
+  EXPECT_TRUE(succeeds(p.close()));
+}
+
+// A reader of a pool that another process may open. Without memory to attach again it stayed in its
+// transaction, and what pauses the reader's pool waited for it; without memory for the sentence
+// that the writer has gone, the process ended.
+class failing_memory_of_readers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write();
+    auto opened = pool<texts_root>::open_read_only(path_);
+    ASSERT_TRUE(succeeds(opened));
+    reads_.emplace(std::move(*opened));
+    ::alarm(120);
+  }
+  void TearDown() override { ::alarm(0); }
+  void write() {
+    writer_.emplace(open_pool<texts_root>(path_, {.create_size = 1 << 20, .media = "process"}));
+    ASSERT_TRUE(succeeds(writer_->update([&](texts_root& r) { put_text(r, written_); })));
+    ++written_;
+  }
+  std::uint64_t seen() {
+    return reads_->read([](const texts_root& r) { return r.updates.load(); }).value_or(0);
+  }
+  void expect_seen_by_other_threads() {
+    std::thread([&] { EXPECT_EQ(seen(), written_); }).join();
+    EXPECT_EQ(seen(), written_);
+  }
+
+  scratch_directory dir_;
+  const std::string path_ = dir_.file("pool");
+  std::uint64_t written_ = 0;
+  std::optional<pool<texts_root>> writer_, reads_;
+};
+
+TEST_F(failing_memory_of_readers, lets_others_go_on) {
+  for (std::uint64_t k = 1, hits = 1; hits != 0 && !HasFailure(); ++k) {
+    SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
+    hits = 0;
+    for (const bool is_open : {false, true}) {
+      is_open ? write() : writer_.reset();
+      {
+        const allocation_failure memory(k, false);
+        (void)done([&]() -> result<> {
+          auto read = reads_->read([](const texts_root& r) { return r.updates.load(); });
+          return read ? result<>{} : std::unexpected(std::move(read.error()));
+        });
+        hits += allocation_failure::allocations() >= k ? 1 : 0;
+      }
+      expect_seen_by_other_threads();
+    }
+  }
+}
+
+// A read that cannot run again keeps its moment.
+TEST_F(failing_memory_of_readers, ends_a_moment_whose_writer_has_gone) {
+  for (std::uint64_t k = 1; k < 8; ++k) {
+    ASSERT_EQ(detail::begin_transaction(reads_->core(), false, durability::durable,
+                                        detail::code_between::may_wait),
+              detail::begin_status::started);
+    EXPECT_EQ(seen(), written_);
+    std::thread([&] { writer_.reset(); }).join();
+    {
+      const allocation_failure memory(k, k % 2 == 0);
+      (void)done([&]() -> result<> { return detail::commit_transaction(), result<>{}; });
+    }
+    write();
+    expect_seen_by_other_threads();
+  }
+}
 
 // Threads that run out of memory at any time go on: no lock stays held, and no thread waits for one
 // that is gone.

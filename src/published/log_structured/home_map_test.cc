@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <published/log_structured/home_map.h>
 
+#include <bit>
 #include <map>
 #include <numeric>
 #include <thread>
@@ -243,6 +244,21 @@ TEST(home_map, says_when_no_node_is_left) {
   EXPECT_TRUE(map.reserve(w, 10));
   EXPECT_FALSE(map.reserve(w, 100'000));
   EXPECT_TRUE(map.reserve(w, 10));
+}
+
+// With one list for all of home, a node of eleven levels has room for one range. Beside a successor
+// with three, it gave away more ranges than it had.
+TEST(home_map, gives_a_fuller_successor_no_more_than_there_is) {
+  const auto levels = [](std::uint64_t low) { return 1 + std::countr_zero(base::mix(low)) / 2; };
+  std::uint64_t region = format::region_words;
+  while (levels(region) < 11) region += format::region_words;
+  std::uint64_t behind = region + 64;
+  while (levels(behind) > 2) behind += 8;
+  bed b(false, true, region + format::region_words);
+  b.put({region, 8, 1000});  // the node of eleven levels
+  for (std::uint64_t i = 0; i < 3; ++i) b.put({behind + 16 * i, 8, 2000 + 16 * i});
+  b.put({region + 16, 8, 3000});
+  for (const auto& [home, at] : b.model) EXPECT_EQ(b.map.find(home).at, at) << home;
 }
 
 // A reader finds a mapped word at one of its places, whatever changes around it.
