@@ -493,9 +493,10 @@ class pool {
   // Writes a copy of the pool to `path`; no such file may exist. The copy is a closed pool with a
   // new id and the state at the start of the backup. The start waits for running transactions.
   // Transactions then go on; the first store to a page of 4 KiB waits until the page is copied.
-  // Durable on return; after a crash or an error there is no file. Errors: exists, full, io,
-  // permission; cancelled; nested, inside a transaction; unsupported, by log_structured.
-  // Thread-safe.
+  // With mechanism "none" and another policy than stm they wait for the end, and those of the
+  // report are refused (nested). Durable on return; after a crash or an error there is no file.
+  // Errors: exists, full, io, permission; cancelled; nested, inside a transaction; unsupported, by
+  // log_structured. Thread-safe.
   [[nodiscard]] result<> backup(const std::string& path, const progress& report = {});
 
   // Lengthens the pool to `size_bytes`; does nothing if it is that long. Transactions wait
