@@ -280,7 +280,9 @@ TEST_P(failing_memory_of_bodies, commits_no_half_of_an_allocation) {
     std::uint64_t before = audit(p).used_blocks;
     hits = 0;
     for (const auto body : {put_all, take_all}) {
-      if (body == take_all) ASSERT_TRUE(succeeds(p.update(put_all)));
+      if (body == take_all) {
+        ASSERT_TRUE(succeeds(p.update(put_all)));
+      }
       {
         const allocation_failure memory(k, false);
         (void)done([&] { return p.update(body); });
@@ -338,7 +340,9 @@ TEST_P(failing_memory_of_bodies, takes_back_a_destruction_with_its_transaction) 
       hits = allocation_failure::allocations() >= k ? 1 : 0;
     }
     EXPECT_EQ(audit(p).used_blocks, before - (kept ? 1 : 0));
-    if (!kept) EXPECT_TRUE(succeeds(take(1)));
+    if (!kept) {
+      EXPECT_TRUE(succeeds(take(1)));
+    }
   }
 }
 INSTANTIATE_TEST_SUITE_P(of, failing_memory_of_bodies,
@@ -434,7 +438,9 @@ TEST_F(failing_memory_of_readers, begins_at_a_moment_or_not_at_all) {
         return {};
       });
     }
-    if (began) EXPECT_EQ(detail::commit_transaction(), detail::commit_status::committed);
+    if (began) {
+      EXPECT_EQ(detail::commit_transaction(), detail::commit_status::committed);
+    }
     (void)writer.kill_and_drain(0);
     expect_seen_by_other_threads();
   }

@@ -29,8 +29,9 @@ TEST(long_overlay, is_flushed_without_a_background_thread) {
   };
   const auto waiting = [&] { return p.core().state().deferred_logs.load(); };
   std::size_t commits = 0;
-  do ASSERT_TRUE(succeeds(commit(commits++)));
-  while (waiting() != 0 && commits < 100);
+  do {
+    ASSERT_TRUE(succeeds(commit(commits++)));
+  } while (waiting() != 0 && commits < 100);
   EXPECT_EQ(waiting(), 0u) << "after " << commits << " commits of 128 lines";
   EXPECT_GT(commits, 50u);
 }

@@ -54,7 +54,9 @@ TEST(refused_backup, is_of_a_pool_whose_header_has_changed) {
   auto p = open_pool<number>(dir.file("pool"),
                              {.create_size = 1 << 20, .layout = "numbers", .media = "process"});
   for (const bool grown : {false, true}) {
-    if (grown) ASSERT_TRUE(succeeds(p.grow(2 << 20)));
+    if (grown) {
+      ASSERT_TRUE(succeeds(p.grow(2 << 20)));
+    }
     EXPECT_TRUE(succeeds(p.backup(dir.file(grown ? "grown copy" : "copy"))));
     const auto put = [&](char c) {
       std::fstream file(dir.file("pool"), std::ios::in | std::ios::out | std::ios::binary);
