@@ -235,6 +235,26 @@ TEST(scores, check_finds_a_wrong_leaf) {
   });
 }
 
+// The last words of a sorted set: its root, its height, its size. The first member that is put
+// there would be looked for in an inner node that is a leaf.
+TEST(scores, check_finds_levels_without_a_node) {
+  bed b("default");
+  b.change([](stored_scores& s) {
+    EXPECT_TRUE(s.check());
+    auto* const words = reinterpret_cast<field<std::uint64_t>*>(&s);
+    auto& height = words[sizeof(stored_scores) / sizeof(std::uint64_t) - 2];
+    ASSERT_EQ(height, 0u);
+    for (const std::uint64_t wrong : {1, 2, 5}) {
+      height = wrong;
+      const auto sound = s.check();
+      ASSERT_FALSE(sound) << wrong;
+      EXPECT_EQ(sound.error().code, errc::corrupt);
+    }
+    height = 0;
+    EXPECT_TRUE(s.check());
+  });
+}
+
 TEST(scores, walk_ends_when_it_is_told_to) {
   bed b("default");
   b.change([](stored_scores& s) {

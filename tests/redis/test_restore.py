@@ -190,3 +190,23 @@ class Payloads(RedisCase):
             with self.assertRaisesRegex(ServerError, "OOM"):
                 full("RESTORE", 0, 0, large, "REPLACE")
             self.assertEqual(full("DUMP", 0), kept)
+
+    def test_that_need_more_room_than_they_show_wait_once(self):
+        """Where answers wait for a sync, one that ran again after keys had gone let its client wait twice, which ends the server."""
+        plain = self.server(pool=False, name="plain").client()
+        plain("SET", "inflated", "x" * 150_000)
+        plain("RPUSH", "a list", *["y" * 1000] * 100)
+        payloads = [plain("DUMP", name) for name in ("inflated", "a list")]
+        full = self.server("size", "8M", "max_size", "8M", "media", "file", name="full").client()
+        for payload in payloads:
+            self.assertLess(len(payload), 1 << 16)
+            full("CONFIG", "SET", "maxmemory-policy", "noeviction")
+            full("FLUSHALL")
+            with self.assertRaisesRegex(ServerError, "OOM"):
+                for i in range(1000):
+                    full("SET", i, os.urandom(60_000))
+            full("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+            for i in range(5):
+                self.assertEqual(full("RESTORE", f"made {i}", 0, payload), "OK")
+            self.assertIn(full("EXISTS", "made 4"), (0, 1))
+        self.assertEqual(full("PING"), "PONG")

@@ -1,12 +1,14 @@
-"""What a child saves (BGSAVE, a full sync, an AOF rewrite) is what there was when it began, whatever commands run meanwhile."""
+"""What a child saves (BGSAVE, a full sync, an AOF rewrite) is what there was when it began, whatever commands run meanwhile. What a server
+loads is kept, or refused."""
 
 import os
 import shutil
+import signal
 import tempfile
 import time
 import unittest
 
-from beds import MODULE, PROGRAM
+from beds import MODULE, PROGRAM, RedisCase, ServerGone
 from oracle import draw, grammar, servers, state
 
 COMMANDS = 300  # before the child begins, and while it saves
@@ -70,6 +72,47 @@ class Children(unittest.TestCase):
             then, found = self.saved(draw.Draw(seed), f"server {episode}")
             self.assertIsNone(state.difference(then, found), f"STELE_SEED={self.seed}, episode {episode}")
         self.assertGreater(self.beside, 0, "no child saved as long as commands ran")
+
+
+class Hidden(RedisCase):
+    """Commands that tell the elements of a value of Redis' own, which rename-command has taken away."""
+
+    FILL = {"GET": ("SET", "text", "x"), "HGETALL": ("HSET", "hash", "f", "v"), "LRANGE": ("RPUSH", "list", 1, 2), "SMEMBERS": ("SADD", "set", 1),
+            "ZRANGE": ("ZADD", "ranking", 1, "m")}
+
+    def test_a_loaded_file_is_refused_and_kept(self):
+        plain = self.server(pool=False, name="plain").client()
+        for words in self.FILL.values():
+            plain(*words)
+        plain("SAVE")
+        for name, (_, key, *_) in self.FILL.items():
+            server = self.server("size", "8M", name=name)
+            server.kill()
+            os.unlink(server.pool)
+            server.options = ("--rename-command", name, "")
+            server.start(expects=False)
+            self.assertEqual(server.process.wait(20), 1, name)
+            self.assertIn(f"takes no {name}; start it without a rename-command of that", server.text())
+            server.kill()
+            server.options = ()
+            r = server.start().client()
+            self.assertEqual(r("EXISTS", key), 1, key)
+            self.assertIn(b"stele_durable_keys:5\r\n", r("INFO", "stele"))
+            server.kill()
+
+    def test_a_lent_value_is_kept(self):
+        server = self.server("size", "8M")
+        r = server.client()
+        r("GEOADD", "places", 1, 1, "a", 2, 2, "b")
+        server.kill(signal.SIGTERM)
+        server.options = ("--rename-command", "ZRANGE", "")
+        r = server.start().client()
+        with self.assertRaises(ServerGone):
+            r("GEOADD", "places", 3, 3, "a")
+        server.kill()
+        self.assertIn("takes no ZRANGE", server.text())
+        server.options = ()
+        self.assertEqual(server.start().client()("ZRANGE", "places", 0, -1), [b"a", b"b"])
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ def asks_within(*lines, told, checks, finds):
 
 A_IS_2, A_IS_THERE, A_IS_NOT = {"checks": ("GET", "a"), "finds": b"2"}, {"checks": ("EXISTS", "a"), "finds": 1}, {"checks": ("EXISTS", "a"), "finds": 0}
 B_IS_THERE = {"checks": ("EXISTS", "b"), "finds": 1}
+WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 SAW_2 = [
     asks("GET", "a", told=b"2"), asks("MGET", "a", told=[b"2"]), asks("GETRANGE", "a", 0, -1, told=b"2"), asks("LCS", "a", "a", told=b"2"),
     asks("BITCOUNT", "a", told=3), asks("GETBIT", "a", 6, told=1), asks("BITPOS", "a", 1, told=2), asks("BITFIELD_RO", "a", "GET", "u8", 0, told=[50]),
@@ -138,7 +139,7 @@ CASES = [
         asks(*words, told=f"ERR {why}", checks=("HGET", "a", "f"), finds=b"x") for words, why in (
             (("HINCRBY", "a", "f", 1), "hash value is not an integer"), (("HINCRBYFLOAT", "a", "f", 1), "hash value is not a float"))]),
     ([], [("SADD", "a", 1)], [
-        asks(*words, told="WRONGTYPE Operation against a key holding the wrong kind of value", **A_IS_THERE) for words in (
+        asks(*words, told=WRONG_TYPE, **A_IS_THERE) for words in (
             ("GET", "a"), ("SET", "a", 1, "GET"), ("INCR", "a"), ("LLEN", "a"), ("LPUSH", "a", 1), ("HSET", "a", "f", 1), ("ZADD", "a", 1, "m"), ("BITCOUNT", "a"),
             ("BITFIELD", "a", "SET", "u8", 0, 1), ("PFADD", "a", 1), ("GEOADD", "a", 1, 1, "m"), ("LMOVE", "a", "c", "LEFT", "LEFT"))]),
     ([("ZADD", "z", 1, "m")], [("ZUNIONSTORE", "y", 1, "z")], [asks("ZCARD", "y", told=1), asks("ZINTERCARD", 1, "y", told=1), asks("ZDIFF", 1, "y", told=[b"m"])]),
@@ -152,6 +153,9 @@ CASES = [
         (("BLMOVE", "l", "m", "LEFT", "LEFT", 0), ("RPUSH", "l", 1), b"1", ("LLEN", "m"), 1), (("BZPOPMIN", "z", 0), ("ZADD", "z", 1, "m", 2, "n"), [b"z", b"m", b"1"], ("ZCARD", "z"), 1),
         (("BLPOP", "l", 0), [("MULTI",), ("SET", "b", 1), ("RPUSH", "l", 1, 2), ("EXEC",)], [b"l", b"1"], ("LLEN", "l"), 1),
         (("BLPOP", "l", 0), ("EVAL", "return redis.call('RPUSH', 'l', 1, 2)", 0), [b"l", b"1"], ("LLEN", "l"), 1))],
+    # One that is refused for what its destination has become.
+    *[([], [("waits", words, WRONG_TYPE, *checks.values()), ("SET", "b", 1), ("RPUSH", "l", 1)], [asks("EXISTS", "b", told=1)]) for checks in (B_IS_THERE,) for words in (
+        ("BLMOVE", "l", "b", "LEFT", "LEFT", 0), ("BRPOPLPUSH", "l", "b", 0))],
     # Many keys: the notes of what is not yet durable are looked through when there are more than a thousand.
     *[([], [*commands, ("SET", "a", 2)], [asks("GET", "many 700", told=b"700"), asks("EXISTS", "many 1", told=1), asks("MGET", "many 3", told=[b"3"]),
                                          asks("SETNX", "many 1400", 1, told=0, checks=("EXISTS", "many 1400"), finds=1), *SAW_2]) for commands in (
