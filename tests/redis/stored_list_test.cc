@@ -164,6 +164,18 @@ TEST(list, refuses_positions_that_are_not_there) {
   });
 }
 
+// The last position of the range is beyond 2^64: it is 0 then, which there is.
+TEST(list, refuses_ranges_that_wrap) {
+  bed b("default");
+  b.change([](stored_list& list) {
+    for (const char* text : {"a", "b", "c"}) list.push_back(text);
+    EXPECT_THROW(list.erase(2, ~std::uint64_t{0}), failure);
+    EXPECT_THROW(list.erase(1, ~std::uint64_t{0}), failure);
+    EXPECT_EQ(texts_from(list, 0, 9, false), (std::vector<std::string>{"a", "b", "c"}));
+  });
+  b.expect_sound();
+}
+
 // The words of a list: its first block, its last, its size.
 TEST(list, check_finds_a_wrong_size_and_a_wrong_end) {
   bed b("default");

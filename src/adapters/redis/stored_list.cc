@@ -269,7 +269,7 @@ bool stored_list::join(block* left, block* right) {
 // At an end of the list blocks join nothing: what is popped there soon empties them.
 void stored_list::erase(std::uint64_t first, std::uint64_t count) {
   if (count == 0) return;
-  if (first < size_ && count > size_ - first) first += count - 1;  // the last of them is not there
+  if (first < size_ && count > size_ - first) first = size_;  // the first that is not there
   auto [b, index] = checked(first);
   const bool inside = first != 0 && first + count != size_;
   block* kept = nullptr;
