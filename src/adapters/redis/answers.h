@@ -43,7 +43,9 @@ class waiting_clients {
   std::vector<waiting> coming_;  // the main thread's
   std::mutex mutex_;
   std::condition_variable wanted_;
-  std::deque<waiting> clients_;  // in the order of their commits
+  // In the order in which they came. One may rest on an older commit than those before it, and is
+  // answered after them.
+  std::deque<waiting> clients_;
   bool stopping_ = false;
   std::atomic<std::uint64_t> syncs_{0};
   std::thread thread_;
