@@ -162,3 +162,61 @@ class Numbers(RedisCase):
         for words, told in zip(lines := list(self.wrong_numbers()), r.answers([("stele." + w[0].decode(), *w[1:]) for w in lines])):
             self.assertIsInstance(told, ServerError, words)
         self.assertEqual(r("PING"), "PONG")
+
+
+class RandomCounts(RedisCase):
+    """HRANDFIELD, SRANDMEMBER and ZRANDMEMBER, asked for more elements than any memory holds."""
+
+    FILL = (("SADD", "set", *range(3)), ("HSET", "hash", "f", "v"), ("ZADD", "ranking", 1, "m"))
+    ASKS = (("SRANDMEMBER", "set"), ("HRANDFIELD", "hash"), ("ZRANDMEMBER", "ranking"))
+    MOST = 2 ** 63 - 1
+
+    def outcome(self, server, lines):
+        """What the last of the commands is told, or that the server ends the client; and whether it answers others afterwards."""
+        r = server.client()
+        for words in lines:
+            r.send(*words)
+        for _ in lines[1:]:
+            r.read.readline()
+        header = r.read.readline()
+        told = r.read.readline() if header == b"*1\r\n" else header
+        is_refused = told.startswith(b"-")
+        if not is_refused:
+            r.read.read()  # to the end of the connection
+        return told if is_refused else "ended", server.client()("PING")
+
+    def test_end_the_client_at_its_limit_as_in_redis(self):
+        servers = self.server("size", "8M"), self.server("size", "8M", "media", "file", name="waiting"), self.server(pool=False, name="plain")
+        for server in servers:
+            r = server.client()
+            r("CONFIG", "SET", "client-output-buffer-limit", "normal 4mb 0 0")
+            for words in self.FILL:
+                r(*words)
+        for words in self.ASKS:
+            with_too = {"HRANDFIELD": ("WITHVALUES",), "ZRANDMEMBER": ("WITHSCORES",)}.get(words[0])
+            for count in (-self.MOST - 2, -self.MOST - 1, -self.MOST, -2 ** 62, -2 ** 40):
+                for more in ((), with_too) if with_too else ((),):
+                    ask = (*words, count, *more)
+                    for lines in ([ask], [("SADD", "set", count), ask], [("MULTI",), ask, ("EXEC",)]):
+                        told = [self.outcome(server, lines) for server in servers]
+                        self.assertEqual(told[0], told[2], lines)
+                        self.assertEqual(told[1], told[2], lines)
+
+    def test_of_a_key_that_is_not_there_are_none(self):
+        r = self.server("size", "8M").client()
+        for name, _ in self.ASKS:
+            self.assertEqual(r(name, "none", -self.MOST), [])
+            self.assertEqual(r(name, "none", self.MOST), [])
+
+    def test_are_drawn_again_each_time(self):
+        r = self.server("size", "8M").client()
+        for words in self.FILL:
+            r(*words)
+        for name, key in self.ASKS:
+            for count in (1, 16, 17, 20_000):
+                told = r(name, key, -count)
+                self.assertEqual(len(told), count)
+                if name == "SRANDMEMBER" and count > 100:
+                    self.assertEqual(set(told), {b"0", b"1", b"2"})
+        self.assertEqual(r("HRANDFIELD", "hash", -20_000, "WITHVALUES"), [b"f", b"v"] * 20_000)
+        self.assertEqual(r("ZRANDMEMBER", "ranking", -20_000, "WITHSCORES"), [b"m", b"1"] * 20_000)

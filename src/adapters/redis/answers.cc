@@ -80,6 +80,16 @@ void waiting_clients::run() {
   }
 }
 
+std::string line_of_client(api::context* of) {
+  const auto id = static_cast<long long>(api::GetClientId(of));
+  api::reply* const told = call_server(of, "CLIENT", "ccl", "LIST", "ID", id);
+  if (told == nullptr) return {};
+  std::string line;
+  if (api::CallReplyType(told) == api::reply_string) line = text_of_reply(told);
+  api::FreeCallReply(told);
+  return line;
+}
+
 namespace {
 
 // Whether Redis may send the client an answer within this turn of its event loop, because its
@@ -87,14 +97,7 @@ namespace {
 bool has_unsent_answers(api::context* of) {
   const auto id = static_cast<long long>(api::GetClientId(of));
   if (here().has_read_all == id) return false;
-  api::reply* const told = call_server(of, "CLIENT", "ccl", "LIST", "ID", id);
-  bool unsent = true;
-  if (told != nullptr && api::CallReplyType(told) == api::reply_string) {
-    std::size_t size = 0;
-    const char* const line = api::CallReplyStringPtr(told, &size);
-    unsent = std::string_view(line, size).find(" events=r ") == std::string_view::npos;
-  }
-  if (told != nullptr) api::FreeCallReply(told);
+  const bool unsent = line_of_client(of).find(" events=r ") == std::string::npos;
   if (!unsent) here().has_read_all = id;
   return unsent;
 }

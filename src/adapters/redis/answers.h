@@ -108,6 +108,9 @@ inline bool may_block(api::context* of) {
   return !here().cannot_block && (api::GetContextFlags(of) & not_to_block) == 0;
 }
 
+// What CLIENT LIST tells of the client; empty: nothing, as of a script's.
+std::string line_of_client(api::context* of);
+
 // The answer to one command.
 class answer {
  public:

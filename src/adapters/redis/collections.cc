@@ -137,16 +137,29 @@ std::mt19937_64& random_numbers() {
   return numbers;
 }
 
-std::vector<std::uint64_t> random_places(std::uint64_t size, long long count) {
+long long count_of_random(std::uint64_t size, long long count) noexcept {
+  STELE_ASSERT(count != std::numeric_limits<long long>::min());
+  if (count < 0) return size == 0 ? 0 : -count;
+  return static_cast<long long>(std::min(size, static_cast<std::uint64_t>(count)));
+}
+
+namespace {
+
+constexpr long long told_between_looks = 16384;  // elements, of a long answer
+
+// The server has closed it, or is about to. It drops what is answered then.
+bool is_client_ended(api::context* of) {
+  const std::string line = line_of_client(of);
+  const std::size_t flags = line.find(" flags=");
+  return flags != line.npos &&
+         line.substr(flags + 1, line.find(' ', flags + 1) - flags).find('A') != line.npos;
+}
+
+std::vector<std::uint64_t> different_places(std::uint64_t size, std::uint64_t wanted) {
+  STELE_ASSERT(wanted <= size);
   std::vector<std::uint64_t> places;
-  if (size == 0) return places;
   auto& random = random_numbers();
-  if (count < 0) {
-    for (long long i = 0; i != count; --i) places.push_back(random() % size);
-    return places;
-  }
   // Floyd's: each of the last `wanted` places in turn is chosen, or one before it.
-  const std::uint64_t wanted = std::min(size, static_cast<std::uint64_t>(count));
   std::unordered_map<std::uint64_t, bool> chosen;
   for (std::uint64_t last = size - wanted; last < size; ++last) {
     const std::uint64_t any = random() % (last + 1);
@@ -158,6 +171,22 @@ std::vector<std::uint64_t> random_places(std::uint64_t size, long long count) {
   return places;
 }
 
+}  // namespace
+
+void for_each_random(const call& c, std::uint64_t size, long long count,
+                     const std::function<void(std::uint64_t place)>& each) {
+  const long long all = count_of_random(size, count);
+  if (count >= 0) {
+    for (const std::uint64_t place : different_places(size, static_cast<std::uint64_t>(all)))
+      each(place);
+    return;
+  }
+  for (long long told = 0; told < all; ++told) {
+    if (told % told_between_looks == told_between_looks - 1 && is_client_ended(c.context)) return;
+    each(random_numbers()() % size);
+  }
+}
+
 std::optional<random_arguments> random_arguments_of(const call& c, const char* option) {
   const auto fails = [&](const char* why) -> std::optional<random_arguments> {
     api::ReplyWithError(c.context, why);
@@ -165,15 +194,20 @@ std::optional<random_arguments> random_arguments_of(const call& c, const char* o
   };
   random_arguments a;
   if (c.count == 2) return a;
+  constexpr long long most = std::numeric_limits<long long>::max();
   const auto count = integer_of(c[2]);
   if (!count) return fails(not_an_integer);
+  if (*count < -most)
+    return fails(
+        "ERR value is out of range, value must between -9223372036854775807 and "
+        "9223372036854775807");
   a = {*count, false, c.count == 4};
   if (c.count > 3 && (option == nullptr || !equal_ignoring_case(c[3], option)))
     return fails(syntax_error);
-  if (a.count < -(1LL << (a.is_with_seconds ? 61 : 62)) ||
-      (a.is_with_seconds && a.count > std::numeric_limits<long long>::max() / 2))
+  if (a.is_with_seconds && (a.count < -(most / 2) || a.count > most / 2))
     return fails("ERR value is out of range");
-  STELE_ASSERT(a.count > std::numeric_limits<long long>::min() / 2 - 1);  // it has an opposite
+  // So long an answer is given to a client that is not blocked: the server ends only such a one.
+  if (a.count <= -told_between_looks && here().keys->all_rest_on() != 0) must(here().keys->sync());
   return a;
 }
 

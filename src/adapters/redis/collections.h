@@ -71,9 +71,13 @@ inline bool speaks_resp3(const call& c) {
 }
 
 std::mt19937_64& random_numbers();
-// Which of `size` elements a command answers that was asked for `count` random ones: different
+// How many of `size` elements a command answers that was asked for `count` random ones: different
 // ones, or, of a negative count, any.
-std::vector<std::uint64_t> random_places(std::uint64_t size, long long count);
+long long count_of_random(std::uint64_t size, long long count) noexcept;
+// Calls each(place) for those. When the answer gets longer than the client may have it, the server
+// ends the client: no more are chosen then.
+void for_each_random(const call& c, std::uint64_t size, long long count,
+                     const std::function<void(std::uint64_t place)>& each);
 // The arguments of HRANDFIELD, SRANDMEMBER and ZRANDMEMBER. nullopt: answered with an error.
 struct random_arguments {
   long long count = 1;

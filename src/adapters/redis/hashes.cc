@@ -224,17 +224,15 @@ int hrandfield(const call& c) {
       if (all.empty()) return void(api::ReplyWithNull(to));
       return reply_text(to, all[random_numbers()() % all.size()].first);
     }
-    const auto chosen = random_places(all.size(), how->count);
-    STELE_ASSERT(how->count < 0 || chosen.size() <= all.size());
     const bool nested = how->is_with_seconds && speaks_resp3(c);
-    api::ReplyWithArray(
-        to, static_cast<long>(chosen.size() * (how->is_with_seconds && !nested ? 2 : 1)));
-    for (const std::uint64_t place : chosen) {
+    const long long count = count_of_random(all.size(), how->count);
+    api::ReplyWithArray(to, static_cast<long>(count * (how->is_with_seconds && !nested ? 2 : 1)));
+    for_each_random(c, all.size(), how->count, [&](auto place) {
       STELE_ASSERT(place < all.size());
       if (nested) api::ReplyWithArray(to, 2);
       reply_text(to, all[place].first);
       if (how->is_with_seconds) reply_text(to, all[place].second);
-    }
+    });
   });
 }
 

@@ -133,13 +133,14 @@ int smembers(const call& c) {
               [&](api::context* to, const open_key& key) { reply_set(to, members_of(key)); });
 }
 
+constexpr long long few = 16;
+
 // Some members at random places of the table; a table that has become much too large is gone
 // through instead.
-texts random_members(const open_key& key, long long count) {
+texts random_members(const call& c, const open_key& key, long long count) {
   const auto size = static_cast<long long>(size_of(key));
   if (size == 0 || count == 0) return {};
   texts chosen;
-  constexpr long long few = 16;
   if (std::abs(count) <= few && size > 4 * few) {
     (void)look<stored_set>(key, [&](const stored_set& set) {
       std::set<std::string> different;
@@ -161,7 +162,7 @@ texts random_members(const open_key& key, long long count) {
     chosen.clear();
   }
   const texts all = members_of(key);
-  for (const std::uint64_t place : random_places(all.size(), count)) chosen.push_back(all[place]);
+  for_each_random(c, all.size(), count, [&](auto place) { chosen.push_back(all[place]); });
   STELE_ASSERT(!chosen.empty() && (count < 0 || chosen.size() <= all.size()));
   return chosen;
 }
@@ -170,7 +171,13 @@ int srandmember(const call& c) {
   const auto how = random_arguments_of(c, nullptr);
   if (!how) return api::ok;
   return read(c, "SRANDMEMBER", [&](api::context* to, const open_key& key) {
-    const texts chosen = random_members(key, how->count);
+    if (how->count < -few) {
+      const texts all = members_of(key);
+      api::ReplyWithArray(to, static_cast<long>(count_of_random(all.size(), how->count)));
+      return for_each_random(c, all.size(), how->count,
+                             [&](auto place) { reply_text(to, all[place]); });
+    }
+    const texts chosen = random_members(c, key, how->count);
     if (how->is_single) {
       if (chosen.empty()) return void(api::ReplyWithNull(to));
       return reply_text(to, chosen[0]);
@@ -200,7 +207,8 @@ int spop(const call& c) {
   if (!count) return api::ok;
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, kind, "SPOP", true)) return api::ok;
-  const texts chosen = random_members(key, static_cast<long long>(std::min(*count, size_of(key))));
+  const texts chosen =
+      random_members(c, key, static_cast<long long>(std::min(*count, size_of(key))));
   answer a(c.context);
   if (chosen.empty()) {
     a.rests_on(key.item());

@@ -10,15 +10,21 @@
 
 namespace stele::redis {
 
+namespace {
+
+void reply_score(api::context* to, const scored& one, bool with_scores, bool nested) {
+  if (nested) api::ReplyWithArray(to, 2);
+  reply_text(to, one.member);
+  if (with_scores) api::ReplyWithDouble(to, one.score);
+}
+
+}  // namespace
+
 void reply_scores(const call& c, api::context* to, const scores& all, bool with_scores,
                   bool nested) {
   nested &= with_scores && speaks_resp3(c);
   api::ReplyWithArray(to, static_cast<long>(all.size() * (with_scores && !nested ? 2 : 1)));
-  for (const auto& [member, score] : all) {
-    if (nested) api::ReplyWithArray(to, 2);
-    reply_text(to, member);
-    if (with_scores) api::ReplyWithDouble(to, score);
-  }
+  for (const scored& one : all) reply_score(to, one, with_scores, nested);
 }
 
 int store_scores(const call& c, const scores& all, const char* name, const char* event) {
@@ -557,24 +563,30 @@ void pop_several(const call& c, open_key& key, const pop_arguments& how) {
     api::ReplyWithDouble(a.to(), score);
   }
 }
+scored at_rank(const open_key& key, std::uint64_t rank) {
+  return look<stored_ranking>(key, [&](const stored_ranking& ranking) {
+    scored found{};
+    ranking.content.for_each(rank, 1, [&](std::string_view member, double score) {
+      found = {std::string(member), score};
+      return true;
+    });
+    return found;
+  });
+}
+
 int zrandmember(const call& c) {
   const auto how = random_arguments_of(c, "WITHSCORES");
   if (!how) return api::ok;
   return read(c, "ZRANDMEMBER", [&](api::context* to, const open_key& key) {
-    scores chosen;
-    (void)look<stored_ranking>(key, [&](const stored_ranking& ranking) {
-      for (const std::uint64_t place : random_places(ranking.content.size(), how->count))
-        ranking.content.for_each(place, 1, [&](std::string_view member, double score) {
-          chosen.push_back({std::string(member), score});
-          return true;
-        });
-      return true;
+    const std::uint64_t size = size_of(key);
+    if (how->is_single && size == 0) return void(api::ReplyWithNull(to));
+    const bool nested = how->is_with_seconds && speaks_resp3(c);
+    const long long count = count_of_random(size, how->count);
+    if (!how->is_single)
+      api::ReplyWithArray(to, static_cast<long>(count * (how->is_with_seconds && !nested ? 2 : 1)));
+    for_each_random(c, size, how->count, [&](auto place) {
+      reply_score(to, at_rank(key, place), how->is_with_seconds, nested);
     });
-    if (how->is_single) {
-      if (chosen.empty()) return void(api::ReplyWithNull(to));
-      return reply_text(to, chosen[0].member);
-    }
-    reply_scores(c, to, chosen, how->is_with_seconds, true);
   });
 }
 
