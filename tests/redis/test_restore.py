@@ -5,9 +5,11 @@ import os
 import random
 import signal
 import time
+import unittest
 
 from beds import RedisCase, ServerError
 
+OTHER = os.environ.get("STELE_OTHER_MODULE", "")
 SEED = int(os.environ.get("STELE_SEED", "1"))
 PAYLOADS = int(os.environ.get("STELE_REDIS_PAYLOADS", "4000"))
 FOOTER = 10  # the version's two bytes, the checksum's eight
@@ -210,3 +212,14 @@ class Payloads(RedisCase):
                 self.assertEqual(full("RESTORE", f"made {i}", 0, payload), "OK")
             self.assertIn(full("EXISTS", "made 4"), (0, 1))
         self.assertEqual(full("PING"), "PONG")
+
+    @unittest.skipUnless(os.path.exists(OTHER), "STELE_OTHER_MODULE names no module")
+    def test_of_no_key_are_refused(self):
+        """Another module may load them so: they would be items of a name and a database that there are not."""
+        server = self.server("size", "8M", name="beside another", options=("--loadmodule", OTHER))
+        r = server.client()
+        for words in self.VALUES.values():
+            r(*words)
+        for name in self.VALUES:
+            self.assertEqual(r("OTHER.LOADS", name), 0)
+        self.assertIn(b"stele_durable_keys:%d\r\n" % len(self.VALUES), r("INFO", "stele"))

@@ -75,6 +75,20 @@ void* refuse_load(api::io* from, error why) {
   return nullptr;
 }
 
+// Where the value is to be; nullopt: the server does not tell, as for a value of no key.
+struct named_place {
+  std::string_view key;
+  int database;
+};
+std::optional<named_place> place_of(const api::text* key, int database) {
+  if (key == nullptr || database < 0 || database >= static_cast<int>(stored_keys::databases))
+    return std::nullopt;
+  return named_place{view(key), database};
+}
+error no_key() {
+  return {errc::unsupported, "the server does not tell which key the value is of"};
+}
+
 // The item that is made here is no key's yet: see free().
 void* load(api::io* from, int encoding, item_kind kind) {
   here().refused_load.reset();
@@ -82,12 +96,14 @@ void* load(api::io* from, int encoding, item_kind kind) {
   if (!elements)
     return refuse_load(from, {errc::corrupt, "its elements are not what the module has saved"});
   if (here().loads_nothing) return placeholder();
+  const auto to = place_of(api::GetKeyNameFromIO(from), api::GetDbIdFromIO(from));
+  if (!to) return refuse_load(from, no_key());
   std::size_t bytes = bytes_of_item;
   for (const auto& [first, second] : *elements)
     bytes += first.size() + second.size() + bytes_of_element;
   stored_item* item = nullptr;
   const auto add = [&] {
-    item = all_keys().add(kind, view(api::GetKeyNameFromIO(from)), api::GetDbIdFromIO(from));
+    item = all_keys().add(kind, to->key, to->database);
     for (const auto& [first, second] : *elements) add_element(item, first, second);
     STELE_ASSERT(count_of(item) == elements->size());
   };
@@ -179,10 +195,14 @@ std::size_t free_effort(api::key_context*, const void*) {
 void* copy(api::key_context* of, const void* value) {
   stored_item* const from = item_of(value);
   if (is_placeholder(from)) return from;
-  const std::string_view name = view(api::GetToKeyNameFromOptCtx(of));
+  const auto to = place_of(api::GetToKeyNameFromOptCtx(of), api::GetToDbIdFromOptCtx(of));
+  if (!to) {
+    here().not_copied = no_key();
+    return nullptr;
+  }
   stored_item* item = nullptr;
-  const auto done = all_keys().change(memory_of(from) + name.size() + bytes_of_item, [&] {
-    item = all_keys().add(kind_of(from), name, api::GetToDbIdFromOptCtx(of));
+  const auto done = all_keys().change(memory_of(from) + to->key.size() + bytes_of_item, [&] {
+    item = all_keys().add(kind_of(from), to->key, to->database);
     copy_elements(from, item);
   });
   if (done) return item;
