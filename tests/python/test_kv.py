@@ -1,7 +1,9 @@
 """stele.KV against a sorted model by random operations, its transactions, ranges and refusals."""
 
 import random
+import struct
 import threading
+import time
 
 import stele
 from beds import PoolCase
@@ -113,3 +115,24 @@ class KV(PoolCase):
         self.assertRaises(stele.errors.InUseError, stele.KV, self.path())
         pool.close()
         self.assertRaises(stele.errors.LayoutError, stele.KV, self.path())
+
+    def test_the_length_of_a_damaged_store_is_told_or_refused(self):
+        """The number of its buckets is zeroed: one item has expired, and none is there. The length would be -1."""
+        kv = self.open_kv(size="1M")
+        kv["stays"] = b"v"
+        kv.put("expires", b"v", ttl=0.001)
+        kv.close()
+        time.sleep(0.01)
+        with open(self.path("kv"), "rb") as file:
+            content, refusals = file.read(), set()
+        for at in range(0, len(content), 8):
+            if content[at:at + 8] != struct.pack("<Q", 8):
+                continue
+            with open(self.path("kv"), "wb") as file:
+                file.write(content[:at] + bytes(8) + content[at + 8:])
+            try:
+                with stele.KV(self.path("kv"), read_only=True, verify="never") as damaged:
+                    self.assertLess(len(damaged), 3)
+            except stele.Error as e:
+                refusals.add(str(e).split(": ")[-1].split(";")[0])
+        self.assertIn("the store says that it has more items than the pool has bytes", refusals)

@@ -4,6 +4,7 @@ import collections
 import datetime
 import pickle
 from fractions import Fraction
+from unittest import mock
 
 import stele
 from beds import PoolCase
@@ -74,3 +75,22 @@ class Pickles(PoolCase):
         self.assertRaises(OverflowError, root.__setitem__, 2**70, 1)
         root["a"] = collections.OrderedDict(b=(1, 2))  # is a dict
         self.assertEqual(root, {"a": {"b": [1, 2]}})
+
+    def test_what_a_replaced_pickler_gives_is_looked_at(self):
+        class Odd:
+            def __radd__(self, other):
+                return self
+
+        class Longer(bytes):
+            def __radd__(self, other):
+                return Longer(other + bytes(self))
+
+        pool = self.open(pickle=True)
+        for given in (Odd(), Longer(b"a"), None, "text", bytearray(b"a")):
+            with mock.patch("pickle.dumps", lambda _: given):
+                if isinstance(given, bytearray):  # bytes and a bytearray give bytes
+                    pool.root["v"] = {1, 2}
+                    continue
+                with self.assertRaises(TypeError):
+                    pool.root["v"] = {1, 2}
+                self.assertEqual(pool.root, {})

@@ -4,6 +4,7 @@ import collections.abc
 import copy
 import gc
 import random
+import warnings
 
 import stele
 from beds import PoolCase
@@ -223,6 +224,20 @@ class Values(PoolCase):
         pool.check()
         del pool.root["l"]
         self.assertEqual(len(pool.root), 0)
+
+    def test_what_was_made_by_new_alone_is_refused(self):
+        """The interpreter's own calls took its bytes for a pool's dict."""
+        for kind, uses in (
+            (stele.Dict, (len, lambda d: d["a"], lambda d: d.__setitem__("a", 1), lambda d: d.__delitem__("a"), lambda d: "a" in d)),
+            (stele.List, (len, lambda l: l[0], lambda l: l[1:], lambda l: l.__setitem__(0, 1), lambda l: l.__delitem__(0), lambda l: 1 in l)),
+            (stele.KV, (len, lambda k: k["a"], lambda k: k.__setitem__("a", "b"), lambda k: k.__delitem__("a"), lambda k: "a" in k)),
+        ):
+            empty, root = kind.__new__(kind), self.open(kind.__name__).root
+            for use in (*uses, lambda e: root.__setitem__("a", e), lambda e: root.__setitem__("a", [e])):
+                with self.assertRaises((TypeError, AttributeError)), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # nanobind's, of what is not a slot
+                    use(empty)
+            self.assertEqual(root, {})
 
     def test_nothing_is_leaked(self):
         pool = self.open()
