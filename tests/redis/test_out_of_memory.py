@@ -1,9 +1,11 @@
 """Beside a plain server: what is refused when `maxmemory` is passed, before and within MULTI, EXEC, scripts and functions."""
 
 import itertools
+import os
+import resource
 import unittest
 
-from beds import RedisCase, ServerError
+from beds import RedisCase, ServerError, ServerGone
 
 LIBRARY = """#!lua name=made
 local function run(keys, args) return redis.call(unpack(args)) end
@@ -101,6 +103,60 @@ class OutOfMemory(RedisCase):
         for i in range(20):
             self.assertEqual(r("SET", f"new{i}", "v" * 30), "OK")
         self.assertGreater(r("DBSIZE"), 20)
+
+
+class RefusedMemory(RedisCase):
+    """The machine refuses the process memory: its address space ends a little behind what it has."""
+
+    LARGE = 64 << 20
+
+    def limit(self, more):
+        process = self.running.process.pid
+        with open(f"/proc/{process}/statm") as told:
+            size = int(told.read().split()[0]) * resource.getpagesize()
+        _, hard = resource.prlimit(process, resource.RLIMIT_AS)
+        resource.prlimit(process, resource.RLIMIT_AS, (hard if more is None else size + more, hard))
+
+    def fill(self, *arguments):
+        self.running = self.server("size", "512M", *arguments)
+        r = self.running.client()
+        part = "x" * (4 << 20)  # what the server has got for its parts is too small for all of it
+        for _ in range(self.LARGE // len(part)):
+            r("APPEND", "text", part)
+            r("RPUSH", "list", part)
+        return r
+
+    def test_commands_that_need_it_are_refused(self):
+        for arguments in ((), ("media", "file")):
+            r = self.fill(*arguments)
+            self.limit(16 << 20)
+            for words in (("GET", "text"), ("LRANGE", "list", 0, -1), ("GETRANGE", "text", 1, -1), ("EVAL", "return redis.call('GET', 'text')", 0)):
+                with self.assertRaisesRegex(ServerError, "OOM the server has no memory for this"):
+                    r(*words)
+                self.assertEqual(r("SET", "small", 1), "OK")
+                self.assertEqual(r("GET", "small"), b"1")
+            r("MULTI")
+            r("GET", "text")
+            r("SET", "small", 2)
+            r.send("EXEC")
+            self.assertEqual(r.read.readline(), b"*2\r\n")
+            refused, told = r.answer_or_error(), r.answer()
+            self.assertRegex(str(refused), "OOM the server has no memory for this")
+            self.assertEqual((told, r("GET", "small")), ("OK", b"2"))
+            self.limit(None)
+            self.assertEqual(len(r("GET", "text")), self.LARGE)
+            self.running.kill()
+            os.unlink(self.running.pool)
+
+    def test_what_has_begun_its_answer_ends_the_server(self):
+        r = self.fill()
+        self.limit(16 << 20)
+        with self.assertRaises(ServerGone):
+            r("MGET", "none", "text")
+        self.running.process.wait(20)
+        self.assertIn("stele: the server has no memory to end what it has begun, so it ends", self.running.text())
+        self.running.kill()
+        self.assertEqual(self.running.start().client()("STRLEN", "text"), self.LARGE)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "boundary.h"
 #include "commands.h"
 #include "eviction.h"
 
@@ -27,6 +28,13 @@ namespace {
 
 void must(const result<>& done) {
   if (!done) end_server("the pool cannot be changed any more, so the server ends", done.error());
+}
+
+void end_without_memory() noexcept {
+  std::fputs("stele: the server has no memory to end what it has begun, so it ends\n", stderr);
+  api::Log(nullptr, "warning",
+           "stele: the server has no memory to end what it has begun, so it ends");
+  std::_Exit(1);
 }
 
 void cannot_commit(const error& why) {

@@ -81,6 +81,8 @@ struct server {
   counted_memory memory;                 // the pool's, for the server's limit
   bool may_run_again = false;  // a command that finds no room answers nothing, but sets was_full
   bool was_full = false;
+  // The command that runs has changed the keyspace, or has had Redis carry something out.
+  bool has_acted = false;
   std::optional<error> not_copied = {};  // why Redis could not copy a value for COPY
   std::uint64_t evicted = 0;             // keys, for room in the pool
   std::string path;
@@ -144,6 +146,7 @@ class answer {
 // If the server has a memory limit: what the pool has in use counts.
 void count_memory();
 
+constexpr const char* no_memory = "the server has no memory for this";
 // Whether a command that failed for this runs again, after keys have gone for room: it must answer
 // nothing then, and not have let its client wait.
 bool runs_again(api::context* of, const error& why);

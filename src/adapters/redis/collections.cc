@@ -6,6 +6,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "boundary.h"
 #include "replies.h"
 
 namespace stele::redis {
@@ -385,8 +386,9 @@ int serve_or_wait(const call& c, serve_function serve, const wait_arguments& how
   }
   STELE_ASSERT(!here().keys->in_unit());  // nothing that a client waits with is open
   waiting_commands()[std::string(c[0])] = {how.kind, serve};
-  api::BlockClientOnKeys(c.context, on_ready, on_timeout, nullptr, static_cast<long long>(wanted),
-                         c.arguments + how.first_key, how.keys, nullptr);
+  api::BlockClientOnKeys(c.context, bounded<on_ready>, bounded<on_timeout>, nullptr,
+                         static_cast<long long>(wanted), c.arguments + how.first_key, how.keys,
+                         nullptr);
   return api::ok;
 }
 

@@ -32,6 +32,7 @@ open_key::~open_key() {
 }
 
 void open_key::set(stored_item* item, item_kind kind) {
+  here().has_acted = true;
   STELE_ASSERT(item != nullptr && item != item_);
   api::ModuleTypeSetValue(key_, type_of(kind), item);
   item_ = item, kind_ = kind;
@@ -40,6 +41,7 @@ void open_key::set(stored_item* item, item_kind kind) {
 
 void open_key::replace(stored_item* item) {
   STELE_ASSERT(item != nullptr && item_ != nullptr && item != item_);
+  here().has_acted = true;
   void* old = nullptr;
   api::ModuleTypeReplaceValue(key_, type_of(kind_), item, &old);
   here().keys->note_unlinked(item_);
@@ -48,6 +50,7 @@ void open_key::replace(stored_item* item) {
 
 void open_key::erase() {
   STELE_ASSERT(key_ != nullptr);
+  here().has_acted = true;
   api::DeleteKey(key_);
   item_ = nullptr;
   is_foreign_ = false, is_changed_ = true;
@@ -190,6 +193,7 @@ void enter(const call& c) {
 }
 
 api::reply* call_redis(const call& c, const char* name, const char* format) {
+  here().has_acted = true;
   return call_server(c.context, name, format, c.arguments + 1,
                      static_cast<std::size_t>(c.count - 1));
 }

@@ -198,7 +198,7 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
     error why;
     try {
       body();
-      ++changes_;
+      ++changes_, ++all_changes_;
       STELE_ASSERT(places_come_out());
       if (planted(mutant::redis_unit_apart)) {
         open_ = false;

@@ -60,6 +60,8 @@ class keys {
   // loads, whose units are of any size.
   [[nodiscard]] result<> change_apart(std::size_t bytes, const std::function<void()>& body);
   bool in_unit() const noexcept { return open_; }
+  // Grows with each change, and with each unit that ends.
+  std::uint64_t changes() const noexcept { return all_changes_ + commits_; }
   // Commits the unit, if there is one. `now`: it and all before it are durable on return. Else, if
   // waits(), a sync that begins afterwards makes it so.
   [[nodiscard]] result<> end_unit(bool now);
@@ -185,6 +187,7 @@ class keys {
   bool waits_ = false;
   bool open_ = false;
   std::uint64_t changes_ = 0;  // in the unit
+  std::uint64_t all_changes_ = 0;
   std::vector<const stored_item*> touched_;
   std::vector<stored_item*> unlinked_;
   stored_item* unlinked_last_ = nullptr;  // of these; null: an event of a key has come since

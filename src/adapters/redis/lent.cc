@@ -63,6 +63,7 @@ loan lend(const call& c, api::text* name, extent of) {
   STELE_ASSERT(l.item != nullptr && !is_placeholder(l.item));
   STELE_ASSERT(l.kind != item_kind::string || l.lent.size() == 1);
   const raw_key to(c, name);
+  here().has_acted = true;
   api::DeleteKey(to.key);
   here().keys->keep(l.item);
   if (l.kind == item_kind::string)

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "boundary.h"
 #include "collections.h"
 #include "eviction.h"
 #include "newer_server.h"
+#include "replies.h"
 #include "script_rights.h"
 
 namespace stele::redis {
@@ -197,6 +199,26 @@ int run_with_room(const call& c, const command& what) {
   return done;
 }
 
+// A command that is refused memory is refused, if nothing of it has happened yet.
+int run_or_refuse(const call& c, const command& what) {
+  const reply_counter replies;
+  const call* const caller = here().running;
+  const bool has_acted = std::exchange(here().has_acted, false);
+  const std::uint64_t before = here().keys->changes();
+  int done = api::ok;
+  try {
+    done = run_with_room(c, what);
+  } catch (const std::bad_alloc&) {
+    if (here().has_acted || here().keys->changes() != before || !replies.is_none())
+      end_without_memory();
+    here().running = caller;
+    here().may_run_again = here().was_full = false;
+    done = answer_error(c.context, {errc::full, no_memory});
+  }
+  here().has_acted = has_acted;
+  return done;
+}
+
 int run(api::context* context, api::text** arguments, int count) {
   const call c{context, arguments, count};
   char lower[longest_name];
@@ -211,7 +233,7 @@ int run(api::context* context, api::text** arguments, int count) {
   if (here().loads_nothing && (api::GetContextFlags(context) & api::is_loading) != 0)
     return pass_over(c, what.name);
   enter(c);
-  return run_with_room(c, what);
+  return run_or_refuse(c, what);
 }
 
 // --- what Redis tells ---
@@ -503,22 +525,22 @@ bool register_all(api::context* of) {
   static const std::string error_of_options = std::string(syntax_error) + hint_of_newer_option();
   syntax_error = error_of_options.c_str();
   for (const command& c : all_commands())
-    if (api::CreateCommand(of, (prefix + std::string(c.name)).c_str(), run, c.flags, c.first_key,
-                           c.last_key, c.key_step) != api::ok)
+    if (api::CreateCommand(of, (prefix + std::string(c.name)).c_str(), bounded<run>, c.flags,
+                           c.first_key, c.last_key, c.key_step) != api::ok)
       return false;
   constexpr int classes =
       api::event_generic | api::event_expired | api::event_evicted | api::event_loaded;
   return create_denying_command(of) && register_types(of) &&
-         api::RegisterCommandFilter(of, filter, 0) != nullptr &&
-         api::SubscribeToKeyspaceEvents(of, classes, on_key_event) == api::ok &&
-         api::SubscribeToServerEvent(of, api::flush_event, on_flush) == api::ok &&
-         api::SubscribeToServerEvent(of, api::swap_event, on_swap) == api::ok &&
-         api::SubscribeToServerEvent(of, api::loading_event, on_loading) == api::ok &&
-         api::SubscribeToServerEvent(of, api::fork_event, on_fork) == api::ok &&
-         api::SubscribeToServerEvent(of, api::loop_event, on_loop) == api::ok &&
-         api::SubscribeToServerEvent(of, api::cron_event, on_cron) == api::ok &&
-         api::SubscribeToServerEvent(of, api::shutdown_event, on_shutdown) == api::ok &&
-         api::RegisterInfoFunc(of, inform) == api::ok;
+         api::RegisterCommandFilter(of, bounded<filter>, 0) != nullptr &&
+         api::SubscribeToKeyspaceEvents(of, classes, bounded<on_key_event>) == api::ok &&
+         api::SubscribeToServerEvent(of, api::flush_event, bounded<on_flush>) == api::ok &&
+         api::SubscribeToServerEvent(of, api::swap_event, bounded<on_swap>) == api::ok &&
+         api::SubscribeToServerEvent(of, api::loading_event, bounded<on_loading>) == api::ok &&
+         api::SubscribeToServerEvent(of, api::fork_event, bounded<on_fork>) == api::ok &&
+         api::SubscribeToServerEvent(of, api::loop_event, bounded<on_loop>) == api::ok &&
+         api::SubscribeToServerEvent(of, api::cron_event, bounded<on_cron>) == api::ok &&
+         api::SubscribeToServerEvent(of, api::shutdown_event, bounded<on_shutdown>) == api::ok &&
+         api::RegisterInfoFunc(of, bounded<inform>) == api::ok;
 }
 
 int load(api::context* of, api::text** arguments, int count) {
@@ -545,7 +567,7 @@ int load(api::context* of, api::text** arguments, int count) {
   learn_arities(of);
   if (!register_all(of))
     return refuse(of, "the server does not take the module's commands or types");
-  ::pthread_atfork(before_fork, nullptr, after_fork_in_child);
+  ::pthread_atfork(bounded<before_fork>, nullptr, bounded<after_fork_in_child>);
   api::Log(of, "notice",
            "stele: strings, hashes, lists, sets and sorted sets are in %s: %llu keys, mechanism "
            "%s, durability %s",
@@ -561,5 +583,6 @@ int load(api::context* of, api::text** arguments, int count) {
 
 extern "C" [[gnu::visibility("default")]] int RedisModule_OnLoad(RedisModuleCtx* of,
                                                                  void** arguments, int count) {
-  return stele::redis::load(of, reinterpret_cast<stele::redis::api::text**>(arguments), count);
+  return stele::redis::bounded<stele::redis::load>(
+      of, reinterpret_cast<stele::redis::api::text**>(arguments), count);
 }

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <cstring>
 
+#include "boundary.h"
+
 namespace stele::redis {
 
 namespace {
@@ -103,7 +105,8 @@ bool compare_commands(api::context* of, bool (*is_known)(std::string_view name))
         "stele: this server is %s; the module knows the commands of %s. Options that are newer "
         "are refused, and these commands: %s",
         server.c_str(), known_server, refused.empty() ? "none" : refused.c_str());
-  return api::CreateCommand(of, refusing, answer_refused, "allow-stale", 0, 0, 0) == api::ok;
+  return api::CreateCommand(of, refusing, bounded<answer_refused>, "allow-stale", 0, 0, 0) ==
+         api::ok;
 }
 
 bool is_refused(std::string_view name) {

@@ -3,6 +3,8 @@
 
 #include <base/assert.h>
 
+#include <utility>
+
 #include "module_api.h"
 
 namespace stele::redis {
@@ -10,6 +12,7 @@ namespace stele::redis {
 namespace {
 
 long whole = 0, missing = 0;  // answers; elements of arrays that are not given yet
+int counters = 0;
 
 void note(long elements) noexcept {
   STELE_ASSERT(elements >= 0 && missing >= 0);
@@ -40,7 +43,7 @@ template <auto& Function, class... Rest>
 class counted_function {
  public:
   static void begin() noexcept {
-    STELE_ASSERT(Function != count);  // counters do not nest
+    STELE_ASSERT(Function != count);
     of_server_ = Function;
     Function = count;
   }
@@ -78,13 +81,19 @@ void for_each_function(Each&& each) {
 
 }  // namespace
 
-reply_counter::reply_counter() noexcept {
-  whole = missing = 0;
-  for_each_function([](auto function) { function.begin(); });
+reply_counter::reply_counter() noexcept
+    : whole_before_(std::exchange(whole, 0)), missing_before_(std::exchange(missing, 0)) {
+  if (counters++ == 0) for_each_function([](auto function) { function.begin(); });
 }
 
 reply_counter::~reply_counter() {
-  for_each_function([](auto function) { function.end(); });
+  if (--counters == 0) for_each_function([](auto function) { function.end(); });
+  whole = whole_before_;
+  missing = missing_before_;
+}
+
+bool reply_counter::is_none() const noexcept {
+  return whole == 0 && missing == 0;
 }
 
 bool reply_counter::is_one() const noexcept {

@@ -1,6 +1,7 @@
 // Counts the answers that the module gives while a counter lives, so that a command that serves a
-// client which waits can be held to one. An array counts when its last element is given. Main
-// thread only; counters do not nest.
+// client which waits can be held to one, and one that fails knows whether it has answered. An array
+// counts when its last element is given. Main thread only. What a counter within another one counts
+// is not the other's.
 #pragma once
 
 namespace stele::redis {
@@ -14,6 +15,11 @@ class reply_counter {
 
   // Whether exactly one whole answer was given.
   bool is_one() const noexcept;
+  // Whether no part of any was given.
+  bool is_none() const noexcept;
+
+ private:
+  long whole_before_, missing_before_;
 };
 
 }  // namespace stele::redis

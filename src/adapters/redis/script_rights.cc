@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "boundary.h"
+
 namespace stele::redis {
 
 namespace {
@@ -44,7 +46,7 @@ script_caller::~script_caller() {
 }
 
 bool create_denying_command(api::context* of) {
-  return api::CreateCommand(of, denying, answer_denied, "allow-stale", 0, 0, 0) == api::ok;
+  return api::CreateCommand(of, denying, bounded<answer_denied>, "allow-stale", 0, 0, 0) == api::ok;
 }
 
 bool is_denied_in_script(api::filter_context* of) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "boundary.h"
 #include "collections.h"
 
 namespace stele::redis {
@@ -117,8 +118,12 @@ void* load(api::io* from, int encoding, item_kind kind) {
   return item;
 }
 template <item_kind Kind>
-void* load_kind(api::io* from, int encoding) {
-  return load(from, encoding, Kind);
+void* load_kind(api::io* from, int encoding) noexcept {
+  try {
+    return load(from, encoding, Kind);
+  } catch (const std::bad_alloc&) {
+    return refuse_load(from, {errc::full, no_memory});
+  }
 }
 
 // Calls each(kind, first, second) for all elements.
@@ -251,11 +256,11 @@ bool register_types(api::context* of) {
   static_assert(std::size(all) == item_kinds);
   for (const auto& [kind, name, load] : all) {
     api::type_methods methods;
-    methods.load = load, methods.save = save, methods.rewrite = rewrite;
-    methods.add_to_digest = add_to_digest;
-    methods.free = free, methods.free_effort_of_key = free_effort;
-    methods.unlinked_from = unlinked, methods.copy_to = copy;
-    methods.memory_of_key = memory;
+    methods.load = load, methods.save = bounded<save>, methods.rewrite = bounded<rewrite>;
+    methods.add_to_digest = bounded<add_to_digest>;
+    methods.free = bounded<free>, methods.free_effort_of_key = free_effort;
+    methods.unlinked_from = bounded<unlinked>, methods.copy_to = bounded<copy>;
+    methods.memory_of_key = bounded<memory>;
     api::type*& type = here().types[static_cast<std::size_t>(kind)];
     type = api::CreateDataType(of, name, 0, &methods);
     if (type == nullptr) return false;
