@@ -55,9 +55,12 @@ class Handlers(PoolCase):
                 self.other.root["n"] = 2
             self.other.root["m"] = 3
 
-        before = sys.getrefcount(self.waited), sys.getrefcount(self.other)
+        def references():
+            return sys.getrefcount(self.waited._core), sys.getrefcount(self.other._core)
+
+        before = references()
         self.while_it_waits(use_other, self.update)
-        self.assertEqual((sys.getrefcount(self.waited), sys.getrefcount(self.other)), before)
+        self.assertEqual(references(), before)
         self.assertEqual((self.waited.root["n"], self.other.root), (1, {"n": 2, "m": 3}))
 
     def test_a_with_that_they_leave_open_takes_nothing_in(self):
