@@ -368,6 +368,52 @@ bool survives_something_large(root* r, std::size_t size) {
   return caught;
 }
 
+namespace {
+
+struct as_large_as_a_failure {
+  char bytes[sizeof(failure)];
+};
+
+}  // namespace
+
+void fail_and_throw_another(root* r, std::size_t size) {
+  __transaction_atomic {
+    r->count += 1;
+    try {
+      r->head = static_cast<node*>(stele::itm::allocate(size, 8));
+    } catch (...) {
+      r->other += 1;
+    }
+    if (r->count != 0) throw as_large_as_a_failure{};
+  }
+}
+
+void fail_twice_and_throw_the_first(root* r, std::size_t size) {
+  __transaction_atomic {
+    r->count += 1;
+    try {
+      r->head = static_cast<node*>(stele::itm::allocate(size, 8));
+    } catch (...) {
+      try {
+        r->head = static_cast<node*>(stele::itm::allocate(size, 8));
+      } catch (...) {
+        r->other += 1;
+      }
+      throw;
+    }
+  }
+}
+
+void push_ordinary_and_count(node** head, root* r, std::uint64_t key) {
+  __transaction_atomic {
+    node* n = new node;
+    n->key = key;
+    n->next = *head;
+    *head = n;
+    r->count += 1;
+  }
+}
+
 void push_ordinary(node** head, std::uint64_t key) {
   __transaction_atomic {
     node* n = new node;

@@ -82,7 +82,13 @@ void push_something_large(root* r, std::size_t size);  // throws failure when it
 // The failure is caught inside, so the block commits.
 bool survives_something_large(root* r, std::size_t size);
 
+// Counts and fails. That is caught, and another exception of its size leaves the block.
+void fail_and_throw_another(root* r, std::size_t size);
+// Counts and fails, and fails in the handler too; that is caught, and the first failure leaves.
+void fail_twice_and_throw_the_first(root* r, std::size_t size);
+
 // Ordinary memory.
+void push_ordinary_and_count(node** head, root* r, std::uint64_t key);
 void push_ordinary(node** head, std::uint64_t key);
 void push_ordinary_and_cancel(node** head, std::uint64_t key);
 bool pop_ordinary(node** head, std::uint64_t* key);
