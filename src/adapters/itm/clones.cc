@@ -10,8 +10,10 @@
 #include <base/check.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 namespace stele::itm {
 
@@ -22,9 +24,13 @@ struct entry {
   void* instrumented;
 };
 
+// A copy of a registered table, for good: a reader may look into it while its shared object is
+// being unloaded.
 struct table {
-  entry* clones;
-  std::size_t count;
+  const void* of;  // as it was registered
+  entry* clones;   // in the order of their functions
+  std::size_t size;
+  std::atomic<std::size_t> count;  // size; 0: not registered now
   table* next;
 };
 
@@ -39,20 +45,34 @@ bool before(const entry& a, const entry& b) {
 
 void* find(void* function) noexcept {
   for (const table* t = tables.load(std::memory_order_acquire); t != nullptr; t = t->next) {
-    // As it was sorted when it was registered.
-    STELE_ASSERT_WHOLE(std::is_sorted(t->clones, t->clones + t->count, before));
-    const entry* const found =
-        std::lower_bound(t->clones, t->clones + t->count, entry{function, nullptr}, before);
-    if (found != t->clones + t->count && found->function == function) return found->instrumented;
+    const entry* const end = t->clones + t->count.load(std::memory_order_relaxed);
+    STELE_ASSERT_WHOLE(std::is_sorted(t->clones, t->clones + t->size, before));
+    const entry* const found = std::lower_bound(static_cast<const entry*>(t->clones), end,
+                                                entry{function, nullptr}, before);
+    if (found != end && found->function == function) return found->instrumented;
   }
   return nullptr;
 }
 
 // For assertions; with tables_mutex held. An empty table counts as none.
-[[maybe_unused]] bool is_registered(const entry* clones) noexcept {
+[[maybe_unused]] bool is_registered(const void* entries) noexcept {
   for (const table* t = tables.load(std::memory_order_relaxed); t != nullptr; t = t->next)
-    if (t->clones == clones && t->count != 0) return true;
+    if (t->of == entries && t->count.load(std::memory_order_relaxed) != 0) return true;
   return false;
+}
+
+bool is_same(const entry& a, const entry& b) noexcept {
+  return a.function == b.function && a.instrumented == b.instrumented;
+}
+
+// With tables_mutex held. A shared object that is loaded again, to where it was, has the table that
+// it had: else each loading would take memory for good.
+table* find_emptied(const std::vector<entry>& clones) noexcept {
+  for (table* t = tables.load(std::memory_order_relaxed); t != nullptr; t = t->next)
+    if (t->count.load(std::memory_order_relaxed) == 0 &&
+        std::equal(t->clones, t->clones + t->size, clones.begin(), clones.end(), is_same))
+      return t;
+  return nullptr;
 }
 
 }  // namespace
@@ -63,11 +83,19 @@ extern "C" {
 
 void _ITM_registerTMCloneTable(void* entries, std::size_t count) {
   using namespace stele::itm;
-  auto* const clones = static_cast<entry*>(entries);
-  std::sort(clones, clones + count, before);
+  const auto* const registered = static_cast<const entry*>(entries);
+  std::vector<entry> clones(registered, registered + count);
+  std::sort(clones.begin(), clones.end(), before);
   const std::lock_guard hold(tables_mutex);
-  STELE_ASSERT_WHOLE(!is_registered(clones));
-  tables.store(new table{clones, count, tables.load(std::memory_order_relaxed)},
+  STELE_ASSERT_WHOLE(!is_registered(entries));
+  if (table* const known = find_emptied(clones)) {
+    known->of = entries;
+    known->count.store(count, std::memory_order_release);
+    return;
+  }
+  auto* const copy = new entry[count];
+  std::copy(clones.begin(), clones.end(), copy);
+  tables.store(new table{entries, copy, count, {count}, tables.load(std::memory_order_relaxed)},
                std::memory_order_release);
 }
 
@@ -76,7 +104,7 @@ void _ITM_deregisterTMCloneTable(void* entries) {
   using namespace stele::itm;
   const std::lock_guard hold(tables_mutex);
   for (table* t = tables.load(std::memory_order_relaxed); t != nullptr; t = t->next)
-    if (t->clones == entries) t->count = 0;
+    if (t->of == entries) t->count.store(0, std::memory_order_relaxed);
 }
 
 void* _ITM_getTMCloneOrIrrevocable(void* function) {
