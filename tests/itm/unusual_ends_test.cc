@@ -1,5 +1,5 @@
-// Blocks that end in another way than by themselves: memory is refused, a failure passes, the
-// thread or the process ends or forks. This program replaces operator new for that.
+// Blocks that end in another way than by themselves: memory is refused, the medium fails, a failure
+// passes, the thread or the process ends or forks. This program replaces operator new for that.
 #include <adapters/itm/domain.h>
 #include <media/os.h>
 #include <stele/itm.h>
@@ -146,6 +146,15 @@ TEST_F(itm_ends, an_exception_is_not_taken_for_a_failure_that_was_where_it_is) {
     EXPECT_ANY_THROW(fail_and_throw_another(r, 16 << 20));
     EXPECT_EQ(get(&r->count), i) << "it was rolled back, and another exception commits";
   }
+}
+
+TEST_F(itm_ends, a_failure_rolls_back_also_after_another_one) {
+  root* const r = open();
+  EXPECT_THROW(fail_twice_and_throw_the_first(r, 16 << 20), failure);
+  EXPECT_EQ(get(&r->count), 0u);
+  EXPECT_EQ(get(&r->other), 0u);
+  EXPECT_TRUE(survives_something_large(r, 16 << 20));
+  EXPECT_EQ(get(&r->count), 1u);
 }
 
 TEST_F(itm_ends, freeing_outside_a_block_is_refused) {

@@ -83,20 +83,25 @@ void exceptions::roll_back_to(const mark& to) noexcept {
   in_flight_ = nullptr;
   caught_ = to.caught;
   uncaught_ = to.uncaught;
-  failure_ = to.failure;
+  // Those that have been thrown since are gone. Those before may still be caught or rethrown.
+  if (failures_.size() > to.failures) failures_.resize(to.failures);
 }
 
 // Another exception may get the address of this one.
 void exceptions::destroy_failure(void* exception) noexcept {
   static_cast<failure*>(exception)->~failure();
-  if (block* const b = block::current();
-      b != nullptr && b->thrown().is_failure(header_of(exception)))
-    b->thrown().failure_ = nullptr;
+  if (block* const b = block::current()) std::erase(b->thrown().failures_, header_of(exception));
+}
+
+void exceptions::make_room_for_failure() {
+  base::reserve_more(failures_, 1);
 }
 
 void exceptions::throw_failure(error why) {
   void* const memory = __cxxabiv1::__cxa_allocate_exception(sizeof(failure));
-  failure_ = in_flight_ = header_of(::new (memory) failure(std::move(why)));
+  in_flight_ = header_of(::new (memory) failure(std::move(why)));
+  STELE_ASSERT(failures_.size() < failures_.capacity());
+  failures_.push_back(in_flight_);
   __cxxabiv1::__cxa_throw(memory, const_cast<std::type_info*>(&typeid(failure)), &destroy_failure);
 }
 

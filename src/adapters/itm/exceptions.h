@@ -10,6 +10,7 @@
 
 #include <stele/error.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -21,7 +22,7 @@ class exceptions {
     std::size_t unthrown;
     unsigned caught;
     unsigned uncaught;
-    void* failure;
+    std::size_t failures;
   };
 
   // Begins an outermost block; nothing of the previous block is left.
@@ -30,8 +31,11 @@ class exceptions {
     STELE_ASSERT(caught_ == 0);
     STELE_ASSERT(in_flight_ == nullptr);
     if (start_.uncaught != uncaught_) start_.uncaught = uncaught_;
+    if (start_.failures != failures_.size()) start_.failures = failures_.size();
   }
-  mark current_mark() const noexcept { return {unthrown_.size(), caught_, uncaught_, failure_}; }
+  mark current_mark() const noexcept {
+    return {unthrown_.size(), caught_, uncaught_, failures_.size()};
+  }
   void roll_back_to(const mark& to) noexcept;
   void roll_back_all() noexcept { roll_back_to(start_); }
   void committed() noexcept {
@@ -51,9 +55,13 @@ class exceptions {
   void* begin_catch(void* header) noexcept;
   void end_catch();
 
-  // Throws stele::failure. A block that the failure leaves is rolled back.
+  // Throws stele::failure. A block that the failure leaves is rolled back. Precondition: there is
+  // room for one.
   [[noreturn]] void throw_failure(error why);
-  bool is_failure(const void* header) const noexcept { return header == failure_; }
+  void make_room_for_failure();  // throws std::bad_alloc
+  bool is_failure(const void* header) const noexcept {
+    return std::ranges::find(failures_, header) != failures_.end();
+  }
 
  private:
   static unsigned& uncaught_of_this_thread() noexcept;
@@ -62,9 +70,9 @@ class exceptions {
   bool is_unthrown(const void* exception) const noexcept;  // for assertions
 
   std::vector<void*> unthrown_;
-  void* in_flight_ = nullptr;  // header of the last exception thrown, until it is caught
-  void* failure_ = nullptr;    // header of the last failure thrown, while that exists
-  unsigned caught_ = 0;        // handlers entered and not yet left
+  void* in_flight_ = nullptr;          // header of the last exception thrown, until it is caught
+  std::vector<const void*> failures_;  // headers of those that exist, the newest last
+  unsigned caught_ = 0;                // handlers entered and not yet left
   unsigned& uncaught_ = uncaught_of_this_thread();
   mark start_{};
 };

@@ -77,6 +77,7 @@ std::optional<error> error_of(Act&& act) {
 void* allocate(std::size_t size, std::size_t alignment) {
   block* const b = block::current();
   if (b == nullptr || !b->running()) throw failure(outside_a_block("an allocation in the pool"));
+  guarded([&] { b->thrown().make_room_for_failure(); });
   void* object = nullptr;
   auto wrong =
       !is_open() ? std::optional<error>(
@@ -93,6 +94,7 @@ void deallocate(void* object) {
   block* const b = block::current();
   if (b == nullptr || !b->running())
     throw failure(outside_a_block("freeing an object of the pool"));
+  guarded([&] { b->thrown().make_room_for_failure(); });
   if (auto wrong = error_of([&] { b->deallocate(object); }))
     b->thrown().throw_failure(std::move(*wrong));
 }
