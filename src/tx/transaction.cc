@@ -235,6 +235,19 @@ commit_status transaction::roll_back_with_error(error why) {
   rollback();
   return fail_attempt(std::move(why));
 }
+
+// The medium has failed during the commit. The pool may keep the commit, so what it has changed
+// stays until the pool is opened again; ordinary memory does not keep it.
+commit_status transaction::end_in_doubt(std::uint64_t txid) {
+  volatile_undo_.roll_back_to(0);  // its locks are held until release()
+  if (has_overlay()) overlay_.raise_version(txid);
+  allocations_.commit();
+  snapshot_.release(txid);
+  runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
+  clear();
+  return fail_in_doubt();
+}
+
 // Does not throw std::bad_alloc, which would tell the caller that the commit was rolled back.
 commit_status transaction::fail_in_doubt() const noexcept {
   try {

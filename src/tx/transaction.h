@@ -230,6 +230,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   template <class Change>
   auto change_whole(Change&& change);
   commit_status roll_back_with_error(error why);
+  commit_status end_in_doubt(std::uint64_t txid);
   commit_status fail_in_doubt() const noexcept;
   commit_status fail_poisoned();
   commit_status commit_doomed();

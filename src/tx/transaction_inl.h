@@ -294,6 +294,8 @@ commit_status transaction::commit_by(Mechanism& m) {
   const bool kept = m.commit(*this, txid);
   if (keeps_pages && base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
     keep_pages();
+  if (!kept) [[unlikely]]
+    return end_in_doubt(txid);
   // The transaction may have stored to lines whose locks the overlay holds: their version must not
   // be older than this commit.
   if (has_overlay()) [[unlikely]]
@@ -305,8 +307,6 @@ commit_status transaction::commit_by(Mechanism& m) {
     snapshot_.release(txid);
   runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
   clear();
-  if (!kept) [[unlikely]]
-    return fail_in_doubt();
   if (snapshot_.in_force()) context_->count_lone_commit(txid == counts_.newest() + 1);
   counts_.count_commit(txid);
   return commit_status::committed;

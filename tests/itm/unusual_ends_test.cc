@@ -9,6 +9,7 @@
 #include <tests/itm/blocks.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -138,6 +139,32 @@ TEST_F(itm_ends, a_block_without_memory_is_rolled_back_and_the_handler_decides) 
   }
   stele::itm::on_failure(before);
   EXPECT_GT(told, 3);
+}
+
+class failing_writes final : public media::os::syscall_hook {
+ public:
+  failing_writes() { media::os::install_hook(this); }
+  ~failing_writes() override { media::os::install_hook(nullptr); }
+  int before(const media::os::request& r) noexcept override {
+    return r.what == media::os::call::sync || r.what == media::os::call::write ? EIO : 0;
+  }
+};
+
+node* first_of_list = nullptr;
+void end_with_first_key(const error& why) {
+  ::_exit(why.code == errc::poisoned ? static_cast<int>(first_of_list->key) : 9);
+}
+
+// What it had allocated was freed, and ordinary memory led to it.
+TEST_F(itm_ends, a_commit_that_the_medium_may_have_lost_leaves_ordinary_memory_as_it_was) {
+  child c([&](const word_sender&) {
+    root* const r = open({.create_size = 4 << 20, .media = "file"});
+    push_ordinary_and_count(&first_of_list, r, 5);
+    stele::itm::on_failure(end_with_first_key);
+    const failing_writes now;
+    push_ordinary_and_count(&first_of_list, r, 6);
+  });
+  EXPECT_EQ(c.wait(), 5);
 }
 
 TEST_F(itm_ends, an_exception_is_not_taken_for_a_failure_that_was_where_it_is) {
