@@ -46,7 +46,7 @@ class sqlite_connection {
                              int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) {
     stele_sqlite_register(0);
     open_code_ = sqlite3_open_v2(name.c_str(), &handle_, flags | SQLITE_OPEN_URI, nullptr);
-    sqlite3_extended_result_codes(handle_, 1);
+    if (handle_ != nullptr) sqlite3_extended_result_codes(handle_, 1);  // null: no memory
   }
   ~sqlite_connection() { close(); }
   sqlite_connection(const sqlite_connection&) = delete;

@@ -169,12 +169,54 @@ TEST_P(SQLiteDeferred, a_transaction_that_overwrites_many_blocks_does_not_wait) 
 }
 
 INSTANTIATE_TEST_SUITE_P(mechanisms, SQLiteDeferred,
-                         ::testing::ValuesIn(known_of({"default", "redo", "undo", "archapt-redo"})),
+                         ::testing::ValuesIn(known_of({"default", "redo", "undo", "archapt-redo",
+                                                       "archapt-undo"})),
                          [](const auto& one) {
                            std::string name = one.param;
                            std::erase(name, '-');
                            return name;
                          });
+
+// Ordered commits that the mechanism makes durable later, on memory too: archapt-undo.
+class SQLiteLogical : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    pool_.open(GetParam(), 8 << 20, "process");
+    connection db(uri_of(path));
+    db.must("CREATE TABLE t(a); INSERT INTO t VALUES(1)");
+    EXPECT_TRUE(all_are_durable());
+    db.must("PRAGMA synchronous=NORMAL; UPDATE t SET a = 2");
+    EXPECT_FALSE(all_are_durable());
+  }
+  bool all_are_durable() const {
+    detail::runtime& core = pool_->content().core();
+    return core.mechanism().durable_through() >= detail::newest_commit(core);
+  }
+
+  static constexpr const char* path = "/logical";
+  scratch_directory dir_;
+  unflushed_pool pool_{path, dir_.file("db")};
+};
+
+TEST_P(SQLiteLogical, a_durable_commit_that_changes_nothing_makes_them_durable) {
+  connection db(uri_of(path));
+  sqlite3_file* f = nullptr;
+  ASSERT_EQ(sqlite3_file_control(db.handle(), "main", SQLITE_FCNTL_FILE_POINTER, &f), SQLITE_OK);
+  std::vector<char> page(4096);
+  for (const int level : {SQLITE_LOCK_SHARED, SQLITE_LOCK_RESERVED, SQLITE_LOCK_EXCLUSIVE})
+    ASSERT_EQ(f->pMethods->xLock(f, level), SQLITE_OK);
+  ASSERT_EQ(f->pMethods->xRead(f, page.data(), 4096, 4096), SQLITE_OK);
+  ASSERT_EQ(f->pMethods->xWrite(f, page.data(), 4096, 4096), SQLITE_OK);
+  ASSERT_EQ(f->pMethods->xFileControl(f, SQLITE_FCNTL_SYNC, nullptr), SQLITE_OK);
+  ASSERT_EQ(f->pMethods->xSync(f, SQLITE_SYNC_NORMAL), SQLITE_OK);
+  ASSERT_EQ(f->pMethods->xFileControl(f, SQLITE_FCNTL_COMMIT_PHASETWO, nullptr), SQLITE_OK);
+  EXPECT_TRUE(all_are_durable());
+  ASSERT_EQ(f->pMethods->xUnlock(f, SQLITE_LOCK_NONE), SQLITE_OK);
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SQLiteLogical);
+INSTANTIATE_TEST_SUITE_P(mechanisms, SQLiteLogical, ::testing::ValuesIn(known_of({"archapt-undo"})),
+                         [](const auto&) { return "archaptundo"; });
 
 class SQLiteFlusher : public ::testing::TestWithParam<std::string> {};
 

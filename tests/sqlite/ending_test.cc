@@ -3,14 +3,20 @@
 #include <sys/wait.h>
 #include <tests/conformance/pools.h>
 #include <tests/sqlite/connection.h>
+#include <tests/sqlite/failing_allocations.h>
 
 #include <cstdlib>
 #include <new>
 
+namespace stele::testing {
+
+thread_local long allocations_until_failure = -1;
+
+}  // namespace stele::testing
+
 namespace {
 
-// The allocation of this thread that fails; below 0: none.
-thread_local long allocations_until_failure = -1;
+using stele::testing::allocations_until_failure;
 
 void* allocate(std::size_t size) {
   if (allocations_until_failure >= 0 && allocations_until_failure-- == 0) throw std::bad_alloc();

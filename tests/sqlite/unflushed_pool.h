@@ -1,5 +1,5 @@
-// A pool of databases on a file, without a flusher: a test decides when its ordered commits become
-// durable. A crash is a pool that is given up without being closed.
+// A pool of databases, mostly on a file, without a flusher: a test decides when its ordered commits
+// become durable. A crash is a pool that is given up without being closed.
 #pragma once
 
 #include <adapters/sqlite/database.h>
@@ -22,12 +22,14 @@ class unflushed_pool {
   unflushed_pool& operator=(const unflushed_pool&) = delete;
 
   // A failure of the test, if it does not open.
-  void open(const std::string& mechanism, std::size_t size) {
+  void open(const std::string& mechanism, std::size_t size, const std::string& media = "file",
+            bool background = true) {
     stele_sqlite_register(0);
     pool_options o;
     o.create_size = size;
     o.mechanism = mechanism;
-    o.media = "file";
+    o.media = media;
+    o.background = background;
     o.policy = concurrency::external;
     o.layout = sqlite::layout_name;
     auto pool = stele::pool<sqlite::stored_databases>::open(file_, o);
