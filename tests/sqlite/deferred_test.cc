@@ -198,6 +198,13 @@ class SQLiteLogical : public ::testing::TestWithParam<std::string> {
   unflushed_pool pool_{path, dir_.file("db")};
 };
 
+// So do a close, a copy and exit().
+TEST_P(SQLiteLogical, a_flush_makes_them_durable) {
+  const auto done = pool_->flush();
+  EXPECT_TRUE(done) << done.error().message;
+  EXPECT_TRUE(all_are_durable());
+}
+
 TEST_P(SQLiteLogical, a_durable_commit_that_changes_nothing_makes_them_durable) {
   connection db(uri_of(path));
   sqlite3_file* f = nullptr;

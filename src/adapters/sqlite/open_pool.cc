@@ -193,9 +193,11 @@ bool open_pool::has_waiting() const noexcept {
   });
 }
 
+// Ordered commits also wait in the mechanism, with archapt-undo.
 result<> open_pool::flush() {
   const std::scoped_lock alone(updates_);
-  return flush_deferred();
+  auto flushed = flush_deferred();
+  return flushed ? pool_.sync() : flushed;
 }
 
 // Under the mutex of updates. Commits go on being deferred meanwhile.

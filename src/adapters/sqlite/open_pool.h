@@ -44,7 +44,8 @@ class open_pool {
   [[nodiscard]] result<> check();
   // As pool::backup(), of all commits so far.
   [[nodiscard]] result<> backup(const std::string& path);
-  // Makes the ordered commits so far durable. Errors: those of update(); then they wait on.
+  // Makes the ordered commits so far durable, also those that the mechanism knows. Errors: those of
+  // update() and sync(); then they wait on.
   [[nodiscard]] result<> flush();
   // In a thread of its own, deferred commits become durable soon. Called once.
   void start_flusher();
