@@ -221,6 +221,24 @@ TEST_P(SQLiteLogical, a_durable_commit_that_changes_nothing_makes_them_durable) 
   ASSERT_EQ(f->pMethods->xUnlock(f, SQLITE_LOCK_NONE), SQLITE_OK);
 }
 
+// On a file they would wait for the next durable one, which may be hours.
+TEST_P(SQLiteLogical, commits_on_a_file_that_are_not_deferred_are_durable) {
+  constexpr const char* on_file = "/logical-on-file";
+  pool_options o;
+  o.create_size = 8 << 20, o.mechanism = GetParam(), o.media = "file";
+  o.policy = concurrency::external, o.layout = sqlite::layout_name, o.background = false;
+  auto own = sqlite::open_pool::open(dir_.file("another"), o);
+  ASSERT_TRUE(own) << own.error().message;
+  sqlite::open_pool* const pool = sqlite::adopt(on_file, std::move(*own));
+  {
+    connection db(uri_of(on_file));
+    db.must("CREATE TABLE t(a); PRAGMA synchronous=NORMAL; INSERT INTO t VALUES(1)");
+    detail::runtime& core = pool->content().core();
+    EXPECT_GE(core.mechanism().durable_through(), detail::newest_commit(core));
+  }
+  sqlite::disown(on_file);
+}
+
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SQLiteLogical);
 INSTANTIATE_TEST_SUITE_P(mechanisms, SQLiteLogical, ::testing::ValuesIn(known_of({"archapt-undo"})),
                          [](const auto&) { return "archaptundo"; });

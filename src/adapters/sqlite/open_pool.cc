@@ -290,8 +290,9 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
     changed |= !p.of->stores_.changes.empty() || p.writes->size() != p.of->home_size_;
     if (p.of->versions_.readers() > 1) p.of->keep_changed();
   }
-  // What the pool itself defers would be invisible to other connections.
-  if (pool_.core().defers_ordered()) d = durability::durable;
+  // On a file what is not deferred here is durable. What the pool itself defers would be invisible
+  // to other connections, and what archapt-undo leaves for later would wait for hours.
+  if (pool_.core().wants_to_defer()) d = durability::durable;
   if (base::planted(base::mutant::sqlite_acknowledged_early)) d = durability::ordered;
   if (base::planted(base::mutant::sqlite_size_apart))
     for (const part& p : parts)
