@@ -163,7 +163,8 @@ int connection::lock(int level) {
 
 void connection::unlock(int level) noexcept {
   if (level >= level_) return;
-  if (level_ > SQLITE_LOCK_SHARED) drop_writes();
+  // An exclusive connection may have written with the lock for reading.
+  if (level_ > SQLITE_LOCK_SHARED || writes_.exist()) drop_writes();
   if (level <= SQLITE_LOCK_SHARED && !(exclusive && level == SQLITE_LOCK_SHARED)) unlock_writer();
   if (level == SQLITE_LOCK_NONE) of_->end_read(reader_);
   STELE_ASSERT(level != SQLITE_LOCK_NONE || !writer_);
