@@ -1,8 +1,10 @@
 // Journals in memory, and the names of super-journals.
 #include "journal.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -25,16 +27,33 @@ struct super_journals {
   static constexpr std::size_t most = 1024;
   std::mutex mutex;
   std::set<std::string, std::less<>> names;
-  std::deque<std::string> opened;  // the newest names
+  std::deque<std::string> opened;  // the same names, the newest last
 
   void add(const char* name) {
     const std::scoped_lock one(mutex);
-    if (!names.emplace(name).second) return;
+    if (names.contains(std::string_view(name))) return;
     opened.emplace_back(name);
+    try {
+      names.emplace(name);
+    } catch (...) {  // no memory
+      opened.pop_back();
+      throw;
+    }
     if (opened.size() <= most) return;
     names.erase(opened.front());
     opened.pop_front();
     STELE_ASSERT(opened.size() == most && opened.back() == name);
+  }
+  // A name may come again: then it is the newest.
+  void forget(const char* name) noexcept {
+    const std::scoped_lock one(mutex);
+    const auto at = names.find(std::string_view(name));
+    if (at == names.end()) return;
+    const auto in_order = std::find(opened.rbegin(), opened.rend(), *at);  // mostly the newest
+    STELE_ASSERT(in_order != opened.rend());
+    opened.erase(std::prev(in_order.base()));
+    names.erase(at);
+    STELE_ASSERT(opened.size() == names.size());
   }
 };
 super_journals& known() {
@@ -146,9 +165,7 @@ bool is_super_journal(const char* name) {
 }
 
 void forget_super_journal(const char* name) noexcept {
-  const std::scoped_lock one(known().mutex);
-  if (const auto at = known().names.find(std::string_view(name)); at != known().names.end())
-    known().names.erase(at);
+  known().forget(name);
 }
 
 }  // namespace stele::sqlite
