@@ -128,6 +128,34 @@ TEST_F(sqlite_without_memory, a_commit_that_makes_a_database_shorter_is_whole) {
   }
 }
 
+// Only one of them forgot the pages of the commit.
+TEST_F(sqlite_without_memory, a_commit_of_two_databases_is_rolled_back_in_both_for_good) {
+  sqlite_connection db(uri_), other(uri_of(path_, "database=two"));
+  db.must("attach '" + uri_of(path_, "database=two") + "' as two");
+  db.must("create table t(a, b); create table two.u(a, b); insert into t values(1, '')");
+  db.must("insert into u values(1, '')");
+  std::string expected = "1";
+  for (const std::string mode : {"delete", "memory"}) {
+    SCOPED_TRACE(mode);
+    db.must("pragma main.journal_mode=" + mode + "; pragma two.journal_mode=" + mode);
+    bool struck = true;
+    for (long nth = 0; struck && !HasFailure(); ++nth) {
+      SCOPED_TRACE(nth);
+      db.must("begin; update t set a = a + 1; update u set a = a + 1");
+      db.must("insert into t values(0, zeroblob(9000)); insert into u values(0, zeroblob(9000))");
+      int code = SQLITE_OK;
+      struck = without_allocation(nth, [&] { code = db.run("commit"); });
+      if (code != SQLITE_OK) (void)db.run("rollback");
+      if (code == SQLITE_OK) expected = std::to_string(std::stoi(expected) + 1);
+      EXPECT_EQ(db.row("select max(a) from t"), expected);
+      EXPECT_EQ(db.row("select max(a) from u"), expected);
+      EXPECT_EQ(other.row("select max(a) from u"), expected);
+      for (const char* check : {"pragma main.integrity_check", "pragma two.integrity_check"})
+        EXPECT_EQ(db.row(check), "ok");
+    }
+  }
+}
+
 TEST_F(sqlite_without_memory, databases_open_and_close) {
   sqlite_connection(uri_).must("create table t(a); insert into t values(1)");
   const std::string update = "pragma synchronous=normal; update t set a = 1";

@@ -43,13 +43,13 @@ int open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out
 // it were not, they would take their transaction for committed, and keep what they have cached.
 int remove(sqlite3_vfs*, const char* name, int sync_folder) {
   if (is_journal(name)) return SQLITE_OK;
-  if (is_super_journal(name)) {
+  return within_boundary(SQLITE_IOERR_NOMEM, [&] {
+    if (!is_super_journal(name)) return ordinary->xDelete(ordinary, name, sync_folder);
     if (sync_folder == 0) return SQLITE_OK;
-    const int code = within_boundary(SQLITE_IOERR_NOMEM, [&] { return commit_waiting_for(name); });
+    const int code = commit_waiting_for(name);
     if (code == SQLITE_OK) forget_super_journal(name);
     return code;
-  }
-  return ordinary->xDelete(ordinary, name, sync_folder);
+  });
 }
 
 // A connection that has its journal open does not ask; another one must not take it for that of a
@@ -57,11 +57,11 @@ int remove(sqlite3_vfs*, const char* name, int sync_folder) {
 int access(sqlite3_vfs*, const char* name, int flags, int* there) {
   *there = 0;
   if (is_journal(name)) return SQLITE_OK;
-  if (is_super_journal(name)) {
+  return within_boundary(SQLITE_IOERR_NOMEM, [&] {
+    if (!is_super_journal(name)) return ordinary->xAccess(ordinary, name, flags, there);
     *there = 1;
     return SQLITE_OK;
-  }
-  return ordinary->xAccess(ordinary, name, flags, there);
+  });
 }
 
 int full_name(sqlite3_vfs*, const char* name, int size, char* to) {
