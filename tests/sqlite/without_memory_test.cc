@@ -170,7 +170,7 @@ TEST_F(sqlite_without_memory, databases_open_and_close) {
       if (has_opened) (void)db.run(update);
     });
     // A close without memory may leave the pool open for the next connection, an opening may not.
-    if (!has_opened) EXPECT_TRUE(is_closed());
+    EXPECT_TRUE(has_opened || is_closed());
     EXPECT_EQ(sqlite_connection(uri_).row("select a from t"), "1");
     EXPECT_TRUE(is_closed());
   }
