@@ -42,9 +42,10 @@ enum class errc : std::uint8_t {
   full,         // no space left in the pool or on the device
   io,           // the device or operating system failed
   unsupported,  // not possible on this machine or medium
-  nested,       // a transaction on another pool is running in this thread
+  nested,       // a transaction is running in this thread that this cannot be part of
   cancelled,    // the body asked for a roll-back
   poisoned,     // an earlier I/O error at commit; reopen the pool
+  conflict,     // a held transaction has met another one; retry() or roll_back()
 };
 
 // The short name of a code, e.g. "in_use". Thread-safe.

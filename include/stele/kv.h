@@ -114,6 +114,16 @@ class kv {
   // The body may run several times.
   template <class Body>
   [[nodiscard]] auto read(Body&& body) const;
+  // As pool<Root>::begin() and begin_read(): the calls of all stores of the pool become part of the
+  // transaction. After its commit call remove_some_expired(), after errc::full make_room().
+  [[nodiscard]] result<transaction> begin(durability d = durability::durable,
+                                          code_between between = code_between::may_wait) {
+    return detail::hold_update(core(), d, between);
+  }
+  [[nodiscard]] result<transaction> begin_read(
+      code_between between = code_between::may_wait) const {
+    return detail::hold_read(core(), between);
+  }
 
   // At most `limit` items with from <= key < to, in key order, all of one state. An empty `to`
   // means no bound.
@@ -163,9 +173,9 @@ class kv {
   std::string mechanism() const;
   [[nodiscard]] result<> close();
 
-  // For code that runs transactions on core() itself. After one that has ended for want of room:
-  // removes expired items; whether there were any. After one that changed the store: removes a few.
-  // Neither does anything in a transaction.
+  // For code that holds transactions, or runs them on core(). After one that has ended for want of
+  // room: removes expired items; whether there were any. After one that changed the store: removes
+  // a few. Neither does anything in a transaction.
   bool make_room() noexcept;
   void remove_some_expired() noexcept;
 

@@ -25,6 +25,7 @@
 #include <stele/mechanism_options.h>
 #include <stele/members.h>
 #include <stele/progress.h>
+#include <stele/transaction.h>
 
 #include <array>
 #include <cstdint>
@@ -45,18 +46,6 @@ enum class concurrency : std::uint8_t {
   stm,            // any number of updaters and readers; conflicts are retried
   single_writer,  // one update at a time; reads run concurrently
   external,       // the caller locks: at most one update at a time, and no read during it
-};
-
-// What is durable when update() returns.
-enum class durability : std::uint8_t {
-  durable,  // the change survives any crash that the pool's durability covers
-  // Atomic and ordered: the commit survives a crash only together with all commits before it. It is
-  // durable at the latest with the next sync(), wait() or durable update of any thread, also one
-  // that stores nothing. On a file `default` defers it: it waits for no device, other threads do
-  // not see it until it is durable, and under stm they may wait for its lines. archapt-undo needs
-  // one fence for it (its paper's logical commit), and other threads see it at once. Else it is
-  // durable when update() returns; on memory that is faster (pool_options::defer_ordered).
-  ordered,
 };
 
 // Which ordered commits of `default` return before they are durable.
@@ -273,7 +262,8 @@ class pool_handle {
   void* root_ = nullptr;
 };
 
-// One attempt of a transaction, driven by run_transaction below. Results fit a register, because
+// One attempt of a transaction, driven by run_transaction below, or by the holder of a
+// stele::transaction. Results fit a register, because
 // every transaction takes this path.
 enum class begin_status : std::uint8_t {
   started,
@@ -285,15 +275,13 @@ enum class commit_status : std::uint8_t {
   retry,
   failed,  // and rolled back; last_error() says why
 };
-// Between a transaction's begin and its commit: a body that waits for no other thread, or code that
-// may (of another language, which has its own locks).
-enum class code_between : std::uint8_t { body, may_wait };
 begin_status begin_transaction(runtime& r, bool writes, durability d,
-                               code_between code = code_between::body);
+                               code_between code = code_between::computes_only);
 commit_status commit_transaction();
 error last_error();                     // of this thread; reading it clears it
 void roll_back_transaction() noexcept;  // the caller passes the error or exception on
-void retry_transaction() noexcept;      // rolls back and waits before the next attempt
+// Rolls back and waits before the next attempt.
+void retry_transaction(code_between code = code_between::computes_only) noexcept;
 
 // After a transaction that has ended with `why`, for want of room: true if the pool has grown
 // since, so that it may be run again. Else the pool cannot grow, and `why` says so.
@@ -316,8 +304,6 @@ void report_leaks_at_close([[maybe_unused]] const pool_handle& handle) {
   }
 #endif
 }
-
-struct restart {};  // thrown by loads and stores on a conflict; caught by run_transaction
 
 // Allocation inside the running transaction. Throws failure(errc::full) if there is no room.
 void* allocate(std::size_t size_bytes, std::size_t alignment);
@@ -387,6 +373,16 @@ template <class Body>
     }
     retry_transaction();
   }
+}
+
+// pool::update() and pool::read(), for front ends that know a pool by its runtime.
+template <class Body>
+[[gnu::always_inline]] inline auto update_pool(runtime& r, durability d, Body&& body) {
+  return run_transaction(r, true, d, body);
+}
+template <class Body>
+[[gnu::always_inline]] inline auto read_pool(runtime& r, Body&& body) {
+  return run_transaction(r, false, durability::durable, body);
 }
 
 // Null in a program without type information.
@@ -475,6 +471,22 @@ class pool {
         handle_.core(), false, durability::durable,
         [&]() -> decltype(auto) { return std::invoke(body, std::as_const(root())); });
   }
+
+  // A transaction that the caller holds: transaction.h. Errors: nested, if a transaction runs in
+  // this thread; read_only, poisoned, invalid_argument of a closed pool; full; of a read of a pool
+  // that is open for reading, those of open_read_only(). Thread-safe.
+  [[nodiscard]] result<transaction> begin(durability d = durability::durable,
+                                          code_between between = code_between::may_wait) {
+    return detail::hold_update(handle_.core(), d, between);
+  }
+  [[nodiscard]] result<transaction> begin_read(
+      code_between between = code_between::may_wait) const {
+    return detail::hold_read(handle_.core(), between);
+  }
+  // The root, as the transaction sees it. In a read, a store to it throws failure(errc::read_only).
+  // Throws failure(errc::invalid_argument) unless `t` is an open transaction of this pool.
+  Root& root(transaction& t) { return t.require_open_on(handle_.core()), root(); }
+  const Root& root(const transaction& t) const { return t.require_open_on(handle_.core()), root(); }
 
   // On success every commit that had returned before the call is durable. Errors: io, poisoned;
   // read_only, if the pool's file was removed, renamed or replaced. Thread-safe.

@@ -57,6 +57,7 @@ enum {
   STELE_NESTED = -15,
   STELE_CANCELLED = -16,
   STELE_POISONED = -17,
+  STELE_CONFLICT = -18,
   STELE_NO_MEMORY = -100, /* in the process, not in the pool */
   STELE_RETRY = -101      /* in a body only: return, and it is run again */
 };

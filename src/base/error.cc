@@ -39,6 +39,8 @@ const char* name_of(errc code) noexcept {
       return "cancelled";
     case errc::poisoned:
       return "poisoned";
+    case errc::conflict:
+      return "conflict";
   }
   return "unknown";
 }

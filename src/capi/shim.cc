@@ -23,7 +23,7 @@ thread_local error_text last_error;
 int classify() noexcept {
   try {
     throw;
-  } catch (const detail::restart&) {
+  } catch (const conflict&) {
     return set_last_error(
         STELE_RETRY,
         "another transaction stands in the way; return from the body, which is then run again");
@@ -149,7 +149,7 @@ const char* stele_code_name(int code) {
   if (code == STELE_OK) return "ok";
   if (code == STELE_NO_MEMORY) return "no_memory";
   if (code == STELE_RETRY) return "retry";
-  if (code > STELE_INVALID_ARGUMENT || code < STELE_POISONED) return "unknown";
+  if (code > STELE_INVALID_ARGUMENT || code < STELE_CONFLICT) return "unknown";
   return stele::name_of(static_cast<stele::errc>(-1 - code));
 }
 

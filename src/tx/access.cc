@@ -328,7 +328,7 @@ auto or_leave(Prepare&& prepare) {
   if (r.reading() != nullptr)
     if (auto ready = or_leave([&] { return r.reading()->before_retry(r, *this_context); }); !ready)
       return refused(std::move(ready.error()));
-  if (!writes && code == code_between::body && r.needs_long_read(*this_context))
+  if (!writes && code == code_between::computes_only && r.needs_long_read(*this_context))
     r.begin_long_read(*this_context);
   begin_or_roll_back(r, *this_context, writes, d);
   return begin_status::started;
@@ -397,7 +397,7 @@ namespace {
 // costs the other.
 [[gnu::noinline]] STELE_FLATTEN begin_status begin_read(runtime& r, durability d,
                                                         code_between code) {
-  if (code != code_between::body || !r.has_plain_reads())
+  if (code != code_between::computes_only || !r.has_plain_reads())
     return begin_at_length(r, nullptr, false, d, code);
   thread_context* const v = r.enter();
   if (v == nullptr || !r.may_begin_at_once(*v) || !v->tx->try_begin_read(*v, r.is_alone(*v)))
@@ -452,7 +452,7 @@ STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability
   if (this_runtime != nullptr) [[unlikely]]
     return begin_nested(r, writes, d, code);
   if (!writes) return begin_read(r, d, code);
-  if (d != durability::durable || code != code_between::body || !r.has_plain_updates())
+  if (d != durability::durable || code != code_between::computes_only || !r.has_plain_updates())
     return begin_at_length(r, nullptr, writes, d, code);
   thread_context* const v = r.enter();
   if (v == nullptr || !r.may_begin_at_once(*v) || !v->tx->try_begin_update(*v, r.is_alone(*v)))
@@ -542,9 +542,9 @@ void reclaim(transaction& tx) noexcept {
 
 }  // namespace
 
-// On return the attempt is rolled back, but the thread is still in the transaction: run_transaction
-// begins the next attempt.
-void retry_transaction() noexcept {
+// On return the attempt is rolled back, but the thread is still in the transaction: the caller
+// begins the next attempt at once.
+void retry_transaction(code_between code) noexcept {
   STELE_ASSERT(this_runtime != nullptr && !this_context->retrying);
   transaction& tx = *this_context->tx;
   tx.rollback();
@@ -563,7 +563,9 @@ void retry_transaction() noexcept {
     reclaim(tx);
   } else {
     back_off(attempts);
-    if (needs_to_run_alone(*this_context)) this_runtime->run_alone(*this_context);
+    // Other threads would wait for code that may wait for them.
+    if (code == code_between::computes_only && needs_to_run_alone(*this_context))
+      this_runtime->run_alone(*this_context);
   }
   this_context->retrying = true;
 }

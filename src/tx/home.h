@@ -70,7 +70,7 @@ class foreign_home : public in_place_home {
   std::uint64_t generation() const noexcept { return generation_->load(std::memory_order_acquire); }
   // Throws restart.
   void check() const {
-    if (generation() != expected_) throw restart{};
+    if (generation() != expected_) lose_attempt();
   }
 
  private:

@@ -105,6 +105,7 @@ thread_local thread_registrations this_thread_registrations;
 constinit thread_local bool registrations_have_ended = false;
 
 thread_registrations::~thread_registrations() {
+  end_held_transaction();
   for (const thread_registration& v : all)
     if (auto* const open = open_runtimes.keep(v.id)) {
       open->unregister_thread(*v.context);

@@ -435,5 +435,7 @@ void leave_transaction_to_parent() noexcept;
 // Begins a read of this thread, which is in no transaction, unless another thread would have to be
 // waited for. False: not begun.
 [[nodiscard]] bool begin_read_at_once(runtime& r);
+// What this thread's running update has taken from the heap, less what it has freed, in bytes.
+std::int64_t bytes_allocated_by_transaction() noexcept;
 
 }  // namespace stele::detail

@@ -79,7 +79,7 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
   if (block) return *block;
   if (block.error().code == errc::full && !reclaim_tried) {
     wants_reclaim = true;
-    throw restart{};
+    lose_attempt();
   }
   if (block.error().code == errc::full)
     this_wanted_room = {size + alignment, runtime_.state().file.header().size};

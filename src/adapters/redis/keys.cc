@@ -4,7 +4,6 @@
 #include <base/assert.h>
 #include <base/mutant.h>
 #include <stele/memory.h>
-#include <tx/allocated.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/runtime.h>
 

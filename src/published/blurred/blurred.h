@@ -295,7 +295,7 @@ class execution_in_log {
     if (of.lines_used() >= l.log.capacity_lines() / 2 ||
         (most - 1) / format::blocks_per_line + 1 >= l.log.capacity_lines()) {
       t.exceeds_log = true;
-      throw restart{};
+      lose_attempt();
     }
     const auto made = exclude_wait([&]() -> result<> {
       while (!of.has_room(blocks_needed(l, words))) {

@@ -51,7 +51,7 @@ bool snapshot::valid() const noexcept {
 }
 
 void snapshot::conflict() {
-  throw restart{};
+  lose_attempt();
 }
 
 }  // namespace stele::detail

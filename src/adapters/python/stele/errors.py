@@ -125,6 +125,12 @@ class PoisonedError(Error):
     code = "poisoned"
 
 
+class ConflictError(Error):
+    """The transaction has met another one and was rolled back; run it again."""
+
+    code = "conflict"
+
+
 _classes = {c.code: c for c in Error.__subclasses__()}
 
 
