@@ -42,6 +42,16 @@ struct access {
 
 inline constinit thread_local access this_access;
 
+// Where the pool of the running transaction begins, and its heap. Without a transaction the heap
+// has no bytes: end <= begin.
+struct heap_range {
+  std::uintptr_t pool, begin, end;
+};
+inline heap_range running_heap() noexcept {
+  const access& a = this_access;
+  return {a.pool_base, a.heap_base, a.pool_base + a.size};
+}
+
 // The filter bit of the line that holds `address`.
 inline std::uint64_t filter_bit(std::uintptr_t address) noexcept {
   return std::uint64_t{1} << (((address / line_size) * 0x9E3779B97F4A7C15u) >> 58);

@@ -80,6 +80,8 @@ struct pool_memory {
   }
   // Starts loading the line that holds `at`; any address is allowed.
   static void prefetch(const void* at) noexcept { detail::prefetch(at); }
+  // Of the running transaction's pool.
+  static std::size_t pool_bytes() noexcept { return detail::this_access.size; }
   // Throws failure(errc::corrupt) if the range is not in the heap.
   [[gnu::always_inline]] static void verify_in_heap(const void* from, std::size_t size_bytes) {
     detail::verify_in_running_heap(from, size_bytes);

@@ -3,8 +3,8 @@
 //
 // A failed call inside a body (a conflict, a full pool) is recorded in the stele_tx, and the body's
 // further calls return the same code. When the body's frame has ended, run_body throws the
-// exception again, so that run_transaction retries or rolls back. This file knows no pools and
-// stores; pool.cc, transaction.cc and kv.cc do.
+// exception again, so that the transaction is run again or rolled back. This file knows no pools
+// and stores; pool.cc, transaction.cc and kv.cc do.
 #pragma once
 
 #include <base/assert.h>
@@ -123,14 +123,15 @@ int run_body(detail::runtime& pool, bool writes, durability d, Body&& body) noex
     return running->state != STELE_OK ? running->state : own;
   }
   int own = 0;
+  const auto attempt = [&]() -> result<> {
+    own = 0;
+    own = attempt_body(pool, body);
+    if (own == 0) return {};
+    return std::unexpected(error{
+        errc::cancelled, "the body ended with " + std::to_string(own) + "; nothing was changed"});
+  };
   const int code = call([&] {
-    return detail::run_transaction(pool, writes, d, [&]() -> result<> {
-      own = 0;
-      own = attempt_body(pool, body);
-      if (own == 0) return {};
-      return std::unexpected(error{
-          errc::cancelled, "the body ended with " + std::to_string(own) + "; nothing was changed"});
-    });
+    return writes ? detail::update_pool(pool, d, attempt) : detail::read_pool(pool, attempt);
   });
   return own != 0 ? own : code;
 }

@@ -4,11 +4,12 @@
 // bypass the transaction.
 #include <base/assert.h>
 #include <capi/pool.h>
+#include <stele/memory.h>
 
 std::size_t stele::capi::check_range(const void* place, std::size_t size, const char* what) {
-  const detail::access& a = detail::this_access;
-  const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(place), in_pool = at - a.pool_base;
-  if (at >= a.heap_base && in_pool < a.size && a.size - in_pool >= size) return size;
+  const detail::heap_range heap = detail::running_heap();
+  const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(place);
+  if (at >= heap.begin && at < heap.end && heap.end - at >= size) return size;
   throw_invalid_argument(
       std::string("the place to ") + what +
       " is not in the pool of the running transaction; plain memory is loaded and stored as ever");
@@ -45,9 +46,9 @@ void* allocate_zeroed(std::size_t size) {
   if (size > max_bytes)
     throw failure(
         {errc::full, "a block of " + std::to_string(size) + " bytes does not fit a pool"});
-  void* const block = detail::allocate(size, 16);
+  void* const block = pool_memory::allocate(size, 16);
   STELE_ASSERT(block != nullptr && reinterpret_cast<std::uintptr_t>(block) % 16 == 0);
-  detail::fill_zero(block, size);
+  pool_memory::fill_zero(block, size);
   return block;
 }
 
@@ -102,9 +103,7 @@ int stele_alloc(stele_tx* tx, size_t size, void** block) {
 }
 
 int stele_free(stele_tx* tx, void* block) {
-  return capi::call_in_transaction(tx, [&] {
-    if (block != nullptr) detail::deallocate(block);
-  });
+  return capi::call_in_transaction(tx, [&] { pool_memory::deallocate(block); });
 }
 
 int stele_get_ptr(stele_tx* tx, const stele_ptr* from, void** to) {

@@ -9,7 +9,6 @@
 
 namespace stele::detail {
 
-std::uint64_t heap_begin_of_running() noexcept;
 bool is_used_block(std::uintptr_t address, std::size_t size);
 
 namespace {
@@ -41,11 +40,10 @@ struct claims {
 };
 
 bounded_walk::bounded_walk() : state_(std::make_unique<state>()) {
-  const access& a = this_access;
-  if (a.size == 0)
+  if (!in_transaction())
     throw failure({errc::invalid_argument, "content is checked inside a transaction"});
-  state_->begin = a.pool_base + heap_begin_of_running();
-  state_->end = a.pool_base + a.size;
+  state_->begin = running_heap().begin;
+  state_->end = running_heap().end;
   STELE_ASSERT(state_->begin < state_->end && state_->begin % granule == 0);
   claims::walk_of_thread = state_.get();
 }
@@ -87,7 +85,7 @@ void claim_block(const void* block, std::size_t size) {
   if (!is_used_block(reinterpret_cast<std::uintptr_t>(block), size))
     throw_corrupt("a link leads to no block in use, or to a smaller one");
   if (observer != nullptr)
-    observer->on_claim_(reinterpret_cast<std::uintptr_t>(block) - this_access.pool_base, size);
+    observer->on_claim_(reinterpret_cast<std::uintptr_t>(block) - running_heap().pool, size);
 }
 
 }  // namespace stele::detail

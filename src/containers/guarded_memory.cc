@@ -12,7 +12,7 @@ void verify_local(const void* from, std::size_t size) {
   const local_range local = this_local_range;
   const std::uintptr_t inside = reinterpret_cast<std::uintptr_t>(from) - local.begin;
   if (inside < local.size && local.size - inside >= size) return;
-  if (this_access.size == 0)
+  if (!in_transaction())
     throw failure({errc::invalid_argument,
                    "a document is used outside a transaction; use it inside pool::read or "
                    "pool::update"});

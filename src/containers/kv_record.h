@@ -32,8 +32,7 @@ template <class Memory>
 class visit_limit {
  public:
   explicit visit_limit(std::size_t block_bytes) {
-    if constexpr (requires { Memory::verify_in_heap(nullptr, block_bytes); })
-      left_ = this_access.size / block_bytes;
+    if constexpr (requires { Memory::pool_bytes(); }) left_ = Memory::pool_bytes() / block_bytes;
   }
   void step() {
     if (left_-- == 0) throw_circle();

@@ -49,11 +49,11 @@ struct kv::state {
   }
   template <class Body>
   auto update(Body&& body, durability d = durability::durable) const {
-    return detail::run_transaction(*core, true, d, body);
+    return detail::update_pool(*core, d, body);
   }
   template <class Body>
   auto read(Body&& body) const {
-    return detail::run_transaction(*core, false, durability::durable, body);
+    return detail::read_pool(*core, body);
   }
 
   // Erases what is left of dropped stores, step by step.

@@ -40,7 +40,7 @@ result<> check_name(std::string_view name) {
 }
 result<> check_outside(const detail::kv_shared_pool& pool, std::string_view name,
                        const char* what) {
-  if (detail::this_access.size == 0) return {};
+  if (!in_transaction()) return {};
   return refused(errc::nested, path_of(pool) + ": the store " + in_quotes(name) + " cannot be " +
                                    what + " inside a transaction; do it when that has ended");
 }
@@ -102,14 +102,12 @@ result<kv> kv::from_handle(detail::pool_handle handle) {
   auto pool = std::make_shared<detail::kv_shared_pool>(std::move(handle));
   auto* const root = static_cast<pool_kv_store*>(pool->handle.root());
   detail::runtime& core = pool->handle.core();
-  const auto version =
-      detail::run_transaction(core, false, durability::durable, [&] { return root->version(); });
+  const auto version = detail::read_pool(core, [&] { return root->version(); });
   if (!version) return std::unexpected(version.error());
   if (auto known = check_version(*version, "its key-value store"); !known)
     return std::unexpected(known.error());
   if (*version == 0)
-    if (auto made =
-            detail::run_transaction(core, true, durability::durable, [&] { root->set_version(); });
+    if (auto made = detail::update_pool(core, durability::durable, [&] { root->set_version(); });
         !made)
       return std::unexpected(made.error());
   auto s = state::of(std::move(pool), reinterpret_cast<kv_store*>(root), {});
@@ -210,8 +208,7 @@ std::size_t kv::state::remove_expired(std::size_t limit) noexcept try {
 }
 
 void kv::state::remove_due() noexcept {
-  if (detail::this_access.size == 0 &&
-      shared->next_expiry.load(std::memory_order_relaxed) <= detail::kv_now())
+  if (!in_transaction() && shared->next_expiry.load(std::memory_order_relaxed) <= detail::kv_now())
     remove_expired(removed_by_a_change);
 }
 
@@ -219,7 +216,7 @@ void kv::remove_some_expired() noexcept {
   state_->remove_if_due();
 }
 bool kv::make_room() noexcept {
-  return detail::this_access.size == 0 &&
+  return !in_transaction() &&
          state_->shared->next_expiry.load(std::memory_order_relaxed) <= detail::kv_now() &&
          state_->remove_expired(items_of_a_step) != 0;
 }

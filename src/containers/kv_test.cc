@@ -428,8 +428,8 @@ TEST_F(kv_in_pool, a_store_of_a_later_version_is_refused) {
   ASSERT_LE(root, sizeof(later));
   s.reset();
   auto handle = value_of(detail::pool_handle::open(directory_.file("store"), {}, root));
-  value_of(detail::run_transaction(handle.core(), true, durability::durable,
-                                   [&] { static_cast<later*>(handle.root())->version = 99; }));
+  value_of(detail::update_pool(handle.core(), durability::durable,
+                               [&] { static_cast<later*>(handle.root())->version = 99; }));
   {
     const auto gone = std::move(handle);
   }

@@ -270,12 +270,6 @@ bool is_used_block(std::uintptr_t address, std::size_t size) {
          this_access.running->is_used_block(address - this_access.pool_base, size);
 }
 
-// The pool offset where the heap of the running transaction's pool begins.
-std::uint64_t heap_begin_of_running() noexcept {
-  STELE_ASSERT(this_runtime != nullptr);
-  return this_runtime->state().file.header().chunks_offset;
-}
-
 namespace {
 
 begin_status refused(error why) {

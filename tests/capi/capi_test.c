@@ -210,7 +210,8 @@ static void a_pool_says_what_it_is(void) {
   CHECK(stele_pool_close(pool) == STELE_OK);
   CHECK(strcmp(stele_version(), "0.1.0") == 0);
   CHECK(strcmp(stele_code_name(STELE_FULL), "full") == 0 &&
-        strcmp(stele_code_name(STELE_POISONED), "poisoned") == 0);
+        strcmp(stele_code_name(STELE_POISONED), "poisoned") == 0 &&
+        strcmp(stele_code_name(STELE_CONFLICT), "conflict") == 0 && STELE_CONFLICT == -18);
   CHECK(strcmp(stele_code_name(STELE_OK), "ok") == 0 &&
         strcmp(stele_code_name(-55), "unknown") == 0 && strcmp(stele_code_name(3), "unknown") == 0);
 }

@@ -2,7 +2,6 @@
 #include "stores.h"
 
 #include <base/mutant.h>
-#include <tx/runtime.h>
 
 #include <algorithm>
 #include <bit>
@@ -39,7 +38,7 @@ void store_run(std::byte* home, const std::byte* bytes, std::size_t begin, std::
   STELE_ASSERT(begin % 64 == 0 && end % 64 == 0 && begin < end && end <= block_size);
   while (begin != end && std::memcmp(home + begin, bytes + begin, word) == 0) begin += word;
   while (begin != end && std::memcmp(home + end - word, bytes + end - word, word) == 0) end -= word;
-  if (begin != end) detail::store_range(home + begin, bytes + begin, end - begin);
+  if (begin != end) store_bytes(home + begin, bytes + begin, end - begin);
 }
 
 // A mutant defers blocks that are deferred already. The explorer finds it by what crashes leave.
