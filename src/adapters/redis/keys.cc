@@ -18,8 +18,6 @@ namespace {
 
 using base::mutant;
 using base::planted;
-using detail::begin_status;
-using detail::commit_status;
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // ends an item
 
@@ -117,7 +115,7 @@ std::size_t keys::taken_by(std::size_t bytes) const noexcept {
 // A transaction that takes so much and is cancelled makes the pool grow. Returns why it has not;
 // empty: it has, or need not. Errors: poisoned, io.
 result<std::string> keys::grow_for(std::size_t bytes) {
-  STELE_ASSERT(!open_ && bytes != 0);  // the pool does not grow in a unit
+  STELE_ASSERT(!in_unit() && bytes != 0);  // the pool does not grow in a unit
   const auto tried = pool_.update([&](stored_keys&) -> result<> {
     (void)pool_memory::allocate(bytes, 16);
     return std::unexpected(error{errc::cancelled, ""});
@@ -149,7 +147,7 @@ result<> keys::make_room(std::size_t bytes, bool for_several, std::size_t logged
     if (room_ < room) room_ = heap.longest_free_run();
     return room_ >= room;
   };
-  if (!open_ && !has(is_at_its_end_ ? wanted : wanted + ahead)) {
+  if (!in_unit() && !has(is_at_its_end_ ? wanted : wanted + ahead)) {
     auto why = grow_for(wanted + ahead);
     if (why && !why->empty() && !has(wanted)) why = grow_for(wanted);
     if (!why) return std::unexpected(std::move(why.error()));
@@ -157,7 +155,7 @@ result<> keys::make_room(std::size_t bytes, bool for_several, std::size_t logged
     why_not_ = std::move(*why);
   }
   const bool is_small =
-      !open_ && !for_several && bytes <= pool_.core().state().file.header().log_size / 8;
+      !in_unit() && !for_several && bytes <= pool_.core().state().file.header().log_size / 8;
   if (!has(wanted) && !is_small) return std::unexpected(no_room());
   room_ -= std::min(room_, taken_by(bytes));
   unit_bytes_ += logged;
@@ -165,16 +163,15 @@ result<> keys::make_room(std::size_t bytes, bool for_several, std::size_t logged
 }
 
 result<> keys::begin() {
-  STELE_ASSERT(!open_);
+  STELE_ASSERT(!in_unit());
   if (is_poisoned())
     return std::unexpected(error{errc::poisoned,
                                  "the pool takes no more changes since an error of its file; "
                                  "restart the server"});
   const auto how = waits_ ? durability::ordered : durability::durable;
-  const auto begun = detail::begin_transaction(pool_.core(), true, how);
-  if (begun == begin_status::refused) return std::unexpected(detail::last_error());
-  STELE_ASSERT(begun != begin_status::joined);  // a unit is a transaction of its own
-  open_ = true;
+  auto begun = pool_.begin(how, code_between::computes_only);
+  if (!begun) return std::unexpected(std::move(begun.error()));
+  unit_ = std::move(*begun);
   changes_ = 0;
   return {};
 }
@@ -183,7 +180,7 @@ result<> keys::reserve(std::size_t bytes) {
   if (auto room = make_room(bytes, true, bytes); !room) return room;
   reserved_ += bytes;
   STELE_ASSERT(reserved_ <= unit_bytes_);
-  return open_ ? result<>() : begin();
+  return in_unit() ? result<>() : begin();
 }
 
 result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
@@ -192,22 +189,20 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
   if (bytes != covered)
     if (auto room = make_room(bytes - covered, false, bytes - covered); !room) return room;
   for (;;) {
-    if (!open_)
+    if (!in_unit())
       if (auto begun = begin(); !begun) return begun;
     error why;
     try {
       body();
       ++changes_, ++all_changes_;
       STELE_ASSERT(places_come_out());
-      if (planted(mutant::redis_unit_apart)) {
-        open_ = false;
-        (void)detail::commit_transaction();
-      }
+      if (planted(mutant::redis_unit_apart)) (void)unit_.commit();
       return {};
-    } catch (const detail::restart&) {
+    } catch (const conflict&) {
       base::check(changes_ == 0, "a unit with changes found no room");
       forget_failed_unit();
-      detail::retry_transaction();  // blocks that are free in parts of the pool become one
+      // Blocks that are free in parts of the pool become one.
+      if (auto again = unit_.retry(); !again) return again;
       continue;
     } catch (const failure& f) {
       why = f.why().code == errc::full ? no_room() : f.why();
@@ -215,7 +210,7 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
       why = {errc::full, "the server has no memory for this"};
     }
     if (changes_ != 0) cannot_go_on_(why);
-    detail::roll_back_transaction();
+    unit_.roll_back();
     forget_failed_unit();
     STELE_ASSERT(no_unit_is_left());  // nothing has changed
     return std::unexpected(std::move(why));
@@ -225,7 +220,6 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
 // The unit's first change has failed. Its places are free again.
 void keys::forget_failed_unit() {
   room_ = 0;
-  open_ = false;
   STELE_ASSERT(taken_places_.size() <= count_ + freed_places_.size());
   count_ += freed_places_.size() - taken_places_.size();
   free_places_.insert(free_places_.end(), taken_places_.begin(), taken_places_.end());
@@ -238,7 +232,7 @@ void keys::forget_failed_unit() {
 // caller's: the unit that names it. A crash before R3 leaves garbage.
 result<stored_item*> keys::make_text(std::size_t size, std::size_t capacity, const bytes_at& bytes,
                                      std::size_t part) {
-  base::check(!open_, "a value is made in parts in a unit");
+  base::check(!in_unit(), "a value is made in parts in a unit");
   STELE_ASSERT(size <= capacity && part != 0);
   if (auto room = make_room(capacity + bytes_of_item, true, part); !room)
     return std::unexpected(std::move(room.error()));
@@ -278,7 +272,7 @@ void keys::name(stored_item* item, std::string_view key, int database) {
 
 result<> keys::change_apart(std::size_t bytes, const std::function<void()>& body) {
   auto done = change(bytes, body);
-  if (done || done.error().code != errc::full || !open_) return done;
+  if (done || done.error().code != errc::full || !in_unit()) return done;
   if (auto ended = end_unit(false); !ended) return ended;
   return change(bytes, body);
 }
@@ -287,7 +281,7 @@ void keys::forget_unit() noexcept {
   touched_.clear();
   freed_places_.clear();
   taken_places_.clear();
-  STELE_ASSERT(!open_);
+  STELE_ASSERT(!in_unit());
   removed_ = false;
   swapped_ = false;
   unit_bytes_ = 0;
@@ -315,12 +309,10 @@ result<> keys::end_unit(bool now) {
         !done)
       return done;
   }
-  if (open_) {
-    open_ = false;
-    if (used_bytes_) *used_bytes_ += detail::bytes_allocated_by_transaction();
+  if (in_unit()) {
+    if (used_bytes_) *used_bytes_ += unit_.bytes_allocated();
     const std::int64_t ends = waits_ ? first_end_in_unit() : never;
-    const auto how = detail::commit_transaction();
-    if (how != commit_status::committed) cannot_go_on_(detail::last_error());
+    if (auto done = unit_.commit(); !done) cannot_go_on_(done.error());
     const std::uint64_t number = ++commits_;
     STELE_ASSERT(last_removal_ < number && last_swap_ < number && last_timed_ < number);
     room_ -= std::min(room_, taken_by(unit_bytes_));
@@ -346,7 +338,7 @@ result<> keys::end_unit(bool now) {
 }
 
 void keys::cancel_unit() noexcept {
-  if (std::exchange(open_, false)) detail::roll_back_transaction();
+  unit_.roll_back();
   unlinked_.clear();
   unlinked_last_ = nullptr;
   unasked_ = 0;
@@ -388,7 +380,7 @@ std::uint64_t keys::free_place() {
 }
 
 stored_item* keys::add(item_kind kind, std::string_view key, int database) {
-  STELE_ASSERT(open_);
+  STELE_ASSERT(in_unit());
   const std::uint64_t place = free_place();
   taken_places_.push_back(place);
   ++count_;
@@ -399,7 +391,7 @@ stored_item* keys::add(item_kind kind, std::string_view key, int database) {
 }
 
 void keys::remove(stored_item* item) {
-  STELE_ASSERT(open_ && root_->at(item->place) == item);
+  STELE_ASSERT(in_unit() && root_->at(item->place) == item);
   recent_.erase(item);
   std::erase(touched_, item);
   removed_ = true;
@@ -461,7 +453,7 @@ result<> keys::swap(int one, int other) {
 
 bool keys::sweep() {
   constexpr std::uint64_t looked_at = 4096, freed = 64;
-  if (!has_garbage_ || open_ || has_child_) return false;
+  if (!has_garbage_ || in_unit() || has_child_) return false;
   std::vector<stored_item*> gone;
   (void)pool_.read([&](const stored_keys& root) {
     const std::uint64_t end = std::min(root.places(), swept_ + looked_at);
@@ -479,7 +471,7 @@ bool keys::sweep() {
 }
 
 std::uint64_t keys::used_bytes() {
-  if (!used_bytes_ && !open_) used_bytes_ = static_cast<std::int64_t>(pool_.space().used_bytes);
+  if (!used_bytes_ && !in_unit()) used_bytes_ = static_cast<std::int64_t>(pool_.space().used_bytes);
   return static_cast<std::uint64_t>(std::max<std::int64_t>(used_bytes_.value_or(0), 0));
 }
 

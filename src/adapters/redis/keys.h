@@ -59,7 +59,7 @@ class keys {
   // Runs change(), and if an open unit leaves no room for it, once more in a unit of its own. For
   // loads, whose units are of any size.
   [[nodiscard]] result<> change_apart(std::size_t bytes, const std::function<void()>& body);
-  bool in_unit() const noexcept { return open_; }
+  bool in_unit() const noexcept { return unit_.state() == transaction_state::open; }
   // Grows with each change, and with each unit that ends.
   std::uint64_t changes() const noexcept { return all_changes_ + commits_; }
   // Commits the unit, if there is one. `now`: it and all before it are durable on return. Else, if
@@ -83,13 +83,13 @@ class keys {
 
   // In a child of fork, before it reads.
   void enter_child() noexcept {
-    STELE_ASSERT(!open_);  // redis.md K1
+    STELE_ASSERT(!in_unit());  // redis.md K1
     is_child_ = true;
   }
   // While the server has a child that saves, items that the child may read are not changed, but
   // copied, and removed ones keep their memory.
   void begin_child() noexcept {
-    STELE_ASSERT(!open_);  // redis.md K1
+    STELE_ASSERT(!in_unit());  // redis.md K1
     has_child_ = true;
   }
   void end_child() noexcept;
@@ -103,7 +103,7 @@ class keys {
   void remove(stored_item* item);
   // The item changes.
   void touch(const stored_item* item) {
-    STELE_ASSERT(item != nullptr && open_);
+    STELE_ASSERT(item != nullptr && in_unit());
     touched_.push_back(item);
   }
 
@@ -123,7 +123,7 @@ class keys {
   // Whether something was changed that a command may have an answer for.
   bool owes_answers() const noexcept {
     STELE_ASSERT(unasked_ <= unlinked_.size());
-    return open_ || unlinked_.size() > unasked_;
+    return in_unit() || unlinked_.size() > unasked_;
   }
   [[nodiscard]] result<> rename(stored_item* item, std::string_view key, int database);
   [[nodiscard]] result<> set_expiry(stored_item* item, std::int64_t when);
@@ -170,7 +170,7 @@ class keys {
   [[maybe_unused]] bool places_come_out() const noexcept;
   // Nothing is left of a unit that has ended.
   [[maybe_unused]] bool no_unit_is_left() const noexcept {
-    return !open_ && touched_.empty() && freed_places_.empty() && taken_places_.empty() &&
+    return !in_unit() && touched_.empty() && freed_places_.empty() && taken_places_.empty() &&
            unit_bytes_ == 0 && reserved_ == 0;
   }
   [[maybe_unused]] bool free_places_differ() const noexcept;
@@ -185,7 +185,7 @@ class keys {
   const end_of_units cannot_go_on_;
   stored_keys* root_ = nullptr;
   bool waits_ = false;
-  bool open_ = false;
+  transaction unit_;
   std::uint64_t changes_ = 0;  // in the unit
   std::uint64_t all_changes_ = 0;
   std::vector<const stored_item*> touched_;
