@@ -68,7 +68,7 @@ transactions::transactions(std::string path, detail::runtime& core, const open_o
 
 void transactions::release_updates() noexcept {
   STELE_ASSERT(is_open_here());
-  STELE_ASSERT(detail::this_access.size == 0);  // the next holder finds no transaction of this one
+  STELE_ASSERT(!in_transaction());  // the next holder finds no transaction of this one
   owner_ = std::thread::id();
   updates_.unlock();
 }
@@ -148,9 +148,9 @@ void transactions::throw_timed_out(wait_limit limit) const {
 // Runs the handlers of signals that have come. One may leave a `with` open, of this pool or
 // another, and what is waited for would become a part of that.
 void transactions::check_signals() const {
-  const bool was_inside = detail::this_access.size != 0;  // a close, of another pool
+  const bool was_inside = in_transaction();  // a close, of another pool
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  if (detail::this_access.size != 0 && !was_inside)
+  if (in_transaction() && !was_inside)
     throw_library_error(errc::nested, path_ + ": a signal's handler has left a transaction open");
 }
 
@@ -179,7 +179,7 @@ void transactions::check_open() const {
 
 void transactions::check_usable() const {
   check_open();
-  if (detail::this_access.size != 0)
+  if (in_transaction())
     throw_library_error(errc::nested, path_ +
                                           ": a transaction on another pool is running in this "
                                           "thread (perhaps of another asyncio task); a transaction "
@@ -189,7 +189,7 @@ void transactions::check_usable() const {
 // Releases the line locks of other threads' ordered commits: a `with` cannot retry to let them go
 // first.
 void transactions::flush_deferred_commits() {
-  STELE_ASSERT(detail::this_access.size == 0);
+  STELE_ASSERT(!in_transaction());
   if (core().state().overlays.load() == 0) return;
   detail::thread_context* const v = unwrap(core().enter_slow());
   core().leave(*v);
@@ -198,20 +198,13 @@ void transactions::flush_deferred_commits() {
 
 void transactions::begin_update(durability how) {
   flush_deferred_commits();
-  if (detail::begin_transaction(core(), true, how, detail::code_between::may_wait) ==
-      detail::begin_status::refused)
-    throw library_error(detail::last_error());
-  STELE_ASSERT(detail::this_access.size != 0);
+  transaction_ = unwrap(detail::hold_update(core(), how, code_between::may_wait));
 }
 
 void transactions::begin_read(wait_limit limit) {
   STELE_ASSERT(reads_only_);
-  wait_for_process(limit, [&]() -> result<> {
-    if (detail::begin_transaction(core(), false, durability::durable,
-                                  detail::code_between::may_wait) == detail::begin_status::refused)
-      return std::unexpected(detail::last_error());
-    return {};
-  });
+  transaction_ =
+      wait_for_process(limit, [&] { return detail::hold_read(core(), code_between::may_wait); });
 }
 
 void transactions::wait_before_next(std::chrono::steady_clock::time_point begun, wait_limit limit,
@@ -252,51 +245,26 @@ void transactions::begin(nb::handle self, durability how, wait_limit limit) {
   depth_ = 1;
 }
 
-// If an allocation failed, also gathers free memory for the next attempt.
 std::optional<error> transactions::commit() {
-  STELE_ASSERT(detail::this_access.size != 0);
+  STELE_ASSERT(in_transaction());
   STELE_ASSERT(!doomed_by_);
-  switch (detail::commit_transaction()) {
-    case detail::commit_status::committed:
-      return std::nullopt;
-    case detail::commit_status::failed:
-      return detail::last_error();
-    case detail::commit_status::retry:
-      roll_back();
-  }
+  auto done = transaction_.commit();
+  if (done) return std::nullopt;
+  if (done.error().code != errc::conflict) return std::move(done.error());
+  roll_back();
   return error{errc::cancelled, path_ +
                                     ": another user of the pool in this process changed what the "
                                     "transaction has read; run it again"};
 }
 
+// If an allocation failed, also gathers free memory for the next attempt.
 void transactions::roll_back() noexcept {
-  STELE_ASSERT(detail::this_access.size != 0);
-  if (detail::this_access.running->wants_reclaim) {
-    detail::retry_transaction();
-    try {
-      if (detail::begin_transaction(core(), true, durability::durable,
-                                    detail::code_between::may_wait) ==
-          detail::begin_status::refused)
-        return;
+  if (!reads_only_ && transaction_.state() == transaction_state::lost) try {
+      (void)transaction_.retry();
     } catch (const std::bad_alloc&) {
-      return;  // the thread is in no transaction
+      // The thread is in no transaction.
     }
-  }
-  detail::roll_back_transaction();
-}
-
-// After a transaction that found no room: the next one finds it, if the pool may grow. The caller
-// holds updates_.
-void transactions::make_room() noexcept {
-  STELE_ASSERT(!holds_gil());
-  STELE_ASSERT(detail::this_access.size == 0);
-  detail::this_wanted_room = {1, core().state().file.header().size};
-  error unused{errc::full, ""};
-  try {
-    (void)detail::grow_for(core(), unused);
-  } catch (const std::bad_alloc&) {
-    // The next one reports that it finds no room.
-  }
+  transaction_.roll_back();
 }
 
 // An abandoned generator or coroutine is ended by whoever collects it, in any flow.
@@ -335,14 +303,14 @@ void transactions::end(bool failed) {
       try {
         why = commit();
       } catch (...) {
-        if (detail::this_access.size != 0) roll_back();  // else only the error found no memory
+        roll_back();
         thrown = std::current_exception();
       }
     }
     STELE_ASSERT(lost || !failed);
-    STELE_ASSERT(detail::this_access.size == 0);  // after_update_ runs transactions of its own
+    STELE_ASSERT(!in_transaction());  // after_update_ runs transactions of its own
     const bool full = why && why->code == errc::full;
-    if (full) make_room();
+    if (full) detail::make_room(core());
     if (after_update_ && !reads_only_) after_update_(full);
     release_updates();
   }

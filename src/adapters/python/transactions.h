@@ -241,7 +241,6 @@ class transactions {
       doomed_by_ = error{errc::cancelled, "out of memory"};  // short: std::string does not allocate
     }
   }
-  void make_room() noexcept;
   [[nodiscard]] result<> close_core(wait_limit limit);
   std::optional<error> commit();  // what the commit failed with; it is rolled back then
   void roll_back() noexcept;
@@ -261,6 +260,7 @@ class transactions {
   unsigned long owner_ident_ = 0;         // Python's name for that thread; under the GIL
   flow flow_;                             // of the open `with`; used by its thread
   unsigned depth_ = 0;
+  transaction transaction_;         // of the open `with`; used by its thread
   std::optional<error> doomed_by_;  // why the open transaction can no longer commit
 };
 
@@ -271,12 +271,12 @@ auto transactions::run_in_open(Body& body) {
   STELE_ASSERT(is_open_here());
   STELE_ASSERT(depth_ != 0);
   if (doomed_by_) throw library_error(*doomed_by_);
-  STELE_ASSERT(detail::this_access.size != 0);
+  STELE_ASSERT(in_transaction());
   try {
     return body();
   } catch (const failure& f) {
     doom([&] { return f.why(); });
-  } catch (const detail::restart&) {
+  } catch (const conflict&) {
     doom([&] { return lost_attempt(); });
   } catch (const std::bad_alloc&) {
     doom([] { return error{errc::cancelled, "out of memory"}; });
@@ -288,8 +288,7 @@ auto transactions::run_in_open(Body& body) {
 
 template <class Body>
 auto transactions::update(Body&& body) {
-  return update_by(
-      [&](durability how) { return detail::run_transaction(core(), true, how, body); });
+  return update_by([&](durability how) { return detail::update_pool(core(), how, body); });
 }
 
 template <class F>
@@ -310,26 +309,14 @@ template <class Body>
 auto transactions::read_at_once(detail::runtime& core, Body& body)
     -> std::optional<decltype(body())> {
   STELE_ASSERT(holds_gil());
-  if (!detail::begin_read_at_once(core)) return std::nullopt;
+  transaction read = detail::hold_read_at_once(core);
+  if (read.state() == transaction_state::none) return std::nullopt;
   try {
     std::optional<decltype(body())> found(body());
-    switch (detail::commit_transaction()) {
-      case detail::commit_status::committed:
-        return found;
-      case detail::commit_status::failed:
-        (void)detail::last_error();
-        return std::nullopt;
-      case detail::commit_status::retry:
-        break;
-    }
-  } catch (const detail::restart&) {
+    if (read.commit()) return found;
+  } catch (const conflict&) {
   } catch (const failure&) {
-  } catch (...) {
-    detail::roll_back_transaction();
-    throw;
   }
-  detail::roll_back_transaction();
-  STELE_ASSERT(detail::this_access.size == 0);
   return std::nullopt;
 }
 
@@ -343,17 +330,15 @@ auto transactions::read(Body&& body) {
     const auto once = [&]() -> found {
       try {
         return body();
-      } catch (const detail::restart&) {
+      } catch (const conflict&) {
         return std::nullopt;
       }
     };
     const use used(*this);
     const nb::gil_scoped_release gil_released;
-    if (auto r = unwrap(detail::run_transaction(core(), false, durability::durable, once)))
-      return std::move(*r);
+    if (auto r = unwrap(detail::read_pool(core(), once))) return std::move(*r);
   }
-  return run_outside(
-      [&] { return detail::run_transaction(core(), false, durability::durable, body); });
+  return run_outside([&] { return detail::read_pool(core(), body); });
 }
 
 template <class F>

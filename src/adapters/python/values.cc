@@ -184,7 +184,7 @@ draft draft_of(nb::handle object, bool pickles) {
 }
 
 void store(document_value& to, const draft& from) {
-  STELE_ASSERT(detail::this_access.size != 0);
+  STELE_ASSERT(in_transaction());
   STELE_ASSERT(from.is_whole());
   if (from.kind == value_kind::list) {
     document_list& l = to.make_list();
@@ -219,7 +219,7 @@ Py_ssize_t size_of(std::size_t items, const open_pool& in) {
 }
 
 scalar_copy load_key(const document_value& from, copy_limit& limit) {
-  STELE_ASSERT(detail::this_access.size != 0);
+  STELE_ASSERT(in_transaction());
   scalar_copy key = from.load();
   limit.take(key);
   return key;
@@ -266,7 +266,7 @@ template <class Container>
 Container& resolve_as(const proxy& p, const char* what) {
   STELE_ASSERT(p.pool != nullptr && p.at != nullptr);
   // The id is read, and what it stands for is used, in one transaction.
-  STELE_ASSERT(detail::this_access.size != 0);
+  STELE_ASSERT(in_transaction());
   auto& c = *static_cast<Container*>(p.at);
   if (c.id() != p.id)
     throw library_error(
