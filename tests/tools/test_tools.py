@@ -192,5 +192,31 @@ class DescriptorsTest(unittest.TestCase):
             self.assertEqual(self.found(path, line), 0, line)
 
 
+class TransactionsTest(unittest.TestCase):
+    """Front ends hold transactions; they do not drive them from inside."""
+
+    def found(self, path, line):
+        lint.findings.clear()
+        lint.check_transactions(path, [line])
+        return len(lint.findings)
+
+    def test_internals_in_a_front_end_are_findings(self):
+        for line in ("if (detail::begin_transaction(core(), true, how) == detail::begin_status::refused)", "detail::retry_transaction();",
+                     "} catch (const detail::restart&) {", "  STELE_ASSERT(detail::this_access.size != 0);", "left_ = this_access.size / 8;",
+                     "return detail::run_transaction(core, true, d, body);", "void* b = detail::allocate(size, 16);",
+                     "return std::unexpected(detail::last_error());", "detail::transaction& tx = running();"):
+            for path in ("src/adapters/python/x.h", "src/adapters/redis/x.cc", "src/capi/x.cc", "src/containers/kv_x.h"):
+                self.assertEqual(self.found(path, line), 1, (path, line))
+
+    def test_others_are_none(self):
+        for path, line in (("src/tx/x.cc", "commit_transaction();"), ("src/adapters/itm/x.cc", "detail::commit_transaction();"),
+                           ("tests/x.cc", "detail::this_access.size"), ("src/capi/x.cc", "// run_transaction retries"),
+                           ("src/capi/x.cc", "set_last_error(code)"), ("src/capi/x.cc", "capi::last_error.text"),
+                           ("src/adapters/python/x.cc", "transaction_ = detail::hold_update(core(), how, code_between::may_wait);"),
+                           ("src/adapters/redis/x.cc", "pool_memory::allocate(bytes, 16)"), ("src/containers/x.h", "Memory::allocate(bytes, 8)"),
+                           ("src/containers/x.cc", "detail::load(reinterpret_cast<const std::uint64_t*>(&r))")):
+            self.assertEqual(self.found(path, line), 0, (path, line))
+
+
 if __name__ == "__main__":
     unittest.main()
