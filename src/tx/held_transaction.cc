@@ -128,8 +128,7 @@ result<> transaction::refuse(const char* what) const {
 }
 
 result<> transaction::commit() {
-  if (state_ == state::lost || (state_ == state::open && attempt_is_lost))
-    return std::unexpected(conflict_error(*pool_));
+  if (state() == state::lost) return std::unexpected(conflict_error(*pool_));
   if (state_ != state::open) return refuse("committed");
   let_go();
   try {
@@ -188,11 +187,11 @@ result<> transaction::retry() {
 }
 
 std::int64_t transaction::bytes_allocated() const noexcept {
-  return state_ == state::open && held == this ? detail::bytes_allocated_by_transaction() : 0;
+  return held == this && state() == state::open ? detail::bytes_allocated_by_transaction() : 0;
 }
 
 void transaction::require_open_on(const detail::runtime& r) const {
-  if (state_ == state::open && held == this && pool_ == &r) return;
+  if (held == this && pool_ == &r && state() == state::open) return;
   throw failure({errc::invalid_argument,
                  r.state().file.path() + ": the root is asked for with a transaction that is not "
                                          "open, or is one of another pool or thread"});

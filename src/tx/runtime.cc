@@ -312,7 +312,7 @@ void runtime::revoke_bias(const thread_context& v) {
 result<thread_context*> runtime::enter_without_bias() {
   for (;;) {
     auto v = enter_slow();
-    if (!v || policy() != concurrency::stm || !is_alone(**v)) return v;
+    if (!v || !is_alone(**v)) return v;
     leave(**v);  // a thread that revokes the bias holds the mutex until then
     const std::lock_guard hold(bias_mutex_);
     if (is_alone(**v)) biased_.open();

@@ -131,8 +131,8 @@ class runtime {
   // The calling thread's thread_context, which is in no transaction. Errors: poisoned.
   [[nodiscard]] result<thread_context*> register_thread();
   thread_context* enter() noexcept;  // the fast path; null: call enter_slow()
-  // The same for a transaction that others must not have to wait for (stm): on return the thread
-  // does not have the bias.
+  // The same for a transaction that others must not have to wait for, single_writer's readers too:
+  // on return the thread does not have the bias.
   [[nodiscard]] result<thread_context*> enter_without_bias();
   void leave(thread_context& v) noexcept { v.in_transaction.withdraw(); }
   // stm, in a transaction of v: no other transaction runs before it ends.
