@@ -137,7 +137,8 @@ class transaction {
   // time, so that losers do not meet again; of two that have met, one can commit. After a failure
   // for want of room it gathers free memory, or the pool grows (pool_options::max_size). On success
   // the transaction is open, on an error it has ended. Errors: full, if there is no more room;
-  // those of begin().
+  // those of begin(); nested, if another one has begun since it lost a commit for want of room: it
+  // stays lost. Throws std::bad_alloc; it has then ended.
   [[nodiscard]] result<> retry();
 
   // Bytes of blocks that it has allocated so far, less those that it has freed. 0 unless it is
@@ -156,7 +157,6 @@ class transaction {
   [[nodiscard]] static result<transaction> begin(transaction t);
   [[nodiscard]] result<> start();
   [[nodiscard]] result<> refuse(const char* what) const;
-  [[nodiscard]] result<> fail_commit(error why);
   void take(transaction& other) noexcept;
   void hold() noexcept;
   void let_go() noexcept;

@@ -463,6 +463,55 @@ TEST_F(failing_memory_of_readers, ends_a_moment_whose_writer_has_gone) {
   }
 }
 
+// A held transaction in whose calls an allocation fails ends, or stays open or lost; nothing of it
+// is left when its object is gone, and the thread is in no transaction.
+struct texts_of_holder {
+  using pool_resident = void;
+  hash_map<std::uint64_t, string> texts;
+};
+class failing_memory_of_holders : public ::testing::TestWithParam<std::string> {};
+
+bool commits_text(pool<texts_of_holder>& p, std::uint64_t n, durability d) {
+  try {
+    auto t = p.begin(d);
+    if (!t) return false;
+    p.root(*t).texts.insert(n, text_of(n));
+    if (!t->retry()) return false;
+    p.root(*t).texts.insert(n, text_of(n));
+    return t->commit().has_value();
+  } catch (const std::bad_alloc&) {
+  } catch (const conflict&) {
+  } catch (const failure&) {
+  }
+  return false;
+}
+
+TEST_P(failing_memory_of_holders, leaves_all_of_a_transaction_or_nothing) {
+  for (const concurrency policy : all_policies) {
+    scratch_directory dir;
+    pool_options options = options_of({GetParam(), "process"});
+    options.policy = policy, options.create_size = 4 << 20;
+    auto p = open_pool<texts_of_holder>(dir.file("pool"), options);
+    bool hit = true;
+    for (std::uint64_t k = 1; hit; ++k) {
+      bool committed = false;
+      {
+        const allocation_failure memory(k, k % 2 == 0);
+        committed = commits_text(p, k, k % 3 == 0 ? durability::ordered : durability::durable);
+        hit = allocation_failure::allocations() >= k;
+      }
+      EXPECT_FALSE(in_transaction());
+      EXPECT_TRUE(hit || committed);
+      EXPECT_EQ(p.read([&](const texts_of_holder& r) { return r.texts.contains(k); }).value(),
+                committed);
+    }
+    EXPECT_TRUE(succeeds(p.check()));
+    EXPECT_TRUE(succeeds(p.close()));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(of, failing_memory_of_holders, ::testing::ValuesIn(all_mechanisms()),
+                         plain_name);
+
 // Threads that run out of memory at any time go on: no lock stays held, and no thread waits for one
 // that is gone.
 struct crowd {

@@ -34,6 +34,10 @@ class Transactions(PoolCase):
             pool.root["b"] = 4
         self.assertEqual(pool.counters["commits"], commits + 1)
 
+    def test_a_conflict_is_an_error_of_its_own(self):
+        self.assertIs(stele.errors.by_code("conflict"), stele.errors.ConflictError)
+        self.assertTrue(issubclass(stele.errors.ConflictError, stele.errors.Error))
+
     def test_one_in_another_is_a_part_of_it(self):
         pool = self.open()
         with pool.transaction():
