@@ -68,14 +68,14 @@ enum class durability : std::uint8_t {
 
 // What the holder does between begin and commit.
 enum class code_between : std::uint8_t {
-  // It may wait for other threads, for example for a lock of the program; but not for one that
-  // waits for this transaction: that loads or stores a line (64 bytes) which this one has stored
-  // to; that backs up, grows or checks the pool, or takes a snapshot of it; and under
-  // single_writer that updates it.
-  may_wait,
   // It waits for no thread, as the body of an update. Such a transaction may be faster, and one
   // that has lost often runs alone, so that it wins.
   computes_only,
+  // It may wait for other threads, for example for a lock of the program; but not for one that
+  // waits for this transaction: that loads or stores a line (64 bytes) which this one has stored
+  // to; that backs up, grows or checks the pool, or takes a snapshot of it; and under
+  // single_writer that updates it. The default of begin().
+  may_wait,
 };
 
 // Thrown by loads, stores and allocations in a transaction that has met another one. It is no
