@@ -272,6 +272,19 @@ TEST_F(held_transaction, that_reads_can_lose_and_sees_the_new_state_then) {
   value_of(t.commit());
 }
 
+TEST_F(held_transaction, that_must_not_wait_is_none_where_it_would) {
+  transaction t = detail::hold_read_at_once(pool_->core());
+  EXPECT_EQ(t.state(), state::open);
+  EXPECT_EQ(std::as_const(*pool_).root(t).a, 0u);
+  EXPECT_EQ(detail::hold_read_at_once(pool_->core()).state(), state::none);
+  value_of(t.commit());
+  std::thread([&] {  // it has no log yet
+    EXPECT_EQ(detail::hold_read_at_once(pool_->core()).state(), state::none);
+    EXPECT_FALSE(in_transaction());
+  })
+      .join();
+}
+
 TEST_F(held_transaction, counts_the_bytes_that_it_has_allocated) {
   transaction t = begin();
   EXPECT_EQ(t.bytes_allocated(), 0);
