@@ -84,12 +84,6 @@ bool heap::free_chunks_are_known() const noexcept {
              static_cast<std::ptrdiff_t>(std::min(next_fit_chunk_, free_chunks_.size()));
 }
 
-bool heap::holds(const std::vector<std::uint64_t>& list, std::uint64_t block) noexcept {
-  constexpr std::size_t looked_at = 1024;
-  const auto begin = list.end() - static_cast<std::ptrdiff_t>(std::min(looked_at, list.size()));
-  return std::find(begin, list.end(), block) != list.end();
-}
-
 result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
   STELE_ASSERT(chunk < file_.header().chunk_count);
   const std::uint64_t word = word_at(descriptor_offset(chunk));
@@ -227,7 +221,6 @@ result<> heap::load(block_states* states) {
   t.allocated.push_back({block, size_class});
   list.pop_back();
   STELE_ASSERT(is_block(t.allocated.back()));
-  STELE_ASSERT_WHOLE(!holds(list, block));  // it has left the list: a reservation
   const std::uint64_t chunk = slab_chunk_of(block, size_class);
   const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
   (void)write_block_state(w, chunk, size_class, block_number(inside, size_class), true);
@@ -480,7 +473,6 @@ std::optional<heap::block_place> heap::used_block_of(writer& w, const changes& t
 void heap::apply(thread_cache& c, changes& t) noexcept {
   for (const auto& b : t.freed) {
     STELE_ASSERT(is_block(b));
-    STELE_ASSERT_WHOLE(!holds(c.free[b.size_class], b.offset));
     push_free(c.free[b.size_class], b.offset);
     if (planted(mutant::heap_freed_twice)) push_free(c.free[b.size_class], b.offset);
     STELE_ASSERT(c.free[b.size_class].size() < 2 ||
@@ -498,7 +490,6 @@ void heap::rollback(thread_cache& c, changes& t) noexcept {
   for (auto b = t.allocated.rbegin(); b != t.allocated.rend(); ++b) {
     restore_block_state(*b, false);
     STELE_ASSERT(is_block(*b));
-    STELE_ASSERT_WHOLE(!holds(c.free[b->size_class], b->offset));
     push_free(c.free[b->size_class], b->offset);
   }
   for (const auto& r : t.runs_allocated) {

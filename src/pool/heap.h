@@ -139,7 +139,6 @@ class heap {
       if (list.size() == list.capacity() || base::planted(base::mutant::heap_freed_twice))
           [[unlikely]]
         return apply(c, t);
-      STELE_ASSERT_WHOLE(!holds(list, t.freed.front().offset));
       list.push_back(t.freed.front().offset);
       t.freed.clear();
     }
@@ -269,8 +268,6 @@ class heap {
   // The number of free chunks is right, and none lies before the place where the search for one
   // begins. The caller holds mutex_, or is alone.
   bool free_chunks_are_known() const noexcept;
-  // Whether a block is in a list; of a long one, whether it is among the last.
-  static bool holds(const std::vector<std::uint64_t>& list, std::uint64_t block) noexcept;
   static void push_free(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept;
 
   [[nodiscard]] result<std::uint64_t> allocate_block(thread_cache& c, changes& t, writer& w,

@@ -301,7 +301,6 @@ void runtime::revoke_bias(const thread_context& v) {
   if (other == nullptr || other == &v) return;
   STELE_ASSERT(other != &bias_being_revoked_);  // one revocation at a time
   STELE_ASSERT(!v.in_transaction.made());       // or two threads would wait for each other
-  STELE_ASSERT(policy() != concurrency::external);
   biased_.close(&bias_being_revoked_);
   lone_commits_before_bias_.store(std::min(2 * lone_commits_before_bias_, max_bias_threshold));
   if (!base::planted_in_schedule_explorer(base::mutant::bias_unawaited))
@@ -325,7 +324,6 @@ void runtime::grant_bias(thread_context& v) noexcept {
   v.lone_commits = 0;
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
   if (!hold.owns_lock()) return;
-  STELE_ASSERT(policy() != concurrency::external);
   STELE_ASSERT(biased_.peek() == nullptr || biased_.peek() == &v ||
                base::planted_in_schedule_explorer(base::mutant::bias_beside_others));
   // A thread that begins from here on sees the bias; one already in a transaction is seen below.

@@ -41,11 +41,6 @@ void store_run(std::byte* home, const std::byte* bytes, std::size_t begin, std::
   if (begin != end) store_bytes(home + begin, bytes + begin, end - begin);
 }
 
-// A mutant defers blocks that are deferred already. The explorer finds it by what crashes leave.
-[[maybe_unused]] bool has_blocks_twice() noexcept {
-  return base::planted(base::mutant::sqlite_deferred_left);
-}
-
 }  // namespace
 
 bool differ_beyond_counter(const std::byte* a, const std::byte* b) noexcept {
@@ -65,7 +60,8 @@ void stores::compare(std::uint64_t number, const std::byte* bytes, std::byte* ho
   if (lines == 0) return;
   changes.push_back({number, bytes, lines, home});
   if (number != 0) return;
-  STELE_ASSERT(changes.size() == 1 || has_blocks_twice());  // blocks come in order
+  STELE_ASSERT(changes.size() == 1 ||
+               base::planted(base::mutant::sqlite_deferred_left));  // blocks come in order
   // A connection that kept its cache counts on from what it has seen, which may be too little.
   counts = static_cast<std::int32_t>(counter_in(bytes) - counter_in(home)) > 0;
   only_counts = !differ_beyond_counter(home, bytes);
@@ -78,7 +74,7 @@ bool stores::are_in_order() const noexcept {
 }
 
 void stores::store_lines() const {
-  STELE_ASSERT_WHOLE(are_in_order() || has_blocks_twice());
+  STELE_ASSERT_WHOLE(are_in_order() || base::planted(base::mutant::sqlite_deferred_left));
   for (const change& c : changes) {
     for (std::uint64_t rest = c.lines; rest != 0;) {
       const auto first = static_cast<unsigned>(std::countr_zero(rest));

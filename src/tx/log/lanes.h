@@ -121,7 +121,6 @@ class log_lanes {
   void append(lane& own, lane& l, format::record_kind kind, std::uint64_t txid,
               const transaction& t, WordOf&& word_of, std::uint64_t prefix = 0) {
     STELE_ASSERT(txid != 0 && txid < format::txid_limit && !t.lines().empty());
-    STELE_ASSERT(prefix == 0 || format::has_prefix_word(kind));
     STELE_ASSERT(kind != format::record_kind::spilled && l.form == nullptr);
     if (own.reserved_bytes != 0) [[unlikely]]
       return append_spilled<mode>(own, l, kind, txid, t, word_of, prefix);
