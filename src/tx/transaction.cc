@@ -52,21 +52,9 @@ std::size_t transaction::reclaim() {
   return allocations_.reclaim(*this, runtime_.state().file.header().log_size / line_size);
 }
 
-// A change of block states that an exception ends half-way can only be rolled back, also when the
-// body catches the exception: a commit would make a part of it durable.
-template <class Change>
-auto transaction::change_whole(Change&& change) {
-  try {
-    return change();
-  } catch (...) {
-    doom();
-    throw;
-  }
-}
-
 std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
   if (only_reads()) throw failure(refused_change("an allocation"));
-  auto block = change_whole([&] { return allocations_.allocate(*this, size, alignment); });
+  auto block = allocations_.allocate(*this, size, alignment);
   // The block may have been freed by a commit after this snapshot, in which it is still in use. So
   // the snapshot must include that commit.
   if (block && snapshot_.in_force() &&
@@ -88,7 +76,7 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
 
 void transaction::deallocate(std::uint64_t offset) {
   if (only_reads()) throw failure(refused_change("a destroy"));
-  auto freed = change_whole([&] { return allocations_.deallocate(*this, offset); });
+  auto freed = allocations_.deallocate(*this, offset);
   if (freed) return;
   if (snapshot_.in_force()) snapshot_.extend();  // restarts if a stale snapshot is the cause
   throw failure(std::move(freed.error()));

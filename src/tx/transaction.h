@@ -227,8 +227,6 @@ class alignas(64) transaction final : public storage::heap::writer {
   void roll_back_volatile() noexcept;
   commit_status commit_in_place() noexcept;
   error refused_change(const char* what) const;
-  template <class Change>
-  auto change_whole(Change&& change);
   commit_status roll_back_with_error(error why);
   commit_status end_in_doubt(std::uint64_t txid);
   commit_status fail_in_doubt() const noexcept;
