@@ -241,7 +241,7 @@ INSTANTIATE_TEST_SUITE_P(of, failing_memory,
 struct fat {
   field<std::uint64_t> words[64];
 };
-struct shelf {
+struct fat_shelf {
   using pool_resident = void;
   static constexpr std::size_t places = 120;
   field<fat*> at[places];
@@ -249,22 +249,22 @@ struct shelf {
 class failing_memory_of_bodies : public ::testing::TestWithParam<std::string> {
  protected:
   // Each body catches.
-  static void put_all(shelf& s) {
+  static void put_all(fat_shelf& s) {
     for (auto& place : s.at) try {
         if (place == nullptr) place = make<fat>();
       } catch (const std::bad_alloc&) {
       }
   }
-  static void take_all(shelf& s) {
+  static void take_all(fat_shelf& s) {
     for (auto& place : s.at) try {
         if (place != nullptr) destroy(place.load());
         place = nullptr;
       } catch (const std::bad_alloc&) {
       }
   }
-  static std::uint64_t blocks_reached(const pool<shelf>& p) {
+  static std::uint64_t blocks_reached(const pool<fat_shelf>& p) {
     return p
-        .read([](const shelf& s) {
+        .read([](const fat_shelf& s) {
           return static_cast<std::uint64_t>(
               std::ranges::count_if(s.at, [](const auto& a) { return a != nullptr; }));
         })
@@ -276,7 +276,7 @@ TEST_P(failing_memory_of_bodies, commits_no_half_of_an_allocation) {
   for (std::uint64_t k = 1, hits = 1; hits != 0 && !HasFailure(); ++k) {
     SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
     scratch_directory dir;
-    auto p = open_pool<shelf>(dir.file("pool"), options_of({GetParam(), "process"}));
+    auto p = open_pool<fat_shelf>(dir.file("pool"), options_of({GetParam(), "process"}));
     std::uint64_t before = audit(p).used_blocks;
     hits = 0;
     for (const auto body : {put_all, take_all}) {

@@ -7,7 +7,7 @@ namespace stele::testing {
 namespace {
 
 constexpr std::size_t lines = 4096;
-struct root {
+struct grown_root {
   using pool_resident = void;
   field<std::uint64_t> words[lines * 8];
 };
@@ -22,15 +22,15 @@ class grown_under_archapt : public ::testing::TestWithParam<std::string> {
             .log_count = 2,
             .background = false};
   }
-  static void fill(pool<root>& p, std::uint64_t with) {
+  static void fill(pool<grown_root>& p, std::uint64_t with) {
     for (std::size_t from = 0; from < lines; from += 16)
-      ASSERT_TRUE(succeeds(p.update([&](root& r) {
+      ASSERT_TRUE(succeeds(p.update([&](grown_root& r) {
         for (std::size_t i = from; i < from + 16; ++i) r.words[i * 8] = with;
       })));
   }
-  static std::uint64_t sum(const pool<root>& p) {
+  static std::uint64_t sum(const pool<grown_root>& p) {
     return p
-        .read([](const root& r) {
+        .read([](const grown_root& r) {
           std::uint64_t s = 0;
           for (std::size_t i = 0; i < lines; ++i) s += r.words[i * 8];
           return s;
@@ -42,18 +42,18 @@ class grown_under_archapt : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(grown_under_archapt, is_refused_and_nothing_is_changed) {
-  fill(*std::make_unique<pool<root>>(open_pool<root>(path_, options("default"))), 1);
+  fill(*std::make_unique<pool<grown_root>>(open_pool<grown_root>(path_, options("default"))), 1);
   auto wants = options(GetParam());
   wants.max_size = 64 << 20;
-  EXPECT_TRUE(fails_with(pool<root>::open(path_, wants), errc::unsupported));
+  EXPECT_TRUE(fails_with(pool<grown_root>::open(path_, wants), errc::unsupported));
   {
-    auto p = open_pool<root>(path_, options(GetParam()));
+    auto p = open_pool<grown_root>(path_, options(GetParam()));
     EXPECT_TRUE(fails_with(p.grow(4 << 20), errc::unsupported));
     fill(p, 2);  // truncates many times
     EXPECT_EQ(sum(p), 2 * lines);
     EXPECT_TRUE(succeeds(p.check()));
   }
-  auto p = open_pool<root>(path_, options("default"));
+  auto p = open_pool<grown_root>(path_, options("default"));
   EXPECT_TRUE(succeeds(p.grow(4 << 20)));
   EXPECT_EQ(sum(p), 2 * lines);
 }
