@@ -31,7 +31,7 @@ static_assert(tables[0][0] == 0 && tables[0][1] == 0xF26B8303u && tables[0][128]
 static_assert(tables[7][255] == ((tables[6][255] >> 8) ^ tables[0][tables[6][255] & 0xFF]));
 
 // A predicate of assertions.
-bool are_words(const std::uint64_t* words, std::size_t count) noexcept {
+[[maybe_unused]] bool are_words(const std::uint64_t* words, std::size_t count) noexcept {
   return count == 0 || (words != nullptr && reinterpret_cast<std::uintptr_t>(words) % 8 == 0);
 }
 
