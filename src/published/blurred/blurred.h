@@ -77,7 +77,7 @@ class execution_in_log {
   // that follow each other go to the log at once.
   void store(transaction& t, written_line& line, const written_line& stored) {
     lane& l = logs.of(t);
-    STELE_ASSERT(has_blocks(l) && !t.exceeds_log && line.offset == stored.offset);
+    STELE_ASSERT(has_blocks(l) && line.offset == stored.offset);
     for (unsigned w = next_word(stored.mask, 0); w < 8; w = next_word(stored.mask, w + 1)) {
       unsigned end = w;
       while (end < 8 && stored.word_mask(end) == 0xFF && line.word_mask(end) == 0) ++end;

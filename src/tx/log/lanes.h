@@ -337,7 +337,6 @@ class log_lanes {
     for (std::uint64_t i = 0; i < lines; ++i)
       if (std::memcmp(l.log.bytes() + i * line_size, &zeroes, line_size) != 0)
         medium_.control.stream(l.log.bytes() + i * line_size, &zeroes, line_size);
-    STELE_ASSERT_WHOLE(is_zero(l, lines));
   }
   // Empties the ring and stores its head word. The owner of the lane may be running, so the store
   // goes through the control medium.
@@ -364,12 +363,6 @@ class log_lanes {
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
   static constexpr format::log_line zeroes{};
-  // For assertions: whether the first lines are zero.
-  [[maybe_unused]] static bool is_zero(const lane& l, std::uint64_t lines) noexcept {
-    for (std::uint64_t i = 0; i < lines; ++i)
-      if (std::memcmp(l.log.bytes() + i * line_size, &zeroes, line_size) != 0) return false;
-    return true;
-  }
 
   template <store_mode mode, class WordOf>
   [[gnu::noinline]] void append_spilled(lane& own, lane& l, format::record_kind kind,
