@@ -359,7 +359,7 @@ template <class Body>
         if (why.code == errc::full && grow_for(r, why)) continue;
         return std::unexpected(std::move(why));
       }
-    } catch (const restart&) {
+    } catch (const conflict&) {
       if (nested) throw;
     } catch (const failure& f) {
       if (nested) throw;

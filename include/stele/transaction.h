@@ -96,7 +96,6 @@ namespace detail {
 
 class runtime;
 using stele::code_between;
-using restart = conflict;
 [[noreturn]] void lose_attempt();  // throws conflict; the running attempt can only be rolled back
 void end_held_transaction() noexcept;  // of a thread that ends
 

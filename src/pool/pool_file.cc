@@ -1,7 +1,6 @@
 // Creates, locks and maps pool files.
 #include <base/assert.h>
 #include <base/check.h>
-#include <base/rng.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <media/os.h>
@@ -12,11 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <format/block_checksums.h>
-#include <format/heap_layout.h>
-#include <format/parity_block.h>
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 

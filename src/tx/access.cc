@@ -233,9 +233,10 @@ void store_range(void* to, const void* from, std::size_t size) {
 
 void fill_zero(void* to, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
-  if (!in_transaction(address, size)) check_volatile(address);
-  base::check(in_transaction(address, size),
-              "make<T>() outside a transaction; put it inside pool::update");
+  if (!in_transaction(address, size)) [[unlikely]] {
+    check_volatile(address);
+    base::check(false, "make<T>() outside a transaction; put it inside pool::update");
+  }
   store_to_pool(address, nullptr, size);
 }
 

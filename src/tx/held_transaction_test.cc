@@ -346,7 +346,6 @@ TEST_F(held_transaction, is_rolled_back_when_its_thread_ends) {
 }
 
 TEST_F(held_transaction, ends_the_program_in_another_thread) {
-  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   transaction t = begin();
   EXPECT_DEATH(std::thread([&] { t.roll_back(); }).join(), "in the thread that began it");
   EXPECT_DEATH(std::thread([&] { (void)t.commit(); }).join(), "in the thread that began it");

@@ -68,7 +68,7 @@ class foreign_home : public in_place_home {
   // No transaction runs.
   void expect(std::uint64_t generation) noexcept { expected_ = generation; }
   std::uint64_t generation() const noexcept { return generation_->load(std::memory_order_acquire); }
-  // Throws restart.
+  // Throws conflict.
   void check() const {
     if (generation() != expected_) lose_attempt();
   }

@@ -17,7 +17,7 @@ class store_observer {
   virtual bool begin(transaction& t) = 0;
   // In place of a store to the write set: stores bytes of one line, which the transaction has
   // locked. `line` is the write set's; afterwards it has what word() makes words from. May throw
-  // restart and failure.
+  // conflict and failure.
   virtual void store(transaction& t, written_line& line, const written_line& stored) = 0;
   // A word that store() has stored, with unspecified bytes outside its mask.
   virtual std::uint64_t word(const written_line& line, unsigned word) const noexcept = 0;

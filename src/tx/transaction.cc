@@ -207,7 +207,7 @@ commit_status transaction::commit_doomed() {
   STELE_ASSERT(doomed_by_ != nullptr);
   try {
     std::rethrow_exception(doomed_by_);
-  } catch (const restart&) {
+  } catch (const conflict&) {
     return commit_status::retry;
   } catch (const failure& f) {
     return roll_back_with_error(f.why());

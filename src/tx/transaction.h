@@ -156,7 +156,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   std::uint64_t read_private(std::uint64_t offset, unsigned size) override;
   void claim(std::uint64_t offset, std::size_t size) override;
 
-  // Locks lines, also for other processes. Throws restart; std::bad_alloc.
+  // Locks lines, also for other processes. Throws conflict; std::bad_alloc.
   void lock_range(std::uint64_t from, std::uint64_t to);
 
   std::uint64_t allocate(std::size_t size, std::size_t alignment);
@@ -173,7 +173,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void load_volatile(std::uintptr_t address, void* to, std::size_t size);
   void lock_volatile(std::uintptr_t address, std::size_t size);
   volatile_undo_log& volatile_undo() noexcept { return volatile_undo_; }
-  // Extends the snapshot to now and returns it. Throws restart if a value that was read has
+  // Extends the snapshot to now and returns it. Throws conflict if a value that was read has
   // changed.
   std::uint64_t revalidate();
 

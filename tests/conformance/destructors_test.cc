@@ -53,7 +53,7 @@ TEST_P(destructors, that_meet_a_conflict_have_the_body_run_again) {
   under_each_policy([](const setting& s) {
     scratch_directory dir;
     auto p = open_pool<shelf>(dir.file("pool"), s.options());
-    const auto [done, attempts] = after_a_failed_destructor(p, 3, [] { throw detail::restart{}; });
+    const auto [done, attempts] = after_a_failed_destructor(p, 3, [] { throw conflict{}; });
     ASSERT_TRUE(succeeds(done));
     EXPECT_EQ(attempts, 4);
     EXPECT_EQ(*p.read([](const shelf& r) { return r.edition.load(); }), 1u);

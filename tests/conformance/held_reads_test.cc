@@ -88,7 +88,7 @@ class read_elsewhere {
     try {
       auto seen = p.read(words_of);
       return seen ? std::optional(std::move(*seen)) : std::nullopt;
-    } catch (const detail::restart&) {
+    } catch (const conflict&) {
     } catch (const std::bad_alloc&) {
     }
     return std::nullopt;
@@ -400,7 +400,7 @@ TEST_F(held_reads, of_a_reader_end_or_keep_their_moment_when_another_writer_take
       const auto look = [&]() -> std::optional<std::optional<std::uint64_t>> {
         try {
           return reads->read(sum_of).value_or(std::nullopt);
-        } catch (const detail::restart&) {
+        } catch (const conflict&) {
           return std::nullopt;
         }
       };

@@ -439,7 +439,7 @@ TEST_P(readers_of_default, that_cannot_run_again_keep_the_moment_of_their_begin)
     ASSERT_TRUE(fixed.began());
     EXPECT_EQ(see().value_or(0), counts_.acknowledged.load());
     elsewhere([&] { p = std::make_unique<pool<numbers>>(open_pool<numbers>(path_, options())); });
-    EXPECT_THROW((void)see(), detail::restart);
+    EXPECT_THROW((void)see(), conflict);
   }
   write_for(*p, 1ms);
   read_once(*reads);

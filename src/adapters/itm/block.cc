@@ -433,7 +433,7 @@ void block::go_irrevocable() {
     // If this attempt cannot become irrevocable, the next one is from its begin.
     wants_irrevocable_ = wants_serial_ = true;
     if (!the_serial_lock.is_serial(thread_) && !the_serial_lock.acquire_serial(thread_))
-      throw detail::restart{};
+      throw conflict{};
     transaction().revalidate();
   });
   STELE_ASSERT(the_serial_lock.is_serial(thread_));

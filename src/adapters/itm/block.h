@@ -179,7 +179,7 @@ template <class Act>
 [[gnu::always_inline]] inline auto guarded(Act&& act) {
   try {
     return act();
-  } catch (const detail::restart&) {
+  } catch (const conflict&) {
   } catch (const failure& f) {
     block::current()->set_error(f);
   } catch (const std::bad_alloc&) {

@@ -3,9 +3,9 @@
 
 #include <adapters/itm/block.h>
 #include <adapters/itm/domain.h>
+#include <base/forks.h>
 #include <base/rng.h>
 #include <fmt/format.h>
-#include <pthread.h>
 #include <stele/itm.h>
 #include <sys/mman.h>
 #include <tx/open.h>
@@ -63,7 +63,7 @@ void after_fork() noexcept {
 }
 
 void watch_forks() {
-  [[maybe_unused]] static const int once = ::pthread_atfork(nullptr, nullptr, after_fork);
+  [[maybe_unused]] static const bool once = base::call_in_children(after_fork);
 }
 
 // If a thread has ended inside a block, by exit() for one, the pool stays as at a crash: what the

@@ -63,7 +63,7 @@ std::optional<error> error_of(Act&& act) {
   try {
     act();
     return {};
-  } catch (const detail::restart&) {
+  } catch (const conflict&) {
   } catch (const failure& f) {
     return f.why();
   } catch (const std::bad_alloc&) {

@@ -98,7 +98,7 @@ class snapshot {
 
   // Runs `read`, which loads bytes of the line of `offset`. Once, which mostly suffices: false if
   // what it read may not belong to the snapshot; then read_consistently() runs it until it does, or
-  // throws restart. (try_read and try_copy: tx/fast_paths.h.)
+  // throws conflict. (try_read and try_copy: tx/fast_paths.h.)
   template <class Read>
   bool try_read(std::uint64_t offset, Read&& read);
   template <class Read>
@@ -111,14 +111,14 @@ class snapshot {
   void prefetch_lock(std::uint64_t offset) const noexcept {
     if (in_force()) __builtin_prefetch(&lock_of(offset));
   }
-  // Locks a line until release. Throws restart.
+  // Locks a line until release. Throws conflict.
   void acquire(std::uint64_t line);
   // Tries once, which mostly suffices. False: acquire() must do it.
   bool try_acquire(std::uint64_t line) noexcept;
   // As acquire, where no other thread takes locks: a load and a store. A release fence must follow
   // before the first store to a line. Throws std::bad_alloc.
   void lock_alone(std::uint64_t line);
-  // Moves the snapshot to now. Throws restart if a value that was read has changed, or if reads
+  // Moves the snapshot to now. Throws conflict if a value that was read has changed, or if reads
   // were not recorded.
   void extend();
   // Whether every value that was read is still current. Locks of this transaction count as valid.

@@ -29,7 +29,7 @@ class snapshot_test : public ::testing::Test {
     try {
       work();
       return false;
-    } catch (const restart&) {
+    } catch (const conflict&) {
       return true;
     }
   }
