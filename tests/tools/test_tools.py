@@ -138,6 +138,31 @@ class Papers(unittest.TestCase):
         self.assertIn("4 cells", self.findings("| B1 | a part | `src/part.h` | no test |\n")[0])
 
 
+class Architecture(unittest.TestCase):
+    FILES = {"src/base/check.h": "", "src/tx/log/ring.h": "", "cli/main.cc": ""}
+    ROWS = "| 0 | `src/base/` | check |\n| 4 | `src/tx/` | logs |\n"
+
+    def findings(self, page, files=None):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in {"docs/architecture.md": page, **self.FILES, **(files or {})}.items():
+                os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+                with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+                    f.write(text)
+            lint.findings.clear()
+            lint.check_architecture(root)
+        return list(lint.findings)
+
+    def test_each_named_path_exists_whole_or_its_end(self):
+        self.assertEqual(self.findings(self.ROWS + "`tx/log/` has `ring.h`, `*_kind.h` and src/base/check.h; `stele/`\n    log/ring.h  1 append\n`cli/` `atomic/wait`\n",
+                                       {"include/stele/pool.h": ""}), [])
+        for name in ("tx/ring.h", "wait.cc", "log/main.cc", "tx/mechanism/"):
+            self.assertEqual(self.findings(self.ROWS + f"see `{name}`\n"), [f"docs/architecture.md:3: names {name}, which does not exist"])
+
+    def test_each_folder_of_src_has_a_row_with_its_floor(self):
+        self.assertEqual(self.findings(self.ROWS.replace("4", "3")), ["docs/architecture.md:1: has no row of src/tx/ with floor 4"])
+        self.assertEqual(self.findings(self.ROWS, {"src/pool/heap.h": ""}), ["docs/architecture.md:1: has no row of src/pool/ with floor 3"])
+
+
 class Trace(unittest.TestCase):
     def counter(self, warm_up, transactions):
         counter = commit_counts.Counter.__new__(commit_counts.Counter)
