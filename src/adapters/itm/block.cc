@@ -17,8 +17,7 @@ constinit std::atomic<bool> block::ended_inside_{false};
 
 namespace {
 
-// Concurrent attempts before a block runs alone. Fewer than after which Stele takes its fallback
-// lock.
+// Concurrent attempts before a block runs alone; fewer than before Stele's fallback lock.
 constexpr unsigned attempts_before_serial = 12;
 
 // Ids are drawn in groups of 1024, so that threads do not contend at every begin.
@@ -351,7 +350,7 @@ void block::retry() {
   exceptions_.roll_back_all();
   run_in_reverse(undo_actions_, 0);
   run_in_reverse(allocated_, 0);
-  // A roll-back has given back every lock, and who yields keeps nobody waiting.
+  // The roll-back has released every lock, so no thread waits for this one while it yields.
   STELE_ASSERT(detail::this_access.size == 0);
   STELE_ASSERT(!yields || !the_serial_lock.is_serial(thread_));
   if (yields) leave_serial_lock();

@@ -79,7 +79,7 @@ class block {
     STELE_ASSERT(runs_attempt());
     if (!announced_) [[unlikely]]
       announce_outside_now();
-    // Other threads' commits wait for this block: it has said what it has seen.
+    // Other threads' commits wait for this block, because it has announced its snapshot.
     STELE_ASSERT(thread_.snapshot.load(std::memory_order_relaxed) != 0);
   }
   void record_allocation(void* memory, action deallocator) {

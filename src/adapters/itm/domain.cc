@@ -66,8 +66,8 @@ void watch_forks() {
   [[maybe_unused]] static const bool once = base::call_in_children(after_fork);
 }
 
-// If a thread has ended inside a block, by exit() for one, the pool stays as at a crash: what the
-// block has done counts as little, and the serial lock is not free again.
+// If a thread has ended inside a block, by exit() for one, the pool stays as at a crash: the block
+// is not committed, and its serial lock is never released.
 void close_at_exit() {
   if (!block::has_ended_inside()) (void)close();
 }

@@ -73,7 +73,7 @@ void exceptions::end_catch() {
 }
 
 void exceptions::roll_back_to(const mark& to) noexcept {
-  // What was there at the mark belongs to code around it, which has not ended.
+  // Exceptions from before the mark belong to code around the block, which has not ended.
   STELE_ASSERT(unthrown_.size() >= to.unthrown);
   STELE_ASSERT(caught_ >= to.caught);
   for (; unthrown_.size() > to.unthrown; unthrown_.pop_back())
@@ -83,7 +83,7 @@ void exceptions::roll_back_to(const mark& to) noexcept {
   in_flight_ = nullptr;
   caught_ = to.caught;
   uncaught_ = to.uncaught;
-  // Those that have been thrown since are gone. Those before may still be caught or rethrown.
+  // Exceptions thrown since are gone; earlier ones may still be caught or rethrown.
   if (failures_.size() > to.failures) failures_.resize(to.failures);
 }
 

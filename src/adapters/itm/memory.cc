@@ -23,7 +23,7 @@ void delete_array(void* memory) {
   ::operator delete[](memory);
 }
 
-// Null: there is no memory, perhaps for the record only.
+// Null: no memory for the allocation, or for its record.
 void* recorded(void* memory, block::action deallocator) noexcept {
   if (memory == nullptr) return memory;
   try {

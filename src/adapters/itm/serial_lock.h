@@ -48,7 +48,7 @@ class serial_lock {
   }
   void leave(thread_state& m) noexcept {
     STELE_ASSERT(m.active.made());
-    // Who runs alone opens the gate first: else no thread would ever enter again.
+    // The thread that runs alone opens the gate before it leaves; else no thread could enter again.
     STELE_ASSERT(!is_serial(m));
     if (m.snapshot.load(std::memory_order_relaxed) != 0)
       m.snapshot.store(0, std::memory_order_release);
@@ -65,7 +65,7 @@ class serial_lock {
   // `snapshot` what it has seen.
   void announce_outside_access(thread_state& m) noexcept;
   void wait_for_older(const thread_state& m, std::uint64_t commit) const noexcept {
-    // A thread that waits has left, so that it waits neither for itself nor in another one's way.
+    // A waiting thread has left, so it waits neither for itself nor blocks another one.
     STELE_ASSERT(!m.active.made());
     STELE_ASSERT(m.snapshot.load(std::memory_order_relaxed) == 0);
     base::asymmetric_fence_light();

@@ -26,8 +26,8 @@ namespace {
 }  // namespace stele::itm
 
 #define STELE_ITM_AVX __attribute__((target("avx")))
-// The widest cross to code that is compiled without AVX as bytes: there they would be passed
-// otherwise.
+// The widest values are passed as bytes to code compiled without AVX, whose calling convention
+// differs.
 #define STELE_ITM_WIDE_LOAD(name)                                                      \
   STELE_ITM_AVX stele::itm::vector256 _ITM_##name(const stele::itm::vector256* from) { \
     stele::itm::vector256 value;                                                       \

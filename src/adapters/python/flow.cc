@@ -14,7 +14,7 @@ namespace nb = nanobind;
 
 namespace {
 
-// Of asyncio, when it has been imported: without it there is no task. Kept for good.
+// Objects of asyncio, if it has been imported; else there is no task. Never released.
 struct asyncio_parts {
   PyObject* running_loop = nullptr;  // function
   PyObject* task_of_loop = nullptr;  // function
@@ -41,7 +41,7 @@ const asyncio_parts* asyncio_if_imported() {
   return &parts;
 }
 
-// The task that runs on the loop; not valid: none. `tasks` is not null.
+// The task that runs on the loop; not valid: none. Precondition: `tasks` is not null.
 nb::handle running_on(const asyncio_parts& asyncio, nb::handle loop) {
   STELE_ASSERT(asyncio.tasks != nullptr);
   STELE_ASSERT(loop.is_valid());
@@ -79,7 +79,7 @@ flow flow::current() {
   STELE_ASSERT(PyGILState_Check() != 0);
   flow now;
   now.take_current_task();
-  // A thread gets its context when one is first asked for.
+  // A thread gets its context at the first request for one.
   if (current_context() == nullptr && !nb::steal(PyContext_CopyCurrent()).is_valid())
     throw nb::python_error();
   now.context_ = nb::borrow(current_context());

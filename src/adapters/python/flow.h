@@ -1,10 +1,10 @@
-// Which flow of control runs. A thread's id does not tell whose an open `with` is, because asyncio
-// tasks, callbacks of an event loop and greenlets take turns on one thread.
+// The running flow of control, which owns an open `with`. A thread's id does not identify the
+// owner, because asyncio tasks, callbacks of an event loop and greenlets take turns on one thread.
 //
-// Inside asyncio tasks a flow is the task. Elsewhere it is the contextvars context that is entered,
-// by its identity: a greenlet, a callback and a task of another library each have one of their own.
-// The values of a context variable would not do: a new task copies those of the task that makes it.
-// A generator has no context, so it counts as the flow that runs it.
+// Inside an asyncio task the flow is the task. Elsewhere it is the entered contextvars context, by
+// identity: each greenlet, callback and task of another library has its own. (A value of a context
+// variable would not do: a new task copies those of its maker.) A generator has no context, so it
+// counts as the flow that runs it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -21,8 +21,7 @@ class flow {
  private:
   void take_current_task();
 
-  // Kept, so that no other ones get their addresses. Outside of tasks there is neither loop nor
-  // task.
+  // References, so that no other objects get these addresses. Both are null outside of tasks.
   nanobind::object loop_, task_, context_;
 };
 

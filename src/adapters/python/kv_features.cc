@@ -1,5 +1,5 @@
-// Methods of stele.KV for many items at once, for changes of one item by what it is or for a time,
-// and for named stores.
+// Methods of stele.KV for many items at once, for conditional changes and expiry times, and for
+// named stores.
 //
 // A walk reads one page at a time, each page of one state, and holds nothing between pages.
 #include <base/assert.h>
@@ -64,14 +64,14 @@ nb::tuple bounds(nb::handle start, nb::handle stop, nb::handle prefix) {
   return nb::make_tuple(to_bytes(from), to_bytes(to));
 }
 
-// A tuple, which keeps what is in it alive.
+// A tuple, which keeps its items alive.
 nb::tuple tuple_of(nb::handle sequence) {
   auto all = nb::steal<nb::tuple>(PySequence_Tuple(sequence.ptr()));
   if (!all.is_valid()) throw nb::python_error();
   return all;
 }
 
-// The values of all keys, of one state, in their order; None for a key that is not there.
+// The values of all keys in one state, in the order of the keys; None for an absent key.
 nb::list get_many(const kv_handle& h, nb::handle keys) {
   const auto s = h.store();
   const nb::tuple all = tuple_of(keys);
@@ -101,7 +101,7 @@ void put_many(const kv_handle& h, const nb::tuple& keys, const nb::tuple& values
   h.in->update_by([&](durability how) { return s->put_many(items, how); });
 }
 
-// One item, by what it is, or for a time.
+// Conditional changes of one item, and expiry times.
 
 using milliseconds = std::optional<std::int64_t>;
 
@@ -116,7 +116,7 @@ void put_for(const kv_handle& h, nb::handle key, nb::handle value, milliseconds 
   });
 }
 
-// In milliseconds since 1970. None: the item does not expire, or is not there.
+// In milliseconds since 1970. None: the item does not expire, or does not exist.
 milliseconds expiry(const kv_handle& h, nb::handle key) {
   const auto s = h.store();
   const std::string_view k = characters_of(key);

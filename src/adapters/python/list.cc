@@ -1,5 +1,5 @@
-// stele.List: a list in a pool. Operations made of these (index, count, remove, reverse,
-// comparison) are added in Python.
+// stele.List: a list in a pool. Python code adds operations made of these (index, count, remove,
+// reverse, comparison).
 #include <base/assert.h>
 #include "boundary.h"
 
@@ -41,7 +41,7 @@ struct slice {
   std::size_t fit(std::size_t size) {
     const auto count = static_cast<std::size_t>(
         PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &start, &stop, step));
-    // Of a list that can be: a damaged one may say that it has more items than memory has bytes.
+    // Bounded, because a damaged list may claim more items than memory has bytes.
     STELE_ASSERT(size > PY_SSIZE_T_MAX || count <= size);
     STELE_ASSERT(size > PY_SSIZE_T_MAX || count == 0 ||
                  (place(0) < size && place(count - 1) < size));
@@ -96,8 +96,8 @@ draft draft_of_all(const list_proxy& l, nb::handle values) {
   return draft_of(all, l.pool->pickles());
 }
 
-// Stores the values in the places of a slice with a step, which are as many; else returns how many
-// they are.
+// Stores the values in the places of a slice with a step. If there are not as many places, returns
+// how many there are.
 std::optional<std::size_t> set_stepped(document_list& in, slice s, const draft& values) {
   STELE_ASSERT(values.kind == value_kind::list);
   const std::size_t count = s.fit(in.size());

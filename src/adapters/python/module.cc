@@ -55,7 +55,7 @@ void check(open_pool& p) {
   if (!status) throw library_error(status.error());
 }
 
-// What `with pool.transaction()` holds.
+// The object that `with pool.transaction()` holds.
 class transaction {
  public:
   // in: the open pool or store. timeout: ... for the limit that it was opened with.

@@ -17,7 +17,7 @@ open_store::~open_store() {
   open_store::release_core();
 }
 
-// Handles of the stores that still exist find none in their slots.
+// Handles of the stores find their slots empty.
 void open_store::release_core() {
   STELE_ASSERT(holds_gil());
   std::vector<std::shared_ptr<kv>> last;
@@ -74,7 +74,7 @@ result<> open_store::drop_now(const std::string& name) {
   }
 }
 
-// After a `with`, in which changes of the stores could not do so.
+// Called after a `with`, inside which changes of the stores cannot do this.
 void open_store::remove_expired(bool full) const {
   STELE_ASSERT(!holds_gil());
   for (const auto& [name, known] : open_)

@@ -11,8 +11,8 @@
 
 namespace stele::python {
 
-// A store that is open. Null: it has been dropped. `store` changes with the GIL and the update
-// lock held, so one of them is enough to look.
+// An open store. Null: it has been dropped. `store` changes with the GIL and the update lock held,
+// so a reader needs one of them.
 struct store_slot {
   std::string name;
   std::shared_ptr<kv> store;
@@ -39,7 +39,7 @@ class open_store final : public transactions {
   std::map<std::string, std::weak_ptr<store_slot>> open_;  // used with the update lock held
 };
 
-// What a stele.KV has.
+// The content of a stele.KV.
 struct kv_handle {
   std::shared_ptr<open_store> in;
   std::shared_ptr<store_slot> slot;

@@ -1,8 +1,8 @@
 // Values of types that a pool does not hold, as pickles: bytes that begin with a mark.
 //
-// Loading a pickle runs what code it names. So only a pool that was opened with pickle=True loads
-// them, and the package stores no other bytes that begin with the mark: what a program is given
-// does not become a pickle.
+// Loading a pickle runs the code that it names. So only a pool that was opened with pickle=True
+// loads pickles, and the package stores no other bytes that begin with the mark: bytes from outside
+// never become a pickle.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// What the interpreter keeps for a thread; see thread_end.h.
+// The entry in the interpreter's dict of a thread; see thread_end.h.
 #include "thread_end.h"
 
 #include <base/assert.h>
@@ -16,7 +16,7 @@ struct kept {
   PyObject* object = nullptr;
   transactions* in = nullptr;
 };
-constinit thread_local kept* of_this_thread = nullptr;  // of the interpreter's dict of the thread
+constinit thread_local kept* of_this_thread = nullptr;  // in the thread's dict
 
 // At the interpreter's end another thread may call this. The transaction then stays open, as at a
 // crash, and so does the pool.
@@ -37,7 +37,7 @@ kept& kept_for_this_thread() {
   PyObject* const dict = PyThreadState_GetDict();
   const auto capsule = nb::steal(PyCapsule_New(fresh.get(), key, &end));
   if (!capsule.is_valid()) throw nb::python_error();
-  kept* const k = fresh.release();  // the capsule's
+  kept* const k = fresh.release();  // owned by the capsule
   if (dict == nullptr || PyDict_SetItemString(dict, key, capsule.ptr()) != 0)
     throw nb::python_error();
   return *(of_this_thread = k);

@@ -101,7 +101,7 @@ void transactions::throw_reads_only() const {
                           "where it is open without that, in one process at a time");
 }
 
-// Why the transaction of a `with` has lost its only attempt.
+// The error of a `with` whose only attempt is lost.
 error transactions::lost_attempt() const {
   if (reads_only_)
     return {errc::cancelled, path_ +
@@ -117,7 +117,7 @@ error transactions::lost_attempt() const {
 
 namespace {
 
-// How often a thread that waits looks whether a signal has come.
+// How often a waiting thread checks for signals.
 constexpr wait_limit signal_check_interval{0.05};
 
 // The threading module's name for a thread, in quotes; empty if it has none.
@@ -145,8 +145,8 @@ void transactions::throw_timed_out(wait_limit limit) const {
                           "; try again later, or wait longer");
 }
 
-// Runs the handlers of signals that have come. One may leave a `with` open, of this pool or
-// another, and what is waited for would become a part of that.
+// Runs the handlers of pending signals. A handler may leave a `with` open, on this pool or another;
+// the waiting operation must not become a part of it.
 void transactions::check_signals() const {
   const bool was_inside = in_transaction();  // a close, of another pool
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -166,7 +166,7 @@ transactions::update_hold transactions::lock_updates(wait_limit limit) {
     check_signals();
     if (left.count() <= 0) throw_timed_out(limit);
   }
-  // Whoever is inside a `with` holds what this thread has got.
+  // A thread inside a `with` holds the lock that this thread has got.
   STELE_ASSERT(owner_.load() == std::thread::id());
   return hold;
 }
@@ -186,8 +186,7 @@ void transactions::check_usable() const {
                                           "changes one pool, so end that one first");
 }
 
-// Releases the line locks of other threads' ordered commits: a `with` cannot retry to let them go
-// first.
+// Releases the line locks of other threads' ordered commits, because a `with` cannot retry.
 void transactions::flush_deferred_commits() {
   STELE_ASSERT(!in_transaction());
   if (core().state().overlays.load() == 0) return;
@@ -238,7 +237,7 @@ void transactions::begin(nb::handle self, durability how, wait_limit limit) {
   }
   keep_until_thread_ends(self, *this);
   STELE_ASSERT(owner_.load() == std::thread::id());
-  STELE_ASSERT(!doomed_by_);  // nothing is left of the transaction before
+  STELE_ASSERT(!doomed_by_);  // cleared by the transaction before
   owner_ = std::this_thread::get_id();
   owner_ident_ = PyThread_get_thread_ident();
   flow_ = std::move(now);
@@ -267,7 +266,7 @@ void transactions::roll_back() noexcept {
   transaction_.roll_back();
 }
 
-// An abandoned generator or coroutine is ended by whoever collects it, in any flow.
+// The thread that collects an abandoned generator or coroutine ends it, in any flow.
 void transactions::end(bool failed) {
   if (failed && owner_.load() == std::thread::id()) return;  // its thread has ended
   if (!is_open_here())
@@ -346,7 +345,7 @@ void transactions::backup(const std::string& path, const nb::object& report) {
   refuse_inside("backed up");
   const use used(*this);
   std::exception_ptr thrown;  // by Python code
-  update_hold hold;           // until the state that is copied is fixed
+  update_hold hold;           // until the copied state is fixed
   const progress reported = [&](std::uint64_t done, std::uint64_t all) {
     STELE_ASSERT(!holds_gil());
     STELE_ASSERT(done <= all);
@@ -386,9 +385,9 @@ pool_space transactions::space() {
   return detail::space_of(core());
 }
 
-// Whatever it returns, the pool is released, unless a transaction that runs keeps it.
+// Releases the pool even on an error, unless a running transaction uses it.
 result<> transactions::close_core(wait_limit limit) {
-  STELE_ASSERT(uses_ != 0);  // else what is closed here could be given back meanwhile
+  STELE_ASSERT(uses_ != 0);  // else the runtime could be released meanwhile
   const auto begun = std::chrono::steady_clock::now();
   const nb::gil_scoped_release gil_released;
   const update_hold hold = lock_updates(limit);

@@ -1,17 +1,17 @@
 // The transactions of a pool that Python has open, and how they use the interpreter's lock (GIL).
 //
-// Invariant: no thread waits for another one with the GIL held, so whoever waits for the GIL gets
-// it. A single read first tries at once, which waits for nothing. Every other call lets the GIL go
-// before it enters the library. Inside a `with` operations keep the GIL: they wait for no thread,
-// they lose the attempt. tests/python/gil_watch.c ends a program that breaks this.
+// Invariant: no thread waits for another one with the GIL held, so every thread that waits for the
+// GIL gets it. A single read first tries once without waiting. Every other call releases the GIL
+// before it enters the library. Operations inside a `with` keep the GIL: they do not wait, they
+// lose the attempt. tests/python/gil_watch.c ends a program that breaks this.
 //
 // Python's transactions cannot run twice, because the body of a `with` is the caller's code. So
 // updates run one at a time: the thread that runs one holds `updates_`. Reads of other threads run
 // concurrently on a snapshot; a read that has lost its attempt takes `updates_` too.
 //
 // Code inside a `with` may wait for other threads: for the GIL, or for locks of the program. So
-// whatever pauses transactions takes `updates_` first and waits for no `with`: growth, check,
-// backup, and the work for readers in other processes.
+// growth, check, backup and the service for readers in other processes take `updates_` before they
+// pause transactions, and no pause waits for a `with`.
 //
 // Waiting for `updates_` ends with the time limit, or when a signal's handler raises (^C).
 //
@@ -20,8 +20,8 @@
 // code runs inside the transaction of a single operation.
 //
 // A pool that is open for reading only has no updates: the transaction of a `with` is a read, whose
-// state is fixed at its begin. All else above holds too, because a lost attempt of such a read may
-// have to look for another process that has the pool open, with transactions paused.
+// state is fixed at its begin. The rules above hold too, because a lost attempt of such a read may
+// have to attach to another process that has the pool open, with transactions paused.
 #pragma once
 
 #include "flow.h"
@@ -76,7 +76,7 @@ wait_limit wait_limit_of(nb::handle seconds);  // None: infinite. Throws TypeErr
 
 // The bytes of a path. Throws ValueError.
 std::string path_of(const nb::bytes& path);
-// A text that may name paths, whose bytes need not be UTF-8.
+// A text that may contain paths, whose bytes need not be UTF-8.
 nb::str str_of(const std::string& text);
 
 // How a pool is opened.
@@ -106,7 +106,7 @@ class transactions {
   bool closed() const noexcept { return closed_; }
   bool reads_only() const noexcept { return reads_only_; }
 
-  // Calls f() without the GIL; for figures of the pool, which may wait for a commit.
+  // Calls f() without the GIL; for counters of the pool, which may wait for a commit.
   template <class F>
   auto without_gil(F&& f) {
     const use used(*this);
@@ -114,8 +114,8 @@ class transactions {
     return f();
   }
 
-  // The functions below are called with the GIL held and throw library_error, or Python's
-  // exceptions: what ends waiting, TimeoutError among them.
+  // The functions below are called with the GIL held. They throw library_error, or the Python
+  // exception that ends a wait, such as TimeoutError.
 
   // Runs body() as its own update, or in the thread's open transaction. body() must not touch
   // Python objects and may run twice. ReadOnlyError: the pool is open for reading only.
@@ -166,18 +166,18 @@ class transactions {
   }
   ~transactions() = default;  // no `with` is open: it would keep the object
 
-  // Gives the runtime back, and so file and mapping. Called once, with the GIL held, when the pool
-  // has been closed and no thread is in a call on it.
+  // Releases the runtime, and with it file and mapping. Called once, with the GIL held, when the
+  // pool has been closed and no thread is in a call on it.
   virtual void release_core() = 0;
 
   // Called after the update of a `with`, without the GIL, with updates_ held and no transaction.
-  // `full`: it found no room.
+  // `full`: the update found no room.
   std::function<void(bool full)> after_update_;
 
  private:
   using update_hold = std::unique_lock<update_lock>;
 
-  // A call that lets the GIL go: the runtime stays until its end. Made and destroyed with the GIL
+  // A call that releases the GIL: the runtime exists until its end. Made and destroyed with the GIL
   // held.
   class use {
    public:
@@ -197,8 +197,8 @@ class transactions {
     transactions& of_;
   };
 
-  // What is done now is a part of the thread's open `with`. Throws if another task of the thread
-  // has opened that.
+  // Whether this call is a part of the thread's open `with`. Throws if another task of the thread
+  // opened it.
   bool joins() const {
     if (!is_open_here()) return false;
     if (!flow_.is_current()) throw_other_flow();
@@ -209,8 +209,8 @@ class transactions {
   update_hold lock_updates(wait_limit limit);  // called without the GIL
   void check_signals() const;
   [[noreturn]] void throw_timed_out(wait_limit limit) const;
-  // attempt() -> result<T>, called without the GIL. Of a pool that is open for reading only: tries
-  // again while the process that has it open does not answer, being in a long transaction.
+  // attempt() -> result<T>, called without the GIL. For a pool that is open for reading only, tries
+  // again while the writer does not answer because it runs a long transaction.
   template <class Attempt>
   auto wait_for_process(wait_limit limit, Attempt&& attempt) const {
     STELE_ASSERT(!holds_gil());
@@ -225,7 +225,7 @@ class transactions {
                         const error& why) const;
   template <class Body>
   auto run_in_open(Body& body);
-  // An attempt with the GIL held. Empty: it would have waited, was lost, or failed.
+  // An attempt with the GIL held. Empty: the attempt would have waited, was lost, or failed.
   template <class Body>
   static auto read_at_once(detail::runtime& core, Body& body) -> std::optional<decltype(body())>;
   void flush_deferred_commits();
@@ -242,7 +242,7 @@ class transactions {
     }
   }
   [[nodiscard]] result<> close_core(wait_limit limit);
-  std::optional<error> commit();  // what the commit failed with; it is rolled back then
+  std::optional<error> commit();  // why the commit failed; then it is rolled back
   void roll_back() noexcept;
   void release_updates() noexcept;  // after the transaction of a `with`
 
@@ -251,9 +251,9 @@ class transactions {
   const durability default_durability_;
   const wait_limit limit_;
   const bool reads_only_;
-  // With one log only, a reader could wait for the log that a `with` holds.
+  // With a single log, a reader could wait for the log that a `with` holds.
   const bool reads_take_update_lock_;
-  bool closed_ = false;  // under the GIL, as the number of calls that run without it
+  bool closed_ = false;  // under the GIL, as is the number of calls that run without it
   unsigned uses_ = 0;
   update_lock updates_;
   std::atomic<std::thread::id> owner_{};  // of the open `with`, which holds updates_

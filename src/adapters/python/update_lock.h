@@ -1,8 +1,8 @@
 // The lock of a pool's updates: held by the thread that runs one, or that is inside a `with`.
 //
-// Threads wait for it without the GIL. The holder may take it again. What the library does for
-// readers in other processes takes it too (tx/runtime.h), and threads that come later let it go
-// first: a loop of updates would hold it up for long.
+// Threads wait for it without the GIL. The holder may take it again. The library's service for
+// readers in other processes takes it too (tx/runtime.h), before threads that come later, since a
+// loop of updates would delay it for long.
 #pragma once
 
 #include <base/assert.h>
@@ -19,12 +19,12 @@ class update_lock final : public detail::front_end_lock {
  public:
   using seconds = std::chrono::duration<double>;
 
-  // As of a std::timed_mutex.
+  // As those of std::timed_mutex.
   bool try_lock() { return library_waits_.load() == 0 && mutex_.try_lock(); }
   bool try_lock_for(seconds limit);
   void unlock() noexcept { mutex_.unlock(); }
 
-  // Called by the holder, which closes the pool: the library does not wait for it any more.
+  // Called by the holder, which closes the pool: the library stops waiting for the lock.
   void begin_close() noexcept {
     STELE_ASSERT_ALWAYS(!closes_.load());
     closes_ = true;

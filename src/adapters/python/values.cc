@@ -13,7 +13,7 @@ void raise(PyObject* type, const std::string& sentence) {
 
 namespace {
 
-// Levels of nesting that a copy follows: fewer than the interpreter's stack allows.
+// Levels of nesting that a copy follows, fewer than the interpreter's stack allows.
 constexpr unsigned max_copy_depth = 800;
 
 std::string type_of(nb::handle object) {

@@ -20,7 +20,7 @@ struct draft {
   std::vector<scalar> keys;  // of a dict
   nb::object source;         // owner of characters that nothing else keeps alive
 
-  // For assertions: it has what its kind has, and no more.
+  // For assertions: it has the members of its kind, and no others.
   bool is_whole() const noexcept {
     if (kind == value_kind::dict) return keys.size() == items.size();
     return keys.empty() && (kind == value_kind::list || (items.empty() && value.kind() == kind));
@@ -51,9 +51,9 @@ std::optional<std::string_view> characters_in(nb::handle object);
 scalar key_of(nb::handle object);
 draft draft_of(nb::handle object, bool pickles);
 
-// What may be copied out of a pool at once. In a pool that is whole no value is in two places, so
-// all values together have no more bytes than the pool. Where that does not hold, the content is
-// damaged or made to be endless: take() throws failure, errc::corrupt.
+// Bounds the bytes copied out of a pool at once. In a sound pool no value is in two places, so all
+// values together have no more bytes than the pool. Content that is damaged, or made to be endless,
+// exceeds that: take() throws failure, errc::corrupt.
 class copy_limit {
  public:
   explicit copy_limit(const open_pool& of) : left_(of.core().size()) {}
@@ -87,8 +87,8 @@ struct list_proxy : proxy {
   document_list& resolve() const;
 };
 
-// The T of an object whose type is T's class. A program may have made the object by __new__ alone:
-// throws TypeError then.
+// The T of an object whose type is T's class. Throws TypeError if the object was made by __new__
+// alone.
 template <class T>
 T& instance_of(nb::handle object) {
   STELE_ASSERT(nb::isinstance<T>(object));
@@ -96,7 +96,8 @@ T& instance_of(nb::handle object) {
   return *nb::inst_ptr<T>(object);
 }
 
-// The second and third unpickle, if the pool was opened so, and throw what that raises.
+// The second and third unpickle if the pool was opened with pickle=True, and throw what unpickling
+// raises.
 nb::object to_python(const scalar_copy& value);
 nb::object to_python(const std::shared_ptr<open_pool>& pool, const loaded& value);
 nb::object to_python(const open_pool& pool, const loaded_tree& tree);

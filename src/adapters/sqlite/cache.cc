@@ -1,4 +1,4 @@
-// What commits have changed, and what caches have of it.
+// The blocks that commits have changed, and those that caches have.
 #include "cache.h"
 
 #include <base/mutant.h>
@@ -7,13 +7,13 @@
 
 namespace stele::sqlite {
 
-// A reader that finds begun_ no further than it may be has seen no entry that was written since.
+// A reader that finds begun_ within the ring's length has read no entry that was overwritten.
 void recent_changes::add(std::span<const std::uint64_t> blocks) noexcept {
   constexpr std::array nothing{no_block};
   if (blocks.size() >= remembered) return add_all();
   if (blocks.empty()) blocks = nothing;
   const position first = end_.load(std::memory_order_relaxed);
-  // What was added before is whole.
+  // Earlier additions are complete.
   STELE_ASSERT(begun_.load(std::memory_order_relaxed) == first);
   STELE_ASSERT_WHOLE(blocks.size() == 1 ||
                      std::ranges::find(blocks, no_block) == blocks.end());  // V1

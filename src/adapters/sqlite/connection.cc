@@ -92,8 +92,8 @@ void connection::read_through(std::uint64_t at, std::span<std::byte> to) const {
 
 namespace {
 
-// A copy of a database in WAL mode says so in its header, and SQLite would look for the WAL. The
-// copy says that it has none. True: it did, so the writer's cache is wrong.
+// A copied database in WAL mode says so in its header, and SQLite would look for the WAL. Clears
+// that mode. True: it was set, so the writer's cache is invalid.
 bool deny_wal(std::span<std::byte> header) {
   constexpr std::size_t write_version = 18, read_version = 19;
   if (header[read_version] != std::byte{2}) return false;
@@ -103,7 +103,7 @@ bool deny_wal(std::span<std::byte> header) {
 
 }  // namespace
 
-// Does nothing if the transaction has written before.
+// Does nothing after the transaction's first write.
 void connection::begin_writes() noexcept {
   if (writes_.exist()) return;
   writes_.begin(reader_.size);
@@ -122,7 +122,7 @@ int connection::write(std::uint64_t at, std::span<const std::byte> from) {
   return SQLITE_OK;
 }
 
-// Tried again when as much has been written once more.
+// After a failure it is tried again when as many bytes again have been written.
 void connection::store_early() {
   STELE_ASSERT(writer_ && !sealed_);
   pool_->store_early({of_, &reader_, &writes_});
@@ -137,8 +137,8 @@ int connection::truncate(std::uint64_t size) {
   return SQLITE_OK;
 }
 
-// A reader that wants to write must have seen the newest version: as SQLite in WAL mode, it has to
-// begin again.
+// A reader that wants to write must read the newest version; else it has to begin again, as in
+// SQLite's WAL mode.
 int connection::lock(int level) {
   if (level <= level_) return SQLITE_OK;
   if (pool_->is_poisoned()) return poisoned(SQLITE_IOERR_LOCK);
@@ -183,13 +183,13 @@ void connection::drop_writes() noexcept {
   sealed_ = false;
 }
 
-// SQLite has written all that belongs to the transaction, and now asks whether it can be committed.
+// SYNC: SQLite has written all pages of the transaction; the database reserves room for its commit.
 int connection::seal(const char* super_journal) {
   sealed_ = true;
   synced_ = false;
   if (const std::string_view name = super_journal != nullptr ? super_journal : "";
       name != super_journal_) {
-    const auto one = registry::here().lock();  // commits of other threads look for theirs
+    const auto one = registry::here().lock();  // other threads' commits read the list too
     super_journal_ = name;
   }
   if (!writes_.exist()) return SQLITE_OK;
@@ -199,8 +199,8 @@ int connection::seal(const char* super_journal) {
   return SQLITE_OK;
 }
 
-// All databases of a pool that one SQLite transaction has changed. Their caches may be wrong until
-// the commit has succeeded: after an error, and also when it throws, SQLite may have pages of it.
+// Commits all databases of a pool that one SQLite transaction has changed. Their caches count as
+// invalid until it has succeeded: after an error or an exception SQLite may have pages of it.
 int connection::commit(std::span<connection* const> together) {
   STELE_ASSERT(!together.empty());
   for (connection* c : together) c->cache_.lost();
@@ -229,7 +229,7 @@ int connection::commit_those(Which&& which) {
   {
     const auto one = registry::here().lock();
     for (connection* c :
-         registry::here().connections())  // which() first: others are in other threads
+         registry::here().connections())  // which() first: others belong to other threads
       if (which(*c) && c->sealed_ && c->writes_.exist()) waiting[c->pool_].push_back(c);
   }
   if (base::planted(base::mutant::sqlite_one_by_one))
@@ -278,7 +278,7 @@ void connection::for_all_of_handle(const std::function<void(connection&)>& call)
       call(*c);
 }
 
-// A pool with a thread of its own asks once a tick of the clock, so some milliseconds late.
+// A pool with a thread of its own checks once a clock tick, so some milliseconds late.
 bool connection::has_moved() {
   timespec now{};
   if (pool_->has_thread()) ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -1,5 +1,4 @@
-// What one connection of SQLite does with a database: its locks, its snapshot, the writes of its
-// transaction.
+// One connection of SQLite to a database: its locks, its snapshot, the writes of its transaction.
 //
 // SQLite calls from one thread at a time. A transaction may begin in one thread and end in another;
 // the pool's own transaction is within one call, end_commit().
@@ -18,8 +17,9 @@ class connection {
  public:
   static constexpr int synchronous_full = 2;
 
-  // In the list of the process's connections, under its mutex; as the destructor. `pending_limit`:
-  // bytes of a transaction's writes in memory, before what it appends is stored early.
+  // Adds itself to the process's connections, under the registry's mutex; the destructor removes
+  // it. `pending_limit`: bytes of a transaction's writes in memory, above which appended blocks are
+  // stored before the commit.
   connection(std::string path, open_pool& pool, database& db, std::size_t pending_limit);
   ~connection();
   connection(const connection&) = delete;
@@ -39,7 +39,7 @@ class connection {
   int seal(const char* super_journal);
   void note_sync() noexcept { synced_ = true; }
   int end_commit();
-  // The commit has failed: what SQLite has in memory may not be what is stored.
+  // The commit has failed, so SQLite's cache may differ from the database.
   void forget_pages() noexcept { cache_.lost(); }
   std::uint64_t size_now() noexcept {
     if (level_ != SQLITE_LOCK_NONE) return size();
@@ -54,7 +54,7 @@ class connection {
 
   bool has_moved();
   void belongs_to(sqlite3** handle);
-  // This connection, and the others that the program's handle has attached.
+  // This connection and the others of the program's handle.
   void for_all_of_handle(const std::function<void(connection&)>& call);
 
   // Between BEGIN and its end; then SQLite refuses some pragmas.
@@ -62,7 +62,7 @@ class connection {
     return handle_ != nullptr && *handle_ != nullptr && sqlite3_get_autocommit(*handle_) == 0;
   }
 
-  // As its pragmas have set them.
+  // Set by pragmas.
   int synchronous = synchronous_full;
   bool exclusive = false;
   std::string journal_mode = "delete";
@@ -91,7 +91,7 @@ class connection {
   sqlite3** handle_ = nullptr;      // where SQLite keeps the handle that this connection is of
   int level_ = SQLITE_LOCK_NONE;
   bool writer_ = false, has_moved_ = false;
-  long asked_at_ = -1;                    // ns of a clock: when the name was looked at
+  long asked_at_ = -1;                    // ns of a clock: when the name was looked up
   bool sealed_ = false, synced_ = false;  // between SYNC and COMMIT_PHASETWO
   bool denied_wal_ = false;               // in this transaction
   std::string super_journal_;

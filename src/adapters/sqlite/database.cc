@@ -12,7 +12,7 @@ namespace stele::sqlite {
 
 namespace {
 
-// Another thread may store to `from` meanwhile; the caller asks afterwards.
+// Another thread may store to `from` meanwhile; the caller checks the stamp afterwards.
 void copy_beside_stores(std::byte* to, const std::byte* from, std::size_t size) noexcept {
 #if defined(STELE_SCHEDULED)
   // Another thread may go on in the middle.
@@ -30,9 +30,9 @@ void copy_beside_stores(std::byte* to, const std::byte* from, std::size_t size) 
 
 constexpr pending_writes::block zeroes{};
 
-// Calls f(number, bytes) for each block that these writes give the database and that home does not
-// have early: written ones, and zeroes where it was cut and is longer again. In the order of their
-// numbers.
+// Calls f(number, bytes) for each block that these writes change, in the order of numbers, but not
+// for those that were stored before the commit: written blocks, and zeroes where the database was
+// cut and is longer again.
 template <class Call>
 void for_each_block(pending_writes& writes, Call&& f) {
   const std::uint64_t end = blocks_of(writes.size());
@@ -50,13 +50,13 @@ void for_each_block(pending_writes& writes, Call&& f) {
   fill_until(end);
 }
 
-// A mutant stores blocks of a database that are deferred. The explorer finds it by what crashes
-// leave.
+// Under a mutant that stores deferred blocks an assertion does not hold; the explorer finds that
+// mutant by crash states.
 [[maybe_unused]] bool has_blocks_twice() noexcept {
   return base::planted(base::mutant::sqlite_deferred_left);
 }
 
-// Looks at short lists only.
+// Checks short lists only.
 [[maybe_unused]] bool has_each_once(std::span<const std::uint64_t> numbers) noexcept {
   if (numbers.size() > 64) return true;
   for (; !numbers.empty(); numbers = numbers.subspan(1))
@@ -106,7 +106,7 @@ result<> database::reserve(std::uint64_t bytes) {
 void database::read(const snapshot& s, std::uint64_t at, std::span<std::byte> to) const noexcept {
   const std::uint64_t version = s.version.load(std::memory_order_relaxed);
   STELE_ASSERT(version != snapshot::none);
-  // R1: it has the blocks of its size, and no others.
+  // R1: the snapshot has the blocks of its size, and no others.
   STELE_ASSERT(to.empty() || at + to.size() <= blocks_of(s.size) * block_size);
   while (!to.empty()) {
     const std::size_t part = std::min<std::size_t>(to.size(), block_size - at % block_size);
@@ -127,8 +127,8 @@ void database::read_early(std::uint64_t number, std::span<std::byte> to,
   std::copy_n(extents_.home_of(number * block_size) + from, to.size(), to.data());
 }
 
-// Step E2: what is to be stored. Returns the first block beyond the end, of the newest version and
-// of what a crash would leave.
+// Step E2: finds the blocks to store. Returns the first block beyond the end both of the newest
+// version and of the version that a crash would leave.
 std::uint64_t database::find_appended(pending_writes& writes) {
   std::uint64_t end = versions_.newest_size();
   if (!base::planted(base::mutant::sqlite_early_inside)) end = std::max(end, home_size_);
@@ -160,7 +160,7 @@ void database::keep_changed() {
   for (const stores::change& c : stores_.changes) {
     auto copy = kept_.copy_of(c.home);
     const std::uint64_t stamp = extents_.stamp_of(c.block).load(std::memory_order_relaxed);
-    // The next version, where an earlier commit has raised it and then found no memory.
+    // May be the next version: an earlier commit raised it and then found no memory.
     STELE_ASSERT(stamp <= next || has_blocks_twice());
     kept_.add(c.block, stamp, std::move(copy));
     kept_.end(c.block, next);
@@ -188,7 +188,7 @@ void database::store(const stores& s, std::uint64_t size) {
 // Step 5.
 void database::end_commit(std::uint64_t size, bool stored) noexcept {
   if (base::planted(base::mutant::sqlite_stamp_late)) raise_stamps();
-  // A commit that failed has stored nothing: a version like the one before.
+  // A failed commit has stored nothing: the next version equals the one before.
   if (stored) {
     versions_.tell_changes(size, numbers_);
     home_size_ = size;
@@ -198,12 +198,12 @@ void database::end_commit(std::uint64_t size, bool stored) noexcept {
   versions_.note_commit();
 }
 
-// The database is shorter, and nobody reads what it was: the space is for others. If that fails,
-// the next commit tries again.
+// Frees extents beyond the size when no snapshot is older. If that fails, the next commit tries
+// again.
 void database::give_back_extents() noexcept try {
   const std::uint64_t wanted = extents_for(std::max(home_size_, versions_.newest_size()));
   if (wanted + 1 >= extents_.count() || versions_.oldest_read() != versions_.newest()) return;
-  drop_unread();  // of readers that have ended since: no block of these extents may stay kept
+  drop_unread();  // so that the version store has no block of these extents
   if (!pool_.pool_.update([&](stored_databases&) { set_extents(stored_, extent_begin(wanted)); }))
     return;
   extents_.keep_first(wanted);
@@ -211,7 +211,7 @@ void database::give_back_extents() noexcept try {
 } catch (...) {  // no memory: the update was rolled back
 }
 
-// A commit that many blocks wait for is durable: what waits is in memory.
+// Bounds the memory of deferred blocks: with too many, the commit is durable instead.
 bool database::may_defer(pending_writes& writes) {
   STELE_ASSERT(deferred_.size() <= most_deferred);
   if (!extents_.suffice_for(writes.size())) return false;
@@ -236,7 +236,7 @@ void database::prepare_deferral(pending_writes& writes) {
     numbers_.push_back(number);
   });
   deferred_.reserve(deferred_.size() + numbers_.size());
-  // Blocks beyond the new end are deferred no more, and their bytes end too.
+  // Blocks beyond the new end are no longer deferred, and their versions end.
   for (const std::uint64_t number : deferred_)
     if (number >= blocks_of(writes.size())) numbers_.push_back(number);
   kept_.make_room(numbers_, 2);
@@ -291,7 +291,7 @@ bool database::prepare_flush() {
   return true;
 }
 
-// What the flush reads is kept for it as for any other reader.
+// The flush has a snapshot, so the version store keeps the blocks that it reads.
 void database::begin_flush() noexcept {
   kept_.keep_room_for_ends(flushed_.size());  // deferred commits may come before F4
   STELE_ASSERT(versions_.has_room());         // prepare_flush() made it
@@ -306,7 +306,7 @@ void database::find_flushed() noexcept {
     flush_.compare(f.number, f.bytes, extents_.home_of(f.number * block_size));
 }
 
-// Step F4. A block that a later commit has deferred again stays so.
+// Step F4. A block that a later commit has deferred again stays deferred.
 void database::end_flush(bool stored) noexcept {
   const std::uint64_t next = versions_.next();
   STELE_ASSERT(flusher_.version.load(std::memory_order_relaxed) < next);  // F1 began it

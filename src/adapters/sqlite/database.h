@@ -1,8 +1,8 @@
 // One SQLite database of an open pool, shared by all connections of this process.
 //
-// Readers do not wait for the writer, nor the writer for them: docs/protocol/sqlite.md. Each block
-// has a stamp, the version that home's bytes belong to at the earliest. A reader of an earlier
-// version finds the block among the kept ones. So does every reader of a block that a deferred
+// Multiversion: readers and the writer do not wait for each other (docs/protocol/sqlite.md). The
+// stamp of a block is the version since which home has its bytes. Readers of an earlier version
+// read the block from kept_blocks, the version store; so do all readers of a block that a deferred
 // commit has changed, until the commit is durable and home.
 #pragma once
 
@@ -28,26 +28,27 @@ class database {
   database& operator=(const database&) = delete;
 
   open_pool& pool() const noexcept { return pool_; }
-  // Connections register before they read. Thread-safe, as all that follows.
+  // A connection registers before it reads. This and the functions below are thread-safe.
   void add(snapshot& s);
   void remove(snapshot& s) noexcept;
 
-  // Sets the snapshot to the newest version. It is the caller's alone.
+  // Sets the snapshot, which only the caller uses, to the newest version.
   void begin_read(snapshot& s) const noexcept { versions_.begin_read(s); }
   void end_read(snapshot& s) const noexcept { versions_.end_read(s); }
   // Copies bytes below the snapshot's size as of its version.
   void read(const snapshot& s, std::uint64_t at, std::span<std::byte> to) const noexcept;
 
-  // Copies bytes of a block that the writer's transaction has stored early. Only the writer's own.
+  // Copies bytes of a block that the writer's transaction has stored before its commit. For the
+  // writer only.
   void read_early(std::uint64_t number, std::span<std::byte> to, std::uint64_t from) const noexcept;
 
-  // One connection at a time writes. False: another one does.
+  // One connection at a time writes. False: another connection is the writer.
   bool lock_writer() noexcept { return !writer_.exchange(true, std::memory_order_acquire); }
   void unlock_writer() noexcept { writer_.store(false, std::memory_order_release); }
   bool has_writer() const noexcept { return writer_.load(std::memory_order_relaxed); }
-  // The changes of all versions that have been published, and perhaps of the next.
+  // The changes of all published versions, and perhaps of the next one.
   const recent_changes& changes() const noexcept { return versions_.changes(); }
-  // No commit has changed the database since.
+  // Whether no commit has changed the database since this snapshot.
   bool is_newest(const snapshot& s) const noexcept { return versions_.is_newest(s); }
 
  private:
@@ -56,7 +57,7 @@ class database {
   struct deferral {
     std::uint64_t number;
     std::unique_ptr<kept_blocks::block> bytes,
-        home;  // home: null, if the block is deferred already
+        home;  // home: null if the block is deferred already
   };
   struct flushed_block {
     std::uint64_t number, from;
@@ -82,21 +83,21 @@ class database {
   void end_flush(bool stored) noexcept;
 
   static constexpr std::size_t most_deferred = 1024;  // blocks
-  // What every read looks at, and no commit changes.
+  // Read by every read; changed by no commit.
   open_pool& pool_;
   stored_database& stored_;
   home_extents extents_;
-  versions versions_;  // every read transaction looks at it, and each commit changes it
-  // What the writer changes more often.
+  versions versions_;  // read by every read transaction, changed by each commit
+  // Changed by the writer more often.
   alignas(64) std::atomic<bool> writer_{false};
   kept_blocks kept_;
-  // The rest is under the pool's mutex of versions, but flushed_ and flush_ that of updates.
+  // Guarded by the pool's mutex of versions; flushed_ and flush_ by that of updates.
   std::uint64_t home_size_;  // as stored
   stores stores_;
   std::vector<std::uint64_t> numbers_;   // of the blocks that a commit changes
-  std::vector<deferral> deferring_;      // what a commit defers
+  std::vector<deferral> deferring_;      // blocks that a commit defers
   std::vector<std::uint64_t> deferred_;  // numbers of the blocks that are not home
-  std::vector<flushed_block> flushed_;   // what a flush brings home
+  std::vector<flushed_block> flushed_;   // blocks that a flush stores home
   stores flush_;
   snapshot flusher_;
 };

@@ -1,4 +1,4 @@
-// Where home has the blocks of a database, and the stamp of each: docs/protocol/sqlite.md.
+// The place of each block of a database in home, and its stamp: docs/protocol/sqlite.md.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,7 @@
 
 namespace stele::sqlite {
 
-// One thread at a time calls note() and keep_first(), beside others that look at extents which
-// stay.
+// One thread at a time calls note() and keep_first(); others may read extents that stay.
 class home_extents {
  public:
   // A stamp is the version since which home has the bytes of its block.
@@ -24,20 +23,20 @@ class home_extents {
 
   std::uint64_t count() const noexcept { return known_.size(); }
   bool suffice_for(std::uint64_t bytes) const noexcept { return extents_for(bytes) <= count(); }
-  // Called when a transaction has given the database extents.
+  // Called after a transaction that has added extents to the database.
   void note(const stored_database& stored);
-  // The others are the database's no more. Nobody looks at them.
+  // Drops the other extents, which nobody reads.
   void keep_first(std::uint64_t count) noexcept;
 
   const extent& of(std::uint64_t number) const noexcept {
     STELE_ASSERT(number < most_extents);
     const extent* const found = by_number_[number].load(std::memory_order_acquire);
-    STELE_ASSERT(found != nullptr);  // nobody reads beyond the size of its version
+    STELE_ASSERT(found != nullptr);  // reads end at their version's size
     return *found;
   }
   std::byte* home_of(std::uint64_t at) const noexcept {
     const auto [number, offset] = place_of(at);
-    STELE_ASSERT(number < known_.size());  // who stores there has reserved it
+    STELE_ASSERT(number < known_.size());  // reserved before the store
     return const_cast<std::byte*>(of(number).bytes) + offset;
   }
   std::atomic<std::uint64_t>& stamp_of(std::uint64_t block) const noexcept {

@@ -19,7 +19,7 @@ connection& of(sqlite3_file* f) noexcept {
   return database_file::in(f);
 }
 
-// Calls the method, unless the file was opened by the process that this one is a fork of.
+// Calls the method, unless the parent of this forked process opened the file.
 template <auto Method, int Refused>
 struct in_own_process;
 template <class... Arguments, int (*Method)(sqlite3_file*, Arguments...), int Refused>
@@ -97,8 +97,8 @@ int control_in_child(const detail::runtime& core, int what, void* argument) {
   return report(core.unusable().error(), SQLITE_IOERR);
 }
 
-// SQLite forgets the pages that the transaction has changed only after errors of a device or of a
-// full one; after others it goes on with them, and a later commit would store them.
+// SQLite drops the pages that the transaction has changed only after SQLITE_IOERR and SQLITE_FULL;
+// after other errors a later commit would store them.
 int end_commit_of(connection& c) {
   int code = within_boundary(SQLITE_IOERR_NOMEM, [&] { return c.end_commit(); });
   const int kind = code & 0xFF;
@@ -173,8 +173,8 @@ bool is_write_protected(const error& why) noexcept {
   return why.code == errc::read_only || why.code == errc::permission;
 }
 
-// As SQLite opens its own files: only for reading, where the file or its file system can only be
-// read. `why`: it could not be opened for writing.
+// As SQLite does with its own files, opens a file that can only be read for reading. `why`: the
+// error of opening it for writing.
 int open_protected(sqlite3_file* file, const std::string& path, const database_options& options,
                    const error& why, int* out_flags) {
   if (open_foreign(file, path, options) != SQLITE_OK) {
@@ -188,8 +188,8 @@ int open_protected(sqlite3_file* file, const std::string& path, const database_o
   return SQLITE_OK;
 }
 
-// Under the registry's mutex. On an error, also one that is thrown, no connection is left, and no
-// pool that only this one would have.
+// Under the registry's mutex. After an error or an exception neither the connection is left nor a
+// pool that only this connection would use.
 int open_in(sqlite3_file* file, const char* name, open_pool& pool, const database_options& options,
             bool make) try {
   const auto db = pool.find(options.database, make);
@@ -199,7 +199,7 @@ int open_in(sqlite3_file* file, const char* name, open_pool& pool, const databas
   }
   STELE_ASSERT_ALWAYS(&(*db)->pool() == &pool && file->pMethods == nullptr);
   auto opened = std::make_unique<connection>(name, pool, **db, options.pending_bytes);
-  // SQLite locks no immutable database: it sees the version of now.
+  // SQLite locks no immutable database, so the snapshot is taken here.
   if (sqlite3_uri_boolean(name, "immutable", 0) != 0) opened->lock(SQLITE_LOCK_SHARED);
   static_cast<database_file*>(file)->open = opened.release();
   file->pMethods = &methods;

@@ -1,4 +1,4 @@
-// A connection's open database: what SQLite calls a file.
+// A connection's open database, which is a file to SQLite.
 #pragma once
 
 #include <base/assert.h>
@@ -18,8 +18,7 @@ namespace stele::sqlite {
 
 class open_pool;
 
-// No write reaches media before its transaction commits, and then all do at once: there is no order
-// and no part to see.
+// A transaction's writes reach media at its commit, all at once, so no crash shows some of them.
 inline constexpr int file_characteristics =
     SQLITE_IOCAP_SAFE_APPEND | SQLITE_IOCAP_SEQUENTIAL | SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 
@@ -48,14 +47,14 @@ inline int sector_size(sqlite3_file*) {
   return 512;
 }
 
-// The part of a read at `at` that a file of `size` bytes has.
+// The part of a read at `at` that lies within `size` bytes.
 template <class Byte>
 std::span<Byte> part_there(std::span<Byte> to, std::uint64_t at, std::uint64_t size) noexcept {
   const auto there = to.first(at >= size ? 0 : std::min<std::uint64_t>(to.size(), size - at));
   STELE_ASSERT(there.empty() || at + there.size() <= size);
   return there;
 }
-// Ends a read of which `there` bytes were there, as SQLite wants it.
+// Ends a read that found `there` bytes: zeroes the rest, as SQLite requires.
 template <class Byte>
 int end_read(std::span<Byte> to, std::size_t there) noexcept {
   STELE_ASSERT(there <= to.size());
@@ -66,22 +65,21 @@ int end_read(std::span<Byte> to, std::size_t there) noexcept {
 // Opens the database that `name` and its URI parameters describe. On an error the file has no
 // methods.
 int open_database(sqlite3_file* file, const char* name, int flags, int* out_flags);
-// For tools: databases of this path are those of `pool` until disown(path), which destroys the pool
-// without closing it first. Connections to it are closed before that.
+// For tools: connections to this path use `pool` until disown(path), which destroys the pool
+// without closing it. Precondition of disown: no connection is open.
 open_pool* adopt(const std::string& path, std::unique_ptr<open_pool> pool);
 void disown(const std::string& path);
-// Commits the databases that wait for the end of this super-journal; the commit point of a
-// transaction on several databases.
+// Commits the databases that name this super-journal: the commit point of a transaction on several
+// databases.
 int commit_waiting_for(const char* super_journal);
 
-// The SQLite code for an error. Its sentence goes to SQLite's log and is what `PRAGMA stele_error`
-// says.
+// The SQLite code for an error. Its sentence goes to SQLite's log and to `PRAGMA stele_error`.
 int report(const error& why, int io_code);
 std::string last_report();
-// Before a call whose error is to be its own, not that of an earlier one.
+// Called before a call that is to report its own error, not an earlier one.
 void forget_report();
 
-// Nothing is thrown into SQLite. Memory that is missing is `out_of_memory`.
+// Turns exceptions into codes: std::bad_alloc into `out_of_memory`.
 template <class Call>
 int within_boundary(int out_of_memory, Call&& call) noexcept {
   try {

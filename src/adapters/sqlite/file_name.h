@@ -1,4 +1,4 @@
-// Whether a path still leads to the file that it led to.
+// Whether a path still leads to the same file.
 #pragma once
 
 #include <sys/types.h>
@@ -9,15 +9,15 @@
 
 namespace stele::sqlite {
 
-// Asks for the file's handle, not by stat: since Linux 6.13 a file that stat has looked at gets a
-// new time at its next write, and a sync then writes the inode too (docs/decisions/38). Where the
-// file system has no handles, stat has to do.
+// Compares file handles, not results of stat: since Linux 6.13 a file gets a new time at its next
+// write after a stat, and a sync then writes the inode too (docs/decisions/38). Uses stat where the
+// file system has no handles.
 class file_name {
  public:
-  // A path that leads nowhere now is not asked for later.
+  // A path that leads nowhere now is never checked.
   explicit file_name(std::string path);
   const std::string& path() const noexcept { return path_; }
-  // Some 0.5 us. One thread at a time.
+  // Takes some 0.5 us. One thread at a time.
   bool leads_elsewhere() const noexcept;
 
  private:

@@ -25,7 +25,7 @@ class foreign_database {
   [[nodiscard]] result<bool> read(std::uint64_t at, std::span<std::byte> to);
 
  private:
-  // What every commit changes a part of.
+  // Every commit changes one of these.
   struct version {
     std::uint64_t size = 0, uncounted_commits = 0;
     std::uint32_t counter = 0;
@@ -37,7 +37,7 @@ class foreign_database {
 
   stele::pool<stored_databases> pool_;
   const stored_database* stored_ = nullptr;
-  version version_, cached_;  // cached_: of what SQLite's cache has
+  version version_, cached_;  // cached_: that of SQLite's cache
   version_bytes bytes_;
 };
 

@@ -21,8 +21,8 @@ namespace stele::sqlite {
 
 namespace {
 
-// Those that exist: neither committed, nor followed by many others. What SQLite rolls back it may
-// leave behind.
+// The super-journals that exist. SQLite may leave that of a rolled-back transaction behind, so the
+// oldest are dropped when there are many.
 struct super_journals {
   static constexpr std::size_t most = 1024;
   std::mutex mutex;
@@ -44,7 +44,7 @@ struct super_journals {
     opened.pop_front();
     STELE_ASSERT(opened.size() == most && opened.back() == name);
   }
-  // A name may come again: then it is the newest.
+  // A name that is used again becomes the newest.
   void forget(const char* name) noexcept {
     const std::scoped_lock one(mutex);
     const auto at = names.find(std::string_view(name));

@@ -1,5 +1,4 @@
-// Rollback journals and super-journals: files in memory. After a crash there is none, and none is
-// needed.
+// Rollback journals and super-journals: files in memory. None exists or is needed after a crash.
 #pragma once
 
 #include "api.h"

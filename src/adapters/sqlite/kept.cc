@@ -1,4 +1,4 @@
-// Kept blocks: docs/protocol/sqlite.md.
+// The version store: docs/protocol/sqlite.md.
 #include "kept.h"
 
 #include <base/mutant.h>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t most_spare = 1024;
 
-// Mutants drop what a reader needs, or keep a block that is not home as of no version. The explorer
-// finds them by what readers get.
+// Under mutants that drop needed bytes or store wrong versions, assertions about order do not hold;
+// the explorer finds these mutants by what readers read.
 [[maybe_unused]] bool is_disordered() noexcept {
   return base::planted(base::mutant::sqlite_reader_forgotten) ||
          base::planted(base::mutant::sqlite_snapshot_unchecked) ||
@@ -72,7 +72,7 @@ void kept_blocks::add(std::uint64_t number, std::uint64_t from,
   const std::scoped_lock alone(mutex_);
   const auto at = blocks_.find(number);
   STELE_ASSERT(at != blocks_.end() && at->second.size() < at->second.capacity());  // make_room()
-  // Equal, where an earlier commit has raised the stamp and then found no memory.
+  // Equal after an earlier commit that raised the stamp and then found no memory.
   STELE_ASSERT(at->second.empty() || at->second.back().from <= from || is_disordered());
   at->second.push_back({from, std::move(bytes)});
 }
@@ -100,7 +100,7 @@ bool kept_blocks::is_in_order(std::uint64_t number) const noexcept {
   return at != blocks_.end() && std::ranges::is_sorted(at->second, {}, &kept::from);
 }
 
-// The bytes of a block end in the order in which they were added, so those to drop are its oldest.
+// The versions of a block end in the order in which they were added, so the oldest are dropped.
 void kept_blocks::drop_before(std::uint64_t oldest) noexcept {
   if (first_ended_ == ended_.size() || ended_[first_ended_].until > oldest) return;
   const std::scoped_lock alone(mutex_);

@@ -1,5 +1,5 @@
-// Blocks of a database that home does not have: as they were, for readers of earlier versions, and
-// as deferred commits have left them.
+// The version store of a database: blocks that home does not have, either old versions of blocks
+// that commits have changed, or the newest versions, of deferred commits.
 #pragma once
 
 #include <base/assert.h>
@@ -16,34 +16,34 @@ class kept_blocks {
 
   kept_blocks();
 
-  // Copies the bytes at `at` as of this version. Does nothing if none are kept. Thread-safe.
+  // Copies the bytes at `at` as of this version, if the store has them. Thread-safe.
   void read(std::uint64_t version, std::uint64_t at, std::span<std::byte> to) const noexcept;
 
-  // The rest is called by one thread at a time, beside readers.
+  // One thread at a time calls the functions below, beside readers.
 
-  // A copy of these bytes, in memory of blocks that were dropped.
+  // A copy of these bytes, in memory of dropped blocks where there is some.
   std::unique_ptr<block> copy_of(const std::byte* bytes);
   // After this, `count` calls of add() and end() for each of these blocks need no memory. Throws
   // std::bad_alloc; then nothing has changed.
   void make_room(std::span<const std::uint64_t> numbers, std::size_t count);
-  // From here to forgo_ends(), other calls of make_room() leave room for so many calls of end().
-  // Precondition: make_room() has made it.
+  // Until forgo_ends(), other calls of make_room() leave room for so many calls of end().
+  // Precondition: make_room() has reserved it.
   void keep_room_for_ends(std::size_t count) noexcept {
     STELE_ASSERT(kept_room_ == 0 && ended_.capacity() - ended_.size() >= count);
     kept_room_ = count;
   }
   void forgo_ends() noexcept { kept_room_ = 0; }
-  // Versions from `from` on have these bytes. `from` is above that of the block's earlier ones.
+  // Versions from `from` on have these bytes. Precondition: `from` is above that of the block's
+  // earlier versions here.
   void add(std::uint64_t number, std::uint64_t from, std::unique_ptr<block> bytes) noexcept;
   // Versions from `until` on do not need the block's newest bytes here. `until` is never below that
   // of an earlier call.
   void end(std::uint64_t number, std::uint64_t until) noexcept;
-  // The block's newest bytes. Precondition: it has some. They stay where they are until they are
-  // dropped.
+  // The block's newest bytes here, valid until they are dropped. Precondition: there are some.
   const block& newest(std::uint64_t number) const noexcept;
-  // The version that they are from.
+  // The first version that has those bytes.
   std::uint64_t newest_from(std::uint64_t number) const noexcept;
-  // Drops what only versions before `oldest` need.
+  // Drops the bytes that only versions before `oldest` need.
   void drop_before(std::uint64_t oldest) noexcept;
 
  private:

@@ -15,8 +15,8 @@ extern "C" {
 
 SQLITE_EXTENSION_INIT1
 
-// select stele_error(): the sentence of the last error in this process. Also for programs whose
-// open has failed: there is no connection then for PRAGMA stele_error.
+// select stele_error(): the sentence of the last error in this process, also after a failed open,
+// which leaves no connection for PRAGMA stele_error.
 static void answer_error(sqlite3_context* to, int, sqlite3_value**) {
   const std::string sentence = stele::sqlite::last_report();
   sqlite3_result_text(to, sentence.data(), static_cast<int>(sentence.size()), SQLITE_TRANSIENT);
@@ -44,7 +44,7 @@ int sqlite3_stelesqlite_init(sqlite3* db, char** message, const sqlite3_api_rout
 
 namespace {
 
-// As an automatic extension SQLite gives it its interface.
+// SQLite calls it as an automatic extension and passes its interface.
 int become_default(sqlite3*, char**, const sqlite3_api_routines* api) {
   SQLITE_EXTENSION_INIT2(api);
   return stele::sqlite::register_vfs(true);
@@ -55,8 +55,7 @@ bool is_preloaded() {
   return list != nullptr && std::strstr(list, "libstele_sqlite") != nullptr;
 }
 
-// A function of the program's SQLite, also of one that only a plugin of the program has loaded
-// (Python's).
+// A function of the program's SQLite, also of one that only a plugin has loaded (Python's).
 template <class Function>
 Function next(const char* name) {
   void* at = dlsym(RTLD_NEXT, name);
@@ -95,7 +94,7 @@ open_function ready() {
 
 }  // namespace
 
-// What programs call to open a database, under SQLite's names: the VFS is registered before.
+// SQLite's functions that open a database: they register the VFS first.
 #undef sqlite3_open
 #undef sqlite3_open16
 #undef sqlite3_open_v2
@@ -108,8 +107,8 @@ int sqlite3_open(const char* name, sqlite3** handle) {
   static const auto open = next<int (*)(const char*, sqlite3**)>("sqlite3_open");
   return open(name, handle);
 }
-// PHP loads its plugins so that they look for functions in their own libraries first, and not here.
-// Made with a tail call, so that the C library sees who calls: it looks in the caller's folders.
+// PHP's plugins look for functions in their own libraries first, not here.
+// A tail call, so that the C library sees the real caller and searches that caller's folders.
 void* dlopen(const char* file, int mode) noexcept {
   static const auto open =
       reinterpret_cast<void* (*)(const char*, int)>(dlsym(RTLD_NEXT, "dlopen"));

@@ -17,7 +17,7 @@ namespace stele::sqlite {
 
 namespace {
 
-// How long a deferred commit waits for others that are made durable with it.
+// How long a deferred commit waits for others to be flushed with it.
 constexpr std::chrono::milliseconds flush_pause{1};
 
 }  // namespace
@@ -71,7 +71,7 @@ result<> open_pool::close() {
   if (!is_poisoned()) flushed = flush();  // if it throws, the flusher goes on
   flusher_.stop();
   STELE_ASSERT_ALWAYS(!flushed || is_poisoned() || !has_waiting());  // nobody has committed since
-  defers_ = false;  // the pool may stay open: then nobody would make commits durable
+  defers_ = false;  // if the pool stays open, nobody flushes
   auto closed = pool_.close();
   return flushed ? closed : flushed;
 }
@@ -121,8 +121,7 @@ result<database*> open_pool::find(const std::string& name, bool make) {
   return added.first->second.get();
 }
 
-// A number of a page in a damaged database may be any number. The pool would grow step by step
-// until the device is full.
+// A damaged database may have any page number, and the pool would grow until the device is full.
 result<> open_pool::may_have(std::uint64_t bytes) const {
   const auto& file = pool_.core().state().file;
   const std::uint64_t size = file.header().size, most = std::max(size, pool_.core().max_size());
@@ -193,14 +192,14 @@ bool open_pool::has_waiting() const noexcept {
   });
 }
 
-// Ordered commits also wait in the mechanism, with archapt-undo.
+// With archapt-undo the mechanism defers ordered commits too.
 result<> open_pool::flush() {
   const std::scoped_lock alone(updates_);
   auto flushed = flush_deferred();
   return flushed ? pool_.sync() : flushed;
 }
 
-// Under the mutex of updates. Commits go on being deferred meanwhile.
+// Under the mutex of updates. Other commits may be deferred meanwhile.
 result<> open_pool::flush_deferred() {
   std::vector<database*> those;
   {
@@ -214,7 +213,7 @@ result<> open_pool::flush_deferred() {
     const std::scoped_lock one(versions_);
     for (database* const d : those) {
       d->end_flush(stored);  // F4
-      // What a writer has reserved, or stored early, stays its own.
+      // A writer keeps what it has reserved, or stored before its commit.
       if (stored && !d->has_writer()) d->give_back_extents();
     }
   };
@@ -230,8 +229,8 @@ result<> open_pool::flush_deferred() {
 }
 
 // Under the mutex of updates; on success also under that of versions, with nothing deferred.
-// Commits to other databases may have been deferred during the flush: they become visible before
-// the commit that begins now, and so have to be durable before it.
+// Commits to other databases that were deferred during the flush are visible before the commit
+// that begins now, so they have to be durable before it.
 result<> open_pool::flush_before_commit(std::unique_lock<std::mutex>& seen) {
   auto flushed = flush_deferred();
   if (!flushed) return flushed;
@@ -290,8 +289,8 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
     changed |= !p.of->stores_.changes.empty() || p.writes->size() != p.of->home_size_;
     if (p.of->versions_.readers() > 1) p.of->keep_changed();
   }
-  // On a file what is not deferred here is durable. What the pool itself defers would be invisible
-  // to other connections, and what archapt-undo leaves for later would wait for hours.
+  // On a file a commit that is not deferred here is durable: other connections would not see one
+  // that the pool defers, and one that archapt-undo defers could wait for hours.
   if (pool_.core().wants_to_defer()) d = durability::durable;
   if (base::planted(base::mutant::sqlite_acknowledged_early)) d = durability::ordered;
   if (base::planted(base::mutant::sqlite_size_apart))
@@ -307,7 +306,7 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
           for (const part& p : parts) p.of->store(p.of->stores_, p.writes->size());
         },
         d);
-  else if (d == durability::durable)  // ordered commits before it, which the mechanism knows
+  else if (d == durability::durable)  // ordered commits that the mechanism defers
     done = pool_.update([](stored_databases&) {}, d);
   for (const part& p : parts) {
     p.of->end_commit(p.writes->size(), done.has_value());  // 5

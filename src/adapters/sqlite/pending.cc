@@ -50,8 +50,8 @@ void pending_writes::add_to_index(std::uint64_t number) {
   index_ = std::move(all);
 }
 
-// The blocks have other places. Takes no memory: an index that lacks a block would hide what was
-// written.
+// Rebuilds the index after blocks have moved. Allocates nothing: an index that lacks a block would
+// hide its writes.
 void pending_writes::number_anew() noexcept {
   if (count_ <= searched_blocks) {
     index_.clear();

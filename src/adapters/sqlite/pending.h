@@ -26,17 +26,18 @@ class pending_writes {
   bool exist() const noexcept { return open_; }
   // The database as it would be after a commit.
   std::uint64_t size() const noexcept { return size_; }
-  // From this byte on, a block that is not here is zero, whatever is stored.
+  // From this byte on a block that is not here is zero, whatever home has.
   std::uint64_t stored_limit() const noexcept { return stored_limit_; }
   std::uint64_t bytes() const noexcept { return count_ * block_size; }  // in memory
-  // None is left, as before the first begin().
+  // Whether nothing is left, as before the first begin().
   bool are_none() const noexcept {
     return !open_ && count_ == 0 && index_.empty() && early_.empty();
   }
-  // The block was stored early: home has it, beyond the end of the database, if it is not here.
+  // Whether the block was stored before the commit: home has it, beyond the end of the database,
+  // unless it is here again.
   bool is_early(std::uint64_t number) const noexcept { return early_.contains(number); }
-  // The blocks from `first` on have been stored early; they leave memory. Throws std::bad_alloc;
-  // then nothing has changed.
+  // Frees the blocks from `first` on, which have been stored before the commit. Throws
+  // std::bad_alloc; then nothing has changed.
   void leave_from(std::uint64_t first);
   // In the order of their numbers.
   std::span<const written> in_order() noexcept;
@@ -46,10 +47,11 @@ class pending_writes {
     return at == count_ ? nullptr : blocks_[at].bytes.get();
   }
 
-  // The database has `size` bytes. Does nothing if there are writes already.
+  // `size`: bytes of the database. Does nothing if there are writes already.
   void begin(std::uint64_t size) noexcept;
-  // `load(number, to)` gives what a block had before. Throws std::bad_alloc; then the blocks before
-  // the one that found no memory are written. set_size throws it, too; then nothing has changed.
+  // `load(number, to)` copies a block's earlier bytes. Throws std::bad_alloc; then the blocks
+  // before the one that found no memory are written. set_size throws it too; then nothing has
+  // changed.
   template <class Load>
   void write(std::uint64_t at, std::span<const std::byte> from, Load&& load) {
     STELE_ASSERT(open_);
@@ -101,7 +103,7 @@ class pending_writes {
     STELE_ASSERT(position(number) == count_ - 1);
     return *added.bytes;
   }
-  // In blocks_; count_: it is not there.
+  // The index in blocks_; count_ if the block is not there.
   std::size_t position(std::uint64_t number) const noexcept {
     if (count_ > searched_blocks) {
       const auto at = index_.find(number);
@@ -116,7 +118,7 @@ class pending_writes {
   void add_to_index(std::uint64_t number);
   void number_anew() noexcept;
   void drop_from(std::uint64_t number) noexcept;
-  // Of no block beyond the end anything is kept.
+  // Whether no block beyond the end is left.
   bool are_below_end() const noexcept;
   bool are_found() const noexcept;
 
@@ -129,7 +131,7 @@ class pending_writes {
   std::size_t count_ = 0;
   // Positions by number: of all blocks, if there are more than searched_blocks; else empty.
   std::unordered_map<std::uint64_t, std::size_t> index_;
-  std::unordered_set<std::uint64_t> early_;  // numbers of blocks that were stored early
+  std::unordered_set<std::uint64_t> early_;  // numbers of blocks stored before the commit
 };
 
 }  // namespace stele::sqlite

@@ -25,8 +25,8 @@ int answer_outcome(char** arguments, const result<>& done) {
   return code;
 }
 
-// There is no WAL, and a rollback journal costs nothing on media: those modes are answered with the
-// one in force.
+// WAL and off are answered with the mode in force: there is no WAL, and a rollback journal costs
+// nothing on media.
 int set_journal_mode(connection& c, char** arguments) {
   const char* const mode = arguments[2];
   if (mode == nullptr) return SQLITE_NOTFOUND;

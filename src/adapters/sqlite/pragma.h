@@ -1,11 +1,11 @@
-// Pragmas of SQLite that mean something else here, and those of Stele's own: docs/guide/sqlite.md.
+// Pragmas of SQLite that differ here, and Stele's own: docs/guide/sqlite.md.
 #pragma once
 
 #include "connection.h"
 
 namespace stele::sqlite {
 
-// As SQLITE_FCNTL_PRAGMA. SQLITE_NOTFOUND: SQLite goes on with it.
+// As SQLITE_FCNTL_PRAGMA. SQLITE_NOTFOUND: SQLite executes the pragma.
 int run_pragma(connection& c, char** arguments);
 
 // Answers a pragma with a row of this text. Returns SQLite's code.

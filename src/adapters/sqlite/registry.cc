@@ -89,7 +89,7 @@ open_pool* registry::find(const std::string& path) {
   return at == pools_.end() ? nullptr : at->second.get();
 }
 
-// Another thread may be about to open or close a pool, and is not waited for.
+// Does not wait for a thread that is opening or closing a pool.
 void registry::flush_at_exit() {
   const std::unique_lock one(mutex_, std::try_to_lock);
   if (!one) return;
@@ -100,8 +100,8 @@ void registry::flush_at_exit() {
     });
 }
 
-// The file of a pool that is open may have been removed, and its inode is kept by its mapping, so a
-// path that leads to the same inode leads to the same pool.
+// The mapping of an open pool keeps its inode, also when the file was removed, so a path that leads
+// to the same inode leads to the same pool.
 result<open_pool*> registry::acquire(const std::string& path, const pool_options& options) {
   const std::scoped_lock one(mutex_);
   if (open_pool* const open = find(path)) {
@@ -129,7 +129,7 @@ void registry::close_if_unused(const open_pool& pool) {
       std::ranges::find_if(pools_, [&](const auto& p) { return p.second.get() == &pool; });
   if (at == pools_.end()) return;
   const auto closed = at->second->close();
-  const bool is_known = at->second->is_poisoned();  // then the error was told before
+  const bool is_known = at->second->is_poisoned();  // then the error was reported before
   pools_.erase(at);
   if (!closed && !is_known) report(closed.error(), SQLITE_IOERR_CLOSE);
 }

@@ -53,7 +53,7 @@ const std::byte* stored_database::extent_at(std::uint64_t number) const {
   return bytes;
 }
 
-// A list that leads back into itself passes the mark, which is set ever later, again.
+// Finds a cycle: a list that leads back into itself meets the mark, which is set ever later.
 stored_database* stored_databases::walk(const std::function<bool(stored_database&)>& each) const {
   const stored_database* mark = nullptr;
   std::uint64_t passed = 0, next_mark = 1;

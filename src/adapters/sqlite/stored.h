@@ -1,4 +1,4 @@
-// What a pool with SQLite databases contains: docs/format/sqlite.md. A database is a row of
+// The content of a pool with SQLite databases: docs/format/sqlite.md. A database is a row of
 // extents; the place of a byte follows by arithmetic.
 #pragma once
 
@@ -22,7 +22,7 @@ inline constexpr std::uint64_t block_size = 4096;
 constexpr std::uint64_t blocks_of(std::uint64_t bytes) noexcept {
   return (bytes + block_size - 1) / block_size;
 }
-// Where SQLite counts the transactions that change a database.
+// SQLite's change counter in the first page.
 inline constexpr std::size_t change_counter_at = 24, change_counter_bytes = 4;
 
 // Extent 0 has 16 KiB, each further one as much as all before it, until that is 4 MiB; then each
@@ -64,14 +64,13 @@ struct stored_database {
   using pool_resident = void;
   stele::string name;
   field<std::uint64_t> size_bytes;
-  // Commits that have left the change counter of SQLite's first page as it was. For readers in
-  // other processes.
+  // Commits that have not raised SQLite's change counter. For readers in other processes.
   field<std::uint64_t> uncounted_commits;
   field<std::uint64_t> extent_count, extent_room;  // entries of `extents` in use, and in all
   field<field<std::byte*>*> extents;
   field<stored_database*> next;
 
-  // These verify what they follow, in a transaction, and throw failure(errc::corrupt).
+  // These verify each pointer, in a transaction, and throw failure(errc::corrupt).
   void verify() const;
   // The bytes of an extent that is in use.
   const std::byte* extent_at(std::uint64_t number) const;
@@ -93,7 +92,7 @@ struct stored_databases {
   using pool_resident = void;
   field<stored_database*> first;
 
-  // In a transaction, as all functions here. Null: there is none of this name.
+  // Null: there is none of this name. This and the functions below are called in a transaction.
   stored_database* find(std::string_view name) const;
   stored_database* make(std::string_view name);
   template <class Visit>
@@ -112,13 +111,12 @@ struct stored_databases {
   stored_database* walk(const std::function<bool(stored_database&)>& each) const;
 };
 
-// Gives the database extents for `bytes`, or takes those away that it needs no more. Throws
+// Adds extents for `bytes` to the database, or frees those that it no longer needs. Throws
 // failure(errc::full).
 void set_extents(stored_database& d, std::uint64_t bytes);
 
-// Whether what a pool says of its databases can be relied on: check(), and each pointer leads to a
-// block of its own that the heap has in use. So no database shares bytes with another one or with
-// the heap. Errors: corrupt.
+// Verifies the databases of a pool: check(), and each pointer leads to a block of its own that the
+// heap has in use, so no database shares bytes with another one or with the heap. Errors: corrupt.
 [[nodiscard]] result<> verify_content(stele::pool<stored_databases>& pool);
 
 }  // namespace stele::sqlite

@@ -1,4 +1,4 @@
-// Comparison of blocks with home, and the stores that follow from it.
+// Compares blocks with home, and stores the lines that differ.
 #include "stores.h"
 
 #include <base/mutant.h>
@@ -11,7 +11,7 @@ namespace stele::sqlite {
 
 namespace {
 
-// Of two blocks, a bit for each line that differs.
+// A bit for each line in which two blocks differ.
 std::uint64_t differing_lines(const std::byte* a, const std::byte* b) noexcept {
   std::uint64_t lines = 0;
   for (std::size_t line = 0; line < block_size / 64; ++line) {
@@ -32,7 +32,7 @@ std::uint32_t counter_in(const std::byte* first_block) noexcept {
   return counter;
 }
 
-// Stores the bytes from `begin` to `end` without the words at both ends that do not differ.
+// Stores the bytes from `begin` to `end` without equal words at both ends.
 void store_run(std::byte* home, const std::byte* bytes, std::size_t begin, std::size_t end) {
   constexpr std::size_t word = sizeof(std::uint64_t);
   STELE_ASSERT(begin % 64 == 0 && end % 64 == 0 && begin < end && end <= block_size);
@@ -62,7 +62,7 @@ void stores::compare(std::uint64_t number, const std::byte* bytes, std::byte* ho
   if (number != 0) return;
   STELE_ASSERT(changes.size() == 1 ||
                base::planted(base::mutant::sqlite_deferred_left));  // blocks come in order
-  // A connection that kept its cache counts on from what it has seen, which may be too little.
+  // A connection that kept its cache raises an old change counter, which may be below home's.
   counts = static_cast<std::int32_t>(counter_in(bytes) - counter_in(home)) > 0;
   only_counts = !differ_beyond_counter(home, bytes);
 }

@@ -1,4 +1,4 @@
-// What an update of the pool stores of a database: the lines in which blocks differ from home.
+// The lines of a database that an update of the pool stores: those that differ from home.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace stele::sqlite {
 
-// Whether first blocks differ in more than SQLite changes of it in each commit: the counter, and
-// its copy with the number of SQLite's version.
+// Whether two first blocks differ in more than SQLite changes in each commit: the change counter,
+// and its copy with SQLite's version number.
 bool differ_beyond_counter(const std::byte* a, const std::byte* b) noexcept;
 
 struct stores {
@@ -22,14 +22,14 @@ struct stores {
     std::byte* home;
   };
   std::vector<change> changes;
-  bool counts = false;       // they raise SQLite's own counter
-  bool only_counts = false;  // and change no more of the first block
+  bool counts = false;       // the change counter is raised
+  bool only_counts = false;  // and the first block changes no further
 
   void clear() noexcept {
     changes.clear();
     counts = only_counts = false;
   }
-  // Adds what the block is to have, and home has not. Throws std::bad_alloc, unless `changes` has
+  // Adds the lines of a block that differ from home. Throws std::bad_alloc, unless `changes` has
   // room.
   void compare(std::uint64_t number, const std::byte* bytes, std::byte* home);
   // In a transaction.

@@ -1,4 +1,4 @@
-// How versions begin to be seen, and are read no more.
+// Publishes versions, and finds the oldest that is read.
 #include "versions.h"
 
 #include <base/mutant.h>
@@ -7,8 +7,8 @@
 
 namespace stele::sqlite {
 
-// A commit looks at the snapshots after it has raised the version, and so drops nothing that this
-// reader needs.
+// A commit raises the version before it reads the snapshots, so it drops nothing that this reader
+// needs.
 void versions::begin_read(snapshot& s) const noexcept {
   for (std::uint64_t now = version_.load(std::memory_order_acquire);;) {
     const published& newest = newest_[now % newest_.size()];
@@ -41,7 +41,7 @@ void versions::tell_changes(std::uint64_t size, std::span<const std::uint64_t> b
 void versions::publish(std::uint64_t size) noexcept {
   const std::uint64_t version = next();
   published& newest = newest_[version % newest_.size()];
-  // Who still reads this place for an earlier version finds the newer one, and reads again.
+  // A reader that reads this place for an earlier version finds the newer one, and retries.
   std::atomic_thread_fence(std::memory_order_release);
   newest.size.store(size, std::memory_order_relaxed);
   STELE_ASSERT(newest.changes.load(std::memory_order_relaxed) <= changes_.end());  // V2

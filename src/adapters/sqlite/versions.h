@@ -1,4 +1,4 @@
-// The versions of a database, and who reads which: docs/protocol/sqlite.md.
+// The versions of a database, and the snapshots that read them: docs/protocol/sqlite.md.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 
 namespace stele::sqlite {
 
-// Readers begin and end beside everything else. The rest is called by one thread at a time: under
-// the pool's mutex of versions.
+// Readers begin and end at any time. One thread at a time calls the rest, under the pool's mutex of
+// versions.
 class versions {
  public:
-  // What a connection reads: the version at which its read transaction began.
+  // The version at which a connection's read transaction began.
   struct alignas(64) snapshot {
     static constexpr std::uint64_t none = ~std::uint64_t{0};
     std::atomic<std::uint64_t> version{none};
@@ -27,16 +27,16 @@ class versions {
 
   explicit versions(std::uint64_t size) noexcept { newest_[1].size = size; }
 
-  // Steps R1 and R2: sets the snapshot to the newest version. It is the caller's alone.
+  // Steps R1 and R2: sets the snapshot, which only the caller uses, to the newest version.
   void begin_read(snapshot& s) const noexcept;
   void end_read(snapshot& s) const noexcept {
     s.version.store(snapshot::none, std::memory_order_release);
   }
-  // No commit has changed the database since.
+  // Whether no commit has changed the database since this snapshot.
   bool is_newest(const snapshot& s) const noexcept {
     return s.version.load(std::memory_order_relaxed) >= changed_at_.load(std::memory_order_acquire);
   }
-  // The changes of all versions that have been published, and perhaps of the next.
+  // The changes of all published versions, and perhaps of the next one.
   const recent_changes& changes() const noexcept { return changes_; }
 
   // Readers register before they begin.
@@ -53,7 +53,7 @@ class versions {
   // After this, one call of add() needs no memory.
   void make_room() { readers_.reserve(readers_.size() + 1); }
   bool has_room() const noexcept { return readers_.size() < readers_.capacity(); }
-  // No snapshot is of an earlier version, and none will be.
+  // No snapshot has an earlier version, and none will.
   std::uint64_t oldest_read() const noexcept;
 
   std::uint64_t newest() const noexcept { return version_.load(std::memory_order_relaxed); }
@@ -61,12 +61,12 @@ class versions {
   std::uint64_t newest_size() const noexcept {
     return newest_[newest() % newest_.size()].size.load(std::memory_order_relaxed);
   }
-  // What the next version changes. Before publish(): who has a version knows of all changes until
-  // then.
+  // Adds the changes of the next version. Called before publish(), so that a reader of a version
+  // finds all changes up to it.
   void tell_changes(std::uint64_t size, std::span<const std::uint64_t> blocks) noexcept;
   // The next version becomes the newest.
   void publish(std::uint64_t size) noexcept;
-  // The newest version is that of a commit.
+  // Says that the newest version is that of a commit.
   void note_commit() noexcept {
     STELE_ASSERT(newest_commit() < newest());  // publish() came before
     changed_at_.store(newest(), std::memory_order_release);
@@ -78,8 +78,8 @@ class versions {
  private:
   bool is_registered(const snapshot& s) const noexcept;
 
-  // What every read transaction looks at, and each commit changes: with the ends of changes_ one
-  // line. What comes with the version v is in newest_[v % 2] while v is the newest version.
+  // One line, with the ends of changes_: read by every read transaction, changed by each commit.
+  // newest_[v % 2] has the size and changes of version v while v is the newest.
   struct published {
     std::atomic<std::uint64_t> size{0}, changes{0};
   };

@@ -38,9 +38,9 @@ int open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out
   return ordinary->xOpen(ordinary, name, file, flags, out_flags);
 }
 
-// SQLite deletes a super-journal with a sync of its folder to commit. Without one it tidies up when
-// it has rolled back one database. The others ask afterwards whether the super-journal is there: if
-// it were not, they would take their transaction for committed, and keep what they have cached.
+// SQLite deletes a super-journal with a sync of its folder to commit; without the sync it tidies up
+// after it has rolled back one database. The other databases then check whether the super-journal
+// exists: without it they would take their transaction for committed and keep their caches.
 int remove(sqlite3_vfs*, const char* name, int sync_folder) {
   if (is_journal(name)) return SQLITE_OK;
   return within_boundary(SQLITE_IOERR_NOMEM, [&] {
@@ -52,8 +52,8 @@ int remove(sqlite3_vfs*, const char* name, int sync_folder) {
   });
 }
 
-// A connection that has its journal open does not ask; another one must not take it for that of a
-// crash.
+// A connection that has its journal open does not check; another connection must not take that
+// journal for one left by a crash.
 int access(sqlite3_vfs*, const char* name, int flags, int* there) {
   *there = 0;
   if (is_journal(name)) return SQLITE_OK;
