@@ -47,7 +47,7 @@ class Pool(_Opened):
     def __init__(self, core):
         super().__init__(core)
         self.root = core.root()
-        """The dict that everything in the pool is reached from."""
+        """The dict from which everything in the pool is reached."""
 
 
 _containers.complete(Dict, List)

@@ -1,4 +1,4 @@
-"""What dicts and lists of a pool have in common with Python's own, made of the operations of the extension module.
+"""Methods that dicts and lists of a pool share with Python's own, made of the operations of the extension module.
 
 Whatever iterates works on a copy of one state (keys, or values, which may be live dicts and lists): no transaction stays open
 between two steps of a loop, and changes during the loop are not seen.
@@ -81,7 +81,7 @@ def _update(self, other=(), /, **more):
 
 
 def _index(self, value, start=0, stop=None):
-    """The place of the first item that equals value. Raises ValueError."""
+    """The index of the first item that equals value. Raises ValueError."""
     return self.copy().index(_plain(value), start, *(() if stop is None else (stop,)))
 
 
@@ -92,13 +92,13 @@ def _remove(self, value):
 
 
 def _reverse(self):
-    """Turns the order of the items round, in one transaction."""
+    """Reverses the order of the items, in one transaction."""
     with Transaction(self._pool()):
         self[:] = self.copy()[::-1]
 
 
 def _sort(self, *, key=None, reverse=False):
-    """Orders the items as list.sort does, in one transaction. If comparing raises, nothing has changed."""
+    """Sorts the items as list.sort does, in one transaction. If a comparison raises, nothing has changed."""
     with Transaction(self._pool()):
         before = self.copy()
         ordered = sorted(before, key=key, reverse=reverse)
@@ -153,12 +153,12 @@ def _unite_in_place(self, other):
 def _repr(name, self):
     try:
         return f"stele.{name}({self.copy()!r})"
-    except Error as e:  # the pool is closed, or what it was of is gone
+    except Error as e:  # the pool is closed, or the container was destroyed
         return f"<stele.{name}: {e}>"
 
 
 def complete(dict_class, list_class):
-    """Gives both classes what is not in the extension module."""
+    """Adds the methods that are not in the extension module to both classes."""
     for c in (dict_class, list_class):
         c.__eq__ = _equal
         c.__ne__ = lambda self, other: not self == other

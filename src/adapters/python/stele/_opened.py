@@ -1,4 +1,4 @@
-"""What an open pool and an open key-value store have in common."""
+"""Methods that an open pool and an open key-value store share."""
 
 import atexit
 import re
@@ -10,7 +10,7 @@ from ._stele import Transaction
 from .errors import Error
 
 _open = weakref.WeakSet()
-_seconds_at_exit = 2  # that a transaction of a daemon thread has to end in
+_seconds_at_exit = 2  # for a transaction of a daemon thread to end
 _units = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -31,14 +31,14 @@ def options(size, mechanism, media, ordered, max_size, require, verify, timeout,
 
 
 class Opened:
-    """Transactions, what survives, figures, and the end. As a context manager it closes itself."""
+    """Transactions, durability, counters and closing. As a context manager it closes itself."""
 
     def __init__(self, core):
         self._core = core
         _open.add(self)
 
     def transaction(self, *, ordered=False, timeout=...):
-        """A context manager: what happens to it inside is one transaction, durable when it has ended.
+        """A context manager: all changes inside are one transaction, durable when the `with` has ended.
 
         An exception rolls all of it back, and goes on. One in another is a part of it. Other threads' changes wait until it has ended, as
         do their reads of what it has changed. It belongs to the thread and the asyncio task that began it: for others of the thread, the
@@ -52,23 +52,23 @@ class Opened:
         return Transaction(self._core, ordered, timeout)
 
     def sync(self):
-        """Everything that has been changed before is durable when this returns."""
+        """Makes all earlier changes durable."""
         self._core.sync()
 
     def close(self):
-        """Everything is durable, and the file is free for others, also after an error. Once closed, a pool stays closed. Waits for other threads' transactions."""
+        """Makes all changes durable and releases the file, also after an error. Waits for other threads' transactions. A closed pool stays closed."""
         self._core.close()
 
     def check(self):
-        """Verifies the whole pool: its heap, its checksums, and all values. Raises CorruptError. Time goes with the pool's size."""
+        """Verifies the whole pool: its heap, its checksums, and all values. Raises CorruptError. Its time is proportional to the pool's size."""
         self._core.check()
 
     def grow(self, size):
-        """Lengthens the pool to `size`, bytes or a text such as "1G". Others wait meanwhile. A pool with max_size does so by itself."""
+        """Lengthens the pool to `size`, bytes or a text such as "1G". Other threads wait meanwhile. A pool with max_size grows by itself."""
         self._core.grow(bytes_of(size))
 
     def backup(self, path, progress=None):
-        """Writes a copy of the pool, of one state, to `path`, where nothing may be. Others go on meanwhile.
+        """Writes a copy of the pool, of one state, to `path`, where no file may be. Other threads go on meanwhile.
 
         progress: called with bytes done and bytes in all; if it returns something false, the backup ends with CancelledError. Durable when
         it returns; after an error, or ^C, there is no file.
@@ -87,7 +87,7 @@ class Opened:
 
     @property
     def path(self):
-        """The name of the file, as it was opened by."""
+        """The name by which the file was opened."""
         return self._core.path()
 
     @property
@@ -107,7 +107,7 @@ class Opened:
 
     @property
     def counters(self):
-        """A dict of what the pool has done since it was opened: commits, aborts, reads, fences, flushed_lines, ..."""
+        """A dict of the pool's counters since it was opened: commits, aborts, reads, fences, flushed_lines, ..."""
         return self._core.counters()
 
     def __enter__(self):
@@ -126,4 +126,4 @@ def _close_all():
         try:
             one._core.close(_seconds_at_exit)
         except Error:
-            pass  # it stays as a crash would leave it, and the next open recovers it
+            pass  # the pool stays as after a crash, and the next open recovers it

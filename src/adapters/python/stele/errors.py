@@ -1,4 +1,4 @@
-"""What the library refuses, as exceptions: Error, with a subclass for each code of <stele/error.h>.
+"""The library's errors as exceptions: Error, with a subclass for each code of <stele/error.h>.
 
 >>> import stele
 >>> try:
@@ -24,7 +24,7 @@ class InvalidArgumentError(Error, ValueError):
 
 
 class NotFoundError(Error):
-    """No such file or directory, or what an object stood for is no more."""
+    """No such file or directory, or the object's container or store was destroyed."""
 
     code = "not_found"
 
@@ -114,7 +114,7 @@ class CancelledError(Error):
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """Other threads' transactions lasted longer than this one was to wait for them."""
+    """Other threads' transactions lasted longer than the time limit of this one."""
 
     code = "timeout"
 
@@ -126,7 +126,7 @@ class PoisonedError(Error):
 
 
 class ConflictError(Error):
-    """The transaction has met another one and was rolled back; run it again."""
+    """The transaction conflicted with another one and was rolled back; run it again."""
 
     code = "conflict"
 

@@ -12,7 +12,7 @@ _removed_at_once = 1000  # expired items
 
 
 def _milliseconds(time):
-    """Of seconds, a timedelta, or a datetime, which is meant since 1970; None of None."""
+    """Milliseconds of seconds, a timedelta, or a datetime (since 1970); None of None."""
     if time is None:
         return None
     if isinstance(time, _timedelta):
@@ -63,7 +63,7 @@ class KV(_Opened):
         return len(self._kv)
 
     def items(self, start=b"", stop=b"", *, prefix=b"", reverse=False):
-        """Goes over the pairs with start <= key < stop, an empty stop being no bound, whose key begins with prefix, in order or against it.
+        """Iterates over the pairs with start <= key < stop (an empty stop is no bound) whose key begins with prefix, in ascending or descending order.
 
         Takes pages, each of one state, and holds no transaction in between: an item that is there all the time is met once.
         """
@@ -92,11 +92,11 @@ class KV(_Opened):
         return self.keys()
 
     def get_many(self, keys):
-        """The values of all keys, of one state, in a list; None for a key that is not there. Faster than one by one."""
+        """The values of all keys, in one state, in a list; None for an absent key. Faster than one by one."""
         return self._kv.get_many(keys)
 
     def pop(self, key, *default):
-        """Takes the item out and gives its value."""
+        """Removes the item and returns its value."""
         with self.transaction():
             value = self._kv.get(key)
             if value is not None:
@@ -125,12 +125,12 @@ class KV(_Opened):
         self._kv.put(key, value, _milliseconds(ttl), _milliseconds(until))
 
     def expiry(self, key):
-        """When the item expires, in seconds since 1970; None: never, or it is not there."""
+        """The expiry time of the item, in seconds since 1970; None if it never expires or does not exist."""
         when = self._kv.expiry(key)
         return None if when is None else when / 1000
 
     def remove_expired(self, limit=None):
-        """Removes items that have expired, at most so many, the earliest first; gives how many. Changes of the store do so little by little."""
+        """Removes items that have expired, at most so many, the earliest first, and returns how many. Changes of the store also remove them, a few at a time."""
         removed = step = _removed_at_once
         total = 0
         while removed == step and (limit is None or total < limit):
@@ -140,7 +140,7 @@ class KV(_Opened):
         return total
 
     def modify(self, key, change):
-        """Sets the value to change(value), in one transaction. None stands for a key that is not there. Keeps the time of an item that expires."""
+        """Sets the value to change(value), in one transaction. None stands for an absent key. Keeps the expiry time of the item."""
         with self.transaction():
             after = change(self._kv.get(key))
             now = self._kv.get(key)  # the function may have set it
@@ -150,15 +150,15 @@ class KV(_Opened):
                 del self._kv[key]
 
     def put_if(self, key, expected, value):
-        """Sets the value if it is `expected` now; None: if the key is not there. Gives whether it has been set."""
+        """Sets the value if it is `expected` now (None: if the key is absent), and returns whether it was set."""
         return self._kv.put_if(key, expected, value)
 
     def add(self, key, n=1):
-        """Adds n to a counter and gives the sum. A counter is a value of eight bytes, little-endian, with a sign; a missing key counts as 0."""
+        """Adds n to a counter and returns the sum. A counter is a value of eight bytes, little-endian, with a sign; a missing key counts as 0."""
         return self._kv.add(key, n)
 
     def open_store(self, name, *, create=True):
-        """The store of this name in the same pool, as another KV; with create, made if it is missing. Not inside a transaction.
+        """The store of this name in the same pool, as another KV; create makes it if it is missing. Not inside a transaction.
 
         Stores of a pool share its transactions: a `with` of one may change all of them. Closing one closes the pool.
         """
@@ -172,7 +172,7 @@ class KV(_Opened):
         return self._kv.stores()
 
     def drop_store(self, name):
-        """Drops the store of this name with all its items. KV objects of it can no more be used. Not inside a transaction."""
+        """Drops the store of this name with all its items. KV objects of it can no longer be used. Not inside a transaction."""
         self._kv.drop_store(name)
 
     @property
@@ -181,7 +181,7 @@ class KV(_Opened):
         return self._kv.name
 
     def statistics(self):
-        """A dict of what the store consists of: items, key_bytes, value_bytes, item_space, ..., expired_items. Time goes with the number of items."""
+        """A dict of the store's figures: items, key_bytes, value_bytes, item_space, ..., expired_items. Its time is proportional to the number of items."""
         return self._kv.statistics()
 
 

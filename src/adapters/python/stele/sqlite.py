@@ -30,7 +30,7 @@ def library():
 
 
 def _preloaded():
-    """The function of the module that tells its last error, if the module is in this process already: by LD_PRELOAD. Else None."""
+    """The module's function that returns its last error, if LD_PRELOAD has loaded the module; else None."""
     try:
         import ctypes
 
@@ -42,7 +42,7 @@ def _preloaded():
 
 
 def _load_and_ask():
-    """Loads the module, unless it is preloaded, and returns the sentence of its last error in this process; perhaps it is empty."""
+    """Loads the module, unless it is preloaded, and returns the sentence of its last error in this process, which may be empty."""
     memory = _sqlite3.connect(":memory:")  # a preloaded module is ready after this
     try:
         if not hasattr(memory, "enable_load_extension"):

@@ -4,7 +4,7 @@
 
     from stele import lab
     lab.frame("hash.json").set_index("system")["tx_per_s.median"].plot.barh()
-    lab.run("crash", "mutants", "--mechanism", "redo")        # runs the command, and gives its frame
+    lab.run("crash", "mutants", "--mechanism", "redo")        # runs the command, and returns its frame
 
 A report's list (rows, mutants, ...) becomes a row an entry; a report without one becomes a single row. What is nested has a column
 named by its path: tx_per_s.median. Sweeps over many simulated machines: docs/guide/lab-sweeps.md, load() and plot(). The libraries that
@@ -24,7 +24,7 @@ _lists = ("rows", "mutants", "points", "runs", "results", "violations")
 
 
 def read(source):
-    """A report as plain Python values. `source`: a file's path, an open file, JSON text, or what read() gave."""
+    """A report as plain Python values. `source`: a file's path, an open file, JSON text, or a result of read()."""
     if isinstance(source, (dict, list)):
         return source
     if hasattr(source, "read"):
@@ -64,7 +64,7 @@ def frame(source, of=None):
 
 
 def run(*arguments, command=None):
-    """Runs the stele command with these arguments and --json, and gives the frame of its report.
+    """Runs the stele command with these arguments and --json, and returns the frame of its report.
 
     command: where it is; otherwise the variable STELE_COMMAND says, or the path. Raises subprocess.CalledProcessError when the
     command ends with an error, as it does when what it checks does not hold.

@@ -25,7 +25,7 @@ def _with_unit(frame, column):
 
 
 def plot(frame, x, y, by=None):
-    """A matplotlib Figure of column `y` over column `x`, one line a value of column `by`. `frame`: what load() gave."""
+    """A matplotlib Figure of column `y` over column `x`, one line a value of column `by`. `frame`: a result of load()."""
     figures = library("matplotlib.figure", "stele.lab.plot")
     for column in filter(None, (x, y, by)):
         _check(frame, column)
