@@ -309,6 +309,8 @@ class kv_radix {
       s.at = child;
       ++s.depth;
     }
+    if (s.n != nullptr)
+      throw_corrupt_store("a node of the ordered index has a child that is missing");
     return s;
   }
 

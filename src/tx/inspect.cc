@@ -96,6 +96,11 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
   const auto& h = state.file.header();
   std::vector<log_report> logs(h.log_count);
   if (!has_log_heads(kind)) return logs;
+  if (h.home != format::home_kind::in_place)
+    return fail(errc::corrupt,
+                fmt::format("{}: the session word names logs beside home, and the header says that "
+                            "home is in the log; restore the pool from a copy",
+                            state.file.path()));
   const record_form* const other = other_form_of(kind);
   log_record record;
   for (std::uint32_t i = 0; i < h.log_count; ++i) {

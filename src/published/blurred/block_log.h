@@ -75,7 +75,6 @@ class alignas(64) block_log {  // used by one thread
   // has_room(words.size()).
   void append_words(std::uint64_t address, std::span<const std::uint64_t> words,
                     format::log_place* places) {
-    STELE_ASSERT(address % 8 == 0);
     while (!words.empty()) {
       std::uint64_t taken = run_ != nullptr && address == run_end_
                                 ? std::min<std::uint64_t>(run_room(), words.size())
