@@ -98,8 +98,7 @@ result<pool<index_root>> open_index(const text& t, const std::string& path,
                                     const std::string& mechanism, const std::string& media) {
   return pool<index_root>::open(path, {.create_size = (std::size_t{64} << 20) + t.distinct * 512,
                                        .layout = "word index",
-                                       .mechanism = mechanism,
-                                       .media = media});
+                                       .engine = {.mechanism = mechanism, .media = media}});
 }
 
 result<> index_lines(const text& t, pool<index_root>& p, unsigned thread,

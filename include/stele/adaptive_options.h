@@ -1,8 +1,8 @@
-// Options of the mechanism adaptive, for pool_options::tuning.
+// Options of the mechanism adaptive, for engine_options::tuning.
 //
 //   stele::use_published();  // stele/published.h
-//   stele::pool_options options{.create_size = 64 << 20, .mechanism = "adaptive"};
-//   options.tuning.of<stele::adaptive_options>().warm_up = 1'000;
+//   stele::pool_options options{.create_size = 64 << 20, .engine = {.mechanism = "adaptive"}};
+//   options.engine.tuning.of<stele::adaptive_options>().warm_up = 1'000;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);
 //   if (pool) std::printf("runs as %s\n", std::string(pool->counters().mode).c_str());
 //

@@ -2,7 +2,8 @@
 // not repair: which commits are lost. In libstele_published.
 //
 //   stele::use_published();  // stele/published.h
-//   auto pool = stele::pool<counter>::open("counter.stele", {.mechanism = "archapt-redo"});
+//   auto pool = stele::pool<counter>::open(
+//       "counter.stele", {.engine = {.mechanism = "archapt-redo"}});
 //   if (pool && stele::fallback_of(*pool))  // commits were lost; the program has noted it
 //     if (auto noted = stele::acknowledge_fallback(*pool); !noted) return 1;
 #pragma once

@@ -1,8 +1,8 @@
-// Options of the mechanisms archapt-undo and archapt-redo, for pool_options::tuning.
+// Options of the mechanisms archapt-undo and archapt-redo, for engine_options::tuning.
 //
 //   stele::use_published();  // stele/published.h
-//   stele::pool_options options{.create_size = 64 << 20, .mechanism = "archapt-redo"};
-//   options.tuning.of<stele::archapt_options>().checkpoint_commits = 10'000;
+//   stele::pool_options options{.create_size = 64 << 20, .engine = {.mechanism = "archapt-redo"}};
+//   options.engine.tuning.of<stele::archapt_options>().checkpoint_commits = 10'000;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);
 //
 // The paper's interface (table II): Archapt_Init is opening a pool with these options;

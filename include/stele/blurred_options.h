@@ -1,9 +1,9 @@
 // Options of the mechanisms that execute in the log (xil, blurred, adaptive), for
-// pool_options::tuning.
+// engine_options::tuning.
 //
 //   stele::use_published();  // stele/published.h
-//   stele::pool_options options{.create_size = 64 << 20, .mechanism = "blurred"};
-//   options.tuning.of<stele::blurred_options>().runs = true;
+//   stele::pool_options options{.create_size = 64 << 20, .engine = {.mechanism = "blurred"}};
+//   options.engine.tuning.of<stele::blurred_options>().runs = true;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);
 //
 // Each session may choose them anew: recovery reads logs of either kind.

@@ -1,8 +1,9 @@
-// Options of the mechanism log_structured, for pool_options::tuning.
+// Options of the mechanism log_structured, for engine_options::tuning.
 //
 //   stele::use_published();  // stele/published.h
-//   stele::pool_options options{.create_size = 64 << 20, .mechanism = "log_structured"};
-//   options.tuning = stele::log_structured_options{.clean_from = 0.5, .cleaners = 2};
+//   stele::pool_options options{
+//       .create_size = 64 << 20, .engine = {.mechanism = "log_structured"}};
+//   options.engine.tuning = stele::log_structured_options{.clean_from = 0.5, .cleaners = 2};
 //   auto pool = stele::pool<counter>::open("counter.stele", options);
 //   if (pool)
 //     std::printf("cleaned %lu chunks\n", pool->counters().of_mechanism["cleaned_chunks"]);

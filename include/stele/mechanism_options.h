@@ -1,10 +1,11 @@
-// Options of single mechanisms: each has a struct in a header of its own, and pool_options::tuning
-// holds any number of them, one of a type. A mechanism reads its own and ignores the others.
+// Options of single mechanisms: each has a struct in a header of its own, and
+// engine_options::tuning holds any number of them, one of a type. A mechanism reads its own and
+// ignores the others.
 //
 //   #include <stele/archapt_options.h>
 //   stele::use_published();  // stele/published.h
-//   stele::pool_options options{.create_size = 64 << 20, .mechanism = "archapt-redo"};
-//   options.tuning.of<stele::archapt_options>().checkpoint_commits = 10'000;
+//   stele::pool_options options{.create_size = 64 << 20, .engine = {.mechanism = "archapt-redo"}};
+//   options.engine.tuning.of<stele::archapt_options>().checkpoint_commits = 10'000;
 //   auto pool = stele::pool<counter>::open("counter.stele", options);
 #pragma once
 

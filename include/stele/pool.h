@@ -20,9 +20,9 @@
 // close the pool, the file is left as after a crash.
 #pragma once
 
+#include <stele/engine_options.h>
 #include <stele/error.h>
 #include <stele/field.h>
-#include <stele/mechanism_options.h>
 #include <stele/members.h>
 #include <stele/progress.h>
 #include <stele/transaction.h>
@@ -32,7 +32,6 @@
 #include <functional>
 #include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -47,41 +46,6 @@ enum class concurrency : std::uint8_t {
   single_writer,  // one update at a time; reads run concurrently
   external,       // the caller locks: at most one update at a time, and no read during it
 };
-
-// Which ordered commits of `default` return before they are durable.
-enum class deferral : std::uint8_t {
-  automatic,  // by medium: those on a file. On memory a durable commit is the faster one
-  always,     // also on memory
-};
-
-// How mechanisms with a volatile checkpoint make home durable.
-enum class bulk_persistence : std::uint8_t {
-  // By medium: whole_cache on a file (one sync) and where a medium emulates it, else log_walk.
-  automatic,
-  log_walk,  // flushes each line that the logs name, once
-  // Makes all stores so far durable at once; only on the media file, recording, delayed:...:cache=
-  whole_cache,
-};
-
-// Block checksums of home. They detect bytes that another program changed and bits that the device
-// lost, when the pool is opened or checked. After a crash they still do so as far as the mechanism
-// keeps them current (docs/protocol/sums.md). Cost: 8 bytes for each 512, no fence, and a third of
-// the commit time where a commit does not wait for a device.
-enum class checksums : std::uint8_t {
-  automatic,  // on for media file and process; off where each line costs: adr, eadr, delayed
-  on,
-  off,
-};
-
-// Whether open() verifies home by its block checksums, if the pool has them: 3 GB/s of used space.
-enum class verification : std::uint8_t {
-  automatic,  // for pools of up to 256 MiB; `stele pool check` verifies larger ones
-  always,
-  never,  // also for reading what is left of a damaged pool
-};
-
-// By its name, as options of front ends have it: auto, always, never. Null: another text.
-std::optional<verification> verification_of(std::string_view name) noexcept;
 
 namespace detail {
 // A block for a root of the running transaction's pool: zeroes, and a mark behind them.
@@ -128,6 +92,7 @@ class migration {
   bool marked_ = false;
 };
 
+// What most programs set; the rest is in `engine`.
 struct pool_options {
   // Bytes. 0: the pool must exist. Otherwise open() creates the pool if no file has this path.
   std::size_t create_size = 0;
@@ -145,32 +110,11 @@ struct pool_options {
   // Called in an update while a pool with an older layout version is opened. If it returns an
   // error, open() returns that error and the pool is unchanged. Without it such a pool is refused.
   std::function<result<>(migration&)> migrate = {};
-  // "": default. "none": nothing is kept after a crash. Others: stele/published.h.
-  std::string mechanism = "";
-  std::string media = "auto";  // auto, adr, eadr, process, file,
-                               // delayed:NS[:GBPS][:cache=GBPS],
-                               // pcm:strict|rules[:LOG_SPEEDUP][:waits]
   // "power" or "process": what acknowledged commits must survive; open() fails if the pool gives
   // less.
   std::string require = "";
   concurrency policy = concurrency::stm;
-  std::size_t log_size = 0;  // bytes of each thread's log; 0: by pool size. Only at creation
-  // Number of logs: how many threads can commit at once. 0: by pool size. Only at creation.
-  std::size_t log_count = 0;
-  checksums block_checksums = checksums::automatic;  // of home. Only at creation
-  verification verify = verification::automatic;     // of home by its block checksums, at open
-  // Address to map the pool at, for objects that contain plain pointers. 0: any.
-  std::uintptr_t map_at = 0;
-  // Tape file that records every access to the pool's memory. Empty: none.
-  std::string tape = "";
-  bulk_persistence bulk = bulk_persistence::automatic;
-  deferral defer_ordered = deferral::automatic;
-  mechanism_options tuning = {};  // options of single mechanisms
-  // Mechanisms may use a background thread. false: commits do its work.
-  bool background = true;
-  // Other processes may read the pool while it is open (open_read_only). A
-  // thread serves them; it sleeps while there are none.
-  bool readers = true;
+  engine_options engine = {};  // mechanism, medium, logs, checksums, threads
 };
 
 // Counters that a mechanism has besides those of all; the header of its options lists them.

@@ -4,8 +4,8 @@
 // docs/protocol/.
 //
 //   stele::use_published();
-//   auto pool = stele::pool<counter>::open("counter.stele", {.create_size = 64 << 20, .mechanism =
-//   "redo"});
+//   auto pool = stele::pool<counter>::open(
+//       "counter.stele", {.create_size = 64 << 20, .engine = {.mechanism = "redo"}});
 //
 // Libstele itself has `default` and `none`, and so have C, Python, SQLite and Redis.
 #pragma once

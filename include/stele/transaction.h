@@ -62,7 +62,7 @@ enum class durability : std::uint8_t {
   // that stores nothing. On a file `default` defers it: it waits for no device, other threads do
   // not see it until it is durable, and under stm they may wait for its lines. archapt-undo needs
   // one fence for it (its paper's logical commit), and other threads see it at once. Else it is
-  // durable when update() returns; on memory that is faster (pool_options::defer_ordered).
+  // durable when update() returns; on memory that is faster (engine_options::defer_ordered).
   ordered,
 };
 

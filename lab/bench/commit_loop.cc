@@ -63,17 +63,18 @@ result<pool_options> options_of(const loop_options& o, const loop_task& t) {
                                  "or external"});
   pool_options p;
   p.layout = "commit-loop";
-  if (t.mechanism != "default") p.mechanism = t.mechanism;
-  p.media = "adr";
+  if (t.mechanism != "default") p.engine.mechanism = t.mechanism;
+  p.engine.media = "adr";
   p.policy = *policy;
   const auto known = detail::find_mechanism(t.mechanism == "default" ? "" : t.mechanism);
   if (!known) return std::unexpected(known.error());
   if ((*known)->home == format::home_kind::in_place)  // else a log's size is that of its chunks
-    p.log_size =
+    p.engine.log_size =
         std::bit_ceil((std::size_t{128} << 10) + o.transactions * log_bytes_per_transaction);
-  p.log_count = 1;
-  if (o.fill) p.create_size = 2 * p.log_size + (std::size_t{2} << 20) + o.keys * pool_bytes_per_key;
-  p.background = false;
+  p.engine.log_count = 1;
+  if (o.fill)
+    p.create_size = 2 * p.engine.log_size + (std::size_t{2} << 20) + o.keys * pool_bytes_per_key;
+  p.engine.background = false;
   return p;
 }
 

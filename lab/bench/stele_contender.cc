@@ -162,18 +162,18 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
   pool_options o;
   o.create_size = t.pool_size_bytes != 0 ? t.pool_size_bytes : pool_size_of(t);
   o.layout = "comparison";
-  if (mechanism != default_name) o.mechanism = mechanism;
-  const auto known = detail::find_mechanism(o.mechanism);
+  if (mechanism != default_name) o.engine.mechanism = mechanism;
+  const auto known = detail::find_mechanism(o.engine.mechanism);
   const bool has_parity = known && (*known)->has_parity;
   if (has_parity && t.pool_size_bytes == 0)
     o.create_size *= 2;  // checksums take up to 0.74 of home
-  o.media = t.media;
+  o.engine.media = t.media;
   o.policy = t.host.empty() ? t.policy : concurrency::external;
   if (!t.host.empty() && !has_parity) o.max_size = std::size_t{1} << 40;
-  o.log_size = t.log_size_bytes;
-  o.log_count = t.log_count;
-  o.defer_ordered = t.defer_ordered;
-  o.tuning = {t.adaptive, t.blurred, t.log_structured, t.archapt};
+  o.engine.log_size = t.log_size_bytes;
+  o.engine.log_count = t.log_count;
+  o.engine.defer_ordered = t.defer_ordered;
+  o.engine.tuning = {t.adaptive, t.blurred, t.log_structured, t.archapt};
   return o;
 }
 

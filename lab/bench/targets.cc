@@ -76,7 +76,7 @@ result<> field_reads(const target_options& o, std::vector<performance_target>& t
                                      std::pair{concurrency::stm, "stm"}}) {
     const std::string path = fmt::format("{}/reads-{}.stele", o.dir, getpid());
     auto p = pool<numbers>::open(
-        path, {.create_size = std::size_t{4} << 20, .media = "adr", .policy = policy});
+        path, {.create_size = std::size_t{4} << 20, .policy = policy, .engine = {.media = "adr"}});
     std::filesystem::remove(path);
     if (!p) return std::unexpected(p.error());
     if (auto made = p->update(
@@ -106,13 +106,12 @@ result<double> transactions_per_s(const std::string& pool, const std::string& ta
                                   double seconds) {
   auto w = workloads::make_workload("sps", {.keys = 4096});
   if (!w) return std::unexpected(w.error());
-  auto handle = detail::pool_handle::open(pool,
-                                          {.create_size = std::size_t{8} << 20,
-                                           .mechanism = "default",
-                                           .media = "adr",
-                                           .policy = concurrency::single_writer,
-                                           .tape = tape},
-                                          (*w)->root_size());
+  auto handle =
+      detail::pool_handle::open(pool,
+                                {.create_size = std::size_t{8} << 20,
+                                 .policy = concurrency::single_writer,
+                                 .engine = {.mechanism = "default", .media = "adr", .tape = tape}},
+                                (*w)->root_size());
   std::filesystem::remove(pool);
   if (!handle) return std::unexpected(handle.error());
   (*w)->attach(std::move(*handle));
@@ -157,11 +156,11 @@ std::size_t opened_pool_size(const std::string& dir) {
 // Makes a pool and fills about 1 MB of its log.
 result<pool<numbers>> open_and_fill_log(const std::string& path, std::size_t pool_size) {
   auto p = pool<numbers>::open(path, {.create_size = pool_size,
-                                      .mechanism = "default",
-                                      .media = "adr",
-                                      .log_size = std::size_t{4} << 20,
-                                      .log_count = 4,
-                                      .background = false});
+                                      .engine = {.mechanism = "default",
+                                                 .media = "adr",
+                                                 .log_size = std::size_t{4} << 20,
+                                                 .log_count = 4,
+                                                 .background = false}});
   if (!p) return p;
   auto made =
       p->update([](numbers& n) { n.values = make_array<field<std::uint64_t>>(number_count); });
@@ -189,7 +188,7 @@ result<double> time_of_opening(const std::string& path, std::size_t pool_size, b
   ::close(ends[0]);
   ::waitpid(child, nullptr, 0);
   const auto begin = clock::now();
-  const auto p = pool<numbers>::open(path, {.media = "adr"});
+  const auto p = pool<numbers>::open(path, {.engine = {.media = "adr"}});
   const double ms = seconds_since(begin) * 1e3;
   std::filesystem::remove(path);
   if (!p) return std::unexpected(p.error());

@@ -239,10 +239,11 @@ result<> loads(const target_options& o, std::vector<performance_target>& targets
   double hits = 0;
   for (const char* mechanism : {lsnvmm::mechanism, "redo"}) {
     const std::string path = fmt::format("{}/loads-{}.stele", o.dir, getpid());
-    auto p = pool<nothing>::open(path, {.create_size = std::size_t{16} << 20,
-                                        .mechanism = mechanism,
-                                        .media = "adr",
-                                        .tuning = log_structured_options{.word_cache = false}});
+    auto p = pool<nothing>::open(
+        path, {.create_size = std::size_t{16} << 20,
+               .engine = {.mechanism = mechanism,
+                          .media = "adr",
+                          .tuning = log_structured_options{.word_cache = false}}});
     std::filesystem::remove(path);
     if (!p) return std::unexpected(p.error());
     std::vector<element*> elements(count);

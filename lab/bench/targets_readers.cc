@@ -143,8 +143,8 @@ struct place {
   place& operator=(const place&) = delete;
   ~place() { std::filesystem::remove(path); }
   result<kv> open(bool readers = true) const {
-    return kv::open(path,
-                    {.create_size = std::size_t{64} << 20, .media = "adr", .readers = readers});
+    return kv::open(path, {.create_size = std::size_t{64} << 20,
+                           .engine = {.media = "adr", .readers = readers}});
   }
   const std::string path;
 };

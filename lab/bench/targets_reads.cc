@@ -180,7 +180,8 @@ result<> add_snapshot_figures(const target_options& o, bank& b, double alone_ms,
 result<> reads_beside_writers(const target_options& o, std::vector<performance_target>& targets) {
   const std::string path = fmt::format("{}/long-reads-{}.stele", o.dir, getpid());
   bank b;
-  auto opened = pool<accounts>::open(path, {.create_size = std::size_t{64} << 20, .media = "adr"});
+  auto opened = pool<accounts>::open(
+      path, {.create_size = std::size_t{64} << 20, .engine = {.media = "adr"}});
   std::filesystem::remove(path);
   if (!opened) return std::unexpected(opened.error());
   b.of.emplace(std::move(*opened));

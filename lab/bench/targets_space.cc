@@ -21,7 +21,7 @@ struct fullness {
 result<fullness> fill(const std::string& path, std::size_t value_bytes) {
   pool_options options;
   options.create_size = pool_bytes;
-  options.media = "process";
+  options.engine.media = "process";
   auto p = pool<field<std::uint64_t>>::open(path, options);
   if (!p) return std::unexpected(p.error());
   const auto& h = p->core().state().file.header();

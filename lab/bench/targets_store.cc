@@ -119,7 +119,8 @@ double seconds_since(clock::time_point begin) {
 
 // A store of 1 KB values that nearly fills a pool of 256 MiB.
 result<kv> full_store(const std::string& path) {
-  auto store = kv::open(path, {.create_size = std::size_t{256} << 20, .media = "process"});
+  auto store =
+      kv::open(path, {.create_size = std::size_t{256} << 20, .engine = {.media = "process"}});
   if (!store) return store;
   const std::string value(1024, 'v');
   for (std::uint64_t k = 0; k < 180'000; k += 100) {

@@ -124,13 +124,13 @@ result<> subject::open(result<storage::pool_file> file, const detail::media_choi
                        const detail::mechanism_entry& mechanism) {
   if (!file) return std::unexpected(file.error());
   pool_options options;
-  options.mechanism = mechanism.name;
+  options.engine.mechanism = mechanism.name;
   options.policy = workload_->policy();
   if (plan_.one_writer && options.policy == concurrency::stm)
     options.policy = concurrency::single_writer;
-  options.background = false;
-  options.defer_ordered = deferral::always;
-  options.verify = verification::always;
+  options.engine.background = false;
+  options.engine.defer_ordered = deferral::always;
+  options.engine.verify = verification::always;
   if (plan_.grow_every != 0) options.max_size = image_size_;
   auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media,
                                 mechanism, options);

@@ -63,16 +63,16 @@ pool_options options_of(const recording_options& r, const std::string& mechanism
       r.workload == "tpcc" ? 2 * tpcc::live_bytes(tpcc::shape(r.content)) : 0;
   p.create_size = tables_bytes + r.content.keys * (r.content.value_size + 128) * 2 +
                   (std::size_t{4} << 20) + r.threads * (std::size_t{1} << 19);
-  p.log_count = r.threads + 1;  // one more for the thread that fills
-  p.log_size = std::size_t{1} << 16;
+  p.engine.log_count = r.threads + 1;  // one more for the thread that fills
+  p.engine.log_size = std::size_t{1} << 16;
   if (r.make_hosted) {
     p.create_size = r.hosted_pool_size;
-    p.log_size = std::size_t{1} << 20;
+    p.engine.log_size = std::size_t{1} << 20;
     p.policy = concurrency::external;
   }
-  p.mechanism = mechanism;
-  p.media = "adr";
-  p.background = false;
+  p.engine.mechanism = mechanism;
+  p.engine.media = "adr";
+  p.engine.background = false;
   return p;
 }
 
@@ -112,9 +112,9 @@ result<std::unique_ptr<media::tape_writer>> record_at(const std::string& path, w
   const auto mechanism = detail::find_mechanism(r.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
   const pool_options options = options_of(r, (*mechanism)->name);
-  if (auto created =
-          storage::pool_file::create(path, {options.create_size, options.log_size,
-                                            options.log_count, "recorded", (*mechanism)->home});
+  if (auto created = storage::pool_file::create(
+          path, {options.create_size, options.engine.log_size, options.engine.log_count, "recorded",
+                 (*mechanism)->home});
       !created)
     return std::unexpected(created.error());
   if (!r.record_set_up)

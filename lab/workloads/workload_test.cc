@@ -63,8 +63,9 @@ class attached_workload {
     attach();
   }
   void attach() {
-    auto handle = detail::pool_handle::open(
-        directory_.file("pool"), {.create_size = size_, .background = false}, w_->root_size());
+    auto handle = detail::pool_handle::open(directory_.file("pool"),
+                                            {.create_size = size_, .engine = {.background = false}},
+                                            w_->root_size());
     if (!handle) throw std::runtime_error(handle.error().message);
     w_->attach(std::move(*handle));
   }

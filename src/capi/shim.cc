@@ -120,16 +120,16 @@ pool_options options_of(const stele_options* options) {
   pool_options to;
   to.create_size = o.create_size;
   to.layout = text_or_nothing(o.layout);
-  to.mechanism = text_or_nothing(o.mechanism);
-  if (o.media != nullptr) to.media = o.media;
+  to.engine.mechanism = text_or_nothing(o.mechanism);
+  if (o.media != nullptr) to.engine.media = o.media;
   to.policy = static_cast<concurrency>(o.policy);
-  to.background = o.no_background == 0;
-  to.log_size = o.log_size;
-  to.log_count = o.log_count;
+  to.engine.background = o.no_background == 0;
+  to.engine.log_size = o.log_size;
+  to.engine.log_count = o.log_count;
   to.max_size = o.max_size;
   to.require = text_or_nothing(o.require);
   to.layout_version = o.layout_version;
-  to.verify = static_cast<verification>(o.verify);
+  to.engine.verify = static_cast<verification>(o.verify);
   if (o.migrate != nullptr)
     to.migrate = [body = o.migrate, arg = o.migrate_arg](migration& m) {
       return migrate(m, body, arg);

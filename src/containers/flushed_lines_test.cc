@@ -52,7 +52,7 @@ class lines : public ::testing::Test {
   scratch_directory dir_;
   result<pool<shelf>> pool_ = pool<shelf>::open(
       dir_.file("pool"),
-      {.create_size = std::size_t{64} << 20, .mechanism = "redo", .media = "adr"});
+      {.create_size = std::size_t{64} << 20, .engine = {.mechanism = "redo", .media = "adr"}});
 };
 
 TEST_F(lines, of_sequences) {

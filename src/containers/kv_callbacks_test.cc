@@ -21,8 +21,8 @@ auto taken(R outcome) {
 class kv_callbacks : public ::testing::TestWithParam<std::string> {
  protected:
   kv open() const {
-    return taken(kv::open(
-        path_, {.create_size = std::size_t{4} << 20, .mechanism = GetParam(), .media = "process"}));
+    return taken(kv::open(path_, {.create_size = std::size_t{4} << 20,
+                                  .engine = {.mechanism = GetParam(), .media = "process"}}));
   }
   std::map<std::string, std::string> items_of(const kv& s) const {
     std::map<std::string, std::string> all;

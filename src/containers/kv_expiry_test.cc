@@ -36,7 +36,8 @@ class kv_expiry_times : public ::testing::Test {
   ~kv_expiry_times() override { detail::set_kv_clock(nullptr); }
   std::string path() const { return directory_.file("store"); }
   kv open() const {
-    return value_of(kv::open(path(), {.create_size = std::size_t{4} << 20, .media = "process"}));
+    return value_of(
+        kv::open(path(), {.create_size = std::size_t{4} << 20, .engine = {.media = "process"}}));
   }
   scratch_directory directory_;
 };
@@ -303,7 +304,8 @@ TEST_F(kv_expiry_times, no_way_to_read_shows_an_expired_item) {
       std::filesystem::remove(path());
       test_now = noon;
       detail::set_kv_clock([]() noexcept -> std::uint64_t { return test_now; });
-      auto s = value_of(kv::open(path(), {.create_size = std::size_t{256} << 10, .media = "adr"}));
+      auto s = value_of(
+          kv::open(path(), {.create_size = std::size_t{256} << 10, .engine = {.media = "adr"}}));
       shown stay;
       for (unsigned i = 0; i < std::size(all_keys); ++i)
         if ((expiring >> i & 1) != 0) {

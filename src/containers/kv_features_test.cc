@@ -56,7 +56,7 @@ TEST_F(kv_features, one_update_changes_several_stores_or_none) {
     SCOPED_TRACE(mechanism.name);
     std::filesystem::remove(directory_.file("store"));
     {
-      auto s = open({.mechanism = mechanism.name, .media = "process"});
+      auto s = open({.engine = {.mechanism = mechanism.name, .media = "process"}});
       auto users = value_of(s.open_store("users")), orders = value_of(s.open_store("orders"));
       value_of(s.update([&](kv_store& c) -> result<> {
         c.put("both", "1");
@@ -78,7 +78,7 @@ TEST_F(kv_features, one_update_changes_several_stores_or_none) {
       value_of(s.check());
     }
     if (mechanism.name == std::string("none")) continue;
-    auto s = open({.mechanism = mechanism.name, .media = "process"});
+    auto s = open({.engine = {.mechanism = mechanism.name, .media = "process"}});
     EXPECT_EQ(value_of(s.stores()), (std::vector<std::string>{"orders", "users"}));
     auto users = value_of(s.open_store("users", kv::if_missing::refuse));
     EXPECT_EQ(value_of(users.get("7")), "ann");
@@ -348,7 +348,7 @@ TEST_F(kv_features, items_that_expire_agree_with_a_model) {
     at(1000);
     std::map<std::string, std::pair<std::string, std::uint64_t>> m;
     base::rng r(11);
-    auto s = std::optional(open({.mechanism = mechanism, .media = "process"}));
+    auto s = std::optional(open({.engine = {.mechanism = mechanism, .media = "process"}}));
     for (unsigned i = 0; i < 3000; ++i) {
       const std::string key = std::to_string(r.below(200)), value(r.below(60), 'v');
       const std::uint64_t when = test_now + 1 + r.below(50);
@@ -379,7 +379,7 @@ TEST_F(kv_features, items_that_expire_agree_with_a_model) {
         std::erase_if(m, [](const auto& item) { return item.second.second <= test_now; });
         value_of(s->check());
         s.reset();
-        s.emplace(open({.mechanism = mechanism, .media = "process"}));
+        s.emplace(open({.engine = {.mechanism = mechanism, .media = "process"}}));
         ASSERT_EQ(value_of(s->size()), m.size());
         for (const auto& [k, item] : m) ASSERT_EQ(value_of(s->get(k)), item.first);
       }

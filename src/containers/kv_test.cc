@@ -462,8 +462,9 @@ TEST_F(kv_in_pool, every_mechanism_and_policy_keeps_the_content) {
     for (const auto policy :
          {concurrency::stm, concurrency::single_writer, concurrency::external}) {
       SCOPED_TRACE(mechanism.name);
-      const pool_options options{
-          .create_size = std::size_t{4} << 20, .mechanism = mechanism.name, .policy = policy};
+      const pool_options options{.create_size = std::size_t{4} << 20,
+                                 .policy = policy,
+                                 .engine = {.mechanism = mechanism.name}};
       const std::string name = mechanism.name + std::to_string(static_cast<int>(policy));
       auto s = std::optional(open(options, name));
       base::rng random(5);

@@ -213,7 +213,7 @@ result<> copy_to(int to, const std::string& path, std::uint64_t pid, const progr
   auto copied = copy_open_pool(pool.fd, path, to, on_progress);
   if (copied || copied.error().code != errc::not_found) return copied;
   return fail(errc::in_use, fmt::format("{} is open in process {}, which serves no readers "
-                                        "(pool_options::readers); close it there",
+                                        "(engine_options::readers); close it there",
                                         path, pid));
 }
 
@@ -399,7 +399,7 @@ result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verificat
   media_choice media{.what = media_choice::kind::process};
   media.tuning.background = false;
   return open_on(guarded_copy(std::move(*file)), media, **mechanism,
-                 {.verify = how, .background = false});
+                 {.engine = {.verify = how, .background = false}});
 }
 
 }  // namespace stele::detail

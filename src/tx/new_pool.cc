@@ -52,7 +52,7 @@ result<new_pool> new_pool::make(const std::string& path, const storage::pool_geo
   state->lost_pages_guard = media::sigbus_guard(*memory, header->size, state->poisoned);
   media_choice media{.what = media_choice::kind::process};
   media.tuning.background = false;
-  auto opened = open_on(std::move(state), media, **mechanism, {.background = false});
+  auto opened = open_on(std::move(state), media, **mechanism, {.engine = {.background = false}});
   if (!opened) return std::unexpected(opened.error());
   made.runtime_ = std::move(*opened);
   return made;

@@ -61,7 +61,7 @@ result<> check_required_word(const std::string& word) {
 
 // `automatic`: on for the media file and process, where commits do not pay for each flushed line.
 // Errors: invalid_argument.
-result<bool> wants_block_checksums(const pool_options& options, const media_choice& media,
+result<bool> wants_block_checksums(const engine_options& options, const media_choice& media,
                                    const mechanism_entry& mechanism) {
   const bool possible = mechanism.home == format::home_kind::in_place;
   if (options.block_checksums == checksums::on && !possible)
@@ -76,7 +76,7 @@ result<bool> wants_block_checksums(const pool_options& options, const media_choi
 
 // "auto": adr (cache-line write-back) on directly mapped persistent memory, else file (the file's
 // sync). On volatile storage (tmpfs, or on top of it): process; commits survive the process only.
-result<media_choice> choose_media(const pool_options& options, const std::string& path) {
+result<media_choice> choose_media(const engine_options& options, const std::string& path) {
   if (!options.tape.empty() && options.media != "auto" && options.media != "adr")
     return fail(errc::unsupported,
                 fmt::format("a tape records the medium adr, not '{}'; leave the medium out",
@@ -93,7 +93,7 @@ result<media_choice> choose_media(const pool_options& options, const std::string
 }
 
 // User space can write back single lines, but not a whole cache.
-result<> check_bulk(const pool_options& options, const media_choice& m) {
+result<> check_bulk(const engine_options& options, const media_choice& m) {
   if (options.bulk != bulk_persistence::whole_cache || m.what == kind::file ||
       m.emulates_whole_cache || !options.tape.empty())
     return {};
@@ -189,7 +189,8 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
   STELE_ASSERT_ALWAYS((home != nullptr) == (mechanism.home == format::home_kind::log));
   if (auto loaded = state->heap.load(home != nullptr ? &home->block_states() : nullptr); !loaded)
     return std::unexpected(loaded.error());
-  if (auto checked = verify_block_checksums(*state, home, options.verify, !left->open); !checked)
+  if (auto checked = verify_block_checksums(*state, home, options.engine.verify, !left->open);
+      !checked)
     return std::unexpected(checked.error());
   const auto session = read_session(state->file);
   if (!session) return std::unexpected(session.error());
@@ -282,7 +283,7 @@ result<> check_layout(const pool_options& options, const std::string& layout_of_
 }
 
 // Null: other processes cannot read the pool.
-static std::shared_ptr<const shared_memory> clock_for_readers(const pool_options& options) {
+static std::shared_ptr<const shared_memory> clock_for_readers(const engine_options& options) {
   if (!options.readers) return nullptr;
   auto memory = shared_memory::make(sizeof(std::uint64_t), true);
   return memory ? std::make_shared<const shared_memory>(std::move(*memory)) : nullptr;
@@ -302,12 +303,12 @@ static result<const mechanism_entry*> mechanism_of_log_home(const std::string& p
 
 result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_options& options,
                                            const std::string& layout_of_root) {
-  auto mechanism = find_mechanism(options.mechanism);
+  const engine_options& how = options.engine;
+  auto mechanism = find_mechanism(how.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
-  const auto valid = choose_media(options, path);  // refuses bad options before a file is created
+  const auto valid = choose_media(how, path);  // refuses bad options before a file is created
   if (!valid) return std::unexpected(valid.error());
-  if (auto possible = check_bulk(options, *valid); !possible)
-    return std::unexpected(possible.error());
+  if (auto possible = check_bulk(how, *valid); !possible) return std::unexpected(possible.error());
   if (auto known = check_required_word(options.require); !known)
     return std::unexpected(known.error());
   if (options.max_size > storage::max_pool_size)
@@ -317,30 +318,29 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   bool fresh = false;
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
     auto shape = (*mechanism)
-                     ->geometry_for({options.create_size, options.log_size, options.log_count,
+                     ->geometry_for({options.create_size, how.log_size, how.log_count,
                                      options.layout.empty() ? layout_of_root : options.layout},
-                                    options.tuning);
-    const auto sums = wants_block_checksums(options, *valid, **mechanism);
+                                    how.tuning);
+    const auto sums = wants_block_checksums(how, *valid, **mechanism);
     if (!sums) return std::unexpected(sums.error());
     shape.sums = *sums;
     auto made = storage::pool_file::create(path, shape);
     if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
     fresh = made.has_value();
   }
-  auto media = choose_media(options, path);
+  auto media = choose_media(how, path);
   if (!media) return std::unexpected(media.error());
-  media->tuning = {
-      .background = options.background,
-      .shared_log = media->what == kind::file,
-      .bulk = media->emulates_whole_cache && options.bulk == bulk_persistence::automatic
-                  ? bulk_persistence::whole_cache
-                  : options.bulk,
-      .of_mechanism = options.tuning,
-      .media_latency_ns = media->tuning.media_latency_ns};
+  media->tuning = {.background = how.background,
+                   .shared_log = media->what == kind::file,
+                   .bulk = media->emulates_whole_cache && how.bulk == bulk_persistence::automatic
+                               ? bulk_persistence::whole_cache
+                               : how.bulk,
+                   .of_mechanism = how.tuning,
+                   .media_latency_ns = media->tuning.media_latency_ns};
   const auto map = media->what == kind::file ? storage::map_kind::private_log : (*mechanism)->map;
-  auto file = storage::pool_file::open(path, map, options.map_at, options.max_size);
+  auto file = storage::pool_file::open(path, map, how.map_at, options.max_size);
   if (!file) return std::unexpected(file.error());
-  if (options.mechanism.empty() && file->header().home == format::home_kind::log)
+  if (how.mechanism.empty() && file->header().home == format::home_kind::log)
     mechanism = mechanism_of_log_home(path);
   if (!mechanism) return std::unexpected(mechanism.error());
   if (options.max_size > file->header().size && !can_grow(file->header(), **mechanism)) {
@@ -358,13 +358,13 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   const std::string held(name.begin(), std::find(name.begin(), name.end(), '\0'));
   if (auto same = check_layout(options, layout_of_root, held, path); !same)
     return std::unexpected(same.error());
-  auto state = std::make_unique<pool_state>(std::move(*file), clock_for_readers(options));
+  auto state = std::make_unique<pool_state>(std::move(*file), clock_for_readers(how));
   auto chosen = options;
-  if (media->what == kind::file) chosen.defer_ordered = deferral::always;
-  if (options.tape.empty()) return open_on(std::move(state), *media, **mechanism, chosen);
+  if (media->what == kind::file) chosen.engine.defer_ordered = deferral::always;
+  if (how.tape.empty()) return open_on(std::move(state), *media, **mechanism, chosen);
   STELE_ASSERT_ALWAYS(media->what == kind::adr);  // choose_media() has refused others
   auto recorded =
-      registered_lab_media()->record(options.tape, *state, (*mechanism)->logs, media->tuning);
+      registered_lab_media()->record(how.tape, *state, (*mechanism)->logs, media->tuning);
   if (!recorded) return std::unexpected(recorded.error());
   auto opened = open_on(std::move(state), recorded->medium, **mechanism, chosen);
   if (opened) (*opened)->set_tape(std::move(recorded->tape));
@@ -570,7 +570,7 @@ result<void*> runtime::root(std::size_t size) {
   return run_transaction(*this, true, durability::durable, [&]() -> result<void*> {
     const std::uint64_t offset = load(header), held = load(header + 1), version = load(header + 2);
     if (offset != 0) {
-      auto found = root_at(*this, offset, held, size, options_.verify);
+      auto found = root_at(*this, offset, held, size, options_.engine.verify);
       if (version == options_.layout_version || (!found && found.error().code != errc::layout))
         return found;
       return migrate_root(header, version, size);

@@ -160,7 +160,8 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
                         engine_->reading() != nullptr),
       in_place_(options.policy != concurrency::stm && engine_->what().stores_in_place &&
                 !home_is_remapped()),
-      defers_ordered_(engine_->what().defers_ordered && options.defer_ordered == deferral::always),
+      defers_ordered_(engine_->what().defers_ordered &&
+                      options.engine.defer_ordered == deferral::always),
       tells_ordered_(defers_ordered_ || engine_->what().tells_ordered),
       has_plain_updates_(!home_is_remapped_ && !in_place_ && engine_->store_observer() == nullptr &&
                          engine_->load_observer(0) == nullptr),

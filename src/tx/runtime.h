@@ -92,7 +92,7 @@ class runtime {
   bool defers_ordered() const noexcept { return defers_ordered_; }
   // Whether ordered commits shall wait in memory, though the mechanism may have none that do: a
   // fence is a sync, or the options say so.
-  bool wants_to_defer() const noexcept { return options_.defer_ordered == deferral::always; }
+  bool wants_to_defer() const noexcept { return options_.engine.defer_ordered == deferral::always; }
   // Whether an ordered commit differs from a durable one.
   bool tells_ordered() const noexcept { return tells_ordered_; }
   // Stores of updates go to a write set, home is in place, and the mechanism asks for no loads.

@@ -28,8 +28,8 @@ struct content {
 
 pool_options options(const std::string& media, std::uint64_t warm_up) {
   auto o = setting{"adaptive", media}.options(1u << 20);
-  o.log_size = 8192, o.log_count = thread_count;
-  o.tuning.of<adaptive_options>().warm_up = warm_up;
+  o.engine.log_size = 8192, o.engine.log_count = thread_count;
+  o.engine.tuning.of<adaptive_options>().warm_up = warm_up;
   return o;
 }
 
@@ -103,14 +103,14 @@ TEST_P(adaptive_on, stays_with_the_mode_that_the_threshold_gives) {
     scratch_directory dir;
     std::array<std::uint64_t, thread_count> commits{};
     auto o = options(GetParam(), 10);
-    o.tuning.of<adaptive_options>().threshold_ns = threshold;
+    o.engine.tuning.of<adaptive_options>().threshold_ns = threshold;
     auto p = open_pool<content>(dir.file("pool"), o);
     run(p, commits, 100);
     EXPECT_EQ(p.counters().mode, latency > threshold ? "vcbp" : "blurred") << threshold;
     EXPECT_EQ(p.counters().of_mechanism["mode_switches"], 0u) << threshold;
     ASSERT_TRUE(succeeds(p.close()));
     // The other mode takes the logs over.
-    o.tuning.of<adaptive_options>().threshold_ns = threshold >= latency ? 1 : 5000;
+    o.engine.tuning.of<adaptive_options>().threshold_ns = threshold >= latency ? 1 : 5000;
     p = open_pool<content>(dir.file("pool"), o);
     run(p, commits, 100);
     const auto wrong = p.read([&](const content& r) { return problem_of(r, commits); });
@@ -178,10 +178,10 @@ TEST_P(bulk_persistence_of, whole_cache_is_refused_where_no_program_can_do_it) {
   for (const char* media : {"adr", "eadr", "process", "delayed:35"}) {
     scratch_directory dir;
     auto o = setting{GetParam(), media}.options();
-    o.bulk = bulk_persistence::whole_cache;
+    o.engine.bulk = bulk_persistence::whole_cache;
     EXPECT_TRUE(fails_with(pool<content>::open(dir.file("pool"), o), errc::unsupported)) << media;
     EXPECT_FALSE(std::filesystem::exists(dir.file("pool"))) << media;
-    o.bulk = bulk_persistence::automatic;
+    o.engine.bulk = bulk_persistence::automatic;
     auto p = open_pool<content>(dir.file("pool"), o);
     EXPECT_TRUE(succeeds(p.update([](content& c) { step(c, 0, 1); })));
   }
@@ -196,7 +196,7 @@ TEST_P(bulk_persistence_of, either_way_keeps_everything_on_a_file) {
     scratch_directory dir;
     std::array<std::uint64_t, thread_count> commits{};
     auto o = setting{GetParam(), "file"}.options();
-    o.log_size = 4096, o.log_count = thread_count, o.bulk = way;
+    o.engine.log_size = 4096, o.engine.log_count = thread_count, o.engine.bulk = way;
     for (int session = 0; session < 3; ++session) {
       auto p = open_pool<content>(dir.file("pool"), o);
       run(p, commits, 200);
@@ -230,7 +230,7 @@ class block_log_options : public ::testing::TestWithParam<std::string> {};
 TEST_P(block_log_options, an_abort_interval_out_of_bounds_is_refused) {
   scratch_directory dir;
   auto o = setting{GetParam(), "adr"}.options();
-  auto& own = o.tuning.of<blurred_options>();
+  auto& own = o.engine.tuning.of<blurred_options>();
   for (const unsigned wrong : {0u, 3u, 6u, 1023u, 1028u}) {
     own.abort_interval = wrong;
     EXPECT_TRUE(fails_with(pool<content>::open(dir.file("pool"), o), errc::invalid_argument))
@@ -248,8 +248,8 @@ TEST_P(block_log_options, a_session_recovers_what_another_wrote_in_the_other_for
   scratch_directory dir;
   std::array<std::uint64_t, thread_count> commits{};
   auto o = setting{GetParam(), "adr"}.options();
-  o.log_size = 16384, o.log_count = thread_count;
-  auto& own = o.tuning.of<blurred_options>();
+  o.engine.log_size = 16384, o.engine.log_count = thread_count;
+  auto& own = o.engine.tuning.of<blurred_options>();
   for (int session = 0; session < 4; ++session) {
     own.runs = session % 2 == 0;
     child writer([&](const word_sender& send) {

@@ -23,12 +23,12 @@ constexpr std::uint64_t between = 10, least_commits = 64;
 pool_options options_of(const std::string& mechanism, std::uint64_t checkpoint_commits) {
   pool_options o;
   o.create_size = std::size_t{2} << 20;
-  o.mechanism = mechanism;
-  o.media = "process";
-  o.background = false;
-  o.log_size = 32768;  // three commits: truncated more often than checkpoints are made
-  o.log_count = 2;
-  o.tuning = archapt_options{
+  o.engine.mechanism = mechanism;
+  o.engine.media = "process";
+  o.engine.background = false;
+  o.engine.log_size = 32768;  // three commits: truncated more often than checkpoints are made
+  o.engine.log_count = 2;
+  o.engine.tuning = archapt_options{
       .cache_bytes = 448, .skip = skipping::always, .checkpoint_commits = checkpoint_commits};
   return o;
 }
@@ -170,7 +170,7 @@ TEST_P(archapt, leaves_a_note_that_every_mechanism_can_acknowledge) {
     scratch_directory dir;
     pool_options options = options_of(GetParam(), between);
     const std::string path = crashed_pool(dir, options).path;
-    options.mechanism = name;
+    options.engine.mechanism = name;
     {
       auto opened = pool<numbers>::open(path, options);
       ASSERT_TRUE(opened) << opened.error().message;

@@ -140,7 +140,7 @@ TEST_P(atomicity, a_transaction_may_be_larger_than_every_log) {
   under_each_policy([](const setting& s) {
     scratch_directory dir;
     auto options = s.options(4u << 20);
-    options.log_size = 4096, options.log_count = 2;
+    options.engine.log_size = 4096, options.engine.log_count = 2;
     auto p = open_pool<table>(dir.file("pool"), options);
     for (std::uint64_t round : {1u, 2u}) {
       ASSERT_TRUE(succeeds(p.update([&](table& t) {
@@ -171,7 +171,7 @@ TEST_P(atomicity, scattered_bytes_near_the_size_of_a_log_are_kept) {
   under_each_policy([](const setting& s) {
     scratch_directory dir;
     auto options = s.options(2u << 20);
-    options.log_size = 4096, options.log_count = 2;
+    options.engine.log_size = 4096, options.engine.log_count = 2;
     struct bytes {
       field<std::uint8_t> at[64 * 80];
     };
@@ -200,7 +200,7 @@ TEST_P(atomicity, reads_log_and_write_nothing) {
   under_each_policy([](const setting& s) {
     scratch_directory dir;
     auto options = s.options();
-    options.background = false;
+    options.engine.background = false;
     auto p = open_pool<counters>(dir.file("pool"), options);
     ASSERT_TRUE(succeeds(p.update([](counters& c) { c.a = 1; })));
     const auto before = p.counters();

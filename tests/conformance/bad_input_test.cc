@@ -188,7 +188,7 @@ TEST_F(bad_input, another_layout_name_or_root) {
 TEST_F(bad_input, a_pool_that_is_open_already) {
   const std::string path = good_pool();
   for (const char* media : {"process", "file"}) {
-    auto first = open_pool<root>(path, {.media = media});
+    auto first = open_pool<root>(path, {.engine = {.media = media}});
     auto again = pool<root>::open(path);
     ASSERT_TRUE(fails_with(again, errc::in_use));
     EXPECT_NE(again.error().message.find("open in this process already"), std::string::npos)
@@ -196,7 +196,7 @@ TEST_F(bad_input, a_pool_that_is_open_already) {
     ASSERT_TRUE(succeeds(first.update([](root& r) { r.value += 1; }))) << "the first goes on";
   }
   child holder([&](const word_sender& send) {
-    auto p = open_pool<root>(path, {.media = "file"});
+    auto p = open_pool<root>(path, {.engine = {.media = "file"}});
     if (!p.update([](root& r) { r.value += 1; })) return;
     send(1);
     ::pause();
@@ -223,23 +223,25 @@ TEST_F(bad_input, impossible_sizes) {
   for (const std::size_t size : {std::size_t{1} << 40, std::size_t{1} << 46})
     EXPECT_TRUE(fails_with(with({.create_size = size}), errc::full)) << size;
   for (const std::size_t logs : {std::size_t{4097}, std::size_t{1} << 32, huge, ~std::size_t{0}})
-    EXPECT_TRUE(
-        fails_with(with({.create_size = 1 << 20, .log_count = logs}), errc::invalid_argument))
+    EXPECT_TRUE(fails_with(with({.create_size = 1 << 20, .engine = {.log_count = logs}}),
+                           errc::invalid_argument))
         << logs;
   for (const std::size_t size :
        {std::size_t{1} << 20, huge, ~std::size_t{0}, ~std::size_t{0} - 4096})
-    EXPECT_TRUE(
-        fails_with(with({.create_size = 1 << 20, .log_size = size}), errc::invalid_argument))
+    EXPECT_TRUE(fails_with(with({.create_size = 1 << 20, .engine = {.log_size = size}}),
+                           errc::invalid_argument))
         << size;
-  EXPECT_TRUE(fails_with(with({.create_size = 1 << 20, .log_size = 64 << 10, .log_count = 9}),
-                         errc::invalid_argument));
+  EXPECT_TRUE(
+      fails_with(with({.create_size = 1 << 20, .engine = {.log_size = 64 << 10, .log_count = 9}}),
+                 errc::invalid_argument));
   EXPECT_EQ(entries(), 0u) << "something is left of a creation that failed";
   EXPECT_TRUE(succeeds(with({.create_size = 32768}))) << "the smallest pool there is";
 }
 
 TEST_F(bad_input, unknown_mechanisms_and_media) {
   const std::string path = dir_.file("new");
-  auto mechanism = pool<root>::open(path, {.create_size = 1 << 20, .mechanism = "magic"});
+  auto mechanism =
+      pool<root>::open(path, {.create_size = 1 << 20, .engine = {.mechanism = "magic"}});
   ASSERT_TRUE(fails_with(mechanism, errc::not_found));
   EXPECT_NE(mechanism.error().message.find("redo-async"), std::string::npos)
       << "it names what there is";
@@ -268,7 +270,7 @@ TEST_F(bad_input, unknown_mechanisms_and_media) {
                             "pcm:rules:1.7:",
                             "pcm:rules:waits:1.7",
                             "pcm:rules:1.7:waits:1"}) {
-    auto opened = pool<root>::open(path, {.create_size = 1 << 20, .media = media});
+    auto opened = pool<root>::open(path, {.create_size = 1 << 20, .engine = {.media = media}});
     EXPECT_TRUE(fails_with(opened, errc::invalid_argument)) << media;
   }
   EXPECT_EQ(entries(), 0u) << "a pool was made before its options were looked at";

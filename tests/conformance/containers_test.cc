@@ -207,7 +207,7 @@ pool<shelf> open_shelf(const scratch_directory& dir, const std::string& mechanis
                        concurrency policy, std::size_t size) {
   auto o = setting{mechanism, "process", policy}.options(size);
   // A log must hold clear() of everything that fits into a pool.
-  o.log_size = 65536, o.log_count = 2;
+  o.engine.log_size = 65536, o.engine.log_count = 2;
   return open_pool<shelf>(dir.file("pool"), o);
 }
 

@@ -28,8 +28,8 @@ constexpr std::uint64_t commits = 200;
 
 pool_options options_of(const char* mechanism) {
   auto o = setting{mechanism, "adr"}.options(4u << 20);
-  o.log_size = 256 << 10, o.log_count = 2;
-  o.background = false;
+  o.engine.log_size = 256 << 10, o.engine.log_count = 2;
+  o.engine.background = false;
   return o;
 }
 
@@ -124,7 +124,7 @@ TEST(commits_of_default, take_exactly_one_fence_whatever_they_store) {
 TEST(commits_of_default, take_a_second_fence_only_when_their_record_outgrows_the_ring) {
   scratch_directory dir;
   auto o = options_of("default");
-  o.log_size = 4096;
+  o.engine.log_size = 4096;
   struct words {
     field<std::uint64_t> at[4096];
   };

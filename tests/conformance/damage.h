@@ -87,11 +87,9 @@ inline target_pool make_target_pool(const std::string& path, const std::string& 
   const auto& m = **detail::find_mechanism(mechanism);
   target_pool v{mechanism, media, killed, {}, {}, {}};
   pool_options o{.create_size = m.has_parity ? 131072u : 69632u,
-                 .mechanism = mechanism,
-                 .media = media,
-                 .block_checksums = sums};
-  if (m.home == format::home_kind::log) o.log_size = 1024;
-  o.background = false;
+                 .engine = {.mechanism = mechanism, .media = media, .block_checksums = sums}};
+  if (m.home == format::home_kind::log) o.engine.log_size = 1024;
+  o.engine.background = false;
   auto p = open_pool<damaged_content>(path, o);
   for (std::uint64_t i = 0; i < 120; ++i)
     EXPECT_TRUE(succeeds(p.update([&](damaged_content& c) {
@@ -138,7 +136,8 @@ class damaged_image {
     if (!file) return std::unexpected(file.error());
     const detail::media_choice media = media::on_image(view_, {.background = false});
     return detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media,
-                           **detail::find_mechanism(target_.mechanism), {.background = false});
+                           **detail::find_mechanism(target_.mechanism),
+                           {.engine = {.background = false}});
   }
   [[nodiscard]] result<std::string> read_all() {
     auto opened = open();

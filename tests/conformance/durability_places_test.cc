@@ -53,11 +53,12 @@ class durability_places : public ::testing::Test {
     for (const char* media : {"file", "auto"}) {
       SCOPED_TRACE(media);
       EXPECT_TRUE(fails_with(
-          pool<root>::open(path, {.create_size = 1 << 20, .media = media, .require = "power"}),
+          pool<root>::open(
+              path, {.create_size = 1 << 20, .require = "power", .engine = {.media = media}}),
           errc::unsupported));
       EXPECT_FALSE(fs::exists(path));
       {
-        auto p = open_pool<root>(path, {.create_size = 1 << 20, .media = media});
+        auto p = open_pool<root>(path, {.create_size = 1 << 20, .engine = {.media = media}});
         EXPECT_EQ(p.durability_in_force(), "process");
       }
       fs::remove(path);

@@ -13,12 +13,12 @@ TEST_P(failing_calls, are_errors_and_lose_nothing) {
   scratch_directory dir;
   const std::string path = dir.file("pool"), copy = path + ".copy";
   const pool_options options{.create_size = 128 << 10,
-                             .media = media,
-                             .log_size = 4096,
-                             .log_count = 2,
-                             .block_checksums = checksums::on,
-                             .verify = verification::always,
-                             .background = false};
+                             .engine = {.media = media,
+                                        .log_size = 4096,
+                                        .log_count = 2,
+                                        .block_checksums = checksums::on,
+                                        .verify = verification::always,
+                                        .background = false}};
   for (const int number : {EIO, ENOSPC}) {
     std::uint64_t k = 1, held = 0;
     for (bool hit = true; hit; ++k) {

@@ -120,18 +120,19 @@ struct memory_case {
 };
 pool_options options_of(const memory_case& c) {
   const bool sums = c.mechanism != "log_structured" && !c.mechanism.starts_with("archapt");
-  return {
-      .create_size = 384 << 10,
-      .mechanism = c.mechanism,
-      .media = c.media,
-      .log_size = 4096,
-      .log_count = 2,
-      .block_checksums = sums ? checksums::on : checksums::automatic,
-      .verify = verification::always,
-      .tuning = {log_structured_options{.clean_from = 0.1, .cleaners = 1, .recovery_threads = 2},
-                 archapt_options{
-                     .cache_bytes = 4096, .skip = skipping::always, .checkpoint_commits = 7}},
-      .background = c.background};
+  return {.create_size = 384 << 10,
+          .engine = {.mechanism = c.mechanism,
+                     .media = c.media,
+                     .log_size = 4096,
+                     .log_count = 2,
+                     .block_checksums = sums ? checksums::on : checksums::automatic,
+                     .verify = verification::always,
+                     .tuning = {log_structured_options{
+                                    .clean_from = 0.1, .cleaners = 1, .recovery_threads = 2},
+                                archapt_options{.cache_bytes = 4096,
+                                                .skip = skipping::always,
+                                                .checkpoint_commits = 7}},
+                     .background = c.background}};
 }
 
 class failing_memory : public ::testing::TestWithParam<std::tuple<memory_case, bool>> {
@@ -308,8 +309,8 @@ TEST_P(failing_memory_of_bodies, takes_back_a_destruction_with_its_transaction) 
     SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
     scratch_directory dir;
     pool_options options = options_of({GetParam(), "process"});
-    options.create_size = 4 << 20, options.log_size = 0, options.log_count = 1;
-    options.block_checksums = checksums::automatic;
+    options.create_size = 4 << 20, options.engine.log_size = 0, options.engine.log_count = 1;
+    options.engine.block_checksums = checksums::automatic;
     auto p = open_pool<cell>(dir.file("pool"), options);
     const auto add = [&](unsigned count) {
       return p.update([count](cell& root) {
@@ -353,7 +354,7 @@ INSTANTIATE_TEST_SUITE_P(of, failing_memory_of_bodies,
 TEST(failing_memory_at_close, serves_readers_again) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
-  auto p = open_pool<texts_root>(path, {.create_size = 1 << 20, .media = "process"});
+  auto p = open_pool<texts_root>(path, {.create_size = 1 << 20, .engine = {.media = "process"}});
   {
     const allocation_failure memory(1, false);
     EXPECT_THROW((void)p.close(), std::bad_alloc);
@@ -377,7 +378,8 @@ class failing_memory_of_readers : public ::testing::Test {
   }
   void TearDown() override { ::alarm(0); }
   void write() {
-    writer_.emplace(open_pool<texts_root>(path_, {.create_size = 1 << 20, .media = "process"}));
+    writer_.emplace(
+        open_pool<texts_root>(path_, {.create_size = 1 << 20, .engine = {.media = "process"}}));
     ASSERT_TRUE(succeeds(writer_->update([&](texts_root& r) { put_text(r, written_); })));
     ++written_;
   }
@@ -420,7 +422,7 @@ TEST_F(failing_memory_of_readers, begins_at_a_moment_or_not_at_all) {
   for (std::uint64_t k = 1; k < 8; ++k) {
     SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
     child writer([&](const word_sender& send) {
-      auto p = pool<texts_root>::open(path_, {.media = "process"});
+      auto p = pool<texts_root>::open(path_, {.engine = {.media = "process"}});
       if (!p || !p->update([&](texts_root& r) { put_text(r, written_); })) ::_exit(1);
       for (send(1);;) ::pause();
     });

@@ -14,7 +14,8 @@ TEST_P(failing_recovery, is_an_error_and_loses_nothing) {
   const auto has_sums = (**detail::find_mechanism(GetParam())).home == format::home_kind::in_place;
   const target_pool v = make_target_pool(path, GetParam(), "process", true,
                                          has_sums ? checksums::on : checksums::automatic);
-  const pool_options options{.mechanism = GetParam(), .media = "file", .background = false};
+  const pool_options options{
+      .engine = {.mechanism = GetParam(), .media = "file", .background = false}};
   for (const bool permanent : {false, true}) {
     std::uint64_t k = 1, refusals = 0;
     for (bool hit = true; hit; ++k) {

@@ -125,11 +125,11 @@ class feature_pairs : public ::testing::TestWithParam<pair_of_features> {
                                                    : with_larger_chunks + page * random_.below(8);
     // A compacted pool has little room left.
     options_.max_size = grows || has(feature::compaction) ? std::size_t{64} << 20 : 0;
-    options_.mechanism = mechanisms[random_.below(std::size(mechanisms))];
-    options_.media = media[random_.below(std::size(media))];
-    options_.log_size = 8192, options_.log_count = 5;
-    options_.block_checksums = checksums::on;
-    options_.verify = verification::always;
+    options_.engine.mechanism = mechanisms[random_.below(std::size(mechanisms))];
+    options_.engine.media = media[random_.below(std::size(media))];
+    options_.engine.log_size = 8192, options_.engine.log_count = 5;
+    options_.engine.block_checksums = checksums::on;
+    options_.engine.verify = verification::always;
   }
 
   struct stores {
@@ -380,8 +380,8 @@ TEST_P(feature_pairs, lose_nothing_when_killed_and_are_sound_after_a_clean_close
   for (std::uint64_t round = 0; round < rounds && !HasFailure(); ++round) {
     random_ = base::rng(seed + round);
     draw_options();
-    SCOPED_TRACE("STELE_SEED=" + std::to_string(seed + round) + " " + options_.mechanism + " on " +
-                 options_.media);
+    SCOPED_TRACE("STELE_SEED=" + std::to_string(seed + round) + " " + options_.engine.mechanism +
+                 " on " + options_.engine.media);
     std::uint64_t steps = 0;
     for (unsigned life = 0; life < 3 && !HasFailure(); ++life) {
       steps = live_and_die(steps);

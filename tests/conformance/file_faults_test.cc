@@ -17,13 +17,13 @@ TEST_P(file_faults, lose_nothing_that_was_acknowledged) {
   scratch_directory dir;
   const std::string path = dir.file("pool"), copy = path + ".copy";
   const pool_options options{.create_size = 256 << 10,
-                             .mechanism = mechanism,
-                             .media = "file",
-                             .log_size = mechanism == "log_structured" ? 0u : 4096u,
-                             .log_count = 2,
-                             .block_checksums = checksums::automatic,
-                             .verify = verification::always,
-                             .background = false};
+                             .engine = {.mechanism = mechanism,
+                                        .media = "file",
+                                        .log_size = mechanism == "log_structured" ? 0u : 4096u,
+                                        .log_count = 2,
+                                        .block_checksums = checksums::automatic,
+                                        .verify = verification::always,
+                                        .background = false}};
   std::uint64_t held = 0, struck = 0;
   for (std::uint64_t call = 1;; call += call < 40 ? 1 : 7) {
     SCOPED_TRACE("call " + std::to_string(call));

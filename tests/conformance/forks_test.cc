@@ -57,10 +57,10 @@ int status_of_child(const std::function<void()>& work) {
 class forks : public ::testing::TestWithParam<const char*> {
  protected:
   pool<numbers> open(std::size_t logs = 0) {
-    return open_pool<numbers>(path_, {.create_size = 8 << 20,
-                                      .media = GetParam(),
-                                      .log_count = logs,
-                                      .defer_ordered = deferral::always});
+    return open_pool<numbers>(
+        path_,
+        {.create_size = 8 << 20,
+         .engine = {.media = GetParam(), .log_count = logs, .defer_ordered = deferral::always}});
   }
   scratch_directory dir_;
   const std::string path_ = dir_.file("pool");

@@ -13,11 +13,9 @@ namespace stele::testing {
 namespace {
 
 constexpr std::size_t pool_size = 384 << 10;
-const pool_options small{.create_size = pool_size,
-                         .media = "process",
-                         .log_size = 4096,
-                         .log_count = 2,
-                         .background = false};
+const pool_options small{
+    .create_size = pool_size,
+    .engine = {.media = "process", .log_size = 4096, .log_count = 2, .background = false}};
 
 std::size_t files_in(const std::string& directory) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory),
@@ -83,7 +81,7 @@ TEST(full_disk, a_hole_that_cannot_be_filled_is_named) {
     on_own_file_system(dir.file(""), "2m", [&] {
       const std::string path = dir.file("pool"), filler = dir.file("filler");
       pool_options options = small;
-      options.media = media;
+      options.engine.media = media;
       std::uint64_t n = 0;
       {
         auto p = open_pool<texts_root>(path, options);
@@ -126,7 +124,7 @@ TEST(full_disk, a_limit_that_is_lowered_under_a_pool_is_an_error_and_no_signal) 
       scratch_directory dir;
       const std::string path = dir.file("pool");
       pool_options options = small;
-      options.media = media;
+      options.engine.media = media;
       child limited([&](const word_sender& send) {
         auto p = open_pool<texts_root>(path, options);
         std::uint64_t n = 0;

@@ -14,7 +14,7 @@ class full_logs : public ::testing::TestWithParam<std::tuple<std::string, std::s
  protected:
   pool_options options() const {
     auto o = setting{std::get<0>(GetParam()), std::get<1>(GetParam())}.options();
-    o.log_size = 4096, o.log_count = 1;
+    o.engine.log_size = 4096, o.engine.log_count = 1;
     return o;
   }
   static void store(pool<many>& p, std::uint64_t count) {

@@ -65,11 +65,11 @@ class growth_beside : public ::testing::TestWithParam<std::string> {
   void open() {
     auto opened = kv::open(path_, {.create_size = small,
                                    .max_size = 512 * small,
-                                   .media = GetParam(),
-                                   .log_size = 8192,
-                                   .log_count = 6,
-                                   .block_checksums = checksums::on,
-                                   .verify = verification::always});
+                                   .engine = {.media = GetParam(),
+                                              .log_size = 8192,
+                                              .log_count = 6,
+                                              .block_checksums = checksums::on,
+                                              .verify = verification::always}});
     if (!opened) throw std::runtime_error(opened.error().message);
     store_.emplace(std::move(*opened));
   }
@@ -159,7 +159,7 @@ TEST_P(growth_beside, backups_checks_and_space) {
   const std::string copy = dir_.file("copy");
   const auto back_up = [&](kv& store) {
     ASSERT_TRUE(succeeds(store.backup(copy)));
-    auto copied = kv::open(copy, {.media = "process", .verify = verification::always});
+    auto copied = kv::open(copy, {.engine = {.media = "process", .verify = verification::always}});
     ASSERT_TRUE(succeeds(copied));
     EXPECT_TRUE(succeeds(copied->read(count_of)));
     EXPECT_TRUE(succeeds(copied->check()));

@@ -24,7 +24,7 @@ class growth : public ::testing::TestWithParam<std::string> {
   pool_options options(concurrency policy = concurrency::stm,
                        const std::string& media = "adr") const {
     auto o = setting{GetParam(), media, policy}.options(small);
-    o.max_size = large, o.log_size = 4096, o.log_count = 4;
+    o.max_size = large, o.engine.log_size = 4096, o.engine.log_count = 4;
     return o;
   }
   scratch_directory dir_;

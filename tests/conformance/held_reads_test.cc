@@ -139,15 +139,16 @@ class held_reads : public ::testing::Test {
     static const auto mechanisms =
         known_of({"default", "default", "redo", "redo-async", "undo", "xil", "base"});
     static constexpr const char* media[] = {"adr", "process", "file"};
-    options_ = {.create_size = 128 << 10,
-                .max_size = 4 << 20,
-                .mechanism = mechanisms[random_.below(std::size(mechanisms))],
-                .media = media[random_.below(std::size(media))],
-                .log_size = 8192,
-                .log_count = 2 + random_.below(3),
-                .block_checksums = random_.below(2) == 0 ? checksums::on : checksums::off,
-                .defer_ordered = random_.below(4) == 0 ? deferral::automatic : deferral::always,
-                .background = random_.below(2) == 0};
+    options_ = {
+        .create_size = 128 << 10,
+        .max_size = 4 << 20,
+        .engine = {.mechanism = mechanisms[random_.below(std::size(mechanisms))],
+                   .media = media[random_.below(std::size(media))],
+                   .log_size = 8192,
+                   .log_count = 2 + random_.below(3),
+                   .block_checksums = random_.below(2) == 0 ? checksums::on : checksums::off,
+                   .defer_ordered = random_.below(4) == 0 ? deferral::automatic : deferral::always,
+                   .background = random_.below(2) == 0}};
   }
   void open() {
     held_.clear();
@@ -259,8 +260,8 @@ class held_reads : public ::testing::Test {
           round == 0 && std::getenv("STELE_SEED") == nullptr ? 1 : seed + round;
       random_ = base::rng(drawn);
       draw_options();
-      SCOPED_TRACE("STELE_SEED=" + std::to_string(drawn) + " " + options_.mechanism + " on " +
-                   options_.media);
+      SCOPED_TRACE("STELE_SEED=" + std::to_string(drawn) + " " + options_.engine.mechanism +
+                   " on " + options_.engine.media);
       run();
     }
   }
@@ -430,7 +431,7 @@ TEST_F(held_reads, of_a_reader_end_or_keep_their_moment_when_another_writer_take
 TEST_F(held_reads, that_begin_beside_a_recovery_see_one_state_and_no_error) {
   for_each_seed([&] {
     std::filesystem::remove(path_);
-    options_.create_size = 2 << 20, options_.max_size = 0, options_.log_size = 64 << 10;
+    options_.create_size = 2 << 20, options_.max_size = 0, options_.engine.log_size = 64 << 10;
     {
       auto made = open_pool<summed>(path_, options_);
     }

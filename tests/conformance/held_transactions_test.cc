@@ -152,7 +152,7 @@ TEST_P(held_transactions, make_a_full_pool_grow) {
     const bool fixed = s.mechanism == "log_structured" || s.mechanism.starts_with("archapt");
     scratch_directory dir;
     auto o = s.options(512u << 10);
-    o.log_size = 4096, o.log_count = 2;
+    o.engine.log_size = 4096, o.engine.log_count = 2;
     if (!fixed) o.max_size = 8u << 20;
     auto p = open_pool<content>(dir.file("pool"), o);
     const std::size_t size = p.space().size_bytes;

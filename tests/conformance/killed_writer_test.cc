@@ -160,7 +160,7 @@ class trial {
  private:
   pool_options options(concurrency policy) const {
     auto o = setting{mechanism_, media_, policy}.options(512 << 10);
-    o.log_size = 4096, o.log_count = most_threads;
+    o.engine.log_size = 4096, o.engine.log_count = most_threads;
     return o;
   }
 

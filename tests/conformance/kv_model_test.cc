@@ -248,7 +248,7 @@ class kv_model : public ::testing::TestWithParam<std::string> {
   ~kv_model() override { detail::set_kv_clock(nullptr); }
 
   pool_options options() const {
-    return {.create_size = pool_bytes, .mechanism = GetParam(), .media = "process"};
+    return {.create_size = pool_bytes, .engine = {.mechanism = GetParam(), .media = "process"}};
   }
   static constexpr std::size_t pool_bytes = std::size_t{16} << 20;
   void open() {

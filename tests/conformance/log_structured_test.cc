@@ -27,8 +27,8 @@ pool_options options_of(std::size_t size = std::size_t{1} << 20,
                         concurrency policy = concurrency::stm) {
   pool_options o;
   o.create_size = size;
-  o.mechanism = "log_structured";
-  o.media = "process";
+  o.engine.mechanism = "log_structured";
+  o.engine.media = "process";
   o.policy = policy;
   return o;
 }
@@ -63,11 +63,11 @@ TEST(log_structured, is_what_such_a_pool_is_opened_with_and_nothing_else) {
     auto p = open_pool<numbers>(dir.file("pool"), options_of());
   }
   auto other = options_of();
-  other.mechanism = "redo";
+  other.engine.mechanism = "redo";
   const auto refused_one = pool<numbers>::open(dir.file("pool"), other);
   EXPECT_TRUE(fails_with(refused_one, errc::invalid_argument));
   EXPECT_NE(refused_one.error().message.find("log_structured"), std::string::npos);
-  other.mechanism = "";
+  other.engine.mechanism = "";
   EXPECT_EQ(open_pool<numbers>(dir.file("pool"), other).mechanism(), "log_structured");
   auto in_place = other;
   {
@@ -85,7 +85,7 @@ TEST(log_structured, holds_the_same_with_every_option) {
     SCOPED_TRACE(bits);
     scratch_directory dir;
     auto o = options_of();
-    auto& ls = o.tuning.of<log_structured_options>();
+    auto& ls = o.engine.tuning.of<log_structured_options>();
     ls.two_layers = bits & 1, ls.group_update = bits & 2, ls.node_cache = bits & 4,
     ls.lock_free_readers = bits & 8, ls.separate_logs = bits & 16, ls.fast_cleaning = bits & 32;
     ls.join_when_cleaning = std::popcount(static_cast<unsigned>(bits)) % 2 == 0;
@@ -133,9 +133,9 @@ struct file_of {
 std::vector<std::uint64_t> chunk_writes(bool level_wear) {
   scratch_directory dir;
   auto o = options_of();
-  o.log_size = 1024;
-  o.background = false;
-  o.tuning.of<log_structured_options>().level_wear = level_wear;
+  o.engine.log_size = 1024;
+  o.engine.background = false;
+  o.engine.tuning.of<log_structured_options>().level_wear = level_wear;
   base::rng random(1);
   for (int session = 0; session < 3; ++session) {
     auto p = open_pool<numbers>(dir.file("pool"), o);
@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(cleaning, log_structured_space, ::testing::Bool(), [](c
 TEST_P(log_structured_space, keeps_going_at_95_percent) {
   scratch_directory dir;
   auto o = options_of(std::size_t{8} << 20);
-  o.background = GetParam();
+  o.engine.background = GetParam();
   auto p = open_pool<list>(dir.file("pool"), o);
   ASSERT_TRUE(fill_to(p, 0.95 * 0.98))
       << "95 % of what chunks can hold, those apart that are kept for cleaning and open";
@@ -232,7 +232,7 @@ TEST_P(log_structured_space, keeps_going_at_95_percent) {
 TEST_P(log_structured_space, is_full_with_a_sentence_and_frees_then) {
   scratch_directory dir;
   auto o = options_of();
-  o.background = GetParam();
+  o.engine.background = GetParam();
   auto p = open_pool<list>(dir.file("pool"), o);
   for (int round = 0; round < 4; ++round) {
     EXPECT_FALSE(fill_to(p, 1.0));
@@ -299,10 +299,10 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
     SCOPED_TRACE(name_of(policy));
     scratch_directory dir;
     auto o = options_of(std::size_t{1} << 20, policy);
-    o.log_size = 1024;
-    o.tuning.of<log_structured_options>().clean_from = 0;
-    o.tuning.of<log_structured_options>().victim_live_share = 0.9;
-    o.tuning.of<log_structured_options>().cleaners = 2;
+    o.engine.log_size = 1024;
+    o.engine.tuning.of<log_structured_options>().clean_from = 0;
+    o.engine.tuning.of<log_structured_options>().victim_live_share = 0.9;
+    o.engine.tuning.of<log_structured_options>().cleaners = 2;
     auto p = open_pool<numbers>(dir.file("pool"), o);
     ASSERT_TRUE(succeeds(p.update([](numbers& n) {
       for (std::size_t i = 0; i < count; ++i) n.at[i] = i;
@@ -385,8 +385,8 @@ TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
   scratch_directory dir;
   {
     auto o = options_of(std::size_t{8} << 20);
-    o.tuning.of<log_structured_options>().clean_from = 0;
-    o.background = false;  // no thread moves anything while the file is copied
+    o.engine.tuning.of<log_structured_options>().clean_from = 0;
+    o.engine.background = false;  // no thread moves anything while the file is copied
     auto p = open_pool<list>(dir.file("pool"), o);
     ASSERT_TRUE(fill_to(p, 0.5));
     for (int i = 0; i < 3000; ++i)
@@ -404,7 +404,7 @@ TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
     std::filesystem::copy_file(dir.file("crashed"), dir.file("copy"),
                                std::filesystem::copy_options::overwrite_existing);
     auto o = options_of();
-    o.tuning.of<log_structured_options>().recovery_threads = threads;
+    o.engine.tuning.of<log_structured_options>().recovery_threads = threads;
     auto p = open_pool<list>(dir.file("copy"), o);
     blocks.push_back(audit(p).used_blocks);
     const auto length = p.read([](const list& l) {
@@ -473,8 +473,9 @@ struct toggled {
 TEST(log_structured, joins_ranges_beside_writers) {
   for (std::uint64_t round = 0; round < count_from("STELE_ROUNDS", 100); ++round) {
     scratch_directory dir;
-    pool_options o{.create_size = 20 << 20, .mechanism = "log_structured", .log_size = 32768};
-    o.tuning =
+    pool_options o{.create_size = 20 << 20,
+                   .engine = {.mechanism = "log_structured", .log_size = 32768}};
+    o.engine.tuning =
         log_structured_options{.node_cache = false, .clean_from = 0, .victim_live_share = 0.5};
     auto p = open_pool<toggled>(dir.file("pool"), o);
     ASSERT_TRUE(succeeds(p.update([](toggled& t) { t.items.reserve(512); })));
@@ -502,9 +503,9 @@ TEST(log_structured, is_whole_after_a_kill_while_it_cleans) {
     scratch_directory dir;
     auto o = options_of(std::size_t{2} << 20,
                         round % 2 == 0 ? concurrency::stm : concurrency::single_writer);
-    o.tuning.of<log_structured_options>().clean_from = 0;
-    o.tuning.of<log_structured_options>().victim_live_share = 0.6;
-    o.tuning.of<log_structured_options>().cleaners = 2;
+    o.engine.tuning.of<log_structured_options>().clean_from = 0;
+    o.engine.tuning.of<log_structured_options>().victim_live_share = 0.6;
+    o.engine.tuning.of<log_structured_options>().cleaners = 2;
     child worker([&](const word_sender& send) {
       auto p = open_pool<summed_list>(dir.file("pool"), o);
       auto work = [&](std::uint64_t seed) {
@@ -526,9 +527,9 @@ TEST(log_structured, is_whole_after_a_kill_while_it_cleans) {
 TEST(log_structured, refuses_shapes_that_cannot_be) {
   scratch_directory dir;
   auto o = options_of();
-  o.log_size = 3000;
+  o.engine.log_size = 3000;
   EXPECT_TRUE(fails_with(pool<numbers>::open(dir.file("a"), o), errc::invalid_argument));
-  o.log_size = std::size_t{1} << 20;
+  o.engine.log_size = std::size_t{1} << 20;
   EXPECT_TRUE(fails_with(pool<numbers>::open(dir.file("b"), o), errc::invalid_argument));
 }
 

@@ -40,7 +40,7 @@ class lost_pages : public ::testing::TestWithParam<std::string> {
     return path;
   }
   pool_options options() const {
-    return {.create_size = size, .media = GetParam(), .background = false};
+    return {.create_size = size, .engine = {.media = GetParam(), .background = false}};
   }
   scratch_directory dir_;
 };
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(on, lost_pages, ::testing::Values("adr", "process", "fi
 TEST(lost_pages, a_copy_put_back_has_everything_that_was_acknowledged) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
-  const pool_options options{.create_size = 1 << 20, .media = "process"};
+  const pool_options options{.create_size = 1 << 20, .engine = {.media = "process"}};
   std::string at_the_end;
   {
     auto p = open_pool<root>(path, options);
@@ -117,7 +117,8 @@ TEST_P(poisoned_pages, are_an_error) {
   const auto& [media, really] = GetParam();
   scratch_directory dir;
   const std::string path = dir.file("pool");
-  const pool_options options{.create_size = 1 << 20, .media = media, .background = false};
+  const pool_options options{.create_size = 1 << 20,
+                             .engine = {.media = media, .background = false}};
   child user([&](const word_sender& send) {
     auto p = open_pool<root>(path, options);
     const std::uint64_t* place = nullptr;
@@ -155,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(on, poisoned_pages,
 TEST(lost_pages, of_a_pool_that_is_only_looked_at_are_an_error) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
-  auto p = open_pool<root>(path, {.create_size = 1 << 20, .media = "process"});
+  auto p = open_pool<root>(path, {.create_size = 1 << 20, .engine = {.media = "process"}});
   ASSERT_TRUE(succeeds(p.update([](root& r) {
     for (std::uint64_t i = 0; i < 5000; ++i) r.numbers.insert(i, i);
   })));

@@ -68,10 +68,10 @@ class maintenance : public ::testing::TestWithParam<std::string> {
  protected:
   pool_options options(std::size_t size = 1 << 20) const {
     return {.create_size = size,
-            .media = GetParam(),
-            .log_size = 16384,
-            .log_count = 4,
-            .block_checksums = checksums::on};
+            .engine = {.media = GetParam(),
+                       .log_size = 16384,
+                       .log_count = 4,
+                       .block_checksums = checksums::on}};
   }
   scratch_directory dir_;
 };
@@ -160,7 +160,8 @@ TEST_P(maintenance, a_backup_is_of_one_moment_and_opens_beside_the_original) {
     ASSERT_TRUE(succeeds(report));
     EXPECT_FALSE(report->info.left_open);
     EXPECT_NE(report->info.header.id, p.core().state().file.header().id);
-    auto second = open_pool<shop>(copy, {.media = GetParam(), .verify = verification::always});
+    auto second =
+        open_pool<shop>(copy, {.engine = {.media = GetParam(), .verify = verification::always}});
     expect_no_money_lost(second);
     EXPECT_TRUE(succeeds(second.check()));
     base::rng random(i);
@@ -181,7 +182,7 @@ TEST(backups, are_of_one_moment_under_every_mechanism) {
   for (const auto& m : detail::mechanisms()) {
     SCOPED_TRACE(m.name);
     const std::string path = dir.file(m.name);
-    auto p = open_pool<shop>(path, {.create_size = 2 << 20, .mechanism = m.name});
+    auto p = open_pool<shop>(path, {.create_size = 2 << 20, .engine = {.mechanism = m.name}});
     open_accounts(p);
     if (m.home == format::home_kind::log) {
       EXPECT_TRUE(fails_with(p.backup(path + ".copy"), errc::unsupported));
@@ -196,7 +197,8 @@ TEST(backups, are_of_one_moment_under_every_mechanism) {
     for (unsigned i = 0; i < 3; ++i) {
       const std::string copy = path + ".copy" + std::to_string(i);
       ASSERT_TRUE(succeeds(p.backup(copy)));
-      auto second = open_pool<shop>(copy, {.mechanism = m.name, .verify = verification::always});
+      auto second =
+          open_pool<shop>(copy, {.engine = {.mechanism = m.name, .verify = verification::always}});
       expect_no_money_lost(second);
       EXPECT_TRUE(succeeds(second.check()));
       base::rng random(i);
@@ -234,7 +236,7 @@ TEST_P(maintenance, a_killed_pool_is_judged_by_its_sums) {
   while (n < 2000 && writer.receive(n)) {
   }
   writer.kill_and_drain(n);
-  auto p = open_pool<shop>(path, {.media = GetParam(), .verify = verification::always});
+  auto p = open_pool<shop>(path, {.engine = {.media = GetParam(), .verify = verification::always}});
   expect_no_money_lost(p);
   EXPECT_TRUE(succeeds(p.check()));
 }
@@ -255,13 +257,13 @@ TEST_P(maintenance, damage_to_a_closed_pool_is_found_at_opening) {
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
       .seekp(static_cast<std::streamoff>(where))
       .put('\x55');
-  const auto opened = pool<shop>::open(path, {.media = GetParam()});
+  const auto opened = pool<shop>::open(path, {.engine = {.media = GetParam()}});
   ASSERT_TRUE(fails_with(opened, errc::corrupt));
   EXPECT_NE(opened.error().message.find("offset " + std::to_string(where / 512 * 512)),
             std::string::npos)
       << opened.error().message;
   EXPECT_TRUE(fails_with(detail::check_pool(path), errc::corrupt));
-  auto p = open_pool<shop>(path, {.media = GetParam(), .verify = verification::never});
+  auto p = open_pool<shop>(path, {.engine = {.media = GetParam(), .verify = verification::never}});
   EXPECT_EQ(p.read([](const shop& s) { return s.moved.load(); }).value(), 0x55u);
 }
 
@@ -275,9 +277,9 @@ TEST(sums, are_right_after_every_mechanism) {
     const std::string path = dir.file(m.name);
     for (const std::string& next : {m.name, std::string("default"), m.name}) {
       auto p = open_pool<shop>(path, {.create_size = 1 << 20,
-                                      .mechanism = next,
-                                      .block_checksums = checksums::on,
-                                      .verify = verification::always});
+                                      .engine = {.mechanism = next,
+                                                 .block_checksums = checksums::on,
+                                                 .verify = verification::always}});
       SCOPED_TRACE(m.name + ", opened by " + next);
       if (!*p.read([](const shop& s) { return s.balances.contains(0); })) open_accounts(p);
       base::rng random(1);
@@ -295,16 +297,19 @@ TEST(durability_in_force, is_named_and_never_less_than_required) {
   for (const char* media : {"auto", "process", "adr", "file"}) {
     SCOPED_TRACE(media);
     EXPECT_TRUE(fails_with(
-        pool<shop>::open(path, {.create_size = 1 << 20, .media = media, .require = "power"}),
+        pool<shop>::open(path,
+                         {.create_size = 1 << 20, .require = "power", .engine = {.media = media}}),
         errc::unsupported));
     EXPECT_FALSE(fs::exists(path));
-    auto p = open_pool<shop>(path, {.create_size = 1 << 20, .media = media, .require = "process"});
+    auto p = open_pool<shop>(
+        path, {.create_size = 1 << 20, .require = "process", .engine = {.media = media}});
     EXPECT_EQ(p.durability_in_force(), "process");
     ASSERT_TRUE(succeeds(p.close()));
     fs::remove(path);
   }
   EXPECT_TRUE(fails_with(
-      pool<shop>::open(path, {.create_size = 1 << 20, .mechanism = "none", .require = "process"}),
+      pool<shop>::open(
+          path, {.create_size = 1 << 20, .require = "process", .engine = {.mechanism = "none"}}),
       errc::unsupported));
   EXPECT_TRUE(fails_with(pool<shop>::open(path, {.create_size = 1 << 20, .require = "eternity"}),
                          errc::invalid_argument));

@@ -232,8 +232,8 @@ TEST(plain_members, are_no_part_of_a_transaction) {
     plain<int> tries;
   };
   scratch_directory dir;
-  auto p = open_pool<counted>(dir.file("pool"),
-                              {.create_size = 1 << 20, .block_checksums = checksums::off});
+  auto p = open_pool<counted>(
+      dir.file("pool"), {.create_size = 1 << 20, .engine = {.block_checksums = checksums::off}});
   EXPECT_FALSE(p.update([](counted& c) {
     c.n = 1, c.tries = c.tries + 1;
     cancel("only tries");

@@ -56,7 +56,7 @@ class ordered_commits : public on_every_setting {
  protected:
   static pool_options options(const setting& s, std::size_t log_size = 64 << 10) {
     auto o = s.options(2u << 20);
-    o.log_size = log_size, o.log_count = 4;
+    o.engine.log_size = log_size, o.engine.log_count = 4;
     return o;
   }
 };
@@ -316,7 +316,7 @@ TEST_P(ordered_commits, of_a_thread_that_has_ended_are_in_nobodys_way) {
       const time_limit limit(60);
       scratch_directory dir;
       auto o = options(s);
-      o.background = background;
+      o.engine.background = background;
       auto p = open_pool<content>(dir.file("pool"), o);
       for (std::uint64_t n = 1; n <= 40; ++n) {
         std::jthread([&] {
@@ -344,7 +344,7 @@ TEST_P(ordered_commits, are_kept_by_close_and_by_the_destructor) {
       const time_limit limit(60);
       scratch_directory dir;
       auto o = options(s);
-      o.background = background;
+      o.engine.background = background;
       std::uint64_t n = 0;
       for (int session = 0; session < 8; ++session) {
         auto p = open_pool<content>(dir.file("pool"), o);
@@ -376,7 +376,7 @@ class cost_of : public ::testing::TestWithParam<std::tuple<std::string, std::str
  protected:
   static pool_options options(concurrency policy) {
     auto o = setting{"default", std::get<1>(GetParam()), policy}.options(4u << 20);
-    o.log_size = 256 << 10, o.log_count = 2;
+    o.engine.log_size = 256 << 10, o.engine.log_count = 2;
     return o;
   }
   // The policies that the test uses on this medium.
@@ -404,7 +404,7 @@ TEST_P(cost_of, ordered_commits_is_a_fence_in_256) {
   under_each_policy([](concurrency policy) {
     scratch_directory dir;
     auto o = options(policy);
-    o.background = false;
+    o.engine.background = false;
     auto p = open_pool<content>(dir.file("pool"), o);
     swap(p, 0, ordered);
     ASSERT_TRUE(succeeds(p.sync()));
@@ -447,7 +447,7 @@ TEST_P(cost_of, reads_and_aborts_is_no_fence) {
   under_each_policy([](concurrency policy) {
     scratch_directory dir;
     auto o = options(policy);
-    o.background = false;
+    o.engine.background = false;
     auto p = open_pool<content>(dir.file("pool"), o);
     for (const bool after_ordered : {false, true}) {
       if (after_ordered) swap(p, 1, ordered);
@@ -477,7 +477,7 @@ TEST_P(cost_of, a_durable_commit_is_one_fence_and_its_lines) {
   under_each_policy([](concurrency policy) {
     scratch_directory dir;
     auto o = options(policy);
-    o.background = false;
+    o.engine.background = false;
     auto p = open_pool<content>(dir.file("pool"), o);
     for (const bool after_ordered : {false, true}) {
       SCOPED_TRACE(after_ordered);
@@ -492,7 +492,7 @@ TEST_P(cost_of, a_durable_commit_is_one_fence_and_its_lines) {
       const auto streamed = (after.streamed_bytes - before.streamed_bytes) / 64,
                  flushed = after.flushed_lines - before.flushed_lines;
       // There all threads share a log, and one flushes for all.
-      const bool on_file = o.media == "file";
+      const bool on_file = o.engine.media == "file";
       EXPECT_GE(on_file ? flushed : streamed, 500u);
       // Checksum deltas take a second line, unless all words lie in one block.
       EXPECT_LE(on_file ? flushed : streamed, on_file ? 1000u : 500u);
@@ -507,7 +507,7 @@ TEST_P(cost_of, a_sync_is_one_fence_if_there_is_something_to_do) {
   under_each_policy([](concurrency policy) {
     scratch_directory dir;
     auto o = options(policy);
-    o.background = false;
+    o.engine.background = false;
     auto p = open_pool<content>(dir.file("pool"), o);
     const auto fences_of = [&](auto&& work) {
       const auto before = p.counters().fences;
@@ -550,7 +550,7 @@ TEST(ordered_transfers, keep_the_sum_for_concurrent_readers) {
   scratch_directory dir;
   const setting s{"default", "adr"};
   auto o = s.options(2u << 20);
-  o.log_size = 8192, o.log_count = 5;
+  o.engine.log_size = 8192, o.engine.log_count = 5;
   auto p = open_pool<bank>(dir.file("pool"), o);
   ASSERT_TRUE(succeeds(p.update([](bank& b) {
     for (auto& m : b.money) m = bank::each;
@@ -608,7 +608,7 @@ TEST(ordered_transfers, of_eight_threads_on_two_logs_do_not_hang) {
   for (const bool background : {true, false}) {
     scratch_directory dir;
     auto o = setting{"default", "process"}.options(2u << 20);
-    o.log_size = 4096, o.log_count = 2, o.background = background;
+    o.engine.log_size = 4096, o.engine.log_count = 2, o.engine.background = background;
     auto p = open_pool<content>(dir.file("pool"), o);
     const auto end = steady_clock::now() + std::chrono::milliseconds(600);
     std::atomic<std::uint64_t> commits{0};
@@ -685,11 +685,11 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
       nullptr, sizeof(shared_counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(shared, MAP_FAILED);
   auto o = setting{std::get<0>(GetParam()), std::get<1>(GetParam())}.options(512 << 10);
-  o.log_size = 4096, o.log_count = 2;
+  o.engine.log_size = 4096, o.engine.log_count = 2;
   std::uint64_t beyond = 0;
   for (std::uint64_t kill = 0, kills = count_from("STELE_ORDERED_KILLS", 50); kill < kills;
        ++kill) {
-    o.background = random.below(4) != 0;
+    o.engine.background = random.below(4) != 0;
     const std::uint64_t sync_every = 1 + random.below(200), child_seed = random(),
                         alive = random.below(std::uint64_t{128} << random.below(7));
     const std::uint64_t before = shared->kept[0] + shared->kept[1];

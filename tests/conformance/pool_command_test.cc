@@ -122,8 +122,8 @@ TEST_F(pool_command, info_says_what_the_sums_of_a_pool_do_not_see) {
     const std::string pool = dir_.file(mechanism), copy = pool + ".open";
     const auto sums = mechanism == "log_structured" ? checksums::automatic : checksums::on;
     {
-      auto store =
-          kv::open(pool, {.create_size = 4 << 20, .mechanism = mechanism, .block_checksums = sums});
+      auto store = kv::open(pool, {.create_size = 4 << 20,
+                                   .engine = {.mechanism = mechanism, .block_checksums = sums}});
       ASSERT_TRUE(succeeds(store));
       ASSERT_TRUE(succeeds(store->put("a", "1")));
       std::filesystem::copy_file(pool, copy);
@@ -224,8 +224,9 @@ TEST_F(pool_command, a_copy_has_sums_as_its_source_has) {
     SCOPED_TRACE(has);
     const std::string source = at(has ? "with" : "without"), copy = at("copy");
     {
-      auto store = kv::open(source, {.create_size = 1 << 20,
-                                     .block_checksums = has ? checksums::on : checksums::off});
+      auto store =
+          kv::open(source, {.create_size = 1 << 20,
+                            .engine = {.block_checksums = has ? checksums::on : checksums::off}});
       ASSERT_TRUE(succeeds(store));
       ASSERT_TRUE(succeeds(store->put("a", "1")));
     }
@@ -245,7 +246,8 @@ TEST_F(pool_command, a_copy_has_sums_as_its_source_has) {
 TEST_F(pool_command, a_damaged_store_with_others_beside_it_is_not_compacted) {
   const std::string path = at("damaged");
   {
-    auto store = kv::open(path, {.create_size = 1 << 20, .block_checksums = checksums::on});
+    auto store =
+        kv::open(path, {.create_size = 1 << 20, .engine = {.block_checksums = checksums::on}});
     ASSERT_TRUE(succeeds(store));
     auto users = store->open_store("users");
     for (int i = 0; i < 300; ++i)
@@ -320,7 +322,8 @@ TEST_F(pool_command, another_pool_is_compacted_to_its_last_chunk_in_use) {
     EXPECT_LT(fs::file_size(at("small")), fs::file_size(at("words")) / 2);
     EXPECT_EQ(run_command("pool check " + at("small")).status, 0);
     {
-      auto p = open_pool<words>(at("small"), {.layout = "words", .verify = verification::always});
+      auto p = open_pool<words>(at("small"),
+                                {.layout = "words", .engine = {.verify = verification::always}});
       EXPECT_EQ(*p.read([](const words& w) { return w.sum.load(); }), 42u);
       ASSERT_TRUE(succeeds(p.grow(4 << 20)));
       ASSERT_TRUE(succeeds(p.update([](words& w) { w.sum = 43; })));
@@ -427,7 +430,7 @@ TEST_F(pool_command, copies_checks_and_dumps_a_pool_that_is_in_use) {
     ASSERT_TRUE(succeeds(open->put("fig", "black"))) << "the process that has it open goes on";
   }
   EXPECT_EQ(kv::open(at("copy"))->get("fig").value(), "blue");
-  const auto alone = kv::open(path, {.readers = false});
+  const auto alone = kv::open(path, {.engine = {.readers = false}});
   ASSERT_TRUE(succeeds(alone));
   for (const std::string& what : {"backup " + path + " " + at("another"), "dump " + path}) {
     const auto in_use = run_command("pool " + what);

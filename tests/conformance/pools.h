@@ -32,10 +32,10 @@ struct setting {
   pool_options options(std::size_t create_size = 1u << 20) const {
     pool_options o;
     o.create_size = create_size;
-    o.mechanism = mechanism;
-    o.media = media;
+    o.engine.mechanism = mechanism;
+    o.engine.media = media;
     o.policy = policy;
-    o.defer_ordered = deferral::always;
+    o.engine.defer_ordered = deferral::always;
     return o;
   }
 };

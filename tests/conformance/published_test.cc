@@ -12,8 +12,8 @@ struct numbers {
 
 pool_options options_of(const std::string& mechanism, concurrency policy, std::size_t log_size) {
   auto o = setting{mechanism, "adr", policy}.options();
-  o.log_size = log_size, o.log_count = 2;
-  o.block_checksums = checksums::off;
+  o.engine.log_size = log_size, o.engine.log_count = 2;
+  o.engine.block_checksums = checksums::off;
   return o;
 }
 

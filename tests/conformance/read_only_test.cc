@@ -17,11 +17,11 @@ namespace os = media::os;
 std::uint64_t make_pool(const std::string& path, const std::string& mechanism = "",
                         bool closes = true) {
   auto p = open_pool<texts_root>(path, {.create_size = 384 << 10,
-                                        .mechanism = mechanism,
-                                        .media = "process",
-                                        .log_size = 4096,
-                                        .log_count = 2,
-                                        .background = false});
+                                        .engine = {.mechanism = mechanism,
+                                                   .media = "process",
+                                                   .log_size = 4096,
+                                                   .log_count = 2,
+                                                   .background = false}});
   for (std::uint64_t n = 0; n < 10; ++n)
     EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
   if (!closes) std::filesystem::copy_file(path, path + ".left");
@@ -112,11 +112,9 @@ class turned_read_only final : public os::syscall_hook {
 TEST(read_only, a_file_system_that_turns_so_under_a_pool_loses_nothing) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
-  const pool_options options{.create_size = 384 << 10,
-                             .media = "file",
-                             .log_size = 4096,
-                             .log_count = 2,
-                             .background = false};
+  const pool_options options{
+      .create_size = 384 << 10,
+      .engine = {.media = "file", .log_size = 4096, .log_count = 2, .background = false}};
   std::uint64_t k = 1;
   for (bool hit = true; hit && !HasFailure(); ++k) {
     SCOPED_TRACE("from the " + std::to_string(k) + "-th change on");

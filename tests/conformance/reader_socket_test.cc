@@ -41,7 +41,7 @@ bool within(std::chrono::seconds limit, const std::function<bool()>& holds) {
 class reader_socket : public ::testing::Test {
  protected:
   reader_socket() {
-    auto opened = kv::open(path_, {.create_size = 1 << 20, .media = "process"});
+    auto opened = kv::open(path_, {.create_size = 1 << 20, .engine = {.media = "process"}});
     EXPECT_TRUE(succeeds(opened));
     writer_.emplace(std::move(*opened));
     EXPECT_TRUE(succeeds(writer_->put("a", "1")));
@@ -112,7 +112,7 @@ TEST_F(reader_socket, has_another_name_in_each_session_and_none_when_closed) {
   ASSERT_TRUE(succeeds(writer_->close()));
   EXPECT_EQ(number(), 0u);
   writer_.reset();
-  auto again = kv::open(path_, {.media = "process"});
+  auto again = kv::open(path_, {.engine = {.media = "process"}});
   ASSERT_TRUE(succeeds(again));
   EXPECT_NE(number(), first);
   a_reader_attaches();
@@ -233,7 +233,7 @@ TEST_F(reader_socket, of_a_dead_writer_may_be_taken_by_a_stranger) {
   char byte = 0;
   EXPECT_EQ(::read(ready[0], &byte, 1), 1);
   a_reader_attaches();
-  writer_.emplace(std::move(*kv::open(path_, {.media = "process"})));
+  writer_.emplace(std::move(*kv::open(path_, {.engine = {.media = "process"}})));
   EXPECT_NE(number(), left);
   a_reader_attaches();
   ::kill(squatter, SIGKILL);

@@ -326,7 +326,7 @@ TEST_P(readers_of_default, follow_a_pool_that_grows) {
 
 TEST_P(readers_of_default, do_not_wait_for_a_sync_of_ordered_commits) {
   auto o = options(concurrency::stm, "file");
-  o.background = false;
+  o.engine.background = false;
   auto p = open_pool<numbers>(path_, o);
   auto reads = pool<numbers>::open_read_only(path_);
   ASSERT_TRUE(succeeds(reads));
@@ -384,7 +384,7 @@ TEST_P(readers_of_default, get_errors_that_say_what_to_do) {
     EXPECT_TRUE(fails_with(reads->read([](const numbers&) {}), errc::invalid_argument));
   }
   {
-    auto p = open_pool<numbers>(path_, {.readers = false});
+    auto p = open_pool<numbers>(path_, {.engine = {.readers = false}});
     EXPECT_TRUE(fails_with(pool<numbers>::open_read_only(path_), errc::in_use));
   }
   std::filesystem::resize_file(path_, 5000);

@@ -176,7 +176,7 @@ bool is_no_damage_what_was_freed(const std::string& mechanism, bool dies) {
   scratch_directory dir;
   const auto open = [&](const std::string& by) {
     pool_options o = setting{by, "process"}.options();
-    o.block_checksums = checksums::on;
+    o.engine.block_checksums = checksums::on;
     return open_pool<holder>(dir.file("pool"), o);
   };
   {
@@ -229,7 +229,7 @@ TEST_P(crash_with_spilled_records, keeps_acknowledged_commits) {
     SCOPED_TRACE(media);
     scratch_directory dir;
     auto options = setting{GetParam(), media}.options(2u << 20);
-    options.log_size = 4096, options.log_count = 2;
+    options.engine.log_size = 4096, options.engine.log_count = 2;
     child worker([&](const word_sender& send) {
       auto p = open_pool<wide>(dir.file("pool"), options);
       for (std::uint64_t n = 1; n <= 20; ++n) {

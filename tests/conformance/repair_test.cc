@@ -31,11 +31,10 @@ class repair : public ::testing::Test {
   std::string path() const { return dir_.file("pool"); }
   // A closed store; text() is its file.
   void make(const std::string& mechanism = "") {
-    auto store = kv::open(path(), {.create_size = 256 << 10,
-                                   .mechanism = mechanism,
-                                   .media = "process",
-                                   .log_size = 4096,
-                                   .log_count = 3});
+    auto store = kv::open(
+        path(),
+        {.create_size = 256 << 10,
+         .engine = {.mechanism = mechanism, .media = "process", .log_size = 4096, .log_count = 3}});
     ASSERT_TRUE(succeeds(store));
     for (int i = 0; i < 200; ++i)
       ASSERT_TRUE(succeeds(store->put(std::to_string(i), "a value of " + std::to_string(i))));
@@ -43,7 +42,7 @@ class repair : public ::testing::Test {
     text_ = text_of(path());
   }
   void expect_whole() const {
-    auto store = kv::open(path(), {.media = "process"});
+    auto store = kv::open(path(), {.engine = {.media = "process"}});
     ASSERT_TRUE(succeeds(store));
     EXPECT_EQ(*store->size(), 200u);
     EXPECT_TRUE(succeeds(store->put("one", "more")));
@@ -117,7 +116,7 @@ TEST_F(repair, a_log_of_a_closed_pool_is_marked_as_empty) {
     make(mechanism);
     const auto h = *storage::pool_file::peek(path());
     damage(h.log_offset + h.log_size, 64, '\x5a');  // the head of the second log
-    EXPECT_FALSE(detail::check_pool(path()) && kv::open(path(), {.media = "process"}));
+    EXPECT_FALSE(detail::check_pool(path()) && kv::open(path(), {.engine = {.media = "process"}}));
     write_text(path(), text_);
     damage(h.log_offset + h.log_size, 64, '\x5a');
     EXPECT_EQ(repaired().size(), 1u);
@@ -137,7 +136,8 @@ TEST_F(repair, lines_of_a_lap_to_come_in_a_closed_log_are_repaired) {
 }
 
 TEST_F(repair, a_log_head_of_a_pool_that_was_not_closed_is_left_alone) {
-  auto store = kv::open(path(), {.create_size = 256 << 10, .media = "process", .log_size = 4096});
+  auto store = kv::open(
+      path(), {.create_size = 256 << 10, .engine = {.media = "process", .log_size = 4096}});
   ASSERT_TRUE(succeeds(store));
   ASSERT_TRUE(succeeds(store->put("a", "b")));
   std::string open = text_of(path());
@@ -154,7 +154,7 @@ TEST_F(repair, a_log_head_of_a_pool_that_was_not_closed_is_left_alone) {
 
 TEST_F(repair, a_pool_in_use_is_refused) {
   make();
-  const auto store = kv::open(path(), {.media = "process"});
+  const auto store = kv::open(path(), {.engine = {.media = "process"}});
   std::vector<storage::repair_step> steps;
   EXPECT_EQ(detail::repair_pool(path(), steps).error().code, errc::in_use);
   EXPECT_TRUE(steps.empty());

@@ -29,8 +29,8 @@ std::string key_of(unsigned i) {
 model make_store(const std::string& path, checksums sums, std::size_t size = 128 << 10) {
   model items;
   auto store = kv::open(
-      path,
-      {.create_size = size, .media = "process", .block_checksums = sums, .background = false});
+      path, {.create_size = size,
+             .engine = {.media = "process", .block_checksums = sums, .background = false}});
   EXPECT_TRUE(succeeds(store));
   for (unsigned i = 0; i < 150; ++i) {
     items[key_of(i)] = "value " + std::to_string(i * 7919) + std::string(i % 90, 'v');
@@ -160,8 +160,8 @@ struct named_model {
 named_model make_named(const std::string& path, checksums sums) {
   named_model all;
   auto store = kv::open(
-      path,
-      {.create_size = 256 << 10, .media = "process", .block_checksums = sums, .background = false});
+      path, {.create_size = 256 << 10,
+             .engine = {.media = "process", .block_checksums = sums, .background = false}});
   EXPECT_TRUE(succeeds(store));
   for (const char* const name : {"", "first", "second", "dropped"}) {
     std::optional<kv> named;
@@ -355,8 +355,8 @@ TEST_F(salvage, wild_links_among_named_stores_end_too) {
 
 TEST_F(salvage, a_store_that_was_not_closed_is_read_after_recovery) {
   // A thread that truncates while the file is read would make a copy of two moments.
-  auto store =
-      kv::open(at("store"), {.create_size = 128 << 10, .media = "process", .background = false});
+  auto store = kv::open(
+      at("store"), {.create_size = 128 << 10, .engine = {.media = "process", .background = false}});
   ASSERT_TRUE(succeeds(store));
   for (unsigned i = 0; i < 50; ++i) ASSERT_TRUE(succeeds(store->put(key_of(i), "x")));
   write_bytes(at("copy"), bytes_of(at("store")));
@@ -370,8 +370,8 @@ TEST_F(salvage, other_mechanisms_pools_are_read_too) {
   for (const std::string& mechanism : durable_mechanisms()) {
     SCOPED_TRACE(mechanism);
     {
-      auto store = kv::open(at("store"),
-                            {.create_size = 256 << 10, .mechanism = mechanism, .media = "process"});
+      auto store = kv::open(at("store"), {.create_size = 256 << 10,
+                                          .engine = {.mechanism = mechanism, .media = "process"}});
       ASSERT_TRUE(succeeds(store));
       for (unsigned i = 0; i < 50; ++i) ASSERT_TRUE(succeeds(store->put(key_of(i), "x")));
     }
@@ -380,7 +380,8 @@ TEST_F(salvage, other_mechanisms_pools_are_read_too) {
     ASSERT_TRUE(succeeds(copied));
     EXPECT_EQ(copied->left.count, 50u);
     {
-      const auto copy = kv::open(at("copy"), {.mechanism = mechanism, .media = "process"});
+      const auto copy =
+          kv::open(at("copy"), {.engine = {.mechanism = mechanism, .media = "process"}});
       ASSERT_TRUE(succeeds(copy));
       EXPECT_EQ(*copy->size(), 50u);
       EXPECT_TRUE(succeeds(copy->check()));
@@ -439,7 +440,7 @@ TEST_F(salvage, what_cannot_be_copied_is_refused_with_a_reason) {
   EXPECT_EQ(detail::copy_content(at("store"), at("copy"), {.size_bytes = 1}).error().code,
             errc::invalid_argument);
   {
-    auto store = kv::open(at("store"), {.media = "process"});
+    auto store = kv::open(at("store"), {.engine = {.media = "process"}});
     EXPECT_EQ(detail::copy_content(at("store"), at("copy"), {}).error().code, errc::in_use);
   }
   write_bytes(at("text"), std::vector<std::byte>(100'000, std::byte{'x'}));
@@ -461,10 +462,10 @@ class teller final : public detail::value_receiver {
 };
 
 void make_document(const std::string& path, checksums sums) {
-  auto p = open_pool<document_dict>(path, {.create_size = 128 << 10,
-                                           .layout = std::string(document_layout),
-                                           .media = "process",
-                                           .block_checksums = sums});
+  auto p =
+      open_pool<document_dict>(path, {.create_size = 128 << 10,
+                                      .layout = std::string(document_layout),
+                                      .engine = {.media = "process", .block_checksums = sums}});
   ASSERT_TRUE(succeeds(p.update([](document_dict& d) {
     for (unsigned i = 0; i < 60; ++i) d[key_of(i)] = std::string(i, 't');
     auto& list = d["list"].make_list();

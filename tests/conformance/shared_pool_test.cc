@@ -84,14 +84,14 @@ struct product {
     static constexpr const char* media[] = {"adr", "process", "file"};
     product p;
     p.options = {.create_size = std::size_t{256} << 10,
-                 .mechanism = mechanisms[r.below(std::size(mechanisms))],
-                 .media = media[r.below(std::size(media))],
                  .policy = r.below(4) == 0 ? concurrency::single_writer : concurrency::stm,
-                 .log_size = 8192,
-                 .log_count = 1 + r.below(4),
-                 .block_checksums = r.below(2) == 0 ? checksums::on : checksums::off,
-                 .defer_ordered = deferral::always,
-                 .background = r.below(2) == 0};
+                 .engine = {.mechanism = mechanisms[r.below(std::size(mechanisms))],
+                            .media = media[r.below(std::size(media))],
+                            .log_size = 8192,
+                            .log_count = 1 + r.below(4),
+                            .block_checksums = r.below(2) == 0 ? checksums::on : checksums::off,
+                            .defer_ordered = deferral::always,
+                            .background = r.below(2) == 0}};
     p.readers = static_cast<unsigned>(r.below(3));
     p.snapshots = p.options.policy == concurrency::stm && r.below(2) == 0;
     p.grows = r.below(2) == 0;
@@ -103,12 +103,12 @@ struct product {
     return p;
   }
   std::string text() const {
-    return options.mechanism + " on " + options.media + ", policy " + name_of(options.policy) +
-           ", logs " + std::to_string(options.log_count) + ", sums " +
-           std::to_string(options.block_checksums == checksums::on) + ", background " +
-           std::to_string(options.background) + ", readers " + std::to_string(readers) +
-           ", snapshots " + std::to_string(snapshots) + ", growth " + std::to_string(grows) +
-           ", ordered " + std::to_string(ordered) + " of 4";
+    return options.engine.mechanism + " on " + options.engine.media + ", policy " +
+           name_of(options.policy) + ", logs " + std::to_string(options.engine.log_count) +
+           ", sums " + std::to_string(options.engine.block_checksums == checksums::on) +
+           ", background " + std::to_string(options.engine.background) + ", readers " +
+           std::to_string(readers) + ", snapshots " + std::to_string(snapshots) + ", growth " +
+           std::to_string(grows) + ", ordered " + std::to_string(ordered) + " of 4";
   }
 };
 

@@ -20,7 +20,7 @@ struct shared_state {
 
 pool_options few_logs(const setting& s) {
   auto o = s.options();
-  o.log_count = 3, o.log_size = 8192;
+  o.engine.log_count = 3, o.engine.log_size = 8192;
   return o;
 }
 

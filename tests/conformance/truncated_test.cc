@@ -87,8 +87,7 @@ class truncated : public ::testing::TestWithParam<setting_of_truncation> {
   static constexpr std::size_t size = 512 << 10;
   pool_options options() const {
     return {.create_size = size,
-            .mechanism = std::get<0>(GetParam()),
-            .media = std::get<1>(GetParam())};
+            .engine = {.mechanism = std::get<0>(GetParam()), .media = std::get<1>(GetParam())}};
   }
   void make(const std::string& path) const {
     auto p = open_pool<root>(path, options());

@@ -82,7 +82,8 @@ class creation {
     std::memcpy(&length, work_.data() + pool_size, sizeof length);
     const auto file = scratch_file::make("", {work_.data(), static_cast<std::size_t>(length)});
     ASSERT_TRUE(file);
-    auto opened = pool<counter>::open(file->path(), {.mechanism = mechanism_, .media = "file"});
+    auto opened =
+        pool<counter>::open(file->path(), {.engine = {.mechanism = mechanism_, .media = "file"}});
     if (!opened) return wrong.push_back(opened.error().message);
     const auto counted =
         opened->update([](counter& c) { return c.value = c.value + 1, c.value.load(); });

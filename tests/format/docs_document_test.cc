@@ -24,7 +24,7 @@ class format_docs_document : public ::testing::Test {
   format_docs_document()
       : pool_(open_pool<root>(dir_.file("p"), [] {
           pool_options o{.create_size = 64 << 10};
-          o.mechanism = "default", o.media = "process";
+          o.engine.mechanism = "default", o.engine.media = "process";
           return o;
         }())) {}
 

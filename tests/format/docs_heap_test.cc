@@ -80,7 +80,7 @@ TEST(format_docs_heap, the_shapes_of_large_slabs) {
 TEST(format_docs_heap, a_large_slab_is_as_the_page_has_it) {
   scratch_directory dir;
   pool_options options{.create_size = 1 << 20};
-  options.mechanism = "default", options.media = "process";
+  options.engine.mechanism = "default", options.engine.media = "process";
   auto p = open_pool<field<std::uint64_t>>(dir.file("p"), options);
   std::uint64_t at = 0;
   const auto& file = p.core().state().file;
@@ -112,7 +112,7 @@ TEST(format_docs_heap, a_slab_is_as_the_page_has_it) {
   };
   scratch_directory dir;
   pool_options options{.create_size = 64 << 10};
-  options.mechanism = "default", options.media = "process";
+  options.engine.mechanism = "default", options.engine.media = "process";
   const auto p = open_pool<root>(dir.file("p"), options);
   const auto& file = p.core().state().file;
   const format::pool_header& h = file.header();

@@ -116,8 +116,9 @@ TEST(format_docs_kv, the_table_of_a_node) {
 // A store in a pool of its own, and where its root is in memory.
 struct store_in_scratch {
   scratch_directory dir;
-  result<kv> store = kv::open(
-      dir.file("p"), {.create_size = 64 << 10, .mechanism = "default", .media = "process"});
+  result<kv> store =
+      kv::open(dir.file("p"),
+               {.create_size = 64 << 10, .engine = {.mechanism = "default", .media = "process"}});
 
   const std::byte* root() const {
     const auto& file = store->core().state().file;

@@ -38,7 +38,7 @@ TEST_P(golden, opens_and_holds_what_it_held) {
   EXPECT_EQ(checked->info.header.version, g.version);
   EXPECT_EQ(checked->info.left_open, g.left_open);
   EXPECT_EQ(brief(content_text(path_).value_or("refused")), g.content);
-  auto opened = detail::open_path(path_, {.media = "process", .background = false});
+  auto opened = detail::open_path(path_, {.engine = {.media = "process", .background = false}});
   ASSERT_TRUE(opened) << opened.error().message;
   ASSERT_TRUE((*opened)->close());
   EXPECT_EQ(brief(content_text(path_).value_or("refused")), g.content)
@@ -65,7 +65,7 @@ TEST_P(golden_of_version_1, opens_when_a_crash_left_its_version_half_raised) {
     const auto checked = detail::check_pool(path_);
     ASSERT_TRUE(checked) << checked.error().message;
     EXPECT_EQ(checked->info.header.version, format::pool_version);
-    auto opened = detail::open_path(path_, {.media = "process", .background = false});
+    auto opened = detail::open_path(path_, {.engine = {.media = "process", .background = false}});
     ASSERT_TRUE(opened) << opened.error().message;
     ASSERT_TRUE((*opened)->close());
     EXPECT_EQ(brief(content_text(path_).value_or("refused")), g.content);
@@ -84,7 +84,7 @@ TEST_P(golden, gets_blocks_that_only_the_present_version_has) {
   fuzz::write_file(path_, *bytes);
   std::vector<std::uint64_t> made;
   const auto in_session = [&](auto&& body) {
-    auto opened = detail::open_path(path_, {.media = "process", .background = false});
+    auto opened = detail::open_path(path_, {.engine = {.media = "process", .background = false}});
     ASSERT_TRUE(opened) << opened.error().message;
     detail::runtime& r = **opened;
     const auto done =
@@ -121,7 +121,7 @@ TEST_P(golden, is_refused_by_name_when_it_is_newer) {
   pool.put_header(0, h);
   fuzz::repair_header(pool);
   fuzz::write_file(path_, *bytes);
-  const auto opened = detail::open_path(path_, {.media = "process"});
+  const auto opened = detail::open_path(path_, {.engine = {.media = "process"}});
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, errc::version);
   for (const std::uint32_t version : {format::pool_version, format::pool_version + 1})

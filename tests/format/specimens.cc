@@ -72,12 +72,12 @@ void create(const specimen& s, const std::string& path) {
 
 pool_options options_of(const specimen& s) {
   pool_options o;
-  o.mechanism = s.mechanism;
-  o.media = "process";
-  o.tuning = {archapt_options{.checkpoint_commits = s.checkpoint_commits},
-              log_structured_options{.separate_logs = true, .level_wear = false}};
-  o.background = false;
-  o.defer_ordered = deferral::always;
+  o.engine.mechanism = s.mechanism;
+  o.engine.media = "process";
+  o.engine.tuning = {archapt_options{.checkpoint_commits = s.checkpoint_commits},
+                     log_structured_options{.separate_logs = true, .level_wear = false}};
+  o.engine.background = false;
+  o.engine.defer_ordered = deferral::always;
   return o;
 }
 

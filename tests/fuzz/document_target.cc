@@ -37,8 +37,9 @@ void fill(document_dict& d) {
 bytes make_document(const std::string& mechanism, const std::string& media) {
   const std::string path = scratch() + "/document-seed";
   std::filesystem::remove(path);
-  pool_options options{.create_size = 128 << 10, .mechanism = mechanism, .media = media};
-  options.background = false, options.layout = document_layout;
+  pool_options options{.create_size = 128 << 10,
+                       .engine = {.mechanism = mechanism, .media = media}};
+  options.engine.background = false, options.layout = document_layout;
   auto made = pool<document_dict>::open(path, options);
   if (!made || !made->update([](document_dict& d) { fill(d); }) || !made->close()) return {};
   std::ifstream in(path, std::ios::binary);
@@ -123,7 +124,7 @@ std::string salvage(const std::string& path) {
   std::filesystem::remove(saved);
   const auto copied = detail::copy_content(path, saved, {.allow_losses = true});
   if (!copied) return judged("salvage", copied);
-  auto p = pool<document_dict>::open(saved, {.media = "process", .background = false});
+  auto p = pool<document_dict>::open(saved, {.engine = {.media = "process", .background = false}});
   if (!p) return "what was salvaged does not open: " + p.error().message;
   if (const auto sound = p->check(); !sound)
     return "what was salvaged is not sound: " + sound.error().message;
@@ -137,7 +138,8 @@ std::string run_document(std::span<const std::byte> input) {
   const std::string path = scratch() + "/document";
   write_file(path, input);
   if (auto bad = salvage(path); !bad.empty()) return bad;
-  pool_options options{.media = "process", .verify = verification::never, .background = false};
+  pool_options options{
+      .engine = {.media = "process", .verify = verification::never, .background = false}};
   options.layout = document_layout;
   auto p = pool<document_dict>::open(path, options);
   if (!p) return judged("opening", p);

@@ -43,8 +43,9 @@ bytes make_store(const std::string& mechanism, std::size_t size, const std::stri
                  bool more) {
   const std::string path = scratch() + "/kv-seed";
   std::filesystem::remove(path);
-  auto store = kv::open(
-      path, {.create_size = size, .mechanism = mechanism, .media = media, .background = false});
+  auto store =
+      kv::open(path, {.create_size = size,
+                      .engine = {.mechanism = mechanism, .media = media, .background = false}});
   if (store) fill(*store);
   if (store && more) fill_more(*store);
   if (!store || !store->close()) return {};
@@ -131,7 +132,7 @@ std::string salvage(const std::string& path) {
   std::filesystem::remove(saved);
   const auto copied = detail::copy_content(path, saved, {.allow_losses = true});
   if (!copied) return judged("salvage", copied);
-  const auto store = kv::open(saved, {.media = "process", .background = false});
+  const auto store = kv::open(saved, {.engine = {.media = "process", .background = false}});
   if (!store) return "what was salvaged does not open: " + store.error().message;
   if (const auto sound = store->check(); !sound)
     return "what was salvaged is not sound: " + sound.error().message;
@@ -145,8 +146,8 @@ std::string run_kv(std::span<const std::byte> input) {
   const std::string path = scratch() + "/kv";
   write_file(path, input);
   if (auto bad = salvage(path); !bad.empty()) return bad;
-  auto store =
-      kv::open(path, {.media = "process", .verify = verification::never, .background = false});
+  auto store = kv::open(
+      path, {.engine = {.media = "process", .verify = verification::never, .background = false}});
   if (!store) return judged("opening", store.error());
   (void)store->check();
   if (auto bad = use_all(*store); !bad.empty()) return bad;

@@ -123,12 +123,12 @@ std::vector<bytes> tape_seeds() {
     std::filesystem::remove(pool);
     {
       auto store = kv::open(pool, {.create_size = 64 << 10,
-                                   .mechanism = mechanism,
-                                   .media = "adr",
-                                   .log_size = 4096,
-                                   .log_count = 2,
-                                   .tape = tape,
-                                   .background = false});
+                                   .engine = {.mechanism = mechanism,
+                                              .media = "adr",
+                                              .log_size = 4096,
+                                              .log_count = 2,
+                                              .tape = tape,
+                                              .background = false}});
       if (!store) continue;
       for (int i = 0; i < 4; ++i) (void)store->put(fmt::format("key {}", i), "value");
       (void)store->close();

@@ -157,8 +157,8 @@ bool is_damaged_where_free(bytes input) {
 }
 
 std::string use(const std::string& path, const judged& before, const std::string& mechanism) {
-  auto opened =
-      detail::open_path(path, {.mechanism = mechanism, .media = "process", .background = false});
+  auto opened = detail::open_path(
+      path, {.engine = {.mechanism = mechanism, .media = "process", .background = false}});
   if (!opened) return no_sentence("opening", opened.error());
   if (!before.sound) {  // its content is not promised
     const auto closed = (*opened)->close();

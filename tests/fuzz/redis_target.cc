@@ -24,12 +24,11 @@ void refuse(const error& why) {
 }
 
 result<std::unique_ptr<keys>> open_keys(const std::string& path, const std::string& mechanism) {
-  auto opened = pool<stored_keys>::open(path, {.create_size = 512 << 10,
-                                               .layout = redis::layout_name,
-                                               .mechanism = mechanism,
-                                               .media = "process",
-                                               .policy = concurrency::external,
-                                               .background = false});
+  auto opened = pool<stored_keys>::open(
+      path, {.create_size = 512 << 10,
+             .layout = redis::layout_name,
+             .policy = concurrency::external,
+             .engine = {.mechanism = mechanism, .media = "process", .background = false}});
   if (!opened) return std::unexpected(std::move(opened.error()));
   return keys::over(std::move(*opened), refuse);
 }

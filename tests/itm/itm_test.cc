@@ -28,7 +28,8 @@ class itm_pool : public ::testing::TestWithParam<std::string> {
  protected:
   root* open(std::size_t size = 4 << 20) {
     auto opened = stele::itm::open<root>(
-        dir_.file("pool"), {.create_size = size, .mechanism = GetParam(), .media = "process"});
+        dir_.file("pool"),
+        {.create_size = size, .engine = {.mechanism = GetParam(), .media = "process"}});
     EXPECT_TRUE(succeeds(opened));
     return opened ? *opened : nullptr;
   }
@@ -159,8 +160,8 @@ void make_room(const error& why) {
 TEST(itm_full_pool, asks_the_handler_and_runs_the_block_again) {
   const scratch_directory dir;
   auto opened = stele::itm::open<root>(
-      dir.file("pool"),
-      {.create_size = 1 << 20, .mechanism = "redo", .media = "process", .log_size = 4096});
+      dir.file("pool"), {.create_size = 1 << 20,
+                         .engine = {.mechanism = "redo", .media = "process", .log_size = 4096}});
   ASSERT_TRUE(succeeds(opened));
   full = *opened;
   for (const std::size_t size : {std::size_t{1000}, sizeof(node)})
@@ -249,7 +250,8 @@ TEST_P(itm_pool, tells_what_it_cannot_open) {
   ASSERT_EQ(taken, place);
   EXPECT_TRUE(fails_with(stele::itm::open<root>(dir_.file("pool")), errc::unsupported));
   ::munmap(taken, 4096);
-  EXPECT_TRUE(succeeds(stele::itm::open<root>(dir_.file("pool"), {.mechanism = GetParam()})));
+  EXPECT_TRUE(
+      succeeds(stele::itm::open<root>(dir_.file("pool"), {.engine = {.mechanism = GetParam()}})));
 }
 
 // Makes a pool with no memory behind its addresses.

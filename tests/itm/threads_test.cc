@@ -29,7 +29,8 @@ class itm_threads : public ::testing::TestWithParam<std::string> {
   itm_threads() {
     ::mallopt(M_PERTURB, 0x5A);  // overwrites freed memory, so that a late read is noticed
     auto opened = stele::itm::open<root>(
-        dir_.file("pool"), {.create_size = 4 << 20, .mechanism = GetParam(), .media = "process"});
+        dir_.file("pool"),
+        {.create_size = 4 << 20, .engine = {.mechanism = GetParam(), .media = "process"}});
     EXPECT_TRUE(succeeds(opened));
     root_ = opened.value_or(nullptr);
   }
@@ -238,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(some, itm_threads,
 void work_until_killed(const std::string& path, const std::string& mechanism,
                        const word_sender& send) {
   auto opened = stele::itm::open<root>(
-      path, {.create_size = 8 << 20, .mechanism = mechanism, .media = "process"});
+      path, {.create_size = 8 << 20, .engine = {.mechanism = mechanism, .media = "process"}});
   if (!opened) throw std::runtime_error(opened.error().message);
   root* const r = *opened;
   std::uint64_t acknowledged[2] = {get(&r->slots[0]), get(&r->slots[8])};
@@ -270,7 +271,8 @@ TEST_P(itm_killed, leave_whole_blocks) {
     ::usleep(static_cast<useconds_t>(random.below(4000)));
     told = std::max(told, c.kill_and_drain(told));
     auto opened = stele::itm::open<root>(
-        dir.file("pool"), {.create_size = 8 << 20, .mechanism = GetParam(), .media = "process"});
+        dir.file("pool"),
+        {.create_size = 8 << 20, .engine = {.mechanism = GetParam(), .media = "process"}});
     ASSERT_TRUE(succeeds(opened));
     root* const r = *opened;
     EXPECT_TRUE(equal_in_one_look(&r->slots[0], &r->slots[1]));

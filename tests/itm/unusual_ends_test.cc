@@ -61,7 +61,7 @@ namespace {
 
 class itm_ends : public ::testing::Test {
  protected:
-  root* open(const pool_options& o = {.create_size = 4 << 20, .media = "process"}) {
+  root* open(const pool_options& o = {.create_size = 4 << 20, .engine = {.media = "process"}}) {
     auto opened = stele::itm::open<root>(dir_.file("pool"), o);
     EXPECT_TRUE(succeeds(opened));
     return opened.value_or(nullptr);
@@ -158,7 +158,7 @@ void end_with_first_key(const error& why) {
 // What it had allocated was freed, and ordinary memory led to it.
 TEST_F(itm_ends, a_commit_that_the_medium_may_have_lost_leaves_ordinary_memory_as_it_was) {
   child c([&](const word_sender&) {
-    root* const r = open({.create_size = 4 << 20, .media = "file"});
+    root* const r = open({.create_size = 4 << 20, .engine = {.media = "file"}});
     push_ordinary_and_count(&first_of_list, r, 5);
     stele::itm::on_failure(end_with_first_key);
     const failing_writes now;
@@ -269,7 +269,7 @@ class renamed_pool final : public media::os::syscall_hook {
 
 TEST_F(itm_ends, a_pool_that_takes_anothers_place_while_it_is_opened_is_refused) {
   const std::string path = dir_.file("pool"), another = dir_.file("another");
-  const pool_options options = {.create_size = 1 << 20, .media = "process"};
+  const pool_options options = {.create_size = 1 << 20, .engine = {.media = "process"}};
   int refused = 0;
   bool has_renamed = true;
   for (int nth = 1; has_renamed && nth < 30; ++nth) {

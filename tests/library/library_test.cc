@@ -49,7 +49,7 @@ class library : public ::testing::Test {
     before_ = pool_of(name);
     EXPECT_FALSE(before_.empty()) << name;
     std::ofstream(path_, std::ios::binary) << before_;
-    auto opened = detail::open_path(path_, {.media = "process", .background = false});
+    auto opened = detail::open_path(path_, {.engine = {.media = "process", .background = false}});
     return opened ? (*opened)->close() : std::unexpected(opened.error());
   }
   // Of the file changes the number of its openings, which readers look at.
@@ -80,7 +80,8 @@ TEST_F(library, says_of_others_where_they_are_and_makes_no_file) {
   for (const char* name :
        {"base", "redo", "redo-streamed", "redo-async", "xil", "vcbp", "blurred", "adaptive", "undo",
         "redo-published", "undo-published", "archapt-undo", "archapt-redo", "log_structured"}) {
-    const auto opened = detail::open_path(path_, {.create_size = 1 << 20, .mechanism = name});
+    const auto opened =
+        detail::open_path(path_, {.create_size = 1 << 20, .engine = {.mechanism = name}});
     ASSERT_FALSE(opened) << name;
     EXPECT_EQ(opened.error().code, errc::unsupported);
     EXPECT_THAT(opened.error().message, HasSubstr("'" + std::string(name) + "'"));
@@ -88,7 +89,9 @@ TEST_F(library, says_of_others_where_they_are_and_makes_no_file) {
     EXPECT_FALSE(std::filesystem::exists(path_));
   }
   for (const char* name : {"redo-", "published", "edo", "redo-publish", "Redo"})
-    EXPECT_EQ(detail::open_path(path_, {.create_size = 1 << 20, .mechanism = name}).error().code,
+    EXPECT_EQ(detail::open_path(path_, {.create_size = 1 << 20, .engine = {.mechanism = name}})
+                  .error()
+                  .code,
               errc::not_found)
         << name;
 }

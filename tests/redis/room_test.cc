@@ -63,7 +63,7 @@ TEST_P(room, is_asked_for_before_anything_changes) {
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
   const scratch_directory dir;
   pool_options options;
-  options.mechanism = mechanism;
+  options.engine.mechanism = mechanism;
   options.create_size = 8 << 20;
   if (std::string_view(mechanism) != "archapt-redo") options.max_size = max_size;
   auto made = pool<stored_keys>::open(dir.file("keys.stele"), options);

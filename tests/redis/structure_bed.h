@@ -94,9 +94,9 @@ class structure_bed {
 
  private:
   void open() {
-    auto opened = pool<root>::open(
-        dir_.file("pool"),
-        {.create_size = std::size_t{64} << 20, .mechanism = mechanism_, .background = false});
+    auto opened = pool<root>::open(dir_.file("pool"),
+                                   {.create_size = std::size_t{64} << 20,
+                                    .engine = {.mechanism = mechanism_, .background = false}});
     if (!opened) throw failure(opened.error());
     pool_.emplace(std::move(*opened));
   }

@@ -14,8 +14,9 @@ struct holder {
 TEST(absurd_room, is_refused_and_the_pool_does_not_grow) {
   scratch_directory dir;
   const std::size_t size = 1 << 20;
-  auto p = open_pool<holder>(dir.file("pool"),
-                             {.create_size = size, .max_size = 8 * size, .media = "process"});
+  auto p = open_pool<holder>(
+      dir.file("pool"),
+      {.create_size = size, .max_size = 8 * size, .engine = {.media = "process"}});
   for (const std::size_t less : {8u, 64u, 4096u, 65536u, 1u << 20, 16u << 20}) {
     SCOPED_TRACE(less);
     const auto how = p.update([&](holder& h) {

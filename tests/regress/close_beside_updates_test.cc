@@ -19,7 +19,7 @@ class close_beside_updates : public ::testing::TestWithParam<concurrency> {};
 TEST_P(close_beside_updates, loses_none_that_was_acknowledged) {
   scratch_directory dir;
   const pool_options options{
-      .create_size = 1 << 20, .media = "process", .policy = GetParam(), .log_count = 2};
+      .create_size = 1 << 20, .policy = GetParam(), .engine = {.media = "process", .log_count = 2}};
   std::uint64_t acknowledged[2] = {};
   unsigned refused = 0;
   for (unsigned round = 0; round < 20; ++round) {

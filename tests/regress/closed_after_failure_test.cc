@@ -46,8 +46,8 @@ TEST_P(closed_after_failure, opens_again_and_says_what_the_system_answered) {
   for (const bool background : {true, false}) {
     SCOPED_TRACE(background ? "with a background thread" : "without");
     std::filesystem::remove(path);
-    auto store =
-        kv::open(path, {.create_size = 1u << 20, .media = "file", .background = background});
+    auto store = kv::open(
+        path, {.create_size = 1u << 20, .engine = {.media = "file", .background = background}});
     ASSERT_TRUE(succeeds(store));
     ASSERT_TRUE(succeeds(store->put("a", "1")));
     {

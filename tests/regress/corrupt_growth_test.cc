@@ -31,7 +31,8 @@ class damaged_table final : public media::os::syscall_hook {
 
 TEST(corrupt_growth, poisons_the_pool) {
   scratch_directory dir;
-  auto p = open_pool<number>(dir.file("pool"), {.create_size = 1 << 20, .media = "process"});
+  auto p =
+      open_pool<number>(dir.file("pool"), {.create_size = 1 << 20, .engine = {.media = "process"}});
   {
     const damaged_table hook(p.core().state().file);
     EXPECT_TRUE(fails_with(p.grow(4 << 20), errc::corrupt));

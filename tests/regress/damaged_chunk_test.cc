@@ -19,13 +19,14 @@ class damaged_chunk : public ::testing::Test {
  protected:
   pool_options options() const {
     return {.create_size = 1 << 20,
-            .mechanism = "log_structured",
-            .media = "process",
-            .log_size = 4096,
-            .log_count = 2,
-            .verify = verification::never,
-            .tuning = {log_structured_options{
-                .join_when_cleaning = false, .clean_from = 0.02, .victim_live_share = 0.99}}};
+            .engine = {
+                .mechanism = "log_structured",
+                .media = "process",
+                .log_size = 4096,
+                .log_count = 2,
+                .verify = verification::never,
+                .tuning = {log_structured_options{
+                    .join_when_cleaning = false, .clean_from = 0.02, .victim_live_share = 0.99}}}};
   }
   static result<> put(pool<numbers>& p, std::size_t i, std::uint64_t n) {
     return p.update([&](numbers& all) { all.at[i] = n; });

@@ -11,7 +11,8 @@ namespace {
 
 TEST(damaged_growth, is_an_error_of_a_backup) {
   scratch_directory dir;
-  auto p = open_pool<texts_root>(dir.file("pool"), {.create_size = 1 << 20, .media = "process"});
+  auto p = open_pool<texts_root>(dir.file("pool"),
+                                 {.create_size = 1 << 20, .engine = {.media = "process"}});
   ASSERT_TRUE(succeeds(p.update([](texts_root& r) { put_text(r, 0); })));
   ASSERT_TRUE(succeeds(p.grow(4 << 20)));
   ASSERT_TRUE(succeeds(p.backup(dir.file("sound"))));

@@ -26,7 +26,8 @@ struct changes_when_destroyed {
 
 TEST(ending_thread, may_use_a_pool_in_its_last_destructors) {
   scratch_directory dir;
-  auto p = open_pool<counter>(dir.file("pool"), {.create_size = 1 << 20, .media = "process"});
+  auto p = open_pool<counter>(dir.file("pool"),
+                              {.create_size = 1 << 20, .engine = {.media = "process"}});
   used_pool = &p;
   std::thread([&] {
     thread_local changes_when_destroyed late;
@@ -37,7 +38,7 @@ TEST(ending_thread, may_use_a_pool_in_its_last_destructors) {
   EXPECT_EQ(p.read([](const counter& c) { return c.n.load(); }).value_or(9), 2u);
   std::thread([&] { EXPECT_TRUE(succeeds(p.update([](counter& c) { c.n += 1; }))); }).join();
   EXPECT_TRUE(succeeds(p.close()));
-  auto again = open_pool<counter>(dir.file("pool"), {.media = "process"});
+  auto again = open_pool<counter>(dir.file("pool"), {.engine = {.media = "process"}});
   EXPECT_EQ(again.read([](const counter& c) { return c.n.load(); }).value_or(9), 3u);
 }
 
@@ -46,7 +47,8 @@ TEST(ending_thread, may_use_a_pool_in_its_last_destructors) {
 TEST(ending_thread, does_not_wait_for_a_body_that_another_thread_waits_for) {
   using namespace std::chrono_literals;
   scratch_directory dir;
-  auto p = open_pool<counter>(dir.file("pool"), {.create_size = 1 << 20, .media = "process"});
+  auto p = open_pool<counter>(dir.file("pool"),
+                              {.create_size = 1 << 20, .engine = {.media = "process"}});
   const auto add = [&] { return p.update([](counter& c) { c.n += 1; }); };
   ::alarm(60);
   std::promise<void> ends;

@@ -65,13 +65,14 @@ class failed_watermark : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(failed_watermark, leaves_no_log_cut) {
   scratch_directory dir;
-  pool_options options{.create_size = 1 << 20,
-                       .mechanism = GetParam(),
-                       .media = "file",
-                       .log_size = 4096,
-                       .log_count = 2,
-                       .block_checksums = checksums::off,  // their state lies in the same block
-                       .background = false};
+  pool_options options{
+      .create_size = 1 << 20,
+      .engine = {.mechanism = GetParam(),
+                 .media = "file",
+                 .log_size = 4096,
+                 .log_count = 2,
+                 .block_checksums = checksums::off,  // their state lies in the same block
+                 .background = false}};
   std::uint64_t acknowledged = 0;
   {
     auto p = open_pool<root>(dir.file("pool"), options);

@@ -13,11 +13,11 @@ using explore::file_fault;
 
 pool_options on_file(std::size_t size) {
   return {.create_size = size,
-          .media = "file",
-          .log_size = 8192,
-          .log_count = 1,
-          .block_checksums = checksums::off,
-          .background = false};
+          .engine = {.media = "file",
+                     .log_size = 8192,
+                     .log_count = 1,
+                     .block_checksums = checksums::off,
+                     .background = false}};
 }
 
 // Puts texts until one is refused. Returns how many were acknowledged.

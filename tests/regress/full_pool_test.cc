@@ -25,7 +25,7 @@ pool_options smallest_logs(const setting& s, std::size_t size = 1u << 20) {
   // Checksums over home take 0.43 of the rest.
   const bool checksums = (*detail::find_mechanism(s.mechanism))->has_parity;
   auto o = s.options(checksums ? 2 * size : size);
-  o.log_size = 4096, o.log_count = 2;
+  o.engine.log_size = 4096, o.engine.log_count = 2;
   return o;
 }
 

@@ -15,11 +15,11 @@ constexpr std::size_t page = 4096;
 
 pool_options options_for(std::size_t size, const std::string& media = "process") {
   return {.create_size = size,
-          .media = media,
-          .log_size = 4096,
-          .log_count = 2,
-          .block_checksums = checksums::on,
-          .verify = verification::always};
+          .engine = {.media = media,
+                     .log_size = 4096,
+                     .log_count = 2,
+                     .block_checksums = checksums::on,
+                     .verify = verification::always}};
 }
 
 // Sizes at which the place behind the last chunk begins or ends, and at which the checksum array
@@ -141,7 +141,8 @@ TEST(grown_again_by, a_full_store_and_the_command) {
   const std::string value(60'000, 'v');
   int items = 0;
   {
-    auto store = kv::open(path, {.create_size = size, .max_size = 8 * size, .media = "process"});
+    auto store =
+        kv::open(path, {.create_size = size, .max_size = 8 * size, .engine = {.media = "process"}});
     ASSERT_TRUE(succeeds(store));
     while (store->space().size_bytes < 3 * size)
       ASSERT_TRUE(succeeds(store->put("key " + std::to_string(items++), value)));
@@ -151,7 +152,7 @@ TEST(grown_again_by, a_full_store_and_the_command) {
     ASSERT_EQ(
         run_command("pool resize " + path + " --size " + std::to_string((3 + more) * size)).status,
         0);
-  auto store = kv::open(path, {.media = "process", .verify = verification::always});
+  auto store = kv::open(path, {.engine = {.media = "process", .verify = verification::always}});
   ASSERT_TRUE(succeeds(store));
   while (store->put("key " + std::to_string(items), value)) ++items;
   EXPECT_EQ(*store->size(), static_cast<std::size_t>(items));

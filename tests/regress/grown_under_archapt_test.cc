@@ -16,11 +16,11 @@ class grown_under_archapt : public ::testing::TestWithParam<std::string> {
  protected:
   pool_options options(const std::string& mechanism) const {
     return {.create_size = 1 << 20,
-            .mechanism = mechanism,
-            .media = "process",
-            .log_size = 16384,
-            .log_count = 2,
-            .background = false};
+            .engine = {.mechanism = mechanism,
+                       .media = "process",
+                       .log_size = 16384,
+                       .log_count = 2,
+                       .background = false}};
   }
   static void fill(pool<grown_root>& p, std::uint64_t with) {
     for (std::size_t from = 0; from < lines; from += 16)

@@ -40,7 +40,8 @@ class hostile : public ::testing::Test {
     store();
     if (const auto checked = detail::check_pool(path_); !checked) return checked.error().code;
     if (const auto text = content_text(path_); !text) return text.error().code;
-    const auto opened = detail::open_path(path_, {.media = "process", .background = false});
+    const auto opened =
+        detail::open_path(path_, {.engine = {.media = "process", .background = false}});
     return opened ? errc{} : opened.error().code;
   }
 

@@ -33,7 +33,7 @@ std::uint64_t exchange(field<std::uint64_t>& of, std::uint64_t value) {
 class hostile_document : public ::testing::Test {
  protected:
   hostile_document() {
-    pool_options options{.create_size = 1 << 20, .media = "adr"};
+    pool_options options{.create_size = 1 << 20, .engine = {.media = "adr"}};
     options.layout = document_layout;
     auto opened = pool<document_dict>::open(dir_.file("p"), options);
     EXPECT_TRUE(opened) << opened.error().message;

@@ -196,7 +196,8 @@ TEST_F(hostile_logs, a_chunk_without_blocks_that_begins_with_an_impossible_versi
     pool.put(chunk + offsetof(format::chunk_header, end), 0);
     store();
     const auto opened = detail::open_path(
-        path_, {.media = "process", .verify = verification::never, .background = false});
+        path_,
+        {.engine = {.media = "process", .verify = verification::never, .background = false}});
     EXPECT_TRUE(opened) << opened.error().message;
   }
 }

@@ -41,7 +41,9 @@ class hostile_pointer : public hostile, public ::testing::WithParamInterface<con
     whole_ = bytes_;
   }
   static pool_options with(verification verify) {
-    return {.create_size = 1 << 20, .media = "process", .policy = GetParam(), .verify = verify};
+    return {.create_size = 1 << 20,
+            .policy = GetParam(),
+            .engine = {.media = "process", .verify = verify}};
   }
   stele::pool<linked_root> open_with(std::uint64_t word_offset, std::uint64_t target) {
     bytes_ = whole_;

@@ -51,7 +51,7 @@ TEST_F(hostile_pool, a_record_longer_than_the_pool) {
   pool.put(record, 0x3FFF'FFFF'0000'0005);
   EXPECT_EQ(refusal(), errc::corrupt);
   store();  // a caller that asks for it anyway gets an error
-  auto opened = kv::open(path_, {.media = "process", .verify = verification::never});
+  auto opened = kv::open(path_, {.engine = {.media = "process", .verify = verification::never}});
   ASSERT_TRUE(opened) << opened.error().message;
   unsigned told = 0;
   for (int i = 0; i < 12; ++i) told += opened->get("key " + std::to_string(i)).has_value() ? 0 : 1;
@@ -71,8 +71,9 @@ class hostile_store : public hostile_pool {
   }
   kv open() {
     store();
-    auto opened =
-        kv::open(path_, {.media = "process", .verify = verification::never, .background = false});
+    auto opened = kv::open(
+        path_,
+        {.engine = {.media = "process", .verify = verification::never, .background = false}});
     EXPECT_TRUE(opened) << opened.error().message;
     return std::move(*opened);
   }
@@ -126,7 +127,7 @@ TEST_F(hostile_store, a_record_whose_value_ends_behind_the_pool) {
 // the next node twice, the last one has 2^39 ways to it, and no circle.
 TEST_F(hostile_store, an_ordered_index_whose_nodes_share_their_children) {
   std::filesystem::remove(path_);
-  auto made = kv::open(path_, {.create_size = 1 << 20, .media = "process"});
+  auto made = kv::open(path_, {.create_size = 1 << 20, .engine = {.media = "process"}});
   ASSERT_TRUE(made) << made.error().message;
   for (std::size_t length = 0; length < 41; ++length)
     ASSERT_TRUE(made->put(std::string(length, 'a') + 'b', "value"));
@@ -193,8 +194,9 @@ TEST_F(hostile_pool, a_dict_whose_buckets_are_more_than_a_word_can_count) {
 
 TEST_F(hostile_pool, a_document_deeper_than_a_stack) {
   std::filesystem::remove(path_);
-  auto p = pool<document_dict>::open(
-      path_, {.create_size = 8 << 20, .layout = std::string(document_layout), .media = "process"});
+  auto p = pool<document_dict>::open(path_, {.create_size = 8 << 20,
+                                             .layout = std::string(document_layout),
+                                             .engine = {.media = "process"}});
   ASSERT_TRUE(p);
   ASSERT_TRUE(p->update([](document_dict& d) {
     document_list* l = &d["deep"].make_list();
@@ -238,7 +240,7 @@ TEST_F(hostile_pool, a_layout_version_without_a_root) {
   pool.put(home + 16, 77);
   store();
   for (int i = 0; i < 2; ++i) {
-    auto opened = detail::open_path(path_, {.media = "process", .background = false});
+    auto opened = detail::open_path(path_, {.engine = {.media = "process", .background = false}});
     ASSERT_TRUE(opened) << opened.error().message;
     const auto handle = detail::pool_handle::from_runtime(std::move(*opened), 64);
     ASSERT_TRUE(handle) << handle.error().message;

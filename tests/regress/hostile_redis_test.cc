@@ -32,11 +32,11 @@ class hostile_redis : public ::testing::Test {
   using items = std::map<item_kind, stored_item*>;
 
   pool<stored_keys> open() {
-    auto opened = pool<stored_keys>::open(dir_.file("pool"), {.create_size = 1 << 20,
-                                                              .layout = layout_name,
-                                                              .media = "process",
-                                                              .policy = concurrency::external,
-                                                              .background = false});
+    auto opened = pool<stored_keys>::open(dir_.file("pool"),
+                                          {.create_size = 1 << 20,
+                                           .layout = layout_name,
+                                           .policy = concurrency::external,
+                                           .engine = {.media = "process", .background = false}});
     if (!opened) throw failure(opened.error());
     return std::move(*opened);
   }

@@ -14,12 +14,12 @@ struct root {
 TEST(long_overlay, is_flushed_without_a_background_thread) {
   scratch_directory dir;
   auto p = open_pool<root>(dir.file("pool"), {.create_size = 32 << 20,
-                                              .mechanism = "default",
-                                              .media = "process",
-                                              .log_size = 8 << 20,
-                                              .log_count = 1,
-                                              .defer_ordered = deferral::always,
-                                              .background = false});
+                                              .engine = {.mechanism = "default",
+                                                         .media = "process",
+                                                         .log_size = 8 << 20,
+                                                         .log_count = 1,
+                                                         .defer_ordered = deferral::always,
+                                                         .background = false}});
   const auto commit = [&](std::size_t n) {
     return p.update(
         [n](root& r) {

@@ -43,7 +43,7 @@ class moved_pool : public ::testing::TestWithParam<std::string> {
   kv make(const std::string& name) {
     fs::create_directory(dir_.file(name));
     path_ = dir_.file(name) + "/pool";
-    auto opened = kv::open(path_, {.create_size = size, .media = GetParam()});
+    auto opened = kv::open(path_, {.create_size = size, .engine = {.media = GetParam()}});
     EXPECT_TRUE(succeeds(opened));
     EXPECT_TRUE(succeeds(opened->put("before", "1")));
     return std::move(*opened);
@@ -110,7 +110,7 @@ TEST_P(moved_pool, is_none_after_a_change_of_the_working_directory) {
   const fs::path before = fs::current_path();
   fs::create_directory(dir_.file("there"));
   fs::current_path(dir_.file("there"));
-  auto store = kv::open("pool", {.create_size = size, .media = GetParam()});
+  auto store = kv::open("pool", {.create_size = size, .engine = {.media = GetParam()}});
   fs::current_path(before);
   ASSERT_TRUE(succeeds(store));
   EXPECT_TRUE(succeeds(store->check()));

@@ -48,8 +48,8 @@ TEST_P(overwritten_pool, ends_no_program) {
   scratch_directory dir;
   const std::string path = dir.file("pool"), other = dir.file("other");
   const auto& [media, what] = GetParam();
-  const pool_options options{
-      .create_size = size, .media = media, .log_size = 16384, .log_count = 2};
+  const pool_options options{.create_size = size,
+                             .engine = {.media = media, .log_size = 16384, .log_count = 2}};
   {
     auto made = kv::open(other, options);
     ASSERT_TRUE(succeeds(made));
@@ -86,9 +86,9 @@ TEST(overwritten, is_told_as_such) {
   scratch_directory dir;
   const std::string path = dir.file("pool"), other = dir.file("other");
   {
-    ASSERT_TRUE(succeeds(kv::open(other, {.create_size = size, .media = "process"})));
+    ASSERT_TRUE(succeeds(kv::open(other, {.create_size = size, .engine = {.media = "process"}})));
   }
-  auto store = kv::open(path, {.create_size = size, .media = "process"});
+  auto store = kv::open(path, {.create_size = size, .engine = {.media = "process"}});
   ASSERT_TRUE(succeeds(store));
   write_over(path, bytes_of(other));
   const auto checked = store->check();

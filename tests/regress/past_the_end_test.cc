@@ -9,8 +9,8 @@ namespace {
 
 TEST(past_the_end, is_an_error_of_the_transaction) {
   scratch_directory dir;
-  auto p = open_pool<field<std::uint64_t>>(dir.file("pool"),
-                                           {.create_size = 1 << 20, .media = "process"});
+  auto p = open_pool<field<std::uint64_t>>(
+      dir.file("pool"), {.create_size = 1 << 20, .engine = {.media = "process"}});
   std::byte* const last = p.core().base() + p.core().size() - 8;
   const std::array<std::byte, 64> bytes{};
   EXPECT_TRUE(fails_with(p.update([&](field<std::uint64_t>& n) {

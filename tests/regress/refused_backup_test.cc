@@ -32,7 +32,8 @@ class lock_of_front_end final : public detail::front_end_lock {
 TEST(refused_backup, has_no_place_for_its_pages) {
   scratch_directory dir;
   static lock_of_front_end lock;
-  auto p = open_pool<number>(dir.file("pool"), {.create_size = 1 << 20, .media = "process"});
+  auto p =
+      open_pool<number>(dir.file("pool"), {.create_size = 1 << 20, .engine = {.media = "process"}});
   p.core().set_front_end_lock(&lock);
   std::vector<pool_snapshot> held;
   for (unsigned i = 0; i < 15; ++i) {
@@ -51,8 +52,9 @@ TEST(refused_backup, has_no_place_for_its_pages) {
 
 TEST(refused_backup, is_of_a_pool_whose_header_has_changed) {
   scratch_directory dir;
-  auto p = open_pool<number>(dir.file("pool"),
-                             {.create_size = 1 << 20, .layout = "numbers", .media = "process"});
+  auto p = open_pool<number>(
+      dir.file("pool"),
+      {.create_size = 1 << 20, .layout = "numbers", .engine = {.media = "process"}});
   for (const bool grown : {false, true}) {
     if (grown) {
       ASSERT_TRUE(succeeds(p.grow(2 << 20)));
@@ -76,9 +78,10 @@ class report_of_a_backup : public ::testing::TestWithParam<concurrency> {};
 
 TEST_P(report_of_a_backup, is_told_that_transactions_wait_for_its_end) {
   scratch_directory dir;
-  auto p = open_pool<number>(
-      dir.file("pool"),
-      {.create_size = 1 << 20, .mechanism = "none", .media = "process", .policy = GetParam()});
+  auto p =
+      open_pool<number>(dir.file("pool"), {.create_size = 1 << 20,
+                                           .policy = GetParam(),
+                                           .engine = {.mechanism = "none", .media = "process"}});
   const auto change = [&] { return p.update([](number& n) { n += 1; }); };
   ASSERT_TRUE(succeeds(change()));
   unsigned reports = 0;

@@ -37,7 +37,7 @@ class renaming final : public media::os::syscall_hook {
 };
 
 void make(const std::string& path, std::size_t size, std::uint64_t texts) {
-  auto p = open_pool<texts_root>(path, {.create_size = size, .media = "file"});
+  auto p = open_pool<texts_root>(path, {.create_size = size, .engine = {.media = "file"}});
   for (std::uint64_t n = 0; n < texts; ++n)
     ASSERT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
 }
@@ -54,7 +54,7 @@ TEST(renamed_pool, gets_nothing_of_the_one_that_had_its_name) {
     const std::string before = bytes_of(other);
     {
       const renaming now(k, other, path);
-      auto p = pool<texts_root>::open(path, {.media = "file"});
+      auto p = pool<texts_root>::open(path, {.engine = {.media = "file"}});
       if (p) {
         EXPECT_TRUE(succeeds(p->update([](texts_root& r) { put_text(r, 5); })));
         const auto closed = p->close();
@@ -67,7 +67,8 @@ TEST(renamed_pool, gets_nothing_of_the_one_that_had_its_name) {
     }
     if (std::filesystem::exists(other)) continue;  // there are fewer opens than k
     EXPECT_TRUE(bytes_of(path) == before) << "something was written to the other pool";
-    EXPECT_EQ(expect_whole(kept, {.media = "file"}, {.acknowledged = 6, .tried = 6}), 6u);
+    EXPECT_EQ(expect_whole(kept, {.engine = {.media = "file"}}, {.acknowledged = 6, .tried = 6}),
+              6u);
   }
 }
 

@@ -26,7 +26,7 @@ constexpr std::uint64_t mark = 0x1111'2222'3333'4444;
 
 pool<root> pool_with_object(const scratch_directory& dir, const char* mechanism) {
   auto options = setting{mechanism, "process"}.options(1u << 20);
-  options.log_size = 4096, options.log_count = 4;
+  options.engine.log_size = 4096, options.engine.log_count = 4;
   auto p = open_pool<root>(dir.file("pool"), options);
   auto made = p.update([](root& r) {
     auto* l = make<large>();

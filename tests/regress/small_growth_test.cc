@@ -13,11 +13,11 @@ TEST_P(small_growth, keeps_a_pool_sound_however_often) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
   const pool_options options{.create_size = 64 << 10,
-                             .media = media,
-                             .log_size = 4096,
-                             .log_count = 2,
-                             .block_checksums = sums ? checksums::on : checksums::off,
-                             .verify = verification::always};
+                             .engine = {.media = media,
+                                        .log_size = 4096,
+                                        .log_count = 2,
+                                        .block_checksums = sums ? checksums::on : checksums::off,
+                                        .verify = verification::always}};
   std::uint64_t n = 0;
   for (unsigned round = 0; round < 4; ++round) {
     auto p = open_pool<texts_root>(path, options);

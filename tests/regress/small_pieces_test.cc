@@ -15,10 +15,10 @@ void update(std::size_t value_size, std::size_t keys, std::size_t pool_size, uns
   ASSERT_TRUE(w);
   pool_options o;
   o.create_size = pool_size;
-  o.mechanism = "log_structured";
-  o.media = "process";
-  o.log_size = 32768;
-  o.background = false;
+  o.engine.mechanism = "log_structured";
+  o.engine.media = "process";
+  o.engine.log_size = 32768;
+  o.engine.background = false;
   auto handle = detail::pool_handle::open(path, o, (*w)->root_size());
   ASSERT_TRUE(handle) << handle.error().message;
   (*w)->attach(std::move(*handle));

@@ -51,8 +51,8 @@ struct slow_device final : media::os::syscall_hook {
 TEST(spilled_together, keep_to_their_own_chunks) {
   scratch_directory dir;
   const std::string path = dir.file("pool"), left = path + ".left";
-  const pool_options options{
-      .create_size = 4 << 20, .media = "file", .log_size = 4096, .log_count = writers};
+  const pool_options options{.create_size = 4 << 20,
+                             .engine = {.media = "file", .log_size = 4096, .log_count = writers}};
   const slow_device device;
   auto p = open_pool<root>(path, options);
   std::vector<std::thread> threads;

@@ -19,8 +19,8 @@ struct holder {
 
 TEST(Regress, a_body_is_not_given_what_it_can_still_see) {
   const scratch_directory directory;
-  auto pool =
-      open_pool<holder>(directory.file("pool"), {.create_size = 1 << 20, .media = "process"});
+  auto pool = open_pool<holder>(directory.file("pool"),
+                                {.create_size = 1 << 20, .engine = {.media = "process"}});
   ASSERT_TRUE(pool.update([](holder& h) {
     h.held = make<item>();
     h.held->value = 7;

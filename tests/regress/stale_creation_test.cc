@@ -44,8 +44,8 @@ TEST(stale_creation, is_left_alone_and_another_name_taken) {
   std::filesystem::create_symlink(dir.file("target"), name + ".3");
   {
     const no_unnamed_files here;
-    ASSERT_TRUE(
-        succeeds(pool<texts_root>::open(path, {.create_size = 1 << 20, .media = "process"})));
+    ASSERT_TRUE(succeeds(
+        pool<texts_root>::open(path, {.create_size = 1 << 20, .engine = {.media = "process"}})));
   }
   for (const std::string& s : stale) EXPECT_EQ(text_in(s), "somebody's") << s;
   EXPECT_EQ(text_in(dir.file("target")), "precious");

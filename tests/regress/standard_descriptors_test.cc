@@ -32,7 +32,8 @@ bool is_open(int n) {
 
 // 0: all as it should be.
 int work_on(const std::string& path, const std::string& media, unsigned closed) {
-  auto store = kv::open(path, {.create_size = 4u << 20, .max_size = 16u << 20, .media = media});
+  auto store =
+      kv::open(path, {.create_size = 4u << 20, .max_size = 16u << 20, .engine = {.media = media}});
   if (!store || !store->put("a", "1")) return 10;
   for (int n = 0; n < 3; ++n)
     if ((closed & 1u << n) != 0 && is_open(n)) return 20 + n;

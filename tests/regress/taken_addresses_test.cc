@@ -15,7 +15,7 @@ TEST(taken_addresses, are_no_reason_to_map_a_pool_elsewhere) {
   ASSERT_NE(range, MAP_FAILED);
   ASSERT_EQ(::munmap(range, most), 0);
   const auto at = reinterpret_cast<std::uintptr_t>(range);
-  pool_options options{.create_size = size, .media = "process", .map_at = at};
+  pool_options options{.create_size = size, .engine = {.media = "process", .map_at = at}};
   (void)open_pool<field<std::uint64_t>>(dir.file("pool"), options);
   void* const taken = ::mmap(reinterpret_cast<void*>(at + most / 2), 4096, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);

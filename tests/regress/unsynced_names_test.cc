@@ -64,7 +64,8 @@ TEST(unsynced_names, are_of_no_new_file) {
 TEST(unsynced_names, are_synced_when_a_page_was_kept_by_an_interrupted_repair) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
-  (void)open_pool<field<std::uint64_t>>(path, {.create_size = 1 << 20, .media = "process"});
+  (void)open_pool<field<std::uint64_t>>(path,
+                                        {.create_size = 1 << 20, .engine = {.media = "process"}});
   const auto overwrite = [&] {
     auto file = storage::repair_file::open(path);
     ASSERT_TRUE(succeeds(file));

@@ -16,11 +16,11 @@ struct one_word {
 
 TEST(waiting_writer, releases_the_locks_of_its_deferred_commits) {
   scratch_directory dir;
-  auto p = open_pool<one_word>(dir.file("pool"), {.create_size = 1 << 20,
-                                                  .media = "adr",
-                                                  .policy = concurrency::single_writer,
-                                                  .defer_ordered = deferral::always,
-                                                  .background = false});
+  auto p = open_pool<one_word>(
+      dir.file("pool"),
+      {.create_size = 1 << 20,
+       .policy = concurrency::single_writer,
+       .engine = {.media = "adr", .defer_ordered = deferral::always, .background = false}});
   const auto reads = pool<one_word>::open_read_only(dir.file("pool"));
   ASSERT_TRUE(succeeds(reads));
   ASSERT_TRUE(succeeds(reads->read([](const one_word& r) { return r.value.load(); })));

@@ -23,15 +23,15 @@ class left_by_an_older_program : public ::testing::Test {
  protected:
   // A full pool that has grown twice: the chunk where it first grew is free.
   void SetUp() override {
-    fill({.create_size = size_with_room(), .media = "process"});
-    auto store = kv::open(path(), {.media = "process"});
+    fill({.create_size = size_with_room(), .engine = {.media = "process"}});
+    auto store = kv::open(path(), {.engine = {.media = "process"}});
     ASSERT_TRUE(succeeds(store));
     for (unsigned growth = 0; growth < 2; ++growth)
       ASSERT_TRUE(succeeds(store->grow(store->space().size_bytes + 1)));
     ASSERT_TRUE(succeeds(store->close()));
   }
   // Puts items until the pool has no free chunk.
-  void fill(const pool_options& options = {.media = "process"}) {
+  void fill(const pool_options& options = {.engine = {.media = "process"}}) {
     auto store = kv::open(path(), options);
     ASSERT_TRUE(succeeds(store));
     for (const std::size_t bytes : {60'000, 9'000, 400})
@@ -79,7 +79,7 @@ class left_by_an_older_program : public ::testing::Test {
     ASSERT_NE(changed_, 0u) << "the pool uses the chunk";
   }
   void expect_whole() const {
-    auto store = kv::open(path(), {.media = "process", .verify = verification::always});
+    auto store = kv::open(path(), {.engine = {.media = "process", .verify = verification::always}});
     ASSERT_TRUE(succeeds(store));
     EXPECT_EQ(*store->size(), items_);
     EXPECT_TRUE(succeeds(store->check()));
@@ -90,7 +90,7 @@ class left_by_an_older_program : public ::testing::Test {
 
 TEST_F(left_by_an_older_program, wrong_checksums_are_said_and_given_up_by_repair) {
   make_checksums_wrong();
-  const auto refused = kv::open(path(), {.media = "process"});
+  const auto refused = kv::open(path(), {.engine = {.media = "process"}});
   ASSERT_TRUE(fails_with(refused, errc::corrupt));
   EXPECT_NE(refused.error().message.find("--repair"), std::string::npos) << refused.error().message;
   std::vector<storage::repair_step> steps;
@@ -122,7 +122,7 @@ TEST_F(left_by_an_older_program, wrong_checksums_lose_no_item_of_a_salvage) {
   make_checksums_wrong();
   const std::string saved = dir_.file("saved");
   const auto outcome = run_command("pool check " + path() + " --salvage " + saved);
-  auto store = kv::open(saved, {.media = "process", .verify = verification::always});
+  auto store = kv::open(saved, {.engine = {.media = "process", .verify = verification::always}});
   ASSERT_TRUE(succeeds(store)) << outcome.said;
   EXPECT_EQ(*store->size(), items_) << outcome.said;
   EXPECT_NE(outcome.said.find("first grew"), std::string::npos) << outcome.said;

@@ -32,7 +32,7 @@ void write_file(const std::string& path, const std::string& bytes) {
 class zeroed_root : public ::testing::Test {
  protected:
   pool_options options(const std::string& mechanism = "default") const {
-    return {.create_size = 1 << 20, .mechanism = mechanism, .media = "adr"};
+    return {.create_size = 1 << 20, .engine = {.mechanism = mechanism, .media = "adr"}};
   }
   void make_store(const std::string& mechanism = "default") {
     std::filesystem::remove(path_);
@@ -69,7 +69,7 @@ TEST_F(zeroed_root, of_a_store_is_refused_with_every_mechanism_in_place) {
     SCOPED_TRACE(mechanism.name);
     make_store(mechanism.name);
     zero_page(root());
-    is_refused(kv::open(path_, {.media = "adr"}));
+    is_refused(kv::open(path_, {.engine = {.media = "adr"}}));
     is_refused(kv::open_read_only(path_));
     is_refused(detail::check_pool(path_));
   }
@@ -83,7 +83,7 @@ TEST_F(zeroed_root, of_a_document_and_of_a_structure_is_refused) {
     ASSERT_TRUE(succeeds(p->close()));
   }
   zero_page(root());
-  is_refused(pool<document_dict>::open(path_, {.media = "adr"}));
+  is_refused(pool<document_dict>::open(path_, {.engine = {.media = "adr"}}));
   is_refused(detail::check_pool(path_));
   std::filesystem::remove(path_);
   {
@@ -93,8 +93,9 @@ TEST_F(zeroed_root, of_a_document_and_of_a_structure_is_refused) {
     ASSERT_TRUE(succeeds(p->close()));
   }
   zero_page(root() + sizeof(words));
-  is_refused(pool<words>::open(path_, {.media = "adr"}));
-  auto unverified = pool<words>::open(path_, {.media = "adr", .verify = verification::never});
+  is_refused(pool<words>::open(path_, {.engine = {.media = "adr"}}));
+  auto unverified =
+      pool<words>::open(path_, {.engine = {.media = "adr", .verify = verification::never}});
   EXPECT_TRUE(succeeds(unverified)) << "who wants to read what is left may";
 }
 
@@ -122,7 +123,7 @@ TEST_F(zeroed_root, no_bit_of_the_mark_or_of_its_form_can_flip_unnoticed) {
       std::string bytes = whole;
       bytes[word + bit / 8] = static_cast<char>(bytes[word + bit / 8] ^ 1 << bit % 8);
       write_file(path_, bytes);
-      const auto opened = kv::open(path_, {.media = "adr"});
+      const auto opened = kv::open(path_, {.engine = {.media = "adr"}});
       ASSERT_FALSE(opened) << word << ", bit " << bit;
       EXPECT_EQ(opened.error().code, errc::corrupt);
     }
@@ -138,7 +139,7 @@ TEST_F(zeroed_root, of_a_program_before_the_mark_opens_and_a_later_form_is_refus
   std::fill_n(bytes.begin() + at + kv::root_size(), 8, '\0');
   write_file(path_, bytes);
   {
-    auto s = kv::open(path_, {.media = "adr"});
+    auto s = kv::open(path_, {.engine = {.media = "adr"}});
     ASSERT_TRUE(succeeds(s));
     EXPECT_EQ(s->size().value_or(0), 300u);
     EXPECT_TRUE(succeeds(s->check()));
@@ -147,7 +148,7 @@ TEST_F(zeroed_root, of_a_program_before_the_mark_opens_and_a_later_form_is_refus
   const std::uint64_t later = format::guard(at | 2, 0, form);
   std::memcpy(bytes.data() + form, &later, 8);
   write_file(path_, bytes);
-  const auto opened = kv::open(path_, {.media = "adr"});
+  const auto opened = kv::open(path_, {.engine = {.media = "adr"}});
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, errc::version);
   EXPECT_THAT(opened.error().message, HasSubstr("later form than 1"));
@@ -155,7 +156,7 @@ TEST_F(zeroed_root, of_a_program_before_the_mark_opens_and_a_later_form_is_refus
 
 // The items of all stores, or why they cannot be read.
 std::string content_of(const std::string& path) {
-  auto s = kv::open(path, {.media = "adr"});
+  auto s = kv::open(path, {.engine = {.media = "adr"}});
   if (!s) return s.error().message;
   std::string text;
   const auto add = [&](kv& store) {
@@ -175,7 +176,7 @@ std::string content_of(const std::string& path) {
   return text;
 }
 bool is_sound(const std::string& path) {
-  const auto s = kv::open(path, {.media = "adr"});
+  const auto s = kv::open(path, {.engine = {.media = "adr"}});
   return s && s->check();
 }
 

@@ -225,8 +225,8 @@ TEST_P(SQLiteLogical, a_durable_commit_that_changes_nothing_makes_them_durable) 
 TEST_P(SQLiteLogical, commits_on_a_file_that_are_not_deferred_are_durable) {
   constexpr const char* on_file = "/logical-on-file";
   pool_options o;
-  o.create_size = 8 << 20, o.mechanism = GetParam(), o.media = "file";
-  o.policy = concurrency::external, o.layout = sqlite::layout_name, o.background = false;
+  o.create_size = 8 << 20, o.engine.mechanism = GetParam(), o.engine.media = "file";
+  o.policy = concurrency::external, o.layout = sqlite::layout_name, o.engine.background = false;
   auto own = sqlite::open_pool::open(dir_.file("another"), o);
   ASSERT_TRUE(own) << own.error().message;
   sqlite::open_pool* const pool = sqlite::adopt(on_file, std::move(*own));

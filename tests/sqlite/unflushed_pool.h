@@ -27,9 +27,9 @@ class unflushed_pool {
     stele_sqlite_register(0);
     pool_options o;
     o.create_size = size;
-    o.mechanism = mechanism;
-    o.media = media;
-    o.background = background;
+    o.engine.mechanism = mechanism;
+    o.engine.media = media;
+    o.engine.background = background;
     o.policy = concurrency::external;
     o.layout = sqlite::layout_name;
     auto pool = stele::pool<sqlite::stored_databases>::open(file_, o);

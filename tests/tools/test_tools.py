@@ -105,6 +105,12 @@ class Shape(unittest.TestCase):
         found = [c.split(":")[0] for c in shape.complaints(figures)]
         self.assertEqual(found, ["src/published/redo.h", "transaction"])
 
+    def test_a_ninth_option_is_a_finding(self):
+        members = "".join(f"  int option_{i} = 0;\n" for i in range(8))
+        files = {"include/stele/pool.h": "struct pool_options {\n" + members + "};\n"}
+        self.assertEqual(list(shape.complaints(shape.figures_of(files))), [])
+        files["include/stele/pool.h"] = "struct pool_options {\n" + members + "  int ninth = 0;\n};\n"
+        self.assertEqual(list(shape.complaints(shape.figures_of(files))), ["pool_options: options 9; at most 8"])
 
     def test_assertions_of_three_grades_are_counted_and_too_few_are_a_finding(self):
         asserted = "STELE_ASSERT(a);\n// STELE_ASSERT(comment);\nSTELE_ASSERT_WHOLE(\n  b);\nSTELE_ASSERT_ALWAYS(c);\nSTELE_ASSERT_UNEVALUATED(d);\n"

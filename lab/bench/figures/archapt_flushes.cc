@@ -41,7 +41,7 @@ class counted_pool {
 
   result<> set_up(const task& t, const std::string& mechanism) {
     pool_options options = stele_options(t, mechanism);
-    options.background = false;
+    options.engine.background = false;
     auto handle = detail::pool_handle::open(path_, options, workload_->root_size());
     if (!handle) return std::unexpected(std::move(handle.error()));
     workload_->attach(std::move(*handle));

@@ -33,7 +33,7 @@ result<std::vector<double>> reclaimed(const sweep_options& o, const char* worklo
   t.log_structured.separate_logs = separate_logs;
   t.log_structured.clean_from = 2;  // no entries are moved
   pool_options options = stele_options(t, mechanism);
-  options.background = false;
+  options.engine.background = false;
   const auto p = filled_pool::make(t, options);
   if (!p) return std::unexpected(p.error());
   std::vector<double> megabytes;
@@ -133,7 +133,7 @@ result<> measure_wear(const sweep_options& o, chart& into) {
       o.progress(fmt::format("{}, {}", workload, label));
       t.log_structured.level_wear = levels;
       pool_options options = stele_options(t, mechanism);
-      options.background = false;
+      options.engine.background = false;
       const auto filled = filled_pool::make(t, options);
       if (!filled) return std::unexpected(filled.error());
       if (auto done = (*filled)->apply(o.large_keys * updates_of_key); !done) return done;

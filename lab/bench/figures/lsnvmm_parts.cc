@@ -163,7 +163,7 @@ result<std::size_t> pool_for_share(task t, double share, std::uint64_t operation
   t.log_size_bytes = chunk_bytes;
   t.pool_size_bytes = 4 * pool_size_of(t) + operations * (2 * t.parameters.value_size + 1024);
   pool_options options = stele_options(t, mechanism);
-  options.background = false;
+  options.engine.background = false;
   const auto p = filled_pool::make(t, options);
   if (!p) return std::unexpected(p.error());
   if (auto done = (*p)->apply(operations); !done) return std::unexpected(std::move(done.error()));

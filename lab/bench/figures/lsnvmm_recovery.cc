@@ -70,7 +70,7 @@ result<double> fill_log(const task& t, const std::string& path, std::uint64_t by
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
   pool_options options = stele_options(t, mechanism);
-  options.background = false;
+  options.engine.background = false;
   auto handle = detail::pool_handle::open(path, options, (*w)->root_size());
   if (!handle) return std::unexpected(std::move(handle.error()));
   const storage::log_space& log = *detail::log_space_of(handle->core().mechanism());
@@ -94,8 +94,8 @@ result<double> opening_seconds(const task& t, const std::string& path, unsigned 
   if (!w) return std::unexpected(std::move(w.error()));
   pool_options options = stele_options(t, mechanism);
   options.create_size = 0;
-  options.media = medium;
-  options.tuning.of<log_structured_options>().recovery_threads = threads;
+  options.engine.media = medium;
+  options.engine.tuning.of<log_structured_options>().recovery_threads = threads;
   const auto begin = clock::now();
   auto handle = detail::pool_handle::open(path, options, (*w)->root_size());
   if (!handle) return std::unexpected(std::move(handle.error()));

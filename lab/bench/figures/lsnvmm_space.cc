@@ -30,11 +30,11 @@ void apply_one(const heap_operation& op, std::vector<void*>& objects,
 pool_options tight_pool(std::size_t size_bytes) {
   pool_options p;
   p.create_size = size_bytes;
-  p.mechanism = mechanism;
-  p.media = "adr";
+  p.engine.mechanism = mechanism;
+  p.engine.media = "adr";
   p.policy = concurrency::single_writer;
-  p.tuning = log_structured_options{.clean_from = 0.9, .victim_live_share = 0.9};
-  p.background = false;
+  p.engine.tuning = log_structured_options{.clean_from = 0.9, .victim_live_share = 0.9};
+  p.engine.background = false;
   return p;
 }
 

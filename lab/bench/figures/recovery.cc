@@ -50,8 +50,8 @@ task recovery_task(const sweep_options& o, const char* workload, double log_mb) 
 // No background thread: the log keeps its content.
 pool_options options_for(const task& t) {
   pool_options o = stele_options(t, mechanism);
-  o.log_count = 2;
-  o.background = false;
+  o.engine.log_count = 2;
+  o.engine.background = false;
   return o;
 }
 

@@ -44,7 +44,7 @@ detail::runtime* make_anonymous() {
   auto image = storage::pool_file::adopt(static_cast<std::byte*>(memory), size);
   base::check(image.has_value(), "the anonymous pool of atomic blocks is not one");
   pool_options options;
-  options.background = false;
+  options.engine.background = false;
   const detail::media_choice media{.what = detail::media_choice::kind::process};
   auto made = detail::open_on(std::make_unique<detail::pool_state>(std::move(*image)), media,
                               **detail::find_mechanism("none"), options);
@@ -103,11 +103,11 @@ result<> check_outside_block(const char* what) {
 // Creates the pool if requested, and returns the address for its id.
 result<std::uintptr_t> address_of(const std::string& path, const pool_options& options) {
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
-    const auto mechanism = detail::find_mechanism(options.mechanism);
+    const auto mechanism = detail::find_mechanism(options.engine.mechanism);
     if (!mechanism) return std::unexpected(mechanism.error());
-    auto made =
-        storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count,
-                                          options.layout, (*mechanism)->home});
+    auto made = storage::pool_file::create(
+        path, {options.create_size, options.engine.log_size, options.engine.log_count,
+               options.layout, (*mechanism)->home});
     if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
   }
   const auto header = storage::pool_file::peek(path);
@@ -164,7 +164,7 @@ result<void*> open_root(const std::string& path, pool_options options, std::size
   options.layout = options.layout.empty() ? "itm" : "itm " + options.layout;
   const auto address = address_of(path, options);
   if (!address) return std::unexpected(address.error());
-  options.map_at = *address;
+  options.engine.map_at = *address;
   auto opened = detail::pool_handle::open(path, options, root_size);
   if (!opened) return std::unexpected(std::move(opened.error()));
   if (mapping_address(opened->core().state().file.header().id) != *address)

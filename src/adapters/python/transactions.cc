@@ -34,15 +34,15 @@ open_options::open_options(std::size_t size, std::string mechanism, std::string 
       read_only(for_reading),
       pickles(with_pickles) {
   pool.create_size = size;
-  pool.mechanism = std::move(mechanism);
-  pool.media = std::move(media);
+  pool.engine.mechanism = std::move(mechanism);
+  pool.engine.media = std::move(media);
   pool.max_size = max_size;
   pool.require = std::move(require);
   const auto how_to_verify = verification_of(verify);
   if (!how_to_verify)
     throw_library_error(errc::invalid_argument,
                         "verify is '" + verify + "'; it is 'auto', 'always' or 'never'");
-  pool.verify = *how_to_verify;
+  pool.engine.verify = *how_to_verify;
 }
 
 wait_limit wait_limit_of(nb::handle seconds) {

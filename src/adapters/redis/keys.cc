@@ -59,7 +59,7 @@ result<std::unique_ptr<keys>> keys::open(const std::string& path, const pool_opt
                                  "mechanism " +
                                      mechanism + " do not do; choose another mechanism"});
   };
-  if (in_log(options.mechanism)) return refusal(options.mechanism);
+  if (in_log(options.engine.mechanism)) return refusal(options.engine.mechanism);
   auto pool = stele::pool<stored_keys>::open(path, options);
   if (!pool) return std::unexpected(std::move(pool.error()));
   if (!pool->core().has_plain_reads()) return refusal(pool->mechanism());

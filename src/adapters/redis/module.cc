@@ -468,13 +468,13 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
     if (name == "path") {
       o.path = value;
     } else if (name == "mechanism") {
-      o.pool.mechanism = value;
+      o.pool.engine.mechanism = value;
     } else if (name == "media") {
-      o.pool.media = value;
+      o.pool.engine.media = value;
     } else if (name == "verify") {
       const auto verify = verification_of(value);
       if (!verify) return "verify " + value + " is not known; give auto, always or never";
-      o.pool.verify = *verify;
+      o.pool.engine.verify = *verify;
     } else if (name == "size" || name == "max_size") {
       const auto bytes = base::bytes_of(value);
       if (!bytes)
@@ -486,18 +486,18 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
              "; there are path, size, max_size, mechanism, media and verify";
     }
   }
-  if (o.path.empty() == (o.pool.media != in_memory))
+  if (o.path.empty() == (o.pool.engine.media != in_memory))
     return o.path.empty() ? "an argument is missing: path POOL; or give media memory, for values "
                             "that end with the server"
                           : "media memory has no path: its values end with the server";
-  if (o.pool.mechanism.starts_with("archapt") || o.pool.max_size < o.pool.create_size)
+  if (o.pool.engine.mechanism.starts_with("archapt") || o.pool.max_size < o.pool.create_size)
     o.pool.max_size = 0;
   return std::nullopt;
 }
 
 // A pool without a name: its memory goes with the process, however that ends.
 result<std::unique_ptr<keys>> open_in_memory(pool_options o) {
-  o.media = "process";
+  o.engine.media = "process";
   std::string folder = "/dev/shm/stele-redis-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) folder = "/tmp/stele-redis-XXXXXX";
   if (!folder.ends_with("XXXXXX") || ::mkdtemp(folder.data()) != nullptr) {

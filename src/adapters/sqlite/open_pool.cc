@@ -36,8 +36,8 @@ result<std::unique_ptr<open_pool>> open_pool::open(const std::string& path, pool
   if (!pool) return std::unexpected(std::move(pool.error()));
   auto opened = over(std::move(*pool));
   if (!opened) return opened;
-  (*opened)->has_thread_ = options.background;
-  if (options.background)
+  (*opened)->has_thread_ = options.engine.background;
+  if (options.engine.background)
     (*opened)->start_flusher();
   else
     (*opened)->defers_ = false;

@@ -42,21 +42,21 @@ result<database_options> options_of(const char* name) {
   o.pool.create_size = 16 << 20;
   o.pool.policy = concurrency::external;
   o.pool.layout = layout_name;
-  if (const auto m = parameter(name, "mechanism")) o.pool.mechanism = *m;
-  if (const auto m = parameter(name, "media")) o.pool.media = *m;
+  if (const auto m = parameter(name, "mechanism")) o.pool.engine.mechanism = *m;
+  if (const auto m = parameter(name, "media")) o.pool.engine.media = *m;
   if (const auto r = parameter(name, "require")) o.pool.require = *r;
   if (const auto d = parameter(name, "database")) o.database = *d;
   if (const auto b = parameter(name, "background")) {
     if (*b != "0" && *b != "1") return wrong("background", *b, "give 0 or 1");
-    o.pool.background = *b == "1";
+    o.pool.engine.background = *b == "1";
   }
   if (const auto v = parameter(name, "verify")) {
     const auto verify = verification_of(*v);
     if (!verify) return wrong("verify", *v, "give auto, always or never");
-    o.pool.verify = *verify;
+    o.pool.engine.verify = *verify;
   }
   if (o.database.empty()) return wrong("database", "", "a database of a pool has a name");
-  const bool grows = !o.pool.mechanism.starts_with("archapt");
+  const bool grows = !o.pool.engine.mechanism.starts_with("archapt");
   o.pool.max_size = grows ? std::size_t{1} << 40 : 0;
   for (const auto& [key, to] :
        {std::pair("size", &o.pool.create_size), std::pair("max_size", &o.pool.max_size),

@@ -15,11 +15,10 @@ using ::testing::HasSubstr;
 
 struct lost_lines : ::testing::Test {
   stele::testing::scratch_directory dir;
-  std::unique_ptr<runtime> pool =
-      std::move(*open_path(dir.file("pool"), {.create_size = 4 << 20,
-                                              .mechanism = "archapt-redo",
-                                              .media = "process",
-                                              .background = false}));
+  std::unique_ptr<runtime> pool = std::move(*open_path(
+      dir.file("pool"),
+      {.create_size = 4 << 20,
+       .engine = {.mechanism = "archapt-redo", .media = "process", .background = false}}));
   const storage::pool_file& file = pool->state().file;
   std::uint64_t chunk = std::uint64_t{1} << file.header().chunk_shift;
 
