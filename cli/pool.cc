@@ -32,7 +32,7 @@ nlohmann::json json_of(const detail::pool_info& i) {
                    {"chunks", h.chunk_count},      {"logs", i.logs_of},
                    {"left_open", i.left_open}};
   j["sums"] = h.block_checksums_offset != 0;
-  j["durability"] = i.durability;
+  j["durability"] = name_of(i.durability);
   if (i.in_use_by) j["serves_readers"] = i.serves_readers;
   j["in_use_by"] = i.in_use_by ? nlohmann::json(*i.in_use_by) : nlohmann::json(nullptr);
   if (h.checkpoint_commits != 0) j["checkpoint_commits"] = h.checkpoint_commits;
@@ -72,7 +72,7 @@ void print_info(const detail::pool_info& i, const std::string& path) {
     fmt::print("  checkpoint each {} commits, while lines are skipped\n", h.checkpoint_commits);
   fmt::print("  sums       {}\n", sums_of(i));
   fmt::print("  durability '{}' where it lies now, by the medium that `auto` chooses\n",
-             i.durability);
+             name_of(i.durability));
   fmt::print("  state      {}\n", state_of(i));
   if (i.in_use_by)
     fmt::print("  readers    {}\n",

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
                                                .layout = "ledger",
                                                .layout_version = 2,
                                                .migrate = from_version_1,
-                                               .require = "process"});
+                                               .require = stele::durability_level::process});
   if (!pool) return fail(pool.error());
   auto added = pool->update([](ledger& l) { l.entries.insert(l.entries.size(), "an entry"); });
   if (!added) return fail(added.error());
@@ -45,9 +45,8 @@ int main(int argc, char** argv) {
   if (!second) return fail(second.error());
   if (auto status = second->check(); !status) return fail(status.error());
   auto size = second->read([](const ledger& l) { return l.entries.size(); });
-  std::printf("%zu entries in the copy, %zu bytes free, durable against the end of a %s\n", *size,
-              second->space().free_bytes,
-              second->durability_in_force() == "process" ? "process" : "power supply");
+  std::printf("%zu entries in the copy, %zu bytes free, survives: %s\n", *size,
+              second->space().free_bytes, name_of(second->durability_in_force()));
   std::remove(copy.c_str());
   return 0;
 }

@@ -25,6 +25,6 @@ int main(int argc, char** argv) {
     l->head = n;
     size = ++l->size;
   }
-  std::printf("%lu entries, each survives: %s\n", size, stele::itm::durability_in_force().c_str());
+  std::printf("%lu entries, each survives: %s\n", size, name_of(stele::itm::durability_in_force()));
   return stele::itm::close() ? 0 : 1;
 }

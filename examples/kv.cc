@@ -66,6 +66,6 @@ int main(int argc, char** argv) {
   if (!found) return complain(found.error());
   for (const auto& [key, value] : *found) std::printf("%s: %s\n", key.c_str(), value.c_str());
   if (auto used = use_named_stores(*store); !used) return complain(used.error());
-  std::printf("visit %s; survives: %s\n", visits->c_str(), store->durability_in_force().c_str());
+  std::printf("visit %s; survives: %s\n", visits->c_str(), name_of(store->durability_in_force()));
   return found->size() == 3 ? 0 : 1;
 }

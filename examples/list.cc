@@ -25,6 +25,6 @@ int main(int argc, char** argv) {
   });
   if (!added) return std::fprintf(stderr, "%s\n", added.error().message.c_str()), 1;
   auto size = pool->read([](const list& root) { return root.size.load(); });
-  std::printf("%lu entries, each survives: %s\n", *size, pool->durability_in_force().c_str());
+  std::printf("%lu entries, each survives: %s\n", *size, name_of(pool->durability_in_force()));
   return 0;
 }

@@ -73,7 +73,7 @@ namespace stele::itm {
 [[nodiscard]] result<> close();
 bool is_open() noexcept;
 std::string mechanism();
-std::string durability_in_force();
+durability_level durability_in_force();
 pool_counters counters();
 
 template <class Root>

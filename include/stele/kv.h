@@ -169,7 +169,7 @@ class kv {
   ticket committed() const noexcept;
   pool_counters counters() const noexcept;
   pool_space space() const;
-  std::string durability_in_force() const;
+  durability_level durability_in_force() const noexcept;
   std::string mechanism() const;
   [[nodiscard]] result<> close();
 

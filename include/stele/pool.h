@@ -20,6 +20,7 @@
 // close the pool, the file is left as after a crash.
 #pragma once
 
+#include <stele/durability.h>
 #include <stele/engine_options.h>
 #include <stele/error.h>
 #include <stele/field.h>
@@ -110,9 +111,8 @@ struct pool_options {
   // Called in an update while a pool with an older layout version is opened. If it returns an
   // error, open() returns that error and the pool is unchanged. Without it such a pool is refused.
   std::function<result<>(migration&)> migrate = {};
-  // "power" or "process": what acknowledged commits must survive; open() fails if the pool gives
-  // less.
-  std::string require = "";
+  // What durable commits must survive: open() fails if they survive less.
+  durability_level require = durability_level::none;
   concurrency policy = concurrency::stm;
   engine_options engine = {};  // mechanism, medium, logs, checksums, threads
 };
@@ -471,9 +471,9 @@ class pool {
   // moment. Inside a transaction nothing waits, and beside commits of other threads the sums are
   // approximate. Of a damaged heap only size_bytes and log_bytes are known. Thread-safe.
   pool_space space() const;
-  // "power", "power, cache included" or "process": the strongest event that an acknowledged commit
-  // survives; "none" with the mechanism none.
-  std::string durability_in_force() const;
+  // The strongest event that a durable commit survives. It depends on the medium and on the storage
+  // behind the file.
+  durability_level durability_in_force() const noexcept;
   std::string mechanism() const;
 
   // Makes every commit durable and marks the pool as closed. The destructor does the same and drops

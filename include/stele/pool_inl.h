@@ -17,7 +17,7 @@ void notify_when_durable(runtime& r, std::uint64_t commit,
 [[nodiscard]] result<> check_storage(runtime& r);
 pool_counters counters_of(const runtime& r) noexcept;
 pool_space space_of(runtime& r);
-std::string durability_of(const runtime& r);
+durability_level durability_of(const runtime& r) noexcept;
 std::string mechanism_of(const runtime& r);
 
 }  // namespace stele::detail
@@ -65,7 +65,7 @@ pool_space pool<Root>::space() const {
   return detail::space_of(handle_.core());
 }
 template <class Root>
-std::string pool<Root>::durability_in_force() const {
+durability_level pool<Root>::durability_in_force() const noexcept {
   return detail::durability_of(handle_.core());
 }
 template <class Root>

@@ -44,6 +44,7 @@
 #pragma once
 
 #include <stele/access.h>
+#include <stele/durability.h>
 #include <stele/error.h>
 
 #include <cstdint>
@@ -53,18 +54,6 @@ namespace stele {
 
 template <class Root>
 class pool;
-
-// What is durable when update() or commit() returns.
-enum class durability : std::uint8_t {
-  durable,  // the change survives any crash that the pool's durability covers
-  // Atomic and ordered: the commit survives a crash only together with all commits before it. It is
-  // durable at the latest with the next sync(), wait() or durable update of any thread, also one
-  // that stores nothing. On a file `default` defers it: it waits for no device, other threads do
-  // not see it until it is durable, and under stm they may wait for its lines. archapt-undo needs
-  // one fence for it (its paper's logical commit), and other threads see it at once. Else it is
-  // durable when update() returns; on memory that is faster (engine_options::defer_ordered).
-  ordered,
-};
 
 // What the holder does between begin and commit.
 enum class code_between : std::uint8_t {

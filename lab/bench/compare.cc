@@ -195,7 +195,7 @@ row row_of(contender_runs& e, const task& t) {
   r.system = e.system->name();
   r.workload = t.workload;
   r.media = e.system->media();
-  r.durability = e.system->durability();
+  r.survives = e.system->durability();
   r.threads = t.threads;
   r.tx_per_s = spread_of(e.tx_per_s);
   r.transactions = e.transactions;

@@ -43,7 +43,8 @@ struct spread {
 spread spread_of(std::vector<double> values);
 
 struct row {
-  std::string system, workload, media, durability;
+  std::string system, workload, media;
+  durability_level survives = durability_level::none;
   unsigned threads = 1;
   spread tx_per_s;
   std::optional<double> fences_per_tx, lines_per_tx, streamed_bytes_per_tx, aborts_per_tx;

@@ -290,7 +290,7 @@ TEST(report, a_narrow_table_fits_80_columns_and_says_us_and_ms) {
   report r = of_two_rows();
   row& longest = r.rows.front();
   longest.system = "one-fence log by hand", longest.media = "delayed:1000:2";
-  longest.durability = "process", longest.tx_per_s = {1, 999.994e3, 5e6};
+  longest.survives = durability_level::process, longest.tx_per_s = {1, 999.994e3, 5e6};
   longest.p50_ns = 999.4, longest.p99_ns = 30'719, longest.p999_ns = 2.25e6;
   r.hardware.streamed_line_fence_ns = {1, 157, 2000}, r.hardware.empty_fence_ns = {1, 1, 1};
   r.hardware.flushed_line_fence_ns = {1, 1763, 2000};

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <pool/pool_file.h>
 #include <pool/volatile_storage.h>
+#include <tx/open.h>
 #include <unistd.h>
 #include <workloads/tpcc.h>
 
@@ -100,10 +101,10 @@ std::uint64_t live_bytes_of(const task& t) {
   return p.keys / 2 * (p.value_size + (t.workload == "kv" ? 16 : 8));
 }
 
-std::string durability_of(const task& t, const std::string& file) {
-  if (t.media == "file") return storage::is_volatile(t.dir) ? "process" : "power";
-  if (t.media == "process" || !storage::is_direct_access(file)) return "process";
-  return t.media == "eadr" ? "power, cache included" : "power";
+durability_level durability_of(const task& t, const std::string& file) {
+  if (t.media == "file") return detail::durability_of_path(t.dir);
+  if (t.media == "process" || !storage::is_direct_access(file)) return durability_level::process;
+  return t.media == "eadr" ? durability_level::power_with_cache : durability_level::power;
 }
 
 std::string pool_path(const task& t, std::string_view name) {

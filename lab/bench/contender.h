@@ -91,7 +91,7 @@ class contender {
   // Where the data is stored, and the failure that an acknowledged transaction survives: "power",
   // "process", "none", ...
   virtual std::string media() const = 0;
-  virtual std::string durability() const = 0;
+  virtual durability_level durability() const = 0;
   [[nodiscard]] virtual result<> set_up() = 0;
   [[nodiscard]] virtual result<measurement> run(double seconds) = 0;
   virtual footprint space() = 0;
@@ -126,7 +126,7 @@ std::uint64_t live_bytes_of(const task& t);
 
 // The failure that an acknowledged transaction survives on the task's media, by the rule for pools:
 // flushes into a file whose memory is not persistent survive only the process.
-std::string durability_of(const task& t, const std::string& file);
+durability_level durability_of(const task& t, const std::string& file);
 
 // A path in the task's folder for a contender's pool, not used by another process.
 std::string pool_path(const task& t, std::string_view name);

@@ -46,7 +46,7 @@ class contender_process final : public contender {
 
   std::string name() const override { return words_.name; }
   std::string media() const override { return words_.media; }
-  std::string durability() const override { return words_.durability; }
+  durability_level durability() const override { return words_.survives; }
 
   result<> set_up() override {
     auto started = child_process::start(program_.path, program_.arguments, program_.environment);

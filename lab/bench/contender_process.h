@@ -34,7 +34,8 @@ struct contender_program {
 
 // What a row says of a contender that runs in a process of its own.
 struct contender_words {
-  std::string name, media, durability;
+  std::string name, media;
+  durability_level survives = durability_level::none;
 };
 
 // A contender that starts the program in set_up and ends it in its destructor. `t` goes to the

@@ -54,7 +54,7 @@ class stub final : public contender {
  public:
   std::string name() const override { return "stub"; }
   std::string media() const override { return "adr"; }
-  std::string durability() const override { return "none"; }
+  durability_level durability() const override { return durability_level::none; }
   result<> set_up() override { return std::unexpected(error{errc::full, "no\nroom"}); }
   result<measurement> run(double seconds) override {
     measurement m;
@@ -90,7 +90,7 @@ TEST(contender_process, serves_requests_until_the_socket_closes) {
 }
 
 result<> set_up_of(const std::string& shell_command) {
-  const auto made = make_contender_process(task{}, {"rival", "adr", "process"},
+  const auto made = make_contender_process(task{}, {"rival", "adr", durability_level::process},
                                            {"/bin/sh", {"-c", shell_command}, {"PATH=/bin"}, {}});
   return made->set_up();
 }

@@ -359,7 +359,7 @@ class one_fence_log final : public contender {
 
   std::string name() const override { return "one-fence log by hand"; }
   std::string media() const override { return task_.media; }
-  std::string durability() const override { return durability_of(task_, ring_path(0)); }
+  durability_level durability() const override { return durability_of(task_, ring_path(0)); }
 
   result<> set_up() override {
     for (unsigned i = 0; i < task_.threads; ++i) {

@@ -42,7 +42,7 @@ cells cells_of(const row& r, double baseline) {
           : std::nullopt;
   return {r.system,
           r.media,
-          r.durability,
+          name_of(r.survives),
           rate(r.tx_per_s.median),
           rate(r.tx_per_s.min),
           rate(r.tx_per_s.max),
@@ -80,7 +80,7 @@ nlohmann::json json_of(const row& r) {
           {"workload", r.workload},
           {"threads", r.threads},
           {"media", r.media},
-          {"durability", r.durability},
+          {"durability", name_of(r.survives)},
           {"tx_per_s", json_of(r.tx_per_s)},
           {"fences_per_tx", json_of(r.fences_per_tx)},
           {"lines_per_tx", json_of(r.lines_per_tx)},

@@ -56,7 +56,7 @@ class stele_contender final : public contender {
 
   std::string name() const override { return mechanism_ + task_.note; }
   std::string media() const override { return task_.media; }
-  std::string durability() const override { return detail::durability_of(workload_->core()); }
+  durability_level durability() const override { return detail::durability_of(workload_->core()); }
 
   result<> set_up() override {
     auto handle =

@@ -60,7 +60,7 @@ performance_target over_rival_target(std::string what, double bound, const repor
           false,
           fmt::format("{:.0f} over {:.0f} transactions/s; media {} and {}, durability {} and {}",
                       ours.tx_per_s.median, theirs.tx_per_s.median, ours.media, theirs.media,
-                      ours.durability, theirs.durability)};
+                      name_of(ours.survives), name_of(theirs.survives))};
 }
 
 // Of ycsb-a, whose updates write a record in place, and whose other half reads.

@@ -15,7 +15,7 @@ class volatile_contender final : public contender {
 
   std::string name() const override { return "volatile"; }
   std::string media() const override { return "memory"; }
-  std::string durability() const override { return "none"; }
+  durability_level durability() const override { return durability_level::none; }
 
   result<> set_up() override {
     run_->set_up();

@@ -25,7 +25,6 @@ result<> open_store(stele_kv** to, Open&& open) {
   auto opened = open();
   if (!opened) return std::unexpected(std::move(opened.error()));
   auto of_pool = std::make_shared<stele_kv::pool>();
-  of_pool->durability = opened->durability_in_force();
   *to = new stele_kv{std::move(*opened), std::move(of_pool)};
   STELE_ASSERT((*to)->of_pool->handles.load() == 1);  // the first handle of its pool
   return {};
@@ -89,7 +88,7 @@ int stele_kv_sync(stele_kv* kv) {
 
 int stele_kv_durability(const stele_kv* kv, const char** to) {
   return capi::call([&]() -> result<> {
-    *capi::required(to, "to") = capi::required(kv, "kv")->of_pool->durability.c_str();
+    *capi::required(to, "to") = name_of(store_of(kv).durability_in_force());
     return {};
   });
 }

@@ -10,7 +10,6 @@
 struct stele_kv {
   // Shared by the handles of one pool's stores. The last one closes the pool.
   struct pool {
-    std::string durability;
     std::atomic<unsigned> handles = 1;
   };
 

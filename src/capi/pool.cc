@@ -15,7 +15,7 @@ result<> open_pool(decltype(detail::pool_handle::open)* open, const char* path,
   auto handle = open(capi::required(path, "path"), capi::options_of(options), root_size, nullptr);
   if (!handle) return std::unexpected(std::move(handle.error()));
   auto& core = handle->core();
-  *to = new stele_pool{std::move(*handle), detail::durability_of(core), detail::mechanism_of(core)};
+  *to = new stele_pool{std::move(*handle), detail::mechanism_of(core)};
   STELE_ASSERT(&(*to)->handle.core() == &core && !(*to)->mechanism.empty());
   return {};
 }
@@ -79,7 +79,8 @@ int stele_pool_backup(stele_pool* pool, const char* path, stele_progress report,
 
 int stele_pool_durability(const stele_pool* pool, const char** to) {
   return capi::call([&]() -> result<> {
-    *capi::required(to, "to") = capi::required(pool, "pool")->durability.c_str();
+    *capi::required(to, "to") =
+        name_of(detail::durability_of(capi::required(pool, "pool")->handle.core()));
     return {};
   });
 }

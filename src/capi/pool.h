@@ -5,7 +5,7 @@
 
 struct stele_pool {
   stele::detail::pool_handle handle;
-  std::string durability, mechanism;
+  std::string mechanism;
 };
 
 namespace stele::capi {

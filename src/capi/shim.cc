@@ -127,7 +127,13 @@ pool_options options_of(const stele_options* options) {
   to.engine.log_size = o.log_size;
   to.engine.log_count = o.log_count;
   to.max_size = o.max_size;
-  to.require = text_or_nothing(o.require);
+  if (o.require != nullptr && *o.require != '\0') {
+    const auto level = durability_level_of(o.require);
+    if (!level)
+      throw_invalid_argument("require is '" + std::string(o.require) +
+                             "'; it is 'process', 'power' or 'power, cache included'");
+    to.require = *level;
+  }
   to.layout_version = o.layout_version;
   to.engine.verify = static_cast<verification>(o.verify);
   if (o.migrate != nullptr)

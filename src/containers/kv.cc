@@ -152,7 +152,7 @@ pool_counters kv::counters() const noexcept {
 pool_space kv::space() const {
   return detail::space_of(core());
 }
-std::string kv::durability_in_force() const {
+durability_level kv::durability_in_force() const noexcept {
   return detail::durability_of(core());
 }
 std::string kv::mechanism() const {

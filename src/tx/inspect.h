@@ -26,7 +26,7 @@ struct pool_info {
   std::string logs_of;     // the name of the log format
   std::optional<std::uint64_t> in_use_by;  // pid
   bool serves_readers = false;             // that process answers readers of others
-  std::string durability;                  // what commits survive with media "auto"
+  durability_level durability;             // what commits survive with media "auto"
   format::fallback fallback;               // to a checkpoint, not acknowledged yet
 };
 

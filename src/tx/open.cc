@@ -27,36 +27,25 @@ namespace {
 
 // What an acknowledged commit survives. This depends on the medium's instructions and on the
 // storage behind the mapping.
-std::string durability_of(const media_choice& m, const mechanism_entry& mechanism,
-                          const storage::pool_file& file) {
-  if (mechanism.name == "none") return "none";
-  if (m.what == kind::file) return storage::is_volatile(file.path()) ? "process" : "power";
-  if (!file.direct_access() || m.what == kind::process || m.emulates_whole_cache) return "process";
-  return m.what == kind::eadr ? "power, cache included" : "power";
-}
-
-// What commits survive: 0 nothing, 1 the end of the process, 2 loss of power.
-unsigned strength_of(std::string_view durability) {
-  return durability.starts_with("power") ? 2 : durability == "process" ? 1 : 0;
+durability_level durability_of(const media_choice& m, const mechanism_entry& mechanism,
+                               const storage::pool_file& file) {
+  if (mechanism.name == "none") return durability_level::none;
+  if (m.what == kind::file) return durability_of_path(file.path());
+  if (!file.direct_access() || m.what == kind::process || m.emulates_whole_cache)
+    return durability_level::process;
+  return m.what == kind::eadr ? durability_level::power_with_cache : durability_level::power;
 }
 
 // Errors: unsupported, when the pool gives less durability than options.require.
-result<> check_required(const pool_options& options, const std::string& durability,
+result<> check_required(const pool_options& options, durability_level given,
                         const std::string& path) {
-  if (options.require.empty() || strength_of(durability) >= strength_of(options.require)) return {};
+  if (given >= options.require) return {};
   return fail(
       errc::unsupported,
       fmt::format("{} would give its commits the durability '{}', and '{}' is asked for: put it on "
                   "a disk with media 'file', or on persistent memory that is mapped "
                   "directly (DAX), and use a mechanism other than 'none'; nothing was changed",
-                  path, durability, options.require));
-}
-result<> check_required_word(const std::string& word) {
-  if (word.empty() || word == "power" || word == "process") return {};
-  return fail(
-      errc::invalid_argument,
-      fmt::format("no pool can be asked for the durability '{}'; ask for 'power' or 'process'",
-                  word));
+                  path, name_of(given), name_of(options.require)));
 }
 
 // `automatic`: on for the media file and process, where commits do not pay for each flushed line.
@@ -199,9 +188,9 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
   STELE_ASSERT_ALWAYS(e->reading() == nullptr && e->home() == home);
   STELE_ASSERT_ALWAYS(state->clock.load() < format::txid_limit);
   STELE_ASSERT_ALWAYS(state->file.header().version == format::pool_version);  // heap.md V1 and V2
-  std::string durability = durability_of(media, mechanism, state->file);
+  const durability_level survives = durability_of(media, mechanism, state->file);
   return std::make_unique<runtime>(std::move(state), std::move(e), options, mechanism.name,
-                                   std::move(durability));
+                                   survives);
 }
 
 pool_handle::pool_handle(std::unique_ptr<runtime> r) : runtime_(std::move(r)) {
@@ -219,8 +208,8 @@ pool_handle::~pool_handle() {
   if (runtime_ != nullptr && runtime_->is_of_parent()) runtime_.release()->leave_to_parent();
 }
 
-std::string durability_of_path(const std::string& path) {
-  return storage::is_volatile(path) ? "process" : "power";
+durability_level durability_of_path(const std::string& path) {
+  return storage::is_volatile(path) ? durability_level::process : durability_level::power;
 }
 
 }  // namespace stele::detail
@@ -309,8 +298,6 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   const auto valid = choose_media(how, path);  // refuses bad options before a file is created
   if (!valid) return std::unexpected(valid.error());
   if (auto possible = check_bulk(how, *valid); !possible) return std::unexpected(possible.error());
-  if (auto known = check_required_word(options.require); !known)
-    return std::unexpected(known.error());
   if (options.max_size > storage::max_pool_size)
     return fail(errc::invalid_argument,
                 fmt::format("max_size is {} bytes; a pool has at most {} (64 TiB)",
@@ -612,7 +599,7 @@ pool_counters counters_of(const runtime& r) noexcept {
 pool_space space_of(runtime& r) {
   return r.space();
 }
-std::string durability_of(const runtime& r) {
+durability_level durability_of(const runtime& r) noexcept {
   return r.durability_in_force();
 }
 std::string mechanism_of(const runtime& r) {

@@ -54,8 +54,8 @@ error fixed_size_error(const std::string& path);
 [[nodiscard]] result<> back_up_used_part(runtime& r, const std::string& path,
                                          const progress& on_progress);
 
-// What commits survive in a pool at this path with media "auto": "process" or "power".
-std::string durability_of_path(const std::string& path);
+// What commits survive in a pool at this path with media "auto": process or power.
+durability_level durability_of_path(const std::string& path);
 
 // Opens a pool by its path, as pool<Root>::open does, without its root. layout_of_root: the layout
 // name of its type, if that is known.

@@ -150,12 +150,12 @@ thread_context::~thread_context() = default;
 constinit thread_local thread_registration last_registration{0, nullptr};
 
 runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
-                 const pool_options& options, std::string mechanism, std::string durability)
+                 const pool_options& options, std::string mechanism, durability_level level)
     : state_(std::move(s)),
       engine_(std::move(e)),
       options_(options),
       mechanism_name_(std::move(mechanism)),
-      durability_(std::move(durability)),
+      durability_(level),
       home_is_remapped_(state_->file.home_delta() != 0 || engine_->home() != nullptr ||
                         engine_->reading() != nullptr),
       in_place_(options.policy != concurrency::stm && engine_->what().stores_in_place &&

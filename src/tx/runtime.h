@@ -78,7 +78,7 @@ class front_end_lock {
 class runtime {
  public:
   runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options,
-          std::string mechanism, std::string durability);
+          std::string mechanism, durability_level level);
   ~runtime();
 
   pool_state& state() noexcept { return *state_; }
@@ -123,7 +123,7 @@ class runtime {
   }
   // The table of the policy: stm's own, or none.
   lock_table own_locks() const noexcept;
-  const std::string& durability_in_force() const noexcept { return durability_; }
+  durability_level durability_in_force() const noexcept { return durability_; }
 
   // Returns the calling thread's thread_context, which is now in a transaction and owns a log.
   // Errors: poisoned; invalid_argument, when the pool has been closed.
@@ -356,7 +356,7 @@ class runtime {
   std::unique_ptr<engine> engine_;
   pool_options options_;
   std::string mechanism_name_;
-  std::string durability_;
+  durability_level durability_;
   bool home_is_remapped_;
   bool in_place_;
   bool defers_ordered_, tells_ordered_;

@@ -52,14 +52,14 @@ class durability_places : public ::testing::Test {
     const std::string path = place + "/pool";
     for (const char* media : {"file", "auto"}) {
       SCOPED_TRACE(media);
-      EXPECT_TRUE(fails_with(
-          pool<root>::open(
-              path, {.create_size = 1 << 20, .require = "power", .engine = {.media = media}}),
-          errc::unsupported));
+      EXPECT_TRUE(fails_with(pool<root>::open(path, {.create_size = 1 << 20,
+                                                     .require = durability_level::power,
+                                                     .engine = {.media = media}}),
+                             errc::unsupported));
       EXPECT_FALSE(fs::exists(path));
       {
         auto p = open_pool<root>(path, {.create_size = 1 << 20, .engine = {.media = media}});
-        EXPECT_EQ(p.durability_in_force(), "process");
+        EXPECT_EQ(p.durability_in_force(), durability_level::process);
       }
       fs::remove(path);
     }
@@ -107,13 +107,14 @@ TEST_F(durability_places,
 
 // On a disk, commits survive power loss through an overlay too.
 TEST_F(durability_places, an_overlay_over_a_disk_survives_power_loss) {
-  if (detail::durability_of_path(dir_) != "power")
+  if (detail::durability_of_path(dir_) != durability_level::power)
     GTEST_SKIP() << "temporary files are in memory here";
   child process([&](const word_sender& send) {
     ASSERT_TRUE(enter_own_mounts());
     if (!mount_overlay(in("upper"), in("work"))) return send(2);
-    auto p = open_pool<root>(in("at") + "/pool", {.create_size = 1 << 20, .require = "power"});
-    EXPECT_EQ(p.durability_in_force(), "power");
+    auto p = open_pool<root>(in("at") + "/pool",
+                             {.create_size = 1 << 20, .require = durability_level::power});
+    EXPECT_EQ(p.durability_in_force(), durability_level::power);
   });
   std::uint64_t said = 0;
   const bool heard = process.receive(said);

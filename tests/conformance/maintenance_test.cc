@@ -291,28 +291,35 @@ TEST(sums, are_right_after_every_mechanism) {
   }
 }
 
-TEST(durability_in_force, is_named_and_never_less_than_required) {
+TEST(durability_level, is_that_of_its_name) {
+  for (const auto level : {durability_level::none, durability_level::process,
+                           durability_level::power, durability_level::power_with_cache})
+    EXPECT_EQ(durability_level_of(name_of(level)), level);
+  for (const char* other : {"", "eternity", "Power", "power "})
+    EXPECT_EQ(durability_level_of(other), std::nullopt) << other;
+}
+
+TEST(durability_in_force, is_never_less_than_required) {
   scratch_directory memory;
   const std::string path = memory.file("pool");
   for (const char* media : {"auto", "process", "adr", "file"}) {
     SCOPED_TRACE(media);
-    EXPECT_TRUE(fails_with(
-        pool<shop>::open(path,
-                         {.create_size = 1 << 20, .require = "power", .engine = {.media = media}}),
-        errc::unsupported));
+    EXPECT_TRUE(fails_with(pool<shop>::open(path, {.create_size = 1 << 20,
+                                                   .require = durability_level::power,
+                                                   .engine = {.media = media}}),
+                           errc::unsupported));
     EXPECT_FALSE(fs::exists(path));
     auto p = open_pool<shop>(
-        path, {.create_size = 1 << 20, .require = "process", .engine = {.media = media}});
-    EXPECT_EQ(p.durability_in_force(), "process");
+        path,
+        {.create_size = 1 << 20, .require = durability_level::process, .engine = {.media = media}});
+    EXPECT_EQ(p.durability_in_force(), durability_level::process);
     ASSERT_TRUE(succeeds(p.close()));
     fs::remove(path);
   }
-  EXPECT_TRUE(fails_with(
-      pool<shop>::open(
-          path, {.create_size = 1 << 20, .require = "process", .engine = {.mechanism = "none"}}),
-      errc::unsupported));
-  EXPECT_TRUE(fails_with(pool<shop>::open(path, {.create_size = 1 << 20, .require = "eternity"}),
-                         errc::invalid_argument));
+  EXPECT_TRUE(fails_with(pool<shop>::open(path, {.create_size = 1 << 20,
+                                                 .require = durability_level::process,
+                                                 .engine = {.mechanism = "none"}}),
+                         errc::unsupported));
   EXPECT_FALSE(fs::exists(path));
 }
 

@@ -110,6 +110,7 @@ TEST_F(SQLiteBadInput, wrong_options) {
         {"&media=nix", "nix"},
         {"&database=", "has a name"},
         {"&background=2", "background=2"},
+        {"&require=eternity", "require=eternity"},
         {"&nolock=1", "nolock"}}) {
     expect_refused(uri(options), SQLITE_CANTOPEN, sentence);
     EXPECT_FALSE(std::filesystem::exists(path)) << options;

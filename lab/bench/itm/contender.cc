@@ -38,7 +38,7 @@ class itm_contender final : public contender {
 
   std::string name() const override { return "itm " + mechanism_; }
   std::string media() const override { return task_.media; }
-  std::string durability() const override { return stele::itm::durability_in_force(); }
+  durability_level durability() const override { return stele::itm::durability_in_force(); }
 
   result<> set_up() override {
     auto opened = stele::itm::open<itm::root>(path_, stele_options(task_, mechanism_));

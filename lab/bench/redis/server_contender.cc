@@ -6,8 +6,8 @@
 #include <bench/redis/workload.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <pool/volatile_storage.h>
 #include <tx/mechanism/catalog.h>
+#include <tx/open.h>
 #include <workloads/run.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace {
 struct setting {
   std::string name;
   texts arguments;
-  std::string media, durability;
+  std::string media;
+  durability_level survives;
 };
 
 class server_contender final : public contender {
@@ -34,7 +35,7 @@ class server_contender final : public contender {
 
   std::string name() const override { return setting_.name + task_.note; }
   std::string media() const override { return setting_.media; }
-  std::string durability() const override { return setting_.durability; }
+  durability_level durability() const override { return setting_.survives; }
 
   result<> set_up() override {
     auto started =
@@ -93,8 +94,8 @@ contender_result make(const task& t, setting s) {
 }
 
 // What an acknowledged transaction survives, of a file in the task's folder that is synced.
-std::string synced(const task& t) {
-  return storage::is_volatile(t.dir) ? "process" : "power";
+durability_level synced(const task& t) {
+  return detail::durability_of_path(t.dir);
 }
 
 }  // namespace
@@ -123,13 +124,13 @@ contender_result make_with_files(const task& t, std::string_view name) {
     return make(t, {std::string(name),
                     {"--appendonly", "yes", "--appendfsync", "everysec"},
                     "file",
-                    "process"});
+                    durability_level::process});
   return base::fail(errc::not_found, fmt::format("the host redis has no rival '{}'; it has: {}",
                                                  name, fmt::join(file_contender_names(), ", ")));
 }
 
 contender_result make_without_files(const task& t) {
-  return make(t, {"no-persistence", {}, "none", "none"});
+  return make(t, {"no-persistence", {}, "none", durability_level::none});
 }
 
 std::vector<std::string> file_contender_names() {

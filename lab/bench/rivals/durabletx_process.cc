@@ -28,7 +28,7 @@ class durabletx_contender final : public contender {
 
   std::string name() const override { return memory_name(); }
   std::string media() const override { return task_.media; }
-  std::string durability() const override { return {}; }
+  durability_level durability() const override { return {}; }
 
   result<> set_up() override {
     if (!structure_->set_up()) return std::unexpected(error{errc::full, "its pool is full"});

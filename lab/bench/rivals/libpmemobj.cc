@@ -53,7 +53,7 @@ class pmemobj_contender final : public contender {
     return name + (is_hashed(task_) ? ", striped locks" : ", one lock");
   }
   std::string media() const override { return task_.media; }
-  std::string durability() const override { return durability_of(task_, path()); }
+  durability_level durability() const override { return durability_of(task_, path()); }
 
   result<> set_up() override {
     setenv("PMEM_IS_PMEM_FORCE", task_.media == "file" ? "0" : "1", 1);

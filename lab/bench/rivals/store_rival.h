@@ -77,7 +77,9 @@ class store_contender final : public contender {
     return Engine::name;
   }
   std::string media() const override { return synced() ? "file" : "process"; }
-  std::string durability() const override { return synced() ? "power" : "process"; }
+  durability_level durability() const override {
+    return synced() ? durability_level::power : durability_level::process;
+  }
 
   [[nodiscard]] result<> set_up() override {
     const workloads::parameters& p = task_.parameters;

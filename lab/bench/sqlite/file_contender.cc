@@ -5,7 +5,7 @@
 #include <bench/sqlite/sessions.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <pool/volatile_storage.h>
+#include <tx/open.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -18,18 +18,18 @@ namespace fs = std::filesystem;
 struct setting {
   std::string_view name, journal_mode;
   const char* synchronous = "FULL";
-  // What an acknowledged transaction survives on a device; "": by the folder. After a power failure
-  // the WAL may lack the newest transactions. A journal in memory is gone with the process: a crash
-  // within a commit damages the database.
-  const char* survives = "";
+  // What an acknowledged transaction survives on a device; null: by the folder. After a power
+  // failure the WAL may lack the newest transactions. A journal in memory is gone with the process:
+  // a crash within a commit damages the database.
+  std::optional<durability_level> survives = {};
 };
 constexpr setting settings[] = {{"delete", "DELETE"},
                                 {"truncate", "TRUNCATE"},
                                 {"persist", "PERSIST"},
                                 {"wal-full", "WAL"},
-                                {"wal-normal", "WAL", "NORMAL", "process"},
-                                {"memory", "MEMORY", "FULL", "none"}};
-constexpr setting in_memory = {":memory:", "MEMORY", "OFF", "none"};
+                                {"wal-normal", "WAL", "NORMAL", durability_level::process},
+                                {"memory", "MEMORY", "FULL", durability_level::none}};
+constexpr setting in_memory = {":memory:", "MEMORY", "OFF", durability_level::none};
 
 class file_contender final : public contender {
  public:
@@ -50,9 +50,8 @@ class file_contender final : public contender {
 
   std::string name() const override { return std::string(setting_.name) + task_.note; }
   std::string media() const override { return is_in_memory() ? "none" : "file"; }
-  std::string durability() const override {
-    if (*setting_.survives != '\0') return setting_.survives;
-    return storage::is_volatile(task_.dir) ? "process" : "power";
+  durability_level durability() const override {
+    return setting_.survives ? *setting_.survives : detail::durability_of_path(task_.dir);
   }
 
   result<> set_up() override {

@@ -217,9 +217,9 @@ std::string mechanism() {
   return open_pool != nullptr ? detail::mechanism_of(open_pool->core()) : "";
 }
 
-std::string durability_in_force() {
+durability_level durability_in_force() {
   const std::lock_guard hold(domain_mutex);
-  return open_pool != nullptr ? detail::durability_of(open_pool->core()) : "none";
+  return open_pool != nullptr ? detail::durability_of(open_pool->core()) : durability_level::none;
 }
 
 pool_counters counters() {

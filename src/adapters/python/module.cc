@@ -121,7 +121,7 @@ void raise_key_error(nb::handle key) {
 
 void bind_pool(nb::module_& m) {
   nb::class_<open_options>(m, "Options")
-      .def(nb::init<std::size_t, std::string, std::string, bool, std::size_t, std::string,
+      .def(nb::init<std::size_t, std::string, std::string, bool, std::size_t, const std::string&,
                     const std::string&, nb::handle, bool, bool>(),
            nb::arg("size"), nb::arg("mechanism"), nb::arg("media"), nb::arg("ordered"),
            nb::arg("max_size"), nb::arg("require"), nb::arg("verify"), nb::arg("timeout").none(),
@@ -142,7 +142,8 @@ void bind_pool(nb::module_& m) {
       .def("closed", &transactions::closed)
       .def("reads_only", &transactions::reads_only)
       .def("path", [](const transactions& p) { return str_of(p.path()); })
-      .def("durability", with_check([](detail::runtime& r) { return detail::durability_of(r); }))
+      .def("durability",
+           with_check([](detail::runtime& r) { return name_of(detail::durability_of(r)); }))
       .def("mechanism", with_check([](detail::runtime& r) { return detail::mechanism_of(r); }))
       .def("counters", &counters)
       .def("space", &space);

@@ -27,8 +27,9 @@ nb::str str_of(const std::string& text) {
 }
 
 open_options::open_options(std::size_t size, std::string mechanism, std::string media, bool ordered,
-                           std::size_t max_size, std::string require, const std::string& verify,
-                           nb::handle timeout, bool for_reading, bool with_pickles)
+                           std::size_t max_size, const std::string& require,
+                           const std::string& verify, nb::handle timeout, bool for_reading,
+                           bool with_pickles)
     : how(ordered ? durability::ordered : durability::durable),
       limit(wait_limit_of(timeout)),
       read_only(for_reading),
@@ -37,7 +38,12 @@ open_options::open_options(std::size_t size, std::string mechanism, std::string 
   pool.engine.mechanism = std::move(mechanism);
   pool.engine.media = std::move(media);
   pool.max_size = max_size;
-  pool.require = std::move(require);
+  const auto level = durability_level_of(require.empty() ? "none" : require);
+  if (!level)
+    throw_library_error(
+        errc::invalid_argument,
+        "require is '" + require + "'; it is 'process', 'power' or 'power, cache included'");
+  pool.require = *level;
   const auto how_to_verify = verification_of(verify);
   if (!how_to_verify)
     throw_library_error(errc::invalid_argument,

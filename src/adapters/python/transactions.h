@@ -84,7 +84,7 @@ struct open_options {
   // verify: "auto", "always", "never"; throws library_error for another word. timeout: see
   // wait_limit_of.
   open_options(std::size_t size, std::string mechanism, std::string media, bool ordered,
-               std::size_t max_size, std::string require, const std::string& verify,
+               std::size_t max_size, const std::string& require, const std::string& verify,
                nb::handle timeout, bool for_reading, bool with_pickles);
 
   pool_options pool;

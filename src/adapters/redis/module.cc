@@ -435,7 +435,7 @@ void inform(api::info* to, int for_crash_report) {
   api::InfoAddFieldCString(to, "path", here().path.c_str());
   api::InfoAddFieldCString(to, "durable_types", "string,hash,list,set,zset");
   api::InfoAddFieldCString(to, "mechanism", pool.mechanism().c_str());
-  api::InfoAddFieldCString(to, "durability", pool.durability_in_force().c_str());
+  api::InfoAddFieldCString(to, "durability", name_of(pool.durability_in_force()));
   api::InfoAddFieldULongLong(to, "durable_keys", here().keys->count());
   api::InfoAddFieldULongLong(to, "size_bytes", space.size_bytes);
   api::InfoAddFieldULongLong(to, "used_bytes", space.used_bytes);
@@ -573,7 +573,7 @@ int load(api::context* of, api::text** arguments, int count) {
            "%s, durability %s",
            here().path.c_str(), static_cast<unsigned long long>(here().keys->count()),
            here().keys->content().mechanism().c_str(),
-           here().keys->content().durability_in_force().c_str());
+           name_of(here().keys->content().durability_in_force()));
   return api::ok;
 }
 

@@ -44,7 +44,11 @@ result<database_options> options_of(const char* name) {
   o.pool.layout = layout_name;
   if (const auto m = parameter(name, "mechanism")) o.pool.engine.mechanism = *m;
   if (const auto m = parameter(name, "media")) o.pool.engine.media = *m;
-  if (const auto r = parameter(name, "require")) o.pool.require = *r;
+  if (const auto r = parameter(name, "require"); r && !r->empty()) {
+    const auto level = durability_level_of(*r);
+    if (!level) return wrong("require", *r, "give process, power or 'power, cache included'");
+    o.pool.require = *level;
+  }
   if (const auto d = parameter(name, "database")) o.database = *d;
   if (const auto b = parameter(name, "background")) {
     if (*b != "0" && *b != "1") return wrong("background", *b, "give 0 or 1");

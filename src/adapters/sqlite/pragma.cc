@@ -65,7 +65,7 @@ std::string information_of(connection& c) {
   const auto& pool = c.pool().content();
   const pool_space space = pool.space();
   return "path " + c.path() + "\nmechanism " + pool.mechanism() + "\ndurability " +
-         pool.durability_in_force() + "\nsize_bytes " + std::to_string(space.size_bytes) +
+         name_of(pool.durability_in_force()) + "\nsize_bytes " + std::to_string(space.size_bytes) +
          "\nused_bytes " + std::to_string(space.used_bytes) + "\nfree_bytes " +
          std::to_string(space.free_bytes);
 }

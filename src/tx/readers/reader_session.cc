@@ -166,7 +166,7 @@ result<std::unique_ptr<runtime>> reader_session::begin_reading(
   STELE_ASSERT_ALWAYS(session->mode_ != mode::none && session->attachments_ == 1);
   auto r = std::make_unique<runtime>(std::move(state), std::move(session),
                                      pool_options{.policy = concurrency::external}, "(read-only)",
-                                     "none");
+                                     durability_level::none);
   const runtime::pause paused(*r);
   r->use_locks(locks);
   return r;
