@@ -5,6 +5,7 @@
 #include <base/flatten.h>
 #include <base/rng.h>
 #include <stele/snapshot.h>
+#include <tx/attempt.h>
 #include <tx/long_read.h>
 #include <tx/readers/reader_session.h>
 #include <tx/transaction_inl.h>
@@ -16,15 +17,13 @@
 namespace stele::detail {
 
 runtime* runtime_at(std::uintptr_t address);
-constinit thread_local wanted_room this_wanted_room;
+constinit thread_local attempt this_attempt;
 
 namespace {
 
-// The pool whose transaction runs in this thread; null: none.
-constinit thread_local runtime* this_runtime = nullptr;
-constinit thread_local thread_context* this_context = nullptr;
-constinit thread_local long_read* this_moment = nullptr;  // of a pool_snapshot that it reads
-thread_local error last_attempt_error{};                  // why this thread's last attempt failed
+// Why this thread's last attempt failed. Apart from this_attempt, which is used without the guard
+// of an object that has a destructor.
+thread_local error last_attempt_error{};
 
 bool in_transaction(std::uintptr_t address, std::size_t size) noexcept {
   const access& a = this_access;
@@ -82,52 +81,56 @@ void check_volatile(std::uintptr_t address) {
   std::memcpy(reinterpret_cast<void*>(address), &bits, size);
 }
 
-[[gnu::noinline]] void end_attempts(thread_context& v) noexcept {
-  STELE_ASSERT(v.tx->attempts != 0 && this_runtime != nullptr);
-  v.tx->attempts = 0;
-  v.tx->reclaim_tried = false;
-  v.tx->exceeds_log = false;
-  if (this_runtime->is_of_parent()) return;
-  if (v.runs_alone) this_runtime->end_running_alone(v);
-  if (v.foreign_moment != nullptr) this_runtime->reading()->end_moment(v);
-}
-
-[[gnu::noinline]] void end_long_read(thread_context& v) noexcept {
-  runtime& r = *this_runtime;
+void end_long_read(thread_context& v) noexcept {
+  runtime& r = *this_attempt.pool;
   STELE_ASSERT(v.long_read != nullptr && v.tx == &v.long_read->reader());
   r.leave(v);
-  this_runtime = nullptr;
+  this_attempt.end();
   this_access.running = nullptr;  // a later transaction may have its address
   r.end_long_read(v);
 }
 
-[[gnu::noinline]] void leave_moment(thread_context& v) noexcept {
-  long_read& m = *std::exchange(this_moment, nullptr);
-  STELE_ASSERT(v.tx == &m.reader() && v.tx->attempts == 0);
+void leave_moment(thread_context& v) noexcept {
+  long_read& m = *this_attempt.moment;
+  STELE_ASSERT(v.tx == &m.reader() && this_attempt.ended == 0);
   m.give_back(v.tx);
-  this_runtime = nullptr;
+  this_attempt.end();
   this_access.running = nullptr;
   m.in_use().unlock();
 }
 
+// What every attempt in a log of its thread holds.
+[[gnu::always_inline]] inline void leave_log(thread_context& v) noexcept {
+  runtime& r = *this_attempt.pool;
+  STELE_ASSERT(v.long_read == nullptr && !v.runs_alone && v.foreign_moment == nullptr);
+  if (v.holds_writer) r.unlock_writer(v);
+  r.consider_bias(v);
+  r.leave(v);
+}
+
+// From any state but none and first.
+[[gnu::noinline]] void end_later_attempt() noexcept {
+  thread_context& v = *this_attempt.context;
+  runtime& r = *this_attempt.pool;
+  STELE_ASSERT(!this_attempt.is_first());
+  v.tx->reclaim_tried = false;
+  v.tx->exceeds_log = false;
+  if (r.is_of_parent()) return this_attempt.end();
+  if (v.runs_alone) r.end_running_alone(v);
+  if (v.foreign_moment != nullptr) r.reading()->end_moment(v);
+  if (v.long_read != nullptr) return end_long_read(v);
+  if (this_attempt.moment != nullptr) return leave_moment(v);
+  leave_log(v);
+  this_attempt.end();
+}
+
 // Of a transaction that did not begin as a read.
 void end_update() noexcept {
-  thread_context& v = *this_context;
-  STELE_ASSERT(this_runtime != nullptr && this_access.size == 0 && !v.retrying);
-  if (v.tx->attempts != 0) [[unlikely]] {
-    end_attempts(v);
-    if (this_runtime->is_of_parent()) {
-      this_runtime = nullptr;
-      return;
-    }
-    if (v.long_read != nullptr) return end_long_read(v);
-    if (this_moment != nullptr) return leave_moment(v);
-  }
-  STELE_ASSERT(v.long_read == nullptr && !v.runs_alone && this_moment == nullptr);
-  if (v.holds_writer) this_runtime->unlock_writer(v);
-  this_runtime->consider_bias(v);
-  this_runtime->leave(v);
-  this_runtime = nullptr;
+  STELE_ASSERT(this_attempt.state() != attempt_state::none && this_access.size == 0);
+  if (!this_attempt.is_first()) [[unlikely]]
+    return end_later_attempt();
+  leave_log(*this_attempt.context);
+  this_attempt.end_first();
 }
 
 void leave_readers(thread_context& v) noexcept {
@@ -135,16 +138,16 @@ void leave_readers(thread_context& v) noexcept {
 }
 
 void end_transaction() noexcept {
-  leave_readers(*this_context);
+  leave_readers(*this_attempt.context);
   end_update();
 }
 
 // Short transactions that conflict often need no more than to wait for each other: to run alone
 // costs the others their logs.
-bool needs_to_run_alone(const thread_context& v) noexcept {
-  if (base::schedule_explorer_build) return v.tx->attempts >= 3;
-  return v.tx->attempts >= 16 &&
-         std::chrono::steady_clock::now() - v.retried_since >= std::chrono::milliseconds(5);
+bool needs_to_run_alone() noexcept {
+  if (base::schedule_explorer_build) return this_attempt.ended >= 3;
+  return this_attempt.ended >= 16 && std::chrono::steady_clock::now() - this_attempt.first_retry >=
+                                         std::chrono::milliseconds(5);
 }
 
 // Waits for a random time that grows with the lost attempts, so that two losers do not conflict
@@ -260,8 +263,9 @@ void deallocate(void* block) {
 // least `size` bytes begins there. Reads that see an earlier moment, or a pool of another process,
 // are not judged: the states are of today.
 static bool judges_blocks() noexcept {
-  return this_runtime->reading() == nullptr && this_moment == nullptr &&
-         this_context->long_read == nullptr && this_context->foreign_moment == nullptr;
+  const attempt& now = this_attempt;
+  return now.pool->reading() == nullptr && now.moment == nullptr &&
+         now.context->long_read == nullptr && now.context->foreign_moment == nullptr;
 }
 bool is_in_used_block(std::uintptr_t address) {
   return !judges_blocks() || this_access.running->is_in_used_block(address - this_access.pool_base);
@@ -281,7 +285,8 @@ begin_status refused(error why) {
 // begin() may throw std::bad_alloc, when the mechanism has work to do first. Then the thread is in
 // no transaction.
 inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durability d) try {
-  STELE_ASSERT(this_runtime == &r && this_context == &v && v.tx != nullptr && !v.retrying);
+  STELE_ASSERT(runs(this_attempt.state()) && v.tx != nullptr);
+  STELE_ASSERT(this_attempt.pool == &r && this_attempt.context == &v);
   v.tx->begin(v, writes, d == durability::ordered, r.is_alone(v));
 } catch (...) {
   v.tx->rollback();
@@ -294,7 +299,7 @@ inline void begin_or_roll_back(runtime& r, thread_context& v, bool writes, durab
 template <class Prepare>
 auto or_leave(Prepare&& prepare) {
   const auto leave = [] {
-    this_runtime = nullptr;
+    this_attempt.end();
     this_access.running = nullptr;
   };
   try {
@@ -307,25 +312,35 @@ auto or_leave(Prepare&& prepare) {
   }
 }
 
+// The next attempt has all that it holds.
+void begin_later_attempt(const thread_context& v) noexcept {
+  if (v.long_read != nullptr)
+    this_attempt.become(attempt_state::long_read);
+  else if (v.foreign_moment != nullptr)
+    this_attempt.become(attempt_state::foreign_moment);
+  else
+    this_attempt.become(attempt_state::repeated);
+}
+
 // begin_transaction while a transaction of this thread runs, or is between two attempts.
 [[gnu::noinline]] begin_status begin_nested(runtime& r, bool writes, durability d,
                                             code_between code) {
-  if (this_runtime != &r)
+  if (this_attempt.pool != &r)
     return refused(
         {errc::nested, "a transaction on another pool is running in this thread; end it first"});
-  if (!this_context->retrying) return begin_status::joined;
-  STELE_ASSERT(this_access.size == 0);  // between two attempts
-  this_context->retrying = false;
+  if (this_attempt.state() != attempt_state::between) return begin_status::joined;
+  STELE_ASSERT(this_access.size == 0);
+  thread_context& v = *this_attempt.context;
   if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
     end_transaction();
     return refused(r.unusable().error());
   }
   if (r.reading() != nullptr)
-    if (auto ready = or_leave([&] { return r.reading()->before_retry(r, *this_context); }); !ready)
+    if (auto ready = or_leave([&] { return r.reading()->before_retry(r, v); }); !ready)
       return refused(std::move(ready.error()));
-  if (!writes && code == code_between::computes_only && r.needs_long_read(*this_context))
-    r.begin_long_read(*this_context);
-  begin_or_roll_back(r, *this_context, writes, d);
+  if (!writes && code == code_between::computes_only && r.needs_long_read(v)) r.begin_long_read(v);
+  begin_later_attempt(v);
+  begin_or_roll_back(r, v, writes, d);
   return begin_status::started;
 }
 
@@ -339,8 +354,8 @@ auto or_leave(Prepare&& prepare) {
 }  // namespace
 
 commit_status fail_attempt(error why) {
-  if (why.code == errc::full && this_runtime != nullptr)
-    this_wanted_room = {1, this_runtime->state().file.header().size};
+  if (why.code == errc::full && this_attempt.pool != nullptr)
+    this_attempt.wanted = {1, this_attempt.pool->state().file.header().size};
   last_attempt_error = std::move(why);
   return commit_status::failed;
 }
@@ -354,7 +369,11 @@ namespace {
 // refused.
 [[gnu::noinline]] thread_context* fix_moment(runtime& r, thread_context& v) {
   auto fixed = or_leave([&] { return r.reading()->fix_moment(r, v); });
-  if (fixed) return this_context = *fixed;
+  if (fixed) {
+    STELE_ASSERT(*fixed == &v);  // this thread's, however often it begins
+    if (v.foreign_moment != nullptr) this_attempt.become(attempt_state::foreign_moment);
+    return &v;
+  }
   (void)refused(std::move(fixed.error()));
   return nullptr;
 }
@@ -363,7 +382,7 @@ namespace {
 [[gnu::noinline]] STELE_FLATTEN begin_status begin_at_length(runtime& r, thread_context* v,
                                                              bool writes, durability d,
                                                              code_between code) {
-  STELE_ASSERT(this_runtime == nullptr);
+  STELE_ASSERT(this_attempt.state() == attempt_state::none);
   if (writes && r.reading() != nullptr) [[unlikely]]
     return refused({errc::read_only, r.state().file.path() +
                                          " is open for reading only: only the process that has it "
@@ -373,8 +392,7 @@ namespace {
   if (v == nullptr) v = r.enter();
   if (v == nullptr || (code == code_between::may_wait && r.is_alone(*v))) [[unlikely]]
     if (v = enter_slow(r, code); v == nullptr) return begin_status::refused;
-  this_context = v;
-  this_runtime = &r;
+  this_attempt.begin(r, *v);
   if (writes) {
     r.lock_writer(*v);
     r.flush_deferred_of_others(*v, true);
@@ -397,46 +415,50 @@ namespace {
   thread_context* const v = r.enter();
   if (v == nullptr || !r.may_begin_at_once(*v) || !v->tx->try_begin_read(*v, r.is_alone(*v)))
     return begin_at_length(r, v, false, d, code);
-  this_context = v;
-  this_runtime = &r;
+  this_attempt.begin(r, *v);
   return begin_status::started;
 }
 
+[[gnu::noinline]] commit_status lose_commit() noexcept {
+  this_attempt.become(attempt_state::lost);
+  return commit_status::retry;
+}
+
 [[gnu::noinline]] STELE_FLATTEN commit_status commit_at_length() {
-  const commit_status done = this_context->tx->commit();
-  if (done != commit_status::retry) end_transaction();
+  const commit_status done = this_attempt.context->tx->commit();
+  if (done == commit_status::retry) [[unlikely]]
+    return lose_commit();
+  end_transaction();
   return done;
 }
 
 [[gnu::noinline]] STELE_FLATTEN commit_status commit_read() {
-  thread_context& v = *this_context;
-  STELE_ASSERT(this_runtime != nullptr && !v.retrying);
-  if (!v.tx->try_commit_read()) return commit_at_length();
+  thread_context& v = *this_attempt.context;
+  if (!this_attempt.is_first() || !v.tx->try_commit_read()) return commit_at_length();
   leave_readers(v);
-  this_runtime->leave(v);
-  this_runtime = nullptr;
+  this_attempt.pool->leave(v);
+  this_attempt.end_first();
   return commit_status::committed;
 }
 
 }  // namespace
 
 void leave_transaction_to_parent() noexcept {
-  if (this_runtime == nullptr || this_access.size == 0) return;
-  const bool is_in_file =
-      this_runtime->reading() != nullptr || this_runtime->state().file.mapping().fd >= 0;
+  if (this_attempt.pool == nullptr || this_access.size == 0) return;
+  runtime& r = *this_attempt.pool;
+  const bool is_in_file = r.reading() != nullptr || r.state().file.mapping().fd >= 0;
   if (is_in_file) this_access.running->leave_to_parent();
 }
 
 bool begin_read_at_once(runtime& r) {
-  if (this_runtime != nullptr) return false;
+  if (this_attempt.pool != nullptr) return false;
   thread_context* const v = r.enter();
   if (v == nullptr) return false;
   if (!r.may_begin_at_once(*v)) {
     r.leave(*v);
     return false;
   }
-  this_context = v;
-  this_runtime = &r;
+  this_attempt.begin(r, *v);
   if (!r.has_plain_reads() || !v->tx->try_begin_read(*v, r.is_alone(*v)))
     begin_or_roll_back(r, *v, false, durability::durable);
   return true;
@@ -444,7 +466,7 @@ bool begin_read_at_once(runtime& r) {
 
 STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability d,
                                              code_between code) {
-  if (this_runtime != nullptr) [[unlikely]]
+  if (this_attempt.pool != nullptr) [[unlikely]]
     return begin_nested(r, writes, d, code);
   if (!writes) return begin_read(r, d, code);
   if (d != durability::durable || code != code_between::computes_only || !r.has_plain_updates())
@@ -452,15 +474,14 @@ STELE_FLATTEN begin_status begin_transaction(runtime& r, bool writes, durability
   thread_context* const v = r.enter();
   if (v == nullptr || !r.may_begin_at_once(*v) || !v->tx->try_begin_update(*v, r.is_alone(*v)))
     return begin_at_length(r, v, writes, d, code);
-  this_context = v;
-  this_runtime = &r;
+  this_attempt.begin(r, *v);
   return begin_status::started;
 }
 
 std::int64_t bytes_allocated_by_transaction() noexcept {
-  STELE_ASSERT(this_runtime != nullptr && this_context != nullptr);
-  const storage::heap::changes& changes = this_context->tx->allocations();
-  const storage::heap& heap = this_runtime->state().heap;
+  STELE_ASSERT(runs(this_attempt.state()));
+  const storage::heap::changes& changes = this_attempt.context->tx->allocations();
+  const storage::heap& heap = this_attempt.pool->state().heap;
   std::int64_t bytes = 0;
   const auto add = [&](const auto& all, std::int64_t sign) {
     for (const auto& one : all)
@@ -476,28 +497,30 @@ std::int64_t bytes_allocated_by_transaction() noexcept {
 }
 
 STELE_FLATTEN commit_status commit_transaction() {
-  STELE_ASSERT(this_runtime != nullptr && this_access.running == this_context->tx);
-  if (this_context->tx->only_reads()) return commit_read();
-  const commit_status done = this_context->tx->commit();
-  if (done != commit_status::retry) end_update();
+  STELE_ASSERT(runs(this_attempt.state()));
+  STELE_ASSERT(this_access.running == this_attempt.context->tx);
+  if (this_attempt.context->tx->only_reads()) return commit_read();
+  const commit_status done = this_attempt.context->tx->commit();
+  if (done == commit_status::retry) [[unlikely]]
+    return lose_commit();
+  end_update();
   return done;
 }
 
 // Of a pool_snapshot. The thread needs no log, and no one waits for it: there is no close while
-// there is a snapshot, and a pause does not change what it reads. The attempts are not 0, so that
-// the transaction ends by leave_moment.
+// there is a snapshot, and a pause does not change what it reads.
 begin_status begin_at_moment(long_read& m) {
-  if (this_runtime != nullptr)
+  if (this_attempt.pool != nullptr)
     return refused({errc::nested, "a snapshot is read inside a transaction; end that first"});
   runtime& r = m.pool();
   const auto registered = r.register_thread();
   if (!registered) return refused(registered.error());
   thread_context& v = **registered;
   m.in_use().lock();
-  STELE_ASSERT(m.reader().attempts == 0 && this_moment == nullptr);
   m.take_over(v.tx);
-  m.reader().attempts = 1;
-  this_context = &v, this_runtime = &r, this_moment = &m;
+  this_attempt.begin(r, v);
+  this_attempt.become(attempt_state::at_moment);
+  this_attempt.moment = &m;
   begin_or_roll_back(r, v, false, durability::durable);
   return begin_status::started;
 }
@@ -507,24 +530,37 @@ void doom_transaction() noexcept {
 }
 
 void roll_back_transaction() noexcept {
-  STELE_ASSERT(this_runtime != nullptr && this_context != nullptr);
-  this_context->tx->rollback();
+  STELE_ASSERT(runs(this_attempt.state()));
+  this_attempt.context->tx->rollback();
   end_transaction();
+}
+
+void lose_attempt() {
+  // A part of a transaction may be used without one.
+  if (this_attempt.pool != nullptr) this_attempt.become(attempt_state::lost);
+  throw conflict{};
+}
+
+void set_last_attempt() noexcept {
+  STELE_ASSERT(runs(this_attempt.state()));
+  this_attempt.context->tx->reclaim_tried = true;
+  if (this_attempt.is_first()) this_attempt.become(attempt_state::last);
 }
 
 namespace {
 
 // Reclaims the free memory of a full pool, in transactions of its own. If it finds none, the next
 // allocation fails.
-void reclaim(transaction& tx) noexcept {
+void reclaim(runtime& r, thread_context& v) noexcept {
+  transaction& tx = *v.tx;
   STELE_ASSERT(tx.reclaim_tried && !tx.wants_reclaim && this_access.size == 0);
-  if (this_runtime->state().overlays.load(std::memory_order_relaxed) != 0)
-    this_runtime->release_idle_overlays(*this_context);  // returns blocks that they freed
-  this_runtime->reclaim_idle_caches(*this_context);
+  if (r.state().overlays.load(std::memory_order_relaxed) != 0)
+    r.release_idle_overlays(v);  // returns blocks that they freed
+  r.reclaim_idle_caches(v);
   tx.exceeds_log = true;  // no execution in log: reclaim() counts on a record in an empty log
   for (std::size_t chunks = 1; chunks != 0;) {
     try {
-      tx.begin(*this_context, true, false, false);
+      tx.begin(v, true, false, false);
       chunks = tx.reclaim();
       const commit_status done = tx.commit();
       if (done == commit_status::committed) continue;
@@ -540,29 +576,28 @@ void reclaim(transaction& tx) noexcept {
 // On return the attempt is rolled back, but the thread is still in the transaction: the caller
 // begins the next attempt at once.
 void retry_transaction(code_between code) noexcept {
-  STELE_ASSERT(this_runtime != nullptr && !this_context->retrying);
-  transaction& tx = *this_context->tx;
+  attempt& now = this_attempt;
+  STELE_ASSERT(may_follow(now.state(), attempt_state::between) && now.moment == nullptr);
+  runtime& r = *now.pool;
+  thread_context& v = *now.context;
+  transaction& tx = *v.tx;
   tx.rollback();
-  if (this_runtime->is_of_parent()) [[unlikely]] {
-    this_context->retrying = true;  // the next attempt is refused
-    return;
-  }
-  const unsigned attempts = ++tx.attempts;
-  if (attempts == 1) this_context->retried_since = std::chrono::steady_clock::now();
+  if (r.is_of_parent()) [[unlikely]]
+    return now.become(attempt_state::between);  // the next attempt is refused
+  if (++now.ended == 1) now.first_retry = std::chrono::steady_clock::now();
   // The conflicting lock may belong to the overlay of an idle thread.
-  if (attempts >= 2 && this_runtime->state().overlays.load(std::memory_order_relaxed) != 0)
-    this_runtime->release_idle_overlays(*this_context);
+  if (now.ended >= 2 && r.state().overlays.load(std::memory_order_relaxed) != 0)
+    r.release_idle_overlays(v);
   if (tx.wants_reclaim) {
     tx.wants_reclaim = false;
     tx.reclaim_tried = true;
-    reclaim(tx);
+    reclaim(r, v);
   } else {
-    back_off(attempts);
+    back_off(now.ended);
     // Other threads would wait for code that may wait for them.
-    if (code == code_between::computes_only && needs_to_run_alone(*this_context))
-      this_runtime->run_alone(*this_context);
+    if (code == code_between::computes_only && needs_to_run_alone()) r.run_alone(v);
   }
-  this_context->retrying = true;
+  now.become(attempt_state::between);
 }
 
 }  // namespace stele::detail

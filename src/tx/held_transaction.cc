@@ -1,11 +1,12 @@
 // A transaction that its caller holds. It takes the steps that run_transaction takes around a body:
 // begin, commit, roll back, retry.
 //
-// Invariant: `held` is the open transaction of this thread, wherever its object has been moved;
-// null if it has none, though an update may be running.
+// Invariant: this_attempt.held is the open transaction of this thread, wherever its object has been
+// moved; null if it has none, though an update may be running.
 #include <base/assert.h>
 #include <base/check.h>
 #include <stele/transaction.h>
+#include <tx/attempt.h>
 #include <tx/runtime.h>
 
 #include <utility>
@@ -15,9 +16,8 @@ namespace stele {
 namespace {
 
 using state = transaction_state;
-
-constinit thread_local transaction* held = nullptr;
-constinit thread_local bool attempt_is_lost = false;  // of the held transaction
+using detail::attempt_state;
+using detail::this_attempt;
 
 // Does not throw std::bad_alloc, which would tell the caller that the transaction has ended.
 error conflict_error(const detail::runtime& r) noexcept {
@@ -35,13 +35,8 @@ error conflict_error(const detail::runtime& r) noexcept {
 
 namespace detail {
 
-void lose_attempt() {
-  attempt_is_lost = true;
-  throw conflict{};
-}
-
 void end_held_transaction() noexcept {
-  if (held != nullptr) held->roll_back();
+  if (this_attempt.held != nullptr) this_attempt.held->roll_back();
 }
 
 result<stele::transaction> hold_update(runtime& r, durability d, code_between between) {
@@ -79,9 +74,9 @@ result<transaction> transaction::begin(transaction t) {
 // The first attempt, or after retry_transaction the next one. If it throws, the thread is in no
 // transaction.
 result<> transaction::start() {
-  STELE_ASSERT(!in_transaction() && held == nullptr && pool_ != nullptr);
+  STELE_ASSERT(!in_transaction() && this_attempt.held == nullptr && pool_ != nullptr);
   state_ = state::ended;
-  detail::this_wanted_room = {};
+  this_attempt.wanted = {};
   const auto how = detail::begin_transaction(*pool_, writes_, durability_, between_);
   if (how == detail::begin_status::refused) return std::unexpected(detail::last_error());
   STELE_ASSERT(how == detail::begin_status::started);
@@ -90,17 +85,17 @@ result<> transaction::start() {
 }
 
 void transaction::hold() noexcept {
-  STELE_ASSERT(held == nullptr && in_transaction());
-  held = this;
-  attempt_is_lost = false;
+  STELE_ASSERT(this_attempt.held == nullptr && in_transaction());
+  STELE_ASSERT(detail::runs(this_attempt.state()) && this_attempt.pool == pool_);
+  this_attempt.held = this;
   state_ = state::open;
 }
 
 // Whatever comes next, the thread does not hold it.
 void transaction::let_go() noexcept {
-  base::check(held == this,
+  base::check(this_attempt.held == this,
               "a transaction is ended in the thread that began it, and before that thread ends");
-  held = nullptr;
+  this_attempt.held = nullptr;
   state_ = state::ended;
 }
 
@@ -112,12 +107,14 @@ void transaction::take(transaction& other) noexcept {
   between_ = other.between_;
   state_ = std::exchange(other.state_, state::none);
   if (state_ != state::open) return;
-  base::check(held == &other, "an open transaction is moved by the thread that began it");
-  held = this;
+  base::check(this_attempt.held == &other,
+              "an open transaction is moved by the thread that began it");
+  this_attempt.held = this;
 }
 
 transaction_state transaction::state() const noexcept {
-  return state_ == state::open && attempt_is_lost ? state::lost : state_;
+  const bool is_lost = this_attempt.state() == attempt_state::lost;
+  return state_ == state::open && is_lost ? state::lost : state_;
 }
 
 result<> transaction::refuse(const char* what) const {
@@ -152,8 +149,8 @@ result<> transaction::commit() {
     detail::roll_back_transaction();
     throw;
   }
+  this_attempt.become(attempt_state::lost);  // from a conflict{} that its code has thrown, too
   hold();
-  attempt_is_lost = true;
   return std::unexpected(conflict_error(*pool_));
 }
 
@@ -169,7 +166,7 @@ void transaction::roll_back() noexcept {
 result<> transaction::retry() {
   if (state_ == state::open) {
     let_go();
-    if (detail::this_wanted_room.bytes == 0) {
+    if (this_attempt.wanted.bytes == 0) {
       detail::retry_transaction(between_);
       return start();
     }
@@ -187,11 +184,13 @@ result<> transaction::retry() {
 }
 
 std::int64_t transaction::bytes_allocated() const noexcept {
-  return held == this && state() == state::open ? detail::bytes_allocated_by_transaction() : 0;
+  return this_attempt.held == this && state() == state::open
+             ? detail::bytes_allocated_by_transaction()
+             : 0;
 }
 
 void transaction::require_open_on(const detail::runtime& r) const {
-  if (held == this && pool_ == &r && state() == state::open) return;
+  if (this_attempt.held == this && pool_ == &r && state() == state::open) return;
   throw failure({errc::invalid_argument,
                  r.state().file.path() + ": the root is asked for with a transaction that is not "
                                          "open, or is one of another pool or thread"});

@@ -4,6 +4,7 @@
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <stele/snapshot.h>
+#include <tx/attempt.h>
 #include <tx/long_read.h>
 #include <tx/transaction_inl.h>
 
@@ -108,16 +109,16 @@ void long_read::copy(std::uint64_t offset, std::byte* to, std::size_t size) cons
             [&](const std::byte* from) { in_place_home(from - offset).copy(offset, to, size); });
 }
 
-bool lost_enough_for_long_read(const thread_context& v) noexcept {
-  if (base::schedule_explorer_build || v.tx->attempts >= lost_before_any_long_read) return true;
-  return v.tx->attempts >= lost_before_long_read &&
-         std::chrono::steady_clock::now() - v.retried_since >= long_read_after;
+bool lost_enough_for_long_read() noexcept {
+  if (base::schedule_explorer_build || this_attempt.ended >= lost_before_any_long_read) return true;
+  return this_attempt.ended >= lost_before_long_read &&
+         std::chrono::steady_clock::now() - this_attempt.first_retry >= long_read_after;
 }
 
 bool runtime::needs_long_read(const thread_context& v) const noexcept {
   if (policy() != concurrency::stm || home_is_remapped() || v.long_read != nullptr || v.runs_alone)
     return false;
-  return lost_enough_for_long_read(v);
+  return lost_enough_for_long_read();
 }
 
 bool runtime::reserve_moment() noexcept {
@@ -146,8 +147,8 @@ result<> runtime::add_home_snapshot(home_snapshot& s) {
 // L1 and L2. The thread is between two attempts of a read. Without memory for a long read, or
 // beside too many, the read goes on as it was.
 void runtime::begin_long_read(thread_context& v) noexcept {
-  STELE_ASSERT(v.long_read == nullptr && !v.runs_alone && v.tx->attempts != 0);
-  STELE_ASSERT(this_access.size == 0);
+  STELE_ASSERT(v.long_read == nullptr && !v.runs_alone);
+  STELE_ASSERT(this_attempt.state() == attempt_state::between && this_access.size == 0);
   if (!reserve_moment()) return;
   try {
     auto made = std::make_unique<long_read>(*this);
@@ -158,7 +159,6 @@ void runtime::begin_long_read(thread_context& v) noexcept {
     return_moment();
     return;
   }
-  v.long_read->reader().attempts = std::exchange(v.tx->attempts, 0);
   leave(v);  // a pause waits for the owner of each log; the pool stays open: long_reads_
   {
     std::optional<pause> paused;
@@ -172,7 +172,7 @@ void runtime::begin_long_read(thread_context& v) noexcept {
     }
   }
   v.long_read->take_over(v.tx);
-  STELE_ASSERT(v.tx == &v.long_read->reader() && v.tx->attempts != 0);
+  STELE_ASSERT(v.tx == &v.long_read->reader());
   v.in_transaction.announce(true);  // no thread gets the bias
 }
 

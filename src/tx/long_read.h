@@ -21,9 +21,8 @@
 
 namespace stele::detail {
 
-// Whether a read, between two attempts, has lost enough to go on as a long
-// read.
-bool lost_enough_for_long_read(const thread_context& v) noexcept;
+// Whether this thread's read, between two attempts, has lost enough to go on as a long read.
+bool lost_enough_for_long_read() noexcept;
 
 class long_read final : public home_snapshot, public moment {
  public:

@@ -3,6 +3,7 @@
 #include <base/check.h>
 #include <fmt/format.h>
 #include <pool/block_checksums.h>
+#include <tx/attempt.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/open.h>
 
@@ -128,7 +129,7 @@ result<> grow(runtime& r, std::size_t size_bytes) {
 
 bool grow_for(runtime& r, error& why) {
   STELE_ASSERT_ALWAYS(this_access.size == 0);  // growth is never a part of a transaction
-  const wanted_room wanted = std::exchange(this_wanted_room, {});
+  const wanted_room wanted = std::exchange(this_attempt.wanted, {});
   if (wanted.bytes == 0 || r.max_size() == 0) return false;
   const auto begun = begin_maintenance(r, "grown");
   if (!begun) return false;
@@ -140,7 +141,7 @@ bool grow_for(runtime& r, error& why) {
 }
 
 void make_room(runtime& r) noexcept {
-  this_wanted_room = {1, r.state().file.header().size};
+  this_attempt.wanted = {1, r.state().file.header().size};
   error unused{errc::full, ""};
   try {
     (void)grow_for(r, unused);

@@ -7,6 +7,7 @@
 #include <base/assert.h>
 #include <base/asymmetric_gate.h>
 #include <base/mutant.h>
+#include <tx/attempt.h>
 #include <tx/open.h>
 #include <tx/runtime.h>
 
@@ -79,7 +80,7 @@ std::unexpected<error> runtime::reporting_error() const {
 }
 
 void runtime::run_alone(thread_context& v) noexcept {
-  STELE_ASSERT(v.tx != nullptr && v.tx->attempts != 0);
+  STELE_ASSERT(v.tx != nullptr && this_attempt.context == &v && this_attempt.ended != 0);
   STELE_ASSERT(this_access.size == 0);
   if (policy() != concurrency::stm || v.runs_alone || !alone_mutex_.try_lock()) return;
   STELE_ASSERT(!alone_);

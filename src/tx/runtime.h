@@ -43,13 +43,11 @@ struct alignas(64) thread_context {
   // fence.
   std::atomic<bool> reading{false};
   transaction* tx = nullptr;  // of the log that this thread owned last
-  bool retrying = false;      // between two attempts of one body
   bool holds_writer = false;  // single_writer: the writer lock
   bool runs_alone = false;    // runtime::run_alone
   unsigned lone_commits = 0;  // commits in a row without another thread's between them; stm
-  std::unique_ptr<detail::long_read> long_read;         // of the running transaction
-  std::unique_ptr<moment> foreign_moment;               // likewise; kept by another process
-  std::chrono::steady_clock::time_point retried_since;  // its first retry
+  std::unique_ptr<detail::long_read> long_read;  // of the running transaction
+  std::unique_ptr<moment> foreign_moment;        // likewise; kept by another process
 
   void count_lone_commit(bool follows_own) noexcept {
     lone_commits = follows_own ? lone_commits + 1 : 0;
@@ -324,7 +322,7 @@ class runtime {
   bool stop_for_close(std::span<thread_context*> owners) noexcept;
   // For assertions, of a thread of its own: nothing of a transaction is left, as at its begin.
   static bool is_between_transactions(const thread_context& v) noexcept {
-    return !v.retrying && !v.holds_writer && !v.runs_alone && v.long_read == nullptr &&
+    return !v.holds_writer && !v.runs_alone && v.long_read == nullptr &&
            v.foreign_moment == nullptr;
   }
   // For assertions, under registry_.

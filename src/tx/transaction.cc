@@ -3,6 +3,7 @@
 // transaction_inl.h.
 #include <base/assert.h>
 #include <base/mutant.h>
+#include <tx/attempt.h>
 #include <tx/moment.h>
 #include <tx/transaction_inl.h>
 
@@ -70,7 +71,7 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
     lose_attempt();
   }
   if (block.error().code == errc::full)
-    this_wanted_room = {size + alignment, runtime_.state().file.header().size};
+    this_attempt.wanted = {size + alignment, runtime_.state().file.header().size};
   throw failure(std::move(block.error()));
 }
 

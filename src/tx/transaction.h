@@ -42,15 +42,6 @@ class long_read;
 class runtime;
 struct thread_context;
 
-// What this thread's last transaction found no room for, and the pool's size then.
-struct wanted_room {
-  std::uint64_t bytes = 0;  // 0: nothing
-  std::uint64_t pool_size = 0;
-};
-extern constinit thread_local wanted_room this_wanted_room;
-
-commit_status fail_attempt(error why);  // saves it for last_error(); returns commit_status::failed
-
 class alignas(64) transaction final : public storage::heap::writer {
  public:
   transaction(runtime& r, const lock_table& locks, unsigned log, statistics& counts);
@@ -184,7 +175,6 @@ class alignas(64) transaction final : public storage::heap::writer {
   // Called in a handler. The attempt cannot commit any more; the first exception says why.
   void doom() noexcept;
 
-  unsigned attempts = 0;       // ended attempts of the current body
   bool wants_reclaim = false;  // an allocation did not fit; reclaiming empty slabs may help
   bool reclaim_tried = false;  // reclaim was tried for the current body
   // The current body stores more than its log has room for: it is not executed in the log.

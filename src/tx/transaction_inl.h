@@ -7,6 +7,7 @@
 
 #include <base/assert.h>
 #include <base/mutant.h>
+#include <tx/attempt.h>
 #include <tx/fast_paths.h>
 #include <tx/runtime.h>
 
@@ -200,9 +201,9 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered, boo
   // An ordered commit keeps its locks until it is home
   STELE_ASSERT(stm || !writes || !ordered_ || !snapshot_.has_locks());
   if (stm)
-    snapshot_.begin(writes || attempts > 2, filter_ == 0 && home_.is_in_place() &&
-                                                observers_.loads_now == nullptr &&
-                                                !sanitizes_threads);
+    snapshot_.begin(writes || this_attempt.ended > 2, filter_ == 0 && home_.is_in_place() &&
+                                                          observers_.loads_now == nullptr &&
+                                                          !sanitizes_threads);
   else
     snapshot_.begin_alone();
   if (writes && runtime_.in_place()) {
@@ -238,7 +239,7 @@ inline void transaction::clear() noexcept {
 }
 
 inline bool transaction::try_commit_read() noexcept {
-  if (attempts != 0 || doomed_by_ != nullptr || !volatile_undo_.empty() || !home_.is_in_place() ||
+  if (doomed_by_ != nullptr || !volatile_undo_.empty() || !home_.is_in_place() ||
       runtime_.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return false;
   STELE_ASSERT(only_reads() && is_new());

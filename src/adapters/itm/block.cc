@@ -1,6 +1,7 @@
 // Begin, commit, cancel and retry; see block.h.
 #include <adapters/itm/abi.h>
 #include <adapters/itm/block.h>
+#include <tx/attempt.h>
 #include <tx/transaction_inl.h>
 
 #include <base/check.h>
@@ -440,12 +441,10 @@ void block::go_irrevocable() {
   irrevocable_ = true;
 }
 
-// A full pool becomes an error at once, because the block cannot be retried. Stele resets this flag
-// with each attempt.
+// A full pool becomes an error at once, because the block cannot be retried.
 void block::set_last_attempt() noexcept {
   STELE_ASSERT(wants_irrevocable_);
-  transaction().reclaim_tried = true;
-  if (transaction().attempts == 0) transaction().attempts = 1;
+  detail::set_last_attempt();
 }
 
 // Memory.

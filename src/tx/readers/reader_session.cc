@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <media/os.h>
 #include <sys/mman.h>
+#include <tx/attempt.h>
 #include <tx/long_read.h>
 #include <tx/open.h>
 #include <tx/readers/reader_service.h>
@@ -337,13 +338,13 @@ bool reader_session::has_lost_writer() noexcept {
 
 result<thread_context*> reader_session::before_retry(runtime& r, thread_context& v) {
   STELE_ASSERT(this_access.size == 0 && r.reading() == this);
-  const unsigned attempts = v.tx->attempts;
-  STELE_ASSERT(attempts != 0);
+  STELE_ASSERT(this_attempt.state() == attempt_state::between && this_attempt.context == &v);
+  const unsigned ended = this_attempt.ended;
   try {
-    if (has_changed(attempts >= 3)) return attach_again(r, v);
+    if (has_changed(ended >= 3)) return attach_again(r, v);
     if (mode_ != mode::attached) return &v;
-    if (attempts % 16 == 3) (void)ask(reader_request::settle);
-    if (v.foreign_moment == nullptr && lost_enough_for_long_read(v)) (void)begin_moment(v);
+    if (ended % 16 == 3) (void)ask(reader_request::settle);
+    if (v.foreign_moment == nullptr && lost_enough_for_long_read()) (void)begin_moment(v);
     return &v;
   } catch (const std::bad_alloc&) {
     leave_for_good(r, v);
@@ -354,7 +355,6 @@ result<thread_context*> reader_session::before_retry(runtime& r, thread_context&
 // Without memory: the caller passes the exception on.
 void reader_session::leave_for_good(runtime& r, thread_context& v) noexcept {
   end_moment(v);
-  if (v.in_transaction.made()) v.tx->attempts = 0;  // else its log may be another thread's by now
   r.leave(v);
 }
 
@@ -372,7 +372,6 @@ result<thread_context*> reader_session::fix_moment(runtime& r, thread_context& v
       if (!in || mode_ != mode::attached) return in;
       STELE_ASSERT(*in == &v);  // this thread's, however often it begins
       if (auto begun = begin_moment(v); begun) {
-        v.tx->attempts = 1;  // its end looks for a moment
         return in;
       } else if (!has_changed(true)) {
         r.leave(v);
@@ -388,7 +387,7 @@ result<thread_context*> reader_session::fix_moment(runtime& r, thread_context& v
 
 result<thread_context*> reader_session::attach_again(runtime& r, thread_context& v) {
   end_moment(v);
-  v.tx->attempts = 0;
+  this_attempt.ended = 0;  // nothing is lost yet to the process that has the pool open now
   STELE_ASSERT(v.foreign_moment == nullptr && this_access.size == 0);
   const std::uint64_t seen = attachments_;
   r.leave(v);  // a pause waits for the owner of each log
