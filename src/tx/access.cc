@@ -312,7 +312,7 @@ auto or_leave(Prepare&& prepare) {
   }
 }
 
-// The next attempt has all that it holds.
+// B4, when the next attempt has all that it holds.
 void begin_later_attempt(const thread_context& v) noexcept {
   if (v.long_read != nullptr)
     this_attempt.become(attempt_state::long_read);

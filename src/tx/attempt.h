@@ -1,5 +1,56 @@
 // The attempt of this thread: whose transaction it runs, and in which state, which says what its
 // end gives back. A transaction takes attempts until one commits or fails, or until it is given up.
+//
+// A way to begin         from -> to
+//   what it takes. Who calls it. The test.
+//
+// B1 begin_transaction   none -> first
+//   The thread's log; an update under single_writer also the writer lock. run_transaction,
+//   transaction::start, itm::block. attempts.begin_and_end_with_nothing_left
+// B2 begin_read_at_once  none -> first
+//   The log, if no thread has to be waited for. hold_read_at_once.
+//   attempts.begin_at_once_or_not_at_all
+// B3 begin_transaction   none -> first -> foreign_moment
+//   Of a read that cannot run again, of a pool that another process has open: the log, and a moment
+//   that is kept there. transaction::start. attempts.at_a_foreign_moment
+// B4 begin_transaction   between -> repeated, long_read or foreign_moment
+//   Nothing; a long read, for the log; a moment that is kept elsewhere. As B1.
+//   attempts.repeat_after_a_conflict, attempts.go_on_as_a_long_read,
+//   readers_of_default.see_one_moment_in_a_long_read_beside_a_flat_out_writer
+// B5 begin_at_moment     none -> at_moment
+//   The mutex of a pool_snapshot, and no log. pool_snapshot::read. attempts.at_a_snapshot
+//
+// While an attempt runs, begin_transaction of the same pool changes nothing (attempts.are_joined).
+// set_last_attempt       first -> last
+//   Nothing. itm::block, when it cannot be rolled back. attempts.that_are_the_last
+//
+// An ending              from -> to
+//   what it gives back. Who calls it. The test.
+//
+// E1 commit_transaction  first -> none
+//   The log and the writer lock. Who began it. attempts.begin_and_end_with_nothing_left
+// E2 commit_transaction  any other that runs -> none
+//   Also the right to run alone, the long read, the moment, the snapshot's mutex. Who began it.
+//   attempts.repeat_after_a_conflict, attempts.go_on_as_a_long_read, attempts.at_a_snapshot
+// E3 commit_transaction  any that runs -> lost
+//   Nothing: a value that was read is not current. Who began it. attempts.lose_a_commit
+// E4 lose_attempt        any that runs -> lost
+//   Nothing, and throws conflict. Loads, stores, allocations. attempts.lose_at_a_load
+// E5 roll_back_transaction  any that runs -> none
+//   As E2. Who began it; of a held transaction also the end of its thread.
+//   attempts.are_rolled_back_from_each_state, held_transaction.is_rolled_back_when_its_thread_ends
+// E6 retry_transaction   any that runs, but at_moment -> between
+//   What the attempt has locked, stored and allocated. Who began it.
+//   attempts.repeat_after_a_conflict
+// E7 a begin that throws  any that runs -> none
+//   As E2. B1 to B5. failing_memory_of_holders.leaves_all_of_a_transaction_or_nothing
+// E8 a begin that is refused  between, or first of B3 -> none
+//   As E2, of a pool of another process its session gives it back. B3, B4.
+//   attempts.between_end_when_the_pool_is_poisoned,
+//   readers_of_default.that_cannot_run_again_are_refused_beside_a_transaction_that_waits
+// E9 leave_transaction_to_parent  the state stays
+//   Nothing. A child of fork, in which each load and store is refused until E5.
+//   held_transactions.of_a_parent_are_only_rolled_back_in_its_child
 #pragma once
 
 #include <base/assert.h>
@@ -30,7 +81,7 @@ constexpr bool runs(attempt_state s) noexcept {
   return s != attempt_state::none && s != attempt_state::between;
 }
 
-// The transitions that there are.
+// The transitions that the head of this file lists.
 constexpr bool may_follow(attempt_state from, attempt_state to) noexcept {
   using enum attempt_state;
   switch (to) {
@@ -43,7 +94,7 @@ constexpr bool may_follow(attempt_state from, attempt_state to) noexcept {
     case long_read:
       return from == between;
     case foreign_moment:
-      return from == between || from == first;  // at its begin
+      return from == between || from == first;  // B3 comes after B1
     case last:
       return from == first;
     case lost:
@@ -66,6 +117,7 @@ class attempt {
   // Of an attempt that runs.
   bool is_first() const noexcept { return state_ == attempt_state::first; }
 
+  // B1 to B3, and the beginning of B5.
   void begin(runtime& r, thread_context& v) noexcept {
     STELE_ASSERT(pool == nullptr && is_first() && ended == 0 && moment == nullptr);
     context = &v, pool = &r;
