@@ -376,14 +376,15 @@ class pool {
   // writing, and no right to write the file is needed. Each read() sees one state, which contains
   // every commit whose update() has returned in any process before the read began. Readers hold up
   // no update; a killed reader or writer harms nobody (docs/protocol/readers.md). update(), grow()
-  // and check() return the error read_only; backup() works while another process has the pool open.
-  // Of the options only layout and layout_version count. A pool that no process has open is read as
-  // it is; if it was not closed, a recovered copy in memory is read. A read() returns the errors
-  // below when another process has opened the pool meanwhile and they come up then. A pool that
-  // grows to more than 64 times the size that it had here at opening, and 1 GiB, must be opened
-  // again. Errors: not_found, also of a pool without a root yet; in_use, when the process that has
-  // it open does not answer for two seconds; not_a_pool, version, corrupt, layout, permission, io;
-  // unsupported, by log_structured and by the mechanism none without stm.
+  // and check() return the error read_only; backup() works while another process has the pool open;
+  // sync() succeeds, as there are no commits of this process. Of the options only layout and
+  // layout_version count. A pool that no process has open is read as it is; if it was not closed, a
+  // recovered copy in memory is read. A read() returns the errors below when another process has
+  // opened the pool meanwhile and they come up then. A pool that grows to more than 64 times the
+  // size that it had here at opening, and 1 GiB, must be opened again. Errors: not_found, also of a
+  // pool without a root yet; in_use, when the process that has it open does not answer for two
+  // seconds; not_a_pool, version, corrupt, layout, permission, io; unsupported, by log_structured
+  // and by the mechanism none without stm.
   [[nodiscard]] static result<pool> open_read_only(const std::string& path,
                                                    const pool_options& options = {}) {
     auto handle =

@@ -1,5 +1,6 @@
-// What the runtime and its transactions call of a mechanism. Each pool has one engine: the protocol
-// of a mechanism, compiled for a medium (mechanism_engine.h).
+// What the runtime and its transactions call of a mechanism. Each pool that is open for writing has
+// one engine: the protocol of a mechanism, compiled for a medium (mechanism_engine.h). One that is
+// open for reading has none, but a reader_session.
 #pragma once
 
 #include <media/media.h>
@@ -14,7 +15,6 @@
 namespace stele::detail {
 
 class load_observer;
-class reader_session;
 class store_observer;
 class transaction;
 class virtual_home;
@@ -79,8 +79,6 @@ class engine {
   // The home that this engine has in place of one at the pool's addresses; from recovery on. Null:
   // home is in place.
   virtual virtual_home* home() noexcept { return nullptr; }
-  // Of a pool that is open for reading. Null: this process may write.
-  virtual reader_session* reading() noexcept { return nullptr; }
 
   // The whole commit of a transaction whose stores are not home yet: t.commit_by(mechanism).
   virtual commit_status commit(transaction& t) = 0;

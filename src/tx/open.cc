@@ -185,7 +185,7 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
   if (!session) return std::unexpected(session.error());
   if (e == nullptr) e = mechanism.on(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
-  STELE_ASSERT_ALWAYS(e->reading() == nullptr && e->home() == home);
+  STELE_ASSERT_ALWAYS(e->home() == home);
   STELE_ASSERT_ALWAYS(state->clock.load() < format::txid_limit);
   STELE_ASSERT_ALWAYS(state->file.header().version == format::pool_version);  // heap.md V1 and V2
   const durability_level survives = durability_of(media, mechanism, state->file);
@@ -572,7 +572,8 @@ result<void*> runtime::root(std::size_t size) {
 
 result<> sync_pool(runtime& r) {
   if (r.is_of_parent()) return r.unusable();
-  auto synced = r.mechanism().sync();
+  // A pool that is open for reading has no commits of this process.
+  auto synced = r.reading() == nullptr ? r.mechanism().sync() : result<>();
   return synced ? r.check_in_place() : synced;
 }
 result<> check_usable(runtime& r) {

@@ -24,7 +24,7 @@ runtime::pause::pause(runtime& r, std::unique_lock<std::mutex> one,
   stop();
   base::asymmetric_fence_heavy();  // once for all logs
   wait();
-  r.engine_->flush_deferred();
+  if (r.engine_ != nullptr) r.engine_->flush_deferred();
   // Of a poisoned pool, what is not home stays in the overlays.
   STELE_ASSERT(r.state_->deferred_logs.load(std::memory_order_relaxed) == 0 ||
                r.state_->poisoned.load(std::memory_order_relaxed));

@@ -156,8 +156,7 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
       options_(options),
       mechanism_name_(std::move(mechanism)),
       durability_(level),
-      home_is_remapped_(state_->file.home_delta() != 0 || engine_->home() != nullptr ||
-                        engine_->reading() != nullptr),
+      home_is_remapped_(state_->file.home_delta() != 0 || engine_->home() != nullptr),
       in_place_(options.policy != concurrency::stm && engine_->what().stores_in_place &&
                 !home_is_remapped()),
       defers_ordered_(engine_->what().defers_ordered &&
@@ -166,18 +165,27 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
       has_plain_updates_(!home_is_remapped_ && !in_place_ && engine_->store_observer() == nullptr &&
                          engine_->load_observer(0) == nullptr),
       log_slots_(state_->file.header().log_count),
-      id_(next_id.fetch_add(1)),
-      reading_(engine_->reading()) {
+      id_(next_id.fetch_add(1)) {
   state_->notify_durable = [this] { notify_durable(); };
   if (options_.policy == concurrency::stm) {
     own_lock_count_ = line_lock_count(size());
     STELE_ASSERT_ALWAYS(std::has_single_bit(own_lock_count_));  // its mask names all of them
     own_locks_ = std::make_unique<line_lock[]>(own_lock_count_);
   }
-  // A reader's locks are the writer's: it has none of its own, and nobody to share its home with.
-  STELE_ASSERT_ALWAYS(reading_ == nullptr ||
-                      (options_.policy == concurrency::external && home_is_remapped_));
   locks_ = own_locks();
+  const std::lock_guard hold(open_runtimes.mutex);
+  open_runtimes.add(*this);
+}
+
+// A reader's locks are the writer's: it has none of its own.
+runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<reader_session> session)
+    : state_(std::move(s)),
+      options_{.policy = concurrency::external},
+      mechanism_name_("(read-only)"),
+      log_slots_(state_->file.header().log_count),
+      id_(next_id.fetch_add(1)),
+      reading_(std::move(session)) {
+  STELE_ASSERT_ALWAYS(reading_ != nullptr);
   const std::lock_guard hold(open_runtimes.mutex);
   open_runtimes.add(*this);
 }
@@ -208,7 +216,7 @@ void runtime::leave_to_parent() noexcept {
   state_->lost_pages_guard = media::sigbus_guard();
   state_->file.release();
   state_->clock_memory.reset();
-  engine_->leave_to_parent();
+  engine_ != nullptr ? engine_->leave_to_parent() : reading_->leave_to_parent();
 }
 
 std::unexpected<error> runtime::unusable() const {
@@ -234,10 +242,6 @@ home_of_log runtime::home(unsigned log) const {
   STELE_ASSERT(log < log_slots_.size());
   if (reading_ != nullptr) return home_of_log(reading_->home_read());
   return home_of_log(base() + state_->file.home_delta(), engine_->home(), log);
-}
-
-void runtime::set_tape(std::shared_ptr<void> tape) {
-  tape_ = std::move(tape);
 }
 
 // A thread's first transaction here, or another thread has the log or the bias.
@@ -577,9 +581,9 @@ void runtime::notify_when_durable(std::uint64_t txid, std::function<void(result<
 // must have been there before it.
 void runtime::notify_durable() noexcept {
   const bool early = base::planted(base::mutant::told_early);
-  std::uint64_t through = early ? engine_->durable_through() : 0;
+  std::uint64_t through = early ? durable_through() : 0;
   std::unique_lock hold(durable_callbacks_mutex_);
-  if (!early) through = engine_->durable_through();
+  if (!early) through = durable_through();
   call_durable_callbacks(std::move(hold), through, {});
 }
 void runtime::end_durable_callbacks(const result<>& how) noexcept {
@@ -723,7 +727,8 @@ result<> runtime::close_engine() {
   (void)check_usable();
   const bool was_poisoned = state_->poisoned.load();
   result<> closed = check_in_place();
-  if (auto ended = engine_->close(); !ended) closed = std::move(ended);
+  if (engine_ != nullptr)
+    if (auto ended = engine_->close(); !ended) closed = std::move(ended);
   if (was_poisoned)
     closed = fail(errc::poisoned, fmt::format("{} was left as it is: {}; opening it recovers it",
                                               state_->file.path(), state_->poison_reason()));
@@ -738,7 +743,7 @@ pool_counters runtime::counters() const noexcept {
   if (is_of_parent()) return c;
   for (const log_slot& p : log_slots_) p.counts.add_to(c);
   long_read_counts_.add_to(c);
-  const engine_totals t = engine_->totals();
+  const engine_totals t = engine_ != nullptr ? engine_->totals() : engine_totals();
   c.fences = t.media.fences;
   c.flushed_lines = t.media.flushed_lines;
   c.streamed_bytes = t.media.streamed_bytes;

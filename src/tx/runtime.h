@@ -77,11 +77,17 @@ class runtime {
  public:
   runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options,
           std::string mechanism, durability_level level);
+  // Of a pool that is open for reading.
+  runtime(std::unique_ptr<pool_state> s, std::unique_ptr<reader_session> session);
   ~runtime();
 
   pool_state& state() noexcept { return *state_; }
   const pool_state& state() const noexcept { return *state_; }
-  engine& mechanism() noexcept { return *engine_; }
+  // Precondition: reading() is null. begin_maintenance() refuses other pools with an error.
+  engine& mechanism() noexcept {
+    STELE_ASSERT(engine_ != nullptr && reading_ == nullptr);
+    return *engine_;
+  }
   const std::string& mechanism_name() const noexcept { return mechanism_name_; }
   concurrency policy() const noexcept { return options_.policy; }
   // Stores go home as they are made: with no crash protection and one writer, a write set would
@@ -257,7 +263,7 @@ class runtime {
   // Lets other processes read the pool beside this one; as far as the system has what that needs.
   void serve_readers();
   // The pool is open for reading, and another process may have it open; null: this process has it.
-  reader_session* reading() const noexcept { return reading_; }
+  reader_session* reading() const noexcept { return reading_.get(); }
 
   // Returns the thread caches of idle threads to the heap. These threads lose their logs and
   // acquire one again at their next begin.
@@ -289,7 +295,7 @@ class runtime {
   [[nodiscard]] result<void*> find_root(std::size_t size, std::uint64_t known_version);
   std::uint64_t root_offset() const noexcept;  // read from home; while no transaction runs
   // The runtime owns the tape, which ends when the runtime is destroyed.
-  void set_tape(std::shared_ptr<void> tape);
+  void set_tape(std::shared_ptr<void> tape) noexcept { tape_ = std::move(tape); }
   // Bytes that the pool may grow to by itself; 0: none.
   std::uint64_t max_size() const noexcept { return options_.max_size; }
   pool_counters counters() const noexcept;
@@ -313,6 +319,10 @@ class runtime {
                                            std::size_t size);
   // Call callbacks of commits: of those that are durable; of all, with how their pool ended.
   void notify_durable() noexcept;
+  // A reader has no commits that could wait.
+  std::uint64_t durable_through() const noexcept {
+    return engine_ != nullptr ? engine_->durable_through() : pool_state::no_commit;
+  }
   void end_durable_callbacks(const result<>& how) noexcept;
   void call_durable_callbacks(std::unique_lock<std::mutex> hold, std::uint64_t through,
                               const result<>& how) noexcept;
@@ -351,14 +361,15 @@ class runtime {
 
   std::shared_ptr<void> tape_;  // outlives the engine, which records on it
   std::unique_ptr<pool_state> state_;
-  std::unique_ptr<engine> engine_;
+  std::unique_ptr<engine> engine_;  // null: the pool is open for reading
   pool_options options_;
   std::string mechanism_name_;
-  durability_level durability_;
-  bool home_is_remapped_;
-  bool in_place_;
-  bool defers_ordered_, tells_ordered_;
-  std::atomic<bool> has_plain_updates_;
+  durability_level durability_ = durability_level::none;
+  // Until a constructor with an engine says more, those of a pool that is open for reading.
+  bool home_is_remapped_ = true;
+  bool in_place_ = false;
+  bool defers_ordered_ = false, tells_ordered_ = false;
+  std::atomic<bool> has_plain_updates_{false};
   std::atomic<storage::file_place> place_{storage::file_place::in_place};
   std::unique_ptr<line_lock[]> own_locks_;  // of the policy stm
   std::uint64_t own_lock_count_ = 0;
@@ -406,7 +417,7 @@ class runtime {
   bool closed_ = false;
   std::function<void()> before_close_;
   std::unique_ptr<reader_server> readers_;
-  reader_session* reading_;  // in engine_
+  std::unique_ptr<reader_session> reading_;  // null: the pool is open for writing
   std::mutex durable_callbacks_mutex_;
   std::multimap<std::uint64_t, std::function<void(result<>)>> durable_callbacks_;  // by TxID
 };

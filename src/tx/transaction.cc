@@ -13,11 +13,23 @@
 
 namespace stele::detail {
 
+namespace {
+
+// Of a pool that is open for reading there is no mechanism that could observe.
+load_observer* observer_of_loads(runtime& r, unsigned log) noexcept {
+  return r.reading() == nullptr ? r.mechanism().load_observer(log) : nullptr;
+}
+store_observer* observer_of_stores(runtime& r) noexcept {
+  return r.reading() == nullptr ? r.mechanism().store_observer() : nullptr;
+}
+
+}  // namespace
+
 transaction::transaction(runtime& r, const lock_table& locks, unsigned log, statistics& counts)
     : runtime_(r),
       log_(log),
       home_(r.home(log)),
-      observers_{nullptr, r.mechanism().load_observer(log), r.mechanism().store_observer()},
+      observers_{nullptr, observer_of_loads(r, log), observer_of_stores(r)},
       snapshot_(locks, r.lock_owner(log)),
       allocations_(r.state().heap),
       overlay_(r.state().overlays),

@@ -111,10 +111,6 @@ void reader_session::leave_to_parent() noexcept {
   file_ = storage::descriptor(-1);
 }
 
-std::unexpected<error> reader_session::refuse() const {
-  return fail(errc::read_only, fmt::format("{} is open for reading only", path_));
-}
-
 pool_space reader_session::space() const {
   struct stat file = {};
   (void)os::fstat(file_.fd, file);
@@ -165,9 +161,7 @@ result<std::unique_ptr<runtime>> reader_session::begin_reading(
   const lock_table locks = session->locks_;
   STELE_ASSERT_ALWAYS(locks.locks != nullptr && locks.clock != nullptr);
   STELE_ASSERT_ALWAYS(session->mode_ != mode::none && session->attachments_ == 1);
-  auto r = std::make_unique<runtime>(std::move(state), std::move(session),
-                                     pool_options{.policy = concurrency::external}, "(read-only)",
-                                     durability_level::none);
+  auto r = std::make_unique<runtime>(std::move(state), std::move(session));
   const runtime::pause paused(*r);
   r->use_locks(locks);
   return r;

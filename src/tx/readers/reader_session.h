@@ -2,15 +2,15 @@
 // docs/protocol/readers.md. The steps A1, A4 and what a read does between two
 // attempts.
 //
-// The session is the engine of the reader's runtime. It is attached to the
-// process that has the pool open, or reads a closed pool, or a recovered
+// The reader's runtime has the session in place of an engine. It is attached to
+// the process that has the pool open, or reads a closed pool, or a recovered
 // private copy of one that was not closed. The pool's addresses stay the same.
 // Thread-safe.
 #pragma once
 
 #include <base/assert.h>
 #include <pool/new_file.h>
-#include <tx/engine.h>
+#include <stele/pool.h>
 #include <tx/home.h>
 #include <tx/readers/channel.h>
 #include <tx/readers/shared_memory.h>
@@ -32,12 +32,13 @@ struct thread_context;
 [[nodiscard]] result<> copy_open_pool(int pool_fd, const std::string& path, int to,
                                       const progress& report);
 
-class reader_session : public engine {
+class reader_session {
  public:
   // Opens a pool for reading. Errors: those of pool<Root>::open_read_only.
   [[nodiscard]] static result<std::unique_ptr<runtime>> open(const std::string& path);
 
-  ~reader_session() override;
+  reader_session(const reader_session&) = delete;
+  virtual ~reader_session();
 
   foreign_home& home_read() noexcept { return *home_; }
   pool_space space() const;  // sizes of file and logs; the rest is 0
@@ -45,7 +46,6 @@ class reader_session : public engine {
   // Asks the process that has the pool open for a copy of it in `path`. As
   // pool<Root>::backup. Errors: also not_found, when no process has it open.
   [[nodiscard]] result<> back_up(const std::string& path, const progress& report);
-  reader_session* reading() noexcept override { return this; }
 
   // Between two attempts of a read of v's thread, in its transaction: removes
   // what may be the cause of the lost attempt. Returns the context to go on
@@ -61,20 +61,7 @@ class reader_session : public engine {
   void end_moment(thread_context& v) noexcept;
   // In a child of fork().
   void abandon() noexcept { link_ = channel(); }
-  void leave_to_parent() noexcept override;
-
-  traits what() const noexcept override { return {}; }
-  result<> recover() override { return {}; }
-  result<> start(std::uint8_t) override { return {}; }
-  commit_status commit(transaction&) override { return commit_status::failed; }
-  result<> sync() override { return {}; }
-  result<> close() override { return {}; }
-  result<> checkpoint() override { return refuse(); }
-  result<> refresh_block_checksums() override { return refuse(); }
-  result<> grow(const format::growth&) override { return refuse(); }
-  result<> write_control_word(std::uint64_t, std::uint64_t) override { return refuse(); }
-  engine_totals totals() const noexcept override { return {}; }
-  void note(unsigned, media::tape_mark, std::uint64_t) override {}
+  void leave_to_parent() noexcept;  // likewise
 
  protected:
   // Of a pool that is mapped already: `page` is its first one, which the session does not unmap.
@@ -102,7 +89,6 @@ class reader_session : public engine {
 
   reader_session(storage::descriptor file, const std::string& path) noexcept
       : file_(std::move(file)), path_(path) {}
-  std::unexpected<error> refuse() const;
   [[nodiscard]] result<storage::pool_file> map_file();
   // Finds out who has the pool open, and reads as that needs. No transaction
   // runs. Errors: in_use, when a process has the pool open and does not answer;
