@@ -113,6 +113,7 @@ void leave_moment(thread_context& v) noexcept {
   thread_context& v = *this_attempt.context;
   runtime& r = *this_attempt.pool;
   STELE_ASSERT(!this_attempt.is_first());
+  v.tx->wants_reclaim = false;
   v.tx->reclaim_tried = false;
   v.tx->exceeds_log = false;
   if (r.is_of_parent()) return this_attempt.end();

@@ -74,7 +74,8 @@ class attempts : public ::testing::Test {
     elsewhere([this] { value_of(pool_->update([](counters& r) { r.a += 1; })); });
     value_of(pool_->update([](counters& r) {
       EXPECT_EQ(now(), first);
-      EXPECT_FALSE(detail::this_access.running->reclaim_tried);
+      const detail::transaction& tx = *detail::this_access.running;
+      EXPECT_FALSE(tx.wants_reclaim || tx.reclaim_tried || tx.exceeds_log);
       r.a += 1;
     }));
   }
@@ -291,6 +292,17 @@ TEST_F(attempts, are_rolled_back_from_each_state) {  // E5
     EXPECT_THROW((void)s.read([] { throw std::out_of_range("in a snapshot"); }), std::out_of_range);
     expect_nothing_left();
   }
+}
+
+// As an allocation does that finds no room, and a store that finds none in the log.
+TEST_F(attempts, that_found_no_room_leave_nothing_to_the_next_transaction) {
+  transaction t = value_of(pool_->begin());
+  detail::this_access.running->wants_reclaim = true;
+  detail::this_access.running->exceeds_log = true;
+  EXPECT_THROW(detail::lose_attempt(), conflict);
+  EXPECT_EQ(t.state(), transaction_state::lost);
+  t.roll_back();
+  expect_nothing_left();
 }
 
 TEST_F(attempts, between_end_when_the_pool_is_poisoned) {  // E8
