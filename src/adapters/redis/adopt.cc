@@ -25,15 +25,15 @@ namespace {
 api::reply* ask(const call& c, api::text* key, item_kind kind) {
   switch (kind) {
     case item_kind::list:
-      return call_server(c.context, "LRANGE", "scc", key, "0", "-1");
+      return call_server(c, "LRANGE", "scc", key, "0", "-1");
     case item_kind::hash:
-      return call_server(c.context, "HGETALL", "s", key);
+      return call_server(c, "HGETALL", "s", key);
     case item_kind::set:
-      return call_server(c.context, "SMEMBERS", "s", key);
+      return call_server(c, "SMEMBERS", "s", key);
     case item_kind::sorted_set:
-      return call_server(c.context, "ZRANGE", "sccc", key, "0", "-1", "WITHSCORES");
+      return call_server(c, "ZRANGE", "sccc", key, "0", "-1", "WITHSCORES");
     default:
-      return call_server(c.context, "GET", "s", key);
+      return call_server(c, "GET", "s", key);
   }
 }
 
@@ -106,43 +106,42 @@ result<> adopt(const call& c, api::text* name) {
   if (!elements) return std::unexpected(elements.error());
   const long long expiry = key.expiry();
   if (auto done = store_all(c, key, *kind, *elements, nullptr); !done) return done;
-  STELE_ASSERT(key.is(*kind) && here().keys->in_unit());
+  STELE_ASSERT(key.is(*kind) && c.server.keys->in_unit());
   return expiry == 0 ? result<>{} : key.set_expiry(expiry);
 }
 
-result<std::uint64_t> adopt_all(api::context* context) {
+result<std::uint64_t> adopt_all(const call& c) {
   constexpr std::uint64_t together = 256;
   std::uint64_t count = 0, keys = 0;
   for (int d = 0; d < static_cast<int>(stored_keys::databases); ++d)
-    if (api::SelectDb(context, d) == api::ok) keys += api::DbSize(context);
-  if (keys == here().loaded) return 0;  // all were of the module's types
-  for (const auto& [database, name] : values_not_of_pool(context)) {
-    if (api::SelectDb(context, database) != api::ok) continue;
+    if (api::SelectDb(c.context, d) == api::ok) keys += api::DbSize(c.context);
+  if (keys == c.server.load.values()) return 0;  // all were of the module's types
+  for (const auto& [database, name] : values_not_of_pool(c.context)) {
+    if (api::SelectDb(c.context, database) != api::ok) continue;
     const own_text text(name);
-    const call c{context, nullptr, 0};
     auto done = adopt(c, text.get());
-    if (!done && done.error().code == errc::full && here().keys->in_unit()) {
-      done = here().keys->end_unit(false);  // the pool can grow between units
+    if (!done && done.error().code == errc::full && c.server.keys->in_unit()) {
+      done = c.server.keys->end_unit(false);  // the pool can grow between units
       if (done) done = adopt(c, text.get());
     }
     if (!done) return std::unexpected(std::move(done.error()));
     if (++count % together != 0) continue;
-    if (auto ended = here().keys->end_unit(false); !ended)
+    if (auto ended = c.server.keys->end_unit(false); !ended)
       return std::unexpected(std::move(ended.error()));
   }
-  if (auto done = here().keys->end_unit(true); !done)
+  if (auto done = c.server.keys->end_unit(true); !done)
     return std::unexpected(std::move(done.error()));
-  STELE_ASSERT(here().keys->all_rest_on() == 0);
+  STELE_ASSERT(c.server.keys->all_rest_on() == 0);
   return count;
 }
 
-std::uint64_t drop_all(api::context* context) {
-  STELE_ASSERT_ALWAYS(here().loads_nothing && !here().is_open);  // redis.md O3
-  const auto all = values_not_of_pool(context);
+std::uint64_t drop_all(const call& c) {
+  STELE_ASSERT_ALWAYS(c.server.startup.ignores_files());  // redis.md O3
+  const auto all = values_not_of_pool(c.context);
   for (const auto& [database, name] : all) {
-    if (api::SelectDb(context, database) != api::ok) continue;
+    if (api::SelectDb(c.context, database) != api::ok) continue;
     const own_text text(name);
-    open_key key({context, nullptr, 0}, text.get(), api::for_reading | api::for_writing);
+    open_key key(c, text.get(), api::for_reading | api::for_writing);
     key.erase();
   }
   return all.size();

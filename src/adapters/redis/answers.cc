@@ -10,7 +10,7 @@
 
 namespace stele::redis {
 
-server& here() noexcept {
+server& this_server() noexcept {
   static server one;
   return one;
 }
@@ -56,7 +56,7 @@ waiting_clients::~waiting_clients() {
 void waiting_clients::add(api::blocked_client* client, std::uint64_t commit) {
   STELE_ASSERT(commit != 0 && commit <= keys_.newest_commit());  // redis.md C5
   coming_.push_back({client, commit});
-  if (here().asleep) begin_sync();  // the hook has run
+  if (loop_.is_asleep()) begin_sync();  // the hook has run
 }
 
 void waiting_clients::begin_sync() {
@@ -88,9 +88,9 @@ void waiting_clients::run() {
   }
 }
 
-std::string line_of_client(api::context* of) {
-  const auto id = static_cast<long long>(api::GetClientId(of));
-  api::reply* const told = call_server(of, "CLIENT", "ccl", "LIST", "ID", id);
+std::string line_of_client(const call& c) {
+  const auto id = static_cast<long long>(api::GetClientId(c.context));
+  api::reply* const told = call_server(c, "CLIENT", "ccl", "LIST", "ID", id);
   if (told == nullptr) return {};
   std::string line;
   if (api::CallReplyType(told) == api::reply_string) line = text_of_reply(told);
@@ -102,47 +102,55 @@ namespace {
 
 // Whether Redis may send the client an answer within this turn of its event loop, because its
 // socket could not take the earlier ones.
-bool has_unsent_answers(api::context* of) {
-  const auto id = static_cast<long long>(api::GetClientId(of));
-  if (here().has_read_all == id) return false;
-  const bool unsent = line_of_client(of).find(" events=r ") == std::string::npos;
-  if (!unsent) here().has_read_all = id;
+bool has_unsent_answers(const call& c) {
+  event_loop& loop = c.server.loop;
+  const std::uint64_t id = api::GetClientId(c.context);
+  if (loop.is_drained(id)) return false;
+  const bool unsent = line_of_client(c).find(" events=r ") == std::string::npos;
+  if (!unsent) loop.note_drained(id);
   return unsent;
 }
 
 }  // namespace
 
+bool may_block(const call& c) {
+  constexpr int not_to_block = api::in_multi | api::in_script | api::denies_blocking;
+  return c.server.commands.may_block() && (api::GetContextFlags(c.context) & not_to_block) == 0;
+}
+
 void answer::end_unit() {
-  const int flags = api::GetContextFlags(context_);
+  server& in = call_.server;
+  keys& all = *in.keys;
+  const int flags = api::GetContextFlags(call_.context);
   // A script's commands are called from a command of ours, which ends the unit; the hook ends that
   // of an EXEC. Both wait for what was committed before.
   const bool goes_on =
       (flags & api::in_script) != 0 ||
-      ((flags & api::in_multi) != 0 && !here().asleep && !has_unsent_answers(context_));
+      ((flags & api::in_multi) != 0 && !in.loop.is_asleep() && !has_unsent_answers(call_));
   if (goes_on) {
-    if (!here().keys->owes_answers()) rests_on_its_keys();
+    if (!all.owes_answers()) rests_on_its_keys();
     return;
   }
   // Nobody waits for the answer to what a master sends.
   const bool is_replicated = (flags & api::is_replicated) != 0;
-  const bool now = !is_replicated &&
-                   (here().cannot_block || (flags & (api::in_multi | api::denies_blocking)) != 0);
-  const std::uint64_t before = here().keys->newest_commit();
-  must(here().keys->end_unit(now));
-  STELE_ASSERT(!here().keys->in_unit() && !here().keys->owes_answers());  // redis.md C4
-  STELE_ASSERT(!now || here().keys->all_rest_on() == 0);
-  STELE_ASSERT(here().keys->newest_commit() - before <= 1);  // a unit is one transaction
-  count_memory();
-  if (is_replicated || !here().keys->waits()) return;
-  if (here().keys->newest_commit() == before)
+  const bool now = !is_replicated && (!in.commands.may_block() ||
+                                      (flags & (api::in_multi | api::denies_blocking)) != 0);
+  const std::uint64_t before = all.newest_commit();
+  must(all.end_unit(now));
+  STELE_ASSERT(!all.in_unit() && !all.owes_answers());  // redis.md C4
+  STELE_ASSERT(!now || all.all_rest_on() == 0);
+  STELE_ASSERT(all.newest_commit() - before <= 1);  // a unit is one transaction
+  in.count_memory();
+  if (is_replicated || !all.waits()) return;
+  if (all.newest_commit() == before)
     rests_on_its_keys();
   else if (!now)
-    commit_ = here().keys->newest_commit();
+    commit_ = all.newest_commit();
 }
 
 void answer::rests_on_its_keys() {
-  if (here().running == nullptr || here().keys->all_rest_on() == 0) return;
-  const call& c = *here().running;
+  const call& c = call_;
+  if (c.server.keys->all_rest_on() == 0) return;
   const std::string name(c[0].substr(std::string_view(prefix).size()));
   if (equal_ignoring_case(name, "MOVE") || equal_ignoring_case(name, "COPY"))
     return rests_on_all();  // of another database too
@@ -153,36 +161,39 @@ void answer::rests_on_its_keys() {
 }
 
 void answer::rests_on_script() {
-  STELE_ASSERT(here().script_rests_on <= here().keys->newest_commit());
-  commit_ = std::max(commit_, std::exchange(here().script_rests_on, 0));
+  STELE_ASSERT(call_.server.script && &call_.server.script->caller == &call_);
+  const std::uint64_t newest = call_.server.script->newest_commit;
+  STELE_ASSERT(newest <= call_.server.keys->newest_commit());
+  commit_ = std::max(commit_, newest);
 }
 
 void answer::rests_on(const stored_item* item) {
   const std::uint64_t on =
-      item != nullptr ? here().keys->rests_on(item) : here().keys->absence_rests_on();
-  STELE_ASSERT(on <= here().keys->newest_commit());
+      item != nullptr ? call_.server.keys->rests_on(item) : call_.server.keys->absence_rests_on();
+  STELE_ASSERT(on <= call_.server.keys->newest_commit());
   commit_ = std::max(commit_, on);
 }
 
 void answer::rests_on_all() {
-  commit_ = std::max(commit_, here().keys->all_rest_on());
+  commit_ = std::max(commit_, call_.server.keys->all_rest_on());
 }
 
 api::context* answer::to() {
-  if (commit_ == 0) return context_;
-  STELE_ASSERT(here().keys->waits() && commit_ <= here().keys->newest_commit());
+  server& in = call_.server;
+  if (commit_ == 0) return call_.context;
+  STELE_ASSERT(call_.server.keys->waits() && commit_ <= call_.server.keys->newest_commit());
   if (later_ != nullptr) return later_;
-  if (here().script_context != nullptr && (api::GetContextFlags(context_) & api::in_script) != 0) {
-    here().script_rests_on = std::max(here().script_rests_on, std::exchange(commit_, 0));
-    return context_;
+  if (in.script && (api::GetContextFlags(call_.context) & api::in_script) != 0) {
+    in.script->newest_commit = std::max(in.script->newest_commit, std::exchange(commit_, 0));
+    return call_.context;
   }
-  if (!may_block(context_)) {
-    [[maybe_unused]] const std::uint64_t through = must(here().keys->sync());
+  if (!may_block(call_)) {
+    [[maybe_unused]] const std::uint64_t through = must(call_.server.keys->sync());
     STELE_ASSERT(through >= commit_);  // redis.md C6
     commit_ = 0;
-    return context_;
+    return call_.context;
   }
-  client_ = api::BlockClient(context_, nullptr, nullptr, nullptr, 0);
+  client_ = api::BlockClient(call_.context, nullptr, nullptr, nullptr, 0);
   return later_ = api::GetThreadSafeContext(client_);
 }
 
@@ -190,24 +201,24 @@ answer::~answer() {
   STELE_ASSERT((later_ == nullptr) == (client_ == nullptr) && (later_ == nullptr || commit_ != 0));
   if (later_ == nullptr) return;
   api::FreeThreadSafeContext(later_);
-  here().waiting->add(client_, commit_);
+  call_.server.waiting->add(client_, commit_);
 }
 
-void count_memory() {
-  if (here().memory.is_on()) here().memory.set(here().keys->used_bytes());
-}
-
-bool runs_again(api::context* of, const error& why) {
+bool runs_again(const call& c, const error& why) {
   // A replica that went on without it would differ from its master, and a server from its AOF.
-  if ((api::GetContextFlags(of) & api::is_replicated) != 0) must(std::unexpected(why));
-  if (why.code != errc::full || !here().may_run_again || !may_evict(of)) return false;
-  STELE_ASSERT(here().running != nullptr && !here().was_full);
-  here().was_full = true;
+  if ((api::GetContextFlags(c.context) & api::is_replicated) != 0) must(std::unexpected(why));
+  execution* const current = c.server.commands.current();
+  if (why.code != errc::full || current == nullptr || !current->may_retry()) return false;
+  if (!may_evict(c)) return false;
+  current->request_retry();
   return true;
 }
 
-int answer_error(api::context* to, const error& why) {
-  if (runs_again(to, why)) return api::ok;
+int answer_error(const call& c, const error& why) {
+  return runs_again(c, why) ? api::ok : reply_error(c.context, why);
+}
+
+int reply_error(api::context* to, const error& why) {
   const char* const kind = why.code == errc::full ? "OOM " : "MISCONF ";
   return api::ReplyWithError(to, (kind + why.message).c_str());
 }

@@ -31,13 +31,13 @@ std::size_t growth_of(stored_item* item) {
 
 result<bool> change_item(const call& c, open_key& key, item_kind kind, std::size_t bytes,
                          const std::function<void(stored_item*)>& body) {
-  keys& all = *here().keys;
+  keys& all = *c.server.keys;
   stored_item* const before = key.item();
   STELE_ASSERT(before == nullptr ? !key.is_foreign() : key.is(kind) && !is_placeholder(before));
   const bool copies = before != nullptr && all.must_copy(before);
   if (before != nullptr && bytes != 0)
     bytes += all.read([&] { return growth_of(before); }).value_or(0);
-  if (copies) bytes += memory_of(before);
+  if (copies) bytes += memory_of(all, before);
   stored_item* item = before;
   bool is_empty = false;
   const std::string_view name = view(key.name());
@@ -66,13 +66,13 @@ result<bool> change_item(const call& c, open_key& key, item_kind kind, std::size
 
 std::uint64_t size_of(const open_key& key) {
   if (key.item() == nullptr) return 0;
-  return here().keys->read([&] { return count_of(key.item()); }).value_or(0);
+  return key.read([&] { return count_of(key.item()); }).value_or(0);
 }
 
 std::vector<element> elements_of(const open_key& key) {
   std::vector<element> all;
   if (key.item() != nullptr)
-    (void)here().keys->read([&] {
+    (void)key.read([&] {
       all.reserve(count_of(key.item()));
       for_each_element(key.item(), [&](std::string_view first, std::string_view second) {
         all.emplace_back(first, second);
@@ -89,7 +89,7 @@ result<> store_all(const call& c, open_key& key, item_kind kind,
     api::NotifyKeyspaceEvent(c.context, api::event_generic, "del", key.name());
     return {};
   }
-  keys& all = *here().keys;
+  keys& all = *c.server.keys;
   const std::string_view name = view(key.name());
   std::size_t bytes = name.size() + bytes_of_item;
   for (const auto& [first, second] : elements)
@@ -128,7 +128,7 @@ void reply_text(api::context* to, std::string_view text) {
 }
 
 int answer_unchanged(const call& c, const open_key& key, long long number) {
-  answer a(c.context);
+  answer a(c);
   a.rests_on(key.item());
   return api::ReplyWithLongLong(a.to(), number);
 }
@@ -149,8 +149,8 @@ namespace {
 constexpr long long told_between_looks = 16384;  // elements, of a long answer
 
 // The server has closed it, or is about to. It drops what is answered then.
-bool is_client_ended(api::context* of) {
-  const std::string line = line_of_client(of);
+bool is_client_ended(const call& c) {
+  const std::string line = line_of_client(c);
   const std::size_t flags = line.find(" flags=");
   return flags != line.npos &&
          line.substr(flags + 1, line.find(' ', flags + 1) - flags).find('A') != line.npos;
@@ -183,7 +183,7 @@ void for_each_random(const call& c, std::uint64_t size, long long count,
     return;
   }
   for (long long told = 0; told < all; ++told) {
-    if (told % told_between_looks == told_between_looks - 1 && is_client_ended(c.context)) return;
+    if (told % told_between_looks == told_between_looks - 1 && is_client_ended(c)) return;
     each(random_numbers()() % size);
   }
 }
@@ -208,7 +208,8 @@ std::optional<random_arguments> random_arguments_of(const call& c, const char* o
   if (a.is_with_seconds && (a.count < -(most / 2) || a.count > most / 2))
     return fails("ERR value is out of range");
   // So long an answer is given to a client that is not blocked: the server ends only such a one.
-  if (a.count <= -told_between_looks && here().keys->all_rest_on() != 0) must(here().keys->sync());
+  if (a.count <= -told_between_looks && c.server.keys->all_rest_on() != 0)
+    must(c.server.keys->sync());
   return a;
 }
 
@@ -245,10 +246,10 @@ std::optional<scan_options> scan_options_of(const call& c) {
 int reply_scan(const call& c, const open_key& key, std::uint64_t cursor, const scan_options& how,
                const scan_step& step) {
   STELE_ASSERT(key.item() != nullptr && how.count != 0);
-  answer a(c.context);
+  answer a(c);
   a.rests_on(key.item());
   std::vector<element> found;
-  (void)here().keys->read([&] {
+  (void)c.server.keys->read([&] {
     const bool whole = count_of(key.item()) <= told_at_once;
     std::uint64_t seen = 0;
     if (whole) cursor = 0;
@@ -281,7 +282,7 @@ int scan(const call& c, const char* name, item_kind kind, const scan_step& step)
   const open_key key(c, c.text(1), api::for_reading);
   if (is_other_kind(c, key, kind, name, false)) return api::ok;
   if (!key.exists()) {
-    answer a(c.context);
+    answer a(c);
     a.rests_on(nullptr);
     api::ReplyWithArray(a.to(), 2);
     reply_text(a.to(), "0");
@@ -305,23 +306,23 @@ std::unordered_map<std::string, waiting_command>& waiting_commands() {
 // A key that a client waits for has something now: if that is of another kind, the client is told
 // nothing and waits on. It cannot be blocked again, so its answer is durable at once.
 int on_ready(api::context* context, api::text** arguments, int count) {
-  const call c{context, arguments, count};
+  const call c{this_server(), context, arguments, count};
   const waiting_command& command = waiting_commands().at(std::string(c[0]));
   open_key key(c, api::GetBlockedClientReadyKey(context), api::for_reading | api::for_writing);
   if (!key.is(command.kind)) return api::failed;
   const reply_counter replies;
-  STELE_ASSERT(!here().cannot_block && !here().may_run_again);
-  here().cannot_block = true;
-  const call* const before = std::exchange(here().running, &c);  // whose keys a refusal rests on
-  command.serve(c, key);
-  here().running = before;
-  here().cannot_block = false;
+  {
+    const execution serving(c.server.commands, execution::client::was_blocked,
+                            execution::full_pool::is_answered);
+    command.serve(c, key);
+  }
   base::check(replies.is_one(), "a client that waited did not get one answer");
   return api::ok;
 }
 // It has seen no key to be served from, and cannot be blocked again either.
 int on_timeout(api::context* context, api::text**, int) {
-  if (here().keys->absence_rests_on() != 0) must(here().keys->sync());
+  keys& all = *this_server().keys;
+  if (all.absence_rests_on() != 0) must(all.sync());
   return api::ReplyWithNullArray(context);
 }
 
@@ -379,12 +380,12 @@ int serve_or_wait(const call& c, serve_function serve, const wait_arguments& how
   if (static_cast<long long>(wanted) > latest)
     return api::ReplyWithError(c.context, "ERR timeout is out of range");
   if (serve_first(c, how.kind, how.first_key, how.keys, serve)) return api::ok;
-  if (!may_block(c.context)) {
-    answer a(c.context);
+  if (!may_block(c)) {
+    answer a(c);
     a.rests_on_its_keys();
     return how.null_is_array ? api::ReplyWithNullArray(a.to()) : api::ReplyWithNull(a.to());
   }
-  STELE_ASSERT(!here().keys->in_unit());  // nothing that a client waits with is open
+  STELE_ASSERT(!c.server.keys->in_unit());  // nothing that a client waits with is open
   waiting_commands()[std::string(c[0])] = {how.kind, serve};
   api::BlockClientOnKeys(c.context, bounded<on_ready>, bounded<on_timeout>, nullptr,
                          static_cast<long long>(wanted), c.arguments + how.first_key, how.keys,

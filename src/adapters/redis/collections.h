@@ -23,7 +23,7 @@ auto look(const open_key& key, Body&& body) {
   using found = std::invoke_result_t<Body&, Stored&>;
   Stored* const value = key.as<Stored>();
   if (value == nullptr) return found{};
-  return here().keys->read([&] { return body(*value); }).value_or(found{});
+  return key.read([&] { return body(*value); }).value_or(found{});
 }
 std::uint64_t size_of(const open_key& key);
 
@@ -45,9 +45,9 @@ result<std::vector<element>> elements_of_redis(const call& c, api::text* key, it
 // full, poisoned, io, unsupported; the key is then as it was.
 result<> adopt(const call& c, api::text* key);
 // The same for all keys, in units of some hundred.
-result<std::uint64_t> adopt_all(api::context* context);
+result<std::uint64_t> adopt_all(const call& c);
 // Removes the values of Redis' own that the pool could have, and placeholders. Returns how many.
-std::uint64_t drop_all(api::context* context);
+std::uint64_t drop_all(const call& c);
 
 void notify(const call& c, item_kind kind, const char* event, api::text* key);
 // The events of a command that took something away, and of the key if it went.
@@ -59,7 +59,7 @@ template <class Stored, class Reply>
 int read_only(const call& c, const char* name, Reply&& reply) {
   const open_key key(c, c.text(1), api::for_reading);
   if (is_other_kind(c, key, Stored::kind, name, false)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   a.rests_on(key.item());
   reply(a.to(), key);
   return api::ok;
@@ -140,7 +140,7 @@ int pop_from_several(const call& c) {
     return api::ReplyWithError(c.context, wrong);
   const auto serve = [&](const call& of, open_key& key) { Pop(of, key, how); };
   if (serve_first(c, Kind, how.first, how.count, serve)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   a.rests_on(nullptr);
   return api::ReplyWithNullArray(a.to());
 }

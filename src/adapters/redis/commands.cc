@@ -10,10 +10,13 @@
 namespace stele::redis {
 
 open_key::open_key(const call& c, api::text* name, int mode)
-    : context_(c.context), name_(name), key_(api::OpenKey(c.context, name, mode)) {
+    : server_(c.server),
+      context_(c.context),
+      name_(name),
+      key_(api::OpenKey(c.context, name, mode)) {
   if (key_ == nullptr) return;
   const api::type* const type = api::ModuleTypeGetType(key_);
-  const auto& known = here().types;
+  const auto& known = c.server.types;
   const auto at = type == nullptr ? known.end() : std::ranges::find(known, type);
   if (at == known.end()) {
     const int of_redis = api::KeyType(key_);
@@ -32,25 +35,25 @@ open_key::~open_key() {
 }
 
 void open_key::set(stored_item* item, item_kind kind) {
-  here().has_acted = true;
+  server_.commands.note_side_effect();
   STELE_ASSERT(item != nullptr && item != item_);
-  api::ModuleTypeSetValue(key_, type_of(kind), item);
+  api::ModuleTypeSetValue(key_, server_.type_of(kind), item);
   item_ = item, kind_ = kind;
   is_foreign_ = false, is_changed_ = true;
 }
 
 void open_key::replace(stored_item* item) {
   STELE_ASSERT(item != nullptr && item_ != nullptr && item != item_);
-  here().has_acted = true;
+  server_.commands.note_side_effect();
   void* old = nullptr;
-  api::ModuleTypeReplaceValue(key_, type_of(kind_), item, &old);
-  here().keys->note_unlinked(item_);
+  api::ModuleTypeReplaceValue(key_, server_.type_of(kind_), item, &old);
+  server_.keys->note_unlinked(item_);
   item_ = item, is_changed_ = true;
 }
 
 void open_key::erase() {
   STELE_ASSERT(key_ != nullptr);
-  here().has_acted = true;
+  server_.commands.note_side_effect();
   api::DeleteKey(key_);
   item_ = nullptr;
   is_foreign_ = false, is_changed_ = true;
@@ -81,7 +84,7 @@ result<> open_key::set_expiry(long long when) {
   STELE_ASSERT(!is_placeholder(item_));
   api::SetAbsExpire(key_, when == 0 ? api::no_expire : when);
   is_changed_ = true;
-  return here().keys->set_expiry(item_, when);
+  return server_.keys->set_expiry(item_, when);
 }
 
 std::string text_of_reply(api::reply* of) {
@@ -90,8 +93,8 @@ std::string text_of_reply(api::reply* of) {
   return at == nullptr ? std::string() : std::string(at, size);
 }
 
-told_command::told_command(api::context* of, const std::string& name)
-    : told_(call_server(of, "COMMAND", "cc", "INFO", name.c_str())) {
+told_command::told_command(const call& c, const std::string& name)
+    : told_(call_server(c, "COMMAND", "cc", "INFO", name.c_str())) {
   if (told_ == nullptr || api::CallReplyType(told_) != api::reply_array) return;
   api::reply* const first = api::CallReplyArrayElement(told_, 0);
   if (first != nullptr && api::CallReplyType(first) == api::reply_array) one_ = first;
@@ -119,9 +122,9 @@ bool told_command::is_for_scripts() const {
   return true;
 }
 
-std::string text_setting(api::context* of, const char* name) {
+std::string text_setting(const call& c, const char* name) {
   std::string value;
-  api::reply* const told = call_server(of, "CONFIG", "cc", "GET", name);
+  api::reply* const told = call_server(c, "CONFIG", "cc", "GET", name);
   if (told == nullptr) return value;
   if (api::CallReplyType(told) == api::reply_array && api::CallReplyLength(told) == 2)
     value = text_of_reply(api::CallReplyArrayElement(told, 1));
@@ -132,9 +135,8 @@ std::string text_setting(api::context* of, const char* name) {
 namespace {
 
 // How many elements the answer to a command of two words has; and its first, if it is a text.
-std::pair<std::size_t, std::string> told_by(api::context* context, const char* first,
-                                            const char* second) {
-  api::reply* const told = call_server(context, first, "c", second);
+std::pair<std::size_t, std::string> told_by(const call& c, const char* first, const char* second) {
+  api::reply* const told = call_server(c, first, "c", second);
   if (told == nullptr) return {0, {}};
   std::size_t length = 0;
   std::string text;
@@ -149,18 +151,20 @@ std::pair<std::size_t, std::string> told_by(api::context* context, const char* f
 
 }  // namespace
 
-bool all_may_all(api::context* context) {
-  if (!here().all_may_all) {
-    const auto [users, line] = told_by(context, "ACL", "LIST");
-    here().all_may_all = users == 1 && line.find(" ~* ") != line.npos && line.ends_with(" +@all") &&
-                         told_by(context, "MODULE", "LIST").first == 1;
+bool all_may_all(const call& c) {
+  rights_cache& rights = c.server.rights;
+  if (!rights.is_known()) {
+    const auto [users, line] = told_by(c, "ACL", "LIST");
+    rights.set(users == 1 && line.find(" ~* ") != line.npos && line.ends_with(" +@all") &&
+               told_by(c, "MODULE", "LIST").first == 1);
   }
-  return *here().all_may_all;
+  return rights.all_may_all();
 }
 
 calling_user::calling_user(const call& c) {
   const bool in_script = (api::GetContextFlags(c.context) & api::in_script) != 0;
-  api::text* const name = in_script ? here().script_user : caller_of(c);
+  if (in_script && !c.server.script) return;  // debugged: is_allowed() in module.cc
+  api::text* const name = in_script ? c.server.script->user : caller_of(c);
   if (name == nullptr) return;
   user_ = api::GetModuleUserFromUserName(name);
   if (!in_script) api::FreeString(nullptr, name);
@@ -187,15 +191,14 @@ std::string no_permission(std::string_view command) {
 
 void enter(const call& c) {
   constexpr int goes_on = api::in_multi | api::in_script;
-  if (!here().keys->in_unit() || (api::GetContextFlags(c.context) & goes_on) != 0) return;
-  must(here().keys->end_unit(true));
-  STELE_ASSERT(here().keys->all_rest_on() == 0);
+  if (!c.server.keys->in_unit() || (api::GetContextFlags(c.context) & goes_on) != 0) return;
+  must(c.server.keys->end_unit(true));
+  STELE_ASSERT(c.server.keys->all_rest_on() == 0);
 }
 
 api::reply* call_redis(const call& c, const char* name, const char* format) {
-  here().has_acted = true;
-  return call_server(c.context, name, format, c.arguments + 1,
-                     static_cast<std::size_t>(c.count - 1));
+  c.server.commands.note_side_effect();
+  return call_server(c, name, format, c.arguments + 1, static_cast<std::size_t>(c.count - 1));
 }
 
 int hand_over(api::context* to, api::reply* told) {
@@ -212,7 +215,7 @@ int delegate(const call& c, const char* name, bool changes) {
 
 int delegate_in_unit(const call& c, const char* name) {
   api::reply* const told = call_redis(c, name, "0!v");
-  answer a(c.context);
+  answer a(c);
   a.end_unit();
   return hand_over(a.to(), told);
 }
@@ -257,18 +260,19 @@ int place_of_destination(const call& c, std::string_view name) {
   return place;
 }
 
-std::string value_of(const stored_text& text) {
-  return here().keys->read([&] { return text.value.str(); }).value_or("");
+std::string value_of(const open_key& key) {
+  STELE_ASSERT(key.text() != nullptr);
+  return key.read([&] { return key.text()->value.str(); }).value_or("");
 }
 
 int answer_refusal(const call& c, const char* why) {
-  answer a(c.context);
+  answer a(c);
   a.rests_on_its_keys();
   return api::ReplyWithError(a.to(), why);
 }
 
 int answer_number(const call& c, long long number) {
-  answer a(c.context);
+  answer a(c);
   a.end_unit();
   return api::ReplyWithLongLong(a.to(), number);
 }

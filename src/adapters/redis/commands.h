@@ -40,8 +40,9 @@ inline constexpr const char* too_long =
     "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
 inline constexpr std::size_t longest_string = std::size_t{512} << 20;
 
-// Arguments of one command.
+// One command of a client, or an event of the server, which has no arguments.
 struct call {
+  redis::server& server;
   api::context* context;
   api::text** arguments;
   int count;
@@ -66,6 +67,11 @@ class open_key {
   open_key& operator=(const open_key&) = delete;
 
   api::text* name() const noexcept { return name_; }
+  // In the unit, or in a transaction of its own.
+  template <class Body>
+  auto read(Body&& body) const {
+    return server_.keys->read(std::forward<Body>(body));
+  }
   // Of a type that stays Redis' own.
   bool is_foreign() const noexcept { return is_foreign_; }
   // Of a kind that the pool has too: what Redis' own commands on such a kind are for.
@@ -99,6 +105,7 @@ class open_key {
   result<> set_expiry(long long when);
 
  private:
+  redis::server& server_;
   api::context* const context_;
   api::text* const name_;
   api::key* key_;
@@ -109,18 +116,15 @@ class open_key {
 
 // Calls one of Redis' own commands, for which nobody's rights are asked. `format`: as of api::Call.
 template <class... Words>
-api::reply* call_server(api::context* of, const char* command, const char* format, Words... words) {
-  STELE_ASSERT(!here().calls_redis);  // the filter has seen the call before
-  here().calls_redis = true;
-  api::reply* const told = api::Call(of, command, format, words...);
-  here().calls_redis = false;
-  return told;
+api::reply* call_server(const call& c, const char* command, const char* format, Words... words) {
+  const filter_bypass::scope bypass(c.server.bypass);
+  return api::Call(c.context, command, format, words...);
 }
 
 // What COMMAND INFO tells of a command of the server, by its name or as container|subcommand.
 class told_command {
  public:
-  told_command(api::context* of, const std::string& name);
+  told_command(const call& c, const std::string& name);
   ~told_command();
   told_command(const told_command&) = delete;
   told_command& operator=(const told_command&) = delete;
@@ -141,7 +145,7 @@ inline bool takes(long long arity, int count) noexcept {
 }
 
 // A setting of the server; empty: there is none of this name.
-std::string text_setting(api::context* of, const char* name);
+std::string text_setting(const call& c, const char* name);
 std::string text_of_reply(api::reply* of);
 
 // Every command begins with it: commits what an EXEC before has left.
@@ -168,7 +172,8 @@ bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const c
                    bool changes);
 // The same for a command whose own code answers for all keys: of another type, an error.
 bool is_wrong_kind(const call& c, const open_key& key, item_kind wanted);
-std::string value_of(const stored_text& text);
+// Of a key that has a string.
+std::string value_of(const open_key& key);
 // Refuses for what the command's keys have.
 int answer_refusal(const call& c, const char* why);
 // The end of a command that has changed something.
@@ -202,7 +207,7 @@ class calling_user {
 // Whether rights need not be asked: there is no user but `default`, who may do everything, and no
 // other module, which could have users of its own. False for ever once ACL or MODULE may have
 // changed that: within a MULTI no filter tells when they run.
-bool all_may_all(api::context* context);
+bool all_may_all(const call& c);
 // The error of a command that the user may not run.
 std::string no_permission(std::string_view command);
 
@@ -270,6 +275,6 @@ bool register_types(api::context* of);
 // Whether the value was loaded from a file of the server, and is not the pool's.
 bool is_placeholder(const stored_item* item) noexcept;
 // About what the item takes in the pool, in bytes.
-std::size_t memory_of(stored_item* item);
+std::size_t memory_of(keys& all, stored_item* item);
 
 }  // namespace stele::redis

@@ -16,8 +16,8 @@ struct policy {
 };
 
 // nullopt: nothing is evicted.
-std::optional<policy> policy_of(api::context* of) {
-  const std::string name = text_setting(of, "maxmemory-policy");
+std::optional<policy> policy_of(const call& c) {
+  const std::string name = text_setting(c, "maxmemory-policy");
   policy p;
   p.only_with_expiry = name.starts_with("volatile-");
   if (!p.only_with_expiry && !name.starts_with("allkeys-")) return std::nullopt;
@@ -35,13 +35,14 @@ struct candidate {
 };
 
 // A key that chance names; without an item if there is none, or the policy keeps it.
-candidate any_key(const policy& p) {
+candidate any_key(const call& c, const policy& p) {
   candidate found;
-  (void)here().keys->read([&] {
-    stored_item* const item = here().keys->any_item(random_numbers()());
+  keys& all = *c.server.keys;
+  (void)all.read([&] {
+    stored_item* const item = all.any_item(random_numbers()());
     if (item == nullptr || (p.only_with_expiry && item->expiry == 0)) return;
-    STELE_ASSERT(here().keys->root().at(item->place) == item);
-    found.database = here().keys->root().database_of(item->keyspace);
+    STELE_ASSERT(all.root().at(item->place) == item);
+    found.database = all.root().database_of(item->keyspace);
     if (found.database < 0) return;
     found.item = item;
     found.name = item->key.str();
@@ -65,7 +66,7 @@ candidate choose(const call& c, const policy& p) {
   constexpr int samples = 5, looked_at = 256;  // many places may be free, or of keys that stay
   candidate best;
   for (int seen = 0, looks = 0; seen < samples && looks < looked_at; ++looks) {
-    candidate next = any_key(p);
+    candidate next = any_key(c, p);
     if (next.item == nullptr || api::SelectDb(c.context, next.database) != api::ok) continue;
     next.worth = worth_of(c, next, p.by);
     if (next.worth == LLONG_MAX) continue;
@@ -78,22 +79,23 @@ candidate choose(const call& c, const policy& p) {
 
 }  // namespace
 
-bool may_evict(api::context* of) {
-  return (api::GetContextFlags(of) & (api::is_replica | api::in_multi | api::in_script)) == 0 &&
-         policy_of(of).has_value();
+bool may_evict(const call& c) {
+  return (api::GetContextFlags(c.context) & (api::is_replica | api::in_multi | api::in_script)) ==
+             0 &&
+         policy_of(c).has_value();
 }
 
 std::uint64_t evict(const call& c, std::size_t bytes) {
-  const auto p = policy_of(c.context);
+  const auto p = policy_of(c);
   if (!p) return 0;
-  STELE_ASSERT(!here().keys->in_unit());  // what goes is a unit of its own
+  STELE_ASSERT(!c.server.keys->in_unit());  // what goes is a unit of its own
   const int database = api::GetSelectedDb(c.context);
   std::uint64_t count = 0;
   for (std::size_t freed = 0; freed < bytes; ++count) {
     const candidate gone = choose(c, *p);
     if (gone.item == nullptr || api::SelectDb(c.context, gone.database) != api::ok) break;
     const own_text name(gone.name);
-    freed += memory_of(gone.item);
+    freed += memory_of(*c.server.keys, gone.item);
     {
       open_key key(c, name.get(), api::for_reading | api::for_writing);
       key.erase();
@@ -102,7 +104,7 @@ std::uint64_t evict(const call& c, std::size_t bytes) {
     api::NotifyKeyspaceEvent(c.context, api::event_evicted, "evicted", name.get());
   }
   api::SelectDb(c.context, database);
-  here().evicted += count;
+  c.server.evicted += count;
   return count;
 }
 

@@ -21,20 +21,21 @@ int rename(const call& c) {
     const open_key from(c, c.text(1), api::for_reading | api::without_touch);
     const open_key to(c, c.text(2), api::for_reading | api::without_touch);
     if (from.item() != nullptr && !(Only_new && to.exists()))
-      if (auto done = here().keys->rename(from.item(), c[2], api::GetSelectedDb(c.context)); !done)
-        return answer_error(c.context, done.error());
+      if (auto done = c.server.keys->rename(from.item(), c[2], api::GetSelectedDb(c.context));
+          !done)
+        return answer_error(c, done.error());
   }
   return delegate_in_unit(c, Name.text);
 }
 
 int copy(const call& c) {
-  here().not_copied.reset();
+  c.server.copy_refusal.reset();
   api::reply* const told = call_redis(c, "COPY", "0!v");
-  if (here().not_copied) {
+  if (c.server.copy_refusal) {
     api::FreeCallReply(told);
-    return answer_error(c.context, *here().not_copied);
+    return answer_error(c, *c.server.copy_refusal);
   }
-  answer a(c.context);
+  answer a(c);
   a.end_unit();
   return hand_over(a.to(), told);
 }
@@ -52,8 +53,8 @@ template <literal Name>
 int script(const call& c) {
   const script_caller caller(c);
   api::reply* const told = call_redis(c, Name.text, "0!v");
-  STELE_ASSERT(here().script_context == c.context);
-  answer a(c.context);
+  STELE_ASSERT(c.server.script && &c.server.script->caller == &c);
+  answer a(c);
   a.end_unit();
   a.rests_on_script();
   if (!is_refused_for_memory(c, told)) return hand_over(a.to(), told);
@@ -64,7 +65,7 @@ int script(const call& c) {
 int type(const call& c) {
   const open_key key(c, c.text(1), api::for_reading | api::without_touch);
   if (key.is_foreign()) return delegate(c, "TYPE", false);
-  answer a(c.context);
+  answer a(c);
   a.rests_on(key.item());
   constexpr const char* names[] = {"none", "string", "hash", "list", "set", "zset"};
   static_assert(std::size(names) == item_kinds + 1);
@@ -74,7 +75,7 @@ int type(const call& c) {
 
 // A setting of the server that is a number.
 std::uint64_t setting(const call& c, const char* name, std::uint64_t otherwise) {
-  const auto value = integer_of(text_setting(c.context, name));
+  const auto value = integer_of(text_setting(c, name));
   return value && *value >= 0 ? static_cast<std::uint64_t>(*value) : otherwise;
 }
 
@@ -128,18 +129,17 @@ int object(const call& c) {
   if (!equal_ignoring_case(c[1], "ENCODING")) return delegate(c, "OBJECT", false);
   const open_key key(c, c.text(2), api::for_reading | api::without_touch);
   if (key.item() == nullptr) return delegate(c, "OBJECT", false);
-  answer a(c.context);
+  answer a(c);
   a.rests_on(key.item());
-  const std::string name =
-      here().keys->read([&] { return encoding_of(c, key.item()); }).value_or("raw");
+  const std::string name = key.read([&] { return encoding_of(c, key.item()); }).value_or("raw");
   return api::ReplyWithStringBuffer(a.to(), name.data(), name.size());
 }
 
 // Redis tells of these keys, or of all; the answer waits until what it tells is durable.
 template <literal Name, void (answer::*Rests_on)()>
 int tells(const call& c) {
-  STELE_ASSERT(here().running == &c);  // whose keys it rests on
-  answer a(c.context);
+  STELE_ASSERT(!c.server.commands.is_idle());
+  answer a(c);
   (a.*Rests_on)();
   api::reply* const told = call_redis(c, Name.text, "0v");
   return hand_over(a.to(), told);
@@ -151,16 +151,19 @@ constexpr auto tells_of_all = tells<Name, &answer::rests_on_all>;
 
 // What a plain server has dumped becomes a value of the pool too.
 int restore(const call& c) {
-  const bool is_alone = !here().keys->in_unit();
+  const bool begins_unit = !c.server.keys->in_unit();
   // Before Redis puts the value in the place of another one.
-  if (auto room = here().keys->change(c[3].size() + bytes_of_item, [] {}); !room)
-    return answer_error(c.context, room.error());
-  here().refused_load.reset();
-  STELE_ASSERT(here().keys->in_unit() && !here().restores_alone);
-  here().restores_alone = is_alone;
-  api::reply* const told = call_redis(c, "RESTORE", "0v");
-  here().restores_alone = false;
-  auto refused = std::exchange(here().refused_load, {});
+  if (auto room = c.server.keys->change(c[3].size() + bytes_of_item, [] {}); !room)
+    return answer_error(c, room.error());
+  load_state& load = c.server.load;
+  load.forget_refusal();
+  STELE_ASSERT(c.server.keys->in_unit());
+  api::reply* told = nullptr;
+  {
+    const load_state::restored payload(load, begins_unit);
+    told = call_redis(c, "RESTORE", "0v");
+  }
+  auto refused = load.take_refusal();
   if (told != nullptr && api::CallReplyType(told) != api::reply_error) {
     if (auto adopted = adopt(c, c.text(1)); !adopted) {
       refused = adopted.error();
@@ -172,12 +175,12 @@ int restore(const call& c) {
     else  // its time had passed
       replicate_as(c, "DEL", "s", c.text(1));
   }
-  answer a(c.context);
+  answer a(c);
   a.end_unit();
   if (!refused || refused->code == errc::corrupt) return hand_over(a.to(), told);
   if (told != nullptr) api::FreeCallReply(told);
-  if (runs_again(c.context, *refused)) return api::ok;
-  return answer_error(a.to(), *refused);
+  if (runs_again(c, *refused)) return api::ok;
+  return reply_error(a.to(), *refused);
 }
 
 // A script may not call a script.

@@ -53,10 +53,10 @@ int put(const call& c, const char* name, bool answers_ok) {
                                           STELE_ASSERT(added <= (c.count - 2) / 2);
                                         });
       !stored)
-    return answer_error(c.context, stored.error());
+    return answer_error(c, stored.error());
   replicate(c, "HSET");
   notify(c, "hset");
-  answer a(c.context);
+  answer a(c);
   a.end_unit();
   return answers_ok ? api::ReplyWithSimpleString(a.to(), "OK")
                     : api::ReplyWithLongLong(a.to(), added);
@@ -72,8 +72,7 @@ int hsetnx(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::hash, "HSETNX", true)) return api::ok;
   if (field_of(key, c[2])) return answer_unchanged(c, key, 0);
-  if (auto stored = set_field(c, key, c[2], c[3]); !stored)
-    return answer_error(c.context, stored.error());
+  if (auto stored = set_field(c, key, c[2], c[3]); !stored) return answer_error(c, stored.error());
   replicate(c, "HSET");
   notify(c, "hset");
   return answer_number(c, 1);
@@ -160,7 +159,7 @@ int hdel(const call& c) {
     STELE_ASSERT(removed != 0 && static_cast<std::uint64_t>(removed) <= hash.count);
     hash.count -= static_cast<std::uint64_t>(removed);
   });
-  if (!went) return answer_error(c.context, went.error());
+  if (!went) return answer_error(c, went.error());
   STELE_ASSERT(*went == (size_of(key) == 0));
   replicate(c, "HDEL");
   notify_taken(c, item_kind::hash, "hdel", c.text(1), *went);
@@ -178,7 +177,7 @@ int hincrby(const call& c) {
   if (__builtin_add_overflow(*before, *by, &after))
     return answer_refusal(c, "ERR increment or decrement would overflow");
   if (auto stored = set_field(c, key, c[2], std::to_string(after)); !stored)
-    return answer_error(c.context, stored.error());
+    return answer_error(c, stored.error());
   STELE_ASSERT_WHOLE(field_of(key, c[2]) == std::to_string(after));
   replicate(c, "HINCRBY");
   notify(c, "hincrby");
@@ -197,12 +196,11 @@ int hincrbyfloat(const call& c) {
   if (std::isnan(after) || std::isinf(after))
     return answer_refusal(c, "ERR increment would produce NaN or Infinity");
   const std::string text = text_of_float(after);
-  if (auto stored = set_field(c, key, c[2], text); !stored)
-    return answer_error(c.context, stored.error());
+  if (auto stored = set_field(c, key, c[2], text); !stored) return answer_error(c, stored.error());
   STELE_ASSERT_WHOLE(float_of(text).has_value());  // what is stored can be added to again
   replicate_as(c, "HSET", "ssb", c.text(1), c.text(2), text.data(), text.size());
   notify(c, "hincrbyfloat");
-  answer a(c.context);
+  answer a(c);
   a.end_unit();
   return api::ReplyWithStringBuffer(a.to(), text.data(), text.size());
 }

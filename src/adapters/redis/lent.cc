@@ -11,10 +11,11 @@ namespace {
 
 struct raw_key {
   raw_key(const call& c, api::text* name)
-      : key(api::OpenKey(c.context, name, api::for_reading | api::for_writing)) {}
+      : server(c.server), key(api::OpenKey(c.context, name, api::for_reading | api::for_writing)) {}
   ~raw_key() { api::CloseKey(key); }
   raw_key(const raw_key&) = delete;
   raw_key& operator=(const raw_key&) = delete;
+  redis::server& server;
   api::key* key;
 };
 
@@ -63,9 +64,9 @@ loan lend(const call& c, api::text* name, extent of) {
   STELE_ASSERT(l.item != nullptr && !is_placeholder(l.item));
   STELE_ASSERT(l.kind != item_kind::string || l.lent.size() == 1);
   const raw_key to(c, name);
-  here().has_acted = true;
+  c.server.commands.note_side_effect();
   api::DeleteKey(to.key);
-  here().keys->keep(l.item);
+  c.server.keys->keep(l.item);
   if (l.kind == item_kind::string)
     api::StringSet(to.key, own_text(l.lent[0].first).get());
   else
@@ -78,7 +79,7 @@ loan lend(const call& c, api::text* name, extent of) {
 // redis.md L4: the key gets an item, and this expiry time.
 void give_back(const raw_key& to, item_kind kind, stored_item* item, long long expiry) {
   STELE_ASSERT(item != nullptr);
-  api::ModuleTypeSetValue(to.key, type_of(kind), item);
+  api::ModuleTypeSetValue(to.key, to.server.type_of(kind), item);
   if (expiry != 0) api::SetAbsExpire(to.key, expiry);
 }
 
@@ -102,7 +103,7 @@ result<bool> take_text(const call& c, const loan& l, long long expiry) {
   std::size_t size = 0;
   const char* const at = api::StringDMA(key.key, &size, api::for_reading);
   const std::string now(at, size);
-  keys& all = *here().keys;
+  keys& all = *c.server.keys;
   const bool was_text = l.item != nullptr && l.kind == item_kind::string;
   STELE_ASSERT(!was_text || l.lent.size() == 1);
   if (was_text && now == l.lent[0].first && expiry == l.expiry)
@@ -175,7 +176,7 @@ bool take_back(const call& c, const loan& l, extent of, bool changes) {
     if (of == extent::whole) expiry = expiry_of(key);
   }
   if (type == api::empty_key) {
-    if (l.item != nullptr) here().keys->note_unlinked(l.item);
+    if (l.item != nullptr) c.server.keys->note_unlinked(l.item);
     return l.item != nullptr;
   }
   const auto kind = kind_of_redis(type);
@@ -183,7 +184,7 @@ bool take_back(const call& c, const loan& l, extent of, bool changes) {
   if (*kind == item_kind::string) return must(take_text(c, l, expiry));
   if (*kind == item_kind::sorted_set && l.item != nullptr && l.kind == *kind)
     return must(take_scores(c, l, expiry));
-  if (l.item != nullptr) here().keys->note_unlinked(l.item);
+  if (l.item != nullptr) c.server.keys->note_unlinked(l.item);
   must(adopt(c, l.name));
   return true;
 }
@@ -221,21 +222,20 @@ int run_lent(const call& c, const char* name, extent of, bool changes) {
     std::size_t bytes = std::size_t{16} << 10;  // a counter of different elements
     for (api::text* key : keys) {
       const open_key there(c, key, api::for_reading | api::without_touch);
-      if (there.item() != nullptr) bytes += 2 * memory_of(there.item());
+      if (there.item() != nullptr) bytes += 2 * memory_of(*c.server.keys, there.item());
     }
     for (int i = 1; i < c.count; ++i) bytes += c[i].size() + bytes_of_element;
     if (std::string_view(name) == "BITFIELD") bytes += end_of_fields(c);
-    if (auto room = here().keys->reserve(bytes); !room)
-      return answer_error(c.context, room.error());
+    if (auto room = c.server.keys->reserve(bytes); !room) return answer_error(c, room.error());
   }
-  STELE_ASSERT(!changes || here().keys->in_unit());  // redis.md L1: before L2
+  STELE_ASSERT(!changes || c.server.keys->in_unit());  // redis.md L1: before L2
   std::vector<loan> loans;
   for (api::text* key : keys) loans.push_back(lend(c, key, of));
   api::reply* const told = call_redis(c, name, "0v");
   bool has_changed = false;
   for (const loan& l : loans) has_changed |= take_back(c, l, of, changes);
   if (has_changed) replicate(c, name);
-  answer a(c.context);
+  answer a(c);
   if (changes)
     a.end_unit();
   else

@@ -74,7 +74,7 @@ int push_arguments(const call& c, const char* name, end at, bool only_there) {
   if (only_there && !key.exists()) return answer_unchanged(c, key, 0);
   std::vector<std::string_view> elements;
   for (int i = 2; i < c.count; ++i) elements.push_back(c[i]);
-  if (auto done = push(c, key, at, elements); !done) return answer_error(c.context, done.error());
+  if (auto done = push(c, key, at, elements); !done) return answer_error(c, done.error());
   replicate(c, name);
   notify(c, kind, at == end::left ? "lpush" : "rpush", c.text(1));
   return answer_number(c, static_cast<long long>(size_of(key)));
@@ -131,14 +131,14 @@ int pop(const call& c, end at) {
   if (!count) return api::ok;
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, kind, pop_name(at), true)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   if (!key.exists() || *count == 0) {
     a.rests_on(key.item());
     if (c.count == 2) return api::ReplyWithNull(a.to());
     return key.exists() ? api::ReplyWithArray(a.to(), 0) : api::ReplyWithNullArray(a.to());
   }
   const auto t = take(c, key, at, *count);
-  if (!t) return answer_error(c.context, t.error());
+  if (!t) return answer_error(c, t.error());
   replicate(c, pop_name(at));
   a.end_unit();
   if (c.count == 2)
@@ -158,9 +158,9 @@ int rpop(const call& c) {
 
 template <end At>
 void pop_first(const call& c, open_key& key) {
-  answer a(c.context);
+  answer a(c);
   const auto t = take(c, key, At, 1);
-  if (!t) return void(answer_error(c.context, t.error()));
+  if (!t) return void(answer_error(c, t.error()));
   replicate_as(c, pop_name(At), "s", key.name());
   a.end_unit();
   api::ReplyWithArray(a.to(), 2);
@@ -176,7 +176,7 @@ int brpop(const call& c) {
 
 // Moves one element from a list to the second argument's, and answers.
 void move(const call& c, open_key& source, end from, end to) {
-  answer a(c.context);
+  answer a(c);
   const std::string element = element_at(source, from);
   const std::string_view moved = element;
   const bool same = c[1] == c[2];
@@ -187,7 +187,7 @@ void move(const call& c, open_key& source, end from, end to) {
   }
   // Where there is no room, nothing has been taken yet.
   if (auto done = push(c, same ? source : *target, to, {&moved, 1}); !done)
-    return void(answer_error(c.context, done.error()));
+    return void(answer_error(c, done.error()));
   const auto went = change<stored_sequence>(c, source, 0, [&](stored_sequence& list) {
     // In the same list, what was pushed at that end is first there.
     const std::uint64_t pushed = same && from == to ? 1 : 0;
@@ -207,7 +207,7 @@ void move(const call& c, open_key& source, end from, end to) {
 int move_or_null(const call& c, end from, end to) {
   const auto serve = [&](const call& of, open_key& source) { move(of, source, from, to); };
   if (serve_first(c, kind, 1, 1, serve)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   a.rests_on(nullptr);
   return api::ReplyWithNull(a.to());
 }
@@ -235,10 +235,10 @@ int brpoplpush(const call& c) {
 
 void pop_several(const call& c, open_key& key, const pop_arguments& how) {
   STELE_ASSERT(how.most != 0 && key.is(kind));
-  answer a(c.context);
+  answer a(c);
   const end at = how.at_second ? end::right : end::left;
   const auto t = take(c, key, at, how.most);
-  if (!t) return void(answer_error(c.context, t.error()));
+  if (!t) return void(answer_error(c, t.error()));
   replicate_as(c, pop_name(at), "sl", key.name(), static_cast<long long>(t->size()));
   a.end_unit();
   api::ReplyWithArray(a.to(), 2);
@@ -304,10 +304,10 @@ int lset(const call& c) {
           change<stored_sequence>(c, key, c[3].size() + bytes_of_element,
                                   [&](stored_sequence& list) { list.content.set(*place, c[3]); });
       !done)
-    return answer_error(c.context, done.error());
+    return answer_error(c, done.error());
   replicate(c, "LSET");
   notify(c, kind, "lset", c.text(1));
-  answer a(c.context);
+  answer a(c);
   a.end_unit();
   return api::ReplyWithSimpleString(a.to(), "OK");
 }
@@ -350,7 +350,7 @@ int linsert(const call& c) {
                                             list.content.insert(pivot[0] + after, c[4]);
                                           });
       !done)
-    return answer_error(c.context, done.error());
+    return answer_error(c, done.error());
   replicate(c, "LINSERT");
   notify(c, kind, "linsert", c.text(1));
   return answer_number(c, static_cast<long long>(size_of(key)));
@@ -370,7 +370,7 @@ int lrem(const call& c) {
     removed = list.content.erase_equal(c[3], most, *count < 0);
     STELE_ASSERT(removed != 0 && removed <= most);  // one was found before
   });
-  if (!went) return answer_error(c.context, went.error());
+  if (!went) return answer_error(c, went.error());
   replicate(c, "LREM");
   notify_taken(c, kind, "lrem", c.text(1), *went);
   return answer_number(c, static_cast<long long>(removed));
@@ -381,7 +381,7 @@ int ltrim(const call& c) {
   if (!first || !last) return api::ReplyWithError(c.context, not_an_integer);
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, kind, "LTRIM", true)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   if (!key.exists()) {
     a.rests_on(nullptr);
     return api::ReplyWithSimpleString(a.to(), "OK");
@@ -394,7 +394,7 @@ int ltrim(const call& c) {
     list.content.erase(0, kept.first);
     STELE_ASSERT(list.content.size() == kept.count);
   });
-  if (!went) return answer_error(c.context, went.error());
+  if (!went) return answer_error(c, went.error());
   replicate(c, "LTRIM");
   notify_taken(c, kind, "ltrim", c.text(1), *went);
   a.end_unit();

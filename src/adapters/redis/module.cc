@@ -63,8 +63,8 @@ std::unordered_map<std::string_view, bounded_command>& by_name() {
 
 // Redis judges the number of arguments before it queues a command and before it asks for rights,
 // whose code reads arguments that a wrong number leaves out.
-void learn_arities(api::context* of) {
-  for (auto& [name, known] : by_name()) known.arity = told_command(of, known.what.name).arity();
+void learn_arities(const call& c) {
+  for (auto& [name, known] : by_name()) known.arity = told_command(c, known.what.name).arity();
 }
 
 std::string_view in_lower_case(std::string_view name, char (&to)[longest_name]) {
@@ -73,11 +73,16 @@ std::string_view in_lower_case(std::string_view name, char (&to)[longest_name]) 
   return {to, name.size()};
 }
 
-// SCRIPT DEBUG is of a connection, and Redis debugs no script that a module calls.
-void note_debugging(api::filter_context* of) {
-  if (api::CommandFilterArgsCount(of) == 3 &&
-      equal_ignoring_case(view(api::CommandFilterArgGet(of, 1)), "DEBUG"))
-    here().debugs_scripts = !equal_ignoring_case(view(api::CommandFilterArgGet(of, 2)), "NO");
+// Redis debugs no script that a module calls, so EVAL is Redis' own from SCRIPT DEBUG on.
+void note_debugging(server& in, api::filter_context* of) {
+  if (api::CommandFilterArgsCount(of) != 3 ||
+      !equal_ignoring_case(view(api::CommandFilterArgGet(of, 1)), "DEBUG"))
+    return;
+  const std::string_view mode = view(api::CommandFilterArgGet(of, 2));
+  if (equal_ignoring_case(mode, "NO"))
+    in.debugging = script_debugging::off;
+  else if (equal_ignoring_case(mode, "YES") || equal_ignoring_case(mode, "SYNC"))
+    in.debugging = script_debugging::on;
 }
 
 // SCAN asks for a type by Redis' name of it, and compares with ours.
@@ -112,32 +117,33 @@ bool is_object_encoding(api::filter_context* of) {
 }
 
 // The command of ours that carries it out; null: it stays Redis' own.
-const command* ours(api::filter_context* of, std::string_view given) {
-  if (here().debugs_scripts && given.starts_with("eval")) return nullptr;
+const command* ours(const server& in, api::filter_context* of, std::string_view given) {
+  if (in.debugging == script_debugging::on && given.starts_with("eval")) return nullptr;
   const auto found = by_name().find(given);
   if (found == by_name().end()) return nullptr;
   const command& what = found->second.what;
   // The other words that OBJECT takes are of keys of any type.
   if (given == "object" && !is_object_encoding(of)) return nullptr;
-  if (what.only_where_commits_wait && !here().keys->waits()) return nullptr;
+  if (what.only_where_commits_wait && !in.keys->waits()) return nullptr;
   // Redis refuses it under its own name, in the words that fit a queue and a script too.
   return takes(found->second.arity, api::CommandFilterArgsCount(of)) ? &what : nullptr;
 }
 
 // A command of a client or of a script gets the name of ours.
 void filter(api::filter_context* of) {
-  if (std::exchange(here().calls_redis, false)) return;
+  server& in = this_server();
+  if (in.bypass.take()) return;
   char lower[longest_name];
   const std::string_view given = in_lower_case(view(api::CommandFilterArgGet(of, 0)), lower);
-  if (given == "script") note_debugging(of);
-  if (may_change_rights(of, given)) here().all_may_all = false;
-  if (given == "replconf") here().tells_master = true;  // a master asks how far this server has got
+  if (given == "script") note_debugging(in, of);
+  if (may_change_rights(of, given)) in.rights.restrict();
+  if (given == "replconf") in.loop.note_offset_due();  // a master asks how far this server has got
   if (given == "scan") name_type(of);
-  const command* const what = ours(of, given);
-  STELE_ASSERT(what == nullptr || !is_refused(given));
-  if (what == nullptr && is_refused(given)) return refuse(of);
+  const command* const what = ours(in, of, given);
+  STELE_ASSERT(what == nullptr || !is_refused(in, given));
+  if (what == nullptr && is_refused(in, given)) return refuse(of);
   // Before the server takes it for a write of the script.
-  if (is_denied_in_script(of)) return deny(of);
+  if (is_denied_in_script(in, of)) return deny(of);
   if (what == nullptr) return;
   const std::string name = prefix + std::string(what->name);
   api::CommandFilterArgReplace(of, 0, api::CreateString(nullptr, name.data(), name.size()));
@@ -145,7 +151,7 @@ void filter(api::filter_context* of) {
 
 // Rights go by Redis' own command too: who may not run SET may not run what it becomes here.
 bool is_allowed(const call& c, const char* name) {
-  if (all_may_all(c.context)) return true;
+  if (all_may_all(c)) return true;
   const own_text own_name(name);
   std::vector<api::text*> arguments(c.arguments, c.arguments + c.count);
   arguments[0] = own_name.get();
@@ -176,51 +182,42 @@ int refuse_count(api::context* to, const char* name) {
   return api::ReplyWithError(to, why.c_str());
 }
 
-// Once, or where the pool is full and the server's policy lets keys go, until there is room or none
-// may go any more. More go each time, as what they leave may be in pieces.
-int run_with_room(const call& c, const command& what) {
-  STELE_ASSERT(!here().was_full && (here().running != nullptr || !here().may_run_again));
-  const call* const before = std::exchange(here().running, &c);  // a script, which calls this one
-  here().may_run_again = true;
+// Runs the command again, as long as it finds no room and the server's policy lets keys go. More go
+// each time, as the room that they leave may be in pieces.
+int run_with_room(const call& c, const command& what, execution& current) {
   int done = what.run(c);
-  if (here().was_full) [[unlikely]] {
-    std::size_t bytes = std::size_t{16} << 10;
-    for (int i = 0; i < c.count; ++i) bytes += 2 * c[i].size();
-    for (; std::exchange(here().was_full, false); bytes *= 2) {
-      here().may_run_again = evict(c, bytes) != 0;
-      must(here().keys->end_unit(true));
-      STELE_ASSERT(!here().keys->in_unit() && here().keys->all_rest_on() == 0);
-      done = what.run(c);
-    }
+  if (!current.retry_requested()) [[likely]]
+    return done;
+  std::size_t bytes = std::size_t{16} << 10;
+  for (int i = 0; i < c.count; ++i) bytes += 2 * c[i].size();
+  for (; current.retry_requested(); bytes *= 2) {
+    current.begin_retry();
+    if (evict(c, bytes) != 0) current.allow_retry();
+    must(c.server.keys->end_unit(true));
+    STELE_ASSERT(!c.server.keys->in_unit() && c.server.keys->all_rest_on() == 0);
+    done = what.run(c);
   }
-  here().may_run_again = false;
-  here().running = before;
-  STELE_ASSERT(!here().was_full);  // the last run has answered
   return done;
 }
 
 // A command that is refused memory is refused, if nothing of it has happened yet.
 int run_or_refuse(const call& c, const command& what) {
   const reply_counter replies;
-  const call* const caller = here().running;
-  const bool has_acted = std::exchange(here().has_acted, false);
-  const std::uint64_t before = here().keys->changes();
-  int done = api::ok;
+  const std::uint64_t before = c.server.keys->changes();
+  execution current(c.server.commands, execution::client::may_block,
+                    execution::full_pool::may_retry);
   try {
-    done = run_with_room(c, what);
+    return run_with_room(c, what, current);
   } catch (const std::bad_alloc&) {
-    if (here().has_acted || here().keys->changes() != before || !replies.is_none())
+    if (current.has_side_effects() || c.server.keys->changes() != before || !replies.is_none())
       end_without_memory();
-    here().running = caller;
-    here().may_run_again = here().was_full = false;
-    done = answer_error(c.context, {errc::full, no_memory});
+    current.end_retries();
+    return answer_error(c, {errc::full, no_memory});
   }
-  here().has_acted = has_acted;
-  return done;
 }
 
 int run(api::context* context, api::text** arguments, int count) {
-  const call c{context, arguments, count};
+  const call c{this_server(), context, arguments, count};
   char lower[longest_name];
   const auto found = by_name().find(in_lower_case(c[0].substr(std::strlen(prefix)), lower));
   const command& what = found->second.what;
@@ -230,7 +227,7 @@ int run(api::context* context, api::text** arguments, int count) {
     return api::ReplyWithError(context, no_permission(what.name).c_str());
   if (count < what.least || (what.most != 0 && count > what.most))
     return refuse_count(context, what.name);
-  if (here().loads_nothing && (api::GetContextFlags(context) & api::is_loading) != 0)
+  if (c.server.startup.ignores_files() && (api::GetContextFlags(context) & api::is_loading) != 0)
     return pass_over(c, what.name);
   enter(c);
   return run_or_refuse(c, what);
@@ -239,110 +236,108 @@ int run(api::context* context, api::text** arguments, int count) {
 // --- what Redis tells ---
 
 // RESTORE-ASKING, of a slot that comes from a plain server, makes values of Redis' own.
-struct restored_key {
-  int database;
-  std::string name;
-};
-std::vector<restored_key>& restored_keys() {
-  static std::vector<restored_key> all;
-  return all;
-}
-void adopt_restored(api::context* context) {
-  for (const auto& [database, name] : std::exchange(restored_keys(), {})) {
-    if (api::SelectDb(context, database) != api::ok) continue;
+void adopt_restored(const call& c) {
+  for (const auto& [database, name] : c.server.load.take_foreign()) {
+    if (api::SelectDb(c.context, database) != api::ok) continue;
     const own_text text(name);
-    must(adopt({context, nullptr, 0}, text.get()));
+    must(adopt(c, text.get()));
   }
 }
 
 // The server may not let its own text be kept, as long as the key is open.
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
+  server& in = this_server();
+  keys& all = *in.keys;
   const std::string_view event = name, text = view(key_name);
-  if (event == "loaded" || event == "restore") here().unclaimed = nullptr;
-  here().keys->note_event(text, event == "expired" || event == "evicted");
+  if (event == "loaded" || event == "restore") in.load.unclaimed.claim();
+  all.note_event(text, event == "expired" || event == "evicted");
   const own_text copy(text);
-  const open_key key({context, nullptr, 0}, copy.get(), api::for_reading | api::without_touch);
+  const open_key key({in, context, nullptr, 0}, copy.get(), api::for_reading | api::without_touch);
   if (event == "restore" && key.is_foreign())
-    restored_keys().push_back({api::GetSelectedDb(context), std::string(text)});
+    in.load.note_foreign(api::GetSelectedDb(context), std::string(text));
   if (key.item() == nullptr || is_placeholder(key.item())) return api::ok;
-  STELE_ASSERT(!here().loads_nothing || !here().is_loading);  // such a load makes placeholders
+  STELE_ASSERT(!in.startup.ignores_files() ||
+               !in.load.is_file());  // such a load makes placeholders
   if (event == "rename_to" || event == "move_to")
-    must(here().keys->rename(key.item(), text, api::GetSelectedDb(context)));
+    must(all.rename(key.item(), text, api::GetSelectedDb(context)));
   if (event == "loaded" && key.expiry() == 0) return api::ok;  // as the item was made
-  must(here().keys->set_expiry(key.item(), key.expiry()));
+  must(all.set_expiry(key.item(), key.expiry()));
   return api::ok;
 }
 
 void on_flush(api::context*, api::event, std::uint64_t what, void* details) {
-  if (what != api::flush_begins || here().loads_nothing) return;
+  server& in = this_server();
+  if (what != api::flush_begins || in.startup.ignores_files()) return;
   const int database = static_cast<const api::flush_details*>(details)->database;
   for (int d = 0; d < static_cast<int>(stored_keys::databases); ++d)
-    if (database == -1 || database == d) must(here().keys->flush(d));
+    if (database == -1 || database == d) must(in.keys->flush(d));
 }
 
 void on_swap(api::context*, api::event, std::uint64_t, void* details) {
-  if (here().loads_nothing) return;
+  server& in = this_server();
+  if (in.startup.ignores_files()) return;
   const auto& swapped = *static_cast<const api::swap_details*>(details);
-  must(here().keys->swap(swapped.first, swapped.second));
+  must(in.keys->swap(swapped.first, swapped.second));
 }
 
 // What was loaded, and is Redis' own, goes to the pool.
-void take_in(api::context* context) {
-  const std::uint64_t adopted = must(adopt_all(context));
+void take_in(const call& c) {
+  const std::uint64_t adopted = must(adopt_all(c));
   if (adopted != 0)
-    api::Log(context, "notice", "stele: %llu keys that were loaded are in the pool now",
+    api::Log(c.context, "notice", "stele: %llu keys that were loaded are in the pool now",
              static_cast<unsigned long long>(adopted));
 }
 
 void on_loading(api::context* context, api::event, std::uint64_t what, void*) {
-  here().is_loading = what != api::loading_ended && what != api::loading_failed;
-  if (here().is_loading) {
-    here().has_loaded = true;
-    here().loaded = 0;
-    here().loads_in_unit = (api::GetContextFlags(context) & api::in_multi) != 0;
+  server& in = this_server();
+  if (what != api::loading_ended && what != api::loading_failed) {
+    in.startup.note_load();
+    in.load.begin_file((api::GetContextFlags(context) & api::in_multi) != 0);
     return;
   }
-  if (here().loads_in_unit) return;
-  must(here().keys->end_unit(false));
-  if (here().is_open) take_in(context);
+  if (!in.load.end_file()) return;
+  must(in.keys->end_unit(false));
+  if (in.startup.is_open()) take_in({in, context, nullptr, 0});
 }
 
 void on_fork(api::context*, api::event, std::uint64_t what, void*) {
   if (what == api::child_born)
-    here().keys->begin_child();
+    this_server().keys->begin_child();
   else
-    here().keys->end_child();
+    this_server().keys->end_child();
 }
 // A child reads home, where ordered commits are not yet.
 void before_fork() {
-  if (here().keys == nullptr) return;
-  must(here().keys->end_unit(true));
-  STELE_ASSERT(!here().keys->in_unit() && here().keys->all_rest_on() == 0);  // redis.md K1
+  keys* const all = this_server().keys.get();
+  if (all == nullptr) return;
+  must(all->end_unit(true));
+  STELE_ASSERT(!all->in_unit() && all->all_rest_on() == 0);  // redis.md K1
 }
 void after_fork_in_child() {
-  if (here().keys != nullptr) here().keys->enter_child();
+  if (keys* const all = this_server().keys.get(); all != nullptr) all->enter_child();
 }
 
 // A file tells a position in the stream of changes, which the pool may be ahead of: nobody may go
 // on from there, neither this server as a replica nor a replica of it. So the next sync is a full
 // one.
-void forget_position(api::context* context) {
-  const auto call = [&](const char* command, auto... words) {
+void forget_position(const call& c) {
+  const auto execute = [&](const char* command, auto... words) {
     const char* const formats[] = {"", "c", "cc"};
-    api::reply* const told = call_server(context, command, formats[sizeof...(words)], words...);
+    api::reply* const told = call_server(c, command, formats[sizeof...(words)], words...);
     if (told != nullptr) api::FreeCallReply(told);
   };
-  call("DEBUG", "CHANGE-REPL-ID");
-  const std::string master = text_setting(context, "replicaof");
+  execute("DEBUG", "CHANGE-REPL-ID");
+  const std::string master = text_setting(c, "replicaof");
   const std::size_t gap = master.find(' ');
   if (gap == master.npos) return;
-  call("REPLICAOF", "NO", "ONE");
-  call("REPLICAOF", master.substr(0, gap).c_str(), master.substr(gap + 1).c_str());
+  execute("REPLICAOF", "NO", "ONE");
+  execute("REPLICAOF", master.substr(0, gap).c_str(), master.substr(gap + 1).c_str());
 }
 
 // Steps O3: items become keys.
-void open_items(api::context* context) {
-  keys& all = *here().keys;
+void open_items(const call& c) {
+  api::context* const context = c.context;
+  keys& all = *c.server.keys;
   const long long now = api::Milliseconds();
   std::vector<stored_item*> expired;
   const auto done = all.content().read([&](const stored_keys& root) {
@@ -358,7 +353,7 @@ void open_items(api::context* context) {
       const own_text text(item->key.str());
       api::key* const key = api::OpenKey(context, text.get(), api::for_reading | api::for_writing);
       if (api::KeyType(key) != api::empty_key) api::DeleteKey(key);  // of a type of Redis' own
-      api::ModuleTypeSetValue(key, type_of(kind_of(item)), item);
+      api::ModuleTypeSetValue(key, c.server.type_of(kind_of(item)), item);
       if (expiry != 0) api::SetAbsExpire(key, expiry);
       api::CloseKey(key);
     });
@@ -373,77 +368,79 @@ void open_items(api::context* context) {
 }
 
 // redis.md O3, O4
-void open_keys(api::context* context) {
-  STELE_ASSERT(!here().keys->in_unit());  // a load has ended its own
-  if (!here().loads_nothing) {            // what was loaded is in the pool, and nothing else is
-    take_in(context);
+void open_keys(const call& c) {
+  startup& stage = c.server.startup;
+  STELE_ASSERT(!c.server.keys->in_unit());  // a load has ended its own
+  if (!stage.ignores_files()) {             // what was loaded is in the pool, and nothing else is
+    take_in(c);
   } else {
-    if (here().has_loaded) {
-      if (const std::uint64_t dropped = drop_all(context); dropped != 0)
-        api::Log(context, "notice",
+    if (stage.has_ignored_files()) {
+      if (const std::uint64_t dropped = drop_all(c); dropped != 0)
+        api::Log(c.context, "notice",
                  "stele: %llu keys of the server's own files are left out: the pool is newer",
                  static_cast<unsigned long long>(dropped));
-      forget_position(context);
+      forget_position(c);
     }
-    open_items(context);
+    open_items(c);
   }
-  STELE_ASSERT_ALWAYS(!here().keys->in_unit());
-  here().is_open = true;
-  here().loads_nothing = false;
+  STELE_ASSERT_ALWAYS(!c.server.keys->in_unit());
+  stage.open();
 }
 
 void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
-  here().asleep = what == api::before_sleep;
-  here().has_read_all = -1;
-  if (!here().asleep) return;
-  if (!here().is_open) open_keys(context);
+  server& in = this_server();
+  if (what != api::before_sleep) return in.loop.begin_turn();
+  in.loop.end_turn();
+  const call c{in, context, nullptr, 0};
+  if (!in.startup.is_open()) open_keys(c);
   // The answers of an EXEC, or of a command of Redis' own that has removed a value (MIGRATE), are
   // about to be sent. What has expired has no answer.
-  adopt_restored(context);
-  STELE_ASSERT(here().running == nullptr && here().script_context == nullptr);
-  must(here().keys->end_unit(here().keys->owes_answers()));
-  STELE_ASSERT(!here().keys->owes_answers());
-  here().memory.turn(api::GetUsedMemoryRatio() != 0);
-  count_memory();
-  if (std::exchange(here().tells_master, false)) {  // redis.md R2
-    must(here().keys->sync());
-    STELE_ASSERT(here().keys->all_rest_on() == 0);
+  adopt_restored(c);
+  STELE_ASSERT(in.commands.is_idle() && !in.script);
+  must(in.keys->end_unit(in.keys->owes_answers()));
+  STELE_ASSERT(!in.keys->owes_answers());
+  in.memory.turn(api::GetUsedMemoryRatio() != 0);
+  in.count_memory();
+  if (in.loop.take_offset_due()) {  // redis.md R2
+    must(in.keys->sync());
+    STELE_ASSERT(in.keys->all_rest_on() == 0);
   }
-  here().waiting->begin_sync();
-  (void)here().keys->sweep();
+  in.waiting->begin_sync();
+  (void)in.keys->sweep();
 }
 
-// A replica tells its master once a second how far it has got: what it tells of is durable then.
+// A replica tells its master its offset once a second, so what it counts must be durable.
 void on_cron(api::context* context, api::event, std::uint64_t, void*) {
-  here().tells_master |= (api::GetContextFlags(context) & api::is_replica) != 0;
+  if ((api::GetContextFlags(context) & api::is_replica) != 0) this_server().loop.note_offset_due();
 }
 
 // The server may end in a script that takes too long: nothing of that is there after a restart.
 void on_shutdown(api::context* context, api::event, std::uint64_t, void*) {
-  if ((api::GetContextFlags(context) & (api::in_multi | api::in_script)) != 0)
-    here().keys->cancel_unit();
-  must(here().keys->end_unit(false));
-  must(here().keys->sync());
-  STELE_ASSERT_ALWAYS(!here().keys->in_unit() && here().keys->all_rest_on() == 0);
+  keys& all = *this_server().keys;
+  if ((api::GetContextFlags(context) & (api::in_multi | api::in_script)) != 0) all.cancel_unit();
+  must(all.end_unit(false));
+  must(all.sync());
+  STELE_ASSERT_ALWAYS(!all.in_unit() && all.all_rest_on() == 0);
 }
 
 void inform(api::info* to, int for_crash_report) {
-  if (for_crash_report != 0 || here().keys == nullptr) return;
-  auto& pool = here().keys->content();
+  const server& in = this_server();
+  if (for_crash_report != 0 || in.keys == nullptr) return;
+  auto& pool = in.keys->content();
   const auto space = pool.space();
   api::InfoAddSection(to, "pool");
-  api::InfoAddFieldCString(to, "path", here().path.c_str());
+  api::InfoAddFieldCString(to, "path", in.path.c_str());
   api::InfoAddFieldCString(to, "durable_types", "string,hash,list,set,zset");
   api::InfoAddFieldCString(to, "mechanism", pool.mechanism().c_str());
   api::InfoAddFieldCString(to, "durability", name_of(pool.durability_in_force()));
-  api::InfoAddFieldULongLong(to, "durable_keys", here().keys->count());
+  api::InfoAddFieldULongLong(to, "durable_keys", in.keys->count());
   api::InfoAddFieldULongLong(to, "size_bytes", space.size_bytes);
   api::InfoAddFieldULongLong(to, "used_bytes", space.used_bytes);
   api::InfoAddFieldULongLong(to, "free_bytes", space.free_bytes);
-  api::InfoAddFieldULongLong(to, "commits", here().keys->newest_commit());
-  api::InfoAddFieldULongLong(to, "syncs", here().waiting->syncs());
-  api::InfoAddFieldULongLong(to, "evicted_keys", here().evicted);
-  api::InfoAddFieldULongLong(to, "takes_changes", here().keys->is_poisoned() ? 0 : 1);
+  api::InfoAddFieldULongLong(to, "commits", in.keys->newest_commit());
+  api::InfoAddFieldULongLong(to, "syncs", in.waiting->syncs());
+  api::InfoAddFieldULongLong(to, "evicted_keys", in.evicted);
+  api::InfoAddFieldULongLong(to, "takes_changes", in.keys->is_poisoned() ? 0 : 1);
 }
 
 // --- loading ---
@@ -519,14 +516,16 @@ int refuse(api::context* of, const std::string& why) {
   return api::failed;
 }
 
-bool register_all(api::context* of) {
+bool register_all(const call& c) {
+  api::context* const of = c.context;
   const auto is_known = [](std::string_view name) { return by_name().contains(name); };
-  if (!compare_commands(of, is_known)) return false;
-  static const std::string error_of_options = std::string(syntax_error) + hint_of_newer_option();
+  if (!compare_commands(c, is_known)) return false;
+  static const std::string error_of_options =
+      std::string(syntax_error) + hint_of_newer_option(c.server);
   syntax_error = error_of_options.c_str();
-  for (const command& c : all_commands())
-    if (api::CreateCommand(of, (prefix + std::string(c.name)).c_str(), bounded<run>, c.flags,
-                           c.first_key, c.last_key, c.key_step) != api::ok)
+  for (const command& one : all_commands())
+    if (api::CreateCommand(of, (prefix + std::string(one.name)).c_str(), bounded<run>, one.flags,
+                           one.first_key, one.last_key, one.key_step) != api::ok)
       return false;
   constexpr int classes =
       api::event_generic | api::event_expired | api::event_evicted | api::event_loaded;
@@ -550,30 +549,31 @@ int load(api::context* of, api::text** arguments, int count) {
            api::failed;
   api::SetModuleAttribs(of, "stele", 1, api::interface_version);
   api::SetModuleOptions(of, api::handles_io_errors | api::no_implicit_signal);
-  if (here().keys != nullptr)
-    return refuse(of, "the module is loaded already; a server has one pool");
+  server& in = this_server();
+  const call c{in, of, arguments, count};
+  if (in.keys != nullptr) return refuse(of, "the module is loaded already; a server has one pool");
   options o;
-  if (const auto wrong = read_arguments({of, arguments, count}, o)) return refuse(of, *wrong);
-  if (base::bytes_of(text_setting(of, "databases")).value_or(0) > stored_keys::databases)
+  if (const auto wrong = read_arguments(c, o)) return refuse(of, *wrong);
+  if (base::bytes_of(text_setting(c, "databases")).value_or(0) > stored_keys::databases)
     return refuse(
         of, "a pool has at most 64 databases; start the server with `databases 64`, or fewer");
   auto opened = o.path.empty() ? open_in_memory(o.pool) : keys::open(o.path, o.pool, cannot_commit);
   if (!opened) return refuse(of, opened.error().message);
-  STELE_ASSERT_ALWAYS(*opened != nullptr && here().waiting == nullptr && !here().is_open);
-  here().path = o.path.empty() ? in_memory : o.path;
-  here().keys = std::move(*opened);
-  here().waiting = std::make_unique<waiting_clients>(*here().keys);
-  here().loads_nothing = here().keys->was_used();
-  learn_arities(of);
-  if (!register_all(of))
+  STELE_ASSERT_ALWAYS(*opened != nullptr && in.waiting == nullptr && !in.startup.is_open());
+  in.path = o.path.empty() ? in_memory : o.path;
+  in.keys = std::move(*opened);
+  in.waiting = std::make_unique<waiting_clients>(*in.keys, in.loop);
+  in.startup.begin(in.keys->was_used());
+  learn_arities(c);
+  if (!register_all(c))
     return refuse(of, "the server does not take the module's commands or types");
   ::pthread_atfork(bounded<before_fork>, nullptr, bounded<after_fork_in_child>);
   api::Log(of, "notice",
            "stele: strings, hashes, lists, sets and sorted sets are in %s: %llu keys, mechanism "
            "%s, durability %s",
-           here().path.c_str(), static_cast<unsigned long long>(here().keys->count()),
-           here().keys->content().mechanism().c_str(),
-           name_of(here().keys->content().durability_in_force()));
+           in.path.c_str(), static_cast<unsigned long long>(in.keys->count()),
+           in.keys->content().mechanism().c_str(),
+           name_of(in.keys->content().durability_in_force()));
   return api::ok;
 }
 

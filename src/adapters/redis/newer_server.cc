@@ -13,15 +13,6 @@ namespace {
 
 constexpr const char* refusing = "stele.refused";
 
-struct difference {
-  bool is_newer = false;
-  std::unordered_set<std::string> refused;
-};
-difference& found() {
-  static difference one;
-  return one;
-}
-
 bool has(api::reply* words, std::string_view word) {
   for (std::size_t i = 0; i < api::CallReplyLength(words); ++i)
     if (text_of_reply(api::CallReplyArrayElement(words, i)) == word) return true;
@@ -50,12 +41,12 @@ std::string_view value_in(std::string_view info, std::string_view field) {
 }
 
 // Reads the version, and the name that goes with it.
-std::string name_server(api::context* of) {
-  api::reply* const told = call_server(of, "INFO", "c", "server");
+std::string name_server(const call& c) {
+  api::reply* const told = call_server(c, "INFO", "c", "server");
   const std::string info = told == nullptr ? std::string() : text_of_reply(told);
   if (told != nullptr) api::FreeCallReply(told);
   const std::string_view version = value_in(info, "redis_version");
-  found().is_newer = !version.starts_with("7.0.");
+  c.server.difference.is_newer = !version.starts_with("7.0.");
   const std::string_view valkey = value_in(info, "valkey_version");
   return valkey.empty() ? "Redis " + std::string(version) : "Valkey " + std::string(valkey);
 }
@@ -73,10 +64,10 @@ int answer_refused(api::context* context, api::text** arguments, int count) {
 
 }  // namespace
 
-bool compare_commands(api::context* of, bool (*is_known)(std::string_view name)) {
-  const std::string server = name_server(of);
+bool compare_commands(const call& c, bool (*is_known)(std::string_view name)) {
+  const std::string server = name_server(c);
   std::string refused, renamed;
-  api::reply* const told = call_server(of, "COMMAND", "");
+  api::reply* const told = call_server(c, "COMMAND", "");
   for (std::size_t i = 0; told != nullptr && i < api::CallReplyLength(told); ++i) {
     api::reply* const one = api::CallReplyArrayElement(told, i);
     if (api::CallReplyLength(one) < 7) continue;
@@ -84,41 +75,42 @@ bool compare_commands(api::context* of, bool (*is_known)(std::string_view name))
     api::reply* const flags = api::CallReplyArrayElement(one, 2);
     if (!is_of_the_pool(flags, api::CallReplyArrayElement(one, 6))) continue;
     if (!is_known(name)) {
-      found().refused.insert(name);
+      c.server.difference.refused.insert(name);
       refused += (refused.empty() ? "" : ", ") + name;
-    } else if (has(flags, "write") && !told_command(of, name).is_there()) {
+    } else if (has(flags, "write") && !told_command(c, name).is_there()) {
       // COMMAND lists it under its own name in any case.
       renamed += (renamed.empty() ? "" : ", ") + name;
     }
   }
   if (told != nullptr) api::FreeCallReply(told);
   if (!renamed.empty())
-    return api::Log(of, "warning",
+    return api::Log(c.context, "warning",
                     "stele: the setting rename-command gives other names to %s, under which they "
                     "would write values that are not in the pool; give them no name (\"\"), or use "
                     "ACL rules",
                     renamed.c_str()),
            false;
-  if (found().is_newer || !refused.empty())
+  if (c.server.difference.is_newer || !refused.empty())
     api::Log(
-        of, "warning",
+        c.context, "warning",
         "stele: this server is %s; the module knows the commands of %s. Options that are newer "
         "are refused, and these commands: %s",
         server.c_str(), known_server, refused.empty() ? "none" : refused.c_str());
-  return api::CreateCommand(of, refusing, bounded<answer_refused>, "allow-stale", 0, 0, 0) ==
+  return api::CreateCommand(c.context, refusing, bounded<answer_refused>, "allow-stale", 0, 0, 0) ==
          api::ok;
 }
 
-bool is_refused(std::string_view name) {
-  return !found().refused.empty() && found().refused.contains(std::string(name));
+bool is_refused(const server& in, std::string_view name) {
+  return !in.difference.refused.empty() && in.difference.refused.contains(std::string(name));
 }
 
 void refuse(api::filter_context* of) {
   api::CommandFilterArgInsert(of, 0, api::CreateString(nullptr, refusing, std::strlen(refusing)));
 }
 
-const char* hint_of_newer_option() noexcept {
-  return found().is_newer ? ", or one that is newer than the module, which knows Redis 7.0" : "";
+const char* hint_of_newer_option(const server& in) noexcept {
+  return in.difference.is_newer ? ", or one that is newer than the module, which knows Redis 7.0"
+                                : "";
 }
 
 }  // namespace stele::redis

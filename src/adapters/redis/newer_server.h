@@ -4,20 +4,18 @@
 
 #include "commands.h"
 
-#include <unordered_set>
-
 namespace stele::redis {
 
 inline constexpr const char* known_server = "Redis 7.0";  // whose commands these are
 
 // At load, before the module has made its commands: compares the server's commands with `is_known`,
 // and makes the command that refuses. What it finds is in the log. False: the module must not load.
-bool compare_commands(api::context* of, bool (*is_known)(std::string_view name));
+bool compare_commands(const call& c, bool (*is_known)(std::string_view name));
 // Whether a command of this name, in lower case, is refused.
-bool is_refused(std::string_view name);
+bool is_refused(const server& in, std::string_view name);
 // Makes the filtered command the one that refuses.
 void refuse(api::filter_context* of);
 // What to add to the error of an option that may be newer than `known_server`; else empty.
-const char* hint_of_newer_option() noexcept;
+const char* hint_of_newer_option(const server& in) noexcept;
 
 }  // namespace stele::redis

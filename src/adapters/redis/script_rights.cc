@@ -19,43 +19,41 @@ int answer_denied(api::context* context, api::text** arguments, int count) {
 // Whether Redis takes the command in a script with so many arguments. It refuses another number
 // before it asks for rights, whose code reads arguments that a wrong number leaves out. While a
 // script takes long, Redis also runs commands of other clients; none of these is for scripts.
-bool is_taken(const std::vector<api::text*>& arguments) {
+bool is_taken(const call& caller, const std::vector<api::text*>& arguments) {
   const int count = static_cast<int>(arguments.size());
-  STELE_ASSERT(here().script_context != nullptr);
   const std::string name(view(arguments[0]));
-  const told_command known(here().script_context, name);
+  const told_command known(caller, name);
   if (!takes(known.arity(), count) || !known.is_for_scripts()) return false;
   if (count < 2 || !known.has_subcommands()) return true;
-  const told_command sub(here().script_context, name + "|" + std::string(view(arguments[1])));
+  const told_command sub(caller, name + "|" + std::string(view(arguments[1])));
   return takes(sub.arity(), count) && sub.is_for_scripts();
 }
 
 }  // namespace
 
-script_caller::script_caller(const call& c) {
-  STELE_ASSERT(here().script_context == nullptr && here().script_user == nullptr);
-  here().script_user = caller_of(c);
-  here().script_context = c.context;
+script_caller::script_caller(const call& c) : server_(c.server) {
+  STELE_ASSERT(!server_.script);  // a script may not call a script
+  server_.script.emplace(c, caller_of(c));
 }
 
 script_caller::~script_caller() {
-  STELE_ASSERT(here().script_context != nullptr);
-  here().script_context = nullptr;
-  if (here().script_user != nullptr)
-    api::FreeString(nullptr, std::exchange(here().script_user, nullptr));
+  STELE_ASSERT(server_.script);
+  api::text* const user = server_.script->user;
+  server_.script.reset();
+  if (user != nullptr) api::FreeString(nullptr, user);
 }
 
 bool create_denying_command(api::context* of) {
   return api::CreateCommand(of, denying, bounded<answer_denied>, "allow-stale", 0, 0, 0) == api::ok;
 }
 
-bool is_denied_in_script(api::filter_context* of) {
-  if (here().script_user == nullptr || all_may_all(here().script_context)) return false;
+bool is_denied_in_script(const server& in, api::filter_context* of) {
+  if (!in.script || in.script->user == nullptr || all_may_all(in.script->caller)) return false;
   std::vector<api::text*> arguments;
   for (int i = 0; i < api::CommandFilterArgsCount(of); ++i)
     arguments.push_back(api::CommandFilterArgGet(of, i));
-  if (!is_taken(arguments)) return false;
-  const calling_user user(here().script_user);
+  if (!is_taken(in.script->caller, arguments)) return false;
+  const calling_user user(in.script->user);
   return !user.may_run(arguments.data(), static_cast<int>(arguments.size()));
 }
 

@@ -13,12 +13,15 @@ class script_caller {
   ~script_caller();
   script_caller(const script_caller&) = delete;
   script_caller& operator=(const script_caller&) = delete;
+
+ private:
+  server& server_;
 };
 
 // Makes the command that denies. False: the server does not take it.
 bool create_denying_command(api::context* of);
 // Whether the command is called by a script whose user may not run it.
-bool is_denied_in_script(api::filter_context* of);
+bool is_denied_in_script(const server& in, api::filter_context* of);
 // Makes the filtered command the one that denies.
 void deny(api::filter_context* of);
 

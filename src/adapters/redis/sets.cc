@@ -54,7 +54,7 @@ int sadd(const call& c) {
   if (is_other_kind(c, key, kind, "SADD", true)) return api::ok;
   const auto fresh = arguments_that(c, key, false);
   if (fresh.empty()) return answer_unchanged(c, key, 0);
-  if (auto done = add(c, key, fresh); !done) return answer_error(c.context, done.error());
+  if (auto done = add(c, key, fresh); !done) return answer_error(c, done.error());
   STELE_ASSERT(size_of(key) >= fresh.size());
   replicate(c, "SADD");
   notify(c, kind, "sadd", c.text(1));
@@ -67,7 +67,7 @@ int srem(const call& c) {
   const auto there = arguments_that(c, key, true);
   if (there.empty()) return answer_unchanged(c, key, 0);
   const auto went = remove(c, key, there);
-  if (!went) return answer_error(c.context, went.error());
+  if (!went) return answer_error(c, went.error());
   STELE_ASSERT(*went == (key.item() == nullptr));
   replicate(c, "SREM");
   notify_taken(c, kind, "srem", c.text(1), *went);
@@ -85,7 +85,7 @@ int smove(const call& c) {
   const bool is_new = !has(to, member);
   // Where there is no room, nothing has been taken yet.
   if (is_new)
-    if (auto done = add(c, to, {&member, 1}); !done) return answer_error(c.context, done.error());
+    if (auto done = add(c, to, {&member, 1}); !done) return answer_error(c, done.error());
   STELE_ASSERT(has(to, member) && from.item() != to.item());
   const auto went = remove(c, from, {&member, 1});
   must(went);
@@ -209,7 +209,7 @@ int spop(const call& c) {
   if (is_other_kind(c, key, kind, "SPOP", true)) return api::ok;
   const texts chosen =
       random_members(c, key, static_cast<long long>(std::min(*count, size_of(key))));
-  answer a(c.context);
+  answer a(c);
   if (chosen.empty()) {
     a.rests_on(key.item());
     if (c.count == 2)
@@ -221,7 +221,7 @@ int spop(const call& c) {
   STELE_ASSERT(chosen.size() == std::min(*count, size_of(key)));
   const std::vector<std::string_view> taken(chosen.begin(), chosen.end());
   const auto went = remove(c, key, taken);
-  if (!went) return answer_error(c.context, went.error());
+  if (!went) return answer_error(c, went.error());
   replicate_removal(c, chosen, *went && c.count == 3);
   notify_taken(c, kind, "spop", c.text(1), *went);
   a.end_unit();
@@ -282,7 +282,7 @@ texts combine(combination how, const open_keys& sets) {
 int reply_combined(const call& c, combination how) {
   const auto sets = open_sets(c, 1, c.count - 1);
   if (!sets) return api::ok;
-  answer a(c.context);
+  answer a(c);
   for (const auto& key : *sets) a.rests_on(key->item());
   reply_set(a.to(), combine(how, *sets));
   return api::ok;
@@ -309,7 +309,7 @@ int store_combined(const call& c, combination how, const char* name, const char*
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   const bool existed = key.exists();
   if (auto done = store_all(c, key, kind, elements, event); !done)
-    return answer_error(c.context, done.error());
+    return answer_error(c, done.error());
   if (elements.empty() && !existed) return answer_unchanged(c, key, 0);
   replicate(c, name);
   return answer_number(c, static_cast<long long>(elements.size()));
@@ -337,7 +337,7 @@ int sintercard(const call& c) {
     return api::ReplyWithError(c.context, wrong);
   const auto sets = open_sets(c, 2, count);
   if (!sets) return api::ok;
-  answer a(c.context);
+  answer a(c);
   for (const auto& key : *sets) a.rests_on(key->item());
   return api::ReplyWithLongLong(a.to(), static_cast<long long>(intersect(*sets, most).size()));
 }

@@ -129,7 +129,7 @@ bool sort_elements(const call& c, const sort_arguments& a, named_values& named,
     } else if (by) {
       const auto score = sort_key_of(*by);
       if (!score) {
-        answer refusal(c.context);
+        answer refusal(c);
         refusal.rests_on_all();
         api::ReplyWithError(refusal.to(), "ERR One or more scores can't be converted into double");
         return false;
@@ -165,7 +165,7 @@ int store(const call& c, const sort_arguments& a, const answers& found) {
   open_key key(c, a.store, api::for_reading | api::for_writing);
   const bool existed = key.exists();
   if (auto done = store_all(c, key, item_kind::list, elements, "sortstore"); !done)
-    return answer_error(c.context, done.error());
+    return answer_error(c, done.error());
   if (elements.empty() && !existed) return answer_unchanged(c, key, 0);
   replicate(c, "SORT");
   return answer_number(c, static_cast<long long>(elements.size()));
@@ -202,7 +202,7 @@ int run_sort(const call& c, bool may_store) {
     return api::ReplyWithError(
         c.context, "ERR BY or GET option of SORT denied due to insufficient ACL permissions");
   if (a.store != nullptr) return store(c, a, found);
-  answer given(c.context);
+  answer given(c);
   given.rests_on(source);
   if (named.has_read()) given.rests_on_all();
   api::ReplyWithArray(given.to(), static_cast<long>(found.size()));

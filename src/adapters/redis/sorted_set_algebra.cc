@@ -104,7 +104,7 @@ std::vector<std::size_t> order_of(combination how, const open_keys& inputs) {
   const auto size = [&](std::size_t i) {
     stored_item* const item = inputs[i]->item();
     if (item == nullptr) return std::uint64_t{0};
-    return here().keys->read([&] { return count_of(item); }).value_or(0);
+    return inputs[i]->read([&] { return count_of(item); }).value_or(0);
   };
   std::ranges::stable_sort(order, {}, size);
   return order;
@@ -149,7 +149,7 @@ int reply_combined(const call& c, combination how, const char* name) {
   combine_arguments a{.weights = std::vector<double>(inputs->size(), 1)};
   if (const char* const wrong = read_options(c, 2 + keys, how != combination::difference, false, a))
     return api::ReplyWithError(c.context, wrong);
-  answer given(c.context);
+  answer given(c);
   for (const auto& key : *inputs) given.rests_on(key->item());
   reply_scores(c, given.to(), combine(how, *inputs, a), a.with_scores, true);
   return api::ok;
@@ -194,7 +194,7 @@ int zintercard(const call& c) {
   std::uint64_t most = 0;
   if (const char* const wrong = read_limit(c, 2 + static_cast<int>(inputs->size()), most))
     return api::ReplyWithError(c.context, wrong);
-  answer given(c.context);
+  answer given(c);
   for (const auto& key : *inputs) given.rests_on(key->item());
   const combine_arguments a{.weights = std::vector<double>(inputs->size(), 1)};
   const std::uint64_t common = combine(combination::intersection, *inputs, a).size();

@@ -36,7 +36,7 @@ int store_scores(const call& c, const scores& all, const char* name, const char*
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   const bool existed = key.exists();
   if (auto done = store_all(c, key, item_kind::sorted_set, elements, event); !done)
-    return answer_error(c.context, done.error());
+    return answer_error(c, done.error());
   if (elements.empty() && !existed) return answer_unchanged(c, key, 0);
   replicate(c, name);
   return answer_number(c, static_cast<long long>(elements.size()));
@@ -110,7 +110,7 @@ std::variant<outcome, const char*> outcome_of(const add_arguments& how,
 
 int answer_increment(const call& c, std::optional<double> score, const open_key& key,
                      bool changed) {
-  answer a(c.context);
+  answer a(c);
   if (changed)
     a.end_unit();
   else
@@ -157,7 +157,7 @@ int add(const call& c, const add_arguments& how, const char* name) {
                                              STELE_ASSERT(r.content.size() >= stored.size());
                                            });
         !done)
-      return answer_error(c.context, done.error());
+      return answer_error(c, done.error());
     replicate(c, name);
     notify(c, item_kind::sorted_set, how.increments ? "zincr" : "zadd", c.text(1));
   }
@@ -190,7 +190,7 @@ int zrem(const call& c) {
     for (int i = 2; i < c.count; ++i) removed += r.content.erase(c[i]);
     STELE_ASSERT(removed != 0);  // one was found before
   });
-  if (!went) return answer_error(c.context, went.error());
+  if (!went) return answer_error(c, went.error());
   replicate(c, "ZREM");
   notify_taken(c, item_kind::sorted_set, "zrem", c.text(1), *went);
   return answer_number(c, removed);
@@ -462,7 +462,7 @@ int remove_range(const call& c, const char* name, const char* event, order by) {
   if (w.size() == 0) return answer_unchanged(c, key, 0);
   const auto went = change<stored_ranking>(
       c, key, 0, [&](stored_ranking& ranking) { ranking.content.erase_ranks(w.first, w.size()); });
-  if (!went) return answer_error(c.context, went.error());
+  if (!went) return answer_error(c, went.error());
   replicate(c, name);
   notify_taken(c, item_kind::sorted_set, event, c.text(1), *went);
   return answer_number(c, static_cast<long long>(w.size()));
@@ -510,13 +510,13 @@ int pop(const call& c, end at) {
   if (!count) return api::ok;
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::sorted_set, pop_name(at), true)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   if (!key.exists() || *count == 0) {
     a.rests_on(key.item());
     return api::ReplyWithArray(a.to(), 0);
   }
   const auto found = take(c, key, at, *count);
-  if (!found) return answer_error(c.context, found.error());
+  if (!found) return answer_error(c, found.error());
   a.end_unit();
   reply_scores(c, a.to(), *found, true, c.count == 3);
   return api::ok;
@@ -530,9 +530,9 @@ int zpopmax(const call& c) {
 
 template <end At>
 void pop_first(const call& c, open_key& key) {
-  answer a(c.context);
+  answer a(c);
   const auto found = take(c, key, At, 1);
-  if (!found) return void(answer_error(c.context, found.error()));
+  if (!found) return void(answer_error(c, found.error()));
   a.end_unit();
   api::ReplyWithArray(a.to(), 3);
   reply_text(a.to(), view(key.name()));
@@ -550,9 +550,9 @@ int bzpopmax(const call& c) {
 
 void pop_several(const call& c, open_key& key, const pop_arguments& how) {
   STELE_ASSERT(key.is(item_kind::sorted_set));
-  answer a(c.context);
+  answer a(c);
   const auto found = take(c, key, how.at_second ? end::highest : end::lowest, how.most);
-  if (!found) return void(answer_error(c.context, found.error()));
+  if (!found) return void(answer_error(c, found.error()));
   a.end_unit();
   api::ReplyWithArray(a.to(), 2);
   reply_text(a.to(), view(key.name()));

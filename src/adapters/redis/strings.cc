@@ -14,8 +14,8 @@ constexpr std::size_t bytes_of_text = sizeof(stored_text) + 64;  // beside its b
 
 constexpr std::size_t long_text = std::size_t{1} << 20;  // such a one is made in parts
 
-bool goes_in_parts(std::size_t size) {
-  return size >= long_text && !here().keys->in_unit();
+bool goes_in_parts(const call& c, std::size_t size) {
+  return size >= long_text && !c.server.keys->in_unit();
 }
 
 long long kept_expiry(const open_key& key, long long expiry) {
@@ -30,7 +30,7 @@ std::size_t length_of(const open_key& key) {
 // put() of a string of `size` bytes, with room for `capacity`, whose parts `bytes_at` gives.
 result<> put_in_parts(const call& c, open_key& key, std::size_t size, std::size_t capacity,
                       const keys::bytes_at& bytes_at, long long expiry) {
-  keys& all = *here().keys;
+  keys& all = *c.server.keys;
   STELE_ASSERT(!all.in_unit() && size <= capacity && size >= long_text);
   const long long kept = kept_expiry(key, expiry);
   const auto item = all.make_text(size, capacity, bytes_at);
@@ -50,8 +50,8 @@ result<> put_in_parts(const call& c, open_key& key, std::size_t size, std::size_
 
 // The key is set to a string that expires then; 0: never.
 result<> put(const call& c, open_key& key, std::string_view value, long long expiry) {
-  keys& all = *here().keys;
-  if (goes_in_parts(value.size()))
+  keys& all = *c.server.keys;
+  if (goes_in_parts(c, value.size()))
     return put_in_parts(
         c, key, value.size(), value.size(),
         [&](std::size_t at, std::size_t count) { return std::string(value.substr(at, count)); },
@@ -92,35 +92,35 @@ void notify(const call& c, const char* event, api::text* key) {
   redis::notify(c, item_kind::string, event, key);
 }
 
-void reply_value(api::context* to, const stored_text* text) {
-  if (text == nullptr) {
+void reply_value(api::context* to, const open_key& key) {
+  if (key.text() == nullptr) {
     api::ReplyWithNull(to);
     return;
   }
-  const std::string value = value_of(*text);
+  const std::string value = value_of(key);
   api::ReplyWithStringBuffer(to, value.data(), value.size());
 }
 
 int get(const call& c) {
   const open_key key(c, c.text(1), api::for_reading);
   if (is_other_kind(c, key, item_kind::string, "GET", false)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   a.rests_on(key.item());
-  reply_value(a.to(), key.text());
+  reply_value(a.to(), key);
   return api::ok;
 }
 
 int strlen(const call& c) {
   const open_key key(c, c.text(1), api::for_reading);
   if (is_other_kind(c, key, item_kind::string, "STRLEN", false)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   a.rests_on(key.item());
   const std::size_t size = length_of(key);
   return api::ReplyWithLongLong(a.to(), static_cast<long long>(size));
 }
 
 int mget(const call& c) {
-  answer a(c.context);
+  answer a(c);
   std::vector<std::unique_ptr<open_key>> keys;
   for (int i = 1; i < c.count; ++i) {
     keys.push_back(std::make_unique<open_key>(c, c.text(i), api::for_reading));
@@ -131,7 +131,7 @@ int mget(const call& c) {
   for (int i = 1; i < c.count; ++i) {
     const open_key& key = *keys[static_cast<std::size_t>(i - 1)];
     if (key.is_foreign()) {
-      api::reply* const told = call_server(c.context, "GET", "s", c.text(i));
+      api::reply* const told = call_server(c, "GET", "s", c.text(i));
       const bool is_string = told != nullptr && api::CallReplyType(told) == api::reply_string;
       if (is_string)
         api::ReplyWithCallReply(to, told);
@@ -139,7 +139,7 @@ int mget(const call& c) {
         api::ReplyWithNull(to);
       if (told != nullptr) api::FreeCallReply(told);
     } else {
-      reply_value(to, key.text());
+      reply_value(to, key);
     }
   }
   return api::ok;
@@ -176,7 +176,7 @@ void replicate_set(const call& c, api::text* key, api::text* value, long long ex
 
 // The end of a command that has set one key.
 int answer_ok(const call& c, const char* text = "OK") {
-  answer a(c.context);
+  answer a(c);
   a.end_unit();
   return api::ReplyWithSimpleString(a.to(), text);
 }
@@ -228,15 +228,15 @@ int set(const call& c) {
   STELE_ASSERT(!persists && !(keeps && expiry));
   const bool refused = (only_new && key.exists()) || (only_there && !key.exists());
   std::optional<std::string> before;
-  if (gets && key.text() != nullptr) before = value_of(*key.text());
+  if (gets && key.text() != nullptr) before = value_of(key);
   if (!refused) {
     const long long until = keeps ? as_it_was : expiry.value_or(0);
-    if (auto done = put(c, key, c[2], until); !done) return answer_error(c.context, done.error());
+    if (auto done = put(c, key, c[2], until); !done) return answer_error(c, done.error());
     replicate_set(c, c.text(1), c.text(2), until);
     notify(c, "set", c.text(1));
     if (expiry) api::NotifyKeyspaceEvent(c.context, api::event_generic, "expire", c.text(1));
   }
-  answer a(c.context);
+  answer a(c);
   if (refused)
     a.rests_on(key.item());
   else
@@ -249,11 +249,11 @@ int set(const call& c) {
 int setnx(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (key.exists()) {
-    answer a(c.context);
+    answer a(c);
     a.rests_on(key.item());
     return api::ReplyWithLongLong(a.to(), 0);
   }
-  if (auto done = put(c, key, c[2], 0); !done) return answer_error(c.context, done.error());
+  if (auto done = put(c, key, c[2], 0); !done) return answer_error(c, done.error());
   replicate_set(c, c.text(1), c.text(2), 0);
   notify(c, "set", c.text(1));
   return answer_number(c, 1);
@@ -263,7 +263,7 @@ int set_with_expiry(const call& c, const char* unit, const char* name) {
   const auto expiry = expiry_of(c, c[2], unit, name);
   if (!expiry) return api::ok;
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  if (auto done = put(c, key, c[3], *expiry); !done) return answer_error(c.context, done.error());
+  if (auto done = put(c, key, c[3], *expiry); !done) return answer_error(c, done.error());
   replicate_set(c, c.text(1), c.text(3), *expiry);
   notify(c, "set", c.text(1));
   api::NotifyKeyspaceEvent(c.context, api::event_generic, "expire", c.text(1));
@@ -280,11 +280,11 @@ int getset(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, "GETSET", true)) return api::ok;
   std::optional<std::string> before;
-  if (key.text() != nullptr) before = value_of(*key.text());
-  if (auto stored = put(c, key, c[2], 0); !stored) return answer_error(c.context, stored.error());
+  if (key.text() != nullptr) before = value_of(key);
+  if (auto stored = put(c, key, c[2], 0); !stored) return answer_error(c, stored.error());
   replicate_set(c, c.text(1), c.text(2), 0);
   notify(c, "set", c.text(1));
-  answer a(c.context);
+  answer a(c);
   a.end_unit();
   return before ? api::ReplyWithStringBuffer(a.to(), before->data(), before->size())
                 : api::ReplyWithNull(a.to());
@@ -293,12 +293,12 @@ int getset(const call& c) {
 int getdel(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, "GETDEL", true)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   if (key.text() == nullptr) {
     a.rests_on(nullptr);
     return api::ReplyWithNull(a.to());
   }
-  const std::string before = value_of(*key.text());
+  const std::string before = value_of(key);
   key.erase();
   replicate_as(c, "DEL", "s", c.text(1));
   api::NotifyKeyspaceEvent(c.context, api::event_generic, "del", c.text(1));
@@ -317,20 +317,19 @@ int getex(const call& c) {
   if (time != 0 && key.exists() && !(expiry = expiry_of(c, c[time], c[time - 1], "getex")))
     return api::ok;
   STELE_ASSERT(!expiry || !given->persists || *expiry == 0);
-  answer a(c.context);
+  answer a(c);
   if (key.text() == nullptr || !expiry || (*expiry == 0 && key.expiry() == 0)) {
     a.rests_on(key.item());
-    reply_value(a.to(), key.text());
+    reply_value(a.to(), key);
     return api::ok;
   }
-  const std::string value = value_of(*key.text());
+  const std::string value = value_of(key);
   if (*expiry != 0 && *expiry <= api::Milliseconds()) {
     key.erase();
     replicate_as(c, "DEL", "s", c.text(1));
     api::NotifyKeyspaceEvent(c.context, api::event_generic, "del", c.text(1));
   } else {
-    if (auto stored = key.set_expiry(*expiry); !stored)
-      return answer_error(c.context, stored.error());
+    if (auto stored = key.set_expiry(*expiry); !stored) return answer_error(c, stored.error());
     if (*expiry == 0)
       replicate_as(c, "PERSIST", "s", c.text(1));
     else
@@ -365,7 +364,7 @@ void write(Text& text, std::size_t at, std::string_view bytes) {
 // write() in a key's string, which has `size` bytes. Its expiry time stays.
 result<> write_at(const call& c, open_key& key, std::size_t size, std::size_t at,
                   std::string_view bytes) {
-  keys& all = *here().keys;
+  keys& all = *c.server.keys;
   stored_text* const text = key.text();
   const std::size_t end = std::max(size, at + bytes.size());
   STELE_ASSERT(size == length_of(key));
@@ -373,7 +372,7 @@ result<> write_at(const call& c, open_key& key, std::size_t size, std::size_t at
   const auto capacity = [&] {
     return look<stored_text>(key, [](const stored_text& t) { return t.value.capacity(); });
   };
-  if (goes_in_parts(end) && (copies || end > capacity())) {
+  if (goes_in_parts(c, end) && (copies || end > capacity())) {
     const auto bytes_at = [&](std::size_t from, std::size_t count) {
       std::string part = from < size ? text->value.substr(from, count) : std::string();
       STELE_ASSERT(from + count <= end);
@@ -388,7 +387,7 @@ result<> write_at(const call& c, open_key& key, std::size_t size, std::size_t at
                         as_it_was);
   }
   if (copies) {
-    std::string value = text == nullptr ? std::string() : value_of(*text);
+    std::string value = text == nullptr ? std::string() : value_of(key);
     write(value, at, bytes);
     return put(c, key, value, as_it_was);
   }
@@ -409,7 +408,7 @@ int append(const call& c) {
   const std::size_t size = length_of(key);
   if (size + c[2].size() > longest_string) return answer_refusal(c, too_long);
   if (auto stored = write_at(c, key, size, size, c[2]); !stored)
-    return answer_error(c.context, stored.error());
+    return answer_error(c, stored.error());
   replicate(c, "APPEND");
   notify(c, "append", c.text(1));
   return answer_number(c, static_cast<long long>(size + c[2].size()));
@@ -423,7 +422,7 @@ int setrange(const call& c) {
   if (is_other_kind(c, key, item_kind::string, "SETRANGE", true)) return api::ok;
   const std::size_t size = length_of(key);
   if (c[3].empty()) {
-    answer a(c.context);
+    answer a(c);
     a.rests_on(key.item());
     return api::ReplyWithLongLong(a.to(), static_cast<long long>(size));
   }
@@ -432,7 +431,7 @@ int setrange(const call& c) {
     return api::ReplyWithError(c.context, too_long);
   const std::size_t end = std::max(size, at + c[3].size());
   if (auto stored = write_at(c, key, size, at, c[3]); !stored)
-    return answer_error(c.context, stored.error());
+    return answer_error(c, stored.error());
   replicate(c, "SETRANGE");
   notify(c, "setrange", c.text(1));
   return answer_number(c, static_cast<long long>(end));
@@ -443,7 +442,7 @@ int getrange(const call& c) {
   if (!first || !last) return api::ReplyWithError(c.context, not_an_integer);
   const open_key key(c, c.text(1), api::for_reading);
   if (is_other_kind(c, key, item_kind::string, "GETRANGE", false)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   a.rests_on(key.item());
   const auto size = static_cast<long long>(length_of(key));
   const auto from_end = [&](long long i) { return i < 0 ? std::max(i + size, 0LL) : i; };
@@ -461,13 +460,13 @@ int getrange(const call& c) {
 int add(const call& c, long long by, const char* name) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, name, true)) return api::ok;
-  const auto before = integer_of(key.text() == nullptr ? "0" : value_of(*key.text()));
+  const auto before = integer_of(key.text() == nullptr ? "0" : value_of(key));
   if (!before) return answer_refusal(c, not_an_integer);
   long long after = 0;
   if (__builtin_add_overflow(*before, by, &after))
     return answer_refusal(c, "ERR increment or decrement would overflow");
   if (auto stored = put(c, key, std::to_string(after), as_it_was); !stored)
-    return answer_error(c.context, stored.error());
+    return answer_error(c, stored.error());
   replicate(c, name);
   notify(c, "incrby", c.text(1));
   return answer_number(c, after);
@@ -491,18 +490,16 @@ int decrby(const call& c) {
 int incrbyfloat(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, "INCRBYFLOAT", true)) return api::ok;
-  const auto before = float_of(key.text() == nullptr ? "0" : value_of(*key.text())),
-             by = float_of(c[2]);
+  const auto before = float_of(key.text() == nullptr ? "0" : value_of(key)), by = float_of(c[2]);
   if (!before || !by) return answer_refusal(c, not_a_float);
   const long double after = *before + *by;
   if (std::isnan(after) || std::isinf(after))
     return answer_refusal(c, "ERR increment would produce NaN or Infinity");
   const std::string text = text_of_float(after);
-  if (auto stored = put(c, key, text, as_it_was); !stored)
-    return answer_error(c.context, stored.error());
+  if (auto stored = put(c, key, text, as_it_was); !stored) return answer_error(c, stored.error());
   replicate_as(c, "SET", "sbc", c.text(1), text.data(), text.size(), "KEEPTTL");
   notify(c, "incrbyfloat", c.text(1));
-  answer a(c.context);
+  answer a(c);
   a.end_unit();
   return api::ReplyWithStringBuffer(a.to(), text.data(), text.size());
 }
@@ -512,14 +509,14 @@ bool put_all(const call& c) {
   STELE_ASSERT(c.count % 2 == 1);
   std::size_t bytes = 0;
   for (int i = 1; i < c.count; ++i) bytes += c[i].size() + bytes_of_text;
-  auto done = here().keys->reserve(bytes);
+  auto done = c.server.keys->reserve(bytes);
   for (int i = 1; i < c.count && done; i += 2) {
     open_key key(c, c.text(i), api::for_reading | api::for_writing);
-    STELE_ASSERT(here().keys->in_unit());  // redis.md C1: one unit has room for all
+    STELE_ASSERT(c.server.keys->in_unit());  // redis.md C1: one unit has room for all
     done = put(c, key, c[i + 1], 0);
     if (done) notify(c, "set", c.text(i));
   }
-  if (!done) return answer_error(c.context, done.error()), false;
+  if (!done) return answer_error(c, done.error()), false;
   replicate(c, "MSET");
   return true;
 }
@@ -535,7 +532,7 @@ int msetnx(const call& c) {
   for (int i = 1; i < c.count; i += 2) {
     const open_key key(c, c.text(i), api::for_reading);
     if (!key.exists()) continue;
-    answer a(c.context);
+    answer a(c);
     a.rests_on(key.item());
     return api::ReplyWithLongLong(a.to(), 0);
   }
@@ -564,7 +561,7 @@ std::uint8_t byte_of(const open_key& key, std::size_t at) {
     const auto& value = key.text()->value;
     return at < value.size() ? static_cast<std::uint8_t>(value.at(at)) : 0;
   };
-  return here().keys->read(read).value_or(0);
+  return key.read(read).value_or(0);
 }
 
 int getbit(const call& c) {
@@ -572,7 +569,7 @@ int getbit(const call& c) {
   if (!bit) return api::ok;
   const open_key key(c, c.text(1), api::for_reading);
   if (is_other_kind(c, key, item_kind::string, "GETBIT", false)) return api::ok;
-  answer a(c.context);
+  answer a(c);
   a.rests_on(key.item());
   return api::ReplyWithLongLong(a.to(), byte_of(key, bit->byte) >> bit->shift & 1);
 }
@@ -591,7 +588,7 @@ int setbit(const call& c) {
   const std::size_t size = length_of(key);
   if (is_set == (c[3] == "1") && bit->byte < size) return answer_unchanged(c, key, is_set);
   if (auto stored = write_at(c, key, size, bit->byte, {&now, 1}); !stored)
-    return answer_error(c.context, stored.error());
+    return answer_error(c, stored.error());
   replicate(c, "SETBIT");
   notify(c, "setbit", c.text(1));
   return answer_number(c, is_set);

@@ -19,7 +19,7 @@ stored_item* placeholder() noexcept {
 }
 
 keys& all_keys() {
-  return *here().keys;
+  return *this_server().keys;
 }
 
 stored_item* item_of(const void* value) {
@@ -38,13 +38,6 @@ struct loaded_text {
   std::size_t size = 0;
   char* bytes;
 };
-
-// Of a long load, some hundred keys are one unit.
-void end_unit_of_load() {
-  constexpr std::uint64_t together = 256;
-  if (here().is_loading && !here().loads_in_unit && ++here().loaded % together == 0)
-    (void)all_keys().end_unit(false);
-}
 
 // The elements of a value as save() writes them. A payload comes from a client (RESTORE), so
 // nothing of it is as save() has it until it has been looked at. nullopt: it is no such value.
@@ -70,9 +63,10 @@ std::optional<std::vector<element>> read_elements(api::io* from, item_kind kind)
 }
 
 void* refuse_load(api::io* from, error why) {
-  api::LogIOError(from, here().is_loading ? "warning" : "verbose",
+  load_state& load = this_server().load;
+  api::LogIOError(from, load.is_file() ? "warning" : "verbose",
                   "stele: a value cannot be loaded: %s", why.message.c_str());
-  here().refused_load = std::move(why);
+  load.refuse(std::move(why));
   return nullptr;
 }
 
@@ -92,11 +86,12 @@ error no_key() {
 
 // The item that is made here is no key's yet: see free().
 void* load(api::io* from, int encoding, item_kind kind) {
-  here().refused_load.reset();
+  server& in = this_server();
+  in.load.forget_refusal();
   const auto elements = encoding == 0 ? read_elements(from, kind) : std::nullopt;
   if (!elements)
     return refuse_load(from, {errc::corrupt, "its elements are not what the module has saved"});
-  if (here().loads_nothing) return placeholder();
+  if (in.startup.ignores_files()) return placeholder();
   const auto to = place_of(api::GetKeyNameFromIO(from), api::GetDbIdFromIO(from));
   if (!to) return refuse_load(from, no_key());
   std::size_t bytes = bytes_of_item;
@@ -104,17 +99,17 @@ void* load(api::io* from, int encoding, item_kind kind) {
     bytes += first.size() + second.size() + bytes_of_element;
   stored_item* item = nullptr;
   const auto add = [&] {
-    item = all_keys().add(kind, to->key, to->database);
+    item = in.keys->add(kind, to->key, to->database);
     for (const auto& [first, second] : *elements) add_element(item, first, second);
     STELE_ASSERT(count_of(item) == elements->size());
   };
   // A unit with commands before this one goes on, and is not ended for want of room.
-  const bool is_alone = here().is_loading ? !here().loads_in_unit : here().restores_alone;
-  const auto done = is_alone ? all_keys().change_apart(bytes, add) : all_keys().change(bytes, add);
-  end_unit_of_load();
+  const auto done =
+      in.load.may_end_unit() ? in.keys->change_apart(bytes, add) : in.keys->change(bytes, add);
+  if (in.load.note_value()) (void)in.keys->end_unit(false);
   if (!done) return refuse_load(from, done.error());
   STELE_ASSERT(item != nullptr && !is_placeholder(item));
-  here().unclaimed = item;
+  in.load.unclaimed.set(item);
   return item;
 }
 template <item_kind Kind>
@@ -178,18 +173,20 @@ void add_to_digest(api::digest* to, void* value) {
 // did not become a key, because the rest of the payload is damaged or its time has passed, goes
 // here, in the thread that has loaded it.
 void free(void* value) {
-  stored_item* item = item_of(value);
-  if (here().unclaimed.compare_exchange_strong(item, nullptr)) all_keys().note_unlinked(item);
+  stored_item* const item = item_of(value);
+  if (this_server().load.unclaimed.take(item)) all_keys().note_unlinked(item);
 }
 
 // A server that evicts looks after each key whether it uses less: the item goes later.
 void unlinked(api::key_context*, const void* value) {
-  if (here().unclaimed == value) here().unclaimed = nullptr;
-  if (is_placeholder(item_of(value))) return;
-  all_keys().note_unlinked(item_of(value));
-  counted_memory& memory = here().memory;
+  server& in = this_server();
+  stored_item* const item = item_of(value);
+  (void)in.load.unclaimed.take(item);
+  if (is_placeholder(item)) return;
+  in.keys->note_unlinked(item);
+  counted_memory& memory = in.memory;
   if (memory.is_on() && api::GetUsedMemoryRatio() > 1)
-    memory.set(memory.bytes() - std::min(memory.bytes(), memory_of(item_of(value))));
+    memory.set(memory.bytes() - std::min(memory.bytes(), memory_of(*in.keys, item)));
 }
 
 // Freed in the main thread at once, as there is nothing to free.
@@ -200,23 +197,25 @@ std::size_t free_effort(api::key_context*, const void*) {
 void* copy(api::key_context* of, const void* value) {
   stored_item* const from = item_of(value);
   if (is_placeholder(from)) return from;
+  server& in = this_server();
   const auto to = place_of(api::GetToKeyNameFromOptCtx(of), api::GetToDbIdFromOptCtx(of));
   if (!to) {
-    here().not_copied = no_key();
+    in.copy_refusal = no_key();
     return nullptr;
   }
+  keys& all = *in.keys;
   stored_item* item = nullptr;
-  const auto done = all_keys().change(memory_of(from) + to->key.size() + bytes_of_item, [&] {
-    item = all_keys().add(kind_of(from), to->key, to->database);
+  const auto done = all.change(memory_of(all, from) + to->key.size() + bytes_of_item, [&] {
+    item = all.add(kind_of(from), to->key, to->database);
     copy_elements(from, item);
   });
   if (done) return item;
-  here().not_copied = done.error();
+  in.copy_refusal = done.error();
   return nullptr;
 }
 
 std::size_t memory(api::key_context*, const void* value, std::size_t) {
-  return memory_of(item_of(value));
+  return memory_of(all_keys(), item_of(value));
 }
 
 }  // namespace
@@ -225,9 +224,9 @@ bool is_placeholder(const stored_item* item) noexcept {
   return item == placeholder();
 }
 
-std::size_t memory_of(stored_item* item) {
+std::size_t memory_of(keys& all, stored_item* item) {
   if (is_placeholder(item)) return 0;
-  return all_keys()
+  return all
       .read([&] {
         std::size_t bytes =
             item->key.size() + as_its_kind(item, [](const auto& stored) { return sizeof stored; });
@@ -261,7 +260,7 @@ bool register_types(api::context* of) {
     methods.free = bounded<free>, methods.free_effort_of_key = free_effort;
     methods.unlinked_from = bounded<unlinked>, methods.copy_to = bounded<copy>;
     methods.memory_of_key = bounded<memory>;
-    api::type*& type = here().types[static_cast<std::size_t>(kind)];
+    api::type*& type = this_server().types[static_cast<std::size_t>(kind)];
     type = api::CreateDataType(of, name, 0, &methods);
     if (type == nullptr) return false;
   }
