@@ -440,6 +440,20 @@ class Rights(RedisCase):
             r("SET", "a", 2)
 
 
+    def test_hold_in_scripts_that_are_debugged(self):
+        """Redis filters SCRIPT DEBUG before it refuses it, and does not tell for whom."""
+        given = self.server("size", "8M", options=("--user", "ann", "on", ">secret", "~a", "+@all", "-set", "-script"), name="given")
+        changed = self.server("size", "8M", name="changed")
+        changed.client()("ACL", "SETUSER", "ann", "on", ">secret", "~a", "+@all", "-set", "-script")
+        for server in (given, changed):
+            c = server.client()
+            c("AUTH", "ann", "secret")
+            for refused in (("SCRIPT", "DEBUG", "SYNC"), *[("EVAL", "return redis.call('set', 'a', 3)", 0)] * 2):
+                with self.assertRaisesRegex(ServerError, "NOPERM"):
+                    c(*refused)
+            self.assertEqual(server.client()("EXISTS", "a"), 0)
+
+
 class FullPool(RedisCase):
     def fill(self, r, why):
         """Stores k0, k1, ... until a command is refused with `why`. Returns how many are stored."""

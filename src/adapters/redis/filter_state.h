@@ -33,7 +33,7 @@ class filter_bypass {
 };
 
 // SCRIPT DEBUG is a mode of a connection. The filter does not see whose command it filters, so the
-// mode holds for all.
+// mode holds for all clients.
 enum class script_debugging : std::uint8_t { off, on };
 
 // Whether rights are asked for each command.
@@ -49,6 +49,8 @@ class rights_cache {
     STELE_ASSERT(is_known());
     return state_ == state::unrestricted;
   }
+  // Some user may not run everything, as far as is known.
+  bool is_restricted() const noexcept { return state_ == state::restricted; }
   // ACL or MODULE may change users. Within a MULTI no filter tells when they run, so this holds for
   // ever.
   void restrict() noexcept { state_ = state::restricted; }

@@ -31,7 +31,9 @@ TEST(RedisFilterBypass, IsNotBegunTwice) {
 TEST(RedisRights, AreAskedForOnceUsersMayHaveChanged) {
   rights_cache rights;
   EXPECT_FALSE(rights.is_known());
+  EXPECT_FALSE(rights.is_restricted());
   rights.set(true);
+  EXPECT_FALSE(rights.is_restricted());
   EXPECT_TRUE(rights.all_may_all());
   rights.restrict();
   EXPECT_TRUE(rights.is_known());
@@ -48,6 +50,7 @@ TEST(RedisRights, ThatChangeBeforeTheFirstCommandAreAskedFor) {
 TEST(RedisRights, OfSeveralUsersAreAskedFor) {
   rights_cache rights;
   rights.set(false);
+  EXPECT_TRUE(rights.is_restricted());
   EXPECT_FALSE(rights.all_may_all());
 }
 

@@ -58,6 +58,11 @@ struct server {
   counted_memory memory;      // of the pool, for the server's limit
   std::uint64_t evicted = 0;  // keys, for room in the pool
 
+  // Scripts that are not the module's commands can be debugged, but the module cannot check the
+  // rights of their callers.
+  bool leaves_scripts_to_redis() const noexcept {
+    return debugging == script_debugging::on && !rights.is_restricted();
+  }
   api::type* type_of(item_kind kind) const noexcept {
     STELE_ASSERT(kind >= item_kind::string && kind <= item_kind::sorted_set);
     return types[static_cast<std::size_t>(kind)];
