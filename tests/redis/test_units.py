@@ -137,6 +137,27 @@ class Units(RedisCase):
             if told is not None:
                 self.assertEqual(r("GET", f"k{number}"), b"1", script)
 
+    def debugged(self, server, mode):
+        """What a debugger is answered for a script that sets a key."""
+        debugger = server.client()
+        self.assertEqual(debugger("SCRIPT", "DEBUG", mode), "OK")
+        debugger.send("EVAL", "return redis.call('SET', 'a', 'debugged')", 0)
+        debugger.answer()  # where it has stopped
+        debugger.send("continue")
+        self.assertEqual(debugger.answer(), ["<endsession>"])
+        return str(debugger.answer_or_error())
+
+    def test_a_script_that_is_debugged_in_a_child_uses_no_keys(self):
+        server = self.server("size", "8M")
+        r = server.client()
+        r("SET", "a", "before")
+        self.assertIn("use SCRIPT DEBUG SYNC", self.debugged(server, "YES"))
+        self.assertEqual(r("GET", "a"), b"before")
+        self.assertEqual(self.debugged(server, "SYNC"), "OK")
+        self.assertEqual(r("GET", "a"), b"debugged")
+        server.kill()
+        self.assertEqual(server.start().client()("GET", "a"), b"debugged")
+
     def test_a_server_that_cannot_write_says_so_in_its_log(self):
         log = os.path.join(self.folder, "server.log")
         server = self.server("size", "8M", "media", "file", options=("--logfile", log), largest_file=1 << 30)  # ignores SIGXFSZ

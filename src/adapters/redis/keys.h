@@ -86,6 +86,7 @@ class keys {
     STELE_ASSERT(!in_unit());  // redis.md K1
     is_child_ = true;
   }
+  bool is_child() const noexcept { return is_child_; }
   // While the server has a child that saves, items that the child may read are not changed, but
   // copied, and removed ones keep their memory.
   void begin_child() noexcept {

@@ -221,6 +221,12 @@ int run_or_refuse(const call& c, const command& what) {
   }
 }
 
+// A child that debugs a script (SCRIPT DEBUG YES) shares the mapped pool: it cannot change that,
+// and the server changes items while it reads.
+constexpr const char* no_keys_in_child =
+    "ERR a script that is debugged in a child of the server cannot use keys of the pool; "
+    "use SCRIPT DEBUG SYNC";
+
 int run(api::context* context, api::text** arguments, int count) {
   const call c{this_server(), context, arguments, count};
   char lower[longest_name];
@@ -228,6 +234,7 @@ int run(api::context* context, api::text** arguments, int count) {
   const command& what = found->second.what;
   if (api::IsKeysPositionRequest(context) != 0) return tell_keys(c, what.name);
   if (!takes(found->second.arity, count)) return refuse_count(context, what.name);
+  if (c.server.keys->is_child()) return api::ReplyWithError(context, no_keys_in_child);
   if (!is_allowed(c, what.name))
     return api::ReplyWithError(context, no_permission(what.name).c_str());
   if (count < what.least || (what.most != 0 && count > what.most))
