@@ -569,6 +569,12 @@ int load(api::context* of, api::text** arguments, int count) {
   if (base::bytes_of(text_setting(c, "databases")).value_or(0) > stored_keys::databases)
     return refuse(
         of, "a pool has at most 64 databases; start the server with `databases 64`, or fewer");
+  // Before the server has anything of the module that would outlive a refusal.
+  if (const int why = ::pthread_atfork(bounded<before_fork>, nullptr, bounded<after_fork_in_child>);
+      why != 0)
+    return refuse(of, std::string("pthread_atfork fails (") + std::strerror(why) +
+                          "), without which a child would save a part of the commits; free memory "
+                          "and load the module again");
   auto opened = o.path.empty() ? open_in_memory(o.pool) : keys::open(o.path, o.pool, cannot_commit);
   if (!opened) return refuse(of, opened.error().message);
   STELE_ASSERT_ALWAYS(*opened != nullptr && in.waiting == nullptr && !in.startup.is_open());
@@ -579,7 +585,6 @@ int load(api::context* of, api::text** arguments, int count) {
   learn_arities(c);
   if (!register_all(c))
     return refuse(of, "the server does not take the module's commands or types");
-  ::pthread_atfork(bounded<before_fork>, nullptr, bounded<after_fork_in_child>);
   api::Log(of, "notice",
            "stele: strings, hashes, lists, sets and sorted sets are in %s: %llu keys, mechanism "
            "%s, durability %s",
