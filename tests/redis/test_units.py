@@ -114,6 +114,23 @@ class Units(RedisCase):
         r = server.start().client()
         self.assertEqual([r("GET", "k1"), r("GET", "k2"), r("GET", "k999"), r("DBSIZE")], [b"after", b"after", b"before", 1000])
 
+    def test_a_reload_that_is_killed_leaves_all_keys(self):
+        server = self.busy_server()
+        r = server.client()
+        keys = 30000
+        r("EVAL", f"for i = 1, {keys} do redis.call('SET', 'k' .. i, i) end return 1", 0)
+        for pause in (0.02, 0.04, 0.06, 0.08, 0.1):
+            r.send("DEBUG", "RELOAD")
+            time.sleep(pause)
+            server.kill()
+            r = server.start().client()
+            self.assertEqual([r("DBSIZE"), r("GET", "k1"), r("GET", f"k{keys}")], [keys, b"1", str(keys).encode()], pause)
+        self.assertEqual(r("DEBUG", "RELOAD"), "OK")
+        r("DEL", "k1")
+        server.kill()
+        r = server.start().client()
+        self.assertEqual([r("DBSIZE"), r("GET", "k2")], [keys - 1, b"2"])
+
     def test_an_exec_before_a_busy_script_that_only_reads_is_kept(self):
         """Both are read in one turn of the server, and the answer to the EXEC leaves while the script runs."""
         library = f"#!lua name=m\nredis.register_function{{function_name='f', callback=function() {BUSY.format(3)} end, flags={{'no-writes'}}}}"

@@ -266,7 +266,7 @@ void keys::name(stored_item* item, std::string_view key, int database) {
   // redis.md R3: nobody can find the item before.
   STELE_ASSERT(item->keyspace == stored_keys::no_keyspace || planted(mutant::redis_named_early));
   item->key = key;
-  item->keyspace = root_->keyspace_of(database);
+  item->keyspace = keyspace_for(database);
   touch(item);
 }
 
@@ -279,6 +279,7 @@ result<> keys::change_apart(std::size_t bytes, const std::function<void()>& body
 
 void keys::forget_unit() noexcept {
   touched_.clear();
+  flushed_.clear();
   freed_places_.clear();
   taken_places_.clear();
   STELE_ASSERT(!in_unit());
@@ -384,7 +385,7 @@ stored_item* keys::add(item_kind kind, std::string_view key, int database) {
   const std::uint64_t place = free_place();
   taken_places_.push_back(place);
   ++count_;
-  stored_item* const item = root_->add(place, kind, key, root_->keyspace_of(database));
+  stored_item* const item = root_->add(place, kind, key, keyspace_for(database));
   if (has_child_) young_.insert(item);
   touch(item);
   return item;
@@ -420,7 +421,7 @@ result<> keys::rename(stored_item* item, std::string_view key, int database) {
   const bool is_same = read([&] { return item->key == key; }).value_or(false);
   return change(is_same ? 0 : key.size(), [&] {
     if (!is_same) item->key = key;
-    item->keyspace = root_->keyspace_of(database);
+    item->keyspace = keyspace_for(database);
     removed_ = true;  // its old name
     touch(item);
   });
@@ -435,9 +436,11 @@ result<> keys::set_expiry(stored_item* item, std::int64_t when) {
   });
 }
 
-result<> keys::flush(int database) {
+result<> keys::flush(int database, bool may_reload) {
   note_garbage();
   return change(0, [&] {
+    std::erase_if(flushed_, [&](const given_keyspace& g) { return g.database == database; });
+    if (may_reload) flushed_.push_back({database, root_->keyspace_of(database)});
     root_->flush(database);
     removed_ = true;
   });
@@ -451,9 +454,45 @@ result<> keys::swap(int one, int other) {
   });
 }
 
+std::uint64_t keys::keyspace_for(int database) const {
+  const auto at = std::ranges::find(reloaded_, database, &given_keyspace::database);
+  return at == reloaded_.end() ? root_->keyspace_of(database) : at->keyspace;
+}
+
+// redis.md D1: the unit's flush is taken back, and ends.
+result<> keys::begin_reload() {
+  STELE_ASSERT(reloaded_.empty());
+  if (flushed_.empty()) return {};
+  std::vector<given_keyspace> given;
+  auto done = change(0, [&] {
+    given.clear();
+    for (const auto& [database, before] : flushed_) {
+      given.push_back({database, root_->keyspace_of(database)});
+      root_->set_keyspace(database, before);
+    }
+  });
+  if (!done) return done;
+  reloaded_ = std::move(given);
+  return end_unit(false);
+}
+
+// redis.md D3
+result<> keys::end_reload() {
+  if (reloaded_.empty()) return {};
+  note_garbage();
+  auto done = change(0, [&] {
+    for (const auto& [database, keyspace] : reloaded_) root_->set_keyspace(database, keyspace);
+    removed_ = true;
+    swapped_ = true;
+  });
+  if (!done) return done;
+  reloaded_.clear();
+  return end_unit(true);
+}
+
 bool keys::sweep() {
   constexpr std::uint64_t looked_at = 4096, freed = 64;
-  if (!has_garbage_ || in_unit() || has_child_) return false;
+  if (!has_garbage_ || in_unit() || has_child_ || !reloaded_.empty()) return false;
   std::vector<stored_item*> gone;
   (void)pool_.read([&](const stored_keys& root) {
     const std::uint64_t end = std::min(root.places(), swept_ + looked_at);

@@ -128,8 +128,14 @@ class keys {
   }
   [[nodiscard]] result<> rename(stored_item* item, std::string_view key, int database);
   [[nodiscard]] result<> set_expiry(stored_item* item, std::int64_t when);
-  [[nodiscard]] result<> flush(int database);
+  // `may_reload`: begin_reload() may follow in the unit.
+  [[nodiscard]] result<> flush(int database, bool may_reload = false);
   [[nodiscard]] result<> swap(int one, int other);
+  // DEBUG RELOAD: what the unit has flushed is loaded again, in units of its own. Until
+  // end_reload() the databases keep the items of before the flush, and the new ones are of no
+  // database, so a crash leaves the old ones. end_reload() is durable on return.
+  [[nodiscard]] result<> begin_reload();
+  [[nodiscard]] result<> end_reload();
 
   // Some item belongs to no database.
   void note_garbage() noexcept { has_garbage_ = true, swept_ = 0; }
@@ -178,6 +184,8 @@ class keys {
   // False of one of many, which take too long to look at.
   [[maybe_unused]] bool is_unlinked(const stored_item* item) const noexcept;
   std::uint64_t free_place();
+  // Of what is added to the database.
+  std::uint64_t keyspace_for(int database) const;
   void forget_unit() noexcept;
   std::int64_t first_end_in_unit() const;
   void forget_failed_unit();
@@ -195,6 +203,12 @@ class keys {
   std::size_t unasked_ = 0;               // of unlinked_, those that went for no command
   bool removed_ = false;                  // an item, in the unit
   bool swapped_ = false;                  // databases, in the unit
+  struct given_keyspace {
+    int database;
+    std::uint64_t keyspace;
+  };
+  std::vector<given_keyspace> flushed_;   // in the unit, for a reload: before the flush
+  std::vector<given_keyspace> reloaded_;  // what the databases get when the reload ends
   // Places of the table.
   std::vector<std::uint64_t> free_places_;
   std::vector<std::uint64_t> freed_places_;  // free when the unit has been committed

@@ -282,7 +282,7 @@ void on_flush(api::context*, api::event, std::uint64_t what, void* details) {
   if (what != api::flush_begins || in.startup.ignores_files()) return;
   const int database = static_cast<const api::flush_details*>(details)->database;
   for (int d = 0; d < static_cast<int>(stored_keys::databases); ++d)
-    if (database == -1 || database == d) must(in.keys->flush(d));
+    if (database == -1 || database == d) must(in.keys->flush(d, in.commands.is_idle()));
 }
 
 void on_swap(api::context*, api::event, std::uint64_t, void* details) {
@@ -303,13 +303,17 @@ void take_in(const call& c) {
 void on_loading(api::context* context, api::event, std::uint64_t what, void*) {
   server& in = this_server();
   if (what != api::loading_ended && what != api::loading_failed) {
+    const bool in_exec = (api::GetContextFlags(context) & api::in_multi) != 0;
     in.startup.note_load();
-    in.load.begin_file((api::GetContextFlags(context) & api::in_multi) != 0);
+    in.load.begin_file(in_exec);
+    if (in.startup.is_open() && what == api::loading_rdb && !in_exec)
+      must(in.keys->begin_reload());  // of DEBUG RELOAD
     return;
   }
   if (!in.load.end_file()) return;
-  must(in.keys->end_unit(false));
+  must(in.keys->end_unit(in.startup.is_open()));  // DEBUG LOADAOF answers next
   if (in.startup.is_open()) take_in({in, context, nullptr, 0});
+  must(in.keys->end_reload());
 }
 
 void on_fork(api::context*, api::event, std::uint64_t what, void*) {

@@ -60,7 +60,7 @@ struct event {
 constexpr event persistence_event{1, 1}, flush_event{2, 1}, loading_event{3, 1},
     shutdown_event{5, 1}, cron_event{8, 1}, swap_event{11, 1}, fork_event{13, 1}, loop_event{15, 1};
 constexpr std::uint64_t flush_begins = 0, flush_ended = 1;
-constexpr std::uint64_t loading_ended = 3, loading_failed = 4;
+constexpr std::uint64_t loading_rdb = 0, loading_ended = 3, loading_failed = 4;
 constexpr std::uint64_t child_born = 0, child_died = 1;
 constexpr std::uint64_t before_sleep = 0, after_sleep = 1;
 

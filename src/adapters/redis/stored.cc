@@ -29,6 +29,12 @@ bool stored_keys::keyspaces_are_apart() const {
   return true;
 }
 
+void stored_keys::set_keyspace(int database, std::uint64_t keyspace) {
+  STELE_ASSERT(keyspace <= last_keyspace() || base::planted(base::mutant::redis_keyspace_again));
+  moved[database] = keyspace - static_cast<std::uint64_t>(database);
+  STELE_ASSERT_WHOLE(keyspaces_are_apart() || base::planted(base::mutant::redis_keyspace_again));
+}
+
 // format/redis.md: a flush gives the keyspace behind all that were given.
 void stored_keys::flush(int database) {
   STELE_ASSERT(database >= 0 && database < static_cast<int>(databases));

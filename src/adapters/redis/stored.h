@@ -129,6 +129,8 @@ struct stored_keys {
   std::uint64_t keyspace_of(int database) const;
   // -1: no database has it any more.
   int database_of(std::uint64_t keyspace) const;
+  // The database gets this keyspace, which was given before and no other database has.
+  void set_keyspace(int database, std::uint64_t keyspace);
   // The database gets a keyspace without items.
   void flush(int database);
   void swap(int one, int other);
