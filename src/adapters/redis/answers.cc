@@ -90,11 +90,11 @@ void waiting_clients::run() {
 
 std::string line_of_client(const call& c) {
   const auto id = static_cast<long long>(api::GetClientId(c.context));
-  api::reply* const told = call_server(c, "CLIENT", "ccl", "LIST", "ID", id);
-  if (told == nullptr) return {};
+  api::reply* const reply = call_server(c, "CLIENT", "ccl", "LIST", "ID", id);
+  if (reply == nullptr) return {};
   std::string line;
-  if (api::CallReplyType(told) == api::reply_string) line = text_of_reply(told);
-  api::FreeCallReply(told);
+  if (api::CallReplyType(reply) == api::reply_string) line = text_of_reply(reply);
+  api::FreeCallReply(reply);
   return line;
 }
 

@@ -146,7 +146,7 @@ long long count_of_random(std::uint64_t size, long long count) noexcept {
 
 namespace {
 
-constexpr long long told_between_looks = 16384;  // elements, of a long answer
+constexpr long long elements_between_checks = 16384;  // elements, of a long answer
 
 // The server has closed it, or is about to. It drops what is answered then.
 bool is_client_ended(const call& c) {
@@ -182,8 +182,9 @@ void for_each_random(const call& c, std::uint64_t size, long long count,
       each(place);
     return;
   }
-  for (long long told = 0; told < all; ++told) {
-    if (told % told_between_looks == told_between_looks - 1 && is_client_ended(c)) return;
+  for (long long given = 0; given < all; ++given) {
+    if (given % elements_between_checks == elements_between_checks - 1 && is_client_ended(c))
+      return;
     each(random_numbers()() % size);
   }
 }
@@ -208,7 +209,7 @@ std::optional<random_arguments> random_arguments_of(const call& c, const char* o
   if (a.is_with_seconds && (a.count < -(most / 2) || a.count > most / 2))
     return fails("ERR value is out of range");
   // So long an answer is given to a client that is not blocked: the server ends only such a one.
-  if (a.count <= -told_between_looks && c.server.keys->all_rest_on() != 0)
+  if (a.count <= -elements_between_checks && c.server.keys->all_rest_on() != 0)
     must(c.server.keys->sync());
   return a;
 }
@@ -250,7 +251,7 @@ int reply_scan(const call& c, const open_key& key, std::uint64_t cursor, const s
   a.rests_on(key.item());
   std::vector<element> found;
   (void)c.server.keys->read([&] {
-    const bool whole = count_of(key.item()) <= told_at_once;
+    const bool whole = count_of(key.item()) <= scanned_whole;
     std::uint64_t seen = 0;
     if (whole) cursor = 0;
     for (std::uint64_t steps = 0; steps / 10 < how.count || whole; ++steps) {

@@ -37,17 +37,17 @@ result<> store_all(const call& c, open_key& key, item_kind kind,
 // --- values of Redis' own: what it has loaded from files of a plain server, or made of copies ---
 
 // nullopt: of a type that stays Redis' own.
-std::optional<item_kind> kind_of_redis(int type) noexcept;
+std::optional<item_kind> native_kind(int type) noexcept;
 // Of a key that has a value of this kind. Errors: unsupported, where the server does not tell them:
 // the setting rename-command has taken the command away that asks.
-result<std::vector<element>> elements_of_redis(const call& c, api::text* key, item_kind kind);
+result<std::vector<element>> native_elements(const call& c, api::text* key, item_kind kind);
 // The key's value, if it is one of Redis' own that the pool can have, goes to the pool. Errors:
 // full, poisoned, io, unsupported; the key is then as it was.
-result<> adopt(const call& c, api::text* key);
+result<> import_value(const call& c, api::text* key);
 // The same for all keys, in units of some hundred.
-result<std::uint64_t> adopt_all(const call& c);
+result<std::uint64_t> import_all(const call& c);
 // Removes the values of Redis' own that the pool could have, and placeholders. Returns how many.
-std::uint64_t drop_all(const call& c);
+std::uint64_t drop_loaded(const call& c);
 
 void notify(const call& c, item_kind kind, const char* event, api::text* key);
 // The events of a command that took something away, and of the key if it went.
@@ -86,7 +86,7 @@ struct random_arguments {
 std::optional<random_arguments> random_arguments_of(const call& c, const char* option);
 
 // HSCAN, SSCAN, ZSCAN: `step` visits what belongs to a cursor and returns the next, 0 at the end.
-inline constexpr std::uint64_t told_at_once = 128;  // or fewer elements, as in Redis
+inline constexpr std::uint64_t scanned_whole = 128;  // or fewer elements, as in Redis
 using scan_step = std::function<std::uint64_t(stored_item* item, std::uint64_t cursor,
                                               const element_visit& visit)>;
 int scan(const call& c, const char* name, item_kind kind, const scan_step& step);

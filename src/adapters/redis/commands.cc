@@ -93,28 +93,28 @@ std::string text_of_reply(api::reply* of) {
   return at == nullptr ? std::string() : std::string(at, size);
 }
 
-told_command::told_command(const call& c, const std::string& name)
+command_info::command_info(const call& c, const std::string& name)
     : told_(call_server(c, "COMMAND", "cc", "INFO", name.c_str())) {
   if (told_ == nullptr || api::CallReplyType(told_) != api::reply_array) return;
   api::reply* const first = api::CallReplyArrayElement(told_, 0);
   if (first != nullptr && api::CallReplyType(first) == api::reply_array) one_ = first;
 }
 
-told_command::~told_command() {
+command_info::~command_info() {
   if (told_ != nullptr) api::FreeCallReply(told_);
 }
 
-long long told_command::arity() const {
+long long command_info::arity() const {
   return one_ == nullptr ? 0 : api::CallReplyInteger(api::CallReplyArrayElement(one_, 1));
 }
 
-bool told_command::has_subcommands() const {
+bool command_info::has_subcommands() const {
   constexpr std::size_t place = 9;
   return one_ != nullptr && api::CallReplyLength(one_) > place &&
          api::CallReplyLength(api::CallReplyArrayElement(one_, place)) != 0;
 }
 
-bool told_command::is_for_scripts() const {
+bool command_info::is_for_scripts() const {
   api::reply* const flags = one_ == nullptr ? nullptr : api::CallReplyArrayElement(one_, 2);
   const std::size_t count = flags == nullptr ? 0 : api::CallReplyLength(flags);
   for (std::size_t i = 0; i < count; ++i)
@@ -124,28 +124,29 @@ bool told_command::is_for_scripts() const {
 
 std::string text_setting(const call& c, const char* name) {
   std::string value;
-  api::reply* const told = call_server(c, "CONFIG", "cc", "GET", name);
-  if (told == nullptr) return value;
-  if (api::CallReplyType(told) == api::reply_array && api::CallReplyLength(told) == 2)
-    value = text_of_reply(api::CallReplyArrayElement(told, 1));
-  api::FreeCallReply(told);
+  api::reply* const reply = call_server(c, "CONFIG", "cc", "GET", name);
+  if (reply == nullptr) return value;
+  if (api::CallReplyType(reply) == api::reply_array && api::CallReplyLength(reply) == 2)
+    value = text_of_reply(api::CallReplyArrayElement(reply, 1));
+  api::FreeCallReply(reply);
   return value;
 }
 
 namespace {
 
 // How many elements the answer to a command of two words has; and its first, if it is a text.
-std::pair<std::size_t, std::string> told_by(const call& c, const char* first, const char* second) {
-  api::reply* const told = call_server(c, first, "c", second);
-  if (told == nullptr) return {0, {}};
+std::pair<std::size_t, std::string> list_reply(const call& c, const char* first,
+                                               const char* second) {
+  api::reply* const reply = call_server(c, first, "c", second);
+  if (reply == nullptr) return {0, {}};
   std::size_t length = 0;
   std::string text;
-  if (api::CallReplyType(told) == api::reply_array) {
-    length = api::CallReplyLength(told);
-    api::reply* const one = length == 0 ? nullptr : api::CallReplyArrayElement(told, 0);
+  if (api::CallReplyType(reply) == api::reply_array) {
+    length = api::CallReplyLength(reply);
+    api::reply* const one = length == 0 ? nullptr : api::CallReplyArrayElement(reply, 0);
     if (one != nullptr && api::CallReplyType(one) == api::reply_string) text = text_of_reply(one);
   }
-  api::FreeCallReply(told);
+  api::FreeCallReply(reply);
   return {length, std::move(text)};
 }
 
@@ -154,9 +155,9 @@ std::pair<std::size_t, std::string> told_by(const call& c, const char* first, co
 bool all_may_all(const call& c) {
   rights_cache& rights = c.server.rights;
   if (!rights.is_known()) {
-    const auto [users, line] = told_by(c, "ACL", "LIST");
+    const auto [users, line] = list_reply(c, "ACL", "LIST");
     rights.set(users == 1 && line.find(" ~* ") != line.npos && line.ends_with(" +@all") &&
-               told_by(c, "MODULE", "LIST").first == 1);
+               list_reply(c, "MODULE", "LIST").first == 1);
   }
   return rights.all_may_all();
 }
@@ -201,23 +202,23 @@ api::reply* call_redis(const call& c, const char* name, const char* format) {
   return call_server(c, name, format, c.arguments + 1, static_cast<std::size_t>(c.count - 1));
 }
 
-int hand_over(api::context* to, api::reply* told) {
-  if (told == nullptr)
+int forward_reply(api::context* to, api::reply* reply) {
+  if (reply == nullptr)
     return api::ReplyWithError(to, "ERR the command cannot be called by a module");
-  api::ReplyWithCallReply(to, told);
-  api::FreeCallReply(told);
+  api::ReplyWithCallReply(to, reply);
+  api::FreeCallReply(reply);
   return api::ok;
 }
 
 int delegate(const call& c, const char* name, bool changes) {
-  return hand_over(c.context, call_redis(c, name, changes ? "0!v" : "0v"));
+  return forward_reply(c.context, call_redis(c, name, changes ? "0!v" : "0v"));
 }
 
 int delegate_in_unit(const call& c, const char* name) {
-  api::reply* const told = call_redis(c, name, "0!v");
+  api::reply* const reply = call_redis(c, name, "0!v");
   answer a(c);
   a.end_unit();
-  return hand_over(a.to(), told);
+  return forward_reply(a.to(), reply);
 }
 
 bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const char* name,

@@ -94,7 +94,7 @@ class open_key {
   // The same value in another item.
   void replace(stored_item* item);
   void erase();
-  // What the item has was changed in its place: those who watch the key are told.
+  // What the item has was changed in its place: SignalModifiedKey is due.
   void note_changed() noexcept { is_changed_ = true; }
   // ms since 1970; 0: never.
   long long expiry() const;
@@ -122,12 +122,12 @@ api::reply* call_server(const call& c, const char* command, const char* format, 
 }
 
 // What COMMAND INFO tells of a command of the server, by its name or as container|subcommand.
-class told_command {
+class command_info {
  public:
-  told_command(const call& c, const std::string& name);
-  ~told_command();
-  told_command(const told_command&) = delete;
-  told_command& operator=(const told_command&) = delete;
+  command_info(const call& c, const std::string& name);
+  ~command_info();
+  command_info(const command_info&) = delete;
+  command_info& operator=(const command_info&) = delete;
 
   bool is_there() const noexcept { return one_ != nullptr; }
   // Redis' bound on the number of its arguments, the name included: exactly so many, or, below 0,
@@ -158,7 +158,7 @@ int delegate_in_unit(const call& c, const char* name);
 // Calls Redis' own command of this name with the arguments. Null: a module may not call it.
 api::reply* call_redis(const call& c, const char* name, const char* format);
 // Answers what that answered.
-int hand_over(api::context* to, api::reply* told);
+int forward_reply(api::context* to, api::reply* reply);
 
 // A name as an argument of a template.
 template <std::size_t Size>
@@ -218,8 +218,8 @@ inline constexpr const char* prefix = "stele.";  // of the module's commands
 template <class... Words>
 void replicate_as(const call& c, const std::string& name, const char* format, Words... words) {
   const bool has_aof = (api::GetContextFlags(c.context) & api::has_aof) != 0;
-  const std::string told = has_aof ? prefix + name : name;
-  api::Replicate(c.context, told.c_str(), format, words...);
+  const std::string full_name = has_aof ? prefix + name : name;
+  api::Replicate(c.context, full_name.c_str(), format, words...);
 }
 // The same with the arguments.
 inline void replicate(const call& c, const char* name) {
@@ -267,7 +267,7 @@ std::span<const command> set_commands();
 std::span<const command> sorted_set_commands();
 std::span<const command> sorted_set_algebra_commands();
 std::span<const command> sort_commands();
-std::span<const command> lent_commands();
+std::span<const command> native_commands();
 std::span<const command> generic_commands();
 
 // Registers the types of values. Errors: a sentence of what is missing.

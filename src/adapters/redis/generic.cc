@@ -30,35 +30,35 @@ int rename(const call& c) {
 
 int copy(const call& c) {
   c.server.copy_refusal.reset();
-  api::reply* const told = call_redis(c, "COPY", "0!v");
+  api::reply* const reply = call_redis(c, "COPY", "0!v");
   if (c.server.copy_refusal) {
-    api::FreeCallReply(told);
+    api::FreeCallReply(reply);
     return answer_error(c, *c.server.copy_refusal);
   }
   answer a(c);
   a.end_unit();
-  return hand_over(a.to(), told);
+  return forward_reply(a.to(), reply);
 }
 
 // Redis refuses a script without the flag allow-oom when memory is short, before it runs: in other
 // words to a client than to a module, or within an EXEC.
-bool is_refused_for_memory(const call& c, api::reply* told) {
+bool is_refused_for_memory(const call& c, api::reply* reply) {
   constexpr std::string_view words = "OOM allow-oom flag is not set on the script";
-  return told != nullptr && api::CallReplyType(told) == api::reply_error &&
-         text_of_reply(told).starts_with(words) &&
+  return reply != nullptr && api::CallReplyType(reply) == api::reply_error &&
+         text_of_reply(reply).starts_with(words) &&
          (api::GetContextFlags(c.context) & api::in_multi) == 0;
 }
 
 template <literal Name>
 int script(const call& c) {
   const script_caller caller(c);
-  api::reply* const told = call_redis(c, Name.text, "0!v");
+  api::reply* const reply = call_redis(c, Name.text, "0!v");
   STELE_ASSERT(c.server.script && &c.server.script->caller == &c);
   answer a(c);
   a.end_unit();
   a.rests_on_script();
-  if (!is_refused_for_memory(c, told)) return hand_over(a.to(), told);
-  api::FreeCallReply(told);
+  if (!is_refused_for_memory(c, reply)) return forward_reply(a.to(), reply);
+  api::FreeCallReply(reply);
   return api::ReplyWithError(a.to(), "OOM command not allowed when used memory > 'maxmemory'.");
 }
 
@@ -137,17 +137,17 @@ int object(const call& c) {
 
 // Redis tells of these keys, or of all; the answer waits until what it tells is durable.
 template <literal Name, void (answer::*Rests_on)()>
-int tells(const call& c) {
+int delegate_read(const call& c) {
   STELE_ASSERT(!c.server.commands.is_idle());
   answer a(c);
   (a.*Rests_on)();
-  api::reply* const told = call_redis(c, Name.text, "0v");
-  return hand_over(a.to(), told);
+  api::reply* const reply = call_redis(c, Name.text, "0v");
+  return forward_reply(a.to(), reply);
 }
 template <literal Name>
-constexpr auto tells_of_keys = tells<Name, &answer::rests_on_its_keys>;
+constexpr auto reads_keys = delegate_read<Name, &answer::rests_on_its_keys>;
 template <literal Name>
-constexpr auto tells_of_all = tells<Name, &answer::rests_on_all>;
+constexpr auto reads_all = delegate_read<Name, &answer::rests_on_all>;
 
 // What a plain server has dumped becomes a value of the pool too.
 int restore(const call& c) {
@@ -158,15 +158,15 @@ int restore(const call& c) {
   load_state& load = c.server.load;
   load.forget_refusal();
   STELE_ASSERT(c.server.keys->in_unit());
-  api::reply* told = nullptr;
+  api::reply* reply = nullptr;
   {
     const load_state::restored payload(load, begins_unit);
-    told = call_redis(c, "RESTORE", "0v");
+    reply = call_redis(c, "RESTORE", "0v");
   }
   auto refused = load.take_refusal();
-  if (told != nullptr && api::CallReplyType(told) != api::reply_error) {
-    if (auto adopted = adopt(c, c.text(1)); !adopted) {
-      refused = adopted.error();
+  if (reply != nullptr && api::CallReplyType(reply) != api::reply_error) {
+    if (auto imported = import_value(c, c.text(1)); !imported) {
+      refused = imported.error();
       open_key(c, c.text(1), api::for_reading | api::for_writing).erase();
     }
     const open_key key(c, c.text(1), api::for_reading | api::without_touch);
@@ -177,8 +177,8 @@ int restore(const call& c) {
   }
   answer a(c);
   a.end_unit();
-  if (!refused || refused->code == errc::corrupt) return hand_over(a.to(), told);
-  if (told != nullptr) api::FreeCallReply(told);
+  if (!refused || refused->code == errc::corrupt) return forward_reply(a.to(), reply);
+  if (reply != nullptr) api::FreeCallReply(reply);
   if (runs_again(c, *refused)) return api::ok;
   return reply_error(a.to(), *refused);
 }
@@ -190,17 +190,17 @@ constexpr const char* reading_script_flags =
     "readonly deny-script allow-stale no-mandatory-keys getkeys-api";
 
 constexpr command commands[] = {
-    {"exists", tells_of_keys<"EXISTS">, "readonly fast", 1, -1, 1, 2, 0, true},
-    {"touch", tells_of_keys<"TOUCH">, "readonly fast", 1, -1, 1, 2, 0, true},
-    {"ttl", tells_of_keys<"TTL">, "readonly fast", 1, 1, 1, 2, 2, true},
-    {"pttl", tells_of_keys<"PTTL">, "readonly fast", 1, 1, 1, 2, 2, true},
-    {"expiretime", tells_of_keys<"EXPIRETIME">, "readonly fast", 1, 1, 1, 2, 2, true},
-    {"pexpiretime", tells_of_keys<"PEXPIRETIME">, "readonly fast", 1, 1, 1, 2, 2, true},
-    {"dump", tells_of_keys<"DUMP">, "readonly", 1, 1, 1, 2, 2, true},
-    {"dbsize", tells_of_all<"DBSIZE">, "readonly fast", 0, 0, 0, 1, 1, true},
-    {"keys", tells_of_all<"KEYS">, "readonly", 0, 0, 0, 2, 2, true},
-    {"randomkey", tells_of_all<"RANDOMKEY">, "readonly", 0, 0, 0, 1, 1, true},
-    {"scan", tells_of_all<"SCAN">, "readonly", 0, 0, 0, 2, 0, true},
+    {"exists", reads_keys<"EXISTS">, "readonly fast", 1, -1, 1, 2, 0, true},
+    {"touch", reads_keys<"TOUCH">, "readonly fast", 1, -1, 1, 2, 0, true},
+    {"ttl", reads_keys<"TTL">, "readonly fast", 1, 1, 1, 2, 2, true},
+    {"pttl", reads_keys<"PTTL">, "readonly fast", 1, 1, 1, 2, 2, true},
+    {"expiretime", reads_keys<"EXPIRETIME">, "readonly fast", 1, 1, 1, 2, 2, true},
+    {"pexpiretime", reads_keys<"PEXPIRETIME">, "readonly fast", 1, 1, 1, 2, 2, true},
+    {"dump", reads_keys<"DUMP">, "readonly", 1, 1, 1, 2, 2, true},
+    {"dbsize", reads_all<"DBSIZE">, "readonly fast", 0, 0, 0, 1, 1, true},
+    {"keys", reads_all<"KEYS">, "readonly", 0, 0, 0, 2, 2, true},
+    {"randomkey", reads_all<"RANDOMKEY">, "readonly", 0, 0, 0, 1, 1, true},
+    {"scan", reads_all<"SCAN">, "readonly", 0, 0, 0, 2, 0, true},
     {"object", object, "readonly", 2, 2, 1, 3, 3},
     {"type", type, "readonly fast", 1, 1, 1, 2, 2},
     {"del", in_unit<"DEL">, "write", 1, -1, 1, 2, 0},

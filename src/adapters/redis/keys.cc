@@ -349,7 +349,7 @@ void keys::cancel_unit() noexcept {
 
 void keys::keep(stored_item* item) {
   std::erase(unlinked_, item);
-  // What goes without being asked for is not renamed, nor lent.
+  // What goes without being asked for is neither renamed nor copied natively.
   STELE_ASSERT(unasked_ <= unlinked_.size());
   if (unlinked_last_ == item) unlinked_last_ = nullptr;
 }

@@ -34,14 +34,14 @@ std::vector<command> all_commands() {
   std::vector<command> all;
   for (const auto group :
        {string_commands(), hash_commands(), list_commands(), set_commands(), sorted_set_commands(),
-        sorted_set_algebra_commands(), sort_commands(), lent_commands(), generic_commands()})
+        sorted_set_algebra_commands(), sort_commands(), native_commands(), generic_commands()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }
 
 struct bounded_command {
   command what;
-  long long arity = 0;  // told_command's
+  long long arity = 0;  // command_info's
 };
 
 constexpr std::size_t longest_name = 64;
@@ -64,7 +64,7 @@ std::unordered_map<std::string_view, bounded_command>& by_name() {
 // Redis judges the number of arguments before it queues a command and before it asks for rights,
 // whose code reads arguments that a wrong number leaves out.
 void learn_arities(const call& c) {
-  for (auto& [name, known] : by_name()) known.arity = told_command(c, known.what.name).arity();
+  for (auto& [name, known] : by_name()) known.arity = command_info(c, known.what.name).arity();
 }
 
 std::string_view in_lower_case(std::string_view name, char (&to)[longest_name]) {
@@ -167,7 +167,7 @@ bool is_allowed(const call& c, const char* name) {
 }
 
 // The server asks where a command's keys are.
-int tell_keys(const call& c, const char* name) {
+int report_keys(const call& c, const char* name) {
   for_each_key(c, name, [&](int place) { api::KeyAtPos(c.context, place); });
   return api::ok;
 }
@@ -232,7 +232,7 @@ int run(api::context* context, api::text** arguments, int count) {
   char lower[longest_name];
   const auto found = by_name().find(in_lower_case(c[0].substr(std::strlen(prefix)), lower));
   const command& what = found->second.what;
-  if (api::IsKeysPositionRequest(context) != 0) return tell_keys(c, what.name);
+  if (api::IsKeysPositionRequest(context) != 0) return report_keys(c, what.name);
   if (!takes(found->second.arity, count)) return refuse_count(context, what.name);
   if (c.server.keys->is_child()) return api::ReplyWithError(context, no_keys_in_child);
   if (!is_allowed(c, what.name))
@@ -248,11 +248,11 @@ int run(api::context* context, api::text** arguments, int count) {
 // --- what Redis tells ---
 
 // RESTORE-ASKING, of a slot that comes from a plain server, makes values of Redis' own.
-void adopt_restored(const call& c) {
+void import_foreign(const call& c) {
   for (const auto& [database, name] : c.server.load.take_foreign()) {
     if (api::SelectDb(c.context, database) != api::ok) continue;
     const own_text text(name);
-    must(adopt(c, text.get()));
+    must(import_value(c, text.get()));
   }
 }
 
@@ -293,11 +293,11 @@ void on_swap(api::context*, api::event, std::uint64_t, void* details) {
 }
 
 // What was loaded, and is Redis' own, goes to the pool.
-void take_in(const call& c) {
-  const std::uint64_t adopted = must(adopt_all(c));
-  if (adopted != 0)
+void import_loaded(const call& c) {
+  const std::uint64_t imported = must(import_all(c));
+  if (imported != 0)
     api::Log(c.context, "notice", "stele: %llu keys that were loaded are in the pool now",
-             static_cast<unsigned long long>(adopted));
+             static_cast<unsigned long long>(imported));
 }
 
 void on_loading(api::context* context, api::event, std::uint64_t what, void*) {
@@ -312,7 +312,7 @@ void on_loading(api::context* context, api::event, std::uint64_t what, void*) {
   }
   if (!in.load.end_file()) return;
   must(in.keys->end_unit(in.startup.is_open()));  // DEBUG LOADAOF answers next
-  if (in.startup.is_open()) take_in({in, context, nullptr, 0});
+  if (in.startup.is_open()) import_loaded({in, context, nullptr, 0});
   must(in.keys->end_reload());
 }
 
@@ -339,8 +339,8 @@ void after_fork_in_child() {
 void forget_position(const call& c) {
   const auto execute = [&](const char* command, auto... words) {
     const char* const formats[] = {"", "c", "cc"};
-    api::reply* const told = call_server(c, command, formats[sizeof...(words)], words...);
-    if (told != nullptr) api::FreeCallReply(told);
+    api::reply* const reply = call_server(c, command, formats[sizeof...(words)], words...);
+    if (reply != nullptr) api::FreeCallReply(reply);
   };
   execute("DEBUG", "CHANGE-REPL-ID");
   const std::string master = text_setting(c, "replicaof");
@@ -388,10 +388,10 @@ void open_keys(const call& c) {
   startup& stage = c.server.startup;
   STELE_ASSERT(!c.server.keys->in_unit());  // a load has ended its own
   if (!stage.ignores_files()) {             // what was loaded is in the pool, and nothing else is
-    take_in(c);
+    import_loaded(c);
   } else {
     if (stage.has_ignored_files()) {
-      if (const std::uint64_t dropped = drop_all(c); dropped != 0)
+      if (const std::uint64_t dropped = drop_loaded(c); dropped != 0)
         api::Log(c.context, "notice",
                  "stele: %llu keys of the server's own files are left out: the pool is newer",
                  static_cast<unsigned long long>(dropped));
@@ -411,7 +411,7 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   if (!in.startup.is_open()) open_keys(c);
   // The answers of an EXEC, or of a command of Redis' own that has removed a value (MIGRATE), are
   // about to be sent. What has expired has no answer.
-  adopt_restored(c);
+  import_foreign(c);
   STELE_ASSERT(in.commands.is_idle() && !in.script);
   must(in.keys->end_unit(in.keys->owes_answers()));
   STELE_ASSERT(!in.keys->owes_answers());

@@ -42,9 +42,9 @@ std::string_view value_in(std::string_view info, std::string_view field) {
 
 // Reads the version, and the name that goes with it.
 std::string name_server(const call& c) {
-  api::reply* const told = call_server(c, "INFO", "c", "server");
-  const std::string info = told == nullptr ? std::string() : text_of_reply(told);
-  if (told != nullptr) api::FreeCallReply(told);
+  api::reply* const reply = call_server(c, "INFO", "c", "server");
+  const std::string info = reply == nullptr ? std::string() : text_of_reply(reply);
+  if (reply != nullptr) api::FreeCallReply(reply);
   const std::string_view version = value_in(info, "redis_version");
   c.server.difference.is_newer = !version.starts_with("7.0.");
   const std::string_view valkey = value_in(info, "valkey_version");
@@ -67,9 +67,9 @@ int answer_refused(api::context* context, api::text** arguments, int count) {
 bool compare_commands(const call& c, bool (*is_known)(std::string_view name)) {
   const std::string server = name_server(c);
   std::string refused, renamed;
-  api::reply* const told = call_server(c, "COMMAND", "");
-  for (std::size_t i = 0; told != nullptr && i < api::CallReplyLength(told); ++i) {
-    api::reply* const one = api::CallReplyArrayElement(told, i);
+  api::reply* const reply = call_server(c, "COMMAND", "");
+  for (std::size_t i = 0; reply != nullptr && i < api::CallReplyLength(reply); ++i) {
+    api::reply* const one = api::CallReplyArrayElement(reply, i);
     if (api::CallReplyLength(one) < 7) continue;
     const std::string name = text_of_reply(api::CallReplyArrayElement(one, 0));
     api::reply* const flags = api::CallReplyArrayElement(one, 2);
@@ -77,12 +77,12 @@ bool compare_commands(const call& c, bool (*is_known)(std::string_view name)) {
     if (!is_known(name)) {
       c.server.difference.refused.insert(name);
       refused += (refused.empty() ? "" : ", ") + name;
-    } else if (has(flags, "write") && !told_command(c, name).is_there()) {
+    } else if (has(flags, "write") && !command_info(c, name).is_there()) {
       // COMMAND lists it under its own name in any case.
       renamed += (renamed.empty() ? "" : ", ") + name;
     }
   }
-  if (told != nullptr) api::FreeCallReply(told);
+  if (reply != nullptr) api::FreeCallReply(reply);
   if (!renamed.empty())
     return api::Log(c.context, "warning",
                     "stele: the setting rename-command gives other names to %s, under which they "

@@ -22,10 +22,10 @@ int answer_denied(api::context* context, api::text** arguments, int count) {
 bool is_taken(const call& caller, const std::vector<api::text*>& arguments) {
   const int count = static_cast<int>(arguments.size());
   const std::string name(view(arguments[0]));
-  const told_command known(caller, name);
+  const command_info known(caller, name);
   if (!takes(known.arity(), count) || !known.is_for_scripts()) return false;
   if (count < 2 || !known.has_subcommands()) return true;
-  const told_command sub(caller, name + "|" + std::string(view(arguments[1])));
+  const command_info sub(caller, name + "|" + std::string(view(arguments[1])));
   return takes(sub.arity(), count) && sub.is_for_scripts();
 }
 

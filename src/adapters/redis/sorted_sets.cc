@@ -162,8 +162,8 @@ int add(const call& c, const add_arguments& how, const char* name) {
     notify(c, item_kind::sorted_set, how.increments ? "zincr" : "zadd", c.text(1));
   }
   if (how.increments) return answer_increment(c, last, key, changes);
-  const long long told = how.tells_changed ? added + changed : added;
-  return changes ? answer_number(c, told) : answer_unchanged(c, key, told);
+  const long long counted = how.tells_changed ? added + changed : added;
+  return changes ? answer_number(c, counted) : answer_unchanged(c, key, counted);
 }
 
 int zadd(const call& c) {
@@ -356,7 +356,7 @@ struct range_arguments {
   bool with_scores = false;
 };
 struct range_form {
-  std::optional<order> by;  // none: told by options
+  std::optional<order> by;  // none: by options
   bool reversed = false, stores = false;
 };
 std::variant<range_arguments, const char*> range_arguments_of(const call& c, int at,
@@ -493,7 +493,7 @@ result<scores> take(const call& c, open_key& key, end at, std::uint64_t count) {
   scores found = members_in(key, r);
   const auto went = change<stored_ranking>(c, key, 0, [&](stored_ranking& ranking) {
     const window w = r.in(ranking.content);
-    STELE_ASSERT(w.size() == found.size());  // what is told goes
+    STELE_ASSERT(w.size() == found.size());  // the answered ones are removed
     ranking.content.erase_ranks(w.first, w.size());
   });
   if (!went) return std::unexpected(went.error());
@@ -593,7 +593,7 @@ int zrandmember(const call& c) {
 int zscan(const call& c) {
   const auto step = [](stored_item* item, std::uint64_t cursor, const element_visit& visit) {
     const stored_scores& all = as<stored_ranking>(item).content;
-    if (all.size() <= told_at_once) {  // in their order, and integers without an exponent
+    if (all.size() <= scanned_whole) {  // in their order, and integers without an exponent
       all.for_each(0, all.size(), [&](std::string_view member, double score) {
         visit(member, text_of_small_sets_score(score));
         return true;

@@ -131,13 +131,13 @@ int mget(const call& c) {
   for (int i = 1; i < c.count; ++i) {
     const open_key& key = *keys[static_cast<std::size_t>(i - 1)];
     if (key.is_foreign()) {
-      api::reply* const told = call_server(c, "GET", "s", c.text(i));
-      const bool is_string = told != nullptr && api::CallReplyType(told) == api::reply_string;
+      api::reply* const reply = call_server(c, "GET", "s", c.text(i));
+      const bool is_string = reply != nullptr && api::CallReplyType(reply) == api::reply_string;
       if (is_string)
-        api::ReplyWithCallReply(to, told);
+        api::ReplyWithCallReply(to, reply);
       else
         api::ReplyWithNull(to);
-      if (told != nullptr) api::FreeCallReply(told);
+      if (reply != nullptr) api::FreeCallReply(reply);
     } else {
       reply_value(to, key);
     }

@@ -3,7 +3,7 @@
 
 namespace stele::redis {
 
-std::optional<item_kind> kind_of_redis(int type) noexcept {
+std::optional<item_kind> native_kind(int type) noexcept {
   switch (type) {
     case api::string_key:
       return item_kind::string;
@@ -38,21 +38,21 @@ api::reply* ask(const call& c, api::text* key, item_kind kind) {
 }
 
 // A key whose value is not the pool's, and could be.
-struct own_value {
+struct native_value {
   int database;
   std::string key;
 };
-std::vector<own_value> values_not_of_pool(api::context* context) {
+std::vector<native_value> native_values(api::context* context) {
   struct found {
     int database;
-    std::vector<own_value> all;
+    std::vector<native_value> all;
   } now{0, {}};
   const auto note = [](api::context*, api::text* name, api::key* key, void* to) {
     auto& f = *static_cast<found*>(to);
     if (key == nullptr) return;
     const int type = api::KeyType(key);
-    if (kind_of_redis(type) || (type == api::module_key && is_placeholder(static_cast<stored_item*>(
-                                                               api::ModuleTypeGetValue(key)))))
+    if (native_kind(type) || (type == api::module_key && is_placeholder(static_cast<stored_item*>(
+                                                             api::ModuleTypeGetValue(key)))))
       f.all.push_back({f.database, std::string(view(name))});
   };
   for (; now.database < static_cast<int>(stored_keys::databases); ++now.database) {
@@ -67,11 +67,11 @@ std::vector<own_value> values_not_of_pool(api::context* context) {
 
 }  // namespace
 
-result<std::vector<element>> elements_of_redis(const call& c, api::text* key, item_kind kind) {
+result<std::vector<element>> native_elements(const call& c, api::text* key, item_kind kind) {
   std::vector<element> all;
-  api::reply* const told = ask(c, key, kind);
-  if (told == nullptr || api::CallReplyType(told) == api::reply_error) {
-    if (told != nullptr) api::FreeCallReply(told);
+  api::reply* const reply = ask(c, key, kind);
+  if (reply == nullptr || api::CallReplyType(reply) == api::reply_error) {
+    if (reply != nullptr) api::FreeCallReply(reply);
     constexpr const char* asking[] = {"", "GET", "HGETALL", "LRANGE", "SMEMBERS", "ZRANGE"};
     return std::unexpected(error{
         errc::unsupported, std::string("the server does not tell what a key has, as it takes no ") +
@@ -79,28 +79,28 @@ result<std::vector<element>> elements_of_redis(const call& c, api::text* key, it
                                "; start it without a rename-command of that, or use ACL rules"});
   }
   if (kind == item_kind::string) {
-    all.emplace_back(text_of_reply(told), std::string());
+    all.emplace_back(text_of_reply(reply), std::string());
   } else {
-    const std::size_t step = has_pairs(kind) ? 2 : 1, length = api::CallReplyLength(told);
+    const std::size_t step = has_pairs(kind) ? 2 : 1, length = api::CallReplyLength(reply);
     for (std::size_t i = 0; i + step <= length; i += step)
       all.emplace_back(
-          text_of_reply(api::CallReplyArrayElement(told, i)),
-          step == 2 ? text_of_reply(api::CallReplyArrayElement(told, i + 1)) : std::string());
+          text_of_reply(api::CallReplyArrayElement(reply, i)),
+          step == 2 ? text_of_reply(api::CallReplyArrayElement(reply, i + 1)) : std::string());
   }
-  api::FreeCallReply(told);
+  api::FreeCallReply(reply);
   return all;
 }
 
-result<> adopt(const call& c, api::text* name) {
+result<> import_value(const call& c, api::text* name) {
   std::optional<item_kind> kind;
   {
     api::key* const key = api::OpenKey(c.context, name, api::for_reading | api::without_touch);
     if (key == nullptr) return {};
-    kind = kind_of_redis(api::KeyType(key));
+    kind = native_kind(api::KeyType(key));
     api::CloseKey(key);
   }
   if (!kind) return {};
-  const auto elements = elements_of_redis(c, name, *kind);
+  const auto elements = native_elements(c, name, *kind);
   open_key key(c, name, api::for_reading | api::for_writing);
   if (!key.is_foreign()) return {};  // it has expired meanwhile
   if (!elements) return std::unexpected(elements.error());
@@ -110,19 +110,19 @@ result<> adopt(const call& c, api::text* name) {
   return expiry == 0 ? result<>{} : key.set_expiry(expiry);
 }
 
-result<std::uint64_t> adopt_all(const call& c) {
+result<std::uint64_t> import_all(const call& c) {
   constexpr std::uint64_t together = 256;
   std::uint64_t count = 0, keys = 0;
   for (int d = 0; d < static_cast<int>(stored_keys::databases); ++d)
     if (api::SelectDb(c.context, d) == api::ok) keys += api::DbSize(c.context);
   if (keys == c.server.load.values()) return 0;  // all were of the module's types
-  for (const auto& [database, name] : values_not_of_pool(c.context)) {
+  for (const auto& [database, name] : native_values(c.context)) {
     if (api::SelectDb(c.context, database) != api::ok) continue;
     const own_text text(name);
-    auto done = adopt(c, text.get());
+    auto done = import_value(c, text.get());
     if (!done && done.error().code == errc::full && c.server.keys->in_unit()) {
       done = c.server.keys->end_unit(false);  // the pool can grow between units
-      if (done) done = adopt(c, text.get());
+      if (done) done = import_value(c, text.get());
     }
     if (!done) return std::unexpected(std::move(done.error()));
     if (++count % together != 0) continue;
@@ -135,9 +135,9 @@ result<std::uint64_t> adopt_all(const call& c) {
   return count;
 }
 
-std::uint64_t drop_all(const call& c) {
+std::uint64_t drop_loaded(const call& c) {
   STELE_ASSERT_ALWAYS(c.server.startup.ignores_files());  // redis.md O3
-  const auto all = values_not_of_pool(c.context);
+  const auto all = native_values(c.context);
   for (const auto& [database, name] : all) {
     if (api::SelectDb(c.context, database) != api::ok) continue;
     const own_text text(name);

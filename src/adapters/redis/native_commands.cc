@@ -20,15 +20,15 @@ struct raw_key {
 };
 
 // What of a sorted set the command gets: all, or the members that it names.
-enum class extent : std::uint8_t { whole, named };
+enum class copied : std::uint8_t { whole, named };
 
 // A key of the command.
-struct loan {
+struct native_copy {
   api::text* name;
   stored_item* item = nullptr;  // null: the key has none, or no value that the command could use
   item_kind kind = item_kind::string;
   long long expiry = 0;
-  std::vector<element> lent;
+  std::vector<element> elements;
 };
 
 std::vector<api::text*> keys_of(const call& c, const char* name) {
@@ -52,32 +52,33 @@ std::vector<element> named_members(const call& c, const open_key& key) {
 }
 
 // redis.md L2: the key gets a value of Redis' own. The item stays.
-loan lend(const call& c, api::text* name, extent of) {
-  loan l{.name = name, .item = nullptr, .kind = item_kind::string, .expiry = 0, .lent = {}};
+native_copy copy_to_native(const call& c, api::text* name, copied of) {
+  native_copy l{
+      .name = name, .item = nullptr, .kind = item_kind::string, .expiry = 0, .elements = {}};
   {
     const open_key key(c, name, api::for_reading | api::without_touch);
     if (!key.is(item_kind::string) && !key.is(item_kind::sorted_set)) return l;
     l.item = key.item(), l.kind = key.kind(), l.expiry = key.expiry();
-    const bool is_whole = of == extent::whole || l.kind == item_kind::string;
-    l.lent = is_whole ? elements_of(key) : named_members(c, key);
+    const bool is_whole = of == copied::whole || l.kind == item_kind::string;
+    l.elements = is_whole ? elements_of(key) : named_members(c, key);
   }
   STELE_ASSERT(l.item != nullptr && !is_placeholder(l.item));
-  STELE_ASSERT(l.kind != item_kind::string || l.lent.size() == 1);
+  STELE_ASSERT(l.kind != item_kind::string || l.elements.size() == 1);
   const raw_key to(c, name);
   c.server.commands.note_side_effect();
   api::DeleteKey(to.key);
   c.server.keys->keep(l.item);
   if (l.kind == item_kind::string)
-    api::StringSet(to.key, own_text(l.lent[0].first).get());
+    api::StringSet(to.key, own_text(l.elements[0].first).get());
   else
-    for (const auto& [member, score] : l.lent)
+    for (const auto& [member, score] : l.elements)
       api::ZsetAdd(to.key, score_of(score).value_or(0), own_text(member).get(), nullptr);
-  if (l.expiry != 0 && !l.lent.empty()) api::SetAbsExpire(to.key, l.expiry);
+  if (l.expiry != 0 && !l.elements.empty()) api::SetAbsExpire(to.key, l.expiry);
   return l;
 }
 
 // redis.md L4: the key gets an item, and this expiry time.
-void give_back(const raw_key& to, item_kind kind, stored_item* item, long long expiry) {
+void restore_item(const raw_key& to, item_kind kind, stored_item* item, long long expiry) {
   STELE_ASSERT(item != nullptr);
   api::ModuleTypeSetValue(to.key, to.server.type_of(kind), item);
   if (expiry != 0) api::SetAbsExpire(to.key, expiry);
@@ -98,21 +99,22 @@ void store_differences(stored_text& to, std::string_view before, std::string_vie
 }
 
 // What the command has made of a string goes to the pool. Returns whether it has changed it.
-result<bool> take_text(const call& c, const loan& l, long long expiry) {
+result<bool> store_text(const call& c, const native_copy& l, long long expiry) {
   const raw_key key(c, l.name);
   std::size_t size = 0;
   const char* const at = api::StringDMA(key.key, &size, api::for_reading);
   const std::string now(at, size);
   keys& all = *c.server.keys;
   const bool was_text = l.item != nullptr && l.kind == item_kind::string;
-  STELE_ASSERT(!was_text || l.lent.size() == 1);
-  if (was_text && now == l.lent[0].first && expiry == l.expiry)
-    return give_back(key, l.kind, l.item, expiry), false;
-  const bool in_place = was_text && now.size() == l.lent[0].first.size() && !all.must_copy(l.item);
+  STELE_ASSERT(!was_text || l.elements.size() == 1);
+  if (was_text && now == l.elements[0].first && expiry == l.expiry)
+    return restore_item(key, l.kind, l.item, expiry), false;
+  const bool in_place =
+      was_text && now.size() == l.elements[0].first.size() && !all.must_copy(l.item);
   stored_item* item = l.item;
   auto done = all.change(now.size() + view(l.name).size() + bytes_of_item, [&] {
     if (in_place) {
-      store_differences(as<stored_text>(item), l.lent[0].first, now);
+      store_differences(as<stored_text>(item), l.elements[0].first, now);
     } else {
       item = all.add(item_kind::string, view(l.name), api::GetSelectedDb(c.context));
       as<stored_text>(item).value = now;
@@ -123,20 +125,20 @@ result<bool> take_text(const call& c, const loan& l, long long expiry) {
   });
   if (!done) return std::unexpected(std::move(done.error()));
   if (!in_place && l.item != nullptr) all.note_unlinked(l.item);
-  give_back(key, item_kind::string, item, expiry);
+  restore_item(key, item_kind::string, item, expiry);
   return true;
 }
 
-// The same of a sorted set: what differs from what was lent.
-result<bool> take_scores(const call& c, const loan& l, long long expiry) {
+// The same of a sorted set: the members that differ from the copy.
+result<bool> store_scores(const call& c, const native_copy& l, long long expiry) {
   STELE_ASSERT(l.item != nullptr && l.kind == item_kind::sorted_set);
-  const auto now = elements_of_redis(c, l.name, item_kind::sorted_set);
+  const auto now = native_elements(c, l.name, item_kind::sorted_set);
   if (!now) return std::unexpected(now.error());
   {
     const raw_key key(c, l.name);
-    give_back(key, l.kind, l.item, l.expiry);
+    restore_item(key, l.kind, l.item, l.expiry);
   }
-  std::map<std::string, std::string> before(l.lent.begin(), l.lent.end());
+  std::map<std::string, std::string> before(l.elements.begin(), l.elements.end());
   std::vector<element> stored;
   std::size_t bytes = 0;
   for (const auto& [member, score] : *now) {
@@ -164,28 +166,28 @@ result<bool> take_scores(const call& c, const loan& l, long long expiry) {
 }
 
 // After the command. Returns whether it has changed the key.
-bool take_back(const call& c, const loan& l, extent of, bool changes) {
+bool store_changes(const call& c, const native_copy& l, copied of, bool changes) {
   int type = 0;
   long long expiry = l.expiry;
   {
     const raw_key key(c, l.name);
     type = api::KeyType(key.key);
-    if (l.item != nullptr && (!changes || (type == api::empty_key && of == extent::named)))
-      return give_back(key, l.kind, l.item, l.expiry), false;
+    if (l.item != nullptr && (!changes || (type == api::empty_key && of == copied::named)))
+      return restore_item(key, l.kind, l.item, l.expiry), false;
     // Who replaces the whole value ends its time; who adds members may have got none with it.
-    if (of == extent::whole) expiry = expiry_of(key);
+    if (of == copied::whole) expiry = expiry_of(key);
   }
   if (type == api::empty_key) {
     if (l.item != nullptr) c.server.keys->note_unlinked(l.item);
     return l.item != nullptr;
   }
-  const auto kind = kind_of_redis(type);
+  const auto kind = native_kind(type);
   if (!kind) return false;
-  if (*kind == item_kind::string) return must(take_text(c, l, expiry));
+  if (*kind == item_kind::string) return must(store_text(c, l, expiry));
   if (*kind == item_kind::sorted_set && l.item != nullptr && l.kind == *kind)
-    return must(take_scores(c, l, expiry));
+    return must(store_scores(c, l, expiry));
   if (l.item != nullptr) c.server.keys->note_unlinked(l.item);
-  must(adopt(c, l.name));
+  must(import_value(c, l.name));
   return true;
 }
 
@@ -216,7 +218,7 @@ std::size_t end_of_fields(const call& c) {
   return end;
 }
 
-int run_lent(const call& c, const char* name, extent of, bool changes) {
+int run_native(const call& c, const char* name, copied of, bool changes) {
   const auto keys = keys_of(c, name);
   if (changes) {
     std::size_t bytes = std::size_t{16} << 10;  // a counter of different elements
@@ -229,27 +231,27 @@ int run_lent(const call& c, const char* name, extent of, bool changes) {
     if (auto room = c.server.keys->reserve(bytes); !room) return answer_error(c, room.error());
   }
   STELE_ASSERT(!changes || c.server.keys->in_unit());  // redis.md L1: before L2
-  std::vector<loan> loans;
-  for (api::text* key : keys) loans.push_back(lend(c, key, of));
-  api::reply* const told = call_redis(c, name, "0v");
+  std::vector<native_copy> loans;
+  for (api::text* key : keys) loans.push_back(copy_to_native(c, key, of));
+  api::reply* const reply = call_redis(c, name, "0v");
   bool has_changed = false;
-  for (const loan& l : loans) has_changed |= take_back(c, l, of, changes);
+  for (const native_copy& l : loans) has_changed |= store_changes(c, l, of, changes);
   if (has_changed) replicate(c, name);
   answer a(c);
   if (changes)
     a.end_unit();
   else
     a.rests_on_its_keys();
-  return hand_over(a.to(), told);
+  return forward_reply(a.to(), reply);
 }
 
-template <literal Name, extent Of = extent::whole>
+template <literal Name, copied Of = copied::whole>
 int reads(const call& c) {
-  return run_lent(c, Name.text, Of, false);
+  return run_native(c, Name.text, Of, false);
 }
-template <literal Name, extent Of = extent::whole>
+template <literal Name, copied Of = copied::whole>
 int writes(const call& c) {
-  return run_lent(c, Name.text, Of, true);
+  return run_native(c, Name.text, Of, true);
 }
 
 constexpr command commands[] = {
@@ -263,10 +265,10 @@ constexpr command commands[] = {
     {"pfcount", reads<"PFCOUNT">, "readonly may-replicate", 1, -1, 1, 2, 0},
     {"pfmerge", writes<"PFMERGE">, "write deny-oom", 1, -1, 1, 2, 0},
     {"pfdebug", writes<"PFDEBUG">, "write deny-oom admin", 2, 2, 1, 3, 0},
-    {"geoadd", writes<"GEOADD", extent::named>, "write deny-oom", 1, 1, 1, 5, 0},
-    {"geodist", reads<"GEODIST", extent::named>, "readonly", 1, 1, 1, 4, 0},
-    {"geohash", reads<"GEOHASH", extent::named>, "readonly", 1, 1, 1, 2, 0},
-    {"geopos", reads<"GEOPOS", extent::named>, "readonly", 1, 1, 1, 2, 0},
+    {"geoadd", writes<"GEOADD", copied::named>, "write deny-oom", 1, 1, 1, 5, 0},
+    {"geodist", reads<"GEODIST", copied::named>, "readonly", 1, 1, 1, 4, 0},
+    {"geohash", reads<"GEOHASH", copied::named>, "readonly", 1, 1, 1, 2, 0},
+    {"geopos", reads<"GEOPOS", copied::named>, "readonly", 1, 1, 1, 2, 0},
     {"geosearch", reads<"GEOSEARCH">, "readonly", 1, 1, 1, 7, 0},
     {"geosearchstore", writes<"GEOSEARCHSTORE">, "write deny-oom", 1, 2, 1, 8, 0},
     {"georadius", writes<"GEORADIUS">, "write deny-oom getkeys-api", 0, 0, 0, 6, 0},
@@ -277,7 +279,7 @@ constexpr command commands[] = {
 
 }  // namespace
 
-std::span<const command> lent_commands() {
+std::span<const command> native_commands() {
   return commands;
 }
 
