@@ -71,7 +71,8 @@ void waiting_clients::begin_sync() {
   wanted_.notify_one();
 }
 
-// Commands go on meanwhile; what they commit after the sync has begun waits for the next.
+// The main thread executes commands meanwhile; a commit after the begin of a sync waits for the
+// next.
 void waiting_clients::run() {
   std::unique_lock hold(mutex_);
   for (;;) {
@@ -100,8 +101,8 @@ std::string line_of_client(const call& c) {
 
 namespace {
 
-// Whether Redis may send the client an answer within this turn of its event loop, because its
-// socket could not take the earlier ones.
+// Whether the client's socket is full of earlier answers, so that Redis may send the next ones
+// within this turn of the event loop.
 bool has_unsent_answers(const call& c) {
   event_loop& loop = c.server.loop;
   const std::uint64_t id = api::GetClientId(c.context);
@@ -122,8 +123,8 @@ void answer::end_unit() {
   server& in = call_.server;
   keys& all = *in.keys;
   const int flags = api::GetContextFlags(call_.context);
-  // A script's commands are called from a command of ours, which ends the unit; the hook ends that
-  // of an EXEC. Both wait for what was committed before.
+  // The module's command that runs the script ends the unit of a script, the hook that of an EXEC.
+  // Until then the answer waits only for earlier commits.
   const bool goes_on =
       (flags & api::in_script) != 0 ||
       ((flags & api::in_multi) != 0 && !in.loop.is_asleep() && !has_unsent_answers(call_));
@@ -131,7 +132,7 @@ void answer::end_unit() {
     if (!all.owes_answers()) rests_on_its_keys();
     return;
   }
-  // Nobody waits for the answer to what a master sends.
+  // A master does not wait for answers.
   const bool is_replicated = (flags & api::is_replicated) != 0;
   const bool now = !is_replicated && (!in.commands.may_block() ||
                                       (flags & (api::in_multi | api::denies_blocking)) != 0);
@@ -205,7 +206,7 @@ answer::~answer() {
 }
 
 bool runs_again(const call& c, const error& why) {
-  // A replica that went on without it would differ from its master, and a server from its AOF.
+  // Without the command a replica would differ from its master, and a server from its AOF.
   if ((api::GetContextFlags(c.context) & api::is_replicated) != 0) must(std::unexpected(why));
   execution* const current = c.server.commands.current();
   if (why.code != errc::full || current == nullptr || !current->may_retry()) return false;

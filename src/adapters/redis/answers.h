@@ -8,10 +8,10 @@
 
 namespace stele::redis {
 
-// Ends the process: answers that rest on the unit have been written.
+// Ends the process: clients have been answered for changes of the unit.
 void cannot_commit(const error& why);
-// Ends the process if it failed: the server cannot keep what it would have to answer. Redis ends
-// too when it cannot write with appendfsync always.
+// Ends the process on an error, because the server could not keep what it answers; Redis ends too
+// when it cannot write with appendfsync always.
 void must(const result<>& done);
 template <class T>
 T must(result<T> done) {
@@ -22,7 +22,7 @@ T must(result<T> done) {
 // Whether the command's client may be blocked.
 bool may_block(const call& c);
 
-// The line of the client in CLIENT LIST; empty: it has none, as a script's.
+// The line of the client in CLIENT LIST; empty: it has none, as the client of a script.
 std::string line_of_client(const call& c);
 
 // The answer to one command.
@@ -33,19 +33,19 @@ class answer {
   answer(const answer&) = delete;
   answer& operator=(const answer&) = delete;
 
-  // Of a command that changes something: ends its unit, unless a MULTI or a script goes on. If it
-  // has changed nothing, the answer rests on what its keys have.
+  // For a command that may change something: ends its unit, unless an EXEC or a script continues
+  // it. If nothing has changed, the answer rests on the command's keys.
   void end_unit();
-  // Of a command that reads: what it has read, null for a key that is not there.
+  // For a command that has read the item, or found no such key (null).
   void rests_on(const stored_item* item);
-  // The same of all keys that the command names.
+  // For one that has read all keys that it names.
   void rests_on_its_keys();
-  // Of one whose answer any key may change.
+  // For one whose answer depends on every key.
   void rests_on_all();
-  // Of one that has called a script: on what that has read.
+  // For one that has run a script: on what the script has read.
   void rests_on_script();
-  // Where to answer. After end_unit() or rests_on(). What a script calls does not wait: the script
-  // does.
+  // Where to answer; called after end_unit() or rests_on(). The answer to a command of a script
+  // does not wait: the script's does.
   api::context* to();
 
  private:
@@ -58,12 +58,12 @@ class answer {
 };
 
 constexpr const char* no_memory = "the server has no memory for this";
-// Whether a command that failed for this runs again, after keys have gone for room: it must answer
-// nothing then, and not have let its client wait.
+// Whether the command that failed for this is to run again after an eviction. Then it must answer
+// nothing, and must not have blocked its client.
 bool runs_again(const call& c, const error& why);
-// Answers with an error of the pool's, in Redis' words, unless the command runs again.
+// Answers an error of the pool with Redis' error code, unless the command runs again.
 int answer_error(const call& c, const error& why);
-// Answers with it in any case.
+// Answers it in any case.
 int reply_error(api::context* to, const error& why);
 
 }  // namespace stele::redis

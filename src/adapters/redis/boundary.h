@@ -1,15 +1,15 @@
-// Functions that the server, which is in C, calls: no exception may leave them.
+// Redis is written in C: no exception may leave a function that it calls.
 #pragma once
 
 #include <new>
 
 namespace stele::redis {
 
-// Ends the process, as Redis does when it is refused memory itself: something was begun that can
-// neither go on nor be taken back.
+// Ends the process for lack of memory, as Redis does, within an operation that can neither continue
+// nor be rolled back.
 [[noreturn]] void end_without_memory() noexcept;
 
-// The function, ended so when it is refused memory.
+// The function, with bad_alloc turned into end_without_memory().
 template <auto Function>
 struct bounded_function;
 template <class Answer, class... Words, Answer (*Function)(Words...)>

@@ -1,4 +1,4 @@
-// What commands on hashes, lists, sets and sorted sets have in common.
+// What commands on hashes, lists, sets and sorted sets share.
 #pragma once
 
 #include "commands.h"
@@ -7,9 +7,9 @@
 
 namespace stele::redis {
 
-// Changes the value of a key, in the unit: makes one if there is none, and a copy if a child may
-// read it. `bytes`: about what is stored; 0: something is only taken away. A value without elements
-// goes, and the key with it. Returns whether it went. Errors: full, poisoned, io.
+// Changes the value of a key in the unit; creates it if there is none, and changes a copy if a
+// child may read it. `bytes`: about what is stored; 0: elements are only removed. A key whose value
+// has no elements left is removed. Returns whether it was. Errors: full, poisoned, io.
 result<bool> change_item(const call& c, open_key& key, item_kind kind, std::size_t bytes,
                          const std::function<void(stored_item*)>& body);
 template <class Stored, class Body>
@@ -17,7 +17,7 @@ result<bool> change(const call& c, open_key& key, std::size_t bytes, Body&& body
   return change_item(c, key, Stored::kind, bytes,
                      [&](stored_item* item) { body(as<Stored>(item)); });
 }
-// What a command finds in the value; of a key that is not there, a default.
+// Reads the value; a default if there is no such key.
 template <class Stored, class Body>
 auto look(const open_key& key, Body&& body) {
   using found = std::invoke_result_t<Body&, Stored&>;
@@ -29,32 +29,32 @@ std::uint64_t size_of(const open_key& key);
 
 using element = std::pair<std::string, std::string>;
 std::vector<element> elements_of(const open_key& key);
-// The key gets a new value of these elements, without an expiry time; without elements, none.
-// Tells `event`, unless it is null, or that the key went. Errors: full, poisoned, io.
+// Sets the key to a value of these elements, without an expiry time; without elements it is
+// removed. Notifies `event`, unless it is null, or the removal. Errors: full, poisoned, io.
 result<> store_all(const call& c, open_key& key, item_kind kind,
                    const std::vector<element>& elements, const char* event);
 
-// --- values of Redis' own: what it has loaded from files of a plain server, or made of copies ---
+// --- native values: loaded from files of a plain server, or made by a command of Redis ---
 
 // nullopt: of a type that stays Redis' own.
 std::optional<item_kind> native_kind(int type) noexcept;
-// Of a key that has a value of this kind. Errors: unsupported, where the server does not tell them:
-// the setting rename-command has taken the command away that asks.
+// The elements of a native value of this kind. Errors: unsupported, if rename-command has taken the
+// command away that reads them.
 result<std::vector<element>> native_elements(const call& c, api::text* key, item_kind kind);
-// The key's value, if it is one of Redis' own that the pool can have, goes to the pool. Errors:
-// full, poisoned, io, unsupported; the key is then as it was.
+// Makes an item of the key's value, if that is native and of a type that the pool has. Errors:
+// full, poisoned, io, unsupported; the key is unchanged then.
 result<> import_value(const call& c, api::text* key);
-// The same for all keys, in units of some hundred.
+// The same for all keys, in units of some hundred. Returns how many.
 result<std::uint64_t> import_all(const call& c);
-// Removes the values of Redis' own that the pool could have, and placeholders. Returns how many.
+// Removes native values of types that the pool has, and placeholders. Returns how many.
 std::uint64_t drop_loaded(const call& c);
 
 void notify(const call& c, item_kind kind, const char* event, api::text* key);
-// The events of a command that took something away, and of the key if it went.
+// Notifies of removed elements, and of the key if it was removed.
 void notify_taken(const call& c, item_kind kind, const char* event, api::text* key, bool went);
 
 void reply_text(api::context* to, std::string_view text);
-// A command that only reads a value of one kind: calls reply(where to answer, key).
+// Runs a command that reads a value of one kind: calls reply(where to answer, key).
 template <class Stored, class Reply>
 int read_only(const call& c, const char* name, Reply&& reply) {
   const open_key key(c, c.text(1), api::for_reading);
@@ -64,7 +64,7 @@ int read_only(const call& c, const char* name, Reply&& reply) {
   reply(a.to(), key);
   return api::ok;
 }
-// The end of a command that has found nothing to change.
+// Ends a command that has found nothing to change.
 int answer_unchanged(const call& c, const open_key& key, long long number);
 inline bool speaks_resp3(const call& c) {
   return (api::GetContextFlags(c.context) & api::speaks_resp3) != 0;

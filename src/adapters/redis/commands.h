@@ -1,4 +1,4 @@
-// What the commands have in common: keys, arguments, answers to wrong ones.
+// What the commands share: keys, arguments, errors, calls of Redis' own commands.
 #pragma once
 
 #include "answers.h"
@@ -17,7 +17,7 @@ inline std::string_view view(const api::text* t) {
   return {at, size};
 }
 
-// A text that the module has made.
+// A string of the server that the module has created.
 class own_text {
  public:
   explicit own_text(std::string_view bytes)
@@ -47,7 +47,7 @@ struct call {
   api::text** arguments;
   int count;
 
-  // The code asks for an argument only after the number of them has been looked at.
+  // The number of arguments has been checked before.
   std::string_view operator[](int i) const {
     STELE_ASSERT(i >= 0 && i < count);
     return view(arguments[i]);
@@ -58,7 +58,7 @@ struct call {
   }
 };
 
-// A key of Redis' keyspace, open for the time of a command. Expired keys are not there.
+// An open key of Redis' keyspace. Expired keys do not exist.
 class open_key {
  public:
   open_key(const call& c, api::text* name, int mode);
@@ -74,7 +74,7 @@ class open_key {
   }
   // Of a type that stays Redis' own.
   bool is_foreign() const noexcept { return is_foreign_; }
-  // Of a kind that the pool has too: what Redis' own commands on such a kind are for.
+  // Of a native type that the pool has too.
   bool is_of_redis() const noexcept { return is_of_redis_; }
   bool exists() const noexcept { return item_ != nullptr || is_foreign_; }
   stored_item* item() const noexcept { return item_; }
@@ -89,19 +89,19 @@ class open_key {
   stored_text* text() const noexcept { return as<stored_text>(); }
   stored_hash* hash() const noexcept { return as<stored_hash>(); }
 
-  // The key gets this value, in the place of what it had. In Redis' keyspace; after the change.
+  // Replaces the value in Redis' keyspace, after the change in the pool.
   void set(stored_item* item, item_kind kind);
-  // The same value in another item.
+  // Points the key to a copy of its item.
   void replace(stored_item* item);
   void erase();
-  // What the item has was changed in its place: SignalModifiedKey is due.
+  // The item has changed in place: SignalModifiedKey follows.
   void note_changed() noexcept { is_changed_ = true; }
   // ms since 1970; 0: never.
   long long expiry() const;
-  // As the server notes the key's use, by its policy.
+  // What the server knows of the key's use, by its policy.
   long long idle_ms() const;
   long long frequency() const;
-  // Of Redis and, unless `when` is what the item has, in the unit. 0: never.
+  // Sets it in Redis and, if it differs from the item's, in the unit. 0: never.
   result<> set_expiry(long long when);
 
  private:
@@ -114,14 +114,14 @@ class open_key {
   bool is_foreign_ = false, is_of_redis_ = false, is_changed_ = false;
 };
 
-// Calls one of Redis' own commands, for which nobody's rights are asked. `format`: as of api::Call.
+// Calls one of Redis' own commands, without a check of rights. `format`: as of api::Call.
 template <class... Words>
 api::reply* call_server(const call& c, const char* command, const char* format, Words... words) {
   const filter_bypass::scope bypass(c.server.bypass);
   return api::Call(c.context, command, format, words...);
 }
 
-// What COMMAND INFO tells of a command of the server, by its name or as container|subcommand.
+// What COMMAND INFO answers about a command, by its name or as container|subcommand.
 class command_info {
  public:
   command_info(const call& c, const std::string& name);
@@ -130,8 +130,8 @@ class command_info {
   command_info& operator=(const command_info&) = delete;
 
   bool is_there() const noexcept { return one_ != nullptr; }
-  // Redis' bound on the number of its arguments, the name included: exactly so many, or, below 0,
-  // at least so many. 0: there is no such command.
+  // The number of arguments with the name: exactly this many, or, if negative, at least. 0: there
+  // is no such command.
   long long arity() const;
   bool has_subcommands() const;
   bool is_for_scripts() const;
@@ -148,16 +148,16 @@ inline bool takes(long long arity, int count) noexcept {
 std::string text_setting(const call& c, const char* name);
 std::string text_of_reply(api::reply* of);
 
-// Every command begins with it: commits what an EXEC before has left.
+// Every command begins with it: commits the unit that an EXEC has left open.
 void enter(const call& c);
-// Hands the command, under Redis' own name, to Redis, and answers what that answers.
+// Has Redis execute its own command, and forwards the reply.
 int delegate(const call& c, const char* name, bool changes);
-// The same for one that may change what the pool has.
+// The same for a command that may change items.
 int delegate_in_unit(const call& c, const char* name);
 
 // Calls Redis' own command of this name with the arguments. Null: a module may not call it.
 api::reply* call_redis(const call& c, const char* name, const char* format);
-// Answers what that answered.
+// Answers the reply, and frees it.
 int forward_reply(api::context* to, api::reply* reply);
 
 // A name as an argument of a template.
@@ -167,14 +167,15 @@ struct literal {
   char text[Size];
 };
 
-// Answers for a key that is of another kind than the command of this name is for. True: answered.
+// If the key is of another kind than `wanted`, Redis' own command or WRONGTYPE answers. True: it
+// did.
 bool is_other_kind(const call& c, const open_key& key, item_kind wanted, const char* name,
                    bool changes);
-// The same for a command whose own code answers for all keys: of another type, an error.
+// The same for a command that Redis cannot execute on a native value: always WRONGTYPE.
 bool is_wrong_kind(const call& c, const open_key& key, item_kind wanted);
 // Of a key that has a string.
 std::string value_of(const open_key& key);
-// Refuses for what the command's keys have.
+// Answers an error that rests on the command's keys.
 int answer_refusal(const call& c, const char* why);
 // The end of a command that has changed something.
 int answer_number(const call& c, long long number);
@@ -182,12 +183,12 @@ int answer_number(const call& c, long long number);
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 bool matches(std::string_view pattern, std::string_view text);
 
-// The name of the user who calls; null: the server itself, a master, or another module.
+// The name of the calling user; null: the server itself, a master, or another module.
 inline api::text* caller_of(const call& c) {
   return api::GetClientUserNameById(c.context, api::GetClientId(c.context));
 }
 
-// The user who calls, or who has called the script that does.
+// The user who calls the command, or the script that calls it.
 class calling_user {
  public:
   explicit calling_user(const call& c);
@@ -204,17 +205,17 @@ class calling_user {
   api::user* user_ = nullptr;  // null: may do everything
 };
 
-// Whether rights need not be asked: there is no user but `default`, who may do everything, and no
-// other module, which could have users of its own. False for ever once ACL or MODULE may have
-// changed that: within a MULTI no filter tells when they run.
+// Whether no rights need a check: the only user is `default`, who may do everything, and no other
+// module is loaded, which could have users. False for ever once ACL or MODULE may have changed
+// that: the filter does not see when an EXEC runs them.
 bool all_may_all(const call& c);
 // The error of a command that the user may not run.
 std::string no_permission(std::string_view command);
 
 inline constexpr const char* prefix = "stele.";  // of the module's commands
 
-// Tells replicas and the AOF a command. It has Redis' name, unless there is an AOF: what is loaded
-// from that passes no filter. `format`: as of api::Replicate.
+// Sends a command to replicas and the AOF: under Redis' name, or under the module's if there is an
+// AOF, which Redis loads without filters. `format`: as of api::Replicate.
 template <class... Words>
 void replicate_as(const call& c, const std::string& name, const char* format, Words... words) {
   const bool has_aof = (api::GetContextFlags(c.context) & api::has_aof) != 0;
@@ -227,9 +228,9 @@ inline void replicate(const call& c, const char* name) {
   replicate_as(c, name, "v", c.arguments + 1, static_cast<std::size_t>(c.count - 1));
 }
 
-// The place of the last STORE's key, which is the one that counts, of a command of this name that
-// has such an option; 0: none. Redis' own search finds the first (GEORADIUS), or takes an option's
-// word for what it is not (SORT).
+// The place of the destination key of a command with STORE options; 0: none. The last STORE counts.
+// Redis' own search finds the first (GEORADIUS), or takes the argument of another option for STORE
+// (SORT).
 int place_of_destination(const call& c, std::string_view name);
 // Calls each(place) for the arguments of a command of this name that are keys.
 template <class Each>
@@ -270,11 +271,11 @@ std::span<const command> sort_commands();
 std::span<const command> native_commands();
 std::span<const command> generic_commands();
 
-// Registers the types of values. Errors: a sentence of what is missing.
+// Registers the module types. False: the server does not accept one.
 bool register_types(api::context* of);
-// Whether the value was loaded from a file of the server, and is not the pool's.
+// Whether the value was loaded from a file older than the pool.
 bool is_placeholder(const stored_item* item) noexcept;
-// About what the item takes in the pool, in bytes.
+// The approximate size of the item in the pool, in bytes.
 std::size_t memory_of(keys& all, stored_item* item);
 
 }  // namespace stele::redis

@@ -1,7 +1,6 @@
-// Makes the server count the pool's bytes as memory that it uses, so that its `maxmemory`, its
-// policies and its OOM answers hold for them. What a server counts is what its allocator has given
-// out, so this holds blocks of that many bytes. Nothing touches them: they take address space, and
-// no memory. Main thread only.
+// Makes the server count the pool's bytes as used memory, so that `maxmemory`, its policies and OOM
+// hold for them. Redis counts what its allocator has given out, so this allocates blocks of as many
+// bytes and does not touch them: they take address space, but no memory. Main thread only.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +17,7 @@ class counted_memory {
   // Whether the server has a limit. Without one nothing is counted.
   bool is_on() const noexcept { return is_on_; }
   void turn(bool on);
-  // So many bytes count, less than `small` of them apart. Where the allocator has no more address
-  // space, fewer do.
+  // This many bytes count, within `small`; fewer if the allocator has no more address space.
   void set(std::size_t bytes);
   std::size_t bytes() const noexcept { return bytes_; }
 

@@ -1,4 +1,4 @@
-// As Redis: the best of a few keys that chance names.
+// As Redis: of a few random keys, the one that the policy prefers.
 #include "eviction.h"
 
 #include <climits>
@@ -31,10 +31,10 @@ struct candidate {
   stored_item* item = nullptr;
   std::string name;
   int database = 0;
-  long long worth = LLONG_MAX;  // the key of the least goes
+  long long worth = LLONG_MAX;  // the least is evicted
 };
 
-// A key that chance names; without an item if there is none, or the policy keeps it.
+// A random key; without an item if the place is free, or the policy excludes the key.
 candidate any_key(const call& c, const policy& p) {
   candidate found;
   keys& all = *c.server.keys;
@@ -51,7 +51,7 @@ candidate any_key(const call& c, const policy& p) {
   return found;
 }
 
-// How much the server's notes of its use say for keeping the key; LLONG_MAX: it is gone already.
+// How much its use speaks against evicting the key; LLONG_MAX: it has been removed already.
 long long worth_of(const call& c, const candidate& of, choice by) {
   const own_text name(of.name);
   const open_key key(c, name.get(), api::for_reading | api::without_touch);
@@ -88,7 +88,7 @@ bool may_evict(const call& c) {
 std::uint64_t evict(const call& c, std::size_t bytes) {
   const auto p = policy_of(c);
   if (!p) return 0;
-  STELE_ASSERT(!c.server.keys->in_unit());  // what goes is a unit of its own
+  STELE_ASSERT(!c.server.keys->in_unit());  // the eviction is a unit of its own
   const int database = api::GetSelectedDb(c.context);
   std::uint64_t count = 0;
   for (std::size_t freed = 0; freed < bytes; ++count) {

@@ -1,4 +1,4 @@
-// Commands on keys of any type. Redis carries them out; what that changes in the pool is one unit.
+// Commands on keys of any type. Redis executes them; their changes in the pool are one unit.
 #include "collections.h"
 #include "script_rights.h"
 
@@ -14,7 +14,7 @@ int in_unit(const call& c) {
   return delegate_in_unit(c, Name.text);
 }
 
-// The item gets its new name before Redis gives it to the key, which cannot be refused any more.
+// Renames the item first: when Redis has renamed the key, it is too late to refuse.
 template <literal Name, bool Only_new>
 int rename(const call& c) {
   {
@@ -40,8 +40,8 @@ int copy(const call& c) {
   return forward_reply(a.to(), reply);
 }
 
-// Redis refuses a script without the flag allow-oom when memory is short, before it runs: in other
-// words to a client than to a module, or within an EXEC.
+// Redis refuses a script without the flag allow-oom when memory is short. Its error for a module
+// differs from that for a client; in an EXEC it does not.
 bool is_refused_for_memory(const call& c, api::reply* reply) {
   constexpr std::string_view words = "OOM allow-oom flag is not set on the script";
   return reply != nullptr && api::CallReplyType(reply) == api::reply_error &&
@@ -73,13 +73,13 @@ int type(const call& c) {
   return api::ReplyWithSimpleString(a.to(), name);
 }
 
-// A setting of the server that is a number.
+// The value of a numeric setting.
 std::uint64_t setting(const call& c, const char* name, std::uint64_t otherwise) {
   const auto value = integer_of(text_setting(c, name));
   return value && *value >= 0 ? static_cast<std::uint64_t>(*value) : otherwise;
 }
 
-// Whether the server keeps so small a value in one of its small forms.
+// Whether Redis would encode the value as a listpack.
 bool is_small(const call& c, stored_item* item, const char* most_setting,
               const char* longest_setting) {
   if (count_of(item) > setting(c, most_setting, 128)) return false;
@@ -93,7 +93,7 @@ bool is_small(const call& c, stored_item* item, const char* most_setting,
   return all;
 }
 
-// What Redis itself would have taken for the value: programs compare these words.
+// The encoding that Redis would have chosen; programs compare these names.
 const char* encoding_of(const call& c, stored_item* item) {
   STELE_ASSERT(count_of(item) != 0);
   constexpr std::size_t longest_embedded = 44;
@@ -135,7 +135,7 @@ int object(const call& c) {
   return api::ReplyWithStringBuffer(a.to(), name.data(), name.size());
 }
 
-// Redis tells of these keys, or of all; the answer waits until what it tells is durable.
+// Redis executes the command. The answer is held until the commits it depends on are durable.
 template <literal Name, void (answer::*Rests_on)()>
 int delegate_read(const call& c) {
   STELE_ASSERT(!c.server.commands.is_idle());
@@ -149,10 +149,10 @@ constexpr auto reads_keys = delegate_read<Name, &answer::rests_on_its_keys>;
 template <literal Name>
 constexpr auto reads_all = delegate_read<Name, &answer::rests_on_all>;
 
-// What a plain server has dumped becomes a value of the pool too.
+// The payload may be a plain server's: a native value, which is imported.
 int restore(const call& c) {
   const bool begins_unit = !c.server.keys->in_unit();
-  // Before Redis puts the value in the place of another one.
+  // Asks for room before Redis replaces another value.
   if (auto room = c.server.keys->change(c[3].size() + bytes_of_item, [] {}); !room)
     return answer_error(c, room.error());
   load_state& load = c.server.load;

@@ -1,4 +1,4 @@
-// Values of Redis' own become values of the pool.
+// Makes items of native values.
 #include "collections.h"
 
 namespace stele::redis {
@@ -37,7 +37,7 @@ api::reply* ask(const call& c, api::text* key, item_kind kind) {
   }
 }
 
-// A key whose value is not the pool's, and could be.
+// A key with a native value of a type that the pool has, or a placeholder.
 struct native_value {
   int database;
   std::string key;

@@ -1,7 +1,7 @@
 // The keys of a Redis server that are in its pool, changed in units: docs/protocol/redis.md. A unit
 // is one transaction of the pool, for one command, one script or one MULTI/EXEC.
 //
-// All is called from the server's main thread, but sync().
+// Main thread only, but for sync().
 #pragma once
 
 #include <base/assert.h>
@@ -19,8 +19,8 @@ namespace stele::redis {
 
 class keys {
  public:
-  // `cannot_go_on` is called when earlier changes of a unit are answered for and it cannot be
-  // committed; it ends the process or throws.
+  // `cannot_go_on` is called when a unit cannot be committed whose earlier changes clients have
+  // been answered for; it ends the process or throws.
   using end_of_units = void (*)(const error& why);
   // Errors: those of pool::open; unsupported, of mechanisms whose home is not in place.
   [[nodiscard]] static result<std::unique_ptr<keys>> open(const std::string& path,
@@ -31,46 +31,45 @@ class keys {
                                                           end_of_units cannot_go_on);
 
   pool<stored_keys>& content() noexcept { return pool_; }
-  // Removes the file's name: the keys end with the process.
+  // Unlinks the file: the keys end with the process.
   void remove_name() noexcept;
   stored_keys& root() noexcept { return *root_; }
   // Whether a durable commit waits for a device, so that answers are given later.
   bool waits() const noexcept { return waits_; }
   bool is_poisoned() const noexcept;
 
-  // Runs `body` in the unit, which it begins if there is none; once more from the beginning, if the
-  // unit had no other change and is rolled back to find room. `bytes`: about what it will store;
-  // 0: it takes no room, so a full pool does not refuse it. Errors: full, before anything has
-  // changed; poisoned, io. If an error shows that a unit with earlier changes cannot go on, the
-  // process ends: their answers are written already.
+  // Runs `body` in the unit, which it begins if none is open. If it is the unit's first change and
+  // finds no room, the unit is rolled back and `body` runs once more. `bytes`: about what it will
+  // store; 0: it needs no room, so a full pool does not refuse it. Errors: full, before anything
+  // has changed; poisoned, io. A failure after earlier changes of the unit ends the process
+  // (`cannot_go_on`).
   [[nodiscard]] result<> change(std::size_t bytes, const std::function<void()>& body);
-  // Begins the unit, if there is none, with room for `bytes` in all that the changes after it
-  // store: they do not ask for it again, so none of them is refused. Errors: as of change().
+  // Begins the unit, if none is open, and reserves `bytes` for all changes that follow, so that
+  // none of them is refused. Errors: as of change().
   [[nodiscard]] result<> reserve(std::size_t bytes);
-  // A string of `size` bytes with room for `capacity`, whose parts `bytes_at` gives. It is made in
-  // units of its own, of one part each, so that a long value costs no log of its length. It is no
-  // key's until a change names it; one that never is goes by note_garbage(). No unit is open.
-  // Errors: as of change().
+  // Builds a string of `size` bytes with room for `capacity` from the parts that `bytes_at` gives,
+  // in a unit for each part, so that a long value needs no log of its length. It is garbage until
+  // name(). Requires that no unit is open. Errors: as of change().
   using bytes_at = std::function<std::string(std::size_t at, std::size_t count)>;
   static constexpr std::size_t bytes_of_part = std::size_t{256} << 10;
   [[nodiscard]] result<stored_item*> make_text(std::size_t size, std::size_t capacity,
                                                const bytes_at& bytes,
                                                std::size_t part = bytes_of_part);
-  // Runs change(), and if an open unit leaves no room for it, once more in a unit of its own. For
-  // loads, whose units are of any size.
+  // change(); if the open unit leaves no room, ends that and tries again. For loads, whose units
+  // may end anywhere.
   [[nodiscard]] result<> change_apart(std::size_t bytes, const std::function<void()>& body);
   bool in_unit() const noexcept { return unit_.state() == transaction_state::open; }
-  // Grows with each change, and with each unit that ends.
+  // A count that grows with each change and each commit.
   std::uint64_t changes() const noexcept { return all_changes_ + commits_; }
-  // Commits the unit, if there is one. `now`: it and all before it are durable on return. Else, if
-  // waits(), a sync that begins afterwards makes it so.
+  // Commits the unit, if one is open. `now`: this and all earlier commits are durable on return.
+  // Else, if waits(), the next sync makes them durable.
   [[nodiscard]] result<> end_unit(bool now);
 
-  // Rolls the unit back. The server's keyspace keeps what it did, so the process must end.
+  // Rolls the unit back. Redis' keyspace keeps its changes, so the process must end.
   void cancel_unit() noexcept;
 
-  // In the unit, or in a transaction of its own. In a child of fork, without one: no item that the
-  // child can have changes while it lives.
+  // Runs `body` in the unit, or in a transaction. In a child of fork it runs without one: items
+  // that existed at the fork do not change while the child lives.
   template <class Body>
   auto read(Body&& body) -> result<std::invoke_result_t<Body&>> {
     if (is_child_) {
@@ -87,8 +86,8 @@ class keys {
     is_child_ = true;
   }
   bool is_child() const noexcept { return is_child_; }
-  // While the server has a child that saves, items that the child may read are not changed, but
-  // copied, and removed ones keep their memory.
+  // redis.md K2, K3: while a child saves, a changed item is copied, and the memory of a removed one
+  // is not freed.
   void begin_child() noexcept {
     STELE_ASSERT(!in_unit());  // redis.md K1
     has_child_ = true;
@@ -99,7 +98,7 @@ class keys {
   // --- in change() ---
 
   stored_item* add(item_kind kind, std::string_view key, int database);
-  // An item of make_text() becomes that of a key.
+  // Gives an item of make_text() its key.
   void name(stored_item* item, std::string_view key, int database);
   void remove(stored_item* item);
   // The item changes.
@@ -108,20 +107,20 @@ class keys {
     touched_.push_back(item);
   }
 
-  // The item's key was taken out of Redis' keyspace. At the end of the unit the item goes, unless
-  // it was renamed.
+  // Redis has unlinked the item's key. The item is removed at the end of the unit, unless the key
+  // is only renamed.
   void note_unlinked(stored_item* item) {
     STELE_ASSERT(item != nullptr);
     STELE_ASSERT_WHOLE(!is_unlinked(item));  // it goes once
     unlinked_.push_back(item);
     unlinked_last_ = item;
   }
-  // It was not meant so: the key gets it again.
+  // Takes note_unlinked() back: a key has the item again.
   void keep(stored_item* item);
-  // An event of the key. That of an item that was unlinked follows at once. unasked: the key went
-  // for no command: it had expired, or room was needed.
+  // An event of the key; after an unlink its event follows at once. `unasked`: the key expired or
+  // was evicted, so no client has an answer for it.
   void note_event(std::string_view key, bool unasked);
-  // Whether something was changed that a command may have an answer for.
+  // Whether a client may be answered for a change that is not committed.
   bool owes_answers() const noexcept {
     STELE_ASSERT(unasked_ <= unlinked_.size());
     return in_unit() || unlinked_.size() > unasked_;
@@ -137,18 +136,18 @@ class keys {
   [[nodiscard]] result<> begin_reload();
   [[nodiscard]] result<> end_reload();
 
-  // Some item belongs to no database.
+  // Some item may belong to no database.
   void note_garbage() noexcept { has_garbage_ = true, swept_ = 0; }
-  // Frees some items that no database has. True: there may be more.
+  // Frees some garbage. True: there may be more.
   bool sweep();
 
-  // The number of the newest commit that the item, or the absence of any key, rests on; 0: it is
-  // durable.
+  // The number of the newest pending commit on which an answer about the item, or about a key that
+  // does not exist, rests; 0: none.
   std::uint64_t rests_on(const stored_item* item) const;
   std::uint64_t absence_rests_on() const;
   std::uint64_t all_rest_on() const;  // the same of all keys together
   std::uint64_t newest_commit() const noexcept { return commits_; }
-  // Any thread. Makes the commits so far durable; returns the number of the newest.
+  // Any thread. Makes all commits so far durable; returns the number of the newest.
   [[nodiscard]] result<std::uint64_t> sync();
 
   std::uint64_t count() const noexcept { return count_; }  // of items

@@ -46,7 +46,7 @@ struct bounded_command {
 
 constexpr std::size_t longest_name = 64;
 
-// By Redis' name.
+// By the name that Redis has for the command.
 std::unordered_map<std::string_view, bounded_command>& by_name() {
   static auto all = [] {
     std::unordered_map<std::string_view, bounded_command> made;
@@ -61,8 +61,8 @@ std::unordered_map<std::string_view, bounded_command>& by_name() {
   return all;
 }
 
-// Redis judges the number of arguments before it queues a command and before it asks for rights,
-// whose code reads arguments that a wrong number leaves out.
+// Redis checks the number of arguments before it queues a command and before it checks rights: that
+// code reads arguments that may be missing.
 void learn_arities(const call& c) {
   for (auto& [name, known] : by_name()) known.arity = command_info(c, known.what.name).arity();
 }
@@ -86,7 +86,7 @@ void note_debugging(server& in, api::filter_context* of) {
     in.debugging = script_debugging::on;
 }
 
-// SCAN asks for a type by Redis' name of it, and compares with ours.
+// SCAN compares the TYPE that a client gives with the name of the module type.
 void name_type(api::filter_context* of) {
   constexpr std::pair<const char*, const char*> names[] = {{"string", "stele-str"},
                                                            {"hash", "stele-hsh"},
@@ -103,7 +103,7 @@ void name_type(api::filter_context* of) {
   }
 }
 
-// Whether the command makes users, changes them, or loads a module, which may do so.
+// Whether the command creates or changes users, or loads a module, which may do so.
 bool may_change_rights(api::filter_context* of, std::string_view command) {
   if (command != "acl" && command != "module") return false;
   if (api::CommandFilterArgsCount(of) < 2) return false;
@@ -117,20 +117,20 @@ bool is_object_encoding(api::filter_context* of) {
          equal_ignoring_case(view(api::CommandFilterArgGet(of, 1)), "ENCODING");
 }
 
-// The command of ours that carries it out; null: it stays Redis' own.
+// The module's command for a given one; null: Redis executes its own.
 const command* ours(const server& in, api::filter_context* of, std::string_view given) {
   if (in.leaves_scripts_to_redis() && given.starts_with("eval")) return nullptr;
   const auto found = by_name().find(given);
   if (found == by_name().end()) return nullptr;
   const command& what = found->second.what;
-  // The other words that OBJECT takes are of keys of any type.
+  // The other subcommands of OBJECT work on keys of any type.
   if (given == "object" && !is_object_encoding(of)) return nullptr;
   if (what.only_where_commits_wait && !in.keys->waits()) return nullptr;
-  // Redis refuses it under its own name, in the words that fit a queue and a script too.
+  // A wrong number of arguments is left to Redis, whose error fits queues and scripts too.
   return takes(found->second.arity, api::CommandFilterArgsCount(of)) ? &what : nullptr;
 }
 
-// A command of a client or of a script gets the name of ours.
+// Renames a command of a client or a script to the module's.
 void filter(api::filter_context* of) {
   server& in = this_server();
   if (in.bypass.take()) return;
@@ -143,14 +143,14 @@ void filter(api::filter_context* of) {
   const command* const what = ours(in, of, given);
   STELE_ASSERT(what == nullptr || !is_refused(in, given));
   if (what == nullptr && is_refused(in, given)) return refuse(of);
-  // Before the server takes it for a write of the script.
+  // Redis would count a refused command as a write of the script.
   if (is_denied_in_script(in, of)) return deny(of);
   if (what == nullptr) return;
   const std::string name = prefix + std::string(what->name);
   api::CommandFilterArgReplace(of, 0, api::CreateString(nullptr, name.data(), name.size()));
 }
 
-// Rights go by Redis' own command too: who may not run SET may not run what it becomes here.
+// A user needs the right to Redis' own command too: SET for stele.set.
 bool is_allowed(const call& c, const char* name) {
   if (all_may_all(c)) return true;
   const int flags = api::GetContextFlags(c.context);
@@ -166,14 +166,14 @@ bool is_allowed(const call& c, const char* name) {
          (destination == 0 || user.may(c.text(destination), api::key_insert));
 }
 
-// The server asks where a command's keys are.
+// Reports the places of the keys, when Redis asks for them.
 int report_keys(const call& c, const char* name) {
   for_each_key(c, name, [&](int place) { api::KeyAtPos(c.context, place); });
   return api::ok;
 }
 
-// A command of an AOF that is older than the pool. It has succeeded, so its keys were none that
-// stay Redis' own.
+// Skips a command of an AOF that is older than the pool. It succeeded once, so its keys were not of
+// types that stay Redis' own: a value of such a type is a later one.
 int pass_over(const call& c, const char* name) {
   for_each_key(c, name, [&](int place) {
     open_key key(c, c.text(place), api::for_reading | api::for_writing);
@@ -187,8 +187,8 @@ int refuse_count(api::context* to, const char* name) {
   return api::ReplyWithError(to, why.c_str());
 }
 
-// Runs the command again, as long as it finds no room and the server's policy lets keys go. More go
-// each time, as the room that they leave may be in pieces.
+// Repeats the command while it finds no room and the policy evicts keys, twice as many bytes each
+// time, as the freed room may be fragmented.
 int run_with_room(const call& c, const command& what, execution& current) {
   int done = what.run(c);
   if (!current.retry_requested()) [[likely]]
@@ -205,7 +205,8 @@ int run_with_room(const call& c, const command& what, execution& current) {
   return done;
 }
 
-// A command that is refused memory is refused, if nothing of it has happened yet.
+// Answers an error if memory runs out before the command has changed or answered anything; else the
+// process ends.
 int run_or_refuse(const call& c, const command& what) {
   const reply_counter replies;
   const std::uint64_t before = c.server.keys->changes();
@@ -245,9 +246,9 @@ int run(api::context* context, api::text** arguments, int count) {
   return run_or_refuse(c, what);
 }
 
-// --- what Redis tells ---
+// --- events of Redis ---
 
-// RESTORE-ASKING, of a slot that comes from a plain server, makes values of Redis' own.
+// RESTORE-ASKING, for a slot that comes from a plain server, creates native values.
 void import_foreign(const call& c) {
   for (const auto& [database, name] : c.server.load.take_foreign()) {
     if (api::SelectDb(c.context, database) != api::ok) continue;
@@ -256,7 +257,7 @@ void import_foreign(const call& c) {
   }
 }
 
-// The server may not let its own text be kept, as long as the key is open.
+// The name is copied: Redis may not allow its own string to be retained while the key is open.
 int on_key_event(api::context* context, int, const char* name, api::text* key_name) {
   server& in = this_server();
   keys& all = *in.keys;
@@ -292,7 +293,7 @@ void on_swap(api::context*, api::event, std::uint64_t, void* details) {
   must(in.keys->swap(swapped.first, swapped.second));
 }
 
-// What was loaded, and is Redis' own, goes to the pool.
+// Makes items of the native values that were loaded.
 void import_loaded(const call& c) {
   const std::uint64_t imported = must(import_all(c));
   if (imported != 0)
@@ -322,7 +323,7 @@ void on_fork(api::context*, api::event, std::uint64_t what, void*) {
   else
     this_server().keys->end_child();
 }
-// A child reads home, where ordered commits are not yet.
+// A child reads home, which lacks ordered commits until a sync.
 void before_fork() {
   keys* const all = this_server().keys.get();
   if (all == nullptr) return;
@@ -333,9 +334,8 @@ void after_fork_in_child() {
   if (keys* const all = this_server().keys.get(); all != nullptr) all->enter_child();
 }
 
-// A file tells a position in the stream of changes, which the pool may be ahead of: nobody may go
-// on from there, neither this server as a replica nor a replica of it. So the next sync is a full
-// one.
+// The file's replication offset may be behind the pool, so neither this server nor its replicas may
+// continue from it: the next sync must be a full one.
 void forget_position(const call& c) {
   const auto execute = [&](const char* command, auto... words) {
     const char* const formats[] = {"", "c", "cc"};
@@ -350,7 +350,7 @@ void forget_position(const call& c) {
   execute("REPLICAOF", master.substr(0, gap).c_str(), master.substr(gap + 1).c_str());
 }
 
-// Steps O3: items become keys.
+// redis.md O3: items become keys.
 void open_items(const call& c) {
   api::context* const context = c.context;
   keys& all = *c.server.keys;
@@ -409,8 +409,8 @@ void on_loop(api::context* context, api::event, std::uint64_t what, void*) {
   in.loop.end_turn();
   const call c{in, context, nullptr, 0};
   if (!in.startup.is_open()) open_keys(c);
-  // The answers of an EXEC, or of a command of Redis' own that has removed a value (MIGRATE), are
-  // about to be sent. What has expired has no answer.
+  // Answers of an EXEC, or of a Redis command that removed a value (MIGRATE), are sent next.
+  // Expired keys have no answer.
   import_foreign(c);
   STELE_ASSERT(in.commands.is_idle() && !in.script);
   must(in.keys->end_unit(in.keys->owes_answers()));
@@ -430,7 +430,7 @@ void on_cron(api::context* context, api::event, std::uint64_t, void*) {
   if ((api::GetContextFlags(context) & api::is_replica) != 0) this_server().loop.note_offset_due();
 }
 
-// The server may end in a script that takes too long: nothing of that is there after a restart.
+// SHUTDOWN NOSAVE may interrupt a script: its unit is rolled back.
 void on_shutdown(api::context* context, api::event, std::uint64_t, void*) {
   keys& all = *this_server().keys;
   if ((api::GetContextFlags(context) & (api::in_multi | api::in_script)) != 0) all.cancel_unit();
@@ -468,7 +468,7 @@ struct options {
   pool_options pool;
 };
 
-// The arguments of loadmodule, by pairs. The sentence of what is wrong with them.
+// Reads the arguments of loadmodule, which are pairs. Returns a sentence if one is wrong.
 std::optional<std::string> read_arguments(const call& c, options& o) {
   o.pool.create_size = std::size_t{64} << 20;
   o.pool.max_size = std::size_t{1} << 40;
@@ -508,7 +508,7 @@ std::optional<std::string> read_arguments(const call& c, options& o) {
   return std::nullopt;
 }
 
-// A pool without a name: its memory goes with the process, however that ends.
+// A pool whose file has no name: the kernel frees it when the process ends.
 result<std::unique_ptr<keys>> open_in_memory(pool_options o) {
   o.engine.media = "process";
   std::string folder = "/dev/shm/stele-redis-XXXXXX";
@@ -573,7 +573,7 @@ int load(api::context* of, api::text** arguments, int count) {
   if (base::bytes_of(text_setting(c, "databases")).value_or(0) > stored_keys::databases)
     return refuse(
         of, "a pool has at most 64 databases; start the server with `databases 64`, or fewer");
-  // Before the server has anything of the module that would outlive a refusal.
+  // First, as what the module registers with the server would outlive a refusal.
   if (const int why = ::pthread_atfork(bounded<before_fork>, nullptr, bounded<after_fork_in_child>);
       why != 0)
     return refuse(of, std::string("pthread_atfork fails (") + std::strerror(why) +

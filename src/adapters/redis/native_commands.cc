@@ -1,5 +1,5 @@
-// Commands that Redis itself carries out: for their time, keys have values of Redis' own, copies of
-// what the pool has. What a command has made of them goes to the pool in the command's unit.
+// Commands that Redis itself executes, on native copies of the values: docs/protocol/redis.md, L1
+// to L5. Their changes are stored in the command's unit.
 #include <algorithm>
 #include <map>
 
@@ -19,10 +19,10 @@ struct raw_key {
   api::key* key;
 };
 
-// What of a sorted set the command gets: all, or the members that it names.
+// What is copied of a sorted set: all members, or those that the command names.
 enum class copied : std::uint8_t { whole, named };
 
-// A key of the command.
+// A key of the command, with what was copied.
 struct native_copy {
   api::text* name;
   stored_item* item = nullptr;  // null: the key has none, or no value that the command could use
@@ -51,7 +51,7 @@ std::vector<element> named_members(const call& c, const open_key& key) {
   });
 }
 
-// redis.md L2: the key gets a value of Redis' own. The item stays.
+// redis.md L2: the key gets a native copy. The item stays in the pool.
 native_copy copy_to_native(const call& c, api::text* name, copied of) {
   native_copy l{
       .name = name, .item = nullptr, .kind = item_kind::string, .expiry = 0, .elements = {}};
@@ -89,7 +89,7 @@ long long expiry_of(const raw_key& key) {
   return when == api::no_expire ? 0 : when;
 }
 
-// A string of the same length is changed where it differs, in parts of so many bytes.
+// Overwrites the parts of a string of the same length that differ.
 void store_differences(stored_text& to, std::string_view before, std::string_view now) {
   STELE_ASSERT(before.size() == now.size() && to.value.size() == now.size());
   constexpr std::size_t part = 64;
@@ -98,7 +98,7 @@ void store_differences(stored_text& to, std::string_view before, std::string_vie
       to.value.overwrite(at, bytes);
 }
 
-// What the command has made of a string goes to the pool. Returns whether it has changed it.
+// Stores the string in the item, if it has changed. Returns whether it has.
 result<bool> store_text(const call& c, const native_copy& l, long long expiry) {
   const raw_key key(c, l.name);
   std::size_t size = 0;
@@ -129,7 +129,7 @@ result<bool> store_text(const call& c, const native_copy& l, long long expiry) {
   return true;
 }
 
-// The same of a sorted set: the members that differ from the copy.
+// Stores the members of a sorted set that differ from the copy. Returns whether any does.
 result<bool> store_scores(const call& c, const native_copy& l, long long expiry) {
   STELE_ASSERT(l.item != nullptr && l.kind == item_kind::sorted_set);
   const auto now = native_elements(c, l.name, item_kind::sorted_set);
@@ -165,7 +165,7 @@ result<bool> store_scores(const call& c, const native_copy& l, long long expiry)
   return true;
 }
 
-// After the command. Returns whether it has changed the key.
+// redis.md L4. Returns whether the command has changed the key.
 bool store_changes(const call& c, const native_copy& l, copied of, bool changes) {
   int type = 0;
   long long expiry = l.expiry;
@@ -174,7 +174,8 @@ bool store_changes(const call& c, const native_copy& l, copied of, bool changes)
     type = api::KeyType(key.key);
     if (l.item != nullptr && (!changes || (type == api::empty_key && of == copied::named)))
       return restore_item(key, l.kind, l.item, l.expiry), false;
-    // Who replaces the whole value ends its time; who adds members may have got none with it.
+    // A command that replaces the value sets its expiry time; one that adds members may have had
+    // none to copy it with.
     if (of == copied::whole) expiry = expiry_of(key);
   }
   if (type == api::empty_key) {
@@ -191,7 +192,7 @@ bool store_changes(const call& c, const native_copy& l, copied of, bool changes)
   return true;
 }
 
-// How long a string is that has a field of this type there; nullopt: Redis refuses it.
+// The length of a string that ends with this bit field; nullopt: Redis refuses the field.
 std::optional<std::size_t> end_of_field(std::string_view type, std::string_view place) {
   if (!type.starts_with('u') && !type.starts_with('i')) return std::nullopt;
   const auto bits = integer_of(type.substr(1));
@@ -206,7 +207,7 @@ std::optional<std::size_t> end_of_field(std::string_view type, std::string_view 
   return static_cast<std::size_t>(first + *bits + 7) / 8;
 }
 
-// How long BITFIELD may make a string; 0: Redis refuses one of its words, and so all of it.
+// The greatest length to which BITFIELD may extend a string; 0: Redis refuses the command.
 std::size_t end_of_fields(const call& c) {
   std::size_t end = 0;
   for (int i = 2; i + 2 < c.count; ++i) {

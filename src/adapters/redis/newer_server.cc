@@ -1,4 +1,4 @@
-// COMMAND tells each command's name, flags and categories.
+// COMMAND lists the name, flags and categories of each command.
 #include "newer_server.h"
 
 #include <algorithm>
@@ -19,10 +19,9 @@ bool has(api::reply* words, std::string_view word) {
   return false;
 }
 
-// Whether an unknown command of these flags and categories would read or write values of the pool's
-// kinds. Streams stay Redis' own, and other modules have types of their own. What a command on keys
-// of all kinds does, Redis tells in events, so such a one (MIGRATE, or one that has another name)
-// is left to Redis.
+// Whether an unknown command with these flags and categories reads or writes values of types that
+// the pool has. Streams and types of other modules are Redis' own. Commands on keys of any type
+// (MIGRATE, a renamed DEL) are left to Redis, which reports their changes as events.
 bool is_of_the_pool(api::reply* flags, api::reply* categories) {
   constexpr const char* kinds[] = {"@string", "@hash",      "@list",        "@set",
                                    "@bitmap", "@sortedset", "@hyperloglog", "@geo"};
@@ -40,7 +39,7 @@ std::string_view value_in(std::string_view info, std::string_view field) {
   return info.substr(0, info.find_first_of("\r\n"));
 }
 
-// Reads the version, and the name that goes with it.
+// Name and version of the server; notes whether it is newer.
 std::string name_server(const call& c) {
   api::reply* const reply = call_server(c, "INFO", "c", "server");
   const std::string info = reply == nullptr ? std::string() : text_of_reply(reply);

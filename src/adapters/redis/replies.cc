@@ -1,4 +1,4 @@
-// The functions that answer are replaced by ones that count for a counter's life.
+// While a counter lives, the reply functions of the interface are replaced by counting ones.
 #include "replies.h"
 
 #include <base/assert.h>

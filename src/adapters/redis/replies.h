@@ -1,7 +1,6 @@
-// Counts the answers that the module gives while a counter lives, so that a command that serves a
-// client which waits can be held to one, and one that fails knows whether it has answered. An array
-// counts when its last element is given. Main thread only. What a counter within another one counts
-// is not the other's.
+// Counts the answers that the module gives during the life of a counter: a client that was blocked
+// must get exactly one, and a failed command must know whether it has answered. An array counts
+// with its last element. An inner counter hides its answers from the outer one. Main thread only.
 #pragma once
 
 namespace stele::redis {

@@ -1,4 +1,4 @@
-// Asks whether the user of a script may run what the script calls.
+// Checks whether the user of a script may run what the script calls.
 #include "script_rights.h"
 
 #include <cstring>
@@ -16,9 +16,9 @@ int answer_denied(api::context* context, api::text** arguments, int count) {
   return api::ReplyWithError(context, no_permission(name).c_str());
 }
 
-// Whether Redis takes the command in a script with so many arguments. It refuses another number
-// before it asks for rights, whose code reads arguments that a wrong number leaves out. While a
-// script takes long, Redis also runs commands of other clients; none of these is for scripts.
+// Whether Redis accepts the command in a script with this number of arguments. It refuses another
+// number before it checks rights, whose code reads arguments that may be missing. During a busy
+// script Redis also runs commands of other clients; none of these is allowed in scripts.
 bool is_taken(const call& caller, const std::vector<api::text*>& arguments) {
   const int count = static_cast<int>(arguments.size());
   const std::string name(view(arguments[0]));

@@ -1,4 +1,4 @@
-// The types of values: what the server asks of them.
+// The module types: the functions that Redis calls for values.
 #include <algorithm>
 #include <unordered_set>
 
@@ -9,7 +9,7 @@ namespace stele::redis {
 
 namespace {
 
-// Stands for what the server has loaded from a file of its own, and the pool does not have.
+// The value of a key that was loaded from a file older than the pool.
 stored_item* placeholder() noexcept {
   constexpr std::size_t largest =
       std::max({sizeof(stored_text), sizeof(stored_hash), sizeof(stored_sequence),
@@ -39,8 +39,8 @@ struct loaded_text {
   char* bytes;
 };
 
-// The elements of a value as save() writes them. A payload comes from a client (RESTORE), so
-// nothing of it is as save() has it until it has been looked at. nullopt: it is no such value.
+// The elements of a value as save() writes them. A client may send any payload (RESTORE), so all of
+// it is validated. nullopt: it is not such a value.
 std::optional<std::vector<element>> read_elements(api::io* from, item_kind kind) {
   const std::uint64_t count = kind == item_kind::string ? 1 : api::LoadUnsigned(from);
   if (count == 0) return std::nullopt;  // at the end of the payload too
@@ -70,7 +70,7 @@ void* refuse_load(api::io* from, error why) {
   return nullptr;
 }
 
-// Where the value is to be; nullopt: the server does not tell, as for a value of no key.
+// Where the value is to be; nullopt: Redis does not say, as for a value of no key.
 struct named_place {
   std::string_view key;
   int database;
@@ -84,7 +84,7 @@ error no_key() {
   return {errc::unsupported, "the server does not tell which key the value is of"};
 }
 
-// The item that is made here is no key's yet: see free().
+// The new item has no key yet: see free().
 void* load(api::io* from, int encoding, item_kind kind) {
   server& in = this_server();
   in.load.forget_refusal();
@@ -103,7 +103,7 @@ void* load(api::io* from, int encoding, item_kind kind) {
     for (const auto& [first, second] : *elements) add_element(item, first, second);
     STELE_ASSERT(count_of(item) == elements->size());
   };
-  // A unit with commands before this one goes on, and is not ended for want of room.
+  // A unit that earlier commands have changed must not end here to get room.
   const auto done =
       in.load.may_end_unit() ? in.keys->change_apart(bytes, add) : in.keys->change(bytes, add);
   if (in.load.note_value()) (void)in.keys->end_unit(false);
@@ -159,7 +159,7 @@ void rewrite(api::io* to, api::text* key, void* value) {
   });
 }
 
-// The order of a list's elements counts.
+// The digest of a list depends on the order of its elements, those of other types do not.
 void add_to_digest(api::digest* to, void* value) {
   for_each_of(value, [&](item_kind kind, std::string_view first, std::string_view second) {
     api::DigestAddStringBuffer(to, first.data(), first.size());
@@ -169,15 +169,16 @@ void add_to_digest(api::digest* to, void* value) {
   api::DigestEndSequence(to);
 }
 
-// The item goes in unlinked(), in the main thread; this may be another one. But what was loaded and
-// did not become a key, because the rest of the payload is damaged or its time has passed, goes
-// here, in the thread that has loaded it.
+// The item is removed by unlinked(), in the main thread; free() may run in another one. An item
+// that was loaded and got no key, because the payload is damaged or has expired, is removed here,
+// in the thread that loaded it.
 void free(void* value) {
   stored_item* const item = item_of(value);
   if (this_server().load.unclaimed.take(item)) all_keys().note_unlinked(item);
 }
 
-// A server that evicts looks after each key whether it uses less: the item goes later.
+// While it evicts, the server checks its used memory after each key, but the item is freed later:
+// so its bytes are subtracted now.
 void unlinked(api::key_context*, const void* value) {
   server& in = this_server();
   stored_item* const item = item_of(value);

@@ -21,8 +21,8 @@ class waiting_clients {
   waiting_clients(const waiting_clients&) = delete;
   waiting_clients& operator=(const waiting_clients&) = delete;
 
-  // Unblocks the client when the commit of this number is durable, or an error shows that it will
-  // never be; the server then ends. Main thread only.
+  // Unblocks the client when the commit of this number is durable. If the sync fails, the server
+  // ends. Main thread only.
   void add(api::blocked_client* client, std::uint64_t commit);
   // Before the server sleeps: one sync for all commands of this turn.
   void begin_sync();
@@ -40,8 +40,8 @@ class waiting_clients {
   std::vector<waiting> coming_;  // the main thread's
   std::mutex mutex_;
   std::condition_variable wanted_;
-  // In the order in which they came. One may rest on an older commit than those before it, and is
-  // answered after them.
+  // In order of arrival. A client that waits for an older commit than those before it is unblocked
+  // after them.
   std::deque<waiting> clients_;
   bool stopping_ = false;
   std::atomic<std::uint64_t> syncs_{0};
