@@ -105,15 +105,15 @@ bool keys::is_poisoned() const noexcept {
   return pool_.core().state().poisoned.load(std::memory_order_relaxed);
 }
 
-// What so many bytes take at most: a block's rest, a record's words that are no payload, and of
-// large ones, whole chunks of the pool.
+// The most that this many bytes take: with the unused end of a block, the words of a record that
+// are no payload, and, if large, whole chunks.
 std::size_t keys::taken_by(std::size_t bytes) const noexcept {
   const std::size_t chunk = std::size_t{1} << pool_.core().state().file.header().chunk_shift;
   return bytes + bytes / 4 + 256 + (bytes > chunk / 8 ? 2 * chunk : 0);
 }
 
-// A transaction that takes so much and is cancelled makes the pool grow. Returns why it has not;
-// empty: it has, or need not. Errors: poisoned, io.
+// Makes the pool grow, by a transaction that allocates this much and is cancelled. Returns why it
+// could not; empty: it has grown, or need not. Errors: poisoned, io.
 result<std::string> keys::grow_for(std::size_t bytes) {
   STELE_ASSERT(!in_unit() && bytes != 0);  // the pool does not grow in a unit
   const auto tried = pool_.update([&](stored_keys&) -> result<> {
@@ -132,12 +132,12 @@ error keys::no_room() const {
               "; delete keys, or start the server with a larger max_size and room on the disk"};
 }
 
-// Room for a change, and for the log of its unit, which is a block of the heap if it is long. All
-// may come from the longest free run. So a unit which has begun does not end for want of room. The
-// pool does not grow in a unit; so before one begins there is an eighth of it more, if the pool can
-// grow. `logged` of the bytes are in the log at a time. A unit of one small change needs no free
-// run: it may find room in blocks that are free among used ones, and if it does not, nothing has
-// changed.
+// Reserves room for a change and for the log of its unit, which is a block of the heap if it is
+// long, so that a unit that has begun cannot fail with `full`. The room is taken to come from the
+// longest free run. A pool does not grow within a unit, so before one begins it grows by an eighth
+// more, if it can. `logged`: how many of the bytes are in the log at a time. A unit of one small
+// change needs no free run: it may use free blocks among used ones, and if there is none, nothing
+// has changed.
 result<> keys::make_room(std::size_t bytes, bool for_several, std::size_t logged) {
   const std::size_t ahead =
       std::max(std::size_t{4} << 20, pool_.core().state().file.header().size / 8);
@@ -217,7 +217,7 @@ result<> keys::change(std::size_t bytes, const std::function<void()>& body) {
   }
 }
 
-// The unit's first change has failed. Its places are free again.
+// After the unit's first change has failed: frees its places.
 void keys::forget_failed_unit() {
   room_ = 0;
   STELE_ASSERT(taken_places_.size() <= count_ + freed_places_.size());
@@ -289,7 +289,7 @@ void keys::forget_unit() noexcept {
   reserved_ = 0;
 }
 
-// Of the times at which items that the unit has changed expire.
+// The earliest expiry time of items that the unit has changed.
 std::int64_t keys::first_end_in_unit() const {
   std::int64_t first = never;
   for (const stored_item* item : touched_)
@@ -349,7 +349,7 @@ void keys::cancel_unit() noexcept {
 
 void keys::keep(stored_item* item) {
   std::erase(unlinked_, item);
-  // What goes without being asked for is neither renamed nor copied natively.
+  // An expired or evicted key is neither renamed nor copied to a native value.
   STELE_ASSERT(unasked_ <= unlinked_.size());
   if (unlinked_last_ == item) unlinked_last_ = nullptr;
 }

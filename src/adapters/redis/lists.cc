@@ -99,7 +99,7 @@ std::string element_at(const open_key& key, end at) {
   });
 }
 
-// Takes so many elements, or all. Tells the events.
+// Removes this many elements, or all, and notifies the events.
 result<texts> take(const call& c, open_key& key, end at, std::uint64_t count) {
   texts taken;
   const auto went = change<stored_sequence>(c, key, 0, [&](stored_sequence& list) {
@@ -185,7 +185,7 @@ void move(const call& c, open_key& source, end from, end to) {
     target.emplace(c, c.text(2), api::for_reading | api::for_writing);
     if (is_wrong_kind(c, *target, kind)) return;
   }
-  // Where there is no room, nothing has been taken yet.
+  // The push is first: without room for it nothing has been removed.
   if (auto done = push(c, same ? source : *target, to, {&moved, 1}); !done)
     return void(answer_error(c, done.error()));
   const auto went = change<stored_sequence>(c, source, 0, [&](stored_sequence& list) {

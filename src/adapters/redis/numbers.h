@@ -29,7 +29,7 @@ std::optional<long double> float_of(std::string_view text);
 
 // "inf", "-inf", or 17 significant digits, which give it exactly.
 std::string text_of_score(double score);
-// As a scan tells the scores of a set that Redis keeps in a small form: integers by all digits.
+// As ZSCAN answers the scores of a set that Redis encodes as a listpack: integers with all digits.
 std::string text_of_small_sets_score(double score);
 // All digits before the point, and up to 17 behind it. Requires a number that is finite.
 std::string text_of_float(long double value);

@@ -1,4 +1,4 @@
-// What the commands on one sorted set and on several have in common.
+// What the commands on one sorted set and on several share.
 #pragma once
 
 #include "collections.h"
@@ -14,7 +14,8 @@ using scores = std::vector<scored>;
 // `nested`: in Redis' newer protocol each member is in an array with its score.
 void reply_scores(const call& c, api::context* to, const scores& all, bool with_scores,
                   bool nested);
-// The first argument's key gets these; answers how many. Replicates as `name`, tells `event`.
+// Sets the first argument's key to these and answers how many. Replicates as `name`, notifies
+// `event`.
 int store_scores(const call& c, const scores& all, const char* name, const char* event);
 
 }  // namespace stele::redis

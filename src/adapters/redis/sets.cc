@@ -83,7 +83,7 @@ int smove(const call& c) {
   const bool there = has(from, member), same = from.item() == to.item();
   if (!there || same) return answer_unchanged(c, from, there ? 1 : 0);
   const bool is_new = !has(to, member);
-  // Where there is no room, nothing has been taken yet.
+  // The addition is first: without room for it nothing has been removed.
   if (is_new)
     if (auto done = add(c, to, {&member, 1}); !done) return answer_error(c, done.error());
   STELE_ASSERT(has(to, member) && from.item() != to.item());
@@ -187,7 +187,7 @@ int srandmember(const call& c) {
   });
 }
 
-// Replicas are told which members went.
+// Replicates the removal of these members, which were chosen at random.
 void replicate_removal(const call& c, const texts& members, bool went) {
   if (went) {
     replicate_as(c, "DEL", "s", c.text(1));

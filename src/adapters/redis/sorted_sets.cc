@@ -484,7 +484,7 @@ const char* pop_name(end at) {
   return at == end::lowest ? "ZPOPMIN" : "ZPOPMAX";
 }
 
-// Takes so many members, or all. Tells the events and the replicas.
+// Removes this many members, or all; notifies the events and replicates.
 result<scores> take(const call& c, open_key& key, end at, std::uint64_t count) {
   range r;
   r.reversed = at == end::highest;
