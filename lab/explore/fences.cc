@@ -1,7 +1,7 @@
 // Finds the fences, and makes the runs without each of them, the cheap runs first.
 #include <explore/fences.h>
 #include <explore/trap.h>
-#include <media/fence_sites.h>
+#include <media/event_sites.h>
 #include <tx/mechanism/catalog.h>
 
 #include <algorithm>
@@ -103,12 +103,12 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
 
 // The fences that a run passes, and that recoveries from some of its crashes pass.
 void collect_sites(const plan& p, std::set<std::string>& sites) {
-  media::fence_sites::on_fence([&](const std::string& site) { sites.insert(site); });
+  media::event_sites::on_fence([&](const std::string& site) { sites.insert(site); });
   settings s;
   s.bound = 3;
   s.recovery_bound = 1;
   (void)explore(p, s);
-  media::fence_sites::on_fence({});
+  media::event_sites::on_fence({});
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <explore/subject.h>
-#include <media/fence_sites.h>
+#include <media/event_sites.h>
 
 namespace stele::explore {
 
@@ -10,13 +10,13 @@ class planted_bugs {
  public:
   explicit planted_bugs(const plan& p) {
     base::planted_mutant = p.mutant;
-    media::fence_sites::omit(p.omitted_fence);
+    media::event_sites::omit(p.omitted_fence.empty() ? "" : "fence " + p.omitted_fence);
   }
   planted_bugs(const planted_bugs&) = delete;
   planted_bugs& operator=(const planted_bugs&) = delete;
   ~planted_bugs() {
     base::planted_mutant = base::mutant::none;
-    media::fence_sites::omit("");
+    media::event_sites::omit("");
   }
 };
 

@@ -7,7 +7,7 @@
 // exactly what was reported.
 #pragma once
 
-#include <media/media.h>
+#include <media/omitting.h>
 
 #include <utility>
 
@@ -25,7 +25,7 @@ class store_observer {
 };
 
 template <class Inner>
-class observed {
+class observed : public omitting<observed<Inner>> {
  public:
   struct shared {
     store_observer& observer;
@@ -43,12 +43,10 @@ class observed {
   void store(void* to, const void* from, std::size_t size) {
     observed_store(to, size, [&] { inner_.store(to, from, size); });
   }
-  void stream(void* to, const void* from, std::size_t size) {
-    observed_store(to, size, [&] { inner_.stream(to, from, size); });
+  void bulk_persist(std::span<const range> ranges) noexcept {
+    this->drop_held_line();
+    inner_.bulk_persist(ranges);
   }
-  void flush(const void* at, std::size_t size) noexcept { inner_.flush(at, size); }
-  void fence() noexcept { inner_.fence(); }
-  void bulk_persist(std::span<const range> ranges) noexcept { inner_.bulk_persist(ranges); }
   void note(tape_mark m, std::uint64_t argument) {
     shared_.observer.lock();
     shared_.observer.mark_recorded(thread_, m, argument);
@@ -57,6 +55,13 @@ class observed {
   bool failed() const noexcept { return inner_.failed(); }
 
  private:
+  friend omitting<observed>;
+  void stream_now(void* to, const void* from, std::size_t size) {
+    observed_store(to, size, [&] { inner_.stream(to, from, size); });
+  }
+  void flush_now(const void* at, std::size_t size) noexcept { inner_.flush(at, size); }
+  void fence_now() noexcept { inner_.fence(); }
+
   // Header and logs are private memory, which a crash does not keep.
   template <class Store>
   void observed_store(void* to, std::size_t size, Store&& store) {

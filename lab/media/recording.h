@@ -4,7 +4,7 @@
 #pragma once
 
 #include <base/check.h>
-#include <media/fence_sites.h>
+#include <media/omitting.h>
 #include <media/tape.h>
 #include <published/archapt/access_buffer.h>
 
@@ -42,7 +42,7 @@ class load_recorder {
 };
 
 template <class Inner>
-class recording {
+class recording : public omitting<recording<Inner>> {
  public:
   struct shared {
     tape_writer& tape;
@@ -78,24 +78,8 @@ class recording {
     inner_.store(to, from, size);
     write(tape_op::store, to, size, from);
   }
-  void stream(void* to, const void* from, std::size_t size) {
-    const tape_writer::scoped_lock lock(shared_.tape);
-    inner_.stream(to, from, size);
-    write(tape_op::stream, to, size, from);
-  }
-  void flush(const void* at, std::size_t size) {
-    const tape_writer::scoped_lock lock(shared_.tape);
-    inner_.flush(at, size);
-    write(tape_op::flush, at, size, nullptr);
-  }
-  // The event comes first, so that the tape has a crash point just before the fence.
-  void fence(const std::source_location& at = std::source_location::current()) {
-    if (fence_sites::is_omitted(at)) return;
-    const tape_writer::scoped_lock lock(shared_.tape);
-    event(tape_op::fence, 0, 0);
-    inner_.fence();
-  }
   void bulk_persist(std::span<const range> ranges) {
+    this->drop_held_line();
     const tape_writer::scoped_lock lock(shared_.tape);
     for (const range& r : ranges) write(tape_op::bulk, r.begin, r.size, nullptr);
     inner_.bulk_persist(ranges);
@@ -111,6 +95,23 @@ class recording {
   bool failed() const noexcept { return inner_.failed(); }
 
  private:
+  friend omitting<recording>;
+  void stream_now(void* to, const void* from, std::size_t size) {
+    const tape_writer::scoped_lock lock(shared_.tape);
+    inner_.stream(to, from, size);
+    write(tape_op::stream, to, size, from);
+  }
+  void flush_now(const void* at, std::size_t size) {
+    const tape_writer::scoped_lock lock(shared_.tape);
+    inner_.flush(at, size);
+    write(tape_op::flush, at, size, nullptr);
+  }
+  // The event comes first, so that the tape has a crash point just before the fence.
+  void fence_now() {
+    const tape_writer::scoped_lock lock(shared_.tape);
+    event(tape_op::fence, 0, 0);
+    inner_.fence();
+  }
   // The tape has pool offsets, also where home is mapped at another address.
   void write(tape_op op, const void* at, std::size_t size, const void* bytes) {
     const auto offset =
