@@ -50,7 +50,7 @@ class kv_catalog {
     store* const dropped = find(name);
     if (dropped == nullptr) return false;
     names()->erase(name);
-    if (!base::planted(base::mutant::kv_drop_unlisted)) put(dropped_name(dropped), dropped);
+    if (!planted(base::mutant::kv_drop_unlisted)) put(dropped_name(dropped), dropped);
     return true;
   }
   // Erases up to `items` items of dropped stores. Returns whether that was the last of them.

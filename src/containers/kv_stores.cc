@@ -158,7 +158,7 @@ result<> kv::drop_store(std::string_view name) {
   if (const auto open = pool.open.find(name); open != pool.open.end() && !open->second.expired())
     return refused(errc::in_use, path_of(pool) + ": the store " + in_quotes(name) +
                                      " is open; close every handle of it first");
-  if (base::planted(base::mutant::kv_cleared_first))
+  if (planted(base::mutant::kv_cleared_first))
     (void)state_->update([&] {
       if (auto* const there = state_->pool_store().stores().find(name)) there->erase_some(1);
     });

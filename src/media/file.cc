@@ -14,7 +14,6 @@
 namespace stele::media {
 
 using base::mutant;
-using base::planted;
 
 namespace {
 

@@ -29,8 +29,7 @@ result<block_checksum_state> block_checksums::state() const {
 bool block_checksums::matches(std::uint64_t block) const noexcept {
   STELE_ASSERT(has_checksum(block));
   const std::uint64_t expected = stored(block);
-  if (expected == format::block_checksum_never_written &&
-      base::planted(base::mutant::sums_zero_unjudged))
+  if (expected == format::block_checksum_never_written && planted(base::mutant::sums_zero_unjudged))
     return true;
   if (is_table(block)) return expected == compute(block);
   if (expected == format::block_checksum_unknown) return true;

@@ -10,7 +10,6 @@
 namespace stele::storage {
 
 using base::mutant;
-using base::planted;
 
 namespace {
 

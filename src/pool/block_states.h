@@ -95,7 +95,7 @@ class states_in_place final : public block_states {
   static bool set_used(heap_writer& w, std::uint64_t offset, bool used) {
     using base::mutant;
     if (!used && w.read_private(offset, 1) != format::block_used) return false;
-    if (!base::planted(used ? mutant::heap_untracked_take : mutant::heap_untracked_free))
+    if (!planted(used ? mutant::heap_untracked_take : mutant::heap_untracked_free))
       w.write_private(offset, used ? format::block_used : format::block_free, 1);
     return true;
   }

@@ -32,15 +32,13 @@ format::pool_header with_version(format::pool_header h, std::uint32_t version) n
 template <class Medium>
 void raise_version(Medium& medium, std::byte* base) {
   using base::mutant;
-  using base::planted;
   format::pool_header on_media;
   std::memcpy(&on_media, base, sizeof on_media);
   const auto raised = with_version(read_header(base), format::pool_version);
   if (std::memcmp(&on_media, &raised, sizeof raised) == 0) return;
   std::byte* const copy = base + format::header_copy_offset_of(raised);
   if (!planted(mutant::version_copy_left)) medium.put(copy, &raised, sizeof raised);  // V1
-  if (!planted(mutant::version_no_fence))
-    medium.control.fence();  // the copy is durable before the header, which a crash may tear
+  medium.control.fence();  // the copy is durable before the header, which a crash may tear
   // heap.md V1: the copy is whole before the header changes, and this opening would count it.
   STELE_ASSERT(std::memcmp(copy, &raised, sizeof raised) == 0);
   medium.put(base, &raised, sizeof raised);  // V2

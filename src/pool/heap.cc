@@ -12,7 +12,6 @@ namespace stele::storage {
 
 using base::fail;
 using base::mutant;
-using base::planted;
 using format::chunk_descriptor;
 using format::chunk_kind;
 
@@ -303,11 +302,11 @@ void heap::build_free_list(std::uint64_t chunk) {
   const auto place = std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk));
   STELE_ASSERT(place != unlisted.end());  // not listed yet, so it is in the list of those
   unlisted.erase(place);
-  const bool in_place = states_ == &in_place_ && !planted(mutant::heap_stale_list);
+  const bool reads = !planted(mutant::heap_stale_list), in_place = states_ == &in_place_ && reads;
   for (std::uint32_t i = blocks.layout.capacity; i-- > 0;)
     if (in_place && i % 8 == 7 && in_place_.are_used(blocks, i - 7))
       i -= 7;
-    else if (states_->is_used(blocks, i) && !planted(mutant::heap_stale_list))
+    else if (reads && states_->is_used(blocks, i))
       states_->restore(blocks, i, true);
     else
       central_free_[info.size_class].push_back(blocks.block_offset(i));
@@ -360,9 +359,11 @@ void heap::describe_run(writer& w, std::uint32_t first, chunk_descriptor head,
   }
 }
 
-void heap::describe_free(writer& w, const changes::run& r, bool all_but_last) {
+void heap::describe_free(writer& w, const changes::run& r) {
   // heap.md L4 and extents: all chunks of the run in one transaction.
   STELE_ASSERT(r.count != 0 && r.first + std::uint64_t{r.count} <= chunks_.size());
+  const bool all_but_last =
+      planted(r.slab ? mutant::heap_large_short_free : mutant::heap_short_extent);
   const std::uint32_t count = all_but_last && r.count > 1 ? r.count - 1 : r.count;
   for (std::uint32_t i = 0; i < count; ++i) write_descriptor(w, r.first + i, free_chunk());
 }
@@ -442,8 +443,7 @@ result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
     free_run(static_cast<std::uint32_t>(chunk), count);
     t.runs_freed.pop_back();
   }
-  describe_free(w, {static_cast<std::uint32_t>(chunk), count, false},
-                planted(mutant::heap_short_extent));
+  describe_free(w, {static_cast<std::uint32_t>(chunk), count, false});
   return {};
 }
 
@@ -582,8 +582,7 @@ std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t ma
     // Listed together with the removal of the blocks, so that a rollback restores them once.
     t.runs_freed.insert(t.runs_freed.end(), chosen.begin(), chosen.end());
     chosen.clear();
-    for (std::size_t i = before; i < t.runs_freed.size(); ++i)
-      describe_free(w, t.runs_freed[i], planted(mutant::heap_large_short_free));
+    for (std::size_t i = before; i < t.runs_freed.size(); ++i) describe_free(w, t.runs_freed[i]);
   }
   STELE_ASSERT(reclaimed <= max_chunks && (reclaimed == 0) == t.runs_freed.empty());
   return reclaimed;

@@ -136,8 +136,7 @@ class heap {
     if (!t.freed.empty()) {
       STELE_ASSERT(is_block(t.freed.front()));
       auto& list = c.free[t.freed.front().size_class];
-      if (list.size() == list.capacity() || base::planted(base::mutant::heap_freed_twice))
-          [[unlikely]]
+      if (list.size() == list.capacity() || planted(base::mutant::heap_freed_twice)) [[unlikely]]
         return apply(c, t);
       list.push_back(t.freed.front().offset);
       t.freed.clear();
@@ -231,9 +230,8 @@ class heap {
   // The first chunk of the slab that a block of this class lies in.
   std::uint64_t slab_chunk_of(std::uint64_t block, unsigned size_class) const noexcept {
     const std::uint64_t chunk = chunk_of(block);
-    return is_large(size_class) && !base::planted(base::mutant::heap_large_own_chunk)
-               ? run_head_of(chunk)
-               : chunk;
+    return is_large(size_class) && !planted(base::mutant::heap_large_own_chunk) ? run_head_of(chunk)
+                                                                                : chunk;
   }
   std::uint64_t run_head_of(std::uint64_t chunk) const noexcept {
     const chunk_info& info = chunks_[chunk];
@@ -279,7 +277,7 @@ class heap {
   [[nodiscard]] result<> deallocate_extent(changes& t, writer& w, std::uint64_t chunk);
   void describe_run(writer& w, std::uint32_t first, format::chunk_descriptor head,
                     std::uint32_t count);
-  void describe_free(writer& w, const changes::run& r, bool all_but_last);
+  void describe_free(writer& w, const changes::run& r);
   void build_free_list(std::uint64_t chunk);
   bool write_block_state(writer& w, std::uint64_t chunk, unsigned size_class, std::uint32_t number,
                          bool used);

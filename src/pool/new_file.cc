@@ -219,7 +219,7 @@ result<> new_file::publish() {
   // The name that it is linked from leads to this file, or nobody else has it.
   STELE_ASSERT_ALWAYS(named_ || name_.empty() ||
                       name_ == fmt::format("/proc/self/fd/{}", file_.fd));
-  if (!base::planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0)
+  if (!planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0)
     return path_error("sync", path_);
   if (name_.empty()) return {};
   // Opened first: without a descriptor for its sync the name is not made.

@@ -11,6 +11,7 @@
 
 #include <base/assert.h>
 #include <format/slot_log.h>
+#include <published/mutant.h>
 #include <tx/home_writer.h>
 #include <tx/log/lanes.h>
 #include <tx/log/line_set.h>
@@ -55,22 +56,22 @@ class base_log {
     const slot at{&l, slot_cursors_[l.number].next};
     STELE_ASSERT(at.number < format::slot_count);
     const format::slot_commit_record line = make_commit_line(t, at, txid);
-    if (planted(mutant::base_commit_first)) write_commit(at, line);
+    if (planted<Media>(mutant::base_commit_first)) write_commit(at, line);
     write_records(t, l, line);  // 1
-    if (!planted(mutant::base_no_log_fence) && !medium_.fence_ok(l.media))
-      return false;          // 2: the records are durable before the commit line
+    // 2: the records are durable before the commit line
+    if (!medium_.fence_ok(l.media)) return false;
     write_commit(at, line);  // 3
     // base.md: a slot holds a committed transaction if and only if this word is not 0.
     STELE_ASSERT(commit_word(at) != 0);
-    if (!planted(mutant::base_no_commit_fence) && !medium_.fence_ok(l.media))
-      return false;  // 4: the commit is durable before home changes
+    // 4: the commit is durable before home changes
+    if (!medium_.fence_ok(l.media)) return false;
     t.begin_home_stores();
-    home.store_flushed(l.media, t, sums_, mutant::base_last_home_line);  // 5
-    if (!planted(mutant::base_no_data_fence) && !medium_.fence_ok(l.media))
-      return false;             // 6: home is durable before the log is truncated
+    home.store_flushed(l.media, t, sums_);  // 5
+    // 6: home is durable before the log is truncated
+    if (!medium_.fence_ok(l.media)) return false;
     clear_commit(l.media, at);  // 7
-    if (!planted(mutant::base_no_truncate_fence) && !medium_.fence_ok(l.media))
-      return false;  // 8: the truncation is durable before locks are released
+    // 8: the truncation is durable before locks are released
+    if (!medium_.fence_ok(l.media)) return false;
     logs.release_reserved(l);
     STELE_ASSERT(commit_word(at) == 0);  // base.md, after 8
     slot_cursors_[l.number].next = (at.number + 1) % format::slot_count;
@@ -87,8 +88,8 @@ class base_log {
   [[nodiscard]] result<> recover() {
     std::vector<log_record> records;
     for (auto& l : logs)
-      for (unsigned s = 0; s < (planted(mutant::base_first_slot_only) ? 1 : format::slot_count);
-           ++s)
+      for (unsigned s = 0;
+           s < (planted<Media>(mutant::base_first_slot_only) ? 1 : format::slot_count); ++s)
         if (auto read = read_slot({&l, s}, records); !read) return read;
     const auto sums = sums_.blocks().state();
     if (!sums) return std::unexpected(sums.error());
@@ -106,18 +107,16 @@ class base_log {
       newest = std::max(newest, r.txid);
     }
     sums_.recompute(lines.all(), *sums);
-    if (!planted(mutant::base_recover_unfenced))
-      medium_.control.fence();  // home is durable before the logs are emptied
+    medium_.control.fence();  // home is durable before the logs are emptied
     clear_all();
     medium_.state.clock.store(newest);
     return medium_.check();
   }
 
  private:
-  using mutant = base::mutant;
+  using mutant = published::mutant;
   using lane = typename log_lanes<Media>::lane;
   using new_word = typename home_writer<Media>::new_word;
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
   struct slot {
     lane* l;
     unsigned number;
@@ -175,7 +174,7 @@ class base_log {
     Media& media = s.l->media;
     // base.md, 3: stores to one line persist in order, so all of the commit line is in one.
     STELE_ASSERT(commit_offset(s) % line_size == 0 && line.txid != 0);
-    if (planted(mutant::base_word_first)) media.store(to, &line.txid, 8);
+    if (planted<Media>(mutant::base_word_first)) media.store(to, &line.txid, 8);
     media.store(to + offsetof(format::slot_commit_record, offset), &line.offset, 8);
     media.store(to + offsetof(format::slot_commit_record, words), &line.words, 8);
     media.store(to + offsetof(format::slot_commit_record, checksum), &line.checksum, 8);
@@ -218,7 +217,7 @@ class base_log {
     if (line.words != 0) std::memcpy(r.payload.data(), file_.at(line.offset), line.words * 8);
     base::checksum sum(h.id ^ *txid);
     for (std::uint64_t w : r.payload) sum.add(w);
-    if (sum.value() != line.checksum && !planted(mutant::base_no_checksum))
+    if (sum.value() != line.checksum && !planted<Media>(mutant::base_no_checksum))
       return damaged("its records fail the checksum");
     records.push_back(std::move(r));
     return {};

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <base/assert.h>
+#include <published/mutant.h>
 #include <published/redo.h>
 
 namespace stele::detail {
@@ -29,8 +30,8 @@ class each_store_logged {
   bool begin(transaction& t) {
     STELE_ASSERT(t.log() < journals_.size());
     // undo-published.md, A2: no record of an aborted transaction counts any more.
-    STELE_ASSERT(is_empty(logs.of(t)) || planted(mutant::published_abort_uncut) ||
-                 medium_.state.poisoned.load(std::memory_order_relaxed));
+    STELE_ASSERT(base::holds(is_empty(logs.of(t)) ||
+                             medium_.state.poisoned.load(std::memory_order_relaxed)));
     journals_[t.log()].clear();
     return !t.exceeds_log;
   }
@@ -48,8 +49,8 @@ class each_store_logged {
   // released.
   void abort(transaction& t) noexcept {
     lane& l = logs.of(t);
-    if (undo && l.log.tail() != l.log.head() && !planted(mutant::published_abort_uncut))
-      (void)logs.truncate_in_commit(l, mutant::published_abort_unfenced);  // A1, A2
+    if (undo && l.log.tail() != l.log.head() && !planted<Media>(mutant::published_abort_uncut))
+      (void)logs.truncate_in_commit(l);  // A1, A2
   }
 
   [[nodiscard]] result<> reserve_log(transaction& t) {
@@ -62,8 +63,8 @@ class each_store_logged {
       lane& l = logs.of(t);
       STELE_ASSERT(is_empty(l));         // redo.md, after 6
       append_journal(l, t.log(), txid);  // 1
-      if (!planted(mutant::published_no_log_fence) && !medium_.fence_ok(l.media))
-        return false;  // 2: the record is durable before home changes
+      // 2: the record is durable before home changes
+      if (!medium_.fence_ok(l.media)) return false;
       l.log.publish();
     }
     return batch_.store_home(t);  // 3 to 6
@@ -73,12 +74,11 @@ class each_store_logged {
   [[nodiscard]] result<> recover() { return batch_.recover(); }
 
  private:
-  using mutant = base::mutant;
+  using mutant = published::mutant;
   using lane = typename log_lanes<Media>::lane;
   static constexpr bool undo = values == logged_values::old_ones;
   // Of a record: the TxID, and a head for each word.
   static constexpr std::uint64_t most_lines = lines_for_words(1 + 2 * 8);
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
   // Only for assertions.
   [[maybe_unused]] static bool is_empty(const lane& l) noexcept {
     return l.log.head() == l.log.tail();
@@ -104,8 +104,7 @@ class each_store_logged {
     // A record never outgrows the room that was looked for.
     STELE_ASSERT(l.log.appended_end() > l.log.tail() &&
                  l.log.appended_end() - l.log.tail() <= most_lines);
-    if (!planted(mutant::published_no_store_fence) && !medium_.fence_ok(l.media))
-      throw failure(medium_.check().error());
+    if (!medium_.fence_ok(l.media)) throw failure(medium_.check().error());
     l.log.publish();
   }
 
@@ -126,7 +125,7 @@ class each_store_logged {
   void append_journal(lane& l, unsigned log, std::uint64_t txid) {
     std::span<const stored_word> j = journals_[log];
     STELE_ASSERT(lines_for_words(1 + 2 * j.size()) <= l.log.free_lines());
-    if (planted(mutant::published_last_store)) j = j.first(j.size() - 1);
+    if (planted<Media>(mutant::published_last_store)) j = j.first(j.size() - 1);
     l.log.append(format::record_kind::redo, txid, [&](auto& out) {
       for (const stored_word& s : j) out.append_word(s.head), out.append_word(s.word);
     });

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <base/assert.h>
+#include <published/mutant.h>
 #include <tx/log/recovery.h>
 #include <tx/mechanism_engine.h>
 
@@ -37,8 +38,8 @@ class home_in_commit {
     append_record(l, t, txid);  // 1
     STELE_ASSERT(l.log.appended_end() > l.log.tail() &&
                  l.log.appended_end() - l.log.head() <= l.log.capacity_lines());
-    if (!planted(bugs.no_log_fence) && !medium_.fence_ok(l.media))
-      return false;  // 2: the record is durable before home changes
+    // 2: the record is durable before home changes
+    if (!medium_.fence_ok(l.media)) return false;
     l.log.publish();
     return store_home(t);
   }
@@ -48,12 +49,13 @@ class home_in_commit {
     // redo.md, 2: what was appended last is published before home changes.
     STELE_ASSERT(l.log.tail() == l.log.appended_end());
     t.begin_home_stores();
-    if (planted(bugs.truncate_first)) l.log.write_head(l.log.tail());
-    home.store_flushed(l.media, t, sums_, bugs.last_home_line);  // 3
-    if (!planted(bugs.no_data_fence) && !medium_.fence_ok(l.media))
-      return false;  // 4: home is durable before the log is truncated
+    if (planted<Media>(undo ? mutant::undo_truncate_first : mutant::redo_truncate_first))
+      l.log.write_head(l.log.tail());
+    home.store_flushed(l.media, t, sums_);  // 3
+    // 4: home is durable before the log is truncated
+    if (!medium_.fence_ok(l.media)) return false;
     // 5, 6: the truncation is durable before locks are released and the commit is acknowledged
-    const bool kept = logs.truncate_in_commit(l, bugs.no_truncate_fence);
+    const bool kept = logs.truncate_in_commit(l);
     // redo.md, after 6: the whole ring may be written again, and no spilled payload is kept.
     STELE_ASSERT(!kept || l.log.free_lines() == l.log.capacity_lines());
     STELE_ASSERT(!kept || l.spills.empty());
@@ -64,19 +66,8 @@ class home_in_commit {
   [[nodiscard]] result<> recover() { return log_recovery<Media>(medium_, sums_, logs).run(); }
 
  private:
-  using mutant = base::mutant;
+  using mutant = published::mutant;
   static constexpr bool undo = values == logged_values::old_ones;
-  struct mutants {
-    mutant no_log_fence, truncate_first, last_home_line, no_data_fence, no_truncate_fence;
-  };
-  static constexpr mutants bugs =
-      undo ? mutants{mutant::undo_no_log_fence, mutant::undo_truncate_first,
-                     mutant::undo_last_home_line, mutant::undo_no_data_fence,
-                     mutant::undo_no_truncate_fence}
-           : mutants{mutant::redo_no_log_fence, mutant::redo_truncate_first,
-                     mutant::redo_last_home_line, mutant::redo_no_data_fence,
-                     mutant::redo_no_truncate_fence};
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
   void append_record(typename log_lanes<Media>::lane& l, const transaction& t, std::uint64_t txid) {
     STELE_ASSERT(txid != 0);
@@ -84,7 +75,8 @@ class home_in_commit {
       logs.append(l, format::record_kind::undo, txid, t,
                   [&, old = home.old_word()](std::uint64_t offset, std::uint64_t value) {
                     const bool last = offset >= t.lines().back().offset;
-                    return last && planted(mutant::undo_last_old_line) ? value : old(offset, value);
+                    return last && planted<Media>(mutant::undo_last_old_line) ? value
+                                                                              : old(offset, value);
                   });
     else
       logs.append(l, format::record_kind::redo, txid, t, typename home_writer<Media>::new_word{});

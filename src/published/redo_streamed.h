@@ -17,18 +17,13 @@ class streamed_home : public home_writer<Media> {
   // Durable after the medium's next fence; visible to other threads then, too. A line that is
   // stored in part is not streamed: its other bytes may change meanwhile, because a line lock does
   // not cover the states of blocks.
-  void store_flushed(Media& media, const transaction& t, home_checksums<Media>& sums,
-                     base::mutant skips_last) const {
-    this->for_each_line(media, t, sums, [&](const written_line& line, bool last) {
+  void store_flushed(Media& media, const transaction& t, home_checksums<Media>& sums) const {
+    this->for_each_line(media, t, sums, [&](const written_line& line) {
       std::byte* const at = this->file_.at(line.offset);
       STELE_ASSERT(line.offset % line_size == 0);  // redo-streamed.md, 3: a stream writes a line
-      const bool kept = !last || !base::planted<Media>(skips_last);
-      if (line.mask != ~std::uint64_t{0}) this->store(media, line);
-      if (!kept) return;
-      if (line.mask == ~std::uint64_t{0})
-        media.stream(at, line.words.data(), line_size);
-      else
-        media.flush(at, line_size);
+      if (line.mask == ~std::uint64_t{0}) return media.stream(at, line.words.data(), line_size);
+      this->store(media, line);
+      media.flush(at, line_size);
     });
   }
 };

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <base/assert.h>
+#include <base/mutant.h>
 #include <tx/log/truncation.h>
 
 namespace stele::detail {
@@ -70,21 +71,19 @@ class bulk_write_back {
     if (moves && medium_.control.failed())
       // Unmarked, recovery would apply the deltas twice
       return (void)medium_.check(), through;
-    if (!planted(mutant::sums_after_mark)) apply_deltas(through);
-    persist_home();  // T3
-    if (!planted(mutant::bulk_no_data_fence))
-      medium_.control.fence();  // home is durable before the watermark moves
+    if (!planted<Media>(mutant::sums_after_mark)) apply_deltas(through);
+    persist_home();           // T3
+    medium_.control.fence();  // home is durable before the watermark moves
     if (medium_.state.poisoned.load()) return through;  // home may not be durable
     medium_.write_word(format::watermark_offset,
-                       through + planted(mutant::bulk_mark_ahead));  // T4
-    if (moves && planted(mutant::sums_said_early)) sums_.write_state(checksums_valid);
-    if (!planted(mutant::bulk_no_mark_fence))
-      // The watermark is durable before any head moves and before checksums are marked valid
-      medium_.control.fence();
+                       through + planted<Media>(mutant::bulk_mark_ahead));  // T4
+    if (moves && planted<Media>(mutant::sums_said_early)) sums_.write_state(checksums_valid);
+    // The watermark is durable before any head moves and before checksums are marked valid
+    medium_.control.fence();
     // A commit of another thread may be writing the block that a head lies in: no head moves in
     // memory unless the watermark is on media
     if (medium_.control.failed()) return (void)medium_.check(), through;
-    if (planted(mutant::sums_after_mark)) apply_deltas(through);
+    if (planted<Media>(mutant::sums_after_mark)) apply_deltas(through);
     if (moves && sums_.kept()) sums_.write_state(checksums_valid);
     truncation_.advance_heads(heads_);  // T5, T6
     deltas_.clear();
@@ -96,7 +95,6 @@ class bulk_write_back {
   // Some 100 to 250 commits of a few lines; the flushes of a batch take some microseconds.
   static constexpr std::uint64_t owner_batch_words = Media::under_exploration ? 6 : 512;
   static constexpr auto checksums_valid = format::block_checksum_state::valid;
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
   // For assertions.
   [[maybe_unused]] bool is_in_home(std::uint64_t line) const noexcept {
@@ -110,14 +108,12 @@ class bulk_write_back {
   }
 
   [[gnu::noinline]] void flush_batch(lane& l) {
-    if (!planted(mutant::bulk_flushed_early)) l.dirty_lines.set_flushed();  // B1
-    std::uint64_t last = 0;
-    l.dirty_lines.take(owner_batch_words, [&](std::uint64_t line) {  // B2
-      if (planted(mutant::bulk_owner_last_line)) std::swap(last, line);
-      STELE_ASSERT(line == 0 || is_in_home(line));
-      if (line != 0) l.media.flush(file_.at(line), line_size);
+    if (!planted<Media>(mutant::bulk_flushed_early)) l.dirty_lines.set_flushed();  // B1
+    l.dirty_lines.take(owner_batch_words, [&](std::uint64_t line) {                // B2
+      STELE_ASSERT(is_in_home(line));
+      l.media.flush(file_.at(line), line_size);
     });
-    if (planted(mutant::bulk_flushed_early)) l.dirty_lines.set_flushed();
+    if (planted<Media>(mutant::bulk_flushed_early)) l.dirty_lines.set_flushed();
   }
 
   // T2: the home lines, the checksum deltas and the ends of the records up to `through`.
@@ -162,8 +158,8 @@ class bulk_write_back {
     dirty_line_queue::entry n;
     while (l.dirty_lines.peek(n) && n.txid <= through) {
       const bool flushed = l.dirty_lines.is_flushed(),
-                 unnamed =
-                     n.lines == 0 && !(flushed && planted(mutant::bulk_spill_flushed)) && wanted;
+                 unnamed = n.lines == 0 &&
+                           !(flushed && planted<Media>(mutant::bulk_spill_flushed)) && wanted;
       // The entries follow the log. A record that is not published is of a commit that failed
       STELE_ASSERT(n.next > position);
       STELE_ASSERT(n.next <= tail || medium_.state.poisoned.load());
@@ -180,7 +176,7 @@ class bulk_write_back {
   }
   // The aborted ranges of a log before `position`, which it returns.
   std::uint64_t flush_aborted(lane& l, std::uint64_t position) {
-    if (!planted(mutant::xil_aborted_left)) logs_.flush_aborted_ranges(l, position);
+    logs_.flush_aborted_ranges(l, position);
     return position;
   }
   // Reads a record that this session has published. An error poisons the pool.
@@ -206,7 +202,7 @@ class bulk_write_back {
   // Whether truncation needs the home lines that a log's records name.
   bool needs_lines_of(const lane& l) const {
     return !persists_whole_home_ && where_ != dirty_lines::flushed &&
-           (!planted(mutant::bulk_first_log_only) || l.number == 0);
+           (!planted<Media>(mutant::bulk_first_log_only) || l.number == 0);
   }
   void add_lines(const log_record& r) {
     for_each_stored_line(file_, r.payload, [&](std::uint64_t line) { add_line(line); });
@@ -233,7 +229,6 @@ class bulk_write_back {
     });
   }
   void persist_home() {
-    if (planted(mutant::bulk_last_home_line)) lines_.drop_last();
     const auto& h = file_.header();
     if (persists_whole_home_) {
       const media::range home{file_.at(h.home_offset), h.size - h.home_offset};

@@ -43,7 +43,7 @@ class deferred_commits {
   // O1 to O3: no fence. Always true.
   [[gnu::noinline]] bool commit(transaction& t, std::uint64_t txid, std::uint64_t predecessor) {
     deferred_batch& batch = batches_[t.log()];
-    if (planted(mutant::batch_joined_early)) t.release_txid_lock();
+    if (planted<Media>(mutant::batch_joined_early)) t.release_txid_lock();
     std::unique_lock hold(batch.mutex);
     STELE_ASSERT(t.ordered() && t.in_order());
     STELE_ASSERT(batch.owner == nullptr ? batch.commits == 0 : batch.owner == &t);
@@ -53,7 +53,8 @@ class deferred_commits {
       medium_.state.begin_deferred(t.log(), txid - 1);
     }
     log_.append_deferred(t, txid, predecessor, batch);  // O1
-    if (planted(mutant::default_ordered_home_first)) home_.store(log_.medium_of(t), t.lines());
+    if (planted<Media>(mutant::default_ordered_home_first))
+      home_.store(log_.medium_of(t), t.lines());
     batch.newest = txid;
     const bool first = ++batch.commits == 1, full = batch.commits % max_batch_commits == 0;
     t.defer(txid);  // O2: the overlay keeps the values; locks stay held
@@ -111,7 +112,6 @@ class deferred_commits {
   static constexpr std::uint64_t max_overlay_lines = 8192;
   static constexpr auto batch_delay = std::chrono::microseconds(100);
   static constexpr auto delay_beside_others = std::chrono::milliseconds(1);
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
   void request_flush(unsigned log, bool full, bool wait) {
     if (!background_.runs()) return full || wait ? flush() : void();
@@ -126,22 +126,21 @@ class deferred_commits {
     if (!any()) return medium_.state.leave_ordered_mode();
     const counted_flush counted(flushes_);
     all_batches_lock hold(batches_);
-    const bool one_by_one = commits_go_on && planted(mutant::batch_no_prefix);
+    const bool one_by_one = commits_go_on && planted<Media>(mutant::batch_no_prefix);
     if (one_by_one) hold.unlock();
     const std::uint64_t newest = begin_flush(one_by_one);  // G1
     STELE_ASSERT(newest != 0);
     if (commits_go_on) hold.unlock();
-    log_.flush(flush_medium_, planted(mutant::default_last_record));  // G2
-    if (!planted(mutant::default_no_batch_fence))
-      flush_medium_.fence();  // G3: records are durable before their stores to home
+    log_.flush(flush_medium_);  // G2
+    flush_medium_.fence();      // G3: records are durable before their stores to home
     if (flush_medium_.failed())
       return medium_.state.poison(pool_state::poison_cause::write_failed,
                                   medium_.error_number_of(flush_medium_));
     if (commits_go_on) hold.lock();
     STELE_ASSERT(newest >= hardened_through_.load(std::memory_order_relaxed));
-    hardened_through_.store(planted(mutant::batch_told_late) ? newest_commit() : newest,
+    hardened_through_.store(planted<Media>(mutant::batch_told_late) ? newest_commit() : newest,
                             std::memory_order_release);
-    for (unsigned i = 0; planted(mutant::batch_ends_late) && i < batches_.size(); ++i)
+    for (unsigned i = 0; planted<Media>(mutant::batch_ends_late) && i < batches_.size(); ++i)
       log_.begin_flush(i, batches_[i]);
     log_.hardened();
     for (unsigned i = 0; i < batches_.size(); ++i) end_flush(i);  // G4
@@ -167,8 +166,8 @@ class deferred_commits {
     const deferred_batch& b = batches_[log];
     if (b.owner == nullptr) return;
     STELE_ASSERT(b.commits != 0 && b.flushed_commits <= b.commits);  // default.md G4
-    if (b.commits == b.flushed_commits || planted(mutant::batch_home_early))
-      store_home(log, log != 0 && planted(mutant::batch_own_alone));
+    if (b.commits == b.flushed_commits || planted<Media>(mutant::batch_home_early))
+      store_home(log, log != 0 && planted<Media>(mutant::batch_own_alone));
   }
   void store_home(unsigned log, bool skip) {
     deferred_batch& batch = batches_[log];

@@ -27,7 +27,7 @@ inline bool snapshot::try_read(std::uint64_t offset, Read&& read) {
   const std::uint64_t seen = lock.load(std::memory_order_acquire);
   read();
   const bool again = lock.load(std::memory_order_acquire) != seen &&
-                     !base::planted_in_schedule_explorer(base::mutant::stm_one_look);
+                     !planted_in_schedule_explorer(base::mutant::stm_one_look);
   if ((seen & 1) != 0 || again || seen >> 1 > time_) [[unlikely]]
     return false;
   if (!records_) {

@@ -82,17 +82,16 @@ class home_checksums {
   // checksum from before the record or from after it.
   void mark_moving(mutant unsaid) {
     STELE_ASSERT(blocks_.present() && !abandoned_);  // S3, S4
-    if (planted(unsaid)) return;
+    if (planted<Media>(unsaid)) return;
     write_state(state::updating);
-    if (!planted(mutant::sums_move_unfenced))
-      medium_.control.fence();  // the state word is durable before the first checksum changes
+    medium_.control.fence();  // the state word is durable before the first checksum changes
   }
   // S3, S4: applies the deltas of records; durable after the control medium's next fence.
   // Precondition: mark_moving(). at_rest: no thread stores to home.
   void apply(const checksum_deltas& changes, bool at_rest = false) {
-    if (planted(mutant::sums_not_renewed)) return;
+    if (planted<Media>(mutant::sums_not_renewed)) return;
     STELE_ASSERT(blocks_.present());
-    std::size_t left = planted(mutant::sums_last_block) ? 1 : 0;
+    std::size_t left = planted<Media>(mutant::sums_last_block) ? 1 : 0;
     changes.for_each([&](std::uint64_t block, checksum_deltas::delta c) {
       STELE_ASSERT(block == blocks_.block_of(block) && block < medium_.state.file.header().size);
       if (left != 0) return void(--left);
@@ -118,7 +117,8 @@ class home_checksums {
   // durable after the control medium's next fence. Without memory for the set of blocks, a block
   // may be recomputed more than once.
   void recompute(std::span<const std::uint64_t> lines, state now) noexcept {
-    if (!blocks_.present() || now == state::none || planted(mutant::sums_not_renewed)) return;
+    if (!blocks_.present() || now == state::none || planted<Media>(mutant::sums_not_renewed))
+      return;
     const auto renew = [&](std::uint64_t block) {
       now == state::legacy ? blocks_.recompute_legacy(medium_.control, block)
                            : blocks_.recompute(medium_.control, block);
@@ -126,7 +126,7 @@ class home_checksums {
     line_set done;
     for (std::uint64_t line : lines)
       if (!done.try_add(blocks_.block_of(line))) renew(blocks_.block_of(line));
-    if (planted(mutant::sums_last_block)) done.drop_last();
+    if (planted<Media>(mutant::sums_last_block)) done.drop_last();
     for (std::uint64_t block : done.all()) renew(block);
   }
 
@@ -200,7 +200,7 @@ class home_checksums {
   // so. When the chunks are free again, recompute_unknown(). False: the medium failed.
   bool invalidate(Media& media, std::uint64_t offset, std::uint64_t bytes) {
     STELE_ASSERT(bytes != 0 && offset >= medium_.state.file.header().chunks_offset);
-    if ((!logged_ && !in_commit_) || planted(mutant::sums_spill_kept)) return true;
+    if ((!logged_ && !in_commit_) || planted<Media>(mutant::sums_spill_kept)) return true;
     blocks_.invalidate(media, offset, bytes);
     return medium_.fence_ok(media);
   }
@@ -215,7 +215,6 @@ class home_checksums {
   }
 
  private:
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
   static std::uint64_t block_of(const written_line& line) noexcept {
     return line.offset / format::checksum_block_size * format::checksum_block_size;
   }
@@ -244,7 +243,7 @@ class home_checksums {
     return sum;
   }
   void add(Media& media, std::uint64_t block, std::uint64_t by) {
-    if (by == 0 || planted(mutant::sums_not_counted)) return;
+    if (by == 0 || planted<Media>(mutant::sums_not_counted)) return;
     STELE_ASSERT(in_commit_ && blocks_.has_checksum(block));  // S7
     const std::lock_guard one(mutexes_[block / format::checksum_block_size % std::size(mutexes_)]);
     blocks_.apply_delta(media, block, by);
@@ -268,7 +267,7 @@ class home_checksums {
   }
   // In a fresh pool free space is zero, as its checksums say: they stay.
   [[nodiscard]] result<> compute_all(bool fresh) {
-    const bool stay = fresh || base::planted(mutant::sums_free_stay);
+    const bool stay = fresh || planted(mutant::sums_free_stay);
     if (auto made = blocks_.recompute_all(medium_.control, medium_.state.heap, stay); !made)
       return made;
     medium_.control.fence();  // checksums are durable before they count

@@ -26,11 +26,10 @@ class home_writer {
 
   // Stores t's lines and flushes them; durable after the medium's next fence. If commits keep the
   // block checksums, adds the deltas (S7 of docs/protocol/sums.md).
-  void store_flushed(Media& media, const transaction& t, home_checksums<Media>& sums,
-                     base::mutant skips_last) const {
-    for_each_line(media, t, sums, [&](const written_line& line, bool last) {
+  void store_flushed(Media& media, const transaction& t, home_checksums<Media>& sums) const {
+    for_each_line(media, t, sums, [&](const written_line& line) {
       store(media, line);
-      if (!last || !base::planted<Media>(skips_last)) media.flush(file_.at(line.offset), line_size);
+      media.flush(file_.at(line.offset), line_size);
     });
   }
 
@@ -75,7 +74,7 @@ class home_writer {
   }
 
  protected:
-  // Calls store(line, it is the last one) for each of t's lines.
+  // Calls store(line) for each of t's lines.
   template <class Store>
   [[gnu::always_inline]] static void for_each_line(Media& media, const transaction& t,
                                                    home_checksums<Media>& sums, Store&& store) {
@@ -84,7 +83,7 @@ class home_writer {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const bool last = i + 1 == lines.size();
       sum.before_store(lines[i]);
-      store(lines[i], last);
+      store(lines[i]);
       sum.after_store(lines[i], last ? nullptr : &lines[i + 1]);
     }
   }

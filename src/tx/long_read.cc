@@ -83,7 +83,7 @@ template <class Take>
   if (kept == nullptr) {
     take(home_ + offset);
     std::atomic_thread_fence(std::memory_order_acquire);  // home before the second look
-    if (!base::planted_in_schedule_explorer(base::mutant::long_read_one_look))
+    if (!planted_in_schedule_explorer(base::mutant::long_read_one_look))
       kept = place.load(std::memory_order_acquire);
     if (kept == nullptr) {
       if (lost_.load(std::memory_order_acquire)) [[unlikely]]
@@ -163,7 +163,7 @@ void runtime::begin_long_read(thread_context& v) noexcept {
   {
     std::optional<pause> paused;
     paused.emplace(*this);
-    if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
+    if (planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
     try {
       (void)add_home_snapshot(*v.long_read);
     } catch (const std::bad_alloc&) {
@@ -205,7 +205,7 @@ result<> runtime::begin_keeping_pages(home_snapshot& s) {
     if (begun) {
       std::optional<pause> paused;
       paused.emplace(*this);
-      if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
+      if (planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
       begun = add_home_snapshot(s);
     }
   } catch (const std::bad_alloc&) {

@@ -19,6 +19,7 @@
 
 #include <base/assert.h>
 #include <base/flatten.h>
+#include <base/mutant.h>
 #include <pool/header_version.h>
 #include <tx/engine.h>
 #include <tx/observers.h>
@@ -250,7 +251,7 @@ class mechanism_engine final : public engine {
   STELE_FLATTEN commit_status commit_flattened(transaction& t) { return t.commit_by(mechanism_); }
 
   void raise_version() {
-    if (!base::planted(base::mutant::version_late))
+    if (!planted(base::mutant::version_late))
       storage::raise_version(medium_, medium_.state.file.base());
     medium_.state.file.apply_version();
   }

@@ -106,12 +106,9 @@ bool runtime::has_place_for_page_snapshot() const noexcept {
 }
 
 bool runtime::counts_page_snapshots() const noexcept {
-  if (base::planted_in_schedule_explorer(base::mutant::long_read_moves_on) ||
-      base::planted(base::mutant::backup_moves_on))
-    return true;  // no pause: others add theirs meanwhile
   const auto places = std::ranges::count(page_snapshots_, nullptr);
-  return page_snapshots_.size() - static_cast<std::size_t>(places) ==
-         page_snapshot_count_.load(std::memory_order_relaxed);
+  return base::holds(page_snapshots_.size() - static_cast<std::size_t>(places) ==
+                     page_snapshot_count_.load(std::memory_order_relaxed));
 }
 
 void runtime::add_page_snapshot(page_snapshot& s) noexcept {

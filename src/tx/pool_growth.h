@@ -27,7 +27,7 @@ std::vector<std::uint64_t> grown_checksums(const storage::block_checksums& sums,
   STELE_ASSERT_ALWAYS(old.block_checksums_offset != 0 && h.block_checksums_offset != 0);
   STELE_ASSERT_ALWAYS((old.block_checksums_offset - h.home_offset) % format::checksum_block_size ==
                       0);
-  const bool keeps_all = base::planted<Media>(base::mutant::grow_sums_kept);
+  const bool keeps_all = planted<Media>(base::mutant::grow_sums_kept);
   std::vector<std::uint64_t> all(format::block_checksum_count(h.size - h.home_offset),
                                  format::block_checksum_unknown);
   STELE_ASSERT_ALWAYS(number_of(old.size) <= all.size() && old.chunks_end() <= old.size);
@@ -75,7 +75,6 @@ template <class Media>
 [[nodiscard]] result<> grow_pool(pool_medium<Media>& medium, const storage::block_checksums& sums,
                                  const format::growth& to) {
   using base::mutant;
-  using base::planted;
   const auto old = medium.state.file.header();
   const auto h = storage::grown_header(old, to, medium.state.file.path());
   if (!h) return std::unexpected(h.error());
@@ -90,11 +89,10 @@ template <class Media>
   if (!in_force) return std::unexpected(in_force.error());
   const std::uint64_t slot = planted<Media>(mutant::grow_same_slot) || *in_force != 1 ? 1 : 2;
   // grow.md 1: the slot that is not in force.
-  STELE_ASSERT_ALWAYS(slot != *in_force || planted<Media>(mutant::grow_same_slot));
+  STELE_ASSERT_ALWAYS(base::holds(slot != *in_force));
   medium.write_word(format::growth_slot_offset(slot), to.chunk_count);
   medium.write_word(format::growth_slot_offset(slot) + 8, to.table_chunk);
-  if (!planted<Media>(mutant::grow_no_slot_fence))
-    medium.control.fence();  // 2: table and slot are durable before the slot is in force
+  medium.control.fence();  // 2: table and slot are durable before the slot is in force
   medium.write_word(format::growth_offset, slot);
   medium.control.fence();  // 3: grown
   if (auto checked = medium.check(); !checked) return checked;

@@ -134,10 +134,10 @@ struct pool_state {
   // result stays true, so the writer of the watermark never lowers it.
   std::uint64_t completed() const noexcept {
     std::uint64_t through = clock.load(std::memory_order_seq_cst);
-    if (!base::planted(base::mutant::bulk_runs_ignored))
+    if (!planted(base::mutant::bulk_runs_ignored))
       for (const auto& a : committing)
         through = std::min(through, a.value.load(std::memory_order_seq_cst));
-    if (base::planted(base::mutant::batch_pending_ignored)) return through;
+    if (planted(base::mutant::batch_pending_ignored)) return through;
     for (const auto& p : deferred_from)
       // Read after `committing`: a commit moves from `committing` to `deferred_from`.
       through = std::min(through, p.value.load(std::memory_order_seq_cst));

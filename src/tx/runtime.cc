@@ -308,7 +308,7 @@ void runtime::revoke_bias(const thread_context& v) {
   STELE_ASSERT(!v.in_transaction.made());       // or two threads would wait for each other
   biased_.close(&bias_being_revoked_);
   lone_commits_before_bias_.store(std::min(2 * lone_commits_before_bias_, max_bias_threshold));
-  if (!base::planted_in_schedule_explorer(base::mutant::bias_unawaited))
+  if (!planted_in_schedule_explorer(base::mutant::bias_unawaited))
     other->in_transaction.await_withdrawal(::sched_yield);
   biased_.open();
 }
@@ -329,15 +329,14 @@ void runtime::grant_bias(thread_context& v) noexcept {
   v.lone_commits = 0;
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
   if (!hold.owns_lock()) return;
-  STELE_ASSERT(biased_.peek() == nullptr || biased_.peek() == &v ||
-               base::planted_in_schedule_explorer(base::mutant::bias_beside_others));
+  STELE_ASSERT(base::holds(biased_.peek() == nullptr || biased_.peek() == &v));
   // A thread that begins from here on sees the bias; one already in a transaction is seen below.
   biased_.close(&v);
   const std::lock_guard hold_threads(threads_mutex_);
   const bool others = std::any_of(threads_.begin(), threads_.end(), [&](const auto& o) {
     return o.get() != &v && o->in_transaction.seen();
   });
-  if (others && !base::planted_in_schedule_explorer(base::mutant::bias_beside_others))
+  if (others && !planted_in_schedule_explorer(base::mutant::bias_beside_others))
     biased_.set(nullptr);
 }
 
@@ -487,7 +486,7 @@ void runtime::release_idle_overlays(const thread_context& v) noexcept {
 // it from. Null: none. Called under registry_.
 const thread_context* runtime::user_of(const log_slot& p) const noexcept {
   if (const thread_context* const owner = p.owner.peek(); owner != nullptr) return owner;
-  if (!paused_ || base::planted(base::mutant::retire_paused)) return nullptr;
+  if (!paused_ || planted(base::mutant::retire_paused)) return nullptr;
   const auto known =
       std::ranges::find(threads_, p.paused_owner, &std::unique_ptr<thread_context>::get);
   return known != threads_.end() ? p.paused_owner : nullptr;
@@ -580,7 +579,7 @@ void runtime::notify_when_durable(std::uint64_t txid, std::function<void(result<
 // Asked under the mutex: the answer says nothing of a commit that returns later, so the callbacks
 // must have been there before it.
 void runtime::notify_durable() noexcept {
-  const bool early = base::planted(base::mutant::told_early);
+  const bool early = planted(base::mutant::told_early);
   std::uint64_t through = early ? durable_through() : 0;
   std::unique_lock hold(durable_callbacks_mutex_);
   if (!early) through = durable_through();

@@ -122,7 +122,7 @@ class runtime {
   // What the locks of a log's transactions name as their owner. A reader's own
   // locks are nobody's: the numbers of its logs are those of the writer's too.
   unsigned lock_owner(unsigned log) const noexcept {
-    const bool wrong = base::planted_in_schedule_explorer(base::mutant::readers_own_locks);
+    const bool wrong = planted_in_schedule_explorer(base::mutant::readers_own_locks);
     return reading_ == nullptr || wrong ? log : ~0u;
   }
   // The table of the policy: stm's own, or none.
@@ -340,12 +340,7 @@ class runtime {
   // For assertions, under a pause.
   bool counts_page_snapshots() const noexcept;
   // For assertions of what a pause's thread does under it.
-  bool is_paused() const noexcept {
-    return paused_ || base::planted_in_schedule_explorer(base::mutant::long_read_moves_on) ||
-           base::planted_in_schedule_explorer(base::mutant::readers_switch_unpaused) ||
-           base::planted_in_schedule_explorer(base::mutant::readers_back_unpaused) ||
-           base::planted(base::mutant::backup_moves_on);
-  }
+  bool is_paused() const noexcept { return base::holds(paused_); }
   std::unexpected<error> running_error() const;
   std::unexpected<error> reporting_error() const;
   void lock_writer_slow(thread_context& v);

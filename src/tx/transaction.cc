@@ -72,7 +72,7 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
   // the snapshot must include that commit.
   if (block && snapshot_.in_force() &&
       runtime_.state().clock.load(std::memory_order_acquire) != snapshot_.time() &&
-      !base::planted(base::mutant::stm_stale_allocation)) [[unlikely]]
+      !planted(base::mutant::stm_stale_allocation)) [[unlikely]]
     snapshot_.extend();
   if (block && runtime_.state().heap.blocks_need_a_stored_word()) store_word(*block, 0);
   STELE_ASSERT(!block || (*block >= runtime_.heap_begin() && *block < runtime_.size() &&
@@ -177,7 +177,7 @@ void transaction::keep_pages() const noexcept {
 
 void transaction::before_store(std::uint64_t offset, std::uint64_t bytes) const noexcept {
   STELE_ASSERT(bytes != 0 && offset >= runtime_.heap_begin());
-  if (!runtime_.has_page_snapshots() || base::planted(base::mutant::backup_spill_unkept)) return;
+  if (!runtime_.has_page_snapshots() || planted(base::mutant::backup_spill_unkept)) return;
   for (std::uint64_t at = offset / page_snapshot::page_size * page_snapshot::page_size;
        at < offset + bytes; at += page_snapshot::page_size)
     runtime_.keep_page(at);
@@ -189,7 +189,7 @@ commit_status transaction::commit_empty() {
   STELE_ASSERT(writes_.empty() && doomed_by_ == nullptr && allocations_.changes().empty());
   const bool updates = store_target_ != store_target::read_only;
   if (updates && !ordered_requested_ && runtime_.tells_ordered() &&
-      !base::planted(base::mutant::empty_not_waited)) [[unlikely]] {
+      !planted(base::mutant::empty_not_waited)) [[unlikely]] {
     runtime_.mechanism().flush_deferred();
     if (runtime_.state().poisoned.load()) return fail_poisoned();
   }

@@ -77,7 +77,7 @@ inline bool transaction::assign_txid(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
   STELE_ASSERT(state.committing[log_].value.load(std::memory_order_relaxed) ==
                pool_state::no_commit);
-  if (!base::planted_in_schedule_explorer(base::mutant::stm_announce_late))
+  if (!planted_in_schedule_explorer(base::mutant::stm_announce_late))
     state.committing[log_].value.store(state.clock.load(std::memory_order_acquire),
                                        std::memory_order_release);
   // The announcement before the load of ordered_mode; runtime::enter_ordered_mode has the heavy
@@ -96,13 +96,13 @@ inline bool transaction::assign_txid_announced(std::uint64_t& txid) {
     return true;
   }
   txid = state.clock.fetch_add(1, std::memory_order_seq_cst) + 1;
-  if (base::planted_in_schedule_explorer(base::mutant::stm_announce_late))
+  if (planted_in_schedule_explorer(base::mutant::stm_announce_late))
     state.committing[log_].value.store(txid - 1, std::memory_order_seq_cst);
   // bulk.md T1: the announcement of a commit is below its TxID
   STELE_ASSERT(state.committing[log_].value.load(std::memory_order_relaxed) < txid);
   STELE_ASSERT(txid > snapshot_.time());
   if (txid == snapshot_.time() + 1 || snapshot_.valid() ||
-      base::planted_in_schedule_explorer(base::mutant::stm_no_validation))
+      planted_in_schedule_explorer(base::mutant::stm_no_validation))
     return true;
   state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
   return false;
@@ -120,7 +120,7 @@ inline void transaction::take_over(access& a) noexcept {
 inline bool transaction::needs_locks(bool alone) const noexcept {
   return snapshot_.has_locks() &&
          (!alone || (runtime_.state().overlays.load(std::memory_order_relaxed) != 0 &&
-                     !base::planted_in_schedule_explorer(base::mutant::bias_over_overlay)));
+                     !planted_in_schedule_explorer(base::mutant::bias_over_overlay)));
 }
 
 inline bool transaction::reads_need_locks(bool alone) const noexcept {
@@ -273,8 +273,8 @@ commit_status transaction::commit_by(Mechanism& m) {
   std::uint64_t txid = 0;
   bool drawn;
   if (snapshot_.locks_for_others() &&
-      !base::planted_in_schedule_explorer(base::mutant::readers_lone_unlocked) &&
-      !base::planted_in_schedule_explorer(base::mutant::readers_lone_late)) [[unlikely]]
+      !planted_in_schedule_explorer(base::mutant::readers_lone_unlocked) &&
+      !planted_in_schedule_explorer(base::mutant::readers_lone_late)) [[unlikely]]
     lock_for_others();
   if constexpr (requires { m.assign_txid(*this, txid); })
     drawn = m.assign_txid(*this, txid);
@@ -282,19 +282,16 @@ commit_status transaction::commit_by(Mechanism& m) {
     drawn = assign_txid(txid);
   if (!drawn) [[unlikely]]
     return commit_status::retry;
-  if (base::planted_in_schedule_explorer(base::mutant::readers_lone_late) &&
-      snapshot_.locks_for_others())
+  if (planted_in_schedule_explorer(base::mutant::readers_lone_late) && snapshot_.locks_for_others())
     lock_for_others();
   STELE_ASSERT(txid != 0 && txid > counts_.newest());
   STELE_ASSERT(!order_.in_order() || order_.previous() < txid);  // default.md, the chain
   const bool keeps_pages = runtime_.has_page_snapshots();
-  if (keeps_pages && !base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
-      [[unlikely]]
+  if (keeps_pages && !planted_in_schedule_explorer(base::mutant::backup_stores_first)) [[unlikely]]
     keep_pages();
-  if (base::planted_in_schedule_explorer(base::mutant::stm_unlock_first)) snapshot_.release(txid);
+  if (planted_in_schedule_explorer(base::mutant::stm_unlock_first)) snapshot_.release(txid);
   const bool kept = m.commit(*this, txid);
-  if (keeps_pages && base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
-    keep_pages();
+  if (keeps_pages && planted_in_schedule_explorer(base::mutant::backup_stores_first)) keep_pages();
   if (!kept) [[unlikely]]
     return end_in_doubt(txid);
   // The transaction may have stored to lines whose locks the overlay holds: their version must not
@@ -302,7 +299,7 @@ commit_status transaction::commit_by(Mechanism& m) {
   if (has_overlay()) [[unlikely]]
     overlay_.raise_version(txid);
   allocations_.commit();
-  if (base::planted_in_schedule_explorer(base::mutant::stm_old_version))
+  if (planted_in_schedule_explorer(base::mutant::stm_old_version))
     snapshot_.release_unchanged();
   else
     snapshot_.release(txid);

@@ -5,6 +5,7 @@
 // mechanism. Without them a fixed sample of bits is flipped. A flip in the newest record of a log
 // looks like a commit that a power failure interrupted (docs/protocol/sums.md); such flips are
 // counted separately. Where detection is not promised, outcomes are only counted and printed.
+#include <published/mutant.h>
 #include <tests/conformance/damage.h>
 
 namespace stele::testing {
@@ -77,7 +78,7 @@ TEST(bit_flips_of_logs, are_told_by_how_far_chunks_have_blocks) {
   const target_pool v = make_target_pool(dir.file("pool"), "log_structured", "process", true);
   const tally as_it_is = flip_each(v, 61);
   EXPECT_EQ(as_it_is[damage_outcome::signal] + as_it_is[damage_outcome::hang], 0u);
-  base::planted_mutant = base::mutant::ls_copies_unsaid;
+  base::planted_mutant = published::number_of(published::mutant::ls_copies_unsaid);
   const tally unsaid = flip_each(v, 61);
   base::planted_mutant = base::mutant::none;
   EXPECT_LT(as_it_is.bad() * 2, unsaid.bad());
@@ -94,8 +95,8 @@ TEST(bit_flips_of_logs, are_told_by_where_commits_and_closing_say_that_blocks_en
     return t.bad() + t[damage_outcome::newest_lost];
   };
   EXPECT_EQ(missed(), 0u);
-  for (const auto m : {base::mutant::ls_full_unsaid, base::mutant::ls_tails_unsaid}) {
-    base::planted_mutant = m;
+  for (const auto m : {published::mutant::ls_full_unsaid, published::mutant::ls_tails_unsaid}) {
+    base::planted_mutant = published::number_of(m);
     EXPECT_GT(missed(), 0u) << static_cast<int>(m);
   }
   base::planted_mutant = base::mutant::none;

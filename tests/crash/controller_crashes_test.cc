@@ -5,6 +5,7 @@
 // STELE_CONTROLLER_CRASHES sets the number for each workload, STELE_SEED the first run's seed.
 #include <explore/consistent_cuts.h>
 #include <explore/controller_crashes.h>
+#include <explore/mutant_table.h>
 #include <explore/report.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -97,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Wrong, WrongControllers,
 // missing barrier.
 TEST(ControllerCrashes, a_missing_fence_is_seen) {
   plan p = plan_of("sps", 1);
-  p.mutant = base::mutant::base_no_log_fence;
+  p.mutant = *mutant_named("base_no_log_fence");
   controller_settings s;
   s.scheduler = "strict";
   s.crashes = 20'000;
@@ -144,7 +145,7 @@ TEST(ControllerCrashes, logs_that_have_expired_are_never_trusted) {
 
 TEST(ControllerCrashes, an_expired_log_that_is_trusted_is_seen) {
   plan p = plan_of("sps", 1);
-  p.mutant = base::mutant::base_no_checksum;
+  p.mutant = *mutant_named("base_no_checksum");
   controller_settings s;
   s.crashes = 20'000;
   s.expired = true;

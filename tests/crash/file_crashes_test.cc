@@ -178,7 +178,7 @@ TEST(FileCrashes, see_that_nothing_persists) {
 }
 
 struct planted {
-  base::mutant what;
+  std::string_view what;
   const char* mechanism;
   const char* workload = "sps";
   std::uint64_t sync_every = 0, grow_every = 0, fail_call = 0;
@@ -189,57 +189,56 @@ struct planted {
 // A missing fence, a log truncated too early, an early acknowledgement; and for files a missing
 // sync, run of blocks or wait.
 TEST(FileCrashes, see_planted_bugs) {
-  using enum base::mutant;
   // Not here, because no crash of a file shows them: bulk_no_mark_fence and recover_no_mark_fence
   // (the explorer of memory kills them). This medium writes runs of neighbouring blocks in the
   // order in which they were flushed, each synchronously. The watermark is flushed before the
   // heads. The page between them is that of the header's copy, so they are never in one run, and
   // the watermark is durable first.
   for (const planted& b : std::initializer_list<planted>{
-           {file_home_unsynced, "default", "churn"},
-           {file_home_unsynced, "undo"},
-           {file_last_run, "default"},
-           {file_not_synchronous, "default"},
-           {file_failure_ignored, "default", "sps", 0, 0, 20},
-           {file_sync_retried, "undo", "sps", 0, 0, 10},
-           {file_write_back_ignored, "undo", "sps", 0, 0, 4, 4096, file_fault::write_back},
-           {bulk_no_log_fence, "redo-async"},
-           {bulk_home_first, "redo-async"},
-           {bulk_mark_ahead, "default"},
-           {default_shared_alone, "default", "churn", 8, 0, 0, 16384},
-           {default_shared_unflushed, "default"},
-           {default_no_batch_fence, "default", "churn", 8},
-           {default_no_wait, "default", "churn", 8},
-           {default_no_chain, "default", "sps", 1000},
-           {default_chain_ignored, "default", "sps", 1000},
-           {default_last_record, "default", "churn", 8},
-           {redo_no_log_fence, "redo"},
-           {redo_no_data_fence, "redo"},
-           {undo_no_log_fence, "undo"},
-           {undo_truncate_first, "undo"},
-           {base_no_log_fence, "base"},
-           {base_no_truncate_fence, "base"},
-           {ls_no_fence, "log_structured"},
-           {archapt_no_log_fence, "archapt-redo"},
-           {archapt_undo_acknowledged, "archapt-undo"},
-           {recover_truncate_first, "redo"},
-           {recover_no_home_fence, "default"},
-           {grow_no_slot_fence, "default", "churn", 0, 40},
+           {"file_home_unsynced", "default", "churn"},
+           {"file_home_unsynced", "undo"},
+           {"file_last_run", "default"},
+           {"file_not_synchronous", "default"},
+           {"file_failure_ignored", "default", "sps", 0, 0, 20},
+           {"file_sync_retried", "undo", "sps", 0, 0, 10},
+           {"file_write_back_ignored", "undo", "sps", 0, 0, 4, 4096, file_fault::write_back},
+           {"bulk_no_log_fence", "redo-async"},
+           {"bulk_home_first", "redo-async"},
+           {"bulk_mark_ahead", "default"},
+           {"default_shared_alone", "default", "churn", 8, 0, 0, 16384},
+           {"default_shared_unflushed", "default"},
+           {"default_no_batch_fence", "default", "churn", 8},
+           {"default_no_wait", "default", "churn", 8},
+           {"default_no_chain", "default", "sps", 1000},
+           {"default_chain_ignored", "default", "sps", 1000},
+           {"default_last_record", "default", "churn", 8},
+           {"redo_no_log_fence", "redo"},
+           {"redo_no_data_fence", "redo"},
+           {"undo_no_log_fence", "undo"},
+           {"undo_truncate_first", "undo"},
+           {"base_no_log_fence", "base"},
+           {"base_no_truncate_fence", "base"},
+           {"ls_no_fence", "log_structured"},
+           {"archapt_no_log_fence", "archapt-redo"},
+           {"archapt_undo_acknowledged", "archapt-undo"},
+           {"recover_truncate_first", "redo"},
+           {"recover_no_home_fence", "default"},
+           {"grow_no_slot_fence", "default", "churn", 0, 40},
        }) {
     plan p = file_plan(b.mechanism, b.workload, b.workload == std::string_view("churn") ? 2 : 1);
     p.sync_every = b.sync_every;
     p.grow_every = b.grow_every;
     p.fail_call = b.fail_call;
     p.fault = b.fault;
-    p.mutant = b.what;
+    p.mutant = *mutant_named(b.what);
     if (b.log_size != p.log_size) p.log_size = b.log_size, p.pool_size *= 4;
     settings s = file_budget();
     s.max_violations = 1;
     s.recovery_operations = 6;
     const auto found = explore_isolated(p, s);
     ASSERT_TRUE(found) << found.error().message;
-    EXPECT_FALSE(found->violations.empty()) << explore::name_of(b.what) << " in " << b.mechanism
-                                            << " survived " << found->states << " states";
+    EXPECT_FALSE(found->violations.empty())
+        << b.what << " in " << b.mechanism << " survived " << found->states << " states";
   }
 }
 

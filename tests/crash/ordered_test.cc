@@ -5,6 +5,7 @@
 // places of the tape, a sync that does nothing is found, and what no sync has covered may be lost.
 #include <explore/explored_tape.h>
 #include <explore/explorer.h>
+#include <explore/mutant_table.h>
 #include <explore/replay.h>
 #include <explore/report.h>
 #include <fmt/format.h>
@@ -124,7 +125,7 @@ TEST(Ordered, sees_that_nothing_persists) {
 // An ordered commit may return before its log is durable, so here the sync that follows is wrong.
 TEST(Ordered, sees_a_sync_that_does_nothing) {
   plan p = ordered_plan("redo-async", "sps", 1, 10);
-  p.mutant = base::mutant::bulk_no_log_fence;
+  p.mutant = *mutant_named("bulk_no_log_fence");
   settings s;
   s.recovery_depth = 1;
   s.max_violations = 1000;
@@ -140,7 +141,7 @@ TEST(Ordered, sees_a_sync_that_does_nothing) {
 TEST(Ordered, what_no_sync_has_covered_may_be_lost) {
   for (const std::uint64_t sync_every : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000}}) {
     plan p = ordered_plan("redo-async", "sps", 1, sync_every);
-    p.mutant = base::mutant::bulk_no_log_fence;
+    p.mutant = *mutant_named("bulk_no_log_fence");
     p.operations = 1;
     settings s;
     s.recovery_depth = 1;

@@ -66,7 +66,7 @@ TEST(ReplayLine, has_the_fields_that_the_page_shows) {
   run_crash run;
   run.run_plan.mechanism = "redo";
   run.run_plan.threads = 2;
-  run.run_plan.mutant = base::mutant::redo_no_data_fence;
+  run.run_plan.mutant = *mutant_named("redo_no_data_fence");
   run.run_plan.coalesce = true;
   run.crashes = {{37, {0, 3, 255}}, {4, {}}, {7, {1}}};
   run.recovery_operations = 3;
@@ -160,17 +160,17 @@ TEST(Replay, refuses_a_choice_that_the_tape_does_not_have) {
 
 // Violations in the run, in recovery, and in the operations after a recovery.
 TEST(Replay, shows_the_violation_that_was_found) {
-  for (const auto mutant : {base::mutant::redo_no_data_fence, base::mutant::recover_no_mark_fence,
-                            base::mutant::recover_no_scrub}) {
+  for (const std::string_view mutant :
+       {"redo_no_data_fence", "recover_no_mark_fence", "recover_no_scrub"}) {
     plan p;
-    p.mechanism = mutant == base::mutant::redo_no_data_fence ? "redo" : "redo-async";
-    p.mutant = mutant;
+    p.mechanism = mutant == "redo_no_data_fence" ? "redo" : "redo-async";
+    p.mutant = *mutant_named(mutant);
     p.threads = 2;
     settings s;
     s.bound = 128;
     const auto found = explore(p, s);
     ASSERT_TRUE(found);
-    ASSERT_FALSE(found->violations.empty()) << explore::name_of(mutant);
+    ASSERT_FALSE(found->violations.empty()) << mutant;
     for (const violation& v : found->violations) {
       const auto line = parse_line<run_crash>(v.line);
       ASSERT_TRUE(line);

@@ -4,7 +4,7 @@
 // STELE_SQLITE_STEPS sets the number of steps of all settings together, STELE_SEED other choices. A
 // failure prints what repeats it, its step and the steps before it. STELE_SQLITE_TRACE prints every
 // step.
-#include <base/mutant.h>
+#include <explore/planted.h>
 #include <tests/budget.h>
 #include <tests/conformance/pools.h>
 #include <tests/sqlite/connection.h>
@@ -230,14 +230,15 @@ TEST_P(beside_stock, gives_the_same_answers) {
 TEST(beside_stock_finds, planted_bugs) {
   for (const base::mutant bug : {base::mutant::sqlite_line_skipped, base::mutant::sqlite_cache_kept,
                                  base::mutant::sqlite_reader_forgotten}) {
-    base::planted_mutant = bug;
+    explore::plan with_bug;
+    with_bug.mutant = bug;
+    const explore::planted_bugs planted(with_bug);
     std::string wrong;
     for (std::uint64_t seed = 1; seed <= 5 && wrong.empty(); ++seed) try {
         wrong = run(settings[0], seed, steps_of_a_run);
       } catch (const std::exception& e) {
         wrong = e.what();
       }
-    base::planted_mutant = base::mutant::none;
     EXPECT_NE(wrong, "") << "mutant " << static_cast<int>(bug);
   }
 }

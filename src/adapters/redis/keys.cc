@@ -17,7 +17,6 @@ namespace stele::redis {
 namespace {
 
 using base::mutant;
-using base::planted;
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // ends an item
 
@@ -75,8 +74,7 @@ result<std::unique_ptr<keys>> keys::over(pool<stored_keys> p, end_of_units canno
 }
 
 bool keys::places_come_out() const noexcept {
-  return count_ + free_places_.size() + freed_places_.size() == next_place_ ||
-         planted(mutant::redis_unit_apart);
+  return base::holds(count_ + free_places_.size() + freed_places_.size() == next_place_);
 }
 
 // Many take too long to compare.
@@ -253,8 +251,7 @@ result<stored_item*> keys::make_text(std::size_t size, std::size_t capacity, con
     done = ended(change(0, [&] {
       stele::string& value = as<stored_text>(item).value;
       STELE_ASSERT(value.size() == at && value.capacity() >= size);
-      STELE_ASSERT(item->keyspace == stored_keys::no_keyspace ||
-                   planted(mutant::redis_named_early));  // redis.md R2
+      STELE_ASSERT(base::holds(item->keyspace == stored_keys::no_keyspace));  // redis.md R2
       value.append(bytes(at, std::min(part, size - at)));
     }));
   if (done) return item;
@@ -264,7 +261,7 @@ result<stored_item*> keys::make_text(std::size_t size, std::size_t capacity, con
 
 void keys::name(stored_item* item, std::string_view key, int database) {
   // redis.md R3: nobody can find the item before.
-  STELE_ASSERT(item->keyspace == stored_keys::no_keyspace || planted(mutant::redis_named_early));
+  STELE_ASSERT(base::holds(item->keyspace == stored_keys::no_keyspace));
   item->key = key;
   item->keyspace = keyspace_for(database);
   touch(item);

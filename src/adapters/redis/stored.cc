@@ -40,11 +40,10 @@ void stored_keys::flush(int database) {
   STELE_ASSERT(database >= 0 && database < static_cast<int>(databases));
   const std::uint64_t given = newest + 1;
   STELE_ASSERT(last_keyspace() < no_keyspace - 1);
-  if (!base::planted(base::mutant::redis_keyspace_again)) newest = given;
+  if (!planted(base::mutant::redis_keyspace_again)) newest = given;
   moved[database] = databases - 1 + given - static_cast<std::uint64_t>(database);
-  STELE_ASSERT(keyspace_of(database) == last_keyspace() ||
-               base::planted(base::mutant::redis_keyspace_again));
-  STELE_ASSERT_WHOLE(keyspaces_are_apart() || base::planted(base::mutant::redis_keyspace_again));
+  STELE_ASSERT(base::holds(keyspace_of(database) == last_keyspace()));
+  STELE_ASSERT_WHOLE(base::holds(keyspaces_are_apart()));
 }
 
 void stored_keys::swap(int one, int other) {
@@ -100,7 +99,7 @@ stored_item* make_item(item_kind kind) {
 stored_item* stored_keys::add(std::uint64_t place, item_kind kind, std::string_view key,
                               std::uint64_t keyspace) {
   STELE_ASSERT(place >= places() || at(place) == nullptr);
-  STELE_ASSERT(keyspace <= last_keyspace() || base::planted(base::mutant::redis_keyspace_again));
+  STELE_ASSERT(base::holds(keyspace <= last_keyspace()));
   stored_item* const item = make_item(kind);
   STELE_ASSERT(item->expiry == 0);  // of a new item, whose memory is zeroed
   item->place = place;

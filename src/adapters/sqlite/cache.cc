@@ -34,15 +34,14 @@ void cached_blocks::answer(const recent_changes& changes, recent_changes::positi
                            std::span<std::byte, version_bytes::size> to) noexcept {
   STELE_ASSERT(is_used_);  // sqlite.md V3: in a read transaction
   bool is_right = right_at_ != unknown;
-  if (is_right && !base::planted(base::mutant::sqlite_cache_kept))
+  if (is_right && !planted(base::mutant::sqlite_cache_kept))
     is_right = tells_all_
                    ? right_at_ == at
                    : !changes.changed(right_at_, at, [this](std::uint64_t n) { return has(n); });
   // sqlite.md V4: never beyond the end of a version that this connection has seen
-  STELE_ASSERT(right_at_ == unknown || right_at_ <= at ||
-               base::planted(base::mutant::sqlite_cache_ahead));
+  STELE_ASSERT(base::holds(right_at_ == unknown || right_at_ <= at));
   if (!is_right) words_.fill(0);
-  right_at_ = base::planted(base::mutant::sqlite_cache_ahead) ? changes.end() : at;
+  right_at_ = planted(base::mutant::sqlite_cache_ahead) ? changes.end() : at;
   version_.answer(is_right, to);
 }
 

@@ -232,7 +232,7 @@ int connection::commit_those(Which&& which) {
          registry::here().connections())  // which() first: others belong to other threads
       if (which(*c) && c->sealed_ && c->writes_.exist()) waiting[c->pool_].push_back(c);
   }
-  if (base::planted(base::mutant::sqlite_one_by_one))
+  if (planted(base::mutant::sqlite_one_by_one))
     for (auto& [pool, together] : waiting)
       for (; together.size() > 1; together.pop_back())
         if (const int code = commit(std::array{together.back()}); code != SQLITE_OK) return code;

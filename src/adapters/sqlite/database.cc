@@ -50,12 +50,6 @@ void for_each_block(pending_writes& writes, Call&& f) {
   fill_until(end);
 }
 
-// Under a mutant that stores deferred blocks an assertion does not hold; the explorer finds that
-// mutant by crash states.
-[[maybe_unused]] bool has_blocks_twice() noexcept {
-  return base::planted(base::mutant::sqlite_deferred_left);
-}
-
 // Checks short lists only.
 [[maybe_unused]] bool has_each_once(std::span<const std::uint64_t> numbers) noexcept {
   if (numbers.size() > 64) return true;
@@ -131,7 +125,7 @@ void database::read_early(std::uint64_t number, std::span<std::byte> to,
 // version and of the version that a crash would leave.
 std::uint64_t database::find_appended(pending_writes& writes) {
   std::uint64_t end = versions_.newest_size();
-  if (!base::planted(base::mutant::sqlite_early_inside)) end = std::max(end, home_size_);
+  if (!planted(base::mutant::sqlite_early_inside)) end = std::max(end, home_size_);
   const std::uint64_t first = blocks_of(end);
   STELE_ASSERT(extents_.suffice_for(writes.size()));  // E1
   stores_.clear();
@@ -143,8 +137,8 @@ std::uint64_t database::find_appended(pending_writes& writes) {
 
 // Step 1 of docs/protocol/sqlite.md. No block of the database is deferred.
 void database::find_changes(pending_writes& writes) {
-  STELE_ASSERT(extents_.suffice_for(writes.size()));      // P2
-  STELE_ASSERT(deferred_.empty() || has_blocks_twice());  // the flush before it
+  STELE_ASSERT(extents_.suffice_for(writes.size()));  // P2
+  STELE_ASSERT(base::holds(deferred_.empty()));       // the flush before it
   stores_.clear();
   for_each_block(writes, [&](std::uint64_t number, const std::byte* bytes) {
     stores_.compare(number, bytes, extents_.home_of(number * block_size));
@@ -161,13 +155,13 @@ void database::keep_changed() {
     auto copy = kept_.copy_of(c.home);
     const std::uint64_t stamp = extents_.stamp_of(c.block).load(std::memory_order_relaxed);
     // May be the next version: an earlier commit raised it and then found no memory.
-    STELE_ASSERT(stamp <= next || has_blocks_twice());
+    STELE_ASSERT(base::holds(stamp <= next));
     kept_.add(c.block, stamp, std::move(copy));
     kept_.end(c.block, next);
   }
   STELE_ASSERT(!stores_.only_counts || numbers_.front() == 0);  // V1
   if (stores_.only_counts) std::erase(numbers_, 0);
-  if (!base::planted(base::mutant::sqlite_stamp_late)) raise_stamps();
+  if (!planted(base::mutant::sqlite_stamp_late)) raise_stamps();
 }
 
 // Step 3.
@@ -187,7 +181,7 @@ void database::store(const stores& s, std::uint64_t size) {
 
 // Step 5.
 void database::end_commit(std::uint64_t size, bool stored) noexcept {
-  if (base::planted(base::mutant::sqlite_stamp_late)) raise_stamps();
+  if (planted(base::mutant::sqlite_stamp_late)) raise_stamps();
   // A failed commit has stored nothing: the next version equals the one before.
   if (stored) {
     versions_.tell_changes(size, numbers_);
@@ -240,7 +234,7 @@ void database::prepare_deferral(pending_writes& writes) {
   for (const std::uint64_t number : deferred_)
     if (number >= blocks_of(writes.size())) numbers_.push_back(number);
   kept_.make_room(numbers_, 2);
-  STELE_ASSERT_WHOLE(has_each_once(numbers_) || has_blocks_twice());
+  STELE_ASSERT_WHOLE(base::holds(has_each_once(numbers_)));
   STELE_ASSERT(!only_counts || deferring_.front().number == 0);  // V1
   if (only_counts) std::erase(numbers_, 0);
 }
@@ -267,7 +261,7 @@ void database::defer(std::uint64_t size) noexcept {
     extents_.stamp_of(number).store(next, std::memory_order_relaxed);
     return true;
   });
-  STELE_ASSERT_WHOLE(has_each_once(deferred_) || has_blocks_twice());
+  STELE_ASSERT_WHOLE(base::holds(has_each_once(deferred_)));
   STELE_ASSERT_WHOLE(are_below(deferred_, blocks_of(size)));
   std::atomic_thread_fence(std::memory_order_seq_cst);
   versions_.tell_changes(size, numbers_);
@@ -278,8 +272,7 @@ void database::defer(std::uint64_t size) noexcept {
 // Step F1. False: nothing is deferred. Throws std::bad_alloc.
 bool database::prepare_flush() {
   if (deferred_.empty() && versions_.newest_size() == home_size_) return false;
-  STELE_ASSERT_WHOLE(are_below(deferred_, blocks_of(versions_.newest_size())) ||
-                     has_blocks_twice());
+  STELE_ASSERT_WHOLE(base::holds(are_below(deferred_, blocks_of(versions_.newest_size()))));
   flushed_.clear();
   for (const std::uint64_t number : deferred_)
     flushed_.push_back({number, kept_.newest_from(number), kept_.newest(number).data()});
@@ -314,7 +307,7 @@ void database::end_flush(bool stored) noexcept {
     const auto at = std::ranges::lower_bound(flushed_, number, {}, &flushed_block::number);
     return at != flushed_.end() && at->number == number &&
            (kept_.newest_from(number) == at->from ||
-            base::planted(base::mutant::sqlite_flush_takes_newer));
+            planted(base::mutant::sqlite_flush_takes_newer));
   };
   STELE_ASSERT_WHOLE(std::ranges::is_sorted(flushed_, {}, &flushed_block::number));
   if (stored) {
@@ -322,7 +315,7 @@ void database::end_flush(bool stored) noexcept {
       if (!is_home_now(number)) return false;
       kept_.end(number, next);
       extents_.stamp_of(number).store(
-          base::planted(base::mutant::sqlite_flush_unversioned) ? next - 1 : next,
+          planted(base::mutant::sqlite_flush_unversioned) ? next - 1 : next,
           std::memory_order_release);
       return true;
     });

@@ -12,14 +12,6 @@ namespace {
 
 constexpr std::size_t most_spare = 1024;
 
-// Under mutants that drop needed bytes or store wrong versions, assertions about order do not hold;
-// the explorer finds these mutants by what readers read.
-[[maybe_unused]] bool is_disordered() noexcept {
-  return base::planted(base::mutant::sqlite_reader_forgotten) ||
-         base::planted(base::mutant::sqlite_snapshot_unchecked) ||
-         base::planted(base::mutant::sqlite_deferred_left);
-}
-
 }  // namespace
 
 kept_blocks::kept_blocks() {
@@ -31,12 +23,12 @@ void kept_blocks::read(std::uint64_t version, std::uint64_t at,
   STELE_ASSERT(at % block_size + to.size() <= block_size);
   const std::shared_lock shared(mutex_);
   const auto found = blocks_.find(at / block_size);
-  STELE_ASSERT(found != blocks_.end() || is_disordered());  // sqlite.md R4
+  STELE_ASSERT(base::holds(found != blocks_.end()));  // sqlite.md R4
   if (found == blocks_.end()) return;
   const kept* of_version = nullptr;
   for (const kept& k : found->second)
     if (k.from <= version) of_version = &k;
-  STELE_ASSERT(of_version != nullptr || is_disordered());  // sqlite.md 6: none that is needed
+  STELE_ASSERT(base::holds(of_version != nullptr));  // sqlite.md 6: none that is needed
   if (of_version != nullptr)
     std::copy_n(of_version->bytes->data() + at % block_size, to.size(), to.data());
 }
@@ -62,8 +54,7 @@ void kept_blocks::make_room(std::span<const std::uint64_t> numbers, std::size_t 
   const std::scoped_lock alone(mutex_);
   for (const std::uint64_t number : numbers) grow(blocks_[number], count);
   STELE_ASSERT_WHOLE(
-      std::ranges::all_of(numbers, [&](std::uint64_t n) { return is_in_order(n); }) ||
-      is_disordered());
+      base::holds(std::ranges::all_of(numbers, [&](std::uint64_t n) { return is_in_order(n); })));
 }
 
 void kept_blocks::add(std::uint64_t number, std::uint64_t from,
@@ -73,7 +64,7 @@ void kept_blocks::add(std::uint64_t number, std::uint64_t from,
   const auto at = blocks_.find(number);
   STELE_ASSERT(at != blocks_.end() && at->second.size() < at->second.capacity());  // make_room()
   // Equal after an earlier commit that raised the stamp and then found no memory.
-  STELE_ASSERT(at->second.empty() || at->second.back().from <= from || is_disordered());
+  STELE_ASSERT(base::holds(at->second.empty() || at->second.back().from <= from));
   at->second.push_back({from, std::move(bytes)});
 }
 

@@ -255,7 +255,7 @@ result<> open_pool::flush_before_commit(std::unique_lock<std::mutex>& seen) {
 result<> open_pool::store_flushed(std::span<database* const> those) {
   for (database* const d : those) d->find_flushed();  // F2
   const auto store = [](database* d) { d->store(d->flush_, d->flusher_.size); };
-  if (base::planted(base::mutant::sqlite_flush_apart))
+  if (planted(base::mutant::sqlite_flush_apart))
     for (database* const d : those)
       if (auto early = pool_.update([&](stored_databases&) { store(d); }); !early) return early;
   return pool_.update([&](stored_databases&) {
@@ -276,7 +276,7 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
   if (d != durability::durable && defer(parts)) return {};
   const std::scoped_lock alone(updates_);
   std::unique_lock one(versions_, std::defer_lock);
-  if (base::planted(base::mutant::sqlite_deferred_left))
+  if (planted(base::mutant::sqlite_deferred_left))
     one.lock();
   else if (auto flushed = flush_before_commit(one); !flushed)
     return flushed;
@@ -292,8 +292,8 @@ result<> open_pool::commit(std::span<const part> parts, durability d) {
   // On a file a commit that is not deferred here is durable: other connections would not see one
   // that the pool defers, and one that archapt-undo defers could wait for hours.
   if (pool_.core().wants_to_defer()) d = durability::durable;
-  if (base::planted(base::mutant::sqlite_acknowledged_early)) d = durability::ordered;
-  if (base::planted(base::mutant::sqlite_size_apart))
+  if (planted(base::mutant::sqlite_acknowledged_early)) d = durability::ordered;
+  if (planted(base::mutant::sqlite_size_apart))
     for (const part& p : parts)
       if (auto early =
               pool_.update([&](stored_databases&) { p.of->stored_.size_bytes = p.writes->size(); });

@@ -56,12 +56,11 @@ bool differ_beyond_counter(const std::byte* a, const std::byte* b) noexcept {
 void stores::compare(std::uint64_t number, const std::byte* bytes, std::byte* home) {
   STELE_ASSERT(home != nullptr && bytes != home);
   std::uint64_t lines = differing_lines(home, bytes);
-  if (base::planted(base::mutant::sqlite_line_skipped)) lines &= ~std::bit_floor(lines);
+  if (planted(base::mutant::sqlite_line_skipped)) lines &= ~std::bit_floor(lines);
   if (lines == 0) return;
   changes.push_back({number, bytes, lines, home});
   if (number != 0) return;
-  STELE_ASSERT(changes.size() == 1 ||
-               base::planted(base::mutant::sqlite_deferred_left));  // blocks come in order
+  STELE_ASSERT(base::holds(changes.size() == 1));  // blocks come in order
   // A connection that kept its cache raises an old change counter, which may be below home's.
   counts = static_cast<std::int32_t>(counter_in(bytes) - counter_in(home)) > 0;
   only_counts = !differ_beyond_counter(home, bytes);
@@ -74,7 +73,7 @@ bool stores::are_in_order() const noexcept {
 }
 
 void stores::store_lines() const {
-  STELE_ASSERT_WHOLE(are_in_order() || base::planted(base::mutant::sqlite_deferred_left));
+  STELE_ASSERT_WHOLE(base::holds(are_in_order()));
   for (const change& c : changes) {
     for (std::uint64_t rest = c.lines; rest != 0;) {
       const auto first = static_cast<unsigned>(std::countr_zero(rest));

@@ -13,13 +13,13 @@ void versions::begin_read(snapshot& s) const noexcept {
   for (std::uint64_t now = version_.load(std::memory_order_acquire);;) {
     const published& newest = newest_[now % newest_.size()];
     s.size = newest.size.load(std::memory_order_relaxed);
-    s.changes = base::planted(base::mutant::sqlite_cache_early)
+    s.changes = planted(base::mutant::sqlite_cache_early)
                     ? changes_.end()
                     : newest.changes.load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);  // with that of publish()
     s.version.store(now, std::memory_order_seq_cst);
     const std::uint64_t again = version_.load(std::memory_order_seq_cst);
-    if (again == now || base::planted(base::mutant::sqlite_snapshot_unchecked)) return;
+    if (again == now || planted(base::mutant::sqlite_snapshot_unchecked)) return;
     STELE_ASSERT(now < again);  // sqlite.md R2: versions only rise
     now = again;
   }
@@ -51,7 +51,7 @@ void versions::publish(std::uint64_t size) noexcept {
 
 std::uint64_t versions::oldest_read() const noexcept {
   std::uint64_t oldest = newest();
-  if (base::planted(base::mutant::sqlite_reader_forgotten)) return oldest;
+  if (planted(base::mutant::sqlite_reader_forgotten)) return oldest;
   for (const snapshot* s : readers_)
     oldest = std::min(oldest, s->version.load(std::memory_order_seq_cst));
   return oldest;

@@ -17,6 +17,7 @@
 #include <published/archapt/fallback_to_checkpoint.h>
 #include <published/archapt/home_copy.h>
 #include <published/archapt/parity_tracker.h>
+#include <published/mutant.h>
 #include <stele/archapt_options.h>
 #include <tx/log/recovery.h>
 #include <tx/log/stored_lines.h>
@@ -106,8 +107,8 @@ class archapt {
     enter_gate(l, t);
     if (undo && stands_alone(t)) return commit_alone(l, t, txid);
     append_records(l, t, txid);  // 1
-    if (!planted(mutant::archapt_no_log_fence) && !medium_.fence_ok(l.media))
-      return gate_.leave(l.number), false;  // 2: the record is durable before home changes
+    // 2: the record is durable before home changes
+    if (!medium_.fence_ok(l.media)) return gate_.leave(l.number), false;
     t.begin_home_stores();
     home.store(l.media, t.lines());  // 3
     l.log.publish();
@@ -116,7 +117,8 @@ class archapt {
     gate_.leave(l.number);
     if (checkpoints_.is_due(txid)) [[unlikely]]
       checkpoint_if_due();
-    if (!undo || t.ordered_requested() || planted(mutant::archapt_undo_acknowledged)) return true;
+    if (!undo || t.ordered_requested() || planted<Media>(mutant::archapt_undo_acknowledged))
+      return true;
     // The commit has stored home: it takes its announcement back.
     medium_.state.committing[l.number].value.store(pool_state::no_commit,
                                                    std::memory_order_release);
@@ -173,9 +175,8 @@ class archapt {
   void add_totals(engine_totals& t) const noexcept { tracker_.add_counters_to(t.of_mechanism); }
 
  private:
-  using mutant = base::mutant;
+  using mutant = published::mutant;
   using lane = typename log_lanes<Media>::lane;
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
   // Enters the commit gate. A spilled record is written to chunks of home, so none of them may be
   // covered. It logs no old values, so with redo no line of the transaction may be covered either.
@@ -216,7 +217,7 @@ class archapt {
   }
   // Logs what the transaction's covered lines hold before its stores.
   [[gnu::noinline]] void append_covered(lane& l, const transaction& t, std::uint64_t txid) {
-    if (planted(mutant::archapt_no_old_values)) return;
+    if (planted<Media>(mutant::archapt_no_old_values)) return;
     std::uint64_t kept = 0;
     l.log.append(format::record_kind::undo_with_epoch, txid, [&](auto& out) {
       out.append_word(tracker_.epoch());
@@ -242,22 +243,21 @@ class archapt {
   // volatile, and no block covers what it stores to.
   bool stands_alone(const transaction& t) const noexcept {
     if (!may_stand_alone_ || t.ordered_requested() || any_covered(t)) return false;
-    return !has_ordered() || planted(mutant::archapt_alone_over_ordered);
+    return !has_ordered() || planted<Media>(mutant::archapt_alone_over_ordered);
   }
   // D1 to D4: the record tells recovery by itself whether home has all of the commit.
   bool commit_alone(lane& l, transaction& t, std::uint64_t txid) {
     logs.append(l, format::record_kind::undo_with_sum, txid, t, home.old_word(),
                 sum_of_new_values(t.lines(), file_.header().id, txid));  // D1
-    bool kept = planted(mutant::archapt_no_log_fence) ||
-                medium_.fence_ok(l.media);  // D2: the record is durable before home changes
+    bool kept = medium_.fence_ok(l.media);  // D2: the record is durable before home changes
     if (kept) {
       t.begin_home_stores();
-      home.store_flushed(l.media, t, sums_, mutant::archapt_last_home_line);  // D3
+      home.store_flushed(l.media, t, sums_);  // D3
       l.log.publish();
       l.dirty_lines.push_clean(txid, l.log.appended_end());
       l.spilled = false;
       // D4: home is durable before the commit is acknowledged, and before a block may describe it.
-      kept = planted(mutant::archapt_undo_acknowledged) || medium_.fence_ok(l.media);
+      kept = medium_.fence_ok(l.media);
     }
     gate_.leave(l.number);
     return kept;
@@ -295,8 +295,7 @@ class archapt {
   std::uint64_t make_home_durable() {
     // T1: all commits through it have stored home
     const std::uint64_t through = truncation.advance_completed();
-    STELE_ASSERT(through >= physically_committed_.load(std::memory_order_relaxed) ||
-                 planted(mutant::bulk_mark_back));
+    STELE_ASSERT(base::holds(through >= physically_committed_.load(std::memory_order_relaxed)));
     collect_dirty_lines(through);  // T2
     for (access_buffer& b : load_buffers_)
       (void)b.drain([this](std::uint64_t offset, std::uint64_t) { tracker_.record_load(offset); });
@@ -305,8 +304,7 @@ class archapt {
                             [this] { return checkpoint_before_covering(); });  // T3
     if (medium_.state.poisoned.load()) return through;  // lines are missing: the log stays
     if (tracker_.any_covered()) checkpoints_.covers();
-    if (!planted(mutant::archapt_log_released))
-      medium_.control.fence();  // home and parity blocks are durable before the watermark moves
+    medium_.control.fence();  // home and parity blocks are durable before the watermark moves
     medium_.write_word(format::watermark_offset, through);  // T4
     medium_.control.fence();  // it is durable before a commit is acknowledged or a head moves
     if (medium_.check()) physically_committed_.store(through, std::memory_order_release);
@@ -326,9 +324,8 @@ class archapt {
   // commits.
   void end_epochs() {
     const std::uint64_t epoch = tracker_.end_all();
-    if (!planted(mutant::archapt_checkpoint_unflushed))
-      medium_.control.fence();  // home is durable before blocks stop counting
-    if (tracker_.area.present() && !planted(mutant::archapt_checkpoint_covered))
+    medium_.control.fence();  // home is durable before blocks stop counting
+    if (tracker_.area.present() && !planted<Media>(mutant::archapt_checkpoint_covered))
       medium_.write_word(format::parity_epoch_offset, epoch);
   }
 
@@ -349,7 +346,7 @@ class archapt {
   // True: it made one.
   bool checkpoint_before_covering() {
     const bool makes = checkpoints_.is_missing(medium_.state.clock.load()) &&
-                       !planted(mutant::archapt_no_first_checkpoint);
+                       !planted<Media>(mutant::archapt_no_first_checkpoint);
     if (makes) make_checkpoint();
     return makes;
   }

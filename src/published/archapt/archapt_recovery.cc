@@ -1,10 +1,10 @@
 // Finds what covered matrices held at their blocks' epochs, and which of it media has lost.
 #include <base/assert.h>
 #include <base/check.h>
-#include <base/mutant.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <published/archapt/archapt_recovery.h>
+#include <published/mutant.h>
 #include <tx/log/recovery.h>
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 
 namespace stele::detail {
 
-using base::mutant;
-using base::planted;
+using published::mutant;
 
 result<> old_values::add(const storage::pool_file& file, std::span<const std::uint64_t> runs,
                          std::uint64_t epoch) {
@@ -158,7 +157,7 @@ result<std::unordered_set<std::uint64_t>> find_incomplete(const storage::pool_fi
   if (std::ranges::none_of(records, is_in_doubt)) return incomplete;
   // The newest is taken back first, so that each record meets the words that it left.
   STELE_ASSERT_WHOLE(std::ranges::is_sorted(records, {}, &logged_record::txid) ||
-                     planted(mutant::recover_unsorted));
+                     planted(base::mutant::recover_unsorted));
   earlier_words home(file);
   for (const logged_record& r : records)
     if (is_in_doubt(r))

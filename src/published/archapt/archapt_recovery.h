@@ -7,6 +7,7 @@
 #include <format/values_sum.h>
 #include <pool/heap.h>
 #include <published/archapt/parity_area.h>
+#include <published/mutant.h>
 #include <stele/error.h>
 #include <tx/log/record.h>
 #include <tx/pool_medium.h>
@@ -101,8 +102,7 @@ template <class Media, class Recovery>
 [[nodiscard]] result<> roll_back(const storage::pool_file& file, Recovery& found) {
   const auto incomplete = find_incomplete(file, found.records, found.words);
   if (!incomplete) return std::unexpected(incomplete.error());
-  if (base::planted<Media>(base::mutant::archapt_rolls_forward))
-    std::ranges::reverse(found.records);
+  if (planted<Media>(published::mutant::archapt_rolls_forward)) std::ranges::reverse(found.records);
   for (const auto& r : found.records | std::views::reverse)
     if (r.kind != format::record_kind::undo_with_sum || incomplete->contains(r.txid))
       if (auto done = found.replay(r); !done) return done;
@@ -140,8 +140,7 @@ template <class Media, class Record>
   for (std::uint64_t m : now->matrices)
     area.for_each_line(m, area.lines_in_home(m),
                        [&](std::byte* at) { medium.control.flush(at, line_size); });
-  if (!base::planted<Media>(base::mutant::archapt_recover_unfenced))
-    medium.control.fence();  // all of a covered matrix is durable before its block stops counting
+  medium.control.fence();  // all of a covered matrix is durable before its block stops counting
   if (now->newest_epoch != 0) medium.write_word(format::parity_epoch_offset, now->newest_epoch + 1);
   // R3: no block counts any more before home changes from what the block covers.
   medium.control.fence();

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <base/assert.h>
-#include <base/mutant.h>
+#include <published/mutant.h>
 
 #include <atomic>
 #include <cstdint>
@@ -33,8 +33,7 @@ class checkpoint_schedule {
   // Something is covered: the commit at which the checkpoint is not recent any more makes the next.
   void covers() noexcept {
     // archapt.md, C5: a checkpoint exists before anything is covered.
-    STELE_ASSERT(commits_ == 0 || recent_until_ != 0 ||
-                 base::planted(base::mutant::archapt_no_first_checkpoint));
+    STELE_ASSERT(base::holds(commits_ == 0 || recent_until_ != 0));
     if (commits_ != 0) due_.store(recent_until_, std::memory_order_relaxed);
   }
   bool is_due(std::uint64_t now) const noexcept {

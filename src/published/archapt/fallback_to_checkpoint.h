@@ -7,6 +7,7 @@
 #include <base/assert.h>
 #include <published/archapt/archapt_recovery.h>
 #include <published/archapt/home_copy.h>
+#include <published/mutant.h>
 #include <tx/log/recovery.h>
 
 namespace stele::detail {
@@ -39,7 +40,7 @@ class fallback_to_checkpoint {
     if (!copy_.present() || *to == 0) return std::unexpected(why);
     STELE_ASSERT_ALWAYS(why.code == errc::lost);  // archapt.md: only if R2 found a loss
     medium_.state.fallback_reason = why.message;
-    if (planted(mutant::archapt_fallback_undecided)) return finish(newest);
+    if (planted<Media>(mutant::archapt_fallback_undecided)) return finish(newest);
     medium_.write_word(format::fallback_to_offset, *to);  // F1
     medium_.write_word(format::fallback_from_offset, newest);
     write_state(format::fallback_state::under_way);  // durable before home changes
@@ -57,12 +58,12 @@ class fallback_to_checkpoint {
     copy_.restore_home();  // F2
     // archapt.md, F3: no block counts any more.
     STELE_ASSERT_ALWAYS(*epoch == 0 || (*epoch >= *first && *epoch < format::txid_limit));
-    if (*epoch != 0 && !planted(mutant::archapt_fallback_covered))
+    if (*epoch != 0 && !planted<Media>(mutant::archapt_fallback_covered))
       medium_.write_word(format::parity_epoch_offset, *epoch + 1);  // F3
     log_recovery<Media> nothing(medium_, sums_, logs_);
     nothing.newest = std::max(newest, *from);
     if (auto emptied =
-            planted(mutant::archapt_fallback_replayed) ? medium_.check() : nothing.restart();
+            planted<Media>(mutant::archapt_fallback_replayed) ? medium_.check() : nothing.restart();
         !emptied)
       return emptied;
     write_state(format::fallback_state::done);  // F4
@@ -70,8 +71,7 @@ class fallback_to_checkpoint {
   }
 
  private:
-  using mutant = base::mutant;
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
+  using mutant = published::mutant;
 
   // Durable on return.
   void write_state(format::fallback_state s) {

@@ -6,10 +6,10 @@
 #pragma once
 
 #include <base/assert.h>
-#include <base/mutant.h>
 #include <media/media.h>
 #include <pool/pool_file.h>
 #include <published/archapt/parity_area.h>
+#include <published/mutant.h>
 
 #include <cstring>
 #include <vector>
@@ -26,7 +26,7 @@ class home_copy {
   // Notes that a commit has stored to a line of home.
   void record_store(std::uint64_t offset) {
     STELE_ASSERT(changed_.empty() || area_.matrix_of(offset) < changed_.size());
-    if (!changed_.empty() && !base::planted<Media>(base::mutant::archapt_copy_unchanged))
+    if (!changed_.empty() && !planted<Media>(published::mutant::archapt_copy_unchanged))
       changed_[area_.matrix_of(offset)] = true;
   }
 
@@ -47,8 +47,7 @@ class home_copy {
     for (std::uint64_t m = 0; m < area_.matrices(); ++m)
       for_each_different(
           m, [&](std::byte* home, const std::byte* copy) { media_.store(home, copy, line_size); });
-    if (!base::planted<Media>(base::mutant::archapt_fallback_unflushed))
-      media_.flush(file_.at(file_.header().home_offset), area_.home_size());
+    media_.flush(file_.at(file_.header().home_offset), area_.home_size());
     STELE_ASSERT_WHOLE(equals_home());  // archapt.md, F2
   }
 

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <base/assert.h>
-#include <base/mutant.h>
 #include <format/parity_block.h>
 #include <pool/pool_file.h>
 #include <published/archapt/parity_matrix.h>
+#include <published/mutant.h>
 
 #include <bit>
 #include <cstring>
@@ -113,7 +113,7 @@ inline std::optional<parity_area::found> parity_area::newest(std::uint64_t matri
     std::memcpy(&f.block, at, block_size());
     if (checksum_for(f.block, matrix, which) != f.block.checksum) continue;  // it is not whole
     const bool later = best && (f.block.epoch > best->block.epoch) !=
-                                   base::planted(base::mutant::archapt_stale_block);
+                                   planted(published::mutant::archapt_stale_block);
     if (!best || later) best = f;
   }
   STELE_ASSERT(!best ||

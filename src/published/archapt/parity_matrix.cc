@@ -1,19 +1,18 @@
 // Computes row and column sums and checksums of lines; corrects stale lines by peeling.
 #include <base/assert.h>
 #include <base/checksum.h>
-#include <base/mutant.h>
 #include <media/square_sums.h>
 #include <published/archapt/parity_matrix.h>
+#include <published/mutant.h>
 
 #include <cstring>
 #include <span>
 
 namespace stele::detail {
 
-using base::mutant;
-using base::planted;
 using format::line_words;
 using format::matrix_side;
+using published::mutant;
 
 namespace {
 

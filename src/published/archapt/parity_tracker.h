@@ -7,10 +7,10 @@
 #pragma once
 
 #include <base/assert.h>
-#include <base/mutant.h>
 #include <published/archapt/column_lru.h>
 #include <published/archapt/parity_area.h>
 #include <published/archapt/skip_ledger.h>
+#include <published/mutant.h>
 #include <stele/archapt_options.h>
 #include <stele/pool.h>
 #include <tx/commit_gate.h>
@@ -23,8 +23,7 @@ namespace stele::detail {
 
 template <class Media>
 class parity_tracker {
-  using mutant = base::mutant;
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
+  using mutant = published::mutant;
 
  public:
   parity_tracker(const storage::pool_file& file, Media& media, commit_gate& gate)
@@ -46,8 +45,8 @@ class parity_tracker {
                        : skipping::never;
     const std::size_t cache =
         options.cache_bytes != 0 ? options.cache_bytes : media::cpu::last_level_cache_bytes();
-    const std::uint64_t columns =
-        cache / (format::matrix_side * line_size) / (planted(mutant::archapt_short_queue) ? 16 : 1);
+    const std::uint64_t columns = cache / (format::matrix_side * line_size) /
+                                  (planted<Media>(mutant::archapt_short_queue) ? 16 : 1);
     if (columns * (format::matrix_side * line_size) >= area.home_size())
       skip_policy_ = skipping::never;  // no column ever leaves the queue
     if (enabled()) recent_columns_ = column_lru(columns);
@@ -140,8 +139,7 @@ class parity_tracker {
       ledger_.charge(count(skipped_[m] & ~dirty_[m]) + 1);
       dirty_[m] &= ~skipped_[m];
     }
-    if (!planted(mutant::archapt_ended_first))
-      media_.fence();  // home is durable before a block says that it is
+    media_.fence();  // home is durable before a block says that it is
     gate_.close();
     ++epoch_;
     gate_.open();
@@ -258,7 +256,7 @@ class parity_tracker {
     for (const std::uint64_t m : listed_) {
       if (worth_a_block(m))
         to_cover_.push_back(m);
-      else if (covered(m) && !planted(mutant::archapt_touched_left))
+      else if (covered(m) && !planted<Media>(mutant::archapt_touched_left))
         to_uncover_.push_back(m);
     }
     // Each matrix is listed once until its block is made.
@@ -289,10 +287,9 @@ class parity_tracker {
     STELE_ASSERT(std::ranges::all_of(
         blocks_, [this](const new_block& b) { return b.block.epoch == epoch_; }));
     gate_.open();
-    if (planted(mutant::archapt_blocks_first)) write(blocks_);
+    if (planted<Media>(mutant::archapt_blocks_first)) write(blocks_);
     for (const new_block& b : blocks_) flush(b.matrix, b.flushes);
-    if (!planted(mutant::archapt_no_data_fence))
-      media_.fence();  // lines that are not skipped are durable before a block says so
+    media_.fence();  // lines that are not skipped are durable before a block says so
     write(blocks_);
   }
   new_block make_block(std::uint64_t m) {
@@ -300,15 +297,16 @@ class parity_tracker {
                         skipped = candidates(m, dirty),
                         saved = static_cast<std::uint64_t>(std::popcount(skipped & dirty));
     new_block b{.matrix = m,
-                .flushes = planted(mutant::archapt_hot_unflushed) ? 0 : dirty & ~skipped,
+                .flushes = planted<Media>(mutant::archapt_hot_unflushed) ? 0 : dirty & ~skipped,
                 .which = next_slot(m),
                 .block = {}};
     // archapt.md, T3b: a dirty line is either skipped, and covered, or flushed before the block.
-    STELE_ASSERT(((b.flushes & skipped) == 0 && ((b.flushes | skipped) & dirty) == dirty) ||
-                 planted(mutant::archapt_hot_unflushed));
+    STELE_ASSERT(
+        base::holds((b.flushes & skipped) == 0 && ((b.flushes | skipped) & dirty) == dirty));
     STELE_ASSERT((skipped & ~area.lines_in_home(m)) == 0 && saved <= count(skipped));
     note_block(m, count(skipped), static_cast<unsigned>(saved));
-    if (covered(m) ? planted(mutant::archapt_in_place) : planted(mutant::archapt_over_end))
+    if (covered(m) ? planted<Media>(mutant::archapt_in_place)
+                   : planted<Media>(mutant::archapt_over_end))
       b.which = 1 - b.which;
     area.read(m, content_);
     compute_checksums(content_, area.halves(), b.block);
@@ -333,13 +331,11 @@ class parity_tracker {
   }
 
   void write(std::span<const new_block> blocks) {
-    const std::size_t size =
-        area.block_size() - (planted(mutant::archapt_block_unflushed) ? line_size : 0);
     for (const new_block& b : blocks) {
       STELE_ASSERT(b.which < format::parity_blocks && b.block.kind == format::parity_kind::active &&
                    b.block.epoch <= epoch_);
       std::byte* const to = file_.base() + area.block_offset(b.matrix, b.which);
-      media_.stream(to, &b.block, size);
+      media_.stream(to, &b.block, area.block_size());
     }
     checksum_lines_.fetch_add(blocks.size() * area.block_lines(), std::memory_order_relaxed);
   }

@@ -11,9 +11,9 @@
 
 #include <base/assert.h>
 #include <base/checksum.h>
-#include <base/mutant.h>
 #include <format/log_block.h>
 #include <published/blurred/block_records.h>
+#include <published/mutant.h>
 #include <tx/log/ring.h>
 
 #include <algorithm>
@@ -98,7 +98,8 @@ class alignas(64) block_log {  // used by one thread
     const format::placed_word w(where);
     STELE_ASSERT(r.kind == format::block_kind::data && is_own(w.head));
     const bool sense = sense_of(w.head);
-    if (!format::is_run(w.head->metadata) || planted(base::mutant::xil_run_head_rewritten))
+    if (!format::is_run(w.head->metadata) ||
+        planted<Media>(published::mutant::xil_run_head_rewritten))
       return rewrite_record(w.head, r, sense);
     // xil.md, E3r: the words of a run are whole, and the head counts this one.
     STELE_ASSERT(r.mask == 0xFF && w.number <= format::further_words(w.head->metadata));
@@ -112,7 +113,6 @@ class alignas(64) block_log {  // used by one thread
   // Ends the transaction with its commit record and flushes all log lines that recovery needs to
   // find it. Durable after the next fence; then the ring is published.
   void commit(std::uint64_t txid) {
-    using base::mutant;
     STELE_ASSERT(txid != 0 && checked_room());
     end_run();
     const bool columns = blocks() > format::blocks_for_columns;
@@ -125,11 +125,9 @@ class alignas(64) block_log {  // used by one thread
                  end - first_line_ <= ring_.capacity_lines());
     ring_.set_appended_end(end);
     const std::byte* at = reinterpret_cast<const std::byte*>(first_);
-    for (std::uint64_t left = end - first_line_ - planted(mutant::xil_commit_unflushed); left != 0;
-         --left, at = after_line(at))
+    for (std::uint64_t left = end - first_line_; left != 0; --left, at = after_line(at))
       media_.flush(at, line_size);
-    for (std::uint64_t line : unflushed_abort_lines_)
-      if (!planted(mutant::xil_abort_unflushed)) flush(line);
+    for (std::uint64_t line : unflushed_abort_lines_) flush(line);
     unflushed_abort_lines_.clear();
   }
 
@@ -161,8 +159,6 @@ class alignas(64) block_log {  // used by one thread
   std::uint64_t first_line() const noexcept { return first_line_; }
 
  private:
-  static bool planted(base::mutant m) noexcept { return base::planted<Media>(m); }
-
   format::log_block* block(std::uint64_t number) const noexcept {
     return ring_begin() + number % ring_blocks();
   }
@@ -185,14 +181,13 @@ class alignas(64) block_log {  // used by one thread
   }
   // xil.md, E3: the same word's record, whose mask gains bytes.
   void rewrite_record(format::log_block* at, const format::block_record& r, bool sense) {
-    STELE_ASSERT(at->metadata >> 16 == r.address || planted(base::mutant::xil_run_head_rewritten));
-    STELE_ASSERT((at->metadata >> 2 & 0xFF & ~std::uint64_t{r.mask}) == 0 ||
-                 planted(base::mutant::xil_run_head_rewritten));
+    STELE_ASSERT(base::holds(at->metadata >> 16 == r.address));
+    STELE_ASSERT(base::holds((at->metadata >> 2 & 0xFF & ~std::uint64_t{r.mask}) == 0));
     store(at, r, sense);
   }
   // The torn bits of a block of the running transaction, which is shorter than a lap.
   bool sense_of(const format::log_block* at) const noexcept {
-    return (at >= first_) == first_sense_ || planted(base::mutant::xil_torn_sense);
+    return (at >= first_) == first_sense_ || planted<Media>(published::mutant::xil_torn_sense);
   }
 
   format::log_block* append_block(const format::block_record& r) {
@@ -200,7 +195,7 @@ class alignas(64) block_log {  // used by one thread
     // The running transaction is shorter than a lap; the torn bit is inverted with each.
     STELE_ASSERT(blocks() < ring_blocks() && at == block(next_));
     STELE_ASSERT(sense_ == (next_ / ring_blocks() % 2 == 0));
-    store(at, r, sense_ || planted(base::mutant::xil_torn_sense));
+    store(at, r, sense_ || planted<Media>(published::mutant::xil_torn_sense));
     advance();
     return at;
   }
@@ -212,7 +207,7 @@ class alignas(64) block_log {  // used by one thread
   }
   void store(format::log_block* at, const format::block_record& r, bool sense) {
     format::log_block packed = format::pack(r, sense);
-    if (planted(base::mutant::xil_tail_bit)) packed.metadata &= ~std::uint64_t{2};
+    if (planted<Media>(published::mutant::xil_tail_bit)) packed.metadata &= ~std::uint64_t{2};
     store_word(&at->data, packed.data);
     store_word(&at->metadata, packed.metadata);
   }
@@ -226,11 +221,10 @@ class alignas(64) block_log {  // used by one thread
   }
   // The head first, so that a word on media is one that the head counts.
   void extend_run(std::span<const std::uint64_t> words, format::log_place* places) {
-    using base::mutant;
+    using published::mutant;
     STELE_ASSERT(run_ != nullptr && is_own(run_));
     STELE_ASSERT(!words.empty() && words.size() <= run_room());  // no run crosses its line's end
-    STELE_ASSERT(further_ == format::further_words(run_->metadata) ||
-                 planted(mutant::xil_run_short));
+    STELE_ASSERT(base::holds(further_ == format::further_words(run_->metadata)));
     const std::uint64_t head = block_in_line(run_);
     const bool sense = sense_of(run_);
     auto* const to = &run_->data + 2 + further_;
@@ -240,12 +234,12 @@ class alignas(64) block_log {  // used by one thread
     for (std::uint64_t i = 0; i < words.size(); ++i)
       if (format::displaced_bit(words[i], place + i))
         displaced |= format::displaced_mask(further_ + 1 + i);
-    if (!planted(mutant::xil_run_bits)) metadata |= displaced;
-    if (planted(mutant::xil_run_short)) metadata -= 1u << 16;
+    if (!planted<Media>(mutant::xil_run_bits)) metadata |= displaced;
+    if (planted<Media>(mutant::xil_run_short)) metadata -= 1u << 16;
     store_word(&run_->metadata, metadata);
     for (std::uint64_t i = 0; i < words.size(); ++i) {
-      store_word(to + i,
-                 format::seal_further(words[i], place + i, sense || planted(mutant::xil_run_torn)));
+      store_word(to + i, format::seal_further(words[i], place + i,
+                                              sense || planted<Media>(mutant::xil_run_torn)));
       places[i] = format::place_of(to + i, head);
     }
     for (const std::uint64_t end = next_ + format::further_blocks(further_ + words.size()) -
@@ -261,7 +255,7 @@ class alignas(64) block_log {  // used by one thread
   // Fills the half of a block that the run leaves.
   void end_run() {
     if (run_ == nullptr) return;
-    if (further_ % 2 == 1 && !planted(base::mutant::xil_run_unpadded))
+    if (further_ % 2 == 1 && !planted<Media>(published::mutant::xil_run_unpadded))
       store_word(&run_->data + 2 + further_, sense_of(run_) ? 1 : 0);
     run_ = nullptr;
   }
@@ -286,7 +280,7 @@ class alignas(64) block_log {  // used by one thread
   }
   void pad_line() {
     while (next_ % format::blocks_per_line != 0) {
-      if (planted(base::mutant::xil_no_filler))
+      if (planted<Media>(published::mutant::xil_no_filler))
         advance();
       else
         append_block({});

@@ -2,10 +2,10 @@
 #include <base/assert.h>
 #include <base/check.h>
 #include <base/checksum.h>
-#include <base/mutant.h>
 #include <fmt/format.h>
 #include <format/log_block.h>
 #include <published/blurred/block_records.h>
+#include <published/mutant.h>
 
 #include <algorithm>
 #include <array>
@@ -167,7 +167,7 @@ class block_reader {
   // last block of its line.
   std::optional<std::uint64_t> find_abort_after(std::uint64_t gap) const {
     const std::uint64_t reach =
-        base::planted(base::mutant::xil_short_reach) ? 0 : max_abort_interval;
+        planted(published::mutant::xil_short_reach) ? 0 : max_abort_interval;
     const std::uint64_t end = std::min(gap + reach + 1, end_);
     for (std::uint64_t line = gap / blocks_per_line + 1; line * blocks_per_line < end; ++line)
       if (has_abort(line)) return (line + 1) * blocks_per_line - 1;
@@ -180,7 +180,7 @@ class block_reader {
       const auto block = written_block_at(at);
       if (!block || !format::unpack(*block, r)) return false;
       if (r.kind == block_kind::abort) return r.data <= committed_end_;
-      if (!base::planted(base::mutant::xil_run_read_as_records))
+      if (!planted(published::mutant::xil_run_read_as_records))
         at += format::further_blocks(r.further);
     }
     return false;
@@ -232,7 +232,7 @@ class block_reader {
     STELE_ASSERT(first <= at && record.position >= committed_end_);
     if (checksum_of(first, at - first, r.kind == block_kind::commit_by_columns) >> 16 !=
             r.address &&
-        !base::planted(base::mutant::xil_no_checksum)) {
+        !planted(published::mutant::xil_no_checksum)) {
       failed_at_ = at;
       return outcome::bad_checksum;
     }

@@ -13,6 +13,7 @@
 #include <base/assert.h>
 #include <published/blurred/block_log.h>
 #include <published/blurred/mode_choice.h>
+#include <published/mutant.h>
 #include <stele/adaptive_options.h>
 #include <stele/blurred_options.h>
 #include <tx/bulk_write_back.h>
@@ -124,13 +125,12 @@ class execution_in_log {
     lane& l = logs.of(t);
     append_record(l, t, txid);  // 1, 2
     if (variant.volatile_checkpoint) logs.queue_dirty_lines(l, t, txid);
-    if (!planted(has_blocks(l) ? mutant::xil_no_log_fence : mutant::bulk_no_log_fence) &&
-        !medium_.fence_ok(l.media))
-      return false;  // 3: the log is durable before home changes
+    // 3: the log is durable before home changes
+    if (!medium_.fence_ok(l.media)) return false;
     t.begin_home_stores();
     store_home(l, t, flushes_home);  // 4, 5
-    if (flushes_home && !planted(mutant::xil_no_data_fence) && !medium_.fence_ok(l.media))
-      return false;  // 6: home is durable before the log may be truncated
+    // 6: home is durable before the log may be truncated
+    if (flushes_home && !medium_.fence_ok(l.media)) return false;
     STELE_ASSERT(l.log.appended_end() > l.log.tail());  // the tail rises past the record
     l.log.publish();
     if (mode_choice_) count_commit(t);
@@ -164,13 +164,12 @@ class execution_in_log {
                     file_.path(), blocks, format::blocks_per_line, max_abort_interval));
   }
 
-  using mutant = base::mutant;
+  using mutant = published::mutant;
   using lane = typename log_lanes<Media>::lane;
   using lane_blocks = block_log<Media>;
   using aborted_range = typename log_lanes<Media>::aborted_range;
   using new_word = typename home_writer<Media>::new_word;
   static constexpr bool flushes_home = !variant.volatile_checkpoint;
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
   static bool has_blocks(const lane& l) noexcept { return l.form != nullptr; }
   lane_blocks& blocks_of(const lane& l) noexcept { return blocks_[l.number]; }
@@ -206,7 +205,6 @@ class execution_in_log {
   void append_record(lane& l, transaction& t, std::uint64_t txid) {
     if (!has_blocks(l)) {
       logs.append(l, format::record_kind::redo, txid, t, new_word{});
-      if (planted(mutant::bulk_home_first)) home.store(l.media, t.lines());
       return;
     }
     if (t.observed()) {
@@ -216,15 +214,13 @@ class execution_in_log {
     } else {
       append_all(l, t);
     }
-    if (planted(mutant::xil_home_first)) store_home(l, t, false);
+    if (planted<Media>(mutant::xil_home_first)) store_home(l, t, false);
     blocks_of(l).commit(txid);
   }
   void store_home(lane& l, const transaction& t, bool flushes) {
-    const auto lines = t.lines();
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      home.store(l.media, lines[i]);
-      if (flushes && !(i + 1 == lines.size() && planted(mutant::xil_last_home_line)))
-        l.media.flush(file_.at(lines[i].offset), line_size);
+    for (const written_line& line : t.lines()) {
+      home.store(l.media, line);
+      if (flushes) l.media.flush(file_.at(line.offset), line_size);
     }
   }
   void count_commit(const transaction& t) {
@@ -271,7 +267,7 @@ class execution_in_log {
   }
   void append_checksum_deltas(lane& l, const transaction& t) {
     if (!sums_.logged()) return;
-    const bool zero_deltas = planted(mutant::sums_blocks_weightless);
+    const bool zero_deltas = planted<Media>(mutant::sums_blocks_weightless);
     sums_.for_each_delta(t, [&](std::uint64_t block, std::uint64_t weight) {
       blocks_of(l).append({format::block_kind::checksum_delta, 0, zero_deltas ? 0 : weight, block});
     });
@@ -279,7 +275,7 @@ class execution_in_log {
   // How many blocks must fit when the running transaction stores so many more words: their own
   // blocks, and at most one checksum delta for each block.
   std::uint64_t blocks_needed(const lane& l, std::uint64_t words) const noexcept {
-    return words + (sums_.logged() && !planted(mutant::sums_weights_crowded)
+    return words + (sums_.logged() && !planted<Media>(mutant::sums_weights_crowded)
                         ? blocks_of(l).blocks() + words
                         : 0);
   }
@@ -322,28 +318,26 @@ class execution_in_log {
       return l.log.head() == l.log.tail();
     };
     // S1: nothing above the watermark is left in the log
-    while (!is_empty() && !planted(mutant::switch_no_truncate)) {
+    while (!is_empty() && !planted<Media>(mutant::switch_no_truncate)) {
       truncation.truncate();
       if (medium_.state.poisoned.load()) return;
       if (!is_empty()) medium_.state.await_announced(l.number);
     }
     const auto alone = truncation.lock();
-    STELE_ASSERT(l.log.head() == l.log.tail() || planted(mutant::switch_no_truncate));  // S1
+    STELE_ASSERT(base::holds(l.log.head() == l.log.tail()));  // S1
     const std::uint64_t old_form = l.flags();
     l.form = has_blocks(l) ? nullptr : &block_form;
-    const std::uint64_t form = planted(mutant::switch_old_form) ? old_form : l.flags();
-    if (planted(mutant::switch_head_first)) logs.write_head(l, 0, form), medium_.control.fence();
-    if (!planted(mutant::switch_no_zero))
-      logs.zero(l, planted(mutant::switch_half_zeroed) ? l.log.capacity_lines() / 2
-                                                       : l.log.capacity_lines());  // S2
+    const std::uint64_t form = planted<Media>(mutant::switch_old_form) ? old_form : l.flags();
+    if (planted<Media>(mutant::switch_head_first))
+      logs.write_head(l, 0, form), medium_.control.fence();
+    if (!planted<Media>(mutant::switch_no_zero))
+      logs.zero(l, planted<Media>(mutant::switch_half_zeroed) ? l.log.capacity_lines() / 2
+                                                              : l.log.capacity_lines());  // S2
     // S2: old content of one form could look as if it had been written in the other.
-    STELE_ASSERT_WHOLE(is_zero(l) || planted(mutant::switch_no_zero) ||
-                       planted(mutant::switch_half_zeroed));
-    if (!planted(mutant::switch_no_zero_fence))
-      medium_.control.fence();    // zeroes are durable before the head that names the new format
+    STELE_ASSERT_WHOLE(base::holds(is_zero(l)));
+    medium_.control.fence();      // zeroes are durable before the head that names the new format
     logs.write_head(l, 0, form);  // S3
-    if (!planted(mutant::switch_no_head_fence))
-      medium_.control.fence();  // the head is durable before the first record of the new format
+    medium_.control.fence();      // the head is durable before the first record of the new format
     switches_.fetch_add(1, std::memory_order_relaxed);
   }
 

@@ -8,10 +8,10 @@
 #pragma once
 
 #include <base/assert.h>
-#include <base/mutant.h>
 #include <base/reserve.h>
 #include <format/log_chunk.h>
 #include <published/log_structured/log_space.h>
+#include <published/mutant.h>
 
 #include <array>
 #include <vector>
@@ -96,7 +96,7 @@ class chunk_log {
     // Only cleaning writes blocks of several transactions, to a log of its own.
     STELE_ASSERT(version != 0 || (tails_.size() == 1 && tails_[0].type == format::log_type::moved));
     for (const taken_chunk& t : taken_) open_chunk(media, t, version);
-    if (!taken_.empty() && !base::planted<Media>(base::mutant::ls_header_late))
+    if (!taken_.empty())
       // Headers are durable before blocks: otherwise a block that a crash left could become valid
       // under the chunk's next header.
       media.fence();
@@ -251,8 +251,7 @@ class chunk_log {
                                offset + offsetof(format::chunk_header, previous));
     h.first = format::guard(version, id, offset + offsetof(format::chunk_header, first));
     media.store(file.base() + offset, &h, sizeof h);
-    if (!base::planted<Media>(base::mutant::ls_header_unflushed))
-      media.flush(file.base() + offset, sizeof h);
+    media.flush(file.base() + offset, sizeof h);
     if (t.previous == log_space::none) return;
     STELE_ASSERT(t.previous != t.chunk && space_[t.previous].lane == lane_);
     const std::lock_guard hold(space_.links_mutex);
@@ -279,8 +278,7 @@ class chunk_log {
 
   void write_block(Media& media, const block& b, std::uint64_t version, std::uint64_t peer,
                    bool last) {
-    using base::mutant;
-    using base::planted;
+    using published::mutant;
     const std::size_t room = format::padded_block_words(b.words);
     std::uint64_t highest = version, *to_fill = buffer_.data() + format::preamble_words;
     for (std::uint32_t i = b.first; i < b.first + b.entries; ++i) {
@@ -312,8 +310,7 @@ class chunk_log {
     // Stored and flushed, not streamed: readers will want it, and find it in the caches (decision
     // 11).
     media.store(to, buffer_.data(), room * 8);
-    if (!planted<Media>(mutant::ls_preamble_first))
-      media.flush(to, room * 8 - (last && planted<Media>(mutant::ls_last_line) ? 64 : 0));
+    if (!planted<Media>(mutant::ls_preamble_first)) media.flush(to, room * 8);
     auto& newest = space_[b.chunk].newest;
     newest.store(std::max(newest.load(std::memory_order_relaxed), highest),
                  std::memory_order_release);

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <base/assert.h>
-#include <base/mutant.h>
 #include <format/log_chunk.h>
 #include <pool/pool_file.h>
+#include <published/mutant.h>
 
 #include <optional>
 #include <span>
@@ -85,7 +85,7 @@ class chunk_reader {
         preamble.words() > words_.size() - at)
       return std::nullopt;
     const chunk_block block{offset_ + 8 * at, words_.subspan(at, preamble.words())};
-    const std::uint64_t generation = base::planted(base::mutant::ls_crc_unseeded) ? 0 : generation_;
+    const std::uint64_t generation = planted(published::mutant::ls_crc_unseeded) ? 0 : generation_;
     const std::uint32_t seed = format::block_crc_seed(file_.header().id, block.offset, generation);
     if (preamble.crc() != format::block_crc(seed, block.words)) return std::nullopt;
     next_ = at + format::padded_block_words(preamble.words());

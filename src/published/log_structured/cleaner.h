@@ -12,6 +12,7 @@
 #include <base/reserve.h>
 #include <published/log_structured/chunk_log.h>
 #include <published/log_structured/chunk_reader.h>
+#include <published/mutant.h>
 
 #include <algorithm>
 #include <optional>
@@ -201,8 +202,7 @@ class cleaner {
   }
 
   std::uint64_t stage(const found_entry& e) {
-    using base::mutant;
-    using base::planted;
+    using published::mutant;
     const bool tombstone = !storage::is_data(e.at);
     pieces_.clear();
     space_.map.still_mapped({e.home, e.words, e.at}, pieces_, map_cache_);
@@ -225,7 +225,7 @@ class cleaner {
   bool was_joined(const storage::home_map::mapped_range& p) {
     const auto taken = joined_.extract(p.home);
     return !taken.empty() &&
-           (taken.mapped() >= p.words || base::planted<Media>(base::mutant::ls_joined_in_part));
+           (taken.mapped() >= p.words || planted<Media>(published::mutant::ls_joined_in_part));
   }
 
   // Small ranges next to a moved one move with it, from whatever chunk they are in, as one entry
@@ -246,7 +246,7 @@ class cleaner {
       const std::uint64_t newest = space_[c].newest.load(std::memory_order_acquire);
       if (newest > mapped_through_ || !count_as_stale(q)) return std::nullopt;
       STELE_ASSERT(newest != 0);  // the chunk has a block, which is mapped
-      if (!base::planted<Media>(base::mutant::ls_joined_as_older))
+      if (!planted<Media>(published::mutant::ls_joined_as_older))
         version = std::max(version, newest);
       if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_state::cleaning)
         joined_.insert_or_assign(q.home, q.words);
@@ -324,8 +324,7 @@ class cleaner {
 
   // Copies are durable before the map points to them and before the originals are freed.
   bool move_live() {
-    using base::mutant;
-    using base::planted;
+    using published::mutant;
     if (!log_.empty()) {
       if (!log_.reserve(0)) return false;
       if (!space_.map.reserve_moves(map_writer_, log_.fragments().size() + sources_.size())) {
@@ -336,7 +335,7 @@ class cleaner {
       pieces_.reserve(sources_.size());
       STELE_ASSERT(sources_.size() >= log_.staged.size());
       log_.write(media, 0);
-      if (!planted<Media>(mutant::ls_copy_unfenced)) media.fence();  // C3
+      media.fence();  // C3
       if (media.failed()) return false;
       const auto pieces = log_.fragments();
       const std::size_t count = pieces.size() - (planted<Media>(mutant::ls_stale_mapping) ? 1 : 0);
@@ -375,14 +374,10 @@ class cleaner {
 
   // Whether the map still points into a victim. So it does when one of its blocks is damaged, which
   // is not noticed where a pool is opened without verifying it: the entries behind that block were
-  // not found. It also may for a moment while a commit overwrites the last of them.
+  // not found. It also may for a moment while a commit overwrites the last of them. A mutant that
+  // leaves words mapped is found by what is lost.
   bool is_still_mapped(std::uint32_t c) const noexcept {
-    using base::mutant;
-    if (base::planted<Media>(mutant::ls_tombstone_dropped) ||
-        base::planted<Media>(mutant::ls_joined_in_part) ||
-        base::planted<Media>(mutant::ls_stale_mapping))
-      return false;
-    return space_.usage.live(c) != 0;
+    return !base::holds(space_.usage.live(c) == 0);
   }
   // Such a victim is closed again, and all that it holds counts as before.
   void keep_mapped_victims() noexcept {

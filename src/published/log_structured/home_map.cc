@@ -1,10 +1,10 @@
 // Skip lists with one writer and readers that take no lock; see home_map.h for the invariants.
 #include <base/assert.h>
 #include <base/check.h>
-#include <base/mutant.h>
 #include <base/rng.h>
 #include <media/spin.h>
 #include <published/log_structured/home_map.h>
+#include <published/mutant.h>
 
 #include <algorithm>
 #include <bit>
@@ -414,7 +414,7 @@ void home_map::map(writer& w, mapped_range p, const cache* c) noexcept {
   lock(partition);
   map_locked(w, partition, node_for(p.home, c), p);
   if (heads_[p.home / region_words].cached.load(std::memory_order_relaxed) != 0 &&
-      !base::planted(base::mutant::ls_cached_word_stale))
+      !planted(published::mutant::ls_cached_word_stale))
     update_cached_words(p);
   unlock(partition);
 }

@@ -1,8 +1,8 @@
 // What others see of a log-structured pool's home: its space, its states of blocks, its words.
 #include <base/assert.h>
-#include <base/mutant.h>
 #include <published/log_structured/log_home.h>
 #include <published/log_structured/rebuild.h>
+#include <published/mutant.h>
 #include <tx/engine.h>
 
 #include <cstring>
@@ -11,7 +11,7 @@ namespace stele::storage {
 
 bool logged_block_states::is_used(const slab& s, std::uint32_t block) const noexcept {
   STELE_ASSERT(s.block_size != 0 && s.block_size % 8 == 0);
-  if (base::planted(base::mutant::ls_allocation_forgotten)) return false;
+  if (planted(published::mutant::ls_allocation_forgotten)) return false;
   return space_.map.any_data(space_.home_of(s.block_offset(block)), s.block_size / 8);
 }
 

@@ -10,6 +10,7 @@
 #include <published/log_structured/rebuild.h>
 #include <published/log_structured/saved_mapping.h>
 #include <published/log_structured/transaction_stager.h>
+#include <published/mutant.h>
 #include <stele/log_structured_options.h>
 #include <tx/background_thread.h>
 #include <tx/mechanism_engine.h>
@@ -80,14 +81,14 @@ class log_structured {
     // A lane's versions rise, and recovery knows those of earlier sessions by the watermark.
     STELE_ASSERT(txid > committed_through_ && txid > l.newest.load(std::memory_order_relaxed));
     l.log.write(l.media, txid);  // 1
-    if (!base::planted<Media>(base::mutant::ls_no_fence) && !medium_.fence_ok(l.media))
-      return false;  // 2: the blocks are durable before other threads see them
+    // 2: the blocks are durable before other threads see them
+    if (!medium_.fence_ok(l.media)) return false;
     t.begin_home_stores();
     l.log.count_as_live();  // 3
     for (const entry& e : l.log.fragments())
       space().map.map(l.map_writer, {e.home, e.words, e.at}, &l.home.cache());
     l.newest.store(txid, std::memory_order_release);
-    if (l.log.has_new_chunks() && !base::planted(base::mutant::ls_full_unsaid)) [[unlikely]]
+    if (l.log.has_new_chunks() && !planted(published::mutant::ls_full_unsaid)) [[unlikely]]
       l.log.store_full_ends(l.media);  // durable with this thread's next commit
     l.log.advance_tails();             // 4
     return true;
@@ -113,7 +114,7 @@ class log_structured {
       std::byte* const at = state_.file.base() + block;
       const std::uint64_t none = 0;
       control_.store(at,
-                     base::planted<Media>(base::mutant::ls_abandoned_left)
+                     planted<Media>(published::mutant::ls_abandoned_left)
                          ? static_cast<const void*>(at)
                          : &none,
                      8);
@@ -136,7 +137,7 @@ class log_structured {
     for (background_thread& t : threads_) t.stop();
     if (auto status = medium_.check(); !status) return status;
     // A block that is damaged later is not taken for the end of its log.
-    if (!base::planted(base::mutant::ls_tails_unsaid))
+    if (!planted(published::mutant::ls_tails_unsaid))
       for (lane& l : lanes_) l.log.store_tail_ends(control_);
     // Counts only in a closed session: the engine fences before it marks the session closed.
     medium_.write_word(format::saved_map_offset,
@@ -243,7 +244,7 @@ class log_structured {
   auto may_clean() const noexcept {
     return [this, through = state_.completed()](const log_space::chunk& c) {
       const std::uint64_t newest = c.newest.load(std::memory_order_acquire);
-      if (base::planted<Media>(base::mutant::ls_cleans_newest)) return true;
+      if (planted<Media>(published::mutant::ls_cleans_newest)) return true;
       if (newest > through) return false;
       STELE_ASSERT(newest <= committed_through_ || c.type == format::log_type::moved ||
                    c.lane < lanes_.size());

@@ -1,10 +1,10 @@
 // Rebuilding (scan, shuffle, sort, insert), the saved mapping, and verification of the log.
 #include <base/assert.h>
 #include <base/check.h>
-#include <base/mutant.h>
 #include <fmt/format.h>
 #include <published/log_structured/chunk_reader.h>
 #include <published/log_structured/rebuild.h>
+#include <published/mutant.h>
 
 #include <algorithm>
 #include <exception>
@@ -15,10 +15,9 @@
 
 namespace stele::detail {
 
-using base::mutant;
-using base::planted;
 using format::log_type;
 using format::region_words;
+using published::mutant;
 using storage::home_map;
 using storage::log_space;
 

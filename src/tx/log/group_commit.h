@@ -59,7 +59,7 @@ class group_commit {
       if (failed_.load(std::memory_order_acquire)) return false;
       if (durable_.load(std::memory_order_acquire) >= position) return true;
       if (writing_.exchange(true, std::memory_order_acq_rel)) {
-        if (base::planted(base::mutant::group_not_awaited)) return true;
+        if (planted(base::mutant::group_not_awaited)) return true;
         rounds_.wait(round, std::memory_order_acquire);
         continue;
       }
@@ -86,12 +86,12 @@ class group_commit {
   void write_group(Write&& write) {
     wait_for_group();
     range now = pending_range();
-    if (base::planted(base::mutant::group_from_appended)) now.from = now.to - 1;
+    if (planted(base::mutant::group_from_appended)) now.from = now.to - 1;
     STELE_ASSERT(now.from < now.to);  // default.md L3
     const auto begin = clock::now();
     const bool done = write(now);
     write_time_ = clock::now() - begin;
-    if (base::planted(base::mutant::group_appended_meanwhile)) now = pending_range();
+    if (planted(base::mutant::group_appended_meanwhile)) now = pending_range();
     done ? advance_durable(now.to) : failed_.store(true, std::memory_order_release);
   }
   void advance_durable(std::uint64_t position) noexcept {

@@ -23,6 +23,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <source_location>
 
 namespace stele::detail {
 
@@ -196,7 +197,7 @@ class log_lanes {
     l.reserved_spill = *reserved;
     l.reserved_bytes = words * 8;
     try {
-      if (!planted(mutant::heap_claimless)) t.claim(l.reserved_spill, l.reserved_bytes);
+      if (!planted<Media>(mutant::heap_claimless)) t.claim(l.reserved_spill, l.reserved_bytes);
     } catch (...) {
       release_reserved(l);
       throw;
@@ -243,8 +244,7 @@ class log_lanes {
     out.finish();
     STELE_ASSERT(words != 0 && words * 8 <= own.reserved_bytes);
     if (words % 8 != 0) l.media.stream(to + words / 8 * line_size, &line, line_size);
-    if (!planted(mutant::log_spill_unfenced))
-      l.media.fence();  // the payload is durable before a record points to it
+    l.media.fence();  // the payload is durable before a record points to it
     const spilled_payload where{own.reserved_spill, words, sum.value()};
     {
       const std::lock_guard hold(l.spills_mutex);
@@ -273,9 +273,10 @@ class log_lanes {
 
   // The last steps of a commit that stores home durably itself: the head moves past its record.
   // False: the medium failed.
-  bool truncate_in_commit(lane& l, mutant unfenced) {
+  bool truncate_in_commit(lane& l,
+                          const std::source_location& at = std::source_location::current()) {
     l.log.write_head(l.log.tail());
-    if (!planted(unfenced) && !medium_.fence_ok(l.media)) return false;
+    if (!medium_.fence_ok(l.media, at)) return false;
     l.log.release_truncated();
     // redo.md 6, undo.md 6: no record is left
     STELE_ASSERT(l.log.free_lines() == l.log.capacity_lines());
@@ -324,11 +325,10 @@ class log_lanes {
   // starts them at 0.
   void empty() {
     for (lane& l : *this)
-      write_head(l, 0, planted(mutant::recover_heads_first) ? 0 : format::log_void_bit);
+      write_head(l, 0, planted<Media>(mutant::recover_heads_first) ? 0 : format::log_void_bit);
     medium_.control.fence();  // rings are void before the first line is zeroed
-    for (lane& l : *this)
-      if (!planted(mutant::recover_no_scrub)) zero(l, l.log.capacity_lines());  // recovery.md R6
-    medium_.control.fence();  // zeroes are durable before the heads
+    for (lane& l : *this) zero(l, l.log.capacity_lines());  // recovery.md R6
+    medium_.control.fence();                                // zeroes are durable before the heads
     for (lane& l : *this) write_head(l, 0, l.flags());
     medium_.control.fence();  // heads are durable before the first record
   }
@@ -359,8 +359,6 @@ class log_lanes {
 
   // A ring whose head is above this is emptied and starts at 0, so that positions do not overflow.
   static constexpr std::uint64_t max_head_position = format::log_position_mask / 2;
-
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
   static constexpr format::log_line zeroes{};
 

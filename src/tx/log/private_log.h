@@ -18,7 +18,6 @@ namespace stele::detail {
 template <class Media, bool queues_lines>
 class private_log {
  public:
-  using mutant = base::mutant;
   using lane = typename log_lanes<Media>::lane;
   using new_word = typename home_writer<Media>::new_word;
   static constexpr bool has_one_writer = true;  // of each log
@@ -78,10 +77,10 @@ class private_log {
     STELE_ASSERT(b.owner == nullptr || (b.from < b.to && r.to <= b.to));  // default.md G1
     r = b.owner != nullptr ? lines{std::max(b.from, r.to), b.to} : lines{r.to, r.to};
   }
-  void flush(Media& medium, std::uint64_t all_but) {
+  void flush(Media& medium) {
     for (std::size_t i = 0; i < flushed_.size(); ++i)
       if (const lines r = flushed_[i]; r.from < r.to)
-        lanes_.flush_lines(medium, lanes_[i], r.from, r.to - all_but);
+        lanes_.flush_lines(medium, lanes_[i], r.from, r.to);
   }
   void hardened() noexcept {}
 

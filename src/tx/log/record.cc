@@ -64,7 +64,7 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
     format::log_line line;
     std::memcpy(&line, ring.bytes + at % ring.lines * line_size, line_size);
     const bool sense = ((at / ring.lines) & 1) == 0;
-    const bool there = base::planted(base::mutant::log_one_torn_bit)
+    const bool there = planted(base::mutant::log_one_torn_bit)
                            ? ((line.words[0] & format::torn_bit) != 0) == sense
                            : format::is_untorn(line, sense);
     if (!there) return false;

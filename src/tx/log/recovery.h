@@ -4,6 +4,7 @@
 #pragma once
 
 #include <base/assert.h>
+#include <base/mutant.h>
 #include <fmt/format.h>
 #include <tx/home_writer.h>
 #include <tx/log/checksum_deltas.h>
@@ -42,8 +43,7 @@ class log_recovery {
   [[nodiscard]] result<> run() {
     if (auto read = scan(); !read) return read;  // R1
     put_in_order();                              // R2
-    if (!planted(mutant::default_chain_ignored)) discard_orphans();
-    if (planted(mutant::recover_truncate_first)) logs_.empty();
+    discard_orphans();
     for (const logged_record& r : records)  // R3
       if (auto replayed = replay(r); !replayed) return replayed;
     return restart();  // R3 to R6
@@ -59,24 +59,26 @@ class log_recovery {
       if (!head) return std::unexpected(head.error());
       if ((*head & format::log_void_bit) != 0) continue;  // recovery was emptying this ring
       if (auto read = scan_log(l, *head); !read) return read;
-      if (planted(mutant::recover_first_log_only)) break;
+      if (planted<Media>(mutant::recover_first_log_only)) break;
     }
     STELE_ASSERT_ALWAYS(newest >= watermark && (newest == watermark || !records.empty()));
+    if (planted<Media>(mutant::recover_truncate_first)) logs_.empty();
     return {};
   }
 
   // R2: by TxID.
   void put_in_order() {
-    const bool sorted = planted(mutant::recover_unsorted) ||
+    const bool sorted = planted<Media>(mutant::recover_unsorted) ||
                         std::ranges::is_sorted(records, {}, &logged_record::txid);  // one thread
     if (!sorted) std::ranges::stable_sort(records, {}, &logged_record::txid);
-    STELE_ASSERT_WHOLE(planted(mutant::recover_unsorted) || is_in_order());  // recovery.md R2
+    STELE_ASSERT_WHOLE(base::holds(is_in_order()));  // recovery.md R2
   }
 
   // Drops each record that names a predecessor above the watermark which was not found or was
   // dropped.
   void discard_orphans() {
-    STELE_ASSERT_WHOLE(planted(mutant::recover_unsorted) || is_in_order());
+    STELE_ASSERT_WHOLE(base::holds(is_in_order()));
+    if (planted<Media>(mutant::default_chain_ignored)) return;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       const auto end = records.begin() + static_cast<std::ptrdiff_t>(kept);
@@ -86,7 +88,7 @@ class log_recovery {
       if (records[i].front <= watermark || found) records[kept++] = records[i];
     }
     records.resize(kept);
-    STELE_ASSERT_WHOLE(planted(mutant::recover_unsorted) || has_no_orphan());  // recovery.md R2
+    STELE_ASSERT_WHOLE(base::holds(has_no_orphan()));  // recovery.md R2
   }
 
   // R3: stores the record's words home; not durable before restart(). Errors: corrupt.
@@ -109,23 +111,20 @@ class log_recovery {
     const auto sums = sums_.blocks().state();
     if (!sums) return std::unexpected(sums.error());
     const bool moves = *sums == state::valid && !deltas_.empty();
-    if (!planted(mutant::recover_unflushed))
-      for (std::uint64_t line : lines_.all()) medium_.control.flush(file_.at(line), line_size);
+    for (std::uint64_t line : lines_.all()) medium_.control.flush(file_.at(line), line_size);
     if (moves)
       // A crash from here on must not make the next recovery add the deltas twice.
       sums_.mark_moving(mutant::sums_recovery_unsaid);
     if (medium_.control.failed()) return medium_.check();
-    if (!planted(mutant::sums_not_recovered))
+    if (!planted<Media>(mutant::sums_not_recovered))
       moves ? sums_.apply(deltas_, true) : sums_.recompute(lines_.all(), *sums);
-    if (!planted(mutant::recover_no_home_fence))
-      medium_.control.fence();  // R3: home is durable before the logs are truncated
+    medium_.control.fence();  // R3: home is durable before the logs are truncated
     // recovery.md R4: discarded records count too, and no TxID is drawn again
     STELE_ASSERT_ALWAYS(newest >= watermark);
     medium_.state.clock.store(newest);
     medium_.write_word(format::watermark_offset, newest);
-    if (!planted(mutant::recover_no_mark_fence))
-      medium_.control.fence();  // R4: the watermark is durable before rings are emptied
-    if (!planted(mutant::recover_truncate_first)) logs_.empty();  // R5, R6
+    medium_.control.fence();  // R4: the watermark is durable before rings are emptied
+    logs_.empty();            // R5, R6
     if (moves || *sums == state::updating) {
       sums_.write_state(state::valid);
       medium_.control.fence();  // the state word is durable before a commit changes home
@@ -139,8 +138,6 @@ class log_recovery {
   std::uint64_t watermark = 0, newest = 0;
 
  private:
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
-
   // For assertions.
   [[maybe_unused]] bool is_in_order() const noexcept {
     return std::ranges::is_sorted(records, {}, &logged_record::txid);

@@ -159,7 +159,7 @@ struct line_seal {
   // Of the words of a line in this lap.
   [[gnu::always_inline]] static std::uint64_t torn_bit_at(std::uint64_t position,
                                                           std::uint64_t lines) {
-    return (position / lines & 1) != 0 && !base::planted<Media>(base::mutant::log_torn_sense)
+    return (position / lines & 1) != 0 && !planted<Media>(base::mutant::log_torn_sense)
                ? 0
                : format::torn_bit;
   }
@@ -176,9 +176,9 @@ struct line_seal {
       top_bits |= payload[i] >> 63 << i;
       line.words[i + 1] = (payload[i] & ~format::torn_bit) | torn;
     }
-    if (base::planted<Media>(base::mutant::log_top_bits)) top_bits = 0;
+    if (planted<Media>(base::mutant::log_top_bits)) top_bits = 0;
     line.words[0] = header | top_bits | torn;
-    if (mode == store_mode::cached || (base::planted<Media>(base::mutant::log_first_stored) &&
+    if (mode == store_mode::cached || (planted<Media>(base::mutant::log_first_stored) &&
                                        format::line_header::unpack(header).first))
       media.store(to, &line, line_size);
     else
@@ -244,8 +244,7 @@ class line_writer {
     for (unsigned i = 0; i < count; ++i) sum.add(last[i]);
     if (columns) columns_.add_to(sum);
     for (unsigned i = count; i < format::payload_words; ++i) last[i] = 0;
-    if (!base::planted<Media>(base::mutant::log_last_line))
-      write(last, count, format::line_header{0, false, true, sum.value32()}.pack());
+    write(last, count, format::line_header{0, false, true, sum.value32()}.pack());
     return position_ + 1;
   }
 
@@ -403,8 +402,7 @@ class ring {
     head_ = position;
     const std::uint64_t word = format::guard(position | flags, file_.header().id, offset_);
     media_.store(file_.base() + offset_, &word, 8);
-    if (!base::planted<Media>(base::mutant::redo_head_unflushed))
-      media_.flush(file_.base() + offset_, 8);
+    media_.flush(file_.base() + offset_, 8);
   }
   // The second half for a ring whose owner may be running; its head is on media already.
   void truncate(std::uint64_t head) noexcept {
@@ -451,10 +449,9 @@ class ring {
 #pragma GCC unroll 8
     for (unsigned i = 0; i < words; ++i) sum.add(payload[i]);
     using seal = line_seal<Media, store_mode::non_temporal>;
-    if (!base::planted<Media>(base::mutant::log_last_line))
-      seal::write(media_, bytes() + position % lines_ * line_size,
-                  format::line_header{words, true, true, sum.value32(), kind}.pack(), payload,
-                  seal::torn_bit_at(position, lines_));
+    seal::write(media_, bytes() + position % lines_ * line_size,
+                format::line_header{words, true, true, sum.value32(), kind}.pack(), payload,
+                seal::torn_bit_at(position, lines_));
     appended_end_ = position + 1;
     return true;
   }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <base/assert.h>
+#include <base/mutant.h>
 #include <tx/log/deferred_batch.h>
 #include <tx/log/group_commit.h>
 #include <tx/log/log_reservations.h>
@@ -59,7 +60,7 @@ class shared_log {
   // truncation through H therefore finds all records up to H before all others.
   template <class PredecessorOf>
   bool assign_txid(transaction& t, std::uint64_t& txid, PredecessorOf&& predecessor_of) {
-    const bool txid_first = planted(mutant::default_txid_before_place);
+    const bool txid_first = planted<Media>(mutant::default_txid_before_place);
     std::unique_lock one(mutex_, std::defer_lock);
     if (!txid_first) one.lock();
     if (!t.assign_txid(txid)) return false;
@@ -78,9 +79,8 @@ class shared_log {
     const appended_record& at = appended_[t.log()];
     STELE_ASSERT(at.end != 0 && at.lane < lanes_.size());
     const bool durable = groups_[at.lane].make_durable(at.end, [&](group_commit::range r) {
-      if (planted(mutant::default_shared_alone)) r.from = std::max(r.from, at.end - 1);
-      if (!planted(mutant::default_shared_unflushed))
-        lanes_.flush_lines(medium_of(t), lanes_[at.lane], r.from, r.to);
+      if (planted<Media>(mutant::default_shared_alone)) r.from = std::max(r.from, at.end - 1);
+      lanes_.flush_lines(medium_of(t), lanes_[at.lane], r.from, r.to);
       return medium_.fence_ok(medium_of(t));
     });
     return durable && !medium_.state.poisoned.load(std::memory_order_relaxed);
@@ -96,10 +96,10 @@ class shared_log {
     flushed_[log] = groups_[log].pending_range();
     STELE_ASSERT(flushed_[log].to - flushed_[log].from <= lanes_.capacity());
   }
-  void flush(Media& medium, std::uint64_t all_but) {
+  void flush(Media& medium) {
     for (std::size_t i = 0; i < groups_.size(); ++i)
       if (const group_commit::range r = flushed_[i]; r.from < r.to)
-        lanes_.flush_lines(medium, lanes_[i], r.from, r.to - all_but);
+        lanes_.flush_lines(medium, lanes_[i], r.from, r.to);
   }
   void hardened() {
     for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].set_durable(flushed_[i].to);
@@ -121,7 +121,6 @@ class shared_log {
     std::uint64_t end = 0;
     bool spilled = false;
   };
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
 
   bool try_reserve(unsigned log, std::uint64_t lines) {
     const std::lock_guard one(mutex_);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <base/assert.h>
+#include <base/mutant.h>
 #include <tx/background_thread.h>
 #include <tx/log/lanes.h>
 
@@ -106,7 +107,8 @@ class log_truncation {
   // records that are already truncated.
   std::uint64_t advance_completed() {
     const std::uint64_t now = medium_.state.completed();
-    completed_through_ = planted(mutant::bulk_mark_back) ? now : std::max(completed_through_, now);
+    completed_through_ =
+        planted<Media>(mutant::bulk_mark_back) ? now : std::max(completed_through_, now);
     STELE_ASSERT(completed_through_ <= medium_.state.clock.load(std::memory_order_relaxed));
     return completed_through_;
   }
@@ -116,8 +118,7 @@ class log_truncation {
     for (std::size_t i = 0; i < heads.size(); ++i)
       if (heads[i] != logs_[i].log.head())
         medium_.write_word(logs_.log_offset(logs_[i]), heads[i] | logs_[i].flags());
-    if (!planted(mutant::bulk_no_head_fence))
-      medium_.control.fence();  // heads are durable before their log lines are reused
+    medium_.control.fence();  // heads are durable before their log lines are reused
     for (std::size_t i = 0; i < heads.size(); ++i) {
       STELE_ASSERT(heads[i] >= logs_[i].log.head());  // bulk.md T5
       if (heads[i] == logs_[i].log.head()) continue;
@@ -131,8 +132,6 @@ class log_truncation {
   log_record record;            // has room for every record in a log; under the lock
 
  private:
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
-
   [[gnu::noinline]] result<> reserve_slow(lane& l, transaction& t) {
     logs_.release_reserved(l);
     const std::uint64_t lines = logs_.lines_needed(t, logs_.capacity() / 2);

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <base/assert.h>
+#include <base/mutant.h>
 #include <tx/bulk_write_back.h>
 #include <tx/deferred_commits.h>
 #include <tx/log/private_log.h>
@@ -64,7 +65,7 @@ class volatile_checkpoint {
   [[nodiscard]] result<> reserve_log(transaction& t) {
     if (t.ordered()) [[unlikely]]
       deferred_.reserve(t);
-    else if (deferred_.any() && !planted(mutant::default_no_wait)) [[unlikely]]
+    else if (deferred_.any() && !planted<Media>(mutant::default_no_wait)) [[unlikely]]
       deferred_.flush();
     return log_.reserve(t);
   }
@@ -80,10 +81,10 @@ class volatile_checkpoint {
                  : commit_after_ordered(t, txid);
     if constexpr (owner_writes_back) write_back.write_back_earlier(logs.of(t));  // 1
     log_.append(t, format::record_kind::redo, txid);  // 2; the shared log has done it
-    if (planted(mutant::bulk_own_flushed)) write_back.write_back_earlier(logs.of(t));
-    if (planted(mutant::bulk_home_first)) home.store(log_.medium_of(t), t.lines());
-    if (!planted(mutant::bulk_no_log_fence) && !log_.harden(t))
-      return false;  // 3: the record is durable before home changes
+    if (planted<Media>(mutant::bulk_own_flushed)) write_back.write_back_earlier(logs.of(t));
+    if (planted<Media>(mutant::bulk_home_first)) home.store(log_.medium_of(t), t.lines());
+    // 3: the record is durable before home changes
+    if (!log_.harden(t)) return false;
     STELE_ASSERT(!t.observed());
     t.begin_home_stores();
     home.store(log_.medium_of(t), t.lines());  // 4: not flushed
@@ -97,8 +98,7 @@ class volatile_checkpoint {
     if (auto read = found.scan(); !read) return read;  // R1: records above the watermark
     found.put_in_order();                              // R2: by TxID
     // A record whose predecessor is missing is dropped: it was not acknowledged.
-    if (!planted(mutant::default_chain_ignored)) found.discard_orphans();
-    if (planted(mutant::recover_truncate_first)) logs.empty();
+    found.discard_orphans();
     for (const logged_record& r : found.records)  // R3: home, and what it changes in checksums
       if (auto replayed = found.replay(r); !replayed) return replayed;
     // R3 to R6: home is durable before the watermark says so, the watermark before logs are emptied
@@ -128,13 +128,12 @@ class volatile_checkpoint {
 
  private:
   using mutant = base::mutant;
-  static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
   static constexpr bool owner_writes_back =
       Log::has_one_writer && variant.where == dirty_lines::in_queue && variant.owner_writes_back;
 
   // The TxID of the ordered commit that t's record names.
   static std::uint64_t predecessor_of(const transaction& t) noexcept {
-    return planted(mutant::default_no_chain) ? 0 : t.previous_ordered();
+    return planted<Media>(mutant::default_no_chain) ? 0 : t.previous_ordered();
   }
 
   // A durable commit while ordered commits may be deferred: the record names the last of them, and
@@ -146,7 +145,7 @@ class volatile_checkpoint {
     const bool durable = log_.harden(t);
     t.release_txid_lock();
     if (!durable) return false;
-    if (!planted(mutant::default_no_wait))
+    if (!planted<Media>(mutant::default_no_wait))
       deferred_.flush();  // earlier ordered commits are durable and home first
     t.begin_home_stores();
     home.store(log_.medium_of(t), t.lines());

@@ -15,7 +15,6 @@ namespace stele::detail {
 
 using base::fail;
 using base::mutant;
-using base::planted_in_schedule_explorer;
 
 kept_pages::kept_pages(const storage::pool_file& file, std::uint64_t its_number) noexcept
     : number(its_number), home_(file.base()), home_offset_(file.header().home_offset) {}

@@ -74,7 +74,7 @@ class reader_session::foreign_moment final : public moment {
       take(home_.at() + offset);
       std::atomic_thread_fence(std::memory_order_acquire);  // home before the second look
       home_.check();
-      if (base::planted_in_schedule_explorer(base::mutant::kept_one_look) ||
+      if (planted_in_schedule_explorer(base::mutant::kept_one_look) ||
           mark_of(offset) == kept_layout::in_home)
         return;
     }

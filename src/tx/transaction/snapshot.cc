@@ -1,5 +1,6 @@
 // The locks of a snapshot, its extension, its validation, its conflicts.
 #include <base/assert.h>
+#include <base/mutant.h>
 #include <tx/transaction/snapshot.h>
 
 namespace stele::detail {
@@ -35,7 +36,7 @@ void snapshot::lock_alone(std::uint64_t line) {
 void snapshot::extend() {
   const std::uint64_t now = clock_->load(std::memory_order_acquire);
   if ((has_unrecorded_reads_ || !valid()) &&
-      !base::planted_in_schedule_explorer(base::mutant::stm_extend_unchecked))
+      !planted_in_schedule_explorer(base::mutant::stm_extend_unchecked))
     conflict();
   time_ = now;
 }
