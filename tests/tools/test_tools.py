@@ -120,6 +120,32 @@ class Shape(unittest.TestCase):
         self.assertEqual(list(shape.complaints(figures)), ["src/tx: 2.0 assertions in 100 lines; at least 3"])
 
 
+    def test_lines_for_mutants_are_counted_outside_their_lists_and_tests(self):
+        line = "if (planted(mutant::a) || planted(mutant::b)) return;\n"
+        files = {**self.files, "src/tx/a.h": line + "int x;\n", "src/base/mutant.h": line, "src/tx/a_test.cc": line}
+        self.assertEqual(shape.figures_of(files)["mutant_lines"], 1)
+
+
+class Places(unittest.TestCase):
+    SOURCE = "void f() {\n  m.fence();\n  if (ok) m.fence_ok();\n}\nvoid c::g() {\n  ASSERT(base::holds(a));\n  m.flush(a, 1);\n}\n"
+
+    def findings(self, words):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in {"lab/explore/mutant_table.h": f'left_out("name", "redo",\n  {words})', "src/tx/a.h": self.SOURCE}.items():
+                os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+                with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+                    f.write(text)
+            lint.findings.clear()
+            lint.check_places(root)
+        return list(lint.findings)
+
+    def test_a_place_of_a_mutant_is_in_the_source(self):
+        self.assertEqual(self.findings('"fence a.h:f#2, "\n"last flush a.h:g"'), [])
+        self.assertEqual(self.findings('"a.h:g"'), [])
+        for wrong in ("fence a.h:f#3", "fence a.h:g", "stream a.h:g", "a.h:f", "fence b.h:f"):
+            self.assertEqual(len(self.findings(f'"{wrong}"')), 1, wrong)
+
+
 class Papers(unittest.TestCase):
     ROW = "| {} | a part | `src/part.h` | {} | figure 1 | none |\n"
 
