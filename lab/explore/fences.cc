@@ -96,6 +96,8 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
     raised.pool_size = 262144, raised.earlier_version = true;
   }
   add("sps", 300, 2).value_size = 64;
+  (void)add("churn", 400, 2);
+  all.back().bound = 512;
   (void)add("churn", 800, 1);
   all.back().bound = 512;
   return all;

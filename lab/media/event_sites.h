@@ -25,7 +25,8 @@ class event_sites {
 
   // Leaves out from now on what the words say; empty: nothing. Words separated by ", ", of which
   // each is "fence PLACE", "flush PLACE", "stream PLACE", "last flush PLACE", "last stream PLACE"
-  // or "short stream PLACE", which leaves out the last line of each stream.
+  // or "short stream PLACE", which leaves out the last line of each stream. A place that nothing
+  // passes leaves nothing out.
   static void omit(std::string_view words);
   // `callback` is called for each fence that is requested; empty: no callback.
   static void on_fence(std::function<void(const std::string& site)> callback);
