@@ -13,7 +13,8 @@
 // A double takes 8 bytes: positive ones with the sign bit flipped, negative ones with all bits
 // flipped; -0 is before 0, NaNs are at the ends. A text ends with two zero bytes; a zero byte in it
 // is followed by 0xFF. So a text is before its extensions, whatever follows, and the key of the
-// first parts is a prefix of the key of all. Decision 72 says why there is no comparator.
+// first parts is a prefix of the key of all. docs/decisions/33-keys.md says why there is no
+// comparator.
 //
 // Thread-safe; throw only std::bad_alloc.
 #pragma once

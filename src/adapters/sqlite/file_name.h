@@ -10,8 +10,8 @@
 namespace stele::sqlite {
 
 // Compares file handles, not results of stat: since Linux 6.13 a file gets a new time at its next
-// write after a stat, and a sync then writes the inode too (docs/decisions/38). Uses stat where the
-// file system has no handles.
+// write after a stat, and a sync then writes the inode too (docs/decisions/38-sqlite.md). Uses stat
+// where the file system has no handles.
 class file_name {
  public:
   // A path that leads nowhere now is never checked.
