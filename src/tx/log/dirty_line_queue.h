@@ -2,7 +2,7 @@
 // truncation: the log need not be read back.
 //
 // Reading would bring the log's lines into a cache, and streaming over a line that some cache holds
-// costs a third more (measured: docs/decisions/8-notes-beside-the-log.md). One writer, the log's
+// costs a third more (why a queue: docs/decisions/8-notes-beside-the-log.md). One writer, the log's
 // owner; one reader, the truncation. It is sized after the ring and never full while the ring has
 // room: a log line names at most four lines of home.
 //
