@@ -36,7 +36,7 @@ constexpr std::uint64_t max_pages_per_copy = base::schedule_explorer_build ? 1 :
 // What a backup holds: the front end's lock until the state that is copied is fixed, and the
 // maintenance lock.
 struct exclusive_use {
-  runtime::front_end_hold front_end;
+  front_end_hold front_end;
   std::unique_lock<std::mutex> maintenance;
 };
 
@@ -62,18 +62,18 @@ class backup_copy final : private page_snapshot {
   }
   ~backup_copy() override {
     if (!is_added_ || runtime_.is_of_parent()) return;
-    std::optional<runtime::front_end_hold> hold;
+    std::optional<front_end_hold> hold;
     if (!pause_) {
       use_.maintenance.unlock();  // the holder of the front end's lock may wait for it
-      hold.emplace(runtime_);
-      pause_.emplace(runtime_);
+      hold.emplace(runtime_.hold_front_end());
+      pause_.emplace(runtime_.pause());
     }
     runtime_.remove_page_snapshot(*this);
     pause_.reset();
   }
 
   result<> run() {
-    pause_.emplace(runtime_);
+    pause_.emplace(runtime_.pause());
     if (planted(base::mutant::backup_moves_on)) pause_.reset();
     if (auto begun = begin(); !begun) return begun;
     STELE_ASSERT_ALWAYS(is_added_);
@@ -329,7 +329,7 @@ class backup_copy final : private page_snapshot {
   format::growth growth_{};
   storage::new_file file_;
   const progress& on_progress_;
-  std::optional<runtime::pause> pause_;
+  std::optional<pool_pause> pause_;
   bool is_added_ = false;  // to the snapshots that keep pages
   const std::uint64_t id_;
   const bool whole_;
@@ -348,7 +348,7 @@ result<exclusive_use> begin_backup(runtime& r) {
                 fmt::format("{} cannot be backed up while it is open: a pool of log_structured "
                             "cannot yet; close it and copy the file",
                             r.state().file.path()));
-  runtime::front_end_hold front_end(r);
+  front_end_hold front_end = r.hold_front_end();
   auto maintenance = begin_maintenance(r, "backed up");
   if (!maintenance) return std::unexpected(std::move(maintenance.error()));
   return exclusive_use{std::move(front_end), std::move(*maintenance)};

@@ -24,7 +24,7 @@ constexpr unsigned most_attempts = 16;
 result<std::uint64_t> list_used(runtime& r, std::vector<pool_block>& used) {
   const auto begun = begin_maintenance(r, "searched");
   if (!begun) return std::unexpected(begun.error());
-  const runtime::pause paused(r);
+  const pool_pause paused = r.pause();
   used.clear();
   const auto audit = r.state().heap.audit(
       [&](std::uint64_t offset, std::size_t size) { used.push_back({offset, size}); });

@@ -121,17 +121,6 @@ bool runtime::needs_long_read(const thread_context& v) const noexcept {
   return lost_enough_for_long_read();
 }
 
-bool runtime::reserve_moment() noexcept {
-  if (long_reads_.fetch_add(1) < max_long_reads) return true;
-  return_moment();
-  return false;
-}
-
-void runtime::return_moment() noexcept {
-  [[maybe_unused]] const unsigned before = long_reads_.fetch_sub(1);
-  STELE_ASSERT(before != 0);
-}
-
 // L2, under a pause. The size that L1 took may be older than a growth before the pause; then the
 // snapshot is made again.
 result<> runtime::add_home_snapshot(home_snapshot& s) {
@@ -139,7 +128,7 @@ result<> runtime::add_home_snapshot(home_snapshot& s) {
   if (!s.covers(bytes))
     if (auto kept = s.keep_home(bytes); !kept) return kept;
   STELE_ASSERT(s.covers(state_->file.header().size));
-  STELE_ASSERT(long_reads_.load(std::memory_order_relaxed) != 0);  // reserve_moment()
+  STELE_ASSERT(page_snapshots_.moments() != 0);  // reserve_moment()
   add_page_snapshot(s);
   return {};
 }
@@ -149,20 +138,19 @@ result<> runtime::add_home_snapshot(home_snapshot& s) {
 void runtime::begin_long_read(thread_context& v) noexcept {
   STELE_ASSERT(v.long_read == nullptr && !v.runs_alone);
   STELE_ASSERT(this_attempt.state() == attempt_state::between && this_access.size == 0);
-  if (!reserve_moment()) return;
+  if (!page_snapshots_.reserve_moment()) return;
   try {
     auto made = std::make_unique<long_read>(*this);
     if (made->keep_home(size())) v.long_read = std::move(made);
   } catch (const std::bad_alloc&) {
   }
   if (v.long_read == nullptr) {
-    return_moment();
+    page_snapshots_.return_moment();
     return;
   }
-  leave(v);  // a pause waits for the owner of each log; the pool stays open: long_reads_
+  leave(v);  // a pause waits for the owner of each log; the pool stays open: moments()
   {
-    std::optional<pause> paused;
-    paused.emplace(*this);
+    std::optional<pool_pause> paused(pause());
     if (planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
     try {
       (void)add_home_snapshot(*v.long_read);
@@ -182,19 +170,16 @@ void runtime::end_long_read(thread_context& v) noexcept {
   const auto read = std::move(v.long_read);
   read->give_back(v.tx);
   {
-    const pause paused(*this);
+    const pool_pause paused = pause();
     remove_page_snapshot(*read);
   }
-  {
-    const std::lock_guard hold(registry_);
-    long_read_counts_.add(read->counts());
-  }
-  return_moment();
+  threads_.count_ended_read(read->counts());
+  page_snapshots_.return_moment();
 }
 
 result<> runtime::begin_keeping_pages(home_snapshot& s) {
   STELE_ASSERT(this_access.size == 0);  // L2 waits for what runs
-  if (!reserve_moment())
+  if (!page_snapshots_.reserve_moment())
     return base::fail(errc::in_use,
                       fmt::format("{}: 15 snapshots and long reads are held, which are the most; "
                                   "destroy one that is not needed, or try again later",
@@ -203,26 +188,25 @@ result<> runtime::begin_keeping_pages(home_snapshot& s) {
   try {
     begun = s.keep_home(size_between_pauses());
     if (begun) {
-      std::optional<pause> paused;
-      paused.emplace(*this);
+      std::optional<pool_pause> paused(pause());
       if (planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
       begun = add_home_snapshot(s);
     }
   } catch (const std::bad_alloc&) {
-    return_moment();
+    page_snapshots_.return_moment();
     throw;
   }
-  if (!begun) return_moment();
+  if (!begun) page_snapshots_.return_moment();
   return begun;
 }
 
 void runtime::end_keeping_pages(page_snapshot& s) noexcept {
   STELE_ASSERT(this_access.size == 0);  // L5 likewise
   {
-    const pause paused(*this);
+    const pool_pause paused = pause();
     remove_page_snapshot(s);
   }
-  return_moment();
+  page_snapshots_.return_moment();
 }
 
 // Steps L1 and L2 of a snapshot that a program holds.

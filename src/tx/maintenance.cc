@@ -69,7 +69,7 @@ result<> grow_now(runtime& r, std::size_t size_bytes) {
   const auto after = storage::grown_header(h, to, state.file.path());
   if (!after) return std::unexpected(after.error());
   STELE_ASSERT_ALWAYS(after->size >= size_bytes && after->size > h.size);
-  const runtime::pause paused(r);
+  const pool_pause paused = r.pause();
   // Log records refer to words of the present chunk table: they must not count any more.
   if (auto empty = r.mechanism().checkpoint(); !empty) return empty;
   if (auto room = state.file.extend(after->size); !room) return room;
@@ -154,7 +154,7 @@ result<> check_storage(runtime& r) {
   const auto begun = begin_maintenance(r, "checked");
   if (!begun) return std::unexpected(begun.error());
   pool_state& state = r.state();
-  const runtime::pause paused(r);
+  const pool_pause paused = r.pause();
   const storage::block_checksums sums(state.file);
   const auto kept = sums.valid();
   if (!kept) return std::unexpected(kept.error());

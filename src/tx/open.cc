@@ -353,9 +353,8 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   auto recorded =
       registered_lab_media()->record(how.tape, *state, (*mechanism)->logs, media->tuning);
   if (!recorded) return std::unexpected(recorded.error());
-  auto opened = open_on(std::move(state), recorded->medium, **mechanism, chosen);
-  if (opened) (*opened)->set_tape(std::move(recorded->tape));
-  return opened;
+  state->tape = std::move(recorded->tape);
+  return open_on(std::move(state), recorded->medium, **mechanism, chosen);
 }
 
 result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options,
@@ -446,11 +445,11 @@ void* allocate_root(std::size_t size) {
 result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_version,
                                     std::size_t size) {
   const std::string& path = state_->file.path();
-  if (held_version > options_.layout_version || !options_.migrate)
-    return fail_version(path, held_version, options_.layout_version);
-  STELE_ASSERT_ALWAYS(this_access.size != 0 && held_version != options_.layout_version);
+  if (held_version > facts_.options.layout_version || !facts_.options.migrate)
+    return fail_version(path, held_version, facts_.options.layout_version);
+  STELE_ASSERT_ALWAYS(this_access.size != 0 && held_version != facts_.options.layout_version);
   migration m(held_version, base() + load(header), load(header + 1));
-  if (auto done = options_.migrate(m); !done) return std::unexpected(std::move(done.error()));
+  if (auto done = facts_.options.migrate(m); !done) return std::unexpected(std::move(done.error()));
   const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(m.new_root()) - base());
   const bool is_former = offset == load(header) && size == load(header + 1);
   if (m.root_size() != size || offset < state_->file.header().chunks_offset ||
@@ -459,7 +458,7 @@ result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_ve
                 fmt::format("the migration of {} leaves a root of {} bytes, this program's is {}: "
                             "give the migration the new root",
                             path, m.root_size(), size));
-  store(header + 2, options_.layout_version);
+  store(header + 2, facts_.options.layout_version);
   if (!is_former) name_root(header, offset, size, m.new_root_has_mark());
   return m.new_root();
 }
@@ -552,20 +551,21 @@ result<void*> runtime::find_root(std::size_t size, std::uint64_t known_version) 
 
 // Returns the root object. The first open allocates it, zeroed.
 result<void*> runtime::root(std::size_t size) {
-  STELE_ASSERT_ALWAYS(reading_ == nullptr);
+  STELE_ASSERT_ALWAYS(reading() == nullptr);
   auto* const header = reinterpret_cast<std::uint64_t*>(base() + state_->file.header().home_offset);
   return run_transaction(*this, true, durability::durable, [&]() -> result<void*> {
     const std::uint64_t offset = load(header), held = load(header + 1), version = load(header + 2);
     if (offset != 0) {
-      auto found = root_at(*this, offset, held, size, options_.engine.verify);
-      if (version == options_.layout_version || (!found && found.error().code != errc::layout))
+      auto found = root_at(*this, offset, held, size, facts_.options.engine.verify);
+      if (version == facts_.options.layout_version ||
+          (!found && found.error().code != errc::layout))
         return found;
       return migrate_root(header, version, size);
     }
     void* const root = allocate_root(size);
     name_root(header, static_cast<std::uint64_t>(static_cast<std::byte*>(root) - base()), size,
               true);
-    if (version != options_.layout_version) store(header + 2, options_.layout_version);
+    if (version != facts_.options.layout_version) store(header + 2, facts_.options.layout_version);
     return root;
   });
 }

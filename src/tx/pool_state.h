@@ -21,6 +21,7 @@
 namespace stele::detail {
 
 struct pool_state {
+  std::shared_ptr<void> tape;  // that the engine records on; null: none
   storage::pool_file file;
   storage::heap heap;
   // Of a pool that other processes may read: its first word is the clock. Else null.

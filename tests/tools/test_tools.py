@@ -112,6 +112,22 @@ class Shape(unittest.TestCase):
         files["include/stele/pool.h"] = "struct pool_options {\n" + members + "  int ninth = 0;\n};\n"
         self.assertEqual(list(shape.complaints(shape.figures_of(files))), ["pool_options: options 9; at most 8"])
 
+    def test_an_open_pool_and_its_parts_have_few_members(self):
+        most = shape.GOALS["session_members"]
+        members = "".join(f"  int m{i}_ = 0;\n" for i in range(most))
+        asserted = "STELE_ASSERT(a);\n" * 9
+        files = {"src/tx/runtime.h": f"class runtime {{\n{members}  bias bias_;\n}};\n{asserted}", "src/tx/session/bias.h": f"class bias {{\n{members}}};\n",
+                 "src/tx/home.h": f"class other {{\n{members}{members}}};\n{asserted}"}
+        figures = shape.figures_of(files)
+        self.assertEqual(figures["session_members"], {"runtime": most + 1, "bias": most})
+        self.assertEqual(list(shape.complaints(figures)), [f"runtime: session members {most + 1}; at most {most}"])
+
+    def test_a_part_of_an_open_pool_does_not_name_runtime(self):
+        named = {"src/tx/session/a.h": "// of runtime\nclass a {};\n", "src/tx/session/b.cc": "#include <tx/runtime.h>\n",
+                 "src/tx/session/c_test.cc": "void f(runtime& r);\n", "src/tx/home.h": "class runtime;\n" + "STELE_ASSERT(a);\n" * 9}
+        found = [c.split(":")[0] for c in shape.complaints(shape.figures_of(named))]
+        self.assertEqual(found, ["src/tx/session/b.cc", "src/tx/session/c_test.cc"])
+
     def test_assertions_of_three_grades_are_counted_and_too_few_are_a_finding(self):
         asserted = "STELE_ASSERT(a);\n// STELE_ASSERT(comment);\nSTELE_ASSERT_WHOLE(\n  b);\nSTELE_ASSERT_ALWAYS(c);\nSTELE_ASSERT_UNEVALUATED(d);\n"
         files = {"src/pool/heap.cc": asserted, "src/pool/heap_test.cc": asserted, "src/tx/access.cc": "int x;\n" * 49 + "STELE_ASSERT(x);\n"}

@@ -141,7 +141,7 @@ struct block {
 result<std::vector<block>> list_used(detail::runtime& r) {
   const auto begun = detail::begin_maintenance(r, "opened by SQLite");
   if (!begun) return std::unexpected(begun.error());
-  const detail::runtime::pause paused(r);
+  const detail::pool_pause paused = r.pause();
   std::vector<block> used;
   const auto audit = r.state().heap.audit(
       [&](std::uint64_t offset, std::size_t size) { used.push_back({offset, size}); });

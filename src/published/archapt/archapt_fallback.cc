@@ -15,7 +15,7 @@ result<> acknowledge_fallback(runtime& r) {
   const auto begun = begin_maintenance(r, "marked as acknowledged");
   if (!begun) return std::unexpected(begun.error());
   if (!fallback_of(r)) return {};
-  const runtime::pause paused(r);
+  const pool_pause paused = r.pause();
   return r.mechanism().write_control_word(format::fallback_state_offset,
                                           static_cast<std::uint64_t>(format::fallback_state::none));
 }

@@ -222,7 +222,7 @@ result<> reader_server::check_may_read(int fd) const {
 result<> reader_server::attach(reader& from, received_message& request) {
   if (auto may = check_may_read(request.fds[0].fd); !may) return may;
   if (!from.attached) {
-    const runtime::front_end_hold hold(runtime_);
+    const front_end_hold hold = runtime_.hold_front_end();
     if (auto added = service_.add_reader(); !added) return added;
     from.attached = true;
   }
@@ -238,7 +238,7 @@ result<> reader_server::attach(reader& from, received_message& request) {
 result<> reader_server::begin_moment(reader& from) {
   STELE_ASSERT(from.attached);
   from.moments.reserve(from.moments.size() + 1);
-  const runtime::front_end_hold hold(runtime_);
+  const front_end_hold hold = runtime_.hold_front_end();
   auto begun = service_.begin_moment();
   if (!begun) return std::unexpected(begun.error());
   STELE_ASSERT(std::ranges::find(from.moments, (*begun)->number, &kept_pages::number) ==
@@ -255,7 +255,7 @@ result<> reader_server::begin_moment(reader& from) {
 void reader_server::end_moment(reader& from, std::uint64_t number) noexcept {
   const auto found = std::ranges::find(from.moments, number, &kept_pages::number);
   if (found == from.moments.end()) return;
-  const runtime::front_end_hold hold(runtime_);
+  const front_end_hold hold = runtime_.hold_front_end();
   service_.end_moment(**found);
   from.moments.erase(found);
 }
@@ -295,7 +295,7 @@ void reader_server::end(reader& r) noexcept {
   r.ended.store(true);
   STELE_ASSERT(r.attached || r.moments.empty());
   if (r.backup.joinable()) r.backup.join();
-  const runtime::front_end_hold hold(runtime_);
+  const front_end_hold hold = runtime_.hold_front_end();
   for (const auto& m : r.moments) service_.end_moment(*m);
   r.moments.clear();
   r.link = channel();

@@ -73,7 +73,7 @@ result<> reader_service::add_reader() {
     }
     STELE_ASSERT(locks_.size() % sizeof(line_lock) == 0 &&
                  std::has_single_bit(locks_.size() / sizeof(line_lock)));
-    std::optional<runtime::pause> paused(runtime_);
+    std::optional<pool_pause> paused(runtime_.pause());
     if (planted_in_schedule_explorer(mutant::readers_switch_unpaused)) paused.reset();
     runtime_.use_locks({.locks = reinterpret_cast<line_lock*>(locks_.at()),
                         .mask = locks_.size() / sizeof(line_lock) - 1,
@@ -88,7 +88,7 @@ result<> reader_service::add_reader() {
 void reader_service::remove_reader() noexcept {
   STELE_ASSERT(readers_ != 0 && locks_.at() != nullptr);
   if (--readers_ != 0) return;
-  std::optional<runtime::pause> paused(runtime_);
+  std::optional<pool_pause> paused(runtime_.pause());
   if (planted_in_schedule_explorer(mutant::readers_back_unpaused)) paused.reset();
   runtime_.use_locks(runtime_.own_locks());
 }

@@ -162,7 +162,7 @@ result<std::unique_ptr<runtime>> reader_session::begin_reading(
   STELE_ASSERT_ALWAYS(locks.locks != nullptr && locks.clock != nullptr);
   STELE_ASSERT_ALWAYS(session->mode_ != mode::none && session->attachments_ == 1);
   auto r = std::make_unique<runtime>(std::move(state), std::move(session));
-  const runtime::pause paused(*r);
+  const pool_pause paused = r->pause();
   r->use_locks(locks);
   return r;
 }
@@ -386,10 +386,10 @@ result<thread_context*> reader_session::attach_again(runtime& r, thread_context&
   const std::uint64_t seen = attachments_;
   r.leave(v);  // a pause waits for the owner of each log
   {
-    const runtime::front_end_hold hold_front_end(r);
+    const front_end_hold hold_front_end = r.hold_front_end();
     const std::lock_guard hold(attaching_);
     if (attachments_ == seen || mode_ == mode::none) {
-      const runtime::pause paused(r);
+      const pool_pause paused = r.pause();
       if (auto attached = attach(); !attached) return std::unexpected(attached.error());
       r.use_locks(locks_);
     }

@@ -61,7 +61,7 @@ TEST_F(reader_session, has_no_commits_that_wait) {
   });
   EXPECT_EQ(calls, 1u);
   {
-    const detail::runtime::pause paused(reads->core());
+    const detail::pool_pause paused = reads->core().pause();
   }
   const pool_counters c = reads->counters();
   EXPECT_EQ(c.commits, 0u);
