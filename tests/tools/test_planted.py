@@ -40,7 +40,8 @@ class recorder:
         self.did.append("build " + " ".join(targets))
         return self.compiles
 
-    def first_failure(self, tests):
+    def first_failure(self, tests, says=""):
+        self.says = says
         self.did.append("test " + tests)
         return self.by
 
@@ -89,7 +90,8 @@ class Planted(unittest.TestCase):
         spec = {"tests": "^kv", "targets": ["t"]}
         tree = recorder()
         planted.judge(tree, "kv", spec, {"name": "one"})
-        planted.judge(tree, "kv", spec, {"name": "other", "tests": "^fuzz", "targets": ["u", "v"]})
+        planted.judge(tree, "kv", spec, {"name": "other", "tests": "^fuzz", "targets": ["u", "v"], "says": "a failed"})
+        self.assertEqual(tree.says, "a failed")
         self.assertEqual(tree.did, ["plant one", "build t", "test ^kv", "restore one",
                                     "plant other", "build u v", "test ^fuzz", "restore other"])
 
@@ -129,11 +131,13 @@ class Planted(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "build"))
             with open(os.path.join(folder, "build/CTestTestfile.cmake"), "w", encoding="utf-8") as f:
-                f.write("add_test(kv.put true)\nadd_test(kv.erase false)\n")
+                f.write("add_test(kv.put true)\nadd_test(kv.erase false)\nadd_test(tx.end sh -c \"echo assertion failed: a; false\")\n")
             tree = planted.Tree.__new__(planted.Tree)
             tree.folder, tree.jobs, tree.limit = folder, "1", 60
             self.assertIsNone(tree.first_failure("put"))
             self.assertEqual(tree.first_failure("kv"), "kv.erase")
+            self.assertEqual(tree.first_failure("tx", "assertion failed: a"), "tx.end")
+            self.assertIsNone(tree.first_failure("tx", "assertion failed: b"), "another assertion")
             # A test leaves a file, and writes down where.
             with open(os.path.join(folder, "build/CTestTestfile.cmake"), "a", encoding="utf-8") as f:
                 f.write('add_test(leaves sh -c "touch $TMPDIR/left && echo $TMPDIR >where")\n')
