@@ -1,8 +1,8 @@
 // Walks a key-value store or a document from the shell.
 //
 // A structure is checked before it is walked. The structure's own check is bounded
-// (stele/bounded_memory.h). Each block that the check reaches must be a block that the heap has in
-// use; otherwise the next change could allocate that block again.
+// (stele/detail/bounded_memory.h). Each block that the check reaches must be a block that the heap
+// has in use; otherwise the next change could allocate that block again.
 #include <cli/pool_content.h>
 #include <containers/claim_observer.h>
 #include <containers/kv_limits.h>

@@ -261,4 +261,4 @@ struct alignas(64) basic_bptree<K, V, Memory, Pairs>::inner {
 
 }  // namespace stele
 
-#include <stele/bptree_inl.h>
+#include <stele/detail/bptree_inl.h>

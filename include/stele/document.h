@@ -23,7 +23,7 @@
 // Transactions that assign to different values do not conflict, unless the values share a line.
 #pragma once
 
-#include <stele/guarded_memory.h>
+#include <stele/detail/guarded_memory.h>
 #include <stele/hash_map.h>
 #include <stele/vector.h>
 
@@ -325,4 +325,4 @@ using document_dict = basic_dict<guarded_memory>;
 
 }  // namespace stele
 
-#include <stele/document_inl.h>
+#include <stele/detail/document_inl.h>

@@ -19,7 +19,7 @@
 // destroyed objects are errors (docs/guide/debug.md).
 #pragma once
 
-#include <stele/access.h>
+#include <stele/detail/access.h>
 
 #include <concepts>
 #include <cstdint>

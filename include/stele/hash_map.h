@@ -22,10 +22,10 @@
 // may allocate throw failure(errc::full). Costs are expected costs.
 #pragma once
 
-#include <stele/bounded_memory.h>
+#include <stele/detail/bounded_memory.h>
+#include <stele/detail/pipeline.h>
+#include <stele/detail/segment_sizes.h>
 #include <stele/element.h>
-#include <stele/pipeline.h>
-#include <stele/segment_sizes.h>
 
 #include <algorithm>
 #include <bit>
@@ -260,4 +260,4 @@ class basic_hash_map<K, V, Memory>::bucket_head {
 
 }  // namespace stele
 
-#include <stele/hash_map_inl.h>
+#include <stele/detail/hash_map_inl.h>

@@ -217,4 +217,4 @@ struct basic_map<K, V, Memory>::node {
 
 }  // namespace stele
 
-#include <stele/map_inl.h>
+#include <stele/detail/map_inl.h>

@@ -556,4 +556,4 @@ void destroy(T* object) {
 
 }  // namespace stele
 
-#include <stele/pool_inl.h>
+#include <stele/detail/pool_inl.h>

@@ -126,4 +126,4 @@ struct basic_queue<T, Memory>::segment {
 
 }  // namespace stele
 
-#include <stele/queue_inl.h>
+#include <stele/detail/queue_inl.h>

@@ -20,7 +20,7 @@
 // read or written), for append amortized.
 #pragma once
 
-#include <stele/bounded_memory.h>
+#include <stele/detail/bounded_memory.h>
 #include <stele/element.h>
 
 #include <algorithm>

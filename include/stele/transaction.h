@@ -43,7 +43,7 @@
 // In a child of fork it can only be rolled back: loads, stores and commit() are refused.
 #pragma once
 
-#include <stele/access.h>
+#include <stele/detail/access.h>
 #include <stele/durability.h>
 #include <stele/error.h>
 

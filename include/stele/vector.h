@@ -23,9 +23,9 @@
 // is allowed.
 #pragma once
 
-#include <stele/bounded_memory.h>
+#include <stele/detail/bounded_memory.h>
+#include <stele/detail/segment_sizes.h>
 #include <stele/element.h>
-#include <stele/segment_sizes.h>
 
 #include <iterator>
 
@@ -276,4 +276,4 @@ class basic_vector<T, Memory>::basic_iterator {
 
 }  // namespace stele
 
-#include <stele/vector_inl.h>
+#include <stele/detail/vector_inl.h>

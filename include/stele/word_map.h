@@ -267,4 +267,4 @@ using word_map = basic_word_map<K, V, pool_memory>;
 
 }  // namespace stele
 
-#include <stele/word_map_inl.h>
+#include <stele/detail/word_map_inl.h>

@@ -2,7 +2,7 @@
 // each 8 bytes.
 #include <base/assert.h>
 #include <containers/claim_observer.h>
-#include <stele/bounded_memory.h>
+#include <stele/detail/bounded_memory.h>
 
 #include <array>
 #include <unordered_map>

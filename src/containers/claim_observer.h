@@ -1,5 +1,5 @@
-// Reports the claims of a bounded walk (stele/bounded_memory.h), for callers that compare them with
-// the blocks that the heap has in use.
+// Reports the claims of a bounded walk (stele/detail/bounded_memory.h), for callers that compare
+// them with the blocks that the heap has in use.
 #pragma once
 
 #include <cstddef>

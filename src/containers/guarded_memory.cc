@@ -1,5 +1,5 @@
-// The errors of content that contradicts itself. See stele/guarded_memory.h.
-#include <stele/guarded_memory.h>
+// The errors of content that contradicts itself. See stele/detail/guarded_memory.h.
+#include <stele/detail/guarded_memory.h>
 
 namespace stele::detail {
 

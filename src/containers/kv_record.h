@@ -6,9 +6,9 @@
 
 #include <base/assert.h>
 #include <format/kv_layout.h>
-#include <stele/bounded_memory.h>
+#include <stele/detail/bounded_memory.h>
+#include <stele/detail/guarded_memory.h>
 #include <stele/element.h>
-#include <stele/guarded_memory.h>
 
 #include <algorithm>
 #include <string>

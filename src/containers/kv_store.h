@@ -14,8 +14,8 @@
 #include <containers/kv_expiry.h>
 #include <containers/kv_hash.h>
 #include <containers/kv_radix.h>
+#include <stele/detail/pipeline.h>
 #include <stele/kv.h>
-#include <stele/pipeline.h>
 
 #include <optional>
 #include <span>

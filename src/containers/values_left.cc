@@ -4,7 +4,7 @@
 #include <containers/claimed_ranges.h>
 #include <containers/values_left.h>
 #include <fmt/format.h>
-#include <stele/segment_sizes.h>
+#include <stele/detail/segment_sizes.h>
 
 #include <algorithm>
 #include <array>

@@ -11,7 +11,7 @@
 
 #include <format/log_line.h>
 #include <media/crc32c.h>
-#include <stele/access.h>
+#include <stele/detail/access.h>
 
 #include <array>
 #include <bit>

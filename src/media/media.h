@@ -17,7 +17,7 @@
 
 #include <base/assert.h>
 #include <base/relaxed_counter.h>
-#include <stele/access.h>
+#include <stele/detail/access.h>
 #include <stele/error.h>
 
 #include <concepts>

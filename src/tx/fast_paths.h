@@ -1,9 +1,9 @@
 // What a field access executes inside a transaction: the fast paths of its load and store. Reached
-// from stele/access.h, which sends only the lines here whose filter bit is set, or all of them
-// (stm).
+// from stele/detail/access.h, which sends only the lines here whose filter bit is set, or all of
+// them (stm).
 //
 // No virtual call, and no call at all but to the slow path of each (transaction/slow_paths.cc). The
-// counts are instructions from the call in stele/access.h to its return: gcc 12 -O2, x86-64,
+// counts are instructions from the call in stele/detail/access.h to its return: gcc 12 -O2, x86-64,
 // callgrind's inclusive cost of 200 000 accesses divided by their number.
 #pragma once
 

@@ -1,10 +1,10 @@
 // Routes each load and store of a block: to the pool's transaction, to ordinary memory under locks,
 // or directly to memory.
 //
-// Pool memory is accessed only through Stele's own routing (stele/access.h), whatever the mechanism
-// maps there. Ordinary memory is stored to at once, after its line was locked and its old bytes
-// saved. Stack frames of calls that the block made end with the block and are accessed directly.
-// These functions may throw restart or failure; see guarded().
+// Pool memory is accessed only through Stele's own routing (stele/detail/access.h), whatever the
+// mechanism maps there. Ordinary memory is stored to at once, after its line was locked and its old
+// bytes saved. Stack frames of calls that the block made end with the block and are accessed
+// directly. These functions may throw restart or failure; see guarded().
 #pragma once
 
 #include <base/assert.h>

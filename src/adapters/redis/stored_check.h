@@ -1,10 +1,10 @@
 // Checks of what a pool of Redis has. The file may come from anyone, so every link and length is
-// looked at before it is followed: a check runs in a bounded walk (stele/bounded_memory.h) and
-// claims each block that it reaches, whole. So it reads nothing outside of the heap, visits nothing
-// twice, and ends. What it finds sound may be read and changed without further checks.
+// looked at before it is followed: a check runs in a bounded walk (stele/detail/bounded_memory.h)
+// and claims each block that it reaches, whole. So it reads nothing outside of the heap, visits
+// nothing twice, and ends. What it finds sound may be read and changed without further checks.
 #pragma once
 
-#include <stele/bounded_memory.h>
+#include <stele/detail/bounded_memory.h>
 #include <stele/hash_map.h>
 #include <stele/string.h>
 

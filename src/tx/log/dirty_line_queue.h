@@ -12,7 +12,7 @@
 
 #include <base/assert.h>
 #include <media/cpu.h>
-#include <stele/access.h>
+#include <stele/detail/access.h>
 
 #include <algorithm>
 #include <atomic>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <base/assert.h>
-#include <stele/access.h>
+#include <stele/detail/access.h>
 
 #include <algorithm>
 #include <bit>

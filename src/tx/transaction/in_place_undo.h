@@ -1,13 +1,13 @@
 // Stores in place, and the old words that undo them. For a mechanism without crash protection and
 // with one writer, where a write set would only cost time.
 //
-// Between begin() and end() stores of one word go straight home, in stele/access.h: the access
-// record of this thread has the next free entry. Every store of the transaction goes home at once,
-// so a load is a plain load. The buffer keeps its memory from one transaction to the next.
+// Between begin() and end() stores of one word go straight home, in stele/detail/access.h: the
+// access record of this thread has the next free entry. Every store of the transaction goes home at
+// once, so a load is a plain load. The buffer keeps its memory from one transaction to the next.
 #pragma once
 
 #include <base/assert.h>
-#include <stele/access.h>
+#include <stele/detail/access.h>
 
 #include <cstdint>
 #include <cstring>

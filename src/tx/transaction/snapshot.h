@@ -18,7 +18,7 @@
 #include <base/assert.h>
 #include <base/mutant.h>
 #include <media/cpu.h>
-#include <stele/access.h>
+#include <stele/detail/access.h>
 #include <stele/pool.h>
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 // other calls use that memory.
 #pragma once
 
-#include <stele/access.h>
+#include <stele/detail/access.h>
 
 #include <vector>
 

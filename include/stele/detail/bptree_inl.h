@@ -437,4 +437,4 @@ void basic_bptree<K, V, Memory, Pairs>::store_inner(inner* n, const inner_copy& 
 
 }  // namespace stele
 
-#include <stele/bptree_erase.h>
+#include <stele/detail/bptree_erase.h>
