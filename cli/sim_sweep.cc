@@ -4,7 +4,7 @@
 #include <cli/sim_sweep.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <media/tape.h>
+#include <lab_media/tape.h>
 #include <sim/config_file.h>
 
 #include <algorithm>

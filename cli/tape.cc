@@ -4,7 +4,7 @@
 #include <cli/scratch.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <media/dirtiness.h>
+#include <lab_media/dirtiness.h>
 #include <sim/feed/convert.h>
 #include <workloads/apart/native.h>
 #include <workloads/record.h>

@@ -20,8 +20,8 @@
 #include <bench/stripes.h>
 #include <bench/value.h>
 #include <fmt/format.h>
+#include <lab_media/lab_medium.h>
 #include <media/eadr.h>
-#include <media/lab_medium.h>
 #include <media/process.h>
 #include <stele/element.h>
 #include <tx/mechanism/catalog.h>

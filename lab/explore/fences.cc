@@ -1,7 +1,7 @@
 // Finds the fences, and makes the runs without each of them, the cheap runs first.
 #include <explore/fences.h>
 #include <explore/trap.h>
-#include <media/event_sites.h>
+#include <lab_media/event_sites.h>
 #include <tx/mechanism/catalog.h>
 
 #include <algorithm>

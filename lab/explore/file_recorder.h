@@ -16,9 +16,9 @@
 #pragma once
 
 #include <explore/file_faults.h>
-#include <media/observed.h>
+#include <lab_media/observed.h>
+#include <lab_media/tape.h>
 #include <media/os.h>
-#include <media/tape.h>
 
 #include <sys/types.h>
 

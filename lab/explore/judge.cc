@@ -3,7 +3,7 @@
 #include <explore/published_oracle.h>
 #include <explore/trap.h>
 #include <fmt/format.h>
-#include <media/lab_medium.h>
+#include <lab_media/lab_medium.h>
 #include <tx/open.h>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include <explore/mutant_table.h>
 #include <explore/subject.h>
-#include <media/event_sites.h>
+#include <lab_media/event_sites.h>
 
 #include <algorithm>
 #include <ranges>

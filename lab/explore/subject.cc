@@ -3,7 +3,7 @@
 #include <explore/scratch_file.h>
 #include <explore/subject.h>
 #include <fmt/format.h>
-#include <media/lab_medium.h>
+#include <lab_media/lab_medium.h>
 #include <pool/header_version.h>
 #include <tx/open.h>
 

@@ -15,8 +15,8 @@
 #include <explore/file_faults.h>
 #include <explore/hashed_image.h>
 #include <explore/workload_by_name.h>
-#include <media/image.h>
-#include <media/tape.h>
+#include <lab_media/image.h>
+#include <lab_media/tape.h>
 #include <stele/adaptive_options.h>
 #include <stele/archapt_options.h>
 #include <stele/blurred_options.h>

@@ -1,6 +1,6 @@
 // Fills a pool, and runs its operations under the recorder.
 #include <fmt/format.h>
-#include <media/lab_medium.h>
+#include <lab_media/lab_medium.h>
 #include <tx/open.h>
 #include <unistd.h>
 #include <workloads/record.h>

@@ -6,7 +6,7 @@
 // is between the marks invoked and returned.
 #pragma once
 
-#include <media/tape.h>
+#include <lab_media/tape.h>
 #include <workloads/workload.h>
 
 #include <functional>

@@ -6,8 +6,8 @@
 // runs in child processes, so that a signal or a hang is an outcome too.
 #pragma once
 
-#include <media/image.h>
-#include <media/lab_medium.h>
+#include <lab_media/image.h>
+#include <lab_media/lab_medium.h>
 #include <stele/hash_map.h>
 #include <stele/map.h>
 #include <stele/string.h>

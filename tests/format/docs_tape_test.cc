@@ -2,7 +2,7 @@
 // operations and tags are the program's, and its example is what a tape writer writes. And
 // docs/format/native.md: the costs of native tapes are those of the program.
 #include <gtest/gtest.h>
-#include <media/tape.h>
+#include <lab_media/tape.h>
 #include <tests/format/page.h>
 #include <workloads/apart/native.h>
 

@@ -7,7 +7,7 @@
 // of the library that made it, whether it was left open, content.
 #pragma once
 
-#include <media/tape.h>
+#include <lab_media/tape.h>
 #include <tests/format/specimens.h>
 
 namespace stele::testing {

@@ -1,6 +1,6 @@
 // The targets for tapes, traces, machine files, lines, and names of media.
 #include <fmt/format.h>
-#include <media/dirtiness.h>
+#include <lab_media/dirtiness.h>
 #include <sim/config_file.h>
 #include <sim/feed/convert.h>
 #include <sim/feed/feed.h>

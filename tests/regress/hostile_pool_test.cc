@@ -3,7 +3,7 @@
 // cause.
 #include <format/heap_layout.h>
 #include <format/log_block.h>
-#include <media/tape.h>
+#include <lab_media/tape.h>
 #include <stele/document.h>
 #include <stele/kv.h>
 #include <tests/regress/hostile.h>

@@ -10,8 +10,8 @@
 #include <base/mutant.h>
 #include <bench/figures/archapt_parts.h>
 #include <fmt/format.h>
+#include <lab_media/delayed.h>
 #include <media/adr.h>
-#include <media/delayed.h>
 #include <pool/pool_file.h>
 #include <published/archapt/parity_area.h>
 

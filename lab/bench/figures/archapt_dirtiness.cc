@@ -3,7 +3,7 @@
 #include <bench/figures/claims.h>
 #include <bench/host.h>
 #include <fmt/format.h>
-#include <media/dirtiness.h>
+#include <lab_media/dirtiness.h>
 #include <workloads/record.h>
 
 #include <array>

@@ -7,7 +7,7 @@
 // controller keeps none.
 #pragma once
 
-#include <media/tape.h>
+#include <lab_media/tape.h>
 #include <sim/event_queue.h>
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <media/tape.h>
+#include <lab_media/tape.h>
 
 namespace stele::sim {
 

@@ -6,7 +6,7 @@
 // is bounded by the longest allowed line, whatever the file's length.
 #pragma once
 
-#include <media/tape.h>
+#include <lab_media/tape.h>
 #include <stele/error.h>
 
 #include <functional>

@@ -2,7 +2,7 @@
 // cannot.
 #pragma once
 
-#include <media/tape.h>
+#include <lab_media/tape.h>
 
 #include <algorithm>
 #include <array>

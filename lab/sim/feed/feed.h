@@ -9,7 +9,7 @@
 // the tape. The thread whose operation was last invoked does it, so its feed gets it.
 #pragma once
 
-#include <media/tape.h>
+#include <lab_media/tape.h>
 
 #include <deque>
 #include <functional>

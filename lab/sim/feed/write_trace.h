@@ -11,7 +11,7 @@
 // Memory is bounded by the overlapping operations, one for each thread, whatever the tape's length.
 #pragma once
 
-#include <media/tape.h>
+#include <lab_media/tape.h>
 #include <sim/controller/log_ranges.h>
 
 #include <deque>

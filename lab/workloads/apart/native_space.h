@@ -9,7 +9,7 @@
 // a time.
 #pragma once
 
-#include <media/tape.h>
+#include <lab_media/tape.h>
 #include <stele/error.h>
 
 #include <cstddef>

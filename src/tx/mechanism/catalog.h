@@ -39,7 +39,7 @@ struct recorded_medium {
   std::shared_ptr<void> tape;
 };
 
-// What lab/media/ provides in a program that links the laboratory's media.
+// What lab/lab_media/ provides in a program that links the laboratory's media.
 struct lab_media {
   const char* names;  // for error messages
   std::optional<media_choice> (*parse)(std::string_view specification);

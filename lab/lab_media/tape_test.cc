@@ -3,7 +3,7 @@
 #include <base/rng.h>
 #include <containers/test_bed.h>
 #include <gtest/gtest.h>
-#include <media/tape.h>
+#include <lab_media/tape.h>
 
 #include <fstream>
 #include <thread>

@@ -7,7 +7,7 @@
 // exactly what was reported.
 #pragma once
 
-#include <media/omitting.h>
+#include <lab_media/omitting.h>
 
 #include <utility>
 

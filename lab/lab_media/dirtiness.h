@@ -12,7 +12,7 @@
 // and on the pool's size, where only changed bytes count.
 #pragma once
 
-#include <media/tape.h>
+#include <lab_media/tape.h>
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Compiles the parts of mechanisms for each of the laboratory's media.
-#include <media/on_lab_media.h>
+#include <lab_media/on_lab_media.h>
 
 namespace stele::detail {
 

@@ -7,7 +7,7 @@
 // first, is preceded by the flush of the held line.
 #pragma once
 
-#include <media/event_sites.h>
+#include <lab_media/event_sites.h>
 #include <media/media.h>
 
 #include <utility>

@@ -1,6 +1,6 @@
 // The published mechanisms on the library's and the laboratory's media, in each program that has
 // these objects; from before main() on.
-#include <media/lab_medium.h>
+#include <lab_media/lab_medium.h>
 #include <published_list.h>
 #include <stele/published.h>
 

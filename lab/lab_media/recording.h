@@ -4,8 +4,8 @@
 #pragma once
 
 #include <base/check.h>
-#include <media/omitting.h>
-#include <media/tape.h>
+#include <lab_media/omitting.h>
+#include <lab_media/tape.h>
 #include <published/archapt/access_buffer.h>
 
 #include <deque>

@@ -1,7 +1,7 @@
 // Hand-made tapes: which bytes are dirty, what writes them back, and to which part a line counts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <media/dirtiness.h>
+#include <lab_media/dirtiness.h>
 
 namespace stele::media {
 namespace {

@@ -2,9 +2,9 @@
 // which writes may pass a barrier, and that a full queue delays its writer. Time stands still
 // unless somebody waits.
 #include <gtest/gtest.h>
+#include <lab_media/banked.h>
+#include <lab_media/pcm_banks.h>
 #include <media/adr.h>
-#include <media/banked.h>
-#include <media/pcm_banks.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // Computes when writes are done.
+#include <lab_media/pcm_banks.h>
 #include <media/cpu.h>
 #include <media/media.h>
-#include <media/pcm_banks.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
 // The omitted places and the callback.
-#include <media/event_sites.h>
+#include <lab_media/event_sites.h>
 
 #include <algorithm>
 #include <charconv>

@@ -3,11 +3,11 @@
 #include <containers/test_bed.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <lab_media/delayed.h>
+#include <lab_media/image.h>
 #include <media/adr.h>
-#include <media/delayed.h>
 #include <media/eadr.h>
 #include <media/file.h>
-#include <media/image.h>
 #include <media/process.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

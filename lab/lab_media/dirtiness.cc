@@ -1,5 +1,5 @@
 // Masks of dirty bytes, from stores to write-backs.
-#include <media/dirtiness.h>
+#include <lab_media/dirtiness.h>
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // The laboratory's media by name. Names that are no medium: tests/conformance/bad_input_test.cc.
 #include <gtest/gtest.h>
-#include <media/lab_medium.h>
+#include <lab_media/lab_medium.h>
 
 namespace stele::detail {
 namespace {

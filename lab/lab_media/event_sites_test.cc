@@ -1,7 +1,7 @@
 // What a medium leaves out of the events of one place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <media/omitting.h>
+#include <lab_media/omitting.h>
 
 #include <string>
 #include <vector>

@@ -6,8 +6,8 @@
 // emulated only; the medium below makes data durable as always.
 #pragma once
 
+#include <lab_media/pcm_banks.h>
 #include <media/media.h>
-#include <media/pcm_banks.h>
 
 #include <utility>
 

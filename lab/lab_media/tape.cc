@@ -2,8 +2,8 @@
 #include <base/check.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <lab_media/tape.h>
 #include <media/cpu.h>
-#include <media/tape.h>
 #include <unistd.h>
 
 #include <algorithm>

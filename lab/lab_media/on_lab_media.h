@@ -1,14 +1,14 @@
 // Compiles a mechanism for the laboratory's media: on_lab_media.cc.in is the file of each.
 #pragma once
 
+#include <lab_media/banked.h>
+#include <lab_media/delayed.h>
+#include <lab_media/image.h>
+#include <lab_media/lab_medium.h>
+#include <lab_media/observed.h>
+#include <lab_media/recording.h>
 #include <media/adr.h>
-#include <media/banked.h>
-#include <media/delayed.h>
 #include <media/file.h>
-#include <media/image.h>
-#include <media/lab_medium.h>
-#include <media/observed.h>
-#include <media/recording.h>
 #include <tx/mechanism/on_media.h>
 
 namespace stele::detail {

@@ -1,8 +1,8 @@
 // Names of the laboratory's media, and its mechanisms on them; registered before main().
 #include <fmt/format.h>
 #include <format/slot_log.h>
+#include <lab_media/lab_medium.h>
 #include <mechanism_list.h>
-#include <media/lab_medium.h>
 
 #include <algorithm>
 #include <charconv>

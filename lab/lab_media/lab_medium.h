@@ -2,9 +2,9 @@
 // links stele_lab_media can open pools on them; libstele contains none of them.
 #pragma once
 
-#include <media/delayed.h>
-#include <media/pcm_banks.h>
-#include <media/tape.h>
+#include <lab_media/delayed.h>
+#include <lab_media/pcm_banks.h>
+#include <lab_media/tape.h>
 #include <tx/mechanism/catalog.h>
 
 #include <memory>
