@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -209,6 +211,74 @@ class Architecture(unittest.TestCase):
     def test_each_folder_of_src_has_a_row_with_its_floor(self):
         self.assertEqual(self.findings(self.ROWS.replace("4", "3")), ["docs/architecture.md:1: has no row of src/tx/ with floor 4"])
         self.assertEqual(self.findings(self.ROWS, {"src/pool/heap.h": ""}), ["docs/architecture.md:1: has no row of src/pool/ with floor 3"])
+
+
+class Pages(unittest.TestCase):
+    def findings(self, pages):
+        with tempfile.TemporaryDirectory() as root:
+            for name, words in pages.items():
+                os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+                with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+                    f.write("word\n" * words)
+            lint.findings.clear()
+            lint.check_pages_words(root)
+        return list(lint.findings)
+
+    def test_the_pages_together_have_a_limit_of_words(self):
+        pages = {"README.md": 1000, "docs/a.md": 49000, "docs/guide/b.md": 50000, "docs/c.txt": 10, "tests/d.md": 10}
+        self.assertEqual(self.findings(pages), [])
+        found = self.findings({**pages, "docs/guide/e.md": 1})
+        self.assertEqual(found, ["docs:1: 100001 words in the pages and README.md; at most 100000: cut what serves no reader"])
+
+
+@unittest.skipUnless(shutil.which("git"), "without git there is no history")
+class Subjects(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.root)
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.commit("The first one", "")
+
+    def git(self, *arguments):
+        own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": os.path.dirname(self.root)}
+        subprocess.run(["git", "-C", self.root, "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True, env={**os.environ, **own})
+
+    def commit(self, subject, body="Why."):
+        self.git("commit", "--quiet", "--allow-empty", "--message", subject, *(["--message", body] if body else []))
+
+    def findings(self):
+        lint.findings.clear()
+        lint.check_subjects(self.root)
+        return [f.split(": ", 1)[1] for f in lint.findings]
+
+    def test_commits_that_are_merged_are_not_judged_beside_others(self):
+        self.git("switch", "--quiet", "--create", "change")
+        self.commit("Add a check")
+        self.assertEqual(self.findings(), [])
+
+    def test_every_commit_of_a_change_is_judged(self):
+        self.git("switch", "--quiet", "--create", "change")
+        self.commit("Adds a check")
+        for i in range(lint.CHECKED_SUBJECTS):
+            self.commit(f"Add check {i}")
+        self.assertEqual(len(self.findings()), 1)
+        self.assertIn("'Adds' does not begin an imperative subject", self.findings()[0])
+
+    def test_subjects_are_short_and_imperative_and_bodies_say_why(self):
+        self.git("switch", "--quiet", "--create", "change")
+        for subject in ("Pass it on", "Feed the log", "Address what " + "x" * 59, "Process a page"):
+            self.commit(subject)
+        self.assertEqual(self.findings(), [])
+        for wrong in ("Docs: a page", "docs: add a page", "A page is added", "Added a page", "Adding a page", "Redis' commands are mended",
+                      "Address what " + "x" * 60):
+            self.commit(wrong)
+        self.commit("Add a page", "")
+        self.assertEqual(len(self.findings()), 8)
+
+    def test_without_a_merged_history_the_newest_are_judged(self):
+        self.assertEqual(len(self.findings()), 2)  # no verb, no body
+        self.git("branch", "--move", "other")
+        self.assertEqual(len(self.findings()), 2)
 
 
 class Trace(unittest.TestCase):
