@@ -127,19 +127,20 @@ result<std::unique_ptr<engine>> recover_if_open(pool_state& state, const media_c
     session->log_kind = static_cast<std::uint8_t>(log_kind::chunks);  // a fresh pool's is none
   const mechanism_entry* recoverer =
       recovery_mechanism_of(static_cast<log_kind>(session->log_kind));
-  if (const char* const theirs = published_with_logs(static_cast<log_kind>(session->log_kind));
-      recoverer == nullptr && theirs != nullptr)
-    return fail(
-        errc::unsupported,
-        fmt::format("{0} has logs of the mechanism {1}, which is in libstele_published: this "
-                    "program cannot recover them; 'stele pool check --repair {0}' recovers "
-                    "and closes it",
-                    state.file.path(), theirs));
-  if (recoverer == nullptr && session->log_kind != 0)
+  if (recoverer == nullptr) {
+    if (const std::string theirs = published_with_logs(static_cast<log_kind>(session->log_kind));
+        !theirs.empty())
+      return fail(
+          errc::unsupported,
+          fmt::format("{0} has logs of the mechanism {1}, which is in libstele_published: this "
+                      "program cannot recover them; 'stele pool check --repair {0}' recovers "
+                      "and closes it",
+                      state.file.path(), theirs));
+    if (session->log_kind == 0) return nullptr;
     return fail(errc::version, fmt::format("{} was left open by a mechanism that this program does "
                                            "not know (log kind {}); use the matching release",
                                            state.file.path(), session->log_kind));
-  if (recoverer == nullptr) return nullptr;
+  }
   const auto& h = state.file.header();
   if (recoverer->home != h.home)
     return fail(errc::corrupt, fmt::format("{}: its session word names logs (kind {}) that such a "

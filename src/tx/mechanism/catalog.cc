@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <mechanism_list.h>
+#include <published_logs.h>
 #include <tx/mechanism/catalog.h>
 
 #include <algorithm>
@@ -31,33 +32,15 @@ std::shared_mutex& table_mutex() {
   return mutex;
 }
 
-// The names of libstele_published, for sentences: a program that does not link it is to say where a
-// mechanism is, and who can recover a pool.
-struct published_logs {
+// The mechanisms of libstele_published, for sentences: a program that does not link it is to say
+// where a mechanism is, and who can recover a pool.
+struct published_mechanism {
+  std::string_view name;
   log_kind logs;
-  const char* mechanisms;
 };
-constexpr published_logs published[] = {
-    {log_kind::torn_bit,
-     "redo, redo-streamed, redo-async, vcbp, undo, redo-published or undo-published"},
-    {log_kind::ordered_writes, "base"},
-    {log_kind::lines_or_blocks, "xil, blurred or adaptive"},
-    {log_kind::archapt_redo, "archapt-redo"},
-    {log_kind::archapt_undo, "archapt-undo"},
-    {log_kind::chunks, "log_structured"},
-};
-
-// Whether the name is one of a list like these.
-bool is_among(std::string_view name, std::string_view list) {
-  for (std::size_t at = list.find(name); at != std::string_view::npos;
-       at = list.find(name, at + 1)) {
-    const std::size_t end = at + name.size();
-    if ((at == 0 || list[at - 1] == ' ') &&
-        (end == list.size() || list[end] == ' ' || list[end] == ','))
-      return true;
-  }
-  return false;
-}
+#define STELE_NAME_AND_LOGS(name, logs) {name, log_kind::logs},
+constexpr published_mechanism published[] = {STELE_EACH_PUBLISHED_LOGS(STELE_NAME_AND_LOGS)};
+#undef STELE_NAME_AND_LOGS
 
 std::string& default_name() {
   static std::string name = "default";
@@ -90,7 +73,7 @@ result<const mechanism_entry*> find_mechanism(std::string_view name) {
     if (m.name == name) return &m;
     names.push_back(m.name);
   }
-  if (std::ranges::any_of(published, [&](const auto& p) { return is_among(name, p.mechanisms); }))
+  if (std::ranges::any_of(published, [&](const auto& p) { return p.name == name; }))
     return base::fail(
         errc::unsupported,
         fmt::format(
@@ -114,9 +97,15 @@ const record_form* other_form_of(log_kind logs) {
   return of != nullptr ? of->other_form : nullptr;
 }
 
-const char* published_with_logs(log_kind logs) noexcept {
-  const auto* const found = std::ranges::find(published, logs, &published_logs::logs);
-  return found != std::end(published) ? found->mechanisms : nullptr;
+std::string published_with_logs(log_kind logs) {
+  std::string names;
+  std::string_view last;
+  for (const published_mechanism& p : published) {
+    if (p.logs != logs) continue;
+    if (!last.empty()) names += fmt::format("{}{}", names.empty() ? "" : ", ", last);
+    last = p.name;
+  }
+  return names.empty() ? std::string(last) : fmt::format("{} or {}", names, last);
 }
 
 void register_mechanism(mechanism_entry entry) {

@@ -91,7 +91,7 @@ const mechanism_entry* recovery_mechanism_of(log_kind logs);
 const record_form* other_form_of(log_kind logs);
 // Adds a mechanism, for the rest of the process. Thread-safe.
 void register_mechanism(mechanism_entry entry);
-// The published mechanisms whose logs are of this kind, as they are named in sentences; null: none.
-const char* published_with_logs(log_kind logs) noexcept;
+// The published mechanisms whose logs are of this kind, as sentences name them; empty: none.
+std::string published_with_logs(log_kind logs);
 
 }  // namespace stele::detail

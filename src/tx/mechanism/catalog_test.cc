@@ -1,4 +1,5 @@
-// Looks media up by name. Names that are no medium: tests/conformance/bad_input_test.cc.
+// Looks media up by name, and published mechanisms by their logs. Names that are no medium:
+// tests/conformance/bad_input_test.cc.
 #include <gtest/gtest.h>
 #include <tx/mechanism/catalog.h>
 
@@ -16,6 +17,12 @@ TEST(media_names, name_media_without_parameters) {
     ASSERT_TRUE(c) << c.error().message;
     EXPECT_EQ(c->what, what) << name;
   }
+}
+
+TEST(published_logs, name_the_mechanisms_that_write_them) {
+  EXPECT_EQ(published_with_logs(log_kind::none), "");
+  EXPECT_EQ(published_with_logs(log_kind::ordered_writes), "base");
+  EXPECT_EQ(published_with_logs(log_kind::lines_or_blocks), "xil, blurred or adaptive");
 }
 
 }  // namespace
