@@ -38,7 +38,11 @@ class observer_of_stores final : public store_observer {
  public:
   explicit observer_of_stores(Mechanism& m) noexcept : mechanism_(m) {}
 
-  bool begin(transaction& t) override { return mechanism_.begin(t); }
+  bool begin(transaction& t) override {
+    const bool observes = mechanism_.begin(t);
+    STELE_ASSERT(!observes || !t.exceeds_log);
+    return observes;
+  }
   void store(transaction& t, written_line& line, const written_line& stored) override {
     STELE_ASSERT(line.offset == stored.offset && stored.mask != 0);
     mechanism_.store(t, line, stored);

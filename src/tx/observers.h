@@ -14,6 +14,7 @@ class transaction;
 class store_observer {
  public:
   // An update begins. False: its stores go to the write set, and the observer hears no more of it.
+  // False if t.exceeds_log: an earlier attempt's stores did not fit the log.
   virtual bool begin(transaction& t) = 0;
   // In place of a store to the write set: stores bytes of one line, which the transaction has
   // locked. `line` is the write set's; afterwards it has what word() makes words from. May throw
