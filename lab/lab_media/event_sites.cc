@@ -66,9 +66,13 @@ std::string_view file_of(const std::source_location& at) {
 // The compiler's name has the return type, the class, template arguments and the parameters; of a
 // lambda it begins with the function around it.
 std::string_view function_of(const std::source_location& at) {
+  constexpr std::string_view unnamed = "(anonymous namespace)";  // as clang writes it
   const std::string_view all = at.function_name();
+  const auto begins_parameters = [&](std::size_t i) {
+    return all[i] == '(' && !all.substr(i).starts_with(unnamed);
+  };
   std::size_t end = 0;
-  for (int depth = 0; end < all.size() && (all[end] != '(' || depth != 0); ++end)
+  for (int depth = 0; end < all.size() && (!begins_parameters(end) || depth != 0); ++end)
     depth += all[end] == '<' ? 1 : all[end] == '>' ? -1 : 0;
   const std::string_view front = all.substr(0, end);
   return front.substr(front.find_last_of(": *&") + 1);
