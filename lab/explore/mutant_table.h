@@ -382,7 +382,7 @@ inline constexpr mutant_entry mutants_without_numbers[] = {
     {mutant::redis_child_ignored, "redis_child_ignored", "redis"},
     {mutant::redis_freed_early, "redis_freed_early", "redis"},
     {mutant::redis_keyspace_again, "redis_keyspace_again", "redis", "",
-     "stored.cc:flush,stored.cc:add"},
+     "stored.cc:set_keyspace,stored.cc:flush,stored.cc:add"},
     {mutant::redis_named_early, "redis_named_early", "redis", "", "keys.cc:make_text,keys.cc:name"},
     {mutant::redis_sync_ahead, "redis_sync_ahead", "overlap:default",
      "units of Redis beside syncs"},
