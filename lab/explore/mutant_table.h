@@ -13,7 +13,7 @@ namespace stele::explore {
 using base::mutant;
 
 // Any mutant: the library's, a published mechanism's, or one that only leaves out events of the
-// medium, which has no name in the source.
+// medium or steps, which has no name in the source.
 class any_mutant {
  public:
   constexpr any_mutant(base::mutant m) noexcept : number_(m) {}
@@ -30,7 +30,8 @@ class any_mutant {
 // precedes the mechanisms of bugs that only overlapping commits show (stele_schedules --mutants).
 // `scenario` is given for those that a sweep finds late: one that shows the bug. `breaks`: the
 // functions whose assertions about it do not hold (base::holds), by file and name, with commas
-// between them. `leaves_out`: what the medium leaves out (media/event_sites.h).
+// between them. `leaves_out`: the events of the medium, or the steps, that are left out at their
+// places (lab_media/event_sites.h).
 struct mutant_entry {
   any_mutant what;
   std::string_view name, of, scenario = "", breaks = "", leaves_out = "";
@@ -104,11 +105,13 @@ inline constexpr mutant_entry mutants_without_numbers[] = {
     {mutant::sums_last_block, "sums_last_block", "vcbp,xil,default"},
     {mutant::sums_after_mark, "sums_after_mark", "vcbp,default"},
     {mutant::sums_not_recovered, "sums_not_recovered", "vcbp,blurred,default"},
-    {mutant::sums_move_unsaid, "sums_move_unsaid", "vcbp,blurred,default"},
+    // a truncation changes block checksums without setting the state word to `updating`
+    left_out("sums_move_unsaid", "vcbp,blurred,default", "mark_moving bulk_write_back.h:truncate"),
     // a block checksum changes before the state `updating` is durable
     left_out("sums_move_unfenced", "vcbp,default", "fence home_checksums.h:mark_moving"),
     {mutant::sums_said_early, "sums_said_early", "vcbp,default"},
-    {mutant::sums_recovery_unsaid, "sums_recovery_unsaid", "vcbp,blurred,default"},
+    // recovery changes block checksums without setting the state word to `updating`
+    left_out("sums_recovery_unsaid", "vcbp,blurred,default", "mark_moving recovery.h:restart"),
     {mutant::sums_not_counted, "sums_not_counted", "redo,undo,base"},
     {mutant::sums_spill_kept, "sums_spill_kept", "vcbp,default"},
     {published::mutant::sums_blocks_weightless, "sums_blocks_weightless", "xil,blurred"},
@@ -350,8 +353,9 @@ inline constexpr mutant_entry mutants_without_numbers[] = {
     {mutant::heap_run_early, "heap_run_early", "overlap:default,redo,undo", "heap"},
     {mutant::heap_claimless, "heap_claimless", "overlap:default,redo", "beside check"},
     {mutant::backup_stores_first, "backup_stores_first", "overlap:default,redo,undo"},
-    {mutant::backup_moves_on, "backup_moves_on", "overlap:default,redo", "",
-     "runtime.h:is_paused,page_snapshots.cc:counts_places"},
+    // a backup resumes transactions before it knows its pages
+    {mutant::none, "backup_moves_on", "overlap:default,redo", "",
+     "runtime.h:is_paused,page_snapshots.cc:counts_places", "pause backup.cc:run"},
     {mutant::bias_unawaited, "bias_unawaited", "overlap:default,redo,undo,xil,log_structured"},
     {mutant::bias_beside_others, "bias_beside_others", "overlap:default,redo,undo", "",
      "bias.h:grant"},
@@ -360,12 +364,16 @@ inline constexpr mutant_entry mutants_without_numbers[] = {
     {mutant::bias_over_overlay, "bias_over_overlay", "overlap:default",
      "ordered, alone, then durable"},
     {mutant::long_read_one_look, "long_read_one_look", "overlap:default,redo,undo", "beside check"},
-    {mutant::long_read_moves_on, "long_read_moves_on", "overlap:default,redo,undo",
-     "beside readers, each load a point", "runtime.h:is_paused,page_snapshots.cc:counts_places"},
-    {mutant::readers_switch_unpaused, "readers_switch_unpaused", "overlap:default,redo,undo", "",
-     "runtime.h:is_paused"},
-    {mutant::readers_back_unpaused, "readers_back_unpaused", "overlap:default,redo,undo", "",
-     "runtime.h:is_paused"},
+    // a long read begins while transactions run
+    {mutant::none, "long_read_moves_on", "overlap:default,redo,undo",
+     "beside readers, each load a point", "runtime.h:is_paused,page_snapshots.cc:counts_places",
+     "pause long_read.cc:begin_long_read, pause long_read.cc:begin_keeping_pages"},
+    // transactions run while the first reader's locks come into force
+    {mutant::none, "readers_switch_unpaused", "overlap:default,redo,undo", "",
+     "runtime.h:is_paused", "pause reader_service.cc:add_reader"},
+    // transactions run while the last reader's locks go out of force
+    {mutant::none, "readers_back_unpaused", "overlap:default,redo,undo", "", "runtime.h:is_paused",
+     "pause reader_service.cc:remove_reader"},
     {mutant::readers_lone_unlocked, "readers_lone_unlocked", "overlap:default,redo,undo"},
     {mutant::readers_lone_late, "readers_lone_late", "overlap:default,redo,undo",
      "another process beside one thread"},

@@ -1,4 +1,5 @@
-// Plants the bugs of a plan for its own lifetime: a mutant, or a fence that is left out.
+// Plants the bugs of a plan for its own lifetime: a mutant, or a fence that is left out. Made and
+// destroyed while nothing else runs.
 #pragma once
 
 #include <explore/mutant_table.h>
@@ -15,6 +16,7 @@ class planted_bugs {
   explicit planted_bugs(const plan& p) {
     base::planted_mutant = p.mutant;
     base::breaks_assertion_at = breaks_assertion_at;
+    base::leaves_out_step_at = leaves_out_step_at;
     media::event_sites::omit(p.omitted_fence.empty() ? std::string(entry_of(p.mutant).leaves_out)
                                                      : "fence " + p.omitted_fence);
   }
@@ -23,6 +25,7 @@ class planted_bugs {
   ~planted_bugs() {
     base::planted_mutant = base::mutant::none;
     base::breaks_assertion_at = nullptr;
+    base::leaves_out_step_at = nullptr;
     media::event_sites::omit("");
   }
 
@@ -32,6 +35,10 @@ class planted_bugs {
     return std::ranges::any_of(places, [&](const auto& place) {
       return media::event_sites::is_at(std::string_view(place), at);
     });
+  }
+  static bool leaves_out_step_at(const std::source_location& at) {
+    using media::event_sites;
+    return event_sites::omitted_of(event_sites::event::step, at) != event_sites::omitted::nothing;
   }
 };
 

@@ -47,7 +47,7 @@ omission parse_omission(std::string_view words) {
   if (words.starts_with("short ")) o.part = last_line;
   if (o.part != all) (void)take_front(words, " ");
   const std::string_view what = take_front(words, " ");
-  o.what = what == "flush" ? flush : what == "stream" ? stream : fence;
+  o.what = what == "flush" ? flush : what == "stream" ? stream : what == "fence" ? fence : step;
   std::string_view place = take_front(words, "#");
   o.number = number_in(words);
   o.name = take_front(place, ":");

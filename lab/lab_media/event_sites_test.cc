@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <lab_media/omitting.h>
 
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,14 @@ void two_fences(listed& m, bool both = true) {
   flush_line(m, 7);
   m.fence();
 }
+// A step that its caller's place may leave out.
+bool is_left_out(const std::source_location& at = std::source_location::current()) {
+  return event_sites::omitted_of(event_sites::event::step, at) == event_sites::omitted::all;
+}
+struct two_callers {
+  static bool first() { return is_left_out(); }
+  static bool second() { return is_left_out(); }
+};
 template <class Medium>
 struct of_template {
   [[gnu::always_inline]] static void each(auto&& body) { body(); }
@@ -97,6 +106,15 @@ TEST_F(EventSites, leave_out_one_of_a_function_in_each_call) {
   event_sites::omit("fence event_sites_test.cc:two_fences#2");
   two_fences(medium, false), two_fences(medium, false), two_fences(medium);
   EXPECT_THAT(medium.take(), ElementsAre("fence", "fence", "fence", "flush 7"));
+}
+
+TEST_F(EventSites, leave_out_a_step_of_one_caller) {
+  EXPECT_FALSE(two_callers::first());
+  event_sites::omit("pause event_sites_test.cc:first");
+  EXPECT_TRUE(two_callers::first());
+  EXPECT_FALSE(two_callers::second());
+  event_sites::omit("fence event_sites_test.cc:first");
+  EXPECT_FALSE(two_callers::first());
 }
 
 TEST_F(EventSites, know_functions_of_templates_and_lambdas) {

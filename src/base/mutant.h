@@ -5,8 +5,9 @@
 // is a compile-time false. The heap, which knows no medium, and the file medium itself ask
 // `planted(mutant::x)`: one relaxed load on paths that are not hot. These are the mutants of the
 // library; published/mutant.h has those of the published mechanisms. A bug that only leaves out a
-// fence, a flush or a stream has no place here: the explored medium makes it. `stele crash mutants`
-// plants all of them, one at a time; their names are in lab/explore/mutant_table.h.
+// fence, a flush or a stream has no place here: the explored medium makes it. So has one that
+// leaves out a step which asks `planted_at` for its caller's place. `stele crash mutants` plants
+// all of them, one at a time; their names are in lab/explore/mutant_table.h.
 #pragma once
 
 #include <base/assert.h>
@@ -34,14 +35,10 @@ enum class mutant : std::uint16_t {
   sums_last_block,     // the checksum of the last block is not updated
   sums_after_mark,     // block checksums are updated after the watermark has moved
   sums_not_recovered,  // recovery does not update the checksums of the blocks that it replays
-  // a truncation changes block checksums without setting the state word to `updating`
-  sums_move_unsaid,
-  sums_said_early,  // the state becomes `valid` before the watermark has moved
-  // recovery changes block checksums without setting the state word to `updating`
-  sums_recovery_unsaid,
-  sums_not_counted,  // a commit that stores home does not update the block checksums
-  sums_spill_kept,   // a spilled record overwrites blocks and leaves their checksums as they were
-  sums_free_stay,    // a full recomputation leaves the checksums of free chunks as they were
+  sums_said_early,     // the state becomes `valid` before the watermark has moved
+  sums_not_counted,    // a commit that stores home does not update the block checksums
+  sums_spill_kept,     // a spilled record overwrites blocks and leaves their checksums as they were
+  sums_free_stay,      // a full recomputation leaves the checksums of free chunks as they were
   // a block checksum of 0 is not checked, and a zeroed home is taken for a fresh one
   sums_zero_unjudged,
   grow_same_slot,        // the growth slot in force is overwritten
@@ -111,24 +108,20 @@ enum class mutant : std::uint16_t {
   group_from_appended,       // the writer begins at its own record, not after the last durable one
   heap_run_early,  // a freed run of chunks may be allocated before its transaction has committed
   heap_claimless,  // a spilled record takes chunks that other threads may be reading
-  backup_stores_first,  // a commit stores home before the backup has copied the pages
-  backup_moves_on,      // a backup resumes transactions before it knows its pages
-  bias_unawaited,       // the bias is revoked while its thread is in a transaction without locks
-  bias_beside_others,   // a thread gets the bias while others are in transactions
-  empty_not_waited,     // a durable update that stores nothing leaves ordered commits as they are
-  bias_over_overlay,    // a transaction without locks beside locks of deferred commits
-  long_read_one_look,   // a long read does not look again whether a page is kept
-  long_read_moves_on,   // a long read begins while transactions run
-  readers_switch_unpaused,   // transactions run while the first reader's locks come into force
-  readers_back_unpaused,     // transactions run while the last reader's locks go out of force
-  readers_lone_unlocked,     // a thread that runs alone takes no locks for other processes
-  readers_lone_late,         // it takes them after its TxID
-  readers_own_locks,         // a reader takes a lock that a writer holds for its own
-  kept_marked_first,         // a page counts as kept for another process before it is copied
-  kept_one_look,             // another process does not look again whether a page is kept
-  kv_cleared_first,          // an item of a dropped store goes before its name does
-  kv_drop_unlisted,          // the name goes, and nothing leads to the store that is to be cleared
-  redis_unit_apart,          // each change of a unit of Redis' keys is committed by itself
+  backup_stores_first,    // a commit stores home before the backup has copied the pages
+  bias_unawaited,         // the bias is revoked while its thread is in a transaction without locks
+  bias_beside_others,     // a thread gets the bias while others are in transactions
+  empty_not_waited,       // a durable update that stores nothing leaves ordered commits as they are
+  bias_over_overlay,      // a transaction without locks beside locks of deferred commits
+  long_read_one_look,     // a long read does not look again whether a page is kept
+  readers_lone_unlocked,  // a thread that runs alone takes no locks for other processes
+  readers_lone_late,      // it takes them after its TxID
+  readers_own_locks,      // a reader takes a lock that a writer holds for its own
+  kept_marked_first,      // a page counts as kept for another process before it is copied
+  kept_one_look,          // another process does not look again whether a page is kept
+  kv_cleared_first,       // an item of a dropped store goes before its name does
+  kv_drop_unlisted,       // the name goes, and nothing leads to the store that is to be cleared
+  redis_unit_apart,       // each change of a unit of Redis' keys is committed by itself
   redis_acknowledged_early,  // the durable end of a unit syncs nothing
   redis_child_ignored,       // a value that a child may read is changed in place
   redis_freed_early,         // an item that a child may read is freed
@@ -177,15 +170,31 @@ template <class Media>
     return false;
 }
 
+using place_predicate = bool (*)(const std::source_location&);
+
+// Of steps that a mutant leaves out where one caller asks for them, and nowhere else: whether the
+// planted mutant leaves out this one. Changes only while nothing runs, and is not atomic: the
+// schedule explorer would take each load for a point.
+inline constinit place_predicate leaves_out_step_at = nullptr;
+
+[[gnu::always_inline]] inline bool planted_at_in_schedule_explorer(const std::source_location& at) {
+  return schedule_explorer_build && leaves_out_step_at != nullptr && leaves_out_step_at(at);
+}
+
+template <class Media>
+[[gnu::always_inline]] inline bool planted_at(const std::source_location& at) {
+  return Media::under_exploration && leaves_out_step_at != nullptr && leaves_out_step_at(at);
+}
+
 // Of assertions that a mutant breaks on its way to what the explorer must find: `condition`, or
 // true where the mutant that is planted is known to break it. Whoever plants a mutant says where.
-inline constinit std::atomic<bool (*)(const std::source_location&)> breaks_assertion_at{nullptr};
+inline constinit std::atomic<place_predicate> breaks_assertion_at{nullptr};
 
 inline bool holds(bool condition,
                   const std::source_location& at = std::source_location::current()) {
   if (condition) [[likely]]
     return true;
-  bool (*const breaks)(const std::source_location&) = breaks_assertion_at.load();
+  const place_predicate breaks = breaks_assertion_at.load();
   return breaks != nullptr && breaks(at);
 }
 

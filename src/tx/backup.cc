@@ -74,7 +74,6 @@ class backup_copy final : private page_snapshot {
 
   result<> run() {
     pause_.emplace(runtime_.pause());
-    if (planted(base::mutant::backup_moves_on)) pause_.reset();
     if (auto begun = begin(); !begun) return begun;
     STELE_ASSERT_ALWAYS(is_added_);
     if (!runtime_.in_place()) pause_.reset();

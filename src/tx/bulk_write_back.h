@@ -67,7 +67,7 @@ class bulk_write_back {
     if (medium_.state.poisoned.load()) return through;  // what home needs is not known
     STELE_ASSERT(sums_.logged() || deltas_.empty());
     const bool moves = sums_.logged() && sums_.kept() && !deltas_.empty();
-    if (moves) sums_.mark_moving(mutant::sums_move_unsaid);  // S3
+    if (moves) sums_.mark_moving();  // S3
     if (moves && medium_.control.failed())
       // Unmarked, recovery would apply the deltas twice
       return (void)medium_.check(), through;

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <mutex>
+#include <source_location>
 #include <utility>
 
 namespace stele::detail {
@@ -80,9 +81,9 @@ class home_checksums {
   }
   // Until the state is `valid` again, a block that a record above the watermark names may have its
   // checksum from before the record or from after it.
-  void mark_moving(mutant unsaid) {
+  void mark_moving(const std::source_location& at = std::source_location::current()) {
     STELE_ASSERT(blocks_.present() && !abandoned_);  // S3, S4
-    if (planted<Media>(unsaid)) return;
+    if (base::planted_at<Media>(at)) return;
     write_state(state::updating);
     medium_.control.fence();  // the state word is durable before the first checksum changes
   }

@@ -9,7 +9,6 @@
 #include <tx/transaction_inl.h>
 
 #include <new>
-#include <optional>
 
 namespace stele::detail {
 
@@ -150,8 +149,7 @@ void runtime::begin_long_read(thread_context& v) noexcept {
   }
   leave(v);  // a pause waits for the owner of each log; the pool stays open: moments()
   {
-    std::optional<pool_pause> paused(pause());
-    if (planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
+    const pool_pause paused = pause();
     try {
       (void)add_home_snapshot(*v.long_read);
     } catch (const std::bad_alloc&) {
@@ -188,8 +186,7 @@ result<> runtime::begin_keeping_pages(home_snapshot& s) {
   try {
     begun = s.keep_home(size_between_pauses());
     if (begun) {
-      std::optional<pool_pause> paused(pause());
-      if (planted_in_schedule_explorer(base::mutant::long_read_moves_on)) paused.reset();
+      const pool_pause paused = pause();
       begun = add_home_snapshot(s);
     }
   } catch (const std::bad_alloc&) {

@@ -37,6 +37,8 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <source_location>
+#include <utility>
 
 namespace stele::detail {
 
@@ -139,7 +141,12 @@ class runtime {
   void release_idle_overlays(const thread_context& v) noexcept;
   // While the pause exists, no transaction runs or begins, and every other commit is stored home.
   // Waits for running transactions; the calling thread must not be in one. Allocates no memory.
-  [[nodiscard]] pool_pause pause() noexcept { return pause(pauses_.one(), nullptr); }
+  [[nodiscard]] pool_pause pause(
+      const std::source_location& at = std::source_location::current()) noexcept {
+    pool_pause paused = pause(pauses_.one(), nullptr);
+    if (base::planted_at_in_schedule_explorer(at)) (void)pool_pause(std::move(paused));  // ends it
+    return paused;
+  }
   // The calling thread is in the report of a backup that pauses the pool until it ends, because
   // stores go home as they are made: what waits for the pause would wait for ever.
   bool is_paused_by_this_report() const noexcept;

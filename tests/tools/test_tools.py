@@ -145,7 +145,7 @@ class Shape(unittest.TestCase):
 
 
 class Places(unittest.TestCase):
-    SOURCE = "void f() {\n  m.fence();\n  if (ok) m.fence_ok();\n}\nvoid c::g() {\n  ASSERT(base::holds(a));\n  m.flush(a, 1);\n}\n"
+    SOURCE = "void f() {\n  m.fence();\n  if (ok) m.fence_ok();\n}\nvoid c::g() {\n  ASSERT(base::holds(a));\n  m.flush(a, 1);\n  pause();\n}\n"
 
     def findings(self, words):
         with tempfile.TemporaryDirectory() as root:
@@ -160,7 +160,8 @@ class Places(unittest.TestCase):
     def test_a_place_of_a_mutant_is_in_the_source(self):
         self.assertEqual(self.findings('"fence a.h:f#2, "\n"last flush a.h:g"'), [])
         self.assertEqual(self.findings('"a.h:g"'), [])
-        for wrong in ("fence a.h:f#3", "fence a.h:g", "stream a.h:g", "a.h:f", "fence b.h:f"):
+        self.assertEqual(self.findings('"pause a.h:g"'), [])
+        for wrong in ("fence a.h:f#3", "fence a.h:g", "stream a.h:g", "a.h:f", "fence b.h:f", "pause a.h:f"):
             self.assertEqual(len(self.findings(f'"{wrong}"')), 1, wrong)
 
 

@@ -114,7 +114,7 @@ class log_recovery {
     for (std::uint64_t line : lines_.all()) medium_.control.flush(file_.at(line), line_size);
     if (moves)
       // A crash from here on must not make the next recovery add the deltas twice.
-      sums_.mark_moving(mutant::sums_recovery_unsaid);
+      sums_.mark_moving();
     if (medium_.control.failed()) return medium_.check();
     if (!planted<Media>(mutant::sums_not_recovered))
       moves ? sums_.apply(deltas_, true) : sums_.recompute(lines_.all(), *sums);

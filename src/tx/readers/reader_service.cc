@@ -9,12 +9,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <optional>
 
 namespace stele::detail {
 
 using base::fail;
-using base::mutant;
 
 kept_pages::kept_pages(const storage::pool_file& file, std::uint64_t its_number) noexcept
     : number(its_number), home_(file.base()), home_offset_(file.header().home_offset) {}
@@ -47,7 +45,7 @@ void kept_pages::copy_before_store(std::uint64_t offset) noexcept {
     std::atomic_ref(reinterpret_cast<std::uint8_t&>(memory_.at()[offset / page_size]))
         .store(has_room ? kept_layout::kept : kept_layout::lost, std::memory_order_release);
   };
-  if (planted_in_schedule_explorer(mutant::kept_marked_first)) mark();
+  if (planted_in_schedule_explorer(base::mutant::kept_marked_first)) mark();
   const std::uint64_t bytes = std::min<std::uint64_t>(page_size, pool_bytes_ - offset);
   for (std::uint64_t i = 0; has_room && i < bytes; i += 8) {
     const std::uint64_t word = __atomic_load_n(
@@ -73,8 +71,7 @@ result<> reader_service::add_reader() {
     }
     STELE_ASSERT(locks_.size() % sizeof(line_lock) == 0 &&
                  std::has_single_bit(locks_.size() / sizeof(line_lock)));
-    std::optional<pool_pause> paused(runtime_.pause());
-    if (planted_in_schedule_explorer(mutant::readers_switch_unpaused)) paused.reset();
+    const pool_pause paused = runtime_.pause();
     runtime_.use_locks({.locks = reinterpret_cast<line_lock*>(locks_.at()),
                         .mask = locks_.size() / sizeof(line_lock) - 1,
                         .clock = &runtime_.state().clock,
@@ -88,8 +85,7 @@ result<> reader_service::add_reader() {
 void reader_service::remove_reader() noexcept {
   STELE_ASSERT(readers_ != 0 && locks_.at() != nullptr);
   if (--readers_ != 0) return;
-  std::optional<pool_pause> paused(runtime_.pause());
-  if (planted_in_schedule_explorer(mutant::readers_back_unpaused)) paused.reset();
+  const pool_pause paused = runtime_.pause();
   runtime_.use_locks(runtime_.own_locks());
 }
 
