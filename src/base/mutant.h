@@ -186,6 +186,15 @@ template <class Media>
   return Media::under_exploration && leaves_out_step_at != nullptr && leaves_out_step_at(at);
 }
 
+// Two steps in their order, or the other way round where a mutant swaps them.
+template <class First, class Second>
+[[gnu::always_inline]] inline void in_order(bool swapped, First&& first, Second&& second) {
+  if (swapped)
+    second(), first();
+  else
+    first(), second();
+}
+
 // Of assertions that a mutant breaks on its way to what the explorer must find: `condition`, or
 // true where the mutant that is planted is known to break it. Whoever plants a mutant says where.
 inline constinit std::atomic<place_predicate> breaks_assertion_at{nullptr};

@@ -54,6 +54,7 @@ void file_writer::close() noexcept {
 }
 
 void file_writer::fail(int error_number) noexcept {
+  if (planted(mutant::file_failure_ignored)) return;
   int none = 0;
   if (!failed()) error_number_.compare_exchange_strong(none, error_number);
   failed_.store(true, std::memory_order_release);
@@ -96,7 +97,7 @@ void file_writer::persist(const block_runs& blocks) noexcept {
   request.next = writes_in_flight_;
   writes_in_flight_ = &request;
   hold.unlock();
-  const bool written = write(request.runs) || planted(mutant::file_failure_ignored);
+  const bool written = write(request.runs);
   const int error_number = errno;
   hold.lock();
   if (!written) fail(error_number);  // what reached the device is unknown; never retried
@@ -134,8 +135,7 @@ bool file_writer::write_back_home(std::uint64_t at, std::uint64_t size) const no
 
 bool file_writer::sync_home() const noexcept {
   if (planted(mutant::file_home_unsynced) || os::sync_data(mapping_.fd) == 0) return true;
-  return planted(mutant::file_failure_ignored) ||
-         (planted(mutant::file_sync_retried) && os::sync_data(mapping_.fd) == 0);
+  return planted(mutant::file_sync_retried) && os::sync_data(mapping_.fd) == 0;
 }
 
 }  // namespace stele::media

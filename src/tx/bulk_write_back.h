@@ -108,12 +108,14 @@ class bulk_write_back {
   }
 
   [[gnu::noinline]] void flush_batch(lane& l) {
-    if (!planted<Media>(mutant::bulk_flushed_early)) l.dirty_lines.set_flushed();  // B1
-    l.dirty_lines.take(owner_batch_words, [&](std::uint64_t line) {                // B2
-      STELE_ASSERT(is_in_home(line));
-      l.media.flush(file_.at(line), line_size);
-    });
-    if (planted<Media>(mutant::bulk_flushed_early)) l.dirty_lines.set_flushed();
+    const auto count_flushed = [&] { l.dirty_lines.set_flushed(); };  // B1
+    const auto flush_next = [&] {                                     // B2
+      l.dirty_lines.take(owner_batch_words, [&](std::uint64_t line) {
+        STELE_ASSERT(is_in_home(line));
+        l.media.flush(file_.at(line), line_size);
+      });
+    };
+    base::in_order(planted<Media>(mutant::bulk_flushed_early), count_flushed, flush_next);
   }
 
   // T2: the home lines, the checksum deltas and the ends of the records up to `through`.

@@ -15,9 +15,11 @@
 #include <tx/pool_medium.h>
 #include <tx/transaction.h>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <source_location>
+#include <span>
 #include <utility>
 
 namespace stele::detail {
@@ -90,9 +92,8 @@ class home_checksums {
   // S3, S4: applies the deltas of records; durable after the control medium's next fence.
   // Precondition: mark_moving(). at_rest: no thread stores to home.
   void apply(const checksum_deltas& changes, bool at_rest = false) {
-    if (planted<Media>(mutant::sums_not_renewed)) return;
     STELE_ASSERT(blocks_.present());
-    std::size_t left = planted<Media>(mutant::sums_last_block) ? 1 : 0;
+    std::size_t left = blocks_left_out();
     changes.for_each([&](std::uint64_t block, checksum_deltas::delta c) {
       STELE_ASSERT(block == blocks_.block_of(block) && block < medium_.state.file.header().size);
       if (left != 0) return void(--left);
@@ -118,8 +119,7 @@ class home_checksums {
   // durable after the control medium's next fence. Without memory for the set of blocks, a block
   // may be recomputed more than once.
   void recompute(std::span<const std::uint64_t> lines, state now) noexcept {
-    if (!blocks_.present() || now == state::none || planted<Media>(mutant::sums_not_renewed))
-      return;
+    if (!blocks_.present() || now == state::none) return;
     const auto renew = [&](std::uint64_t block) {
       now == state::legacy ? blocks_.recompute_legacy(medium_.control, block)
                            : blocks_.recompute(medium_.control, block);
@@ -127,8 +127,9 @@ class home_checksums {
     line_set done;
     for (std::uint64_t line : lines)
       if (!done.try_add(blocks_.block_of(line))) renew(blocks_.block_of(line));
-    if (planted<Media>(mutant::sums_last_block)) done.drop_last();
-    for (std::uint64_t block : done.all()) renew(block);
+    const auto all = done.all();
+    for (std::uint64_t block : all.first(all.size() - std::min(all.size(), blocks_left_out())))
+      renew(block);
   }
 
   // --- in commits ---
@@ -216,6 +217,11 @@ class home_checksums {
   }
 
  private:
+  // Of the blocks to renew, how many a mutant leaves out.
+  static std::size_t blocks_left_out() noexcept {
+    if (planted<Media>(mutant::sums_not_renewed)) return ~std::size_t{0};
+    return planted<Media>(mutant::sums_last_block) ? 1 : 0;
+  }
   static std::uint64_t block_of(const written_line& line) noexcept {
     return line.offset / format::checksum_block_size * format::checksum_block_size;
   }

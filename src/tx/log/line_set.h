@@ -32,9 +32,6 @@ class line_set {
     }
   }
   std::span<const std::uint64_t> all() const noexcept { return lines_; }
-  void drop_last() noexcept {
-    if (!lines_.empty()) lines_.pop_back();
-  }
   void clear() noexcept {
     lines_.clear();
     if (++generation_ == last_generation) {

@@ -65,8 +65,8 @@ class volatile_checkpoint {
   [[nodiscard]] result<> reserve_log(transaction& t) {
     if (t.ordered()) [[unlikely]]
       deferred_.reserve(t);
-    else if (deferred_.any() && !planted<Media>(mutant::default_no_wait)) [[unlikely]]
-      deferred_.flush();
+    else if (deferred_.any()) [[unlikely]]
+      flush_earlier_ordered();
     return log_.reserve(t);
   }
   bool assign_txid(transaction& t, std::uint64_t& txid) {
@@ -136,6 +136,9 @@ class volatile_checkpoint {
     return planted<Media>(mutant::default_no_chain) ? 0 : t.previous_ordered();
   }
 
+  [[gnu::always_inline]] void flush_earlier_ordered() {
+    if (!planted<Media>(mutant::default_no_wait)) deferred_.flush();
+  }
   // A durable commit while ordered commits may be deferred: the record names the last of them, and
   // the commit returns when they are durable.
   [[gnu::noinline]] bool commit_after_ordered(transaction& t, std::uint64_t txid) {
@@ -145,8 +148,7 @@ class volatile_checkpoint {
     const bool durable = log_.harden(t);
     t.release_txid_lock();
     if (!durable) return false;
-    if (!planted<Media>(mutant::default_no_wait))
-      deferred_.flush();  // earlier ordered commits are durable and home first
+    flush_earlier_ordered();  // they are durable and home first
     t.begin_home_stores();
     home.store(log_.medium_of(t), t.lines());
     log_.publish(t);
