@@ -143,6 +143,12 @@ class Shape(unittest.TestCase):
         files = {**self.files, "src/tx/a.h": line + "int x;\n", "src/base/mutant.h": line, "src/tx/a_test.cc": line}
         self.assertEqual(shape.figures_of(files)["mutant_lines"], 1)
 
+    def test_more_lines_for_mutants_than_the_goal_are_a_finding(self):
+        line, most = "if (planted(mutant::a)) return;\n", shape.GOALS["mutant_lines"]
+        at_most, more = ({"src/media/a.h": line * count} for count in (most, most + 1))
+        self.assertEqual(list(shape.complaints(shape.figures_of(at_most))), [])
+        self.assertEqual(list(shape.complaints(shape.figures_of(more))), [f"src: mutant lines {most + 1}; at most {most}"])
+
 
 class Places(unittest.TestCase):
     SOURCE = "void f() {\n  m.fence();\n  if (ok) m.fence_ok();\n}\nvoid c::g() {\n  ASSERT(base::holds(a));\n  m.flush(a, 1);\n  pause();\n}\n"
