@@ -69,16 +69,14 @@ inline constexpr mutant_entry mutants_without_numbers[] = {
     {published::mutant::base_first_slot_only, "base_first_slot_only", "base"},
     {published::mutant::base_no_checksum, "base_no_checksum", "base"},
     // home is stored before the log is durable
-    left_out("redo_no_log_fence", "redo,redo-streamed", "fence redo.h:commit"),
+    left_out("redo_no_log_fence", "redo", "fence redo.h:commit"),
     // the log is truncated before home is durable
-    left_out("redo_no_data_fence", "redo,redo-streamed", "fence redo.h:store_home#1"),
+    left_out("redo_no_data_fence", "redo", "fence redo.h:store_home#1"),
     // locks are released before the truncation is durable
-    left_out("redo_no_truncate_fence", "redo,redo-streamed", "fence redo.h:store_home#2"),
+    left_out("redo_no_truncate_fence", "redo", "fence redo.h:store_home#2"),
     // the last home line is not flushed
-    left_out("redo_last_home_line", "redo,redo-streamed",
-             "last flush home_writer.h:store_flushed, last flush redo_streamed.h:store_flushed, "
-             "last stream redo_streamed.h:store_flushed"),
-    {published::mutant::redo_truncate_first, "redo_truncate_first", "redo,redo-streamed"},
+    left_out("redo_last_home_line", "redo", "last flush home_writer.h:store_flushed"),
+    {published::mutant::redo_truncate_first, "redo_truncate_first", "redo"},
     // the head is stored and not flushed
     left_out("redo_head_unflushed", "redo", "flush ring.h:write_head"),
     // a commit returns before its log is durable

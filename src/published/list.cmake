@@ -2,7 +2,6 @@
 set(STELE_PUBLISHED_MECHANISMS
     "base|base_log|published/base.h|ordered_writes|log, commit record, home, cut: a fence after each"
     "redo|redo|published/redo.h|torn_bit|torn-bit redo log, home written back in the commit"
-    "redo-streamed|redo_streamed|published/redo_streamed.h|torn_bit|redo, but home lines that are stored whole are streamed"
     "redo-async|redo_async|published/redo_async.h|torn_bit|torn-bit redo log, home written back in the background"
     "xil|xil|published/blurred/blurred.h|lines_or_blocks|execution in log\; home written back in the commit"
     "vcbp|vcbp|published/redo_async.h|torn_bit|volatile checkpoint with bulk persistence, over a streamed log"

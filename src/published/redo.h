@@ -18,7 +18,7 @@ namespace stele::detail {
 
 enum class logged_values : bool { new_ones, old_ones };
 
-template <class Media, logged_values values, class Home = home_writer<Media>>
+template <class Media, logged_values values>
 class home_in_commit {
  public:
   using medium = Media;
@@ -87,7 +87,7 @@ class home_in_commit {
 
  public:
   log_lanes<Media> logs;
-  Home home;
+  home_writer<Media> home;
 };
 
 template <class Media>

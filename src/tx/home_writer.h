@@ -27,10 +27,15 @@ class home_writer {
   // Stores t's lines and flushes them; durable after the medium's next fence. If commits keep the
   // block checksums, adds the deltas (S7 of docs/protocol/sums.md).
   void store_flushed(Media& media, const transaction& t, home_checksums<Media>& sums) const {
-    for_each_line(media, t, sums, [&](const written_line& line) {
-      store(media, line);
-      media.flush(file_.at(line.offset), line_size);
-    });
+    const auto lines = t.lines();
+    typename home_checksums<Media>::commit_sum sum(sums, media, t);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const bool last = i + 1 == lines.size();
+      sum.before_store(lines[i]);
+      store(media, lines[i]);
+      media.flush(file_.at(lines[i].offset), line_size);
+      sum.after_store(lines[i], last ? nullptr : &lines[i + 1]);
+    }
   }
 
   // Stores the bytes of the line's mask.
@@ -73,22 +78,6 @@ class home_writer {
     };
   }
 
- protected:
-  // Calls store(line) for each of t's lines.
-  template <class Store>
-  [[gnu::always_inline]] static void for_each_line(Media& media, const transaction& t,
-                                                   home_checksums<Media>& sums, Store&& store) {
-    const auto lines = t.lines();
-    typename home_checksums<Media>::commit_sum sum(sums, media, t);
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      const bool last = i + 1 == lines.size();
-      sum.before_store(lines[i]);
-      store(lines[i]);
-      sum.after_store(lines[i], last ? nullptr : &lines[i + 1]);
-    }
-  }
-  const storage::pool_file& file_;
-
  private:
   [[gnu::noinline]] static void store_parts(Media& media, std::byte* home,
                                             const written_line& line) {
@@ -107,6 +96,8 @@ class home_writer {
       left &= left + (1u << begin);
     }
   }
+
+  const storage::pool_file& file_;
 };
 
 }  // namespace stele::detail

@@ -78,7 +78,7 @@ TEST_F(library, has_two_mechanisms) {
 
 TEST_F(library, says_of_others_where_they_are_and_makes_no_file) {
   for (const char* name :
-       {"base", "redo", "redo-streamed", "redo-async", "xil", "vcbp", "blurred", "adaptive", "undo",
+       {"base", "redo", "redo-async", "xil", "vcbp", "blurred", "adaptive", "undo",
         "redo-published", "undo-published", "archapt-undo", "archapt-redo", "log_structured"}) {
     const auto opened =
         detail::open_path(path_, {.create_size = 1 << 20, .engine = {.mechanism = name}});
