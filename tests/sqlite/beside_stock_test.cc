@@ -216,7 +216,7 @@ std::string run(const setting& s, std::uint64_t seed, std::uint64_t steps) {
 
 TEST_P(beside_stock, gives_the_same_answers) {
   const std::uint64_t seed = budget::count_from("STELE_SEED", 1),
-                      steps = budget::count_from("STELE_SQLITE_STEPS", 45000) / std::size(settings);
+                      steps = budget::count_from("STELE_SQLITE_STEPS", 90000) / std::size(settings);
   std::uint64_t done = 0;
   for (std::uint64_t k = 0; done < steps; ++k) {
     const std::uint64_t now = std::min(steps_of_a_run, steps - done);
