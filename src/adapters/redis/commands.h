@@ -164,8 +164,14 @@ int forward_reply(api::context* to, api::reply* reply);
 template <std::size_t Size>
 struct literal {
   consteval literal(const char (&from)[Size]) { std::copy_n(from, Size, text); }
+  constexpr operator const char*() const noexcept { return text; }
   char text[Size];
 };
+// A command that is `Function` with these arguments.
+template <auto Function, auto... Arguments>
+int with(const call& c) {
+  return Function(c, Arguments...);
+}
 
 // If the key is of another kind than `wanted`, Redis' own command or WRONGTYPE answers. True: it
 // did.

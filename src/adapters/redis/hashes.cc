@@ -61,12 +61,6 @@ int put(const call& c, const char* name, bool answers_ok) {
   return answers_ok ? api::ReplyWithSimpleString(a.to(), "OK")
                     : api::ReplyWithLongLong(a.to(), added);
 }
-int hset(const call& c) {
-  return put(c, "hset", false);
-}
-int hmset(const call& c) {
-  return put(c, "hmset", true);
-}
 
 int hsetnx(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
@@ -136,15 +130,6 @@ int reply_all(const call& c, const char* name, part of) {
       if (of != part::names) reply_text(to, value);
     }
   });
-}
-int hgetall(const call& c) {
-  return reply_all(c, "HGETALL", part::both);
-}
-int hkeys(const call& c) {
-  return reply_all(c, "HKEYS", part::names);
-}
-int hvals(const call& c) {
-  return reply_all(c, "HVALS", part::values);
 }
 
 int hdel(const call& c) {
@@ -240,13 +225,13 @@ constexpr command commands[] = {
     {"hexists", hexists, "readonly fast", 1, 1, 1, 3, 3},
     {"hstrlen", hstrlen, "readonly fast", 1, 1, 1, 3, 3},
     {"hlen", hlen, "readonly fast", 1, 1, 1, 2, 2},
-    {"hgetall", hgetall, "readonly", 1, 1, 1, 2, 2},
-    {"hkeys", hkeys, "readonly", 1, 1, 1, 2, 2},
-    {"hvals", hvals, "readonly", 1, 1, 1, 2, 2},
+    {"hgetall", with<reply_all, literal("HGETALL"), part::both>, "readonly", 1, 1, 1, 2, 2},
+    {"hkeys", with<reply_all, literal("HKEYS"), part::names>, "readonly", 1, 1, 1, 2, 2},
+    {"hvals", with<reply_all, literal("HVALS"), part::values>, "readonly", 1, 1, 1, 2, 2},
     {"hscan", hscan, "readonly", 1, 1, 1, 3, 0},
     {"hrandfield", hrandfield, "readonly", 1, 1, 1, 2, 4},
-    {"hset", hset, "write deny-oom fast", 1, 1, 1, 4, 0},
-    {"hmset", hmset, "write deny-oom fast", 1, 1, 1, 4, 0},
+    {"hset", with<put, literal("hset"), false>, "write deny-oom fast", 1, 1, 1, 4, 0},
+    {"hmset", with<put, literal("hmset"), true>, "write deny-oom fast", 1, 1, 1, 4, 0},
     {"hsetnx", hsetnx, "write deny-oom fast", 1, 1, 1, 4, 4},
     {"hdel", hdel, "write fast", 1, 1, 1, 3, 0},
     {"hincrby", hincrby, "write deny-oom fast", 1, 1, 1, 4, 4},

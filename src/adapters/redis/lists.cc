@@ -79,18 +79,6 @@ int push_arguments(const call& c, const char* name, end at, bool only_there) {
   notify(c, kind, at == end::left ? "lpush" : "rpush", c.text(1));
   return answer_number(c, static_cast<long long>(size_of(key)));
 }
-int lpush(const call& c) {
-  return push_arguments(c, "LPUSH", end::left, false);
-}
-int rpush(const call& c) {
-  return push_arguments(c, "RPUSH", end::right, false);
-}
-int lpushx(const call& c) {
-  return push_arguments(c, "LPUSHX", end::left, true);
-}
-int rpushx(const call& c) {
-  return push_arguments(c, "RPUSHX", end::right, true);
-}
 
 std::string element_at(const open_key& key, end at) {
   STELE_ASSERT(size_of(key) != 0);
@@ -147,12 +135,6 @@ int pop(const call& c, end at) {
     reply_texts(a.to(), *t);
   return api::ok;
 }
-int lpop(const call& c) {
-  return pop(c, end::left);
-}
-int rpop(const call& c) {
-  return pop(c, end::right);
-}
 
 // --- commands that wait for a list ---
 
@@ -167,11 +149,9 @@ void pop_first(const call& c, open_key& key) {
   reply_text(a.to(), view(key.name()));
   reply_text(a.to(), (*t)[0]);
 }
-int blpop(const call& c) {
-  return serve_or_wait(c, pop_first<end::left>, {kind, 1, c.count - 2, c[c.count - 1]});
-}
-int brpop(const call& c) {
-  return serve_or_wait(c, pop_first<end::right>, {kind, 1, c.count - 2, c[c.count - 1]});
+template <end At>
+int pop_or_wait(const call& c) {
+  return serve_or_wait(c, pop_first<At>, {kind, 1, c.count - 2, c[c.count - 1]});
 }
 
 // Moves one element from a list to the second argument's, and answers.
@@ -215,9 +195,6 @@ int lmove(const call& c) {
   const auto from = end_of(c[3]), to = end_of(c[4]);
   if (!from || !to) return api::ReplyWithError(c.context, syntax_error);
   return move_or_null(c, *from, *to);
-}
-int rpoplpush(const call& c) {
-  return move_or_null(c, end::right, end::left);
 }
 int blmove(const call& c) {
   if (!end_of(c[3]) || !end_of(c[4])) return api::ReplyWithError(c.context, syntax_error);
@@ -462,17 +439,21 @@ constexpr command commands[] = {
     {"lindex", lindex, "readonly", 1, 1, 1, 3, 3},
     {"lrange", lrange, "readonly", 1, 1, 1, 4, 4},
     {"lpos", lpos, "readonly", 1, 1, 1, 3, 0},
-    {"lpush", lpush, "write deny-oom fast", 1, 1, 1, 3, 0},
-    {"rpush", rpush, "write deny-oom fast", 1, 1, 1, 3, 0},
-    {"lpushx", lpushx, "write deny-oom fast", 1, 1, 1, 3, 0},
-    {"rpushx", rpushx, "write deny-oom fast", 1, 1, 1, 3, 0},
-    {"lpop", lpop, "write fast", 1, 1, 1, 2, 3},
-    {"rpop", rpop, "write fast", 1, 1, 1, 2, 3},
-    {"blpop", blpop, "write deny-script", 1, -2, 1, 3, 0},
-    {"brpop", brpop, "write deny-script", 1, -2, 1, 3, 0},
+    {"lpush", with<push_arguments, literal("LPUSH"), end::left, false>, "write deny-oom fast", 1, 1,
+     1, 3, 0},
+    {"rpush", with<push_arguments, literal("RPUSH"), end::right, false>, "write deny-oom fast", 1,
+     1, 1, 3, 0},
+    {"lpushx", with<push_arguments, literal("LPUSHX"), end::left, true>, "write deny-oom fast", 1,
+     1, 1, 3, 0},
+    {"rpushx", with<push_arguments, literal("RPUSHX"), end::right, true>, "write deny-oom fast", 1,
+     1, 1, 3, 0},
+    {"lpop", with<pop, end::left>, "write fast", 1, 1, 1, 2, 3},
+    {"rpop", with<pop, end::right>, "write fast", 1, 1, 1, 2, 3},
+    {"blpop", pop_or_wait<end::left>, "write deny-script", 1, -2, 1, 3, 0},
+    {"brpop", pop_or_wait<end::right>, "write deny-script", 1, -2, 1, 3, 0},
     {"lmove", lmove, "write deny-oom", 1, 2, 1, 5, 5},
     {"blmove", blmove, "write deny-oom deny-script", 1, 2, 1, 6, 6},
-    {"rpoplpush", rpoplpush, "write deny-oom", 1, 2, 1, 3, 3},
+    {"rpoplpush", with<move_or_null, end::right, end::left>, "write deny-oom", 1, 2, 1, 3, 3},
     {"brpoplpush", brpoplpush, "write deny-oom deny-script", 1, 2, 1, 4, 4},
     {"lmpop", pop_from_several<kind, "LEFT", "RIGHT", pop_several>, "write getkeys-api", 0, 0, 0, 4,
      0},

@@ -287,15 +287,6 @@ int reply_combined(const call& c, combination how) {
   reply_set(a.to(), combine(how, *sets));
   return api::ok;
 }
-int sinter(const call& c) {
-  return reply_combined(c, combination::intersection);
-}
-int sunion(const call& c) {
-  return reply_combined(c, combination::all);
-}
-int sdiff(const call& c) {
-  return reply_combined(c, combination::difference);
-}
 
 int store_combined(const call& c, combination how, const char* name, const char* event) {
   texts members;
@@ -313,15 +304,6 @@ int store_combined(const call& c, combination how, const char* name, const char*
   if (elements.empty() && !existed) return answer_unchanged(c, key, 0);
   replicate(c, name);
   return answer_number(c, static_cast<long long>(elements.size()));
-}
-int sinterstore(const call& c) {
-  return store_combined(c, combination::intersection, "SINTERSTORE", "sinterstore");
-}
-int sunionstore(const call& c) {
-  return store_combined(c, combination::all, "SUNIONSTORE", "sunionstore");
-}
-int sdiffstore(const call& c) {
-  return store_combined(c, combination::difference, "SDIFFSTORE", "sdiffstore");
 }
 
 int sintercard(const call& c) {
@@ -357,17 +339,24 @@ constexpr command commands[] = {
     {"smembers", smembers, "readonly", 1, 1, 1, 2, 2},
     {"srandmember", srandmember, "readonly", 1, 1, 1, 2, 3},
     {"sscan", sscan, "readonly", 1, 1, 1, 3, 0},
-    {"sinter", sinter, "readonly", 1, -1, 1, 2, 0},
-    {"sunion", sunion, "readonly", 1, -1, 1, 2, 0},
-    {"sdiff", sdiff, "readonly", 1, -1, 1, 2, 0},
+    {"sinter", with<reply_combined, combination::intersection>, "readonly", 1, -1, 1, 2, 0},
+    {"sunion", with<reply_combined, combination::all>, "readonly", 1, -1, 1, 2, 0},
+    {"sdiff", with<reply_combined, combination::difference>, "readonly", 1, -1, 1, 2, 0},
     {"sintercard", sintercard, "readonly getkeys-api", 0, 0, 0, 3, 0},
     {"sadd", sadd, "write deny-oom fast", 1, 1, 1, 3, 0},
     {"srem", srem, "write fast", 1, 1, 1, 3, 0},
     {"smove", smove, "write fast", 1, 2, 1, 4, 4},
     {"spop", spop, "write fast", 1, 1, 1, 2, 3},
-    {"sinterstore", sinterstore, "write deny-oom", 1, -1, 1, 3, 0},
-    {"sunionstore", sunionstore, "write deny-oom", 1, -1, 1, 3, 0},
-    {"sdiffstore", sdiffstore, "write deny-oom", 1, -1, 1, 3, 0},
+    {"sinterstore",
+     with<store_combined, combination::intersection, literal("SINTERSTORE"),
+          literal("sinterstore")>,
+     "write deny-oom", 1, -1, 1, 3, 0},
+    {"sunionstore",
+     with<store_combined, combination::all, literal("SUNIONSTORE"), literal("sunionstore")>,
+     "write deny-oom", 1, -1, 1, 3, 0},
+    {"sdiffstore",
+     with<store_combined, combination::difference, literal("SDIFFSTORE"), literal("sdiffstore")>,
+     "write deny-oom", 1, -1, 1, 3, 0},
 };
 
 }  // namespace

@@ -214,16 +214,9 @@ int run_sort(const call& c, bool may_store) {
   return api::ok;
 }
 
-int sort(const call& c) {
-  return run_sort(c, true);
-}
-int sort_ro(const call& c) {
-  return run_sort(c, false);
-}
-
 constexpr command commands[] = {
-    {"sort", sort, "write deny-oom getkeys-api", 0, 0, 0, 2, 0},
-    {"sort_ro", sort_ro, "readonly", 1, 1, 1, 2, 0},
+    {"sort", with<run_sort, true>, "write deny-oom getkeys-api", 0, 0, 0, 2, 0},
+    {"sort_ro", with<run_sort, false>, "readonly", 1, 1, 1, 2, 0},
 };
 
 }  // namespace

@@ -154,15 +154,6 @@ int reply_combined(const call& c, combination how, const char* name) {
   reply_scores(c, given.to(), combine(how, *inputs, a), a.with_scores, true);
   return api::ok;
 }
-int zunion(const call& c) {
-  return reply_combined(c, combination::all, "zunion");
-}
-int zinter(const call& c) {
-  return reply_combined(c, combination::intersection, "zinter");
-}
-int zdiff(const call& c) {
-  return reply_combined(c, combination::difference, "zdiff");
-}
 
 int store_combined(const call& c, combination how, const char* name, const char* event) {
   scores found;
@@ -177,15 +168,6 @@ int store_combined(const call& c, combination how, const char* name, const char*
     found = combine(how, *inputs, a);
   }
   return store_scores(c, found, name, event);
-}
-int zunionstore(const call& c) {
-  return store_combined(c, combination::all, "ZUNIONSTORE", "zunionstore");
-}
-int zinterstore(const call& c) {
-  return store_combined(c, combination::intersection, "ZINTERSTORE", "zinterstore");
-}
-int zdiffstore(const call& c) {
-  return store_combined(c, combination::difference, "ZDIFFSTORE", "zdiffstore");
 }
 
 int zintercard(const call& c) {
@@ -202,13 +184,23 @@ int zintercard(const call& c) {
 }
 
 constexpr command commands[] = {
-    {"zunion", zunion, "readonly getkeys-api", 0, 0, 0, 3, 0},
-    {"zinter", zinter, "readonly getkeys-api", 0, 0, 0, 3, 0},
-    {"zdiff", zdiff, "readonly getkeys-api", 0, 0, 0, 3, 0},
+    {"zunion", with<reply_combined, combination::all, literal("zunion")>, "readonly getkeys-api", 0,
+     0, 0, 3, 0},
+    {"zinter", with<reply_combined, combination::intersection, literal("zinter")>,
+     "readonly getkeys-api", 0, 0, 0, 3, 0},
+    {"zdiff", with<reply_combined, combination::difference, literal("zdiff")>,
+     "readonly getkeys-api", 0, 0, 0, 3, 0},
     {"zintercard", zintercard, "readonly getkeys-api", 0, 0, 0, 3, 0},
-    {"zunionstore", zunionstore, "write deny-oom getkeys-api", 0, 0, 0, 4, 0},
-    {"zinterstore", zinterstore, "write deny-oom getkeys-api", 0, 0, 0, 4, 0},
-    {"zdiffstore", zdiffstore, "write deny-oom getkeys-api", 0, 0, 0, 4, 0},
+    {"zunionstore",
+     with<store_combined, combination::all, literal("ZUNIONSTORE"), literal("zunionstore")>,
+     "write deny-oom getkeys-api", 0, 0, 0, 4, 0},
+    {"zinterstore",
+     with<store_combined, combination::intersection, literal("ZINTERSTORE"),
+          literal("zinterstore")>,
+     "write deny-oom getkeys-api", 0, 0, 0, 4, 0},
+    {"zdiffstore",
+     with<store_combined, combination::difference, literal("ZDIFFSTORE"), literal("zdiffstore")>,
+     "write deny-oom getkeys-api", 0, 0, 0, 4, 0},
 };
 
 }  // namespace

@@ -228,12 +228,6 @@ int rank(const call& c, const char* name, bool from_highest) {
     api::ReplyWithLongLong(to, static_cast<long long>(from_highest ? size_of(key) - 1 - *at : *at));
   });
 }
-int zrank(const call& c) {
-  return rank(c, "ZRANK", false);
-}
-int zrevrank(const call& c) {
-  return rank(c, "ZREVRANK", true);
-}
 
 // --- ranges ---
 
@@ -443,12 +437,6 @@ int count_in(const call& c, const char* name, order by) {
     api::ReplyWithLongLong(to, static_cast<long long>(count));
   });
 }
-int zcount(const call& c) {
-  return count_in(c, "ZCOUNT", order::score);
-}
-int zlexcount(const call& c) {
-  return count_in(c, "ZLEXCOUNT", order::text);
-}
 
 int remove_range(const call& c, const char* name, const char* event, order by) {
   range r;
@@ -466,15 +454,6 @@ int remove_range(const call& c, const char* name, const char* event, order by) {
   replicate(c, name);
   notify_taken(c, item_kind::sorted_set, event, c.text(1), *went);
   return answer_number(c, static_cast<long long>(w.size()));
-}
-int zremrangebyrank(const call& c) {
-  return remove_range(c, "ZREMRANGEBYRANK", "zremrangebyrank", order::rank);
-}
-int zremrangebyscore(const call& c) {
-  return remove_range(c, "ZREMRANGEBYSCORE", "zremrangebyscore", order::score);
-}
-int zremrangebylex(const call& c) {
-  return remove_range(c, "ZREMRANGEBYLEX", "zremrangebylex", order::text);
 }
 
 // --- ZPOPMIN and its relatives ---
@@ -521,12 +500,6 @@ int pop(const call& c, end at) {
   reply_scores(c, a.to(), *found, true, c.count == 3);
   return api::ok;
 }
-int zpopmin(const call& c) {
-  return pop(c, end::lowest);
-}
-int zpopmax(const call& c) {
-  return pop(c, end::highest);
-}
 
 template <end At>
 void pop_first(const call& c, open_key& key) {
@@ -539,13 +512,9 @@ void pop_first(const call& c, open_key& key) {
   reply_text(a.to(), (*found)[0].member);
   api::ReplyWithDouble(a.to(), (*found)[0].score);
 }
-int bzpopmin(const call& c) {
-  return serve_or_wait(c, pop_first<end::lowest>,
-                       {item_kind::sorted_set, 1, c.count - 2, c[c.count - 1]});
-}
-int bzpopmax(const call& c) {
-  return serve_or_wait(c, pop_first<end::highest>,
-                       {item_kind::sorted_set, 1, c.count - 2, c[c.count - 1]});
+template <end At>
+int pop_or_wait(const call& c) {
+  return serve_or_wait(c, pop_first<At>, {item_kind::sorted_set, 1, c.count - 2, c[c.count - 1]});
 }
 
 void pop_several(const call& c, open_key& key, const pop_arguments& how) {
@@ -611,10 +580,11 @@ constexpr command commands[] = {
     {"zcard", zcard, "readonly fast", 1, 1, 1, 2, 2},
     {"zscore", zscore, "readonly fast", 1, 1, 1, 3, 3},
     {"zmscore", zmscore, "readonly fast", 1, 1, 1, 3, 0},
-    {"zrank", zrank, "readonly fast", 1, 1, 1, 3, 3},
-    {"zrevrank", zrevrank, "readonly fast", 1, 1, 1, 3, 3},
-    {"zcount", zcount, "readonly fast", 1, 1, 1, 4, 4},
-    {"zlexcount", zlexcount, "readonly fast", 1, 1, 1, 4, 4},
+    {"zrank", with<rank, literal("ZRANK"), false>, "readonly fast", 1, 1, 1, 3, 3},
+    {"zrevrank", with<rank, literal("ZREVRANK"), true>, "readonly fast", 1, 1, 1, 3, 3},
+    {"zcount", with<count_in, literal("ZCOUNT"), order::score>, "readonly fast", 1, 1, 1, 4, 4},
+    {"zlexcount", with<count_in, literal("ZLEXCOUNT"), order::text>, "readonly fast", 1, 1, 1, 4,
+     4},
     {"zrange", zrange, "readonly", 1, 1, 1, 4, 0},
     {"zrevrange", zrevrange, "readonly", 1, 1, 1, 4, 0},
     {"zrangebyscore", zrangebyscore, "readonly", 1, 1, 1, 4, 0},
@@ -626,14 +596,20 @@ constexpr command commands[] = {
     {"zadd", zadd, "write deny-oom fast", 1, 1, 1, 4, 0},
     {"zincrby", zincrby, "write deny-oom fast", 1, 1, 1, 4, 4},
     {"zrem", zrem, "write fast", 1, 1, 1, 3, 0},
-    {"zremrangebyrank", zremrangebyrank, "write", 1, 1, 1, 4, 4},
-    {"zremrangebyscore", zremrangebyscore, "write", 1, 1, 1, 4, 4},
-    {"zremrangebylex", zremrangebylex, "write", 1, 1, 1, 4, 4},
+    {"zremrangebyrank",
+     with<remove_range, literal("ZREMRANGEBYRANK"), literal("zremrangebyrank"), order::rank>,
+     "write", 1, 1, 1, 4, 4},
+    {"zremrangebyscore",
+     with<remove_range, literal("ZREMRANGEBYSCORE"), literal("zremrangebyscore"), order::score>,
+     "write", 1, 1, 1, 4, 4},
+    {"zremrangebylex",
+     with<remove_range, literal("ZREMRANGEBYLEX"), literal("zremrangebylex"), order::text>, "write",
+     1, 1, 1, 4, 4},
     {"zrangestore", zrangestore, "write deny-oom", 1, 2, 1, 5, 0},
-    {"zpopmin", zpopmin, "write fast", 1, 1, 1, 2, 0},
-    {"zpopmax", zpopmax, "write fast", 1, 1, 1, 2, 0},
-    {"bzpopmin", bzpopmin, "write fast deny-script", 1, -2, 1, 3, 0},
-    {"bzpopmax", bzpopmax, "write fast deny-script", 1, -2, 1, 3, 0},
+    {"zpopmin", with<pop, end::lowest>, "write fast", 1, 1, 1, 2, 0},
+    {"zpopmax", with<pop, end::highest>, "write fast", 1, 1, 1, 2, 0},
+    {"bzpopmin", pop_or_wait<end::lowest>, "write fast deny-script", 1, -2, 1, 3, 0},
+    {"bzpopmax", pop_or_wait<end::highest>, "write fast deny-script", 1, -2, 1, 3, 0},
     {"zmpop", pop_from_several<item_kind::sorted_set, "MIN", "MAX", pop_several>,
      "write getkeys-api", 0, 0, 0, 4, 0},
     {"bzmpop", wait_for_several<item_kind::sorted_set, "MIN", "MAX", pop_several>,

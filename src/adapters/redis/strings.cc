@@ -269,12 +269,6 @@ int set_with_expiry(const call& c, const char* unit, const char* name) {
   api::NotifyKeyspaceEvent(c.context, api::event_generic, "expire", c.text(1));
   return answer_ok(c);
 }
-int setex(const call& c) {
-  return set_with_expiry(c, "EX", "setex");
-}
-int psetex(const call& c) {
-  return set_with_expiry(c, "PX", "psetex");
-}
 
 int getset(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
@@ -471,12 +465,6 @@ int add(const call& c, long long by, const char* name) {
   notify(c, "incrby", c.text(1));
   return answer_number(c, after);
 }
-int incr(const call& c) {
-  return add(c, 1, "INCR");
-}
-int decr(const call& c) {
-  return add(c, -1, "DECR");
-}
 int incrby(const call& c) {
   const auto by = integer_of(c[2]);
   return by ? add(c, *by, "INCRBY") : api::ReplyWithError(c.context, not_an_integer);
@@ -604,15 +592,17 @@ constexpr command commands[] = {
     {"setbit", setbit, "write deny-oom", 1, 1, 1, 4, 4},
     {"set", set, "write deny-oom", 1, 1, 1, 3, 0},
     {"setnx", setnx, "write deny-oom fast", 1, 1, 1, 3, 3},
-    {"setex", setex, "write deny-oom", 1, 1, 1, 4, 4},
-    {"psetex", psetex, "write deny-oom", 1, 1, 1, 4, 4},
+    {"setex", with<set_with_expiry, literal("EX"), literal("setex")>, "write deny-oom", 1, 1, 1, 4,
+     4},
+    {"psetex", with<set_with_expiry, literal("PX"), literal("psetex")>, "write deny-oom", 1, 1, 1,
+     4, 4},
     {"getset", getset, "write deny-oom fast", 1, 1, 1, 3, 3},
     {"getdel", getdel, "write fast", 1, 1, 1, 2, 2},
     {"getex", getex, "write fast", 1, 1, 1, 2, 0},
     {"append", append, "write deny-oom fast", 1, 1, 1, 3, 3},
     {"setrange", setrange, "write deny-oom", 1, 1, 1, 4, 4},
-    {"incr", incr, "write deny-oom fast", 1, 1, 1, 2, 2},
-    {"decr", decr, "write deny-oom fast", 1, 1, 1, 2, 2},
+    {"incr", with<add, 1, literal("INCR")>, "write deny-oom fast", 1, 1, 1, 2, 2},
+    {"decr", with<add, -1, literal("DECR")>, "write deny-oom fast", 1, 1, 1, 2, 2},
     {"incrby", incrby, "write deny-oom fast", 1, 1, 1, 3, 3},
     {"decrby", decrby, "write deny-oom fast", 1, 1, 1, 3, 3},
     {"incrbyfloat", incrbyfloat, "write deny-oom fast", 1, 1, 1, 3, 3},
