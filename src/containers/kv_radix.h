@@ -46,7 +46,6 @@ class kv_radix {
   template <bool backward>
   class basic_walk;
   using walk = basic_walk<false>;
-  using backward_walk = basic_walk<true>;
 
   // Inserts a key that is not there.
   void insert(std::string_view key, char* block) {

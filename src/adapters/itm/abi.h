@@ -10,7 +10,6 @@ namespace stele::itm::abi {
 
 // Properties of a block's code, an argument of _ITM_beginTransaction.
 inline constexpr std::uint32_t instrumented_code = 0x0001;
-inline constexpr std::uint32_t uninstrumented_code = 0x0002;
 inline constexpr std::uint32_t has_no_abort = 0x0008;
 inline constexpr std::uint32_t does_go_irrevocable = 0x0040;
 

@@ -131,7 +131,6 @@ class block {
   void begin_attempt();
   bool begin_transaction();
   detail::commit_status commit_transaction();
-  bool try_alone();
   std::uint32_t code_path(std::uint32_t properties) const noexcept;
   std::uint32_t begin_nested(std::uint32_t properties, const jump_buffer& from);
   void commit_nested();

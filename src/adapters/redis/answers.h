@@ -49,8 +49,6 @@ class answer {
   api::context* to();
 
  private:
-  bool is_of_script() const;
-
   const call& call_;
   api::context* later_ = nullptr;
   api::blocked_client* client_ = nullptr;

@@ -41,12 +41,12 @@ constexpr int key_access = 1 << 4, key_insert = 1 << 6;
 // and the server does not end; a key that was open for writing does not count as changed by itself.
 constexpr int handles_io_errors = 1 << 0, no_implicit_signal = 1 << 1;
 // What CallReplyType answers.
-constexpr int reply_string = 0, reply_error = 1, reply_integer = 2, reply_array = 3, reply_null = 4;
+constexpr int reply_string = 0, reply_error = 1, reply_array = 3;
 constexpr long long no_expire = -1;
 
 // What GetContextFlags answers, as bits.
-constexpr int in_script = 1 << 0, in_multi = 1 << 1, is_master = 1 << 2, is_replica = 1 << 3,
-              is_cluster = 1 << 5, has_aof = 1 << 6, is_replicated = 1 << 12, is_loading = 1 << 13,
+constexpr int in_script = 1 << 0, in_multi = 1 << 1, is_replica = 1 << 3, is_cluster = 1 << 5,
+              has_aof = 1 << 6, is_replicated = 1 << 12, is_loading = 1 << 13,
               denies_blocking = 1 << 21, speaks_resp3 = 1 << 22;
 
 // Classes of keyspace events, as bits.
@@ -57,12 +57,12 @@ constexpr int event_generic = 1 << 2, event_string = 1 << 3, event_list = 1 << 4
 struct event {
   std::uint64_t number, version;
 };
-constexpr event persistence_event{1, 1}, flush_event{2, 1}, loading_event{3, 1},
-    shutdown_event{5, 1}, cron_event{8, 1}, swap_event{11, 1}, fork_event{13, 1}, loop_event{15, 1};
-constexpr std::uint64_t flush_begins = 0, flush_ended = 1;
+constexpr event flush_event{2, 1}, loading_event{3, 1}, shutdown_event{5, 1}, cron_event{8, 1},
+    swap_event{11, 1}, fork_event{13, 1}, loop_event{15, 1};
+constexpr std::uint64_t flush_begins = 0;
 constexpr std::uint64_t loading_rdb = 0, loading_ended = 3, loading_failed = 4;
-constexpr std::uint64_t child_born = 0, child_died = 1;
-constexpr std::uint64_t before_sleep = 0, after_sleep = 1;
+constexpr std::uint64_t child_born = 0;
+constexpr std::uint64_t before_sleep = 0;
 
 struct flush_details {
   std::uint64_t version;
