@@ -122,15 +122,7 @@ struct coalescing_memory : pool_memory {
 
   template <class T>
   static T* make_array(std::size_t count) {
-    static_assert(pool_object<T>,
-                  "an array in a pool holds plain structs of fields, or stele containers");
-    require_members<T>();
-    if (count > max_bytes / sizeof(T))
-      throw failure(
-          {errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
-    void* const block = allocate(count * sizeof(T), alignof(T));
-    fill_zero(block, count * sizeof(T));
-    return static_cast<T*>(block);
+    return make_array_in<coalescing_memory, T>(count);
   }
 
   // A struct of fields, padded to be an element of an array whose elements are written one at a
@@ -161,7 +153,6 @@ struct coalescing_memory : pool_memory {
   }
 
  private:
-  static constexpr std::size_t max_bytes = std::size_t{1} << 46;
   // A longer text gains nothing from colocation.
   static constexpr std::size_t max_colocated_bytes = 4096;
 

@@ -41,15 +41,7 @@ struct pool_memory {
   // Unlike stele::make_array, this accepts containers: zeroed memory is an empty container.
   template <class T>
   static T* make_array(std::size_t count) {
-    static_assert(pool_object<T>,
-                  "an array in a pool holds plain structs of fields, or stele containers");
-    require_members<T>();
-    if (count > max_bytes / sizeof(T))
-      throw failure(
-          {errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
-    void* block = allocate(count * sizeof(T), alignof(T) > 8 ? alignof(T) : 8);
-    fill_zero(block, count * sizeof(T));
-    return static_cast<T*>(block);
+    return make_array_in<pool_memory, T>(count);
   }
   template <class T>
   static void destroy_array(T* first, std::size_t count) {
@@ -87,8 +79,22 @@ struct pool_memory {
     detail::verify_in_running_heap(from, size_bytes);
   }
 
- private:
+ protected:
   static constexpr std::size_t max_bytes = std::size_t{1} << 46;
+
+  // make_array() of a memory that allocates in its own way.
+  template <class Memory, class T>
+  static T* make_array_in(std::size_t count) {
+    static_assert(pool_object<T>,
+                  "an array in a pool holds plain structs of fields, or stele containers");
+    require_members<T>();
+    if (count > max_bytes / sizeof(T))
+      throw failure(
+          {errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
+    void* block = Memory::allocate(count * sizeof(T), alignof(T) > 8 ? alignof(T) : 8);
+    fill_zero(block, count * sizeof(T));
+    return static_cast<T*>(block);
+  }
 };
 
 namespace detail {

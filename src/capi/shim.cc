@@ -42,10 +42,6 @@ std::string text_or_nothing(const char* text) {
   return text != nullptr ? text : "";
 }
 
-}  // namespace
-
-namespace {
-
 // One attempt of opening: the exception that the function's calls have met goes on to open().
 result<> migrate(migration& m, stele_migrate body, void* arg) {
   stele_tx tx{nullptr};
