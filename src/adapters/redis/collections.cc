@@ -127,6 +127,13 @@ void reply_text(api::context* to, std::string_view text) {
   api::ReplyWithStringBuffer(to, text.data(), text.size());
 }
 
+void reply_text_or_null(api::context* to, const std::optional<std::string>& text) {
+  if (text)
+    reply_text(to, *text);
+  else
+    api::ReplyWithNull(to);
+}
+
 int answer_unchanged(const call& c, const open_key& key, long long number) {
   answer a(c);
   a.rests_on(key.item());

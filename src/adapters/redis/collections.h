@@ -54,6 +54,7 @@ void notify(const call& c, item_kind kind, const char* event, api::text* key);
 void notify_taken(const call& c, item_kind kind, const char* event, api::text* key, bool went);
 
 void reply_text(api::context* to, std::string_view text);
+void reply_text_or_null(api::context* to, const std::optional<std::string>& text);
 // Runs a command that reads a value of one kind: calls reply(where to answer, key).
 template <class Stored, class Reply>
 int read_only(const call& c, const char* name, Reply&& reply) {
@@ -63,6 +64,13 @@ int read_only(const call& c, const char* name, Reply&& reply) {
   a.rests_on(key.item());
   reply(a.to(), key);
   return api::ok;
+}
+// HLEN, LLEN, SCARD, ZCARD.
+template <class Stored>
+int reply_size(const call& c, const char* name) {
+  return read_only<Stored>(c, name, [](api::context* to, const open_key& key) {
+    api::ReplyWithLongLong(to, static_cast<long long>(size_of(key)));
+  });
 }
 // Ends a command that has found nothing to change.
 int answer_unchanged(const call& c, const open_key& key, long long number);

@@ -72,27 +72,21 @@ int hsetnx(const call& c) {
   return answer_number(c, 1);
 }
 
-void reply_field(api::context* to, const std::optional<std::string>& value) {
-  if (value)
-    reply_text(to, *value);
-  else
-    api::ReplyWithNull(to);
-}
-
 template <class Reply>
 int read(const call& c, const char* name, Reply&& reply) {
   return read_only<stored_hash>(c, name, reply);
 }
 
 int hget(const call& c) {
-  return read(c, "HGET",
-              [&](api::context* to, const open_key& key) { reply_field(to, field_of(key, c[2])); });
+  return read(c, "HGET", [&](api::context* to, const open_key& key) {
+    reply_text_or_null(to, field_of(key, c[2]));
+  });
 }
 
 int hmget(const call& c) {
   return read(c, "HMGET", [&](api::context* to, const open_key& key) {
     api::ReplyWithArray(to, c.count - 2);
-    for (int i = 2; i < c.count; ++i) reply_field(to, field_of(key, c[i]));
+    for (int i = 2; i < c.count; ++i) reply_text_or_null(to, field_of(key, c[i]));
   });
 }
 
@@ -106,12 +100,6 @@ int hstrlen(const call& c) {
   return read(c, "HSTRLEN", [&](api::context* to, const open_key& key) {
     const std::size_t size = field_of(key, c[2]).value_or("").size();
     api::ReplyWithLongLong(to, static_cast<long long>(size));
-  });
-}
-
-int hlen(const call& c) {
-  return read(c, "HLEN", [&](api::context* to, const open_key& key) {
-    api::ReplyWithLongLong(to, static_cast<long long>(size_of(key)));
   });
 }
 
@@ -224,7 +212,7 @@ constexpr command commands[] = {
     {"hmget", hmget, "readonly fast", 1, 1, 1, 3, 0},
     {"hexists", hexists, "readonly fast", 1, 1, 1, 3, 3},
     {"hstrlen", hstrlen, "readonly fast", 1, 1, 1, 3, 3},
-    {"hlen", hlen, "readonly fast", 1, 1, 1, 2, 2},
+    {"hlen", with<reply_size<stored_hash>, literal("HLEN")>, "readonly fast", 1, 1, 1, 2, 2},
     {"hgetall", with<reply_all, literal("HGETALL"), part::both>, "readonly", 1, 1, 1, 2, 2},
     {"hkeys", with<reply_all, literal("HKEYS"), part::names>, "readonly", 1, 1, 1, 2, 2},
     {"hvals", with<reply_all, literal("HVALS"), part::values>, "readonly", 1, 1, 1, 2, 2},

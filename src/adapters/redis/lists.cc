@@ -225,12 +225,6 @@ void pop_several(const call& c, open_key& key, const pop_arguments& how) {
 
 // --- by number and by value ---
 
-int llen(const call& c) {
-  return read(c, "LLEN", [&](api::context* to, const open_key& key) {
-    api::ReplyWithLongLong(to, static_cast<long long>(size_of(key)));
-  });
-}
-
 int lindex(const call& c) {
   return read(c, "LINDEX", [&](api::context* to, const open_key& key) {
     if (!key.exists()) return void(api::ReplyWithNull(to));
@@ -242,10 +236,7 @@ int lindex(const call& c) {
           if (!place) return std::nullopt;
           return list.content.at(*place);
         });
-    if (found)
-      reply_text(to, *found);
-    else
-      api::ReplyWithNull(to);
+    reply_text_or_null(to, found);
   });
 }
 
@@ -435,7 +426,7 @@ int lpos(const call& c) {
 }
 
 constexpr command commands[] = {
-    {"llen", llen, "readonly fast", 1, 1, 1, 2, 2},
+    {"llen", with<reply_size<stored_sequence>, literal("LLEN")>, "readonly fast", 1, 1, 1, 2, 2},
     {"lindex", lindex, "readonly", 1, 1, 1, 3, 3},
     {"lrange", lrange, "readonly", 1, 1, 1, 4, 4},
     {"lpos", lpos, "readonly", 1, 1, 1, 3, 0},

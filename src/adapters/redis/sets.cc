@@ -106,11 +106,6 @@ int smismember(const call& c) {
     for (int i = 2; i < c.count; ++i) api::ReplyWithLongLong(to, has(key, c[i]));
   });
 }
-int scard(const call& c) {
-  return read(c, "SCARD", [&](api::context* to, const open_key& key) {
-    api::ReplyWithLongLong(to, static_cast<long long>(size_of(key)));
-  });
-}
 
 void reply_set(api::context* to, const texts& members) {
   api::ReplyWithSet(to, static_cast<long>(members.size()));
@@ -335,7 +330,7 @@ int sscan(const call& c) {
 constexpr command commands[] = {
     {"sismember", sismember, "readonly fast", 1, 1, 1, 3, 3},
     {"smismember", smismember, "readonly fast", 1, 1, 1, 3, 0},
-    {"scard", scard, "readonly fast", 1, 1, 1, 2, 2},
+    {"scard", with<reply_size<stored_set>, literal("SCARD")>, "readonly fast", 1, 1, 1, 2, 2},
     {"smembers", smembers, "readonly", 1, 1, 1, 2, 2},
     {"srandmember", srandmember, "readonly", 1, 1, 1, 2, 3},
     {"sscan", sscan, "readonly", 1, 1, 1, 3, 0},

@@ -206,11 +206,7 @@ int run_sort(const call& c, bool may_store) {
   given.rests_on(source);
   if (named.has_read()) given.rests_on_all();
   api::ReplyWithArray(given.to(), static_cast<long>(found.size()));
-  for (const auto& text : found)
-    if (text)
-      reply_text(given.to(), *text);
-    else
-      api::ReplyWithNull(given.to());
+  for (const auto& text : found) reply_text_or_null(given.to(), text);
   return api::ok;
 }
 

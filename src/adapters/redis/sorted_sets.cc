@@ -198,11 +198,6 @@ int zrem(const call& c) {
 
 // --- one member ---
 
-int zcard(const call& c) {
-  return read(c, "ZCARD", [&](api::context* to, const open_key& key) {
-    api::ReplyWithLongLong(to, static_cast<long long>(size_of(key)));
-  });
-}
 void reply_score(api::context* to, std::optional<double> score) {
   if (score)
     api::ReplyWithDouble(to, *score);
@@ -577,7 +572,7 @@ int zscan(const call& c) {
 }
 
 constexpr command commands[] = {
-    {"zcard", zcard, "readonly fast", 1, 1, 1, 2, 2},
+    {"zcard", with<reply_size<stored_ranking>, literal("ZCARD")>, "readonly fast", 1, 1, 1, 2, 2},
     {"zscore", zscore, "readonly fast", 1, 1, 1, 3, 3},
     {"zmscore", zmscore, "readonly fast", 1, 1, 1, 3, 0},
     {"zrank", with<rank, literal("ZRANK"), false>, "readonly fast", 1, 1, 1, 3, 3},

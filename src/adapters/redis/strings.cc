@@ -93,30 +93,18 @@ void notify(const call& c, const char* event, api::text* key) {
 }
 
 void reply_value(api::context* to, const open_key& key) {
-  if (key.text() == nullptr) {
-    api::ReplyWithNull(to);
-    return;
-  }
-  const std::string value = value_of(key);
-  api::ReplyWithStringBuffer(to, value.data(), value.size());
+  if (key.text() == nullptr) return void(api::ReplyWithNull(to));
+  reply_text(to, value_of(key));
 }
 
 int get(const call& c) {
-  const open_key key(c, c.text(1), api::for_reading);
-  if (is_other_kind(c, key, item_kind::string, "GET", false)) return api::ok;
-  answer a(c);
-  a.rests_on(key.item());
-  reply_value(a.to(), key);
-  return api::ok;
+  return read_only<stored_text>(c, "GET", reply_value);
 }
 
 int strlen(const call& c) {
-  const open_key key(c, c.text(1), api::for_reading);
-  if (is_other_kind(c, key, item_kind::string, "STRLEN", false)) return api::ok;
-  answer a(c);
-  a.rests_on(key.item());
-  const std::size_t size = length_of(key);
-  return api::ReplyWithLongLong(a.to(), static_cast<long long>(size));
+  return read_only<stored_text>(c, "STRLEN", [](api::context* to, const open_key& key) {
+    api::ReplyWithLongLong(to, static_cast<long long>(length_of(key)));
+  });
 }
 
 int mget(const call& c) {
@@ -434,21 +422,18 @@ int setrange(const call& c) {
 int getrange(const call& c) {
   const auto first = integer_of(c[2]), last = integer_of(c[3]);
   if (!first || !last) return api::ReplyWithError(c.context, not_an_integer);
-  const open_key key(c, c.text(1), api::for_reading);
-  if (is_other_kind(c, key, item_kind::string, "GETRANGE", false)) return api::ok;
-  answer a(c);
-  a.rests_on(key.item());
-  const auto size = static_cast<long long>(length_of(key));
-  const auto from_end = [&](long long i) { return i < 0 ? std::max(i + size, 0LL) : i; };
-  const bool none = *first < 0 && *last < 0 && *first > *last;
-  const long long begin = from_end(*first), end = std::min(from_end(*last), size - 1);
-  if (none || begin > end) return api::ReplyWithStringBuffer(a.to(), "", 0);
-  STELE_ASSERT(begin >= 0 && begin <= end && end < size);
-  const std::string part = look<stored_text>(key, [&](const stored_text& text) {
-    return text.value.substr(static_cast<std::size_t>(begin),
-                             static_cast<std::size_t>(end - begin + 1));
+  return read_only<stored_text>(c, "GETRANGE", [&](api::context* to, const open_key& key) {
+    const auto size = static_cast<long long>(length_of(key));
+    const auto from_end = [&](long long i) { return i < 0 ? std::max(i + size, 0LL) : i; };
+    const bool none = *first < 0 && *last < 0 && *first > *last;
+    const long long begin = from_end(*first), end = std::min(from_end(*last), size - 1);
+    if (none || begin > end) return reply_text(to, "");
+    STELE_ASSERT(begin >= 0 && begin <= end && end < size);
+    reply_text(to, look<stored_text>(key, [&](const stored_text& text) {
+                 return text.value.substr(static_cast<std::size_t>(begin),
+                                          static_cast<std::size_t>(end - begin + 1));
+               }));
   });
-  return api::ReplyWithStringBuffer(a.to(), part.data(), part.size());
 }
 
 int add(const call& c, long long by, const char* name) {
@@ -544,22 +529,17 @@ std::optional<bit_place> bit_of(const call& c) {
   return bit_place{number / 8, 7 - static_cast<unsigned>(number % 8)};
 }
 std::uint8_t byte_of(const open_key& key, std::size_t at) {
-  if (key.text() == nullptr) return 0;
-  const auto read = [&]() -> std::uint8_t {
-    const auto& value = key.text()->value;
-    return at < value.size() ? static_cast<std::uint8_t>(value.at(at)) : 0;
-  };
-  return key.read(read).value_or(0);
+  return look<stored_text>(key, [&](const stored_text& text) -> std::uint8_t {
+    return at < text.value.size() ? static_cast<std::uint8_t>(text.value.at(at)) : 0;
+  });
 }
 
 int getbit(const call& c) {
   const auto bit = bit_of(c);
   if (!bit) return api::ok;
-  const open_key key(c, c.text(1), api::for_reading);
-  if (is_other_kind(c, key, item_kind::string, "GETBIT", false)) return api::ok;
-  answer a(c);
-  a.rests_on(key.item());
-  return api::ReplyWithLongLong(a.to(), byte_of(key, bit->byte) >> bit->shift & 1);
+  return read_only<stored_text>(c, "GETBIT", [&](api::context* to, const open_key& key) {
+    api::ReplyWithLongLong(to, byte_of(key, bit->byte) >> bit->shift & 1);
+  });
 }
 
 int setbit(const call& c) {
