@@ -106,6 +106,17 @@ result<> store_all(const call& c, open_key& key, item_kind kind,
   return {};
 }
 
+int store_result(const call& c, api::text* key_name, item_kind kind,
+                 const std::vector<element>& elements, const char* name, const char* event) {
+  open_key key(c, key_name, api::for_reading | api::for_writing);
+  const bool existed = key.exists();
+  if (auto done = store_all(c, key, kind, elements, event); !done)
+    return answer_error(c, done.error());
+  if (elements.empty() && !existed) return answer_unchanged(c, key, 0);
+  replicate(c, name);
+  return answer_number(c, static_cast<long long>(elements.size()));
+}
+
 void notify(const call& c, item_kind kind, const char* event, api::text* key) {
   constexpr int classes[] = {0,
                              api::event_string,

@@ -33,6 +33,10 @@ std::vector<element> elements_of(const open_key& key);
 // removed. Notifies `event`, unless it is null, or the removal. Errors: full, poisoned, io.
 result<> store_all(const call& c, open_key& key, item_kind kind,
                    const std::vector<element>& elements, const char* event);
+// Ends a command that sets the key of a name to what it has computed: store_all(), replicates as
+// `name`, and answers how many elements there are.
+int store_result(const call& c, api::text* key_name, item_kind kind,
+                 const std::vector<element>& elements, const char* name, const char* event);
 
 // --- native values: loaded from files of a plain server, or made by a command of Redis ---
 

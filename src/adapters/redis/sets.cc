@@ -292,13 +292,7 @@ int store_combined(const call& c, combination how, const char* name, const char*
   }
   std::vector<element> elements;
   for (std::string& m : members) elements.emplace_back(std::move(m), std::string());
-  open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  const bool existed = key.exists();
-  if (auto done = store_all(c, key, kind, elements, event); !done)
-    return answer_error(c, done.error());
-  if (elements.empty() && !existed) return answer_unchanged(c, key, 0);
-  replicate(c, name);
-  return answer_number(c, static_cast<long long>(elements.size()));
+  return store_result(c, c.text(1), kind, elements, name, event);
 }
 
 int sintercard(const call& c) {

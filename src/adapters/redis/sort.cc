@@ -162,13 +162,7 @@ int store(const call& c, const sort_arguments& a, const answers& found) {
   STELE_ASSERT(a.store != nullptr && found.size() % a.gets.size() == 0);
   std::vector<element> elements;
   for (const auto& text : found) elements.emplace_back(text.value_or(""), std::string());
-  open_key key(c, a.store, api::for_reading | api::for_writing);
-  const bool existed = key.exists();
-  if (auto done = store_all(c, key, item_kind::list, elements, "sortstore"); !done)
-    return answer_error(c, done.error());
-  if (elements.empty() && !existed) return answer_unchanged(c, key, 0);
-  replicate(c, "SORT");
-  return answer_number(c, static_cast<long long>(elements.size()));
+  return store_result(c, a.store, item_kind::list, elements, "SORT", "sortstore");
 }
 
 int run_sort(const call& c, bool may_store) {

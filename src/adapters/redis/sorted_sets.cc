@@ -33,13 +33,7 @@ int store_scores(const call& c, const scores& all, const char* name, const char*
     STELE_ASSERT(!std::isnan(score));
     elements.emplace_back(member, text_of_score(score));
   }
-  open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  const bool existed = key.exists();
-  if (auto done = store_all(c, key, item_kind::sorted_set, elements, event); !done)
-    return answer_error(c, done.error());
-  if (elements.empty() && !existed) return answer_unchanged(c, key, 0);
-  replicate(c, name);
-  return answer_number(c, static_cast<long long>(elements.size()));
+  return store_result(c, c.text(1), item_kind::sorted_set, elements, name, event);
 }
 
 namespace {

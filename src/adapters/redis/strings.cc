@@ -236,11 +236,7 @@ int set(const call& c) {
 
 int setnx(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
-  if (key.exists()) {
-    answer a(c);
-    a.rests_on(key.item());
-    return api::ReplyWithLongLong(a.to(), 0);
-  }
+  if (key.exists()) return answer_unchanged(c, key, 0);
   if (auto done = put(c, key, c[2], 0); !done) return answer_error(c, done.error());
   replicate_set(c, c.text(1), c.text(2), 0);
   notify(c, "set", c.text(1));
@@ -403,11 +399,7 @@ int setrange(const call& c) {
   open_key key(c, c.text(1), api::for_reading | api::for_writing);
   if (is_other_kind(c, key, item_kind::string, "SETRANGE", true)) return api::ok;
   const std::size_t size = length_of(key);
-  if (c[3].empty()) {
-    answer a(c);
-    a.rests_on(key.item());
-    return api::ReplyWithLongLong(a.to(), static_cast<long long>(size));
-  }
+  if (c[3].empty()) return answer_unchanged(c, key, static_cast<long long>(size));
   const auto at = static_cast<std::size_t>(*offset);
   if (at > longest_string || at + c[3].size() > longest_string)
     return api::ReplyWithError(c.context, too_long);
@@ -504,10 +496,7 @@ int msetnx(const call& c) {
     return api::ReplyWithError(c.context, "ERR wrong number of arguments for 'msetnx' command");
   for (int i = 1; i < c.count; i += 2) {
     const open_key key(c, c.text(i), api::for_reading);
-    if (!key.exists()) continue;
-    answer a(c);
-    a.rests_on(key.item());
-    return api::ReplyWithLongLong(a.to(), 0);
+    if (key.exists()) return answer_unchanged(c, key, 0);
   }
   if (!put_all(c)) return api::ok;
   return answer_number(c, 1);
