@@ -9,7 +9,6 @@
 #include <format/kv_layout.h>
 #include <stele/kv.h>
 #include <tx/new_pool.h>
-#include <tx/open.h>
 
 #include <algorithm>
 #include <functional>

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <stele/detail/segment_sizes.h>
 
-#include <algorithm>
 #include <array>
 
 namespace stele::detail {

@@ -9,7 +9,6 @@
 #include <pool/new_file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 

@@ -7,7 +7,6 @@
 #include <pool/pool_file.h>
 
 #include <format/block_checksums.h>
-#include <format/heap_layout.h>
 #include <format/parity_block.h>
 #include <algorithm>
 #include <bit>

@@ -16,7 +16,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
-#include <new>
 
 namespace stele::itm {
 

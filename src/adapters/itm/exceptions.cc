@@ -6,8 +6,6 @@
 #include <unwind.h>
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <typeinfo>
 
 // Provided by libstdc++ for this purpose: frees an exception in flight, and ends `caught` handlers

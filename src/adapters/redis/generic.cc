@@ -2,9 +2,6 @@
 #include "collections.h"
 #include "script_rights.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace stele::redis {
 
 namespace {

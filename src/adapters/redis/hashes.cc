@@ -1,7 +1,6 @@
 // Commands on hashes.
 #include "collections.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace stele::redis {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <variant>
 
 #include "scores.h"
 

@@ -1,7 +1,6 @@
 // The tree of a sorted set.
 #include "stored_scores.h"
 
-#include <stele/memory.h>
 #include "stored_check.h"
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 
 #include <base/assert.h>
 #include <base/mutant.h>
-#include <tx/runtime.h>
 
 #include <algorithm>
 #include <cstring>

@@ -3,8 +3,6 @@
 
 #include <strings.h>
 
-#include <algorithm>
-
 #include <base/assert.h>
 #include "file.h"
 #include "foreign.h"

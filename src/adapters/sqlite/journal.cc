@@ -7,7 +7,6 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <set>
 #include <string>
 #include <vector>
