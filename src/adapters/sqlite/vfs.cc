@@ -64,35 +64,16 @@ int access(sqlite3_vfs*, const char* name, int flags, int* there) {
   });
 }
 
-int full_name(sqlite3_vfs*, const char* name, int size, char* to) {
-  return ordinary->xFullPathname(ordinary, name, size, to);
+// Sets methods of `ours` that only call those of the ordinary VFS.
+template <auto Method, class Answer, class... Arguments>
+void forward(Answer (*)(sqlite3_vfs*, Arguments...)) noexcept {
+  ours.*Method = [](sqlite3_vfs*, Arguments... arguments) {
+    return (ordinary->*Method)(ordinary, arguments...);
+  };
 }
-void* open_library(sqlite3_vfs*, const char* name) {
-  return ordinary->xDlOpen(ordinary, name);
-}
-void library_error(sqlite3_vfs*, int size, char* text) {
-  ordinary->xDlError(ordinary, size, text);
-}
-void (*library_symbol(sqlite3_vfs*, void* library, const char* name))() {
-  return ordinary->xDlSym(ordinary, library, name);
-}
-void close_library(sqlite3_vfs*, void* library) {
-  ordinary->xDlClose(ordinary, library);
-}
-int randomness(sqlite3_vfs*, int size, char* to) {
-  return ordinary->xRandomness(ordinary, size, to);
-}
-int sleep(sqlite3_vfs*, int microseconds) {
-  return ordinary->xSleep(ordinary, microseconds);
-}
-int current_time(sqlite3_vfs*, double* now) {
-  return ordinary->xCurrentTime(ordinary, now);
-}
-int current_time_int64(sqlite3_vfs*, sqlite3_int64* now) {
-  return ordinary->xCurrentTimeInt64(ordinary, now);
-}
-int last_error(sqlite3_vfs*, int size, char* text) {
-  return ordinary->xGetLastError(ordinary, size, text);
+template <auto... Methods>
+void forward_all() noexcept {
+  (forward<Methods>(ordinary->*Methods), ...);
 }
 
 }  // namespace
@@ -107,12 +88,11 @@ int register_vfs(bool make_default) {
     ours.szOsFile = std::max(ordinary->szOsFile, static_cast<int>(file_bytes));
     ours.zName = "stele";
     ours.pNext = nullptr;
-    ours.xOpen = open, ours.xDelete = remove, ours.xAccess = access, ours.xFullPathname = full_name;
-    ours.xDlOpen = open_library, ours.xDlError = library_error, ours.xDlSym = library_symbol,
-    ours.xDlClose = close_library;
-    ours.xRandomness = randomness, ours.xSleep = sleep, ours.xCurrentTime = current_time,
-    ours.xGetLastError = last_error;
-    if (ours.iVersion >= 2) ours.xCurrentTimeInt64 = current_time_int64;
+    ours.xOpen = open, ours.xDelete = remove, ours.xAccess = access;
+    forward_all<&sqlite3_vfs::xFullPathname, &sqlite3_vfs::xDlOpen, &sqlite3_vfs::xDlError,
+                &sqlite3_vfs::xDlSym, &sqlite3_vfs::xDlClose, &sqlite3_vfs::xRandomness,
+                &sqlite3_vfs::xSleep, &sqlite3_vfs::xCurrentTime, &sqlite3_vfs::xGetLastError>();
+    if (ours.iVersion >= 2) forward_all<&sqlite3_vfs::xCurrentTimeInt64>();
   }
   return sqlite3_vfs_register(&ours, make_default);
 }
