@@ -82,9 +82,12 @@ namespace {
 void throw_on_error(const result<>& status) {
   if (!status) throw failure(status.error());
 }
-std::optional<kv_item> take_item(std::optional<kv_item>& to, std::string_view key,
-                                 std::string_view value) {
-  return to.emplace(std::string(key), std::string(value));
+// Visits one item, which it keeps.
+auto take_item(std::optional<kv_item>& to) {
+  return [&to](std::string_view key, std::string_view value) {
+    to.emplace(std::string(key), std::string(value));
+    return false;
+  };
 }
 
 }  // namespace
@@ -123,24 +126,18 @@ void kv_store::for_each_prefix(std::string_view prefix, const visit& f) const {
 }
 std::optional<kv_item> kv_store::first(std::string_view from) const {
   std::optional<kv_item> item;
-  for_each(from, {}, [&](std::string_view key, std::string_view value) {
-    return take_item(item, key, value), false;
-  });
+  for_each(from, {}, take_item(item));
   return item;
 }
 std::optional<kv_item> kv_store::last() const {
   std::optional<kv_item> item;
-  for_each_backward({}, {}, [&](std::string_view key, std::string_view value) {
-    return take_item(item, key, value), false;
-  });
+  for_each_backward({}, {}, take_item(item));
   return item;
 }
 std::optional<kv_item> kv_store::last_before(std::string_view to) const {
   std::optional<kv_item> item;
   if (to.empty()) return item;
-  for_each_backward({}, to, [&](std::string_view key, std::string_view value) {
-    return take_item(item, key, value), false;
-  });
+  for_each_backward({}, to, take_item(item));
   return item;
 }
 std::size_t kv_store::size() const {
