@@ -71,32 +71,27 @@ int hsetnx(const call& c) {
   return answer_number(c, 1);
 }
 
-template <class Reply>
-int read(const call& c, const char* name, Reply&& reply) {
-  return read_only<stored_hash>(c, name, reply);
-}
-
 int hget(const call& c) {
-  return read(c, "HGET", [&](api::context* to, const open_key& key) {
+  return read_only<stored_hash>(c, "HGET", [&](api::context* to, const open_key& key) {
     reply_text_or_null(to, field_of(key, c[2]));
   });
 }
 
 int hmget(const call& c) {
-  return read(c, "HMGET", [&](api::context* to, const open_key& key) {
+  return read_only<stored_hash>(c, "HMGET", [&](api::context* to, const open_key& key) {
     api::ReplyWithArray(to, c.count - 2);
     for (int i = 2; i < c.count; ++i) reply_text_or_null(to, field_of(key, c[i]));
   });
 }
 
 int hexists(const call& c) {
-  return read(c, "HEXISTS", [&](api::context* to, const open_key& key) {
+  return read_only<stored_hash>(c, "HEXISTS", [&](api::context* to, const open_key& key) {
     api::ReplyWithLongLong(to, field_of(key, c[2]).has_value());
   });
 }
 
 int hstrlen(const call& c) {
-  return read(c, "HSTRLEN", [&](api::context* to, const open_key& key) {
+  return read_only<stored_hash>(c, "HSTRLEN", [&](api::context* to, const open_key& key) {
     const std::size_t size = field_of(key, c[2]).value_or("").size();
     api::ReplyWithLongLong(to, static_cast<long long>(size));
   });
@@ -105,7 +100,7 @@ int hstrlen(const call& c) {
 enum class part : std::uint8_t { both, names, values };
 
 int reply_all(const call& c, const char* name, part of) {
-  return read(c, name, [&](api::context* to, const open_key& key) {
+  return read_only<stored_hash>(c, name, [&](api::context* to, const open_key& key) {
     const auto all = elements_of(key);
     STELE_ASSERT(all.size() == size_of(key));
     if (of == part::both)
@@ -188,7 +183,7 @@ int hscan(const call& c) {
 int hrandfield(const call& c) {
   const auto how = random_arguments_of(c, "WITHVALUES");
   if (!how) return api::ok;
-  return read(c, "HRANDFIELD", [&](api::context* to, const open_key& key) {
+  return read_only<stored_hash>(c, "HRANDFIELD", [&](api::context* to, const open_key& key) {
     const auto all = elements_of(key);
     if (how->is_single) {
       if (all.empty()) return void(api::ReplyWithNull(to));

@@ -15,11 +15,6 @@ enum class end : std::uint8_t { left, right };
 
 constexpr const char* no_key = "ERR no such key";
 
-template <class Reply>
-int read(const call& c, const char* name, Reply&& reply) {
-  return read_only<stored_sequence>(c, name, reply);
-}
-
 std::optional<end> end_of(std::string_view word) {
   if (equal_ignoring_case(word, "LEFT")) return end::left;
   if (equal_ignoring_case(word, "RIGHT")) return end::right;
@@ -226,7 +221,7 @@ void pop_several(const call& c, open_key& key, const pop_arguments& how) {
 // --- by number and by value ---
 
 int lindex(const call& c) {
-  return read(c, "LINDEX", [&](api::context* to, const open_key& key) {
+  return read_only<stored_sequence>(c, "LINDEX", [&](api::context* to, const open_key& key) {
     if (!key.exists()) return void(api::ReplyWithNull(to));
     const auto number = integer_of(c[2]);
     if (!number) return void(api::ReplyWithError(to, not_an_integer));
@@ -255,7 +250,7 @@ texts elements_from(const open_key& key, part of) {
 int lrange(const call& c) {
   const auto first = integer_of(c[2]), last = integer_of(c[3]);
   if (!first || !last) return api::ReplyWithError(c.context, not_an_integer);
-  return read(c, "LRANGE", [&](api::context* to, const open_key& key) {
+  return read_only<stored_sequence>(c, "LRANGE", [&](api::context* to, const open_key& key) {
     reply_texts(to, elements_from(key, part_of(*first, *last, size_of(key))));
   });
 }
@@ -407,7 +402,7 @@ int lpos(const call& c) {
   const std::uint64_t wanted = p.most == -1  ? 1
                                : p.most == 0 ? all_of_them - skipped
                                              : static_cast<std::uint64_t>(p.most);
-  return read(c, "LPOS", [&](api::context* to, const open_key& key) {
+  return read_only<stored_sequence>(c, "LPOS", [&](api::context* to, const open_key& key) {
     auto found =
         places_of(key, c[2], p.rank < 0, skipped + wanted,
                   p.looked_at == 0 ? all_of_them : static_cast<std::uint64_t>(p.looked_at));

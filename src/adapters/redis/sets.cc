@@ -16,11 +16,6 @@ bool has(const open_key& key, std::string_view member) {
   return look<stored_set>(key, [&](const stored_set& set) { return set.content.contains(member); });
 }
 
-template <class Reply>
-int read(const call& c, const char* name, Reply&& reply) {
-  return read_only<stored_set>(c, name, reply);
-}
-
 result<bool> add(const call& c, open_key& key, std::span<const std::string_view> members) {
   std::size_t bytes = 0;
   for (const std::string_view m : members) bytes += m.size() + bytes_of_element;
@@ -96,12 +91,12 @@ int smove(const call& c) {
 }
 
 int sismember(const call& c) {
-  return read(c, "SISMEMBER", [&](api::context* to, const open_key& key) {
+  return read_only<stored_set>(c, "SISMEMBER", [&](api::context* to, const open_key& key) {
     api::ReplyWithLongLong(to, has(key, c[2]));
   });
 }
 int smismember(const call& c) {
-  return read(c, "SMISMEMBER", [&](api::context* to, const open_key& key) {
+  return read_only<stored_set>(c, "SMISMEMBER", [&](api::context* to, const open_key& key) {
     api::ReplyWithArray(to, c.count - 2);
     for (int i = 2; i < c.count; ++i) api::ReplyWithLongLong(to, has(key, c[i]));
   });
@@ -124,8 +119,9 @@ texts members_of(const open_key& key) {
 }
 
 int smembers(const call& c) {
-  return read(c, "SMEMBERS",
-              [&](api::context* to, const open_key& key) { reply_set(to, members_of(key)); });
+  return read_only<stored_set>(c, "SMEMBERS", [&](api::context* to, const open_key& key) {
+    reply_set(to, members_of(key));
+  });
 }
 
 constexpr long long few = 16;
@@ -165,7 +161,7 @@ texts random_members(const call& c, const open_key& key, long long count) {
 int srandmember(const call& c) {
   const auto how = random_arguments_of(c, nullptr);
   if (!how) return api::ok;
-  return read(c, "SRANDMEMBER", [&](api::context* to, const open_key& key) {
+  return read_only<stored_set>(c, "SRANDMEMBER", [&](api::context* to, const open_key& key) {
     if (how->count < -few) {
       const texts all = members_of(key);
       api::ReplyWithArray(to, static_cast<long>(count_of_random(all.size(), how->count)));

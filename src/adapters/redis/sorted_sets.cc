@@ -37,10 +37,6 @@ int store_scores(const call& c, const scores& all, const char* name, const char*
 
 namespace {
 
-template <class Reply>
-int read(const call& c, const char* name, Reply&& reply) {
-  return read_only<stored_ranking>(c, name, reply);
-}
 std::optional<double> score_in(const open_key& key, std::string_view member) {
   return look<stored_ranking>(key, [&](const stored_ranking& r) { return r.content.find(member); });
 }
@@ -198,17 +194,18 @@ void reply_score(api::context* to, std::optional<double> score) {
     api::ReplyWithNull(to);
 }
 int zscore(const call& c) {
-  return read(c, "ZSCORE",
-              [&](api::context* to, const open_key& key) { reply_score(to, score_in(key, c[2])); });
+  return read_only<stored_ranking>(c, "ZSCORE", [&](api::context* to, const open_key& key) {
+    reply_score(to, score_in(key, c[2]));
+  });
 }
 int zmscore(const call& c) {
-  return read(c, "ZMSCORE", [&](api::context* to, const open_key& key) {
+  return read_only<stored_ranking>(c, "ZMSCORE", [&](api::context* to, const open_key& key) {
     api::ReplyWithArray(to, c.count - 2);
     for (int i = 2; i < c.count; ++i) reply_score(to, score_in(key, c[i]));
   });
 }
 int rank(const call& c, const char* name, bool from_highest) {
-  return read(c, name, [&](api::context* to, const open_key& key) {
+  return read_only<stored_ranking>(c, name, [&](api::context* to, const open_key& key) {
     const auto at =
         look<stored_ranking>(key, [&](const stored_ranking& r) { return r.content.rank_of(c[2]); });
     if (!at) return void(api::ReplyWithNull(to));
@@ -378,7 +375,7 @@ int reply_range(const call& c, const char* name, const range_form& form) {
   if (const auto* const wrong = std::get_if<const char*>(&arguments))
     return api::ReplyWithError(c.context, *wrong);
   const auto& how = std::get<range_arguments>(arguments);
-  return read(c, name, [&](api::context* to, const open_key& key) {
+  return read_only<stored_ranking>(c, name, [&](api::context* to, const open_key& key) {
     reply_scores(c, to, members_in(key, how.of), how.with_scores, true);
   });
 }
@@ -419,7 +416,7 @@ int count_in(const call& c, const char* name, order by) {
   r.by = by;
   if (const char* const wrong = read_bounds(r, c[2], c[3]))
     return api::ReplyWithError(c.context, wrong);
-  return read(c, name, [&](api::context* to, const open_key& key) {
+  return read_only<stored_ranking>(c, name, [&](api::context* to, const open_key& key) {
     const std::uint64_t count = look<stored_ranking>(
         key, [&](const stored_ranking& ranking) { return r.in(ranking.content).size(); });
     api::ReplyWithLongLong(to, static_cast<long long>(count));
@@ -534,7 +531,7 @@ scored at_rank(const open_key& key, std::uint64_t rank) {
 int zrandmember(const call& c) {
   const auto how = random_arguments_of(c, "WITHSCORES");
   if (!how) return api::ok;
-  return read(c, "ZRANDMEMBER", [&](api::context* to, const open_key& key) {
+  return read_only<stored_ranking>(c, "ZRANDMEMBER", [&](api::context* to, const open_key& key) {
     const std::uint64_t size = size_of(key);
     if (how->is_single && size == 0) return void(api::ReplyWithNull(to));
     const bool nested = how->is_with_seconds && speaks_resp3(c);
