@@ -267,15 +267,15 @@ struct command {
   // Redis' own does as well, unless commits are durable later than they return.
   bool only_where_commits_wait = false;
 };
-std::span<const command> string_commands();
-std::span<const command> hash_commands();
-std::span<const command> list_commands();
-std::span<const command> set_commands();
-std::span<const command> sorted_set_commands();
-std::span<const command> sorted_set_algebra_commands();
-std::span<const command> sort_commands();
-std::span<const command> native_commands();
-std::span<const command> generic_commands();
+extern const std::span<const command> string_commands;
+extern const std::span<const command> hash_commands;
+extern const std::span<const command> list_commands;
+extern const std::span<const command> set_commands;
+extern const std::span<const command> sorted_set_commands;
+extern const std::span<const command> sorted_set_algebra_commands;
+extern const std::span<const command> sort_commands;
+extern const std::span<const command> native_commands;
+extern const std::span<const command> generic_commands;
 
 // Registers the module types. False: the server does not accept one.
 bool register_types(api::context* of);

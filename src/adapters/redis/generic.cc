@@ -225,8 +225,6 @@ constexpr command commands[] = {
 
 }  // namespace
 
-std::span<const command> generic_commands() {
-  return commands;
-}
+constinit const std::span<const command> generic_commands(commands);
 
 }  // namespace stele::redis

@@ -222,8 +222,6 @@ constexpr command commands[] = {
 
 }  // namespace
 
-std::span<const command> hash_commands() {
-  return commands;
-}
+constinit const std::span<const command> hash_commands(commands);
 
 }  // namespace stele::redis

@@ -453,8 +453,6 @@ constexpr command commands[] = {
 
 }  // namespace
 
-std::span<const command> list_commands() {
-  return commands;
-}
+constinit const std::span<const command> list_commands(commands);
 
 }  // namespace stele::redis

@@ -33,8 +33,8 @@ namespace {
 std::vector<command> all_commands() {
   std::vector<command> all;
   for (const auto group :
-       {string_commands(), hash_commands(), list_commands(), set_commands(), sorted_set_commands(),
-        sorted_set_algebra_commands(), sort_commands(), native_commands(), generic_commands()})
+       {string_commands, hash_commands, list_commands, set_commands, sorted_set_commands,
+        sorted_set_algebra_commands, sort_commands, native_commands, generic_commands})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

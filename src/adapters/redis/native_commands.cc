@@ -280,8 +280,6 @@ constexpr command commands[] = {
 
 }  // namespace
 
-std::span<const command> native_commands() {
-  return commands;
-}
+constinit const std::span<const command> native_commands(commands);
 
 }  // namespace stele::redis

@@ -346,8 +346,6 @@ constexpr command commands[] = {
 
 }  // namespace
 
-std::span<const command> set_commands() {
-  return commands;
-}
+constinit const std::span<const command> set_commands(commands);
 
 }  // namespace stele::redis

@@ -211,8 +211,6 @@ constexpr command commands[] = {
 
 }  // namespace
 
-std::span<const command> sort_commands() {
-  return commands;
-}
+constinit const std::span<const command> sort_commands(commands);
 
 }  // namespace stele::redis

@@ -204,8 +204,6 @@ constexpr command commands[] = {
 
 }  // namespace
 
-std::span<const command> sorted_set_algebra_commands() {
-  return commands;
-}
+constinit const std::span<const command> sorted_set_algebra_commands(commands);
 
 }  // namespace stele::redis

@@ -603,8 +603,6 @@ constexpr command commands[] = {
 
 }  // namespace
 
-std::span<const command> sorted_set_commands() {
-  return commands;
-}
+constinit const std::span<const command> sorted_set_commands(commands);
 
 }  // namespace stele::redis

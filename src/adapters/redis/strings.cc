@@ -581,8 +581,6 @@ constexpr command commands[] = {
 
 }  // namespace
 
-std::span<const command> string_commands() {
-  return commands;
-}
+constinit const std::span<const command> string_commands(commands);
 
 }  // namespace stele::redis
