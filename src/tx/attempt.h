@@ -17,7 +17,7 @@
 //   Nothing; a long read, for the log; a moment that is kept elsewhere. As B1.
 //   attempts.repeat_after_a_conflict, attempts.go_on_as_a_long_read,
 //   readers_of_default.see_one_moment_in_a_long_read_beside_a_flat_out_writer
-// B5 begin_at_moment     none -> at_moment
+// B5 begin_at_moment     none -> first -> at_moment
 //   The mutex of a pool_snapshot, and no log. pool_snapshot::read. attempts.at_a_snapshot
 //
 // While an attempt runs, begin_transaction of the same pool changes nothing (attempts.are_joined).
@@ -88,8 +88,9 @@ constexpr bool may_follow(attempt_state from, attempt_state to) noexcept {
     case none:
       return from != none;
     case first:
-    case at_moment:
       return from == none;
+    case at_moment:
+      return from == first;
     case repeated:
     case long_read:
       return from == between;

@@ -101,7 +101,7 @@ TEST(attempt, follows_the_tables) {
   const std::vector<attempt_state> all = {none,      first, repeated, long_read, foreign_moment,
                                           at_moment, last,  lost,     between};
   std::set<std::pair<attempt_state, attempt_state>> rows = {
-      {none, first},       {first, foreign_moment}, {none, at_moment},  // B1, B3, B5
+      {none, first},       {first, foreign_moment}, {first, at_moment},  // B1, B3, B5
       {between, repeated}, {between, long_read},    {between, foreign_moment},
       {first, last},       {between, none}};
   for (const attempt_state s : all) {
