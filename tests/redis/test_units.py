@@ -115,7 +115,7 @@ class Units(RedisCase):
         self.assertEqual([r("GET", "k1"), r("GET", "k2"), r("GET", "k999"), r("DBSIZE")], [b"after", b"after", b"before", 1000])
 
     def test_a_reload_that_is_killed_leaves_all_keys(self):
-        server = self.busy_server()
+        server = self.server("size", "64M", options=("--enable-debug-command", "yes"))
         r = server.client()
         keys = 30000
         r("EVAL", f"for i = 1, {keys} do redis.call('SET', 'k' .. i, i) end return 1", 0)
