@@ -85,8 +85,6 @@ std::uint32_t crc32c_by_table(std::uint32_t crc, const std::uint64_t* words,
 std::uint32_t crc32c(std::uint32_t crc, const std::uint64_t* words, std::size_t count) noexcept {
 #if defined(__x86_64__)
   if (has_instruction()) [[likely]] {
-    // The values do not depend on the instruction.
-    STELE_ASSERT_WHOLE(by_instruction(crc, words, count) == crc32c_by_table(crc, words, count));
     return by_instruction(crc, words, count);
   }
 #endif
@@ -99,9 +97,6 @@ void crc32c_of_lines(std::uint32_t crc, const std::uint64_t* words, std::size_t 
   STELE_ASSERT(count == 0 || (are_words(words, 8 * count) && crcs != nullptr));
   if (has_instruction()) [[likely]] {
     lines_by_instruction(crc, words, count, crcs);
-    STELE_ASSERT_WHOLE(count == 0 ||
-                       (crcs[0] == crc32c_by_table(crc, words, 8) &&
-                        crcs[count - 1] == crc32c_by_table(crc, words + 8 * (count - 1), 8)));
     return;
   }
 #endif
