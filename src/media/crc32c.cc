@@ -84,9 +84,8 @@ std::uint32_t crc32c_by_table(std::uint32_t crc, const std::uint64_t* words,
 
 std::uint32_t crc32c(std::uint32_t crc, const std::uint64_t* words, std::size_t count) noexcept {
 #if defined(__x86_64__)
-  if (has_instruction()) [[likely]] {
+  if (has_instruction()) [[likely]]
     return by_instruction(crc, words, count);
-  }
 #endif
   return crc32c_by_table(crc, words, count);
 }

@@ -1,5 +1,5 @@
-// The mechanisms that the crash tests run: all that promise durability. A line in catalog.cc adds a
-// new one.
+// The mechanisms that the crash tests run: all that promise durability. A line in a list.cmake adds
+// a new one.
 #pragma once
 
 #include <tx/mechanism/catalog.h>
