@@ -1,9 +1,11 @@
-// Which runs each mutant is tried with, the cheap ones first.
+// Which runs each mutant is tried with: all of them with few states of each crash point, then all
+// of them with as many as the table says. Most mutants fall in the first round.
 #include <explore/controller_crashes.h>
 #include <explore/mutants.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace stele::explore {
@@ -145,7 +147,7 @@ bool record_kill(const findings& found, mutant_outcome& o) {
 
 // Where a controller keeps the order of writes, records are whole. Only expired cells show a
 // recovery that does not check them.
-void try_expired_logs(const mutant_entry& m, std::uint64_t seed, mutant_outcome& o) {
+bool try_expired_logs(const mutant_entry& m, std::uint64_t seed, mutant_outcome& o) {
   plan p;
   p.mechanism = "base";
   p.workload = "sps";
@@ -157,60 +159,80 @@ void try_expired_logs(const mutant_entry& m, std::uint64_t seed, mutant_outcome&
   s.max_violations = 1;
   s.expired = true;
   const auto found = crash_behind_controller_isolated(p, s);
-  if (found) record_kill(*found, o);
+  return found && record_kill(*found, o);
+}
+
+bool serves(const trial& t, const pool_needs& needs) {
+  const std::string_view workload = t.workload;
+  return !(needs.checkpoints && t.checkpoint_commits == 0) &&
+         !(needs.long_run && t.operations < 800) && needs.named_stores == (workload == "stores") &&
+         needs.redis == (workload == "redis") && needs.sqlite == (workload == "sqlite") &&
+         needs.block_checksums == t.block_checksums && needs.shared_log == t.shared_log &&
+         (needs.file == t.on_file || needs.redis) && needs.earlier_version == t.earlier_version &&
+         needs.runs == t.runs && !(needs.large_slabs && workload != "large");
+}
+
+plan plan_of(const trial& t, const mutant_entry& m, const std::string& mechanism,
+             std::uint64_t seed) {
+  plan p;
+  p.mechanism = mechanism;
+  p.workload = t.workload;
+  p.threads = t.threads;
+  p.operations = t.operations;
+  p.sync_every = t.sync_every;
+  p.value_size = t.value_size;
+  p.pool_size = t.pool_size;
+  p.chunk_shift = t.chunk_shift;
+  if (t.cache_bytes != 0)
+    p.cache_bytes = t.cache_bytes, p.pool_size *= t.checkpoint_commits != 0 ? 4 : 2;
+  p.checkpoint_commits = t.checkpoint_commits;
+  p.block_checksums = t.block_checksums;
+  p.grow_every = t.grow_every;
+  p.shared_log = t.shared_log;
+  if (t.on_file) p.media = "file";
+  p.earlier_version = t.earlier_version;
+  p.runs = t.runs;
+  p.fail_call = t.fail_call;
+  p.fault = t.fault;
+  p.seed = seed;
+  p.mutant = m.what;
+  if (m.name == "archapt_short_queue")
+    // At least the size of home: then no line may be skipped.
+    p.cache_bytes = p.pool_size - format::front_size - p.log_count * p.log_size;
+  return p;
+}
+
+// How many states of each crash point a round sees at most, and of each in a recovery.
+struct round {
+  std::uint64_t bound, recovery_bound;
+};
+constexpr round first_round{4, 1}, whole_round{std::numeric_limits<std::uint64_t>::max(), 48};
+
+// Returns true when a run of the round killed the mutant.
+bool try_runs(const round& r, const mutant_target& where, std::uint64_t seed, mutant_outcome& o) {
+  const pool_needs needs = needs_of(o.mutant.what);
+  settings s;
+  s.max_violations = 1;
+  s.recovery_bound = r.recovery_bound;
+  for (const trial& t : trials) {
+    if (!serves(t, needs)) continue;
+    s.bound = std::min(r.bound, t.bound);
+    for (const std::string& mechanism : where.mechanisms) {
+      if (t.cache_bytes != 0 && !(*detail::find_mechanism(mechanism))->has_parity) continue;
+      const auto found = explore_isolated(plan_of(t, o.mutant, mechanism, seed), s);
+      if (found && record_kill(*found, o)) return true;
+    }
+  }
+  return false;
 }
 
 mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
                           const mutant_selection& c) {
   mutant_outcome o{m, where.name, "", "", 0};
-  const pool_needs needs = needs_of(m.what);
-  settings s;
-  s.max_violations = 1;
-  for (const trial& t : trials) {
-    if (needs.checkpoints && t.checkpoint_commits == 0) continue;
-    if (needs.named_stores != (t.workload == std::string_view("stores"))) continue;
-    if (needs.long_run && t.operations < 800) continue;
-    if (needs.redis != (t.workload == std::string_view("redis"))) continue;
-    if (needs.sqlite != (t.workload == std::string_view("sqlite"))) continue;
-    if (needs.block_checksums != t.block_checksums || needs.shared_log != t.shared_log ||
-        (needs.file != t.on_file && !needs.redis) || needs.earlier_version != t.earlier_version ||
-        needs.runs != t.runs || (needs.large_slabs && t.workload != std::string_view("large")))
-      continue;
-    s.bound = t.bound;
-    for (const std::string& mechanism : where.mechanisms) {
-      if (t.cache_bytes != 0 && !(*detail::find_mechanism(mechanism))->has_parity) continue;
-      plan p;
-      p.mechanism = mechanism;
-      p.workload = t.workload;
-      p.threads = t.threads;
-      p.operations = t.operations;
-      p.sync_every = t.sync_every;
-      p.value_size = t.value_size;
-      p.pool_size = t.pool_size;
-      p.chunk_shift = t.chunk_shift;
-      if (t.cache_bytes != 0)
-        p.cache_bytes = t.cache_bytes, p.pool_size *= t.checkpoint_commits != 0 ? 4 : 2;
-      p.checkpoint_commits = t.checkpoint_commits;
-      p.block_checksums = t.block_checksums;
-      p.grow_every = t.grow_every;
-      p.shared_log = t.shared_log;
-      if (t.on_file) p.media = "file";
-      p.earlier_version = t.earlier_version;
-      p.runs = t.runs;
-      p.fail_call = t.fail_call;
-      p.fault = t.fault;
-      p.seed = c.seed;
-      p.mutant = m.what;
-      if (m.name == "archapt_short_queue")
-        // At least the size of home: then no line may be skipped.
-        p.cache_bytes = p.pool_size - format::front_size - p.log_count * p.log_size;
-      const auto found = explore_isolated(p, s);
-      if (!found) continue;
-      if (record_kill(*found, o)) return o;
-    }
-  }
-  if (std::ranges::find(where.mechanisms, "base") != where.mechanisms.end())
-    try_expired_logs(m, c.seed, o);
+  const bool expires = std::ranges::find(where.mechanisms, "base") != where.mechanisms.end();
+  if (try_runs(first_round, where, c.seed, o)) return o;
+  if (expires && try_expired_logs(m, c.seed, o)) return o;
+  try_runs(whole_round, where, c.seed, o);
   return o;
 }
 

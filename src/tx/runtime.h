@@ -34,7 +34,6 @@
 #include <tx/session/writer_lock.h>
 #include <tx/transaction.h>
 
-#include <chrono>
 #include <mutex>
 #include <optional>
 #include <source_location>

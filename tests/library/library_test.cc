@@ -1,6 +1,5 @@
 // A program that links libstele alone: it has the mechanisms `default` and `none`, opens what they
 // can open, and says of other pools who can. The pools are those of tests/format/golden.
-#include <base/assert.h>
 #include <base/scratch_directory.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -121,16 +120,6 @@ TEST_F(library, says_of_other_pools_who_can_open_them) {
   expect_refused("archapt-redo-open", "archapt-redo");
   expect_refused("log_structured-open", "log_structured");
   expect_refused("log_structured-closed", "log_structured");
-}
-
-TEST(library_without_assertions, evaluates_no_condition_but_those_of_every_build) {
-  int evaluated = 0;
-  STELE_ASSERT(++evaluated < 0);
-  STELE_ASSERT_WHOLE(++evaluated < 0);
-  EXPECT_EQ(evaluated, 0);
-  STELE_ASSERT_ALWAYS(++evaluated == 1);
-  EXPECT_EQ(evaluated, 1);
-  EXPECT_DEATH(STELE_ASSERT_ALWAYS(evaluated == 2), "assertion failed: evaluated == 2");
 }
 
 }  // namespace
