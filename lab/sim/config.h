@@ -89,7 +89,8 @@ struct memory_config {
   double iteration_ns = 250, iterations = 5.7;
   std::vector<retention_row> retention;
   double data_retention_s = 1e7, log_retention_s = 1e7;
-  double endurance_writes = 0;  // until a cell has worn out; 0: wear is not counted
+  std::string truncation_retention = "log";  // log, data: which of the two a truncation gets
+  double endurance_writes = 0;               // until a cell has worn out; 0: wear is not counted
   double row_buffer_read_pj_per_bit = 0, row_buffer_write_pj_per_bit = 0, array_read_pj_per_bit = 0,
          array_write_pj_per_bit = 0;
   // Currents of a device of DRAM, as JEDEC's data sheets have them (energy/memory_energy.h).

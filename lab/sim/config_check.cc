@@ -142,15 +142,17 @@ verdict in_device(const std::string& name, const memory_config& c) {
       {"iterations", c.iterations != d.iterations},
       {"iteration_ns", c.iteration_ns != d.iteration_ns},
       {"data_retention_s", c.data_retention_s != d.data_retention_s},
-      {"log_retention_s", c.log_retention_s != d.log_retention_s}};
+      {"log_retention_s", c.log_retention_s != d.log_retention_s},
+      {"truncation_retention", c.truncation_retention != d.truncation_retention}};
   for (const auto& [field, set] : of_retention)
     if (set && c.technology != "pcm")
       return idle(field, fmt::format("{}.technology is {}, and only pcm writes by retention", name,
                                      c.technology));
   if (c.endurance_writes != 0 && c.technology == "dram")
     return idle("endurance_writes", "cells of dram do not wear out");
-  if (name == "volatile_memory" && c.log_retention_s != d.log_retention_s)
-    return idle("log_retention_s", "logs are in the nonvolatile memory");
+  if (name == "volatile_memory")
+    for (const auto& [field, set] : std::span(of_retention).subspan(2))
+      if (set) return idle(field, "logs are in the nonvolatile memory");
   if (c.write_pulse_ns > 0 && c.technology != "stt-mram")
     return idle("write_pulse_ns", c.technology == "pcm"
                                       ? "a write to pcm takes its iterations"

@@ -39,6 +39,7 @@ constexpr std::string_view command_names[] = {"activate", "precharge", "read",
 constexpr std::string_view technologies[] = {"dram", "stt-mram", "pcm"};
 constexpr std::string_view schedulers[] = {"fr-fcfs", "fcfs",  "strict", "rule1",       "rule2",
                                            "rules",   "ideal", "bare",   "commit_first"};
+constexpr std::string_view retained_as[] = {"log", "data"};
 constexpr std::string_view refreshes[] = {"all-bank", "same-bank"};
 constexpr std::string_view designs[] = {"native", "rlog", "ulog", "crlog", "culog", "kiln"};
 constexpr std::string_view orders[] = {"strong", "relaxed"};
@@ -136,6 +137,7 @@ constexpr field<mem> memory_fields[] = {
     {"retention", &mem::retention},
     {"data_retention_s", &mem::data_retention_s, retention_s},
     {"log_retention_s", &mem::log_retention_s, retention_s},
+    {"truncation_retention", &mem::truncation_retention, {}, retained_as},
     {"endurance_writes", &mem::endurance_writes, {0, 1e18}},
     {"row_buffer_read_pj_per_bit", &mem::row_buffer_read_pj_per_bit, energy},
     {"row_buffer_write_pj_per_bit", &mem::row_buffer_write_pj_per_bit, energy},

@@ -88,7 +88,8 @@ void add_wear(run_result& r, const std::string& name, const memory_system& m, pi
   add("lifetime", c.endurance_writes / static_cast<double>(w.most_writes) * years, "years");
   add("lifetime_levelled", c.endurance_writes * lines / writes * years, "years");
   if (c.technology != "pcm") return;
-  const double logs = static_cast<double>(w.logs()) / writes,
+  const std::uint64_t as_data = c.truncation_retention == "data" ? w.truncations : 0;
+  const double logs = static_cast<double>(w.logs() - as_data) / writes,
                log_speedup = *speedup_for(c, c.log_retention_s),
                data_speedup = *speedup_for(c, c.data_retention_s);
   add("longer_by_equation_1", 100 * (endurance(logs, log_speedup, data_speedup) - 1), "%");

@@ -11,6 +11,7 @@ namespace {
 struct scheduler_case {
   const char *name, *label, *scheduler;
   double log_retention_s;
+  const char* truncation_retention = "log";
 };
 constexpr scheduler_case unified[] = {
     {"strict", "no rule", "strict", long_retention_s},
@@ -25,6 +26,14 @@ constexpr scheduler_case dual[] = {
     {"rule2 dual", "rule 2", "rule2", short_retention_s},
     {"rules dual", "both rules", "rules", short_retention_s},
     {"ideal dual", "no barriers (loses data)", "ideal", short_retention_s}};
+// Of the log, records and commits alone are written with the shorter retention.
+constexpr scheduler_case dual_without_truncations[] = {
+    {"strict", "no rule, 10^7 s", "strict", long_retention_s},
+    {"strict dual", "no rule", "strict", short_retention_s, "data"},
+    {"rule1 dual", "rule 1", "rule1", short_retention_s, "data"},
+    {"rule2 dual", "rule 2", "rule2", short_retention_s, "data"},
+    {"rules dual", "both rules", "rules", short_retention_s, "data"},
+    {"ideal dual", "no barriers (loses data)", "ideal", short_retention_s, "data"}};
 
 // Fills a place of a panel: one trace under each scheduler. Returns false when interrupted.
 result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place,
@@ -36,7 +45,8 @@ result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place,
   if (!trace) return std::unexpected(trace.error());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (o.cancelled()) return false;
-    const auto bandwidth = bandwidth_of(*trace, cases[i].scheduler, cases[i].log_retention_s);
+    const auto bandwidth = bandwidth_of(*trace, cases[i].scheduler, cases[i].log_retention_s,
+                                        cases[i].truncation_retention);
     if (!bandwidth) return std::unexpected(bandwidth.error());
     put(p.lines[i], place, *bandwidth / 1e6);
   }
@@ -76,11 +86,15 @@ result<> measure_rules(const sweep_options& o, chart& c) {
 }
 
 result<> measure_rules_with_dual(const sweep_options& o, chart& c) {
-  for (const unsigned threads : {1u, 4u})
-    if (auto done =
-            by_value_size(o, c, dual, threads, threads == 1 ? "one thread" : "four threads");
-        !done)
-      return done;
+  for (const auto& [cases, which] :
+       {std::pair{std::span(dual), ""},
+        {std::span(dual_without_truncations), ", truncations kept as data"}})
+    for (const unsigned threads : {1u, 4u})
+      if (auto done =
+              by_value_size(o, c, cases, threads,
+                            std::string(threads == 1 ? "one thread" : "four threads") + which);
+          !done)
+        return done;
   return {};
 }
 

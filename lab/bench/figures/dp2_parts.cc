@@ -44,9 +44,11 @@ result<recorded_trace> trace_of(const sweep_options& o, const std::string& workl
 }
 
 result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler,
-                            double log_retention_s) {
+                            double log_retention_s, const std::string& truncation_retention) {
   sim::event_queue time;
-  auto memory = sim::make_dp2_memory(time, sim::dp2_memory(scheduler, log_retention_s), t.header());
+  sim::memory_config c = sim::dp2_memory(scheduler, log_retention_s);
+  c.truncation_retention = truncation_retention;
+  auto memory = sim::make_dp2_memory(time, c, t.header());
   if (!memory) return std::unexpected(std::move(memory.error()));
   sim::write_trace trace = t.trace();
   const auto done = sim::replay_writes(trace, time, **memory);

@@ -27,7 +27,8 @@ struct recorded_trace {
 
 // The scheduler's write bandwidth on the trace, in bytes per second.
 [[nodiscard]] result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler,
-                                          double log_retention_s);
+                                          double log_retention_s,
+                                          const std::string& truncation_retention = "log");
 
 struct write_counts {
   std::uint64_t log = 0, commit = 0, data = 0;  // lines

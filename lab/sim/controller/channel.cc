@@ -44,6 +44,7 @@ channel::channel(const channel_context& p)
       open_page_(p.config.open_page),
       follows_barriers_(p.kind.follows_barriers),
       write_back_rows_(p.config.write_back_rows),
+      truncates_as_data_(p.config.truncation_retention == "data"),
       number_(p.number),
       mutant_(p.mutant),
       refresh_interval_(from_ns(p.config.refresh_interval_ns)),
@@ -74,12 +75,8 @@ void channel::submit(picoseconds now, const request& r, const device_address& wh
   e.arrived = now;
   e.row = where.row;
   e.bank = static_cast<std::uint16_t>(where.bank);
-  if (r.kind == access::write) {
-    if (follows_barriers_)
-      e.stream = stream_.submitted(r.address);
-    else
-      e.stream.origin = stream_.ranges().classify(r.address);
-  }
+  if (r.kind == access::write)
+    e.stream = follows_barriers_ ? stream_.submitted(r.address) : stream_.unordered(r.address);
   if (is_forwarded(r)) {
     forward(i);
   } else {
@@ -279,7 +276,9 @@ void channel::close_row(unsigned bank, picoseconds at) {
 
 picoseconds channel::pulse_of(const entry& e) const noexcept {
   if (write_back_rows_) return 0;
-  return e.stream.origin.what == write_class::data ? pulses_.data : pulses_.log;
+  const bool as_data =
+      e.stream.origin.what == write_class::data || (truncates_as_data_ && e.stream.is_truncation());
+  return as_data ? pulses_.data : pulses_.log;
 }
 
 void channel::count_issue(const entry& e) {
@@ -328,7 +327,8 @@ void channel::finish_write(entry_index i, picoseconds now) {
   state_.queue.release(i);
   statistics_.write_latency.add(now - e.arrived);
   statistics_.write_latencies.add(now - e.arrived);
-  channel_observer_.persisted({e.req, e.stream.origin, number_, e.bank, e.started, now});
+  channel_observer_.persisted(
+      {e.req, e.stream.origin, number_, e.bank, e.started, now, e.stream.is_truncation()});
   if (follows_barriers_ && stream_.persisted(e.stream)) channel_observer_.order_changed(now);
   if (e.req.reply_to) e.req.reply_to->handle(now, e.req.token);
 }

@@ -24,6 +24,7 @@ struct write_report {
   write_origin origin;
   unsigned channel = 0, bank = 0;
   picoseconds started = 0, persisted = 0;
+  bool truncation = false;  // of a log
 };
 
 // A command that a channel has issued.
@@ -175,7 +176,7 @@ class channel final : public event_handler {
   picoseconds read_latency_, write_latency_;
   write_pulses pulses_;
   unsigned read_limit_, write_limit_, bank_limit_;
-  bool open_page_, follows_barriers_, write_back_rows_;
+  bool open_page_, follows_barriers_, write_back_rows_, truncates_as_data_;
   unsigned number_;
   controller_mutant mutant_;
   command_observer* observer_ = nullptr;

@@ -103,36 +103,43 @@ result<void> memory_system::set_ranges(const std::vector<log_range>& logs) {
     for (const auto& [begin, end] :
          {std::pair{l.records_begin, l.records_end}, std::pair{l.commit_begin, l.commit_end}})
       log_lines_.push_back(
-          {begin, std::vector<picoseconds>((end - begin) / line_bytes, never), never, never});
+          {begin, std::vector<last_write>((end - begin) / line_bytes), never, never});
   return {};
 }
 
-const picoseconds* memory_system::written_at(std::uint64_t address) const noexcept {
+const memory_system::last_write* memory_system::written_at(std::uint64_t address) const noexcept {
   const write_origin origin = stream_.ranges().classify(address);
   if (origin.what == write_class::data) return nullptr;
   const log_lines& lines = log_lines_[2 * origin.log + (origin.what == write_class::commit_record)];
   return &lines.written[(address - lines.begin) / line_bytes];
 }
 
+// That the write of a log's line had.
+double memory_system::retention_s(const last_write& w) const noexcept {
+  return w.truncation && config_.truncation_retention == "data" ? config_.data_retention_s
+                                                                : config_.log_retention_s;
+}
+
 bool memory_system::expired(std::uint64_t address, picoseconds now) const noexcept {
-  const picoseconds* written = written_at(address);
-  if (config_.technology != "pcm" || !written || *written == never ||
+  const last_write* written = written_at(address);
+  if (config_.technology != "pcm" || !written || written->at == never ||
       mutant_ == controller_mutant::expired_logs_trusted)
     return false;
-  return static_cast<double>(now - *written) > config_.log_retention_s * 1e12;
+  return static_cast<double>(now - written->at) > retention_s(*written) * 1e12;
 }
 
 result<picoseconds> memory_system::trusted_log_line(std::uint64_t address, picoseconds now) const {
-  const picoseconds* written = written_at(address);
+  const last_write* written = written_at(address);
   const std::string line = "memory: the line at " + std::to_string(address);
   if (!written)
     return base::fail(errc::invalid_argument,
                       line + " is in no log's range; ask for a log's lines only");
-  if (*written == never) return base::fail(errc::not_found, line + " of a log was never written");
-  if (!expired(address, now)) return *written;
+  if (written->at == never)
+    return base::fail(errc::not_found, line + " of a log was never written");
+  if (!expired(address, now)) return written->at;
   std::ostringstream why;
-  why << line << " of a log was written " << static_cast<double>(now - *written) * 1e-12
-      << " s ago and lasts " << config_.log_retention_s
+  why << line << " of a log was written " << static_cast<double>(now - written->at) * 1e-12
+      << " s ago and lasts " << retention_s(*written)
       << " s; truncate sooner or write the log with a longer retention";
   return base::fail(errc::corrupt, why.str());
 }
@@ -144,7 +151,7 @@ result<std::size_t> memory_system::trusted_logs(picoseconds now) const {
     const bool all = commits.written.empty();
     for (const log_lines* lines : {&records, &commits})
       for (std::size_t n = 0; n < lines->written.size(); ++n) {
-        const picoseconds written = lines->written[n];
+        const picoseconds written = lines->written[n].at;
         // A record after the last write to the commit line is not committed.
         const bool committed = commits.last != never && written <= commits.last &&
                                (commits.before_last == never || written > commits.before_last);
@@ -161,7 +168,8 @@ void memory_system::persisted(const write_report& report) {
   if (const write_origin origin = report.origin; origin.what != write_class::data) {
     log_lines& lines = log_lines_[2 * origin.log + (origin.what == write_class::commit_record)];
     lines.before_last = std::exchange(lines.last, report.persisted);
-    lines.written[(report.req.address - lines.begin) / line_bytes] = report.persisted;
+    lines.written[(report.req.address - lines.begin) / line_bytes] = {report.persisted,
+                                                                      report.truncation};
   }
   if (config_.endurance_writes != 0) count_wear(report);
   if (observer_) observer_->persisted(report);
@@ -178,6 +186,7 @@ void memory_system::count_wear(const write_report& report) {
   ++(what == write_class::data            ? wear_.data
      : what == write_class::commit_record ? wear_.commit_lines
                                           : wear_.log_records);
+  wear_.truncations += report.truncation;
   const std::uint64_t writes = ++line_writes_[report.req.address];
   wear_.lines += writes == 1;
   if (writes > wear_.most_writes)

@@ -23,6 +23,7 @@ class write_observer {
 // How often lines were written, since the memory was made.
 struct wear_counts {
   std::uint64_t log_records = 0, commit_lines = 0, data = 0;  // writes to each
+  std::uint64_t truncations = 0;                              // of those to commit lines
   std::uint64_t lines = 0;                                    // lines that were written
   // The most writes of a line, and the address of the first line that had so many.
   std::uint64_t most_writes = 0, most_worn_line = 0;
@@ -78,13 +79,18 @@ class memory_system final : public memory, private channel_observer {
   void persisted(const write_report& report) override;
   void order_changed(picoseconds now) override;
   void count_wear(const write_report& report);
-  const picoseconds* written_at(std::uint64_t address) const noexcept;
 
-  struct log_lines {  // the time of the last write of each line; never: not written
+  struct last_write {
+    picoseconds at = never;  // never: not written
+    bool truncation = false;
+  };
+  struct log_lines {
     std::uint64_t begin = 0;
-    std::vector<picoseconds> written;
+    std::vector<last_write> written;                // by line
     picoseconds last = never, before_last = never;  // the last two writes to any line
   };
+  const last_write* written_at(std::uint64_t address) const noexcept;
+  double retention_s(const last_write& w) const noexcept;
 
   memory_config config_;
   mapping mapping_;

@@ -20,6 +20,11 @@ struct epoch_position {
   std::uint64_t commits_before = 0;  // earlier writes to its log's commit record
   bool after_records =
       false;  // for a commit record: its log had a record since the last such write
+
+  // Such a write commits nothing, so it gives up records.
+  bool is_truncation() const noexcept {
+    return origin.what == write_class::commit_record && !after_records;
+  }
 };
 
 class epoch_tracker {
@@ -37,21 +42,28 @@ class epoch_tracker {
     drop_persistent();  // all writes before the barrier may be persistent already
   }
 
+  // What the write is, for a controller that keeps no order between writes.
+  epoch_position unordered(std::uint64_t address) {
+    epoch_position p{0, ranges_.classify(address)};
+    if (p.origin.what == write_class::log_record) logs_[p.origin.log].after_records = true;
+    if (p.origin.what == write_class::commit_record)
+      p.after_records = std::exchange(logs_[p.origin.log].after_records, false);
+    return p;
+  }
+
   epoch_position submitted(std::uint64_t address) {
-    epoch_position p{first_ + epochs_.size() - 1, ranges_.classify(address)};
+    epoch_position p = unordered(address);
+    p.epoch = first_ + epochs_.size() - 1;
     epoch& e = epochs_.back();
     e.has_writes = true;
     ++e.pending;
     if (p.origin.what == write_class::data || p.origin.what == write_class::log_line) return p;
     log& l = logs_[p.origin.log];
     p.commits_before = l.first + l.commits.size();
-    if (p.origin.what == write_class::log_record) {
+    if (p.origin.what == write_class::log_record)
       ++e.pending_records;
-      l.after_records = true;
-    } else {
+    else
       l.commits.push_back(false);
-      p.after_records = std::exchange(l.after_records, false);
-    }
     return p;
   }
 

@@ -8,8 +8,8 @@ namespace stele::sim {
 namespace {
 
 // What a run does: the completions, commands, requests with room, energy and lifetime of a load
-// with hot rows, hot lines, a log, barriers, and gaps of all lengths. Addresses reach beyond the
-// preset's capacity, `capacity_bytes`.
+// with hot rows, hot lines, a log, barriers, and gaps of all lengths; at its end a record, a commit
+// and a truncation. Addresses reach beyond the preset's capacity, `capacity_bytes`.
 using outcome =
     std::tuple<std::map<unsigned, picoseconds>, std::size_t, std::size_t, double, double>;
 
@@ -30,8 +30,9 @@ outcome outcome_of(const memory_config& c, std::uint64_t capacity_bytes) {
     // From a nanosecond to 32 microseconds, so that queues of any device fill and empty.
     if (i % 32 == 31) bed.run_until(bed.events.now() + (picoseconds{1000} << (x >> 60)));
   }
+  for (const std::uint64_t address : {0, 4096, 4096}) bed.submit(access::write, address);
   bed.run();
-  EXPECT_EQ(bed.completed.size(), 6000u);
+  EXPECT_EQ(bed.completed.size(), 6003u);
   run_result r;
   add_wear(r, "memory", *bed.memory, bed.events.now());
   const quantity* lifetime = find(r, "memory.wear.lifetime");
@@ -50,6 +51,7 @@ void change(const std::string& field, memory_config& c, const config_key& key) {
       {"idd2n_ma", 35},           {"idd3n_ma", 44}};
   const std::map<std::string, std::string> names = {
       {"refresh", "same-bank"},
+      {"truncation_retention", "data"},
       {"technology", c.technology == "dram" ? "pcm" : "dram"},
       {"scheduler", c.scheduler == "fr-fcfs" ? "fcfs" : "fr-fcfs"},
       // A hash makes the second the same as the first of dp2, whose rows have one line.

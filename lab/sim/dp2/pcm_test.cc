@@ -11,11 +11,13 @@ namespace stele::sim {
 namespace {
 
 double write_times(const std::string& scheduler, unsigned count, double log_retention_s = 1e7,
-                   bool commit_lines = true) {
+                   bool commit_lines = true, const std::string& truncation_retention = "log") {
   tape_of_transactions tape(count, 0, commit_lines);
   auto reader = media::tape_reader::from_memory(tape.bytes());
   event_queue time;
-  auto memory = make_dp2_memory(time, dp2_memory(scheduler, log_retention_s), reader->header());
+  memory_config c = dp2_memory(scheduler, log_retention_s);
+  c.truncation_retention = truncation_retention;
+  auto memory = make_dp2_memory(time, c, reader->header());
   EXPECT_TRUE(memory) << memory.error().message;
   write_trace trace(std::move(*reader));
   const auto done = replay_writes(trace, time, **memory);
@@ -39,6 +41,30 @@ TEST(dp2_memory, rule_2_gains_nothing_where_a_commit_line_follows_its_own_record
 
 TEST(dp2_memory, a_shorter_retention_speeds_up_the_logs_three_writes_of_four) {
   EXPECT_NEAR(write_times("strict", 20, 1e4), 20 * (3 / 1.7 + 1), 1);
+}
+
+// With a rule 1 that hides the records, a commit line and a truncation remain of the log's writes.
+TEST(dp2_memory, truncations_take_the_time_of_the_retention_that_they_get) {
+  EXPECT_EQ(machine_of("dp2").nonvolatile_memory.truncation_retention, "log");
+  EXPECT_NEAR(write_times("strict", 20, 1e4, true, "data"), 20 * (2 / 1.7 + 2), 1);
+  EXPECT_NEAR(write_times("rule1", 20, 1e4, true, "log"), 20 * (2 / 1.7 + 1), 1);
+  EXPECT_NEAR(write_times("rule1", 20, 1e4, true, "data"), 20 * (1 / 1.7 + 2), 1);
+  EXPECT_NEAR(write_times("strict", 20, 1e7, true, "data"), 80, 1);
+}
+
+TEST(dp2_memory, a_truncation_is_told_from_a_commit_without_barriers_too) {
+  memory_config c = dp2_memory("ideal", 1e4);
+  c.truncation_retention = "data";
+  memory_fixture bed(c);
+  ASSERT_TRUE(bed.memory->set_ranges({{0, 4096, 4096, 4160}}));
+  std::vector<picoseconds> took;
+  for (const std::uint64_t address : {0, 4096, 4096}) {
+    const picoseconds from = bed.events.now();
+    const unsigned token = bed.submit(access::write, address);
+    bed.run();
+    took.push_back(bed.completed[token] - from);
+  }
+  EXPECT_EQ(took, (std::vector<picoseconds>{838'235, 838'235, 1'425'000}));
 }
 
 // D2, D4. Nothing tells which line of such a log commits, so none passes a barrier; all of them are
@@ -122,6 +148,26 @@ TEST(dp2_memory, relies_on_the_records_of_the_last_commit_only) {
   EXPECT_EQ(late.error().message.find("memory: the line at 0 of a log was written"), 0u);
 }
 
+// An idle log ends with its truncation, whose retention says how long the log can be read.
+TEST(dp2_memory, relies_on_a_truncation_as_long_as_it_is_kept) {
+  for (const auto& [truncation_retention, trusted] : {std::pair{"log", false}, {"data", true}}) {
+    memory_config c = dp2_memory("strict", 1e4);
+    c.truncation_retention = truncation_retention;
+    memory_fixture bed(c);
+    ASSERT_TRUE(bed.memory->set_ranges({{0, 4096, 4096, 4160}}));
+    constexpr picoseconds second = 1'000'000'000'000;
+    for (const std::uint64_t address : {0, 4096, 4096}) {
+      bed.submit(access::write, address);
+      bed.barrier();
+      bed.run();
+    }
+    EXPECT_EQ(bed.memory->trusted_logs(20'000 * second).has_value(), trusted);
+    for (const std::uint64_t address : {64, 4096}) bed.submit(access::write, address);
+    bed.run();
+    EXPECT_FALSE(bed.memory->trusted_logs(20'000 * second)) << "the last write is a commit";
+  }
+}
+
 // --- wear ---
 
 // D8. Twenty transactions, of two slots in turn: each writes a record, the commit line, a line of
@@ -154,6 +200,20 @@ TEST(dp2_memory, has_the_lifetime_of_its_most_worn_line_and_of_equation_1) {
   EXPECT_DOUBLE_EQ(of("lifetime_levelled"), 0.5 * 1e8 * lines / 80);
   EXPECT_NEAR(of("longer_by_equation_1"), 100 * (0.75 * 1.7 + 0.25 - 1), 1e-9);
   EXPECT_NEAR(of("longer_by_iterations"), 100 * (1 / (0.75 / 1.7 + 0.25) - 1), 1e-9);
+}
+
+TEST(dp2_memory, truncations_that_are_kept_as_data_wear_as_data) {
+  memory_config c = dp2_memory("strict", 1e4);
+  c.endurance_writes = 1e8;
+  c.truncation_retention = "data";
+  memory_fixture bed(c);
+  ASSERT_TRUE(bed.memory->set_ranges({{0, 4096, 4096, 4160}}));
+  for (const std::uint64_t address : {0, 4096, 8192, 4096}) bed.submit(access::write, address);
+  bed.run();
+  EXPECT_EQ(bed.memory->wear().truncations, 1u);
+  run_result r;
+  add_wear(r, "m", *bed.memory, bed.events.now());
+  EXPECT_NEAR(find(r, "m.wear.longer_by_equation_1")->value, 100 * (0.5 * 1.7 + 0.5 - 1), 1e-9);
 }
 
 TEST(dp2_memory, is_what_its_file_says) {
