@@ -53,7 +53,7 @@ bool parse_delay(std::string_view text, delay& d) {
          (parse_number(text.substr(colon + 1), d.bytes_per_ns) && d.bytes_per_ns > 0);
 }
 
-// Parses what follows "pcm:", ORDER[:LOG_SPEEDUP][:waits].
+// Parses what follows "pcm:", ORDER[:LOG_SPEEDUP][:waits][:slower=TIMES].
 bool parse_pcm(std::string_view text, pcm_model& model) {
   if (text.ends_with(':')) return false;
   const auto next = [&text] {
@@ -64,12 +64,16 @@ bool parse_pcm(std::string_view text, pcm_model& model) {
   const std::string_view order = next();
   model.rules = order == "rules";
   if (!model.rules && order != "strict") return false;
-  if (!text.empty() && text != "waits" &&
+  constexpr std::string_view slower = "slower=";
+  if (!text.empty() && !text.starts_with("waits") && !text.starts_with(slower) &&
       (!parse_number(next(), model.log_speedup) ||
        !(model.log_speedup >= 1 && model.log_speedup <= 100)))
     return false;
-  model.waits = text == "waits";
-  return text.empty() || model.waits;
+  model.waits = text.substr(0, text.find(':')) == "waits";
+  if (model.waits) next();
+  if (text.empty()) return true;
+  return text.starts_with(slower) && parse_number(text.substr(slower.size()), model.slower) &&
+         model.slower >= 1 && model.slower <= 1000;
 }
 
 std::optional<media_choice> parse(std::string_view specification) {
@@ -116,7 +120,8 @@ const detail::lab_media registration = {
     .names =
         "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), followed by :cache=GBPS if the "
         "whole cache can be written back at once, or pcm:strict or pcm:rules, "
-        "followed by :SPEEDUP of writes to logs (1 to 100) and by :waits if so wished",
+        "followed by :SPEEDUP of writes to logs (1 to 100), :waits and :slower=TIMES of the "
+        "processor (1 to 1000) if so wished",
     .parse = parse,
     .record = record,
     .make = make,

@@ -30,18 +30,22 @@ TEST(lab_media_names, carry_what_banks_of_phase_change_memory_may_do) {
     bool rules;
     double log_speedup;
     bool waits;
+    double slower = 1;
   };
   for (const row& r : {row{"pcm:strict", false, 1, false},
                        {"pcm:rules", true, 1, false},
                        {"pcm:strict:waits", false, 1, true},
                        {"pcm:rules:1.7", true, 1.7, false},
-                       {"pcm:strict:100:waits", false, 100, true}}) {
+                       {"pcm:strict:100:waits", false, 100, true},
+                       {"pcm:strict:slower=2", false, 1, false, 2},
+                       {"pcm:rules:1.7:waits:slower=2.5", true, 1.7, true, 2.5}}) {
     const auto c = parse_media(r.name);
     ASSERT_TRUE(c) << c.error().message;
     EXPECT_EQ(c->lab->what, media::lab_medium::kind::pcm) << r.name;
     EXPECT_EQ(c->lab->pcm.rules, r.rules) << r.name;
     EXPECT_EQ(c->lab->pcm.log_speedup, r.log_speedup) << r.name;
     EXPECT_EQ(c->lab->pcm.waits, r.waits) << r.name;
+    EXPECT_EQ(c->lab->pcm.slower, r.slower) << r.name;
   }
 }
 

@@ -42,6 +42,7 @@ pcm_banks::pcm_banks(const pcm_model& model, const pcm_layout& layout, unsigned 
                      pcm_clock& time)
     : model_(model), layout_(layout), time_(time), banks_(model.banks), logs_(threads) {
   for (auto& bank : banks_) bank.reserve(model.queue_entries + 1);
+  for (log_state& log : logs_) log.working_since = time_.now_ns();
 }
 
 pcm_banks::write_class pcm_banks::class_of(std::uint64_t line) const noexcept {
@@ -82,6 +83,13 @@ std::uint64_t pcm_banks::reserve(std::vector<busy_interval>& bank, std::uint64_t
 }
 
 void pcm_banks::write(unsigned thread, std::uint64_t line) noexcept {
+  if (model_.slower <= 1) return accept(thread, line);
+  work_slower(logs_[thread]);
+  accept(thread, line);
+  logs_[thread].working_since = time_.now_ns();
+}
+
+void pcm_banks::accept(unsigned thread, std::uint64_t line) noexcept {
   const write_class p = class_of(line);
   const auto length_ns = static_cast<std::uint64_t>(
       p == write_class::data ? model_.write_ns : model_.write_ns / model_.log_speedup);
@@ -103,15 +111,26 @@ void pcm_banks::write(unsigned thread, std::uint64_t line) noexcept {
   }
 }
 
+void pcm_banks::work_slower(const log_state& log) noexcept {
+  const std::uint64_t now = time_.now_ns(), worked = now - log.working_since;
+  if (worked > pcm_model::pause_ns) return;
+  time_.wait_until(now +
+                   static_cast<std::uint64_t>((model_.slower - 1) * static_cast<double>(worked)));
+}
+
 void pcm_banks::fence(unsigned thread) noexcept {
+  log_state& log = logs_[thread];
+  if (model_.slower > 1) work_slower(log);
   std::uint64_t done = 0;
   {
     const spin_guard lock(busy_);
-    if (!std::exchange(logs_[thread].unfenced, false)) return;
-    previous_ordered_ = ordered_;
-    done = ordered_ = std::max(ordered_, std::exchange(epoch_done_, 0));
+    if (std::exchange(log.unfenced, false)) {
+      previous_ordered_ = ordered_;
+      done = ordered_ = std::max(ordered_, std::exchange(epoch_done_, 0));
+    }
   }
-  if (model_.waits) time_.wait_until(done);
+  if (model_.waits && done != 0) time_.wait_until(done);
+  if (model_.slower > 1) log.working_since = time_.now_ns();
 }
 
 }  // namespace stele::media

@@ -24,6 +24,10 @@ struct pcm_model {
   double log_speedup = 1;                   // of writes to logs, because of their shorter retention
   bool rules = false;  // log records and commit records may pass barriers; else no write may
   bool waits = false;  // a fence returns when its writes are persistent; else when they are ordered
+  // A processor so many times as slow as this one: what a thread does between calls takes so many
+  // times as long. A pause of more than pause_ns is not work.
+  double slower = 1;
+  static constexpr std::uint64_t pause_ns = 100'000;
 };
 
 // Where the logs are. A log without separate commit lines has commit_size 0: none of its writes may
@@ -64,11 +68,14 @@ class pcm_banks {
     // Since the last commit line; the next commit line then commits, else it truncates.
     bool records = false;
     bool unfenced = false;
+    std::uint64_t working_since = 0;  // when the last call returned
   };
 
   write_class class_of(std::uint64_t line) const noexcept;
   std::uint64_t earliest_start(const log_state& log, write_class p) const noexcept;
   void record_completion(log_state& log, write_class p, std::uint64_t done) noexcept;
+  void work_slower(const log_state& log) noexcept;
+  void accept(unsigned thread, std::uint64_t line) noexcept;
   std::uint64_t reserve(std::vector<busy_interval>& bank, std::uint64_t from,
                         std::uint64_t length_ns);
 

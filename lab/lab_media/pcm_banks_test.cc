@@ -52,6 +52,25 @@ TEST(pcm_banks, a_fence_without_writes_takes_no_time) {
   EXPECT_EQ(time.writes(), 0);
 }
 
+// 100 ns of work before each call are 350, and a pause is no work.
+TEST(pcm_banks, a_slower_processor_takes_so_many_times_as_long_between_calls) {
+  hand_clock time;
+  pcm_model model = waiting;
+  model.slower = 3.5;
+  pcm_banks banks(model, layout, 1, time);
+  const auto work = [&](std::uint64_t ns) { time.wait_until(time.now_ns() + ns); };
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    work(100), banks.write(0, home);
+    banks.fence(0);
+    EXPECT_EQ(time.now_ns(), i * (350 + write_ns));
+  }
+  const std::uint64_t before = time.now_ns();
+  work(100), banks.fence(0);
+  EXPECT_EQ(time.now_ns(), before + 350) << "a fence without writes ends work too";
+  work(2 * pcm_model::pause_ns), banks.fence(0);
+  EXPECT_EQ(time.now_ns(), before + 350 + 2 * pcm_model::pause_ns);
+}
+
 // When the last of `count` transactions is persistent. Each is records, commit line, home and
 // truncation, with an ordering fence after each.
 double transactions_take(unsigned count, bool rules, double log_speedup = 1,

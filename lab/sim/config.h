@@ -111,6 +111,8 @@ struct design_config {
   // logs: a fence stops the thread until the writes before it are durable; if false, fences only
   // order, at no cost
   bool fences_wait = true;
+  // a fence that is a persist barrier stops the thread too, until its writes are persistent
+  bool barriers_wait = false;
   std::uint64_t log_bytes = std::uint64_t{4} << 20;  // for each thread; a full log is truncated
   bool log_lines_fetched = false;  // a log line is read from memory before its first store
 };

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <sim/config_check.h>
 #include <sim/config_keys.h>
+#include <sim/controller/scheduler.h>
 #include <sim/energy/memory_energy.h>
 #include <sim/nearest.h>
 
@@ -263,6 +264,16 @@ void for_each_idle_key(Machine& m, F&& f) {
 verdict in_design(const machine_config& m) {
   const std::string& design = m.design.name;
   if (auto idle = idle_keys(m); !idle.empty()) return std::move(idle.front());
+  const std::string& order = m.nonvolatile_memory.scheduler;
+  if (const auto kind = find_scheduler(order);
+      m.design.barriers_wait && kind && !(*kind)->fences_return) {
+    auto found = no_effect("design", "barriers_wait",
+                           fmt::format("the scheduler {} has no persist barriers, so a thread "
+                                       "waits at every fence",
+                                       order));
+    found.keys.push_back("nonvolatile_memory.scheduler");
+    return found;
+  }
   if (m.l3.nonvolatile || (design != "kiln" && design != "crlog" && design != "culog"))
     return std::nullopt;
   return config_conflict{{"design.name", "l3.nonvolatile"},

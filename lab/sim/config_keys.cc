@@ -163,6 +163,7 @@ constexpr field<design_config> design_fields[] = {
     {"overflow_at", &design_config::overflow_at, share},
     {"overflow_interrupt_ns", &design_config::overflow_interrupt_ns, time_ns},
     {"fences_wait", &design_config::fences_wait},
+    {"barriers_wait", &design_config::barriers_wait},
     {"log_bytes", &design_config::log_bytes, {4096, 1ULL << 40}},
     {"log_lines_fetched", &design_config::log_lines_fetched},
 };

@@ -235,6 +235,7 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   // Where fences return at once a transaction is durable later than it ends, so such a run lasts
   // until all writes are persistent.
   const bool commits_are_durable =
+      machine.design.barriers_wait ||
       !(*find_scheduler(machine.nonvolatile_memory.scheduler))->fences_return;
   if (commits_are_durable && value_of(totals_of(*s), "run.transactions") != 0)
     r.simulated = last_commit;

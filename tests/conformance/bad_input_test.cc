@@ -269,7 +269,10 @@ TEST_F(bad_input, unknown_mechanisms_and_media) {
                             "pcm:rules:fast",
                             "pcm:rules:1.7:",
                             "pcm:rules:waits:1.7",
-                            "pcm:rules:1.7:waits:1"}) {
+                            "pcm:rules:1.7:waits:1",
+                            "pcm:rules:slower=0.5",
+                            "pcm:rules:slower=nan",
+                            "pcm:rules:slower=2:waits"}) {
     auto opened = pool<root>::open(path, {.create_size = 1 << 20, .engine = {.media = media}});
     EXPECT_TRUE(fails_with(opened, errc::invalid_argument)) << media;
   }

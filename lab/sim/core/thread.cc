@@ -54,6 +54,7 @@ hardware_thread::hardware_thread(environment& s, unsigned number, unsigned shari
   loads_.set_capacity(s.machine.cores.outstanding_misses);
   stores_.set_capacity(s.machine.cores.store_buffer_entries);
   fences_wait_ = s.machine.design.fences_wait;
+  barriers_wait_ = s.machine.design.barriers_wait;
   const memory_config& memory = s.machine.nonvolatile_memory;
   if (const auto kind = find_scheduler(memory.scheduler); kind && (*kind)->fences_return)
     posted_ = std::max<std::uint64_t>(memory.write_queue_entries / s.tape.threads(), 1);
@@ -349,12 +350,12 @@ bool hardware_thread::clean(const action& a) {
 }
 
 // A persist barrier orders the writes and lets the thread go on, until the controller's queue has
-// no room for the thread's share of writes.
+// no room for the thread's share of writes. With barriers_wait the thread waits for the writes too.
 bool hardware_thread::fence() {
   if (posted_ == 0) return drain();
-  if (!drain(stores_) || persists_ >= posted_ || yields()) return false;
+  if (!drain(stores_) || (!barriers_wait_ && persists_ >= posted_) || yields()) return false;
   if (std::exchange(unfenced_, false)) caches_.barrier(number_, time_);
-  return true;
+  return !barriers_wait_ || drain();
 }
 
 bool hardware_thread::drain(window& w) {

@@ -159,8 +159,9 @@ class hardware_thread final : event_handler, requester, abortable {
   // The writes that may be in progress after a fence, if a fence is a persist barrier; 0: it is
   // none and waits for all.
   std::uint64_t posted_ = 0;
-  bool unfenced_ = false;     // this thread has sent a line since its last fence
-  bool plain_stores_ = true;  // the design does not intercept stores
+  bool barriers_wait_ = false;  // at a persist barrier, for the writes before it
+  bool unfenced_ = false;       // this thread has sent a line since its last fence
+  bool plain_stores_ = true;    // the design does not intercept stores
 };
 
 }  // namespace stele::sim
