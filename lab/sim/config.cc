@@ -10,6 +10,7 @@
 #include <sim/config_file.h>
 #include <sim/config_keys.h>
 #include <sim/nearest.h>
+#include <sim/plugins.h>
 #include <toml++/toml.h>
 
 #include <bit>
@@ -60,6 +61,7 @@ struct wish {
     return key.one_of.empty() ? "a string in quotes"
                               : fmt::format("one of {}", fmt::join(key.one_of, ", "));
   }
+  std::string operator()(std::vector<std::string>*) const { return "an array of strings"; }
   template <class T>
   std::string operator()(std::vector<T>*) const {
     return "an array of tables";
@@ -109,6 +111,16 @@ struct assignment {
       return wrong(at, fmt::format("{} is '{}'; the nearest right name is '{}' (of {})", key.path,
                                    v, nearest(v, key.one_of), fmt::join(key.one_of, ", ")));
     *to = v;
+    return {};
+  }
+  result<> operator()(std::vector<std::string>* to) const {
+    if (!value.is_array()) return of_kind();
+    std::vector<std::string> texts;
+    for (const toml::node& one : *value.as_array()) {
+      if (!one.is_string()) return of_kind();
+      texts.push_back(one.as_string()->get());
+    }
+    *to = std::move(texts);
     return {};
   }
   template <class T>
@@ -212,6 +224,20 @@ result<toml::table> parse(const std::string& text, const std::string& file) {
   }
 }
 
+// Loads what the value of `plugins` names, relative to a folder, and puts its full paths in place.
+// A value that is no array of strings stays, for the check of its type.
+result<> load_plugins(toml::node* named, const fs::path& folder, const std::string& at) {
+  if (named == nullptr || !named->is_array()) return {};
+  for (toml::node& one : *named->as_array()) {
+    if (!one.is_string()) return {};
+    std::string& path = one.as_string()->get();
+    auto loaded = load_plugin((folder / path).string());
+    if (!loaded) return base::fail(loaded.error().code, at + ": " + loaded.error().message);
+    path = std::move(*loaded);
+  }
+  return {};
+}
+
 result<std::string> content_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::stringstream content;
@@ -237,6 +263,11 @@ struct stack_of_files {
     if (const toml::node* named = table->get("base"))
       if (auto done = read_base(*named, file); !done) return done;
     table->erase("base");
+    if (toml::node* named = table->get("plugins"))
+      if (auto loaded = load_plugins(named, fs::path(file).parent_path(),
+                                     fmt::format("{}:{}", file, named->source().begin.line));
+          !loaded)
+        return loaded;
     const auto keys = keys_of(machine);
     return read_table(*table, "", keys, file, where);
   }
@@ -294,8 +325,10 @@ result<> set_key(machine_config& m, const std::string& key, const std::string& v
   const std::string at = fmt::format("{}={}", key, value);
   const auto found = std::ranges::find(keys, key, &config_key::path);
   if (found == keys.end()) return wrong(at, no_such_key(key, keys, false));
-  const auto table = parse_value(value, std::holds_alternative<std::string*>(found->where));
+  auto table = parse_value(value, std::holds_alternative<std::string*>(found->where));
   if (!table) return std::unexpected(table.error());
+  if (key == "plugins")
+    if (auto loaded = load_plugins(table->get("value"), "", at); !loaded) return loaded;
   return std::visit(assignment{*found, *table->get("value"), at, at}, found->where);
 }
 

@@ -118,7 +118,8 @@ struct design_config {
 };
 
 struct machine_config {
-  std::string name, source;  // the machine, and the publication whose tables it carries
+  std::string name, source;          // the machine, and the publication whose tables it carries
+  std::vector<std::string> plugins;  // shared objects with more schedulers, devices, designs
   core_config cores;
   cache_config l1{.size_bytes = std::uint64_t{32} << 10};
   cache_config l2{

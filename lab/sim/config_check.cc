@@ -5,8 +5,11 @@
 #include <sim/config_check.h>
 #include <sim/config_keys.h>
 #include <sim/controller/scheduler.h>
+#include <sim/design/design.h>
+#include <sim/device/retention.h>
 #include <sim/energy/memory_energy.h>
 #include <sim/nearest.h>
+#include <sim/plugins.h>
 
 #include <bit>
 #include <ranges>
@@ -116,7 +119,7 @@ verdict in_scheduler(const std::string& name, const memory_config& c) {
   const memory_config d;
   const bool in_order = c.scheduler == "fcfs";
   const bool guards = c.scheduler == "rule1" || c.scheduler == "rule2" || c.scheduler == "rules" ||
-                      c.scheduler == "commit_first";
+                      c.scheduler == "commit_first" || !schedulers().plugin_of(c.scheduler).empty();
   const std::tuple<const char*, bool, const char*> unread[] = {
       {"write_drain_from", in_order && c.write_drain_from != d.write_drain_from,
        "serves requests in order of arrival"},
@@ -135,6 +138,7 @@ verdict in_scheduler(const std::string& name, const memory_config& c) {
 // A key of a device without effect on this device must keep its default.
 verdict in_device(const std::string& name, const memory_config& c) {
   const memory_config d;
+  const bool plugged = !devices().plugin_of(c.technology).empty();  // it may read any key
   const auto idle = [&](const std::string& field, const std::string& why) {
     return no_effect(name, field, why, "technology");
   };
@@ -146,7 +150,7 @@ verdict in_device(const std::string& name, const memory_config& c) {
       {"log_retention_s", c.log_retention_s != d.log_retention_s},
       {"truncation_retention", c.truncation_retention != d.truncation_retention}};
   for (const auto& [field, set] : of_retention)
-    if (set && c.technology != "pcm")
+    if (set && c.technology != "pcm" && !plugged)
       return idle(field, fmt::format("{}.technology is {}, and only pcm writes by retention", name,
                                      c.technology));
   if (c.endurance_writes != 0 && c.technology == "dram")
@@ -154,7 +158,7 @@ verdict in_device(const std::string& name, const memory_config& c) {
   if (name == "volatile_memory")
     for (const auto& [field, set] : std::span(of_retention).subspan(2))
       if (set) return idle(field, "logs are in the nonvolatile memory");
-  if (c.write_pulse_ns > 0 && c.technology != "stt-mram")
+  if (c.write_pulse_ns > 0 && c.technology != "stt-mram" && !plugged)
     return idle("write_pulse_ns", c.technology == "pcm"
                                       ? "a write to pcm takes its iterations"
                                       : "cells of dram hold what the row buffer holds");
@@ -238,6 +242,7 @@ template <class Machine, class F>
 void for_each_idle_key(Machine& m, F&& f) {
   const machine_config usual;
   auto& d = m.design;
+  if (!designs().plugin_of(d.name).empty()) return;  // it may read any key
   const design_config& u = usual.design;
   if (d.name != "kiln") {
     constexpr std::string_view why = "only the design kiln has it";
@@ -259,6 +264,18 @@ void for_each_idle_key(Machine& m, F&& f) {
   }
   if (d.isolation != "htm")
     f("design", "htm_retries", d.htm_retries, u.htm_retries, "only isolation htm retries");
+}
+
+// A part of a plug-in that another machine has loaded.
+verdict in_plugins(const machine_config& m) {
+  for (const plugged_part& p : plugged_parts(m))
+    if (std::ranges::find(m.plugins, p.plugin) == m.plugins.end())
+      return config_conflict{
+          {p.key, "plugins"},
+          fmt::format("{} is {}, which the plug-in {} has, and the machine does not name it; add "
+                      "it to plugins",
+                      p.key, p.name, p.plugin)};
+  return std::nullopt;
 }
 
 verdict in_design(const machine_config& m) {
@@ -305,6 +322,7 @@ void reset_idle_keys(machine_config& m) {
 }
 
 std::optional<config_conflict> find_config_conflict(const machine_config& m) {
+  if (auto found = in_plugins(m)) return found;
   if (auto found = in_private_cache("l1", m.l1)) return found;
   if (auto found = in_private_cache("l2", m.l2)) return found;
   const std::pair<const char*, const cache_config*> caches[] = {

@@ -14,6 +14,9 @@ template <class T>
 json value_of(const T& v) {
   return v;
 }
+json value_of(const std::vector<std::string>& texts) {
+  return texts.empty() ? json::array() : json(texts);
+}
 template <class T>
 json value_of(const std::vector<T>& rows) {
   json out = json::array();

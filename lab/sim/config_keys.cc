@@ -3,6 +3,9 @@
 // Bounds are wide: they exclude the absurd (no ways, a latency of an hour), not the unusual. Checks
 // that involve several keys are in sim/config_check.cc.
 #include <sim/config_keys.h>
+#include <sim/controller/scheduler.h>
+#include <sim/design/design.h>
+#include <sim/device/retention.h>
 
 #include <utility>
 
@@ -13,10 +16,12 @@ template <class S>
 struct field {
   std::string_view name;
   std::variant<bool S::*, unsigned S::*, std::uint64_t S::*, double S::*, std::string S::*,
-               std::vector<timing_rule> S::*, std::vector<retention_row> S::*>
+               std::vector<std::string> S::*, std::vector<timing_rule> S::*,
+               std::vector<retention_row> S::*>
       member;
   bounds within = {};
   allowed_names one_of = {};
+  allowed_names (*parts)() = nullptr;  // in place of one_of: parts that plug-ins may add
 };
 
 // The number of members of an aggregate: the most values that it can be initialized from.
@@ -36,12 +41,8 @@ constexpr std::string_view replacements[] = {"lru", "plru", "bip", "random"};
 constexpr std::string_view level_names[] = {"channel", "rank", "other_ranks", "bank_group", "bank"};
 constexpr std::string_view command_names[] = {"activate", "precharge", "read",
                                               "write",    "refresh",   "any"};
-constexpr std::string_view technologies[] = {"dram", "stt-mram", "pcm"};
-constexpr std::string_view schedulers[] = {"fr-fcfs", "fcfs",  "strict", "rule1",       "rule2",
-                                           "rules",   "ideal", "bare",   "commit_first"};
 constexpr std::string_view retained_as[] = {"log", "data"};
 constexpr std::string_view refreshes[] = {"all-bank", "same-bank"};
-constexpr std::string_view designs[] = {"native", "rlog", "ulog", "crlog", "culog", "kiln"};
 constexpr std::string_view orders[] = {"strong", "relaxed"};
 constexpr std::string_view isolations[] = {"htm", "mutex", "none"};
 constexpr std::string_view fields_of_mappings[] = {"row",  "rank",   "bank_group",
@@ -101,7 +102,7 @@ constexpr field<retention_row> retention_fields[] = {
 
 using mem = memory_config;
 constexpr field<mem> memory_fields[] = {
-    {"technology", &mem::technology, {}, technologies},
+    {"technology", &mem::technology, {}, {}, [] { return devices().names(); }},
     {"controllers", &mem::controllers, count_power},
     {"channels", &mem::channels, count_power},
     {"ranks", &mem::ranks, count_power},
@@ -113,7 +114,7 @@ constexpr field<mem> memory_fields[] = {
      {64, 1ULL << 40, true}},  // volatile memory begins at 2^40
     {"mapping", &mem::mapping},
     {"bank_hash", &mem::bank_hash},
-    {"scheduler", &mem::scheduler, {}, schedulers},
+    {"scheduler", &mem::scheduler, {}, {}, [] { return schedulers().names(); }},
     {"guarded_rules", &mem::guarded_rules},
     {"read_queue_entries", &mem::read_queue_entries, queue_entries},
     {"write_queue_entries", &mem::write_queue_entries, queue_entries},
@@ -155,7 +156,7 @@ constexpr field<mem> memory_fields[] = {
 };
 
 constexpr field<design_config> design_fields[] = {
-    {"name", &design_config::name, {}, designs},
+    {"name", &design_config::name, {}, {}, [] { return designs().names(); }},
     {"order", &design_config::order, {}, orders},
     {"isolation", &design_config::isolation, {}, isolations},
     {"htm_retries", &design_config::htm_retries, {0, 1e6}},
@@ -171,6 +172,7 @@ constexpr field<design_config> design_fields[] = {
 constexpr field<machine_config> machine_fields[] = {
     {"name", &machine_config::name},
     {"source", &machine_config::source},
+    {"plugins", &machine_config::plugins},
     {"processor_dynamic_peak_w", &machine_config::processor_dynamic_peak_w, {0, 1e6}},
 };
 constexpr std::size_t sections = 8;
@@ -185,7 +187,7 @@ void append(std::vector<config_key>& keys, const std::string& prefix, S& s,
   for (const field<S>& f : fields)
     keys.push_back({prefix + std::string(f.name),
                     std::visit([&](auto member) -> value_ptr { return &(s.*member); }, f.member),
-                    f.within, f.one_of});
+                    f.within, f.parts == nullptr ? f.one_of : f.parts()});
 }
 
 }  // namespace

@@ -22,14 +22,17 @@ struct bounds {
   bool power_of_two = false;
 };
 
-using value_ptr = std::variant<bool*, unsigned*, std::uint64_t*, double*, std::string*,
-                               std::vector<timing_rule>*, std::vector<retention_row>*>;
+using value_ptr =
+    std::variant<bool*, unsigned*, std::uint64_t*, double*, std::string*, std::vector<std::string>*,
+                 std::vector<timing_rule>*, std::vector<retention_row>*>;
 
 struct config_key {
   std::string path;
   value_ptr where;
-  bounds within;         // for a number
-  allowed_names one_of;  // for a string; empty: any string
+  bounds within;  // for a number
+  // For a string; empty: any string. Those of parts that plug-ins add are valid until one is
+  // loaded.
+  allowed_names one_of;
 };
 
 std::vector<config_key> keys_of(machine_config& m);

@@ -3,6 +3,7 @@
 #include <sim/epochs.h>
 #include <sim/machine.h>
 #include <sim/memory_result.h>
+#include <sim/plugins.h>
 #include <sim/simulation.h>
 
 #include <base/check.h>
@@ -186,9 +187,7 @@ result<command_files> open_commands(const hybrid_memory& m, const std::string& p
   return files;
 }
 
-}  // namespace
-
-result<run_result> run_machine(const machine_config& machine, const run_options& options) {
+result<run_result> run_tape(const machine_config& machine, const run_options& options) {
   auto tape = feed::open(options.tape, machine.cores.count * machine.cores.threads_per_core);
   if (!tape) return std::unexpected(tape.error());
   std::unique_ptr<simulation> s;
@@ -252,6 +251,12 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   for (const auto& file : *files)
     if (auto ended = file->finish(); !ended) return std::unexpected(ended.error());
   return r;
+}
+
+}  // namespace
+
+result<run_result> run_machine(const machine_config& machine, const run_options& options) {
+  return with_plugins(machine, [&] { return run_tape(machine, options); });
 }
 
 }  // namespace stele::sim

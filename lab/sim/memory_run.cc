@@ -6,6 +6,7 @@
 #include <sim/feed/convert.h>
 #include <sim/memory_result.h>
 #include <sim/memory_run.h>
+#include <sim/plugins.h>
 
 #include <filesystem>
 
@@ -110,9 +111,7 @@ void add_part(run_result& r, driver& d, memory_system& m, const std::string& nam
   add_memory(r, name, m, part);
 }
 
-}  // namespace
-
-result<run_result> run_memory(const machine_config& machine, const memory_run_options& o) {
+result<run_result> run_trace(const machine_config& machine, const memory_run_options& o) {
   if (o.memory != "nonvolatile_memory" && o.memory != "volatile_memory")
     return base::fail(errc::invalid_argument, "there is no memory \"" + o.memory +
                                                   "\"; choose nonvolatile_memory or "
@@ -155,6 +154,12 @@ result<run_result> run_memory(const machine_config& machine, const memory_run_op
   if (written)
     if (auto ended = written->finish(); !ended) return std::unexpected(ended.error());
   return r;
+}
+
+}  // namespace
+
+result<run_result> run_memory(const machine_config& machine, const memory_run_options& o) {
+  return with_plugins(machine, [&] { return run_trace(machine, o); });
 }
 
 }  // namespace stele::sim

@@ -1,6 +1,7 @@
 // Results as tables for people, as JSON and as CSV for programs.
 #include <fmt/format.h>
 #include <sim/config_file.h>
+#include <sim/plugins.h>
 #include <sim/result.h>
 
 #include <algorithm>
@@ -108,8 +109,11 @@ std::string laid_out(const std::vector<cells>& rows, std::string_view sides) {
 }
 
 std::string machine_line(const machine_config& m) {
-  return fmt::format("machine  {}{}\n", m.name.empty() ? "unnamed" : m.name,
-                     m.source.empty() ? "" : fmt::format(" ({})", m.source));
+  std::string lines = fmt::format("machine  {}{}\n", m.name.empty() ? "unnamed" : m.name,
+                                  m.source.empty() ? "" : fmt::format(" ({})", m.source));
+  for (const plugged_part& p : plugged_parts(m))
+    lines += fmt::format("plug-in  {} {} of {}\n", p.what, p.name, p.plugin);
+  return lines;
 }
 
 // Each quantity that any result has; sections stay together, in the order of their first
@@ -289,6 +293,9 @@ json json_of(const run_result& r) {
   out["quantities"] = std::move(quantities);
   if (!r.histograms.empty()) out["histograms"] = histograms_of(r);
   if (r.line.interval != 0) out["timeline"] = line_of(r.line);
+  for (const plugged_part& p : plugged_parts(r.machine))
+    out["plugins"].push_back(
+        {{"part", p.what}, {"name", p.name}, {"key", p.key}, {"file", p.plugin}});
   out["machine"] = json_of(r.machine);
   return out;
 }

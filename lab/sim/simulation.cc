@@ -34,7 +34,7 @@ result<> simulation::name_logs() {
   auto logs = log_ranges_of(tape.header());
   if (!logs) return std::unexpected(logs.error());
   const design_config& d = machine.design;
-  if (machine.nonvolatile_memory.technology == "pcm" && d.name.ends_with("log")) {
+  if (tells_logs_from_data(machine.nonvolatile_memory) && d.name.ends_with("log")) {
     const std::uint64_t end =
         (logs_at + tape.threads() * d.log_bytes + line_bytes - 1) / line_bytes * line_bytes;
     logs->push_back({.records_begin = logs_at, .records_end = end});
@@ -71,6 +71,11 @@ result<> simulation::assemble(options o) {
   if (!named) return std::unexpected(named.error());
   auto design_made = (*named)->make({events, *caches, machine, count, o.mutant});
   if (!design_made) return std::unexpected(design_made.error());
+  if (*design_made == nullptr)
+    return base::fail(errc::invalid_argument, "the plug-in " +
+                                                  designs().plugin_of(machine.design.name) +
+                                                  " makes no design \"" + machine.design.name +
+                                                  "\"; let its make return one");
   persistence = std::move(*design_made);
   kiln_design = dynamic_cast<kiln*>(persistence.get());
 

@@ -53,7 +53,8 @@ class sim_command : public ::testing::Test {
     return j;
   }
 
-  stele::base::scratch_directory scratch_;
+  stele::base::scratch_directory scratch_{
+      fs::temp_directory_path()};  // a plug-in is loaded from it
   fs::path dir_ = scratch_.path();
 };
 
@@ -156,25 +157,35 @@ TEST_F(sim_command, refuses_in_sentences) {
   EXPECT_THAT(run("sim run " + at("tape") + " --warm-up 100000").said, HasSubstr("fewer than"));
 }
 
-// The commands of docs/guide/lab.md, which are the lines that four spaces indent.
+// The commands of docs/guide/lab.md, which are the lines that four spaces indent, beside its
+// scheduler's source.
 TEST_F(sim_command, runs_every_command_of_the_guide) {
   std::ifstream page(STELE_SOURCE_DIR "/docs/guide/lab.md");
   unsigned commands = 0;
   bool fenced = false;  // code of another language
+  std::ofstream source;
   for (std::string line; std::getline(page, line);) {
+    if (source.is_open() && !line.starts_with("```")) source << line << '\n';
+    if (line == "```cpp") source.open(dir_ / "reads_first.cc");
+    if (line == "```") source.close();
     if (line.starts_with("```")) fenced = !fenced;
     if (fenced || !line.starts_with("    ")) continue;
     std::string command = line.substr(4);
     const std::string name = "stele-lab ";
     if (command.starts_with(name)) command.replace(0, name.size(), STELE_COMMAND " ");
-    EXPECT_EQ(std::system(("cd " + dir_.string() + " && (" + command + ") > /dev/null").c_str()), 0)
+    EXPECT_EQ(std::system(("cd " + dir_.string() + " && export STELE='" STELE_SOURCE_DIR "' && (" +
+                           command + ") > /dev/null")
+                              .c_str()),
+              0)
         << command;
     ++commands;
   }
-  EXPECT_EQ(commands, 10u);
+  EXPECT_EQ(commands, 12u);
   for (const char* file : {"run.csv", "designs.csv", "sweep.csv", "epochs.csv", "histograms.csv",
                            "memory.csv", "commands.trace"})
     EXPECT_GT(fs::file_size(dir_ / file), 50u) << file;
+  EXPECT_EQ(json("reads_first.json")["plugins"][0]["file"],
+            fs::canonical(dir_ / "reads_first.so").string());
 }
 
 TEST_F(sim_command, runs_a_trace_on_a_memory_alone) {

@@ -91,6 +91,7 @@ class channel final : public event_handler {
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
 
+  bool has_scheduler() const noexcept { return scheduler_ != nullptr; }
   void submit(picoseconds now, const request& r, const device_address& where);
   void order_changed(picoseconds now);
   bool has_room_for(access kind, unsigned bank) const noexcept {

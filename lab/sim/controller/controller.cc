@@ -27,9 +27,6 @@ result<void> check_queues(const memory_config& c) {
 }
 
 result<void> check_times(const memory_config& c) {
-  if (c.technology != "dram" && c.technology != "stt-mram" && c.technology != "pcm")
-    return base::fail(errc::invalid_argument, "memory: there is no technology \"" + c.technology +
-                                                  "\"; use dram, stt-mram or pcm");
   if (c.refresh != "all-bank" && c.refresh != "same-bank")
     return base::fail(errc::invalid_argument, "memory: there is no refresh \"" + c.refresh +
                                                   "\"; use all-bank or same-bank");
@@ -61,6 +58,10 @@ result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const me
   for (unsigned i = 0; i < c.controllers * c.channels; ++i)
     m->channels_.push_back(std::make_unique<channel>(
         channel_context{events, m->config_, *timing, **kind, *pulses, m->stream_, *m, i, mutant}));
+  if (!m->channels_.back()->has_scheduler())
+    return base::fail(errc::invalid_argument,
+                      "memory: the plug-in " + schedulers().plugin_of(c.scheduler) +
+                          " makes no scheduler \"" + c.scheduler + "\"; let its make return one");
   return m;
 }
 

@@ -2,6 +2,7 @@
 // writes.
 #include <sim/controller/fr_fcfs.h>
 #include <sim/controller/schedulers.h>
+#include <sim/device/retention.h>
 
 #include <bit>
 #include <cmath>
@@ -20,7 +21,7 @@ fr_fcfs_scheduler::fr_fcfs_scheduler(const channel_state& channel, const memory_
       drain_from_(std::max(1U, share_of(c.write_queue_entries, c.write_drain_from))),
       drain_to_(share_of(c.write_queue_entries, c.write_drain_to)),
       starvation_limit_(c.starvation_limit),
-      pulsed_(c.technology == "pcm" || (c.write_pulse_ns > 0 && !c.write_back_rows)) {
+      pulsed_(tells_logs_from_data(c) || (c.write_pulse_ns > 0 && !c.write_back_rows)) {
   for (auto& of_kind : candidates_) of_kind.resize(channel.open_row.size());
   for (auto& of_kind : ready_at_) of_kind.resize(channel.open_row.size(), never);
 }

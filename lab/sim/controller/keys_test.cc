@@ -68,10 +68,10 @@ void change(const std::string& field, memory_config& c, const config_key& key) {
                                            : T{2} * *value;
         else if constexpr (std::is_same_v<T, std::vector<timing_rule>>)
           for (timing_rule& r : *value) r.latency_ns += 10;
-        else if (value->empty())
-          value->push_back({1e6, 1.2});
-        else
+        else if constexpr (std::is_same_v<T, std::vector<retention_row>>) {
           for (retention_row& r : *value) r.speedup *= 2;
+          if (value->empty()) value->push_back({1e6, 1.2});
+        }
       },
       key.where);
 }

@@ -4,11 +4,12 @@
 // request, with the earliest time that the rules allow. The channel issues the command then, unless
 // something has changed in between. Refresh, completion and admission to the queues are the
 // channel's task. To add a scheduler, write a class in its own file and a line in the table of
-// schedulers.cc.
+// schedulers.cc, or a plug-in (sim/plugin.h).
 #pragma once
 
 #include <sim/controller/request_queue.h>
 #include <sim/controller/timing.h>
+#include <sim/kinds.h>
 
 #include <memory>
 #include <span>
@@ -66,7 +67,9 @@ struct scheduler_kind {
                                      const epoch_tracker&);
 };
 
+// The laboratory's own.
 std::span<const scheduler_kind> scheduler_kinds() noexcept;
+kinds<scheduler_kind>& schedulers();
 [[nodiscard]] result<const scheduler_kind*> find_scheduler(std::string_view name);
 
 }  // namespace stele::sim

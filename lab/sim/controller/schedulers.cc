@@ -5,7 +5,7 @@
 namespace stele::sim {
 namespace {
 
-constexpr scheduler_kind kinds[] = {
+constexpr scheduler_kind own[] = {
     {"fr-fcfs", false, false, make_fr_fcfs}, {"fcfs", false, false, make_fcfs},
     {"strict", true, true, make_strict},     {"rule1", true, true, make_rule1},
     {"rule2", true, true, make_rule2},       {"rules", true, true, make_rules},
@@ -16,17 +16,18 @@ constexpr scheduler_kind kinds[] = {
 }  // namespace
 
 std::span<const scheduler_kind> scheduler_kinds() noexcept {
-  return kinds;
+  return own;
+}
+
+kinds<scheduler_kind>& schedulers() {
+  static kinds<scheduler_kind> all(own);
+  return all;
 }
 
 result<const scheduler_kind*> find_scheduler(std::string_view name) {
-  std::string known;
-  for (const scheduler_kind& k : kinds) {
-    if (name == k.name) return &k;
-    known += (known.empty() ? "" : ", ") + std::string(k.name);
-  }
+  if (const scheduler_kind* k = schedulers().find(name)) return k;
   return base::fail(errc::invalid_argument, "memory: there is no scheduler \"" + std::string(name) +
-                                                "\"; use one of " + known);
+                                                "\"; use one of " + schedulers().listed());
 }
 
 }  // namespace stele::sim

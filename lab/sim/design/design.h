@@ -10,6 +10,7 @@
 #include <sim/cache/hierarchy.h>
 #include <sim/config.h>
 #include <sim/core/line_set.h>
+#include <sim/kinds.h>
 
 #include <memory>
 #include <span>
@@ -82,7 +83,9 @@ struct design_kind {
   // Errors: invalid_argument, when the machine does not fit the design.
   result<std::unique_ptr<design>> (*make)(const design_context& where);
 };
+// The laboratory's own.
 std::span<const design_kind> design_kinds() noexcept;
+kinds<design_kind>& designs();
 // Errors: invalid_argument, with the known names.
 [[nodiscard]] result<const design_kind*> design_named(std::string_view name);
 

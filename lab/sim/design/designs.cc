@@ -1,4 +1,4 @@
-// The designs by name. A new design is a source file and a line here.
+// The designs by name. A new design is a source file and a line here, or a plug-in (sim/plugin.h).
 #include <base/check.h>
 #include <sim/design/kiln.h>
 #include <sim/design/logs.h>
@@ -21,7 +21,7 @@ made make_kiln(const design_context& w) {
   return std::make_unique<kiln>(w);
 }
 
-constexpr design_kind kinds[] = {
+constexpr design_kind own[] = {
     {"native", [](const design_context&) -> made { return std::make_unique<design>(); }},
     {"rlog", [](const design_context& w) -> made { return make_redo_log(w, false); }},
     {"ulog", [](const design_context& w) -> made { return make_undo_log(w, false); }},
@@ -32,17 +32,18 @@ constexpr design_kind kinds[] = {
 }  // namespace
 
 std::span<const design_kind> design_kinds() noexcept {
-  return kinds;
+  return own;
+}
+
+kinds<design_kind>& designs() {
+  static kinds<design_kind> all(own);
+  return all;
 }
 
 result<const design_kind*> design_named(std::string_view name) {
-  std::string known;
-  for (const design_kind& k : kinds) {
-    if (k.name == name) return &k;
-    known += (known.empty() ? "" : ", ") + std::string(k.name);
-  }
-  return base::fail(errc::invalid_argument,
-                    "there is no design \"" + std::string(name) + "\"; choose one of " + known);
+  if (const design_kind* k = designs().find(name)) return k;
+  return base::fail(errc::invalid_argument, "there is no design \"" + std::string(name) +
+                                                "\"; choose one of " + designs().listed());
 }
 
 }  // namespace stele::sim

@@ -25,9 +25,13 @@ result<double> speedup_for(const memory_config& c, double retention_s) {
                                                 asked.str() + " s; known are (s) " + listed(c));
 }
 
-result<write_pulses> pulses_of(const memory_config& c) {
-  if (c.technology != "pcm")
-    return write_pulses{from_ns(c.write_pulse_ns), from_ns(c.write_pulse_ns)};
+namespace {
+
+result<write_pulses> fixed_pulses(const memory_config& c) {
+  return write_pulses{from_ns(c.write_pulse_ns), from_ns(c.write_pulse_ns)};
+}
+
+result<write_pulses> pulses_by_retention(const memory_config& c) {
   const auto data = speedup_for(c, c.data_retention_s), log = speedup_for(c, c.log_retention_s);
   if (!data) return std::unexpected(data.error());
   if (!log) return std::unexpected(log.error());
@@ -37,6 +41,27 @@ result<write_pulses> pulses_of(const memory_config& c) {
         "memory: iterations, iteration_ns and speed-ups of retentions must be above 0");
   const double whole_ns = c.iterations * c.iteration_ns;
   return write_pulses{from_ns(whole_ns / *data), from_ns(whole_ns / *log)};
+}
+
+constexpr device_kind own[] = {
+    {"dram", fixed_pulses}, {"stt-mram", fixed_pulses}, {"pcm", pulses_by_retention}};
+
+}  // namespace
+
+kinds<device_kind>& devices() {
+  static kinds<device_kind> all(own);
+  return all;
+}
+
+result<write_pulses> pulses_of(const memory_config& c) {
+  if (const device_kind* k = devices().find(c.technology)) return k->pulses(c);
+  return base::fail(errc::invalid_argument, "memory: there is no technology \"" + c.technology +
+                                                "\"; use one of " + devices().listed());
+}
+
+bool tells_logs_from_data(const memory_config& c) {
+  const device_kind* k = devices().find(c.technology);
+  return k != nullptr && k->pulses != fixed_pulses;
 }
 
 }  // namespace stele::sim
