@@ -82,11 +82,8 @@ result<> simulation::assemble(options o) {
   environment_.reset(new hardware_thread::environment{events, *caches, *isolation, *persistence,
                                                       tape, machine, o.observer,
                                                       std::move(o.committed)});
-  for (unsigned t = 0; t < count; ++t) {
-    const unsigned core = t % machine.cores.count,
-                   sharing = (count - core + machine.cores.count - 1) / machine.cores.count;
-    threads.push_back(std::make_unique<hardware_thread>(*environment_, t, sharing));
-  }
+  for (unsigned t = 0; t < count; ++t)
+    threads.push_back(std::make_unique<hardware_thread>(*environment_, t));
   for (auto& t : threads) t->start();
   return {};
 }

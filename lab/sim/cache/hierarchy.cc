@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
 #include <utility>
 
 namespace stele::sim {
@@ -48,8 +49,16 @@ result<std::unique_ptr<hierarchy>> hierarchy::make(event_queue& events, memory& 
     if (!l2) return std::unexpected(l2.error());
     std::vector<std::uint8_t> one(l1->frames()), two(l2->frames());
     std::vector<frame> under(l2->frames());
-    of_cores.push_back(
-        {std::move(*l1), std::move(*l2), std::move(one), std::move(two), std::move(under), {}, {}});
+    std::vector<arrival> in_one(l1->frames()), in_two(l2->frames());
+    of_cores.push_back({std::move(*l1),
+                        std::move(*l2),
+                        std::move(one),
+                        std::move(two),
+                        std::move(under),
+                        std::move(in_one),
+                        std::move(in_two),
+                        {},
+                        {}});
   }
   auto l3 = array(c.l3, 1000);
   if (!l3) return std::unexpected(l3.error());
@@ -86,7 +95,8 @@ std::size_t hierarchy::tag_bytes() const noexcept {
   std::size_t bytes = l3_.bytes() + lines_.size() * sizeof lines_[0];
   for (const caches& c : private_)
     bytes += c.l1.bytes() + c.l2.bytes() + c.l1_state.size() + c.l2_state.size() +
-             c.l3_frames.size() * sizeof c.l3_frames[0];
+             c.l3_frames.size() * sizeof c.l3_frames[0] +
+             (c.l1_arrivals.size() + c.l2_arrivals.size()) * sizeof(arrival);
   return bytes;
 }
 
@@ -94,18 +104,48 @@ std::size_t hierarchy::tag_bytes() const noexcept {
 
 access_result hierarchy::access_line(const request_origin& origin, std::uint64_t line, bool store,
                                      picoseconds now) {
-  if (hit(origin.core, line, store))
-    return {access_result::kind::completed, now + (store ? l1_write_ : l1_read_)};
   caches& c = private_[origin.core];
+  if (const frame p = found_in_l1(c, line, store); p != cache_array::none) {
+    count_l1_hit(c, p, store);
+    return join(origin, line, store, c.l1_arrivals[p].of(store), now + first_latency(store));
+  }
   const frame p = c.l2.find(line);
   if (p == cache_array::none || (store && (c.l2_state[p] & exclusive) == 0))
     return access_shared(origin, line, store, p, now);
   ++counts.l1_misses, ++counts.l2_hits, ++counts.l2_reads;
   c.l2.touch(p);
-  fill_l1(origin.core, line,
-          static_cast<std::uint8_t>((c.l2_state[p] & exclusive) | (store ? dirty : 0)),
-          values_ ? c.l2_values[p] : 0);
-  return {access_result::kind::completed, now + private_latency(store)};
+  fill_l1(origin.core, p,
+          static_cast<std::uint8_t>((c.l2_state[p] & exclusive) | (store ? dirty : 0)));
+  const picoseconds earliest = now + private_latency(store);
+  const arrival& there = c.l2_arrivals[p];
+  c.l1_arrivals[c.l1.find(line)] = {std::max(there.readable, earliest),
+                                    std::max(there.writable, earliest)};
+  return join(origin, line, store, there.of(store), earliest);
+}
+
+// A request for a copy that the core has or has requested: completes when the copy arrives, at
+// `earliest` at the soonest.
+access_result hierarchy::join(const request_origin& origin, std::uint64_t line, bool store,
+                              picoseconds arrives, picoseconds earliest) {
+  if (arrives != never)
+    return {access_result::kind::completed, std::max(arrives, earliest), arrives > earliest};
+  auto& targets = find_mshr(line)->targets;
+  const auto first = std::ranges::find_if(targets | std::views::reverse, [&](const auto& t) {
+    return t.origin.core == origin.core && (store ? t.owns : t.fills);
+  });
+  targets.push_back({origin, first->extra, std::max(earliest, first->earliest), false, false});
+  return {access_result::kind::pending, 0, true};
+}
+
+void hierarchy::set_arrival(unsigned core, std::uint64_t line, bool fills, bool owns,
+                            picoseconds when) noexcept {
+  caches& c = private_[core];
+  const auto set = [&](arrival& a) {
+    if (fills) a.readable = when;
+    if (owns) a.writable = when;
+  };
+  if (const frame q = c.l2.find(line); q != cache_array::none) set(c.l2_arrivals[q]);
+  if (const frame r = c.l1.find(line); r != cache_array::none) set(c.l1_arrivals[r]);
 }
 
 // Of the line, and of the line that it will replace in the second level.
@@ -136,10 +176,16 @@ access_result hierarchy::access_shared(const request_origin& origin, std::uint64
   l3_.touch(p);
   const picoseconds found = bank_access(line, false, asked);
   const picoseconds ready = resolve_coherence(origin, p, line, store, in_l2, found);
-  if (!waits)
-    return {access_result::kind::completed, interconnect_.line_to_core(origin.core, ready)};
+  const bool fills = in_l2 == cache_array::none, owns = lines_[p].owner == origin.core;
+  if (!waits) {
+    const picoseconds there = interconnect_.line_to_core(origin.core, ready);
+    set_arrival(origin.core, line, fills, owns, there);
+    return {access_result::kind::completed, there};
+  }
   ++private_[origin.core].waiting_for_memory;
-  find_mshr(line)->targets.push_back({origin, ready - found + interconnect_.latency()});
+  set_arrival(origin.core, line, fills, owns, never);
+  find_mshr(line)->targets.push_back({origin, ready - found + interconnect_.latency(),
+                                      ready + interconnect_.latency(), fills, owns});
   return {access_result::kind::pending, 0};
 }
 
@@ -158,14 +204,15 @@ access_result hierarchy::store_full_line(const request_origin& origin, std::uint
   const picoseconds asked = interconnect_.send_request(now + private_latency(true));
   const frame p = allocate_or_nack(origin, line, asked);
   if (p == cache_array::none) return {access_result::kind::nacked, 0};
-  return {
-      access_result::kind::completed,
-      resolve_coherence(origin, p, line, true, cache_array::none, asked) + interconnect_.latency()};
+  const picoseconds there =
+      resolve_coherence(origin, p, line, true, cache_array::none, asked) + interconnect_.latency();
+  set_arrival(origin.core, line, true, true, there);
+  return {access_result::kind::completed, there};
 }
 
 hierarchy::frame hierarchy::allocate_or_nack(const request_origin& origin, std::uint64_t line,
                                              picoseconds now) {
-  const frame p = evict_for(line, now);
+  const frame p = evict_for(line, origin.thread, now);
   if (p == cache_array::none) {
     ++counts.nacks;
     policy_->no_victim(line, origin.thread, now);
@@ -193,9 +240,10 @@ access_result hierarchy::miss(const request_origin& origin, std::uint64_t line, 
   free_mshrs_.pop_back();
   mshr& f = mshrs_[slot];
   f.line = line, f.used = true, f.issued = now + l3_read_;
-  f.targets.assign(1, {origin, interconnect_.latency()});
   events_.schedule(f.issued, *this, event_argument(event::issue_fill, slot));
   resolve_coherence(origin, p, line, store, cache_array::none, f.issued);
+  f.targets.assign(1, {origin, interconnect_.latency(), 0, true, true});
+  set_arrival(origin.core, line, true, true, never);
   return {access_result::kind::pending, 0};
 }
 
@@ -248,13 +296,12 @@ void hierarchy::fill_private(unsigned core, frame p, std::uint64_t line, bool st
     c.l2.touch(q);
     c.l2_state[q] |= state;
   }
-  fill_l1(core, line, static_cast<std::uint8_t>(state | (store ? dirty : 0)),
-          values_ ? c.l2_values[q] : 0);
+  fill_l1(core, q, static_cast<std::uint8_t>(state | (store ? dirty : 0)));
 }
 
-void hierarchy::fill_l1(unsigned core, std::uint64_t line, std::uint8_t state,
-                        std::uint64_t value) {
+void hierarchy::fill_l1(unsigned core, frame in_l2, std::uint8_t state) {
   caches& c = private_[core];
+  const std::uint64_t line = c.l2.line_at(in_l2);
   frame p = c.l1.find(line);
   if (p != cache_array::none) {
     c.l1.touch(p);
@@ -271,7 +318,8 @@ void hierarchy::fill_l1(unsigned core, std::uint64_t line, std::uint8_t state,
   c.l1.fill(p, line);
   ++counts.l1_fills;
   c.l1_state[p] = state;
-  if (values_) c.l1_values[p] = value;
+  c.l1_arrivals[p] = c.l2_arrivals[in_l2];
+  if (values_) c.l1_values[p] = c.l2_values[in_l2];
 }
 
 // --- down ---
@@ -328,33 +376,33 @@ bool hierarchy::may_evict(frame p) {
   return !lines_[p].has(directory_entry::fill_pending) && policy_->may_evict(p, l3_.line_at(p));
 }
 
-hierarchy::frame hierarchy::evict_for(std::uint64_t line, picoseconds now) {
+hierarchy::frame hierarchy::evict_for(std::uint64_t line, unsigned thread, picoseconds now) {
   const frame first = l3_.first_of_set(line);
   for (std::uint32_t allowed = ~0u;;) {
     const frame p = l3_.find_victim(line, allowed);
     if (p == cache_array::none || !l3_.valid(p)) return p;
     if (may_evict(p)) {
-      evict_with_back_invalidation(p, now);
+      evict_with_back_invalidation(p, thread, now);
       return p;
     }
     allowed &= ~(1u << (p - first));
   }
 }
 
-void hierarchy::evict_with_back_invalidation(frame p, picoseconds now) {
+void hierarchy::evict_with_back_invalidation(frame p, unsigned thread, picoseconds now) {
   const std::uint64_t line = l3_.line_at(p);
   for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1) {
     const auto core = static_cast<unsigned>(std::countr_zero(s));
     announce_eviction(core, line, now);
     write_back_private(core, p, line, false, false, now);
   }
-  evict_from_l3(p, now);
+  evict_from_l3(p, thread, now);
 }
 
-void hierarchy::evict_from_l3(frame p, picoseconds now) {
+void hierarchy::evict_from_l3(frame p, unsigned thread, picoseconds now) {
   const std::uint64_t line = l3_.line_at(p);
   const bool newer = lines_[p].has(directory_entry::dirty);
-  if (newer) write_memory(line, value_at(p), bank_access(line, false, now), nullptr, 0);
+  if (newer) write_memory(line, value_at(p), bank_access(line, false, now), thread, nullptr, 0);
   policy_->line_evicted(p, line, newer);
   l3_.invalidate(p);
   lines_[p] = {};
@@ -372,15 +420,16 @@ std::size_t hierarchy::allocate_transfer() {
 }
 
 void hierarchy::write_memory(std::uint64_t line, std::uint64_t value, picoseconds when,
-                             requester* reply_to, std::uint64_t token, bool unbuffered) {
+                             unsigned thread, requester* reply_to, std::uint64_t token,
+                             bool unbuffered) {
   const std::size_t slot = allocate_transfer();
   in_flight_[slot] = {line & ~superseded_line,
                       value,
                       token,
                       reply_to,
                       ++transfer_sequence_,
+                      thread,
                       true,
-                      false,
                       unbuffered,
                       {}};
   ++counts.memory_writes;
@@ -394,14 +443,6 @@ void hierarchy::barrier(unsigned thread, picoseconds now) {
   events_.schedule(newest_barrier_, *this, event_argument(event::issue_barrier, thread));
 }
 
-void hierarchy::read_memory(std::uint64_t line, picoseconds when, requester* reply_to,
-                            std::uint64_t token) {
-  const std::size_t slot = allocate_transfer();
-  in_flight_[slot] = {line, 0, token, reply_to, ++transfer_sequence_, true, true, false, {}};
-  ++counts.memory_reads;
-  events_.schedule(when, *this, event_argument(event::issue_transfer, slot));
-}
-
 hierarchy::mshr* hierarchy::find_mshr(std::uint64_t line) noexcept {
   const auto f =
       std::ranges::find_if(mshrs_, [&](const mshr& x) { return x.used && x.line == line; });
@@ -413,33 +454,17 @@ void hierarchy::handle(picoseconds now, std::uint64_t what) {
   switch (static_cast<event>(what >> 56)) {
     case event::issue_fill:
       ++counts.memory_reads;
-      memory_.submit(now, {mshrs_[slot].line * 64, access::read, media::tape_tag::data, 0, this,
-                           event_argument(event::fill_done, slot)});
+      memory_.submit(now, {mshrs_[slot].line * 64, access::read, media::tape_tag::data,
+                           static_cast<std::uint16_t>(mshrs_[slot].targets.front().origin.thread),
+                           this, event_argument(event::fill_done, slot)});
       return;
-    case event::fill_done: {
-      mshr& f = mshrs_[slot];
-      f.used = false;
-      if (const frame p = l3_.find(f.line); p != cache_array::none)
-        lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::fill_pending);
-      bank_access(f.line, true, now);  // waiting requesters get it from the interconnect
-      l3_bank& bank = bank_of(f.line);
-      --bank.fills;
-      const auto waiting = std::move(f.targets);
-      free_mshrs_.push_back(static_cast<std::uint32_t>(slot));
-      for (const mshr::target& w : waiting) {
-        --private_[w.origin.core].waiting_for_memory;
-        w.origin.reply_to->done(now + w.extra, w.origin.token);
-        retry_all(private_[w.origin.core].queue_waiters, now);
-      }
-      retry_all(bank.queue_waiters, now);
-      if (!nacked_requesters_.empty()) retry_nacked(now);
-      return;
-    }
+    case event::fill_done:
+      return fill_done(slot, now);
     case event::issue_transfer: {
       const memory_transfer& f = in_flight_[slot];
-      memory_.submit(
-          now, {f.line * 64, f.read ? access::read : access::write, media::tape_tag::data, 0, this,
-                event_argument(event::transfer_done, slot)});
+      memory_.submit(now, {f.line * 64, access::write, media::tape_tag::data,
+                           static_cast<std::uint16_t>(f.thread), this,
+                           event_argument(event::transfer_done, slot)});
       return;
     }
     case event::issue_barrier:
@@ -447,12 +472,34 @@ void hierarchy::handle(picoseconds now, std::uint64_t what) {
     case event::transfer_done: {
       const memory_transfer f = std::exchange(in_flight_[slot], {});
       free_transfers_.push_back(static_cast<std::uint32_t>(slot));
-      if (!f.read && values_) memory_values_[f.line] = f.value;
+      if (values_) memory_values_[f.line] = f.value;
       if (f.reply_to != nullptr) f.reply_to->done(now, f.token);
       for (const auto& [reply_to, token] : f.merged) reply_to->done(now, token);
       return;
     }
   }
+}
+
+void hierarchy::fill_done(std::size_t slot, picoseconds now) {
+  mshr& f = mshrs_[slot];
+  f.used = false;
+  if (const frame p = l3_.find(f.line); p != cache_array::none)
+    lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::fill_pending);
+  bank_access(f.line, true, now);  // waiting requesters get it from the interconnect
+  l3_bank& bank = bank_of(f.line);
+  --bank.fills;
+  const auto waiting = std::move(f.targets);
+  free_mshrs_.push_back(static_cast<std::uint32_t>(slot));
+  for (const mshr::target& w : waiting) {
+    const picoseconds there = std::max(now + w.extra, w.earliest);
+    set_arrival(w.origin.core, f.line, w.fills, w.owns, there);
+    w.origin.reply_to->done(there, w.origin.token);
+    if (!w.fills && !w.owns) continue;
+    --private_[w.origin.core].waiting_for_memory;
+    retry_all(private_[w.origin.core].queue_waiters, now);
+  }
+  retry_all(bank.queue_waiters, now);
+  if (!nacked_requesters_.empty()) retry_nacked(now);
 }
 
 void hierarchy::retry_nacked(picoseconds now) {
@@ -478,14 +525,14 @@ access_result hierarchy::clean(const request_origin& origin, std::uint64_t line,
     const bool newer = lines_[p].has(directory_entry::dirty);
     if (newer) {
       lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::dirty);
-      write_memory(line, value_at(p), bank_access(line, false, when), origin.reply_to,
-                   origin.token);
+      write_memory(line, value_at(p), bank_access(line, false, when), origin.thread,
+                   origin.reply_to, origin.token);
     }
-    if (drop && !lines_[p].has(directory_entry::fill_pending)) evict_from_l3(p, now);
+    if (drop && !lines_[p].has(directory_entry::fill_pending)) evict_from_l3(p, origin.thread, now);
     if (newer) return {access_result::kind::pending, 0};
   }
   for (memory_transfer& f : in_flight_) {
-    if (!f.used || f.read || f.line != line) continue;
+    if (!f.used || f.line != line) continue;
     f.merged.emplace_back(origin.reply_to, origin.token);
     return {access_result::kind::pending, 0};
   }
@@ -496,8 +543,8 @@ access_result hierarchy::stream(const request_origin& origin, std::uint64_t line
                                 std::uint64_t value, picoseconds now) {
   const picoseconds when = interconnect_.line_from_core(origin.core, now);
   if (const frame p = l3_.find(line); p != cache_array::none && may_evict(p))
-    evict_with_back_invalidation(p, now);
-  write_memory(line, value, when, origin.reply_to, origin.token);
+    evict_with_back_invalidation(p, origin.thread, now);
+  write_memory(line, value, when, origin.thread, origin.reply_to, origin.token);
   return {access_result::kind::pending, 0};
 }
 
@@ -539,39 +586,8 @@ std::uint64_t hierarchy::memory_value(std::uint64_t line) const noexcept {
   if (const auto found = memory_values_.find(line); found != memory_values_.end())
     value = found->second;
   for (const memory_transfer& f : in_flight_)
-    if (f.used && !f.read && f.line == line && f.number > newest)
-      value = f.value, newest = f.number;
+    if (f.used && f.line == line && f.number > newest) value = f.value, newest = f.number;
   return value;
-}
-
-std::string hierarchy::inconsistency() const {
-  const auto about = [](std::uint64_t line, const char* what) {
-    return "line " + std::to_string(line) + ": " + what;
-  };
-  for (unsigned core = 0; core < private_.size(); ++core) {
-    const caches& c = private_[core];
-    for (frame q = 0; q < c.l1.frames(); ++q)
-      if (c.l1.valid(q) && c.l2.find(c.l1.line_at(q)) == cache_array::none)
-        return about(c.l1.line_at(q), "in a first level and not in its second");
-    for (frame q = 0; q < c.l2.frames(); ++q) {
-      if (!c.l2.valid(q)) continue;
-      const std::uint64_t line = c.l2.line_at(q);
-      const frame p = l3_.find(line), r = c.l1.find(line);
-      if (p == cache_array::none)
-        return about(line, "in a private cache and not in the shared one");
-      if ((lines_[p].sharers >> core & 1) == 0)
-        return about(line, "in a private cache that the directory does not know of");
-      const std::uint8_t state =
-          static_cast<std::uint8_t>(c.l2_state[q] | (r == cache_array::none ? 0 : c.l1_state[r]));
-      if (state != 0 && lines_[p].owner != core)
-        return about(line, "held exclusively by a core that does not own it");
-    }
-  }
-  for (frame p = 0; p < l3_.frames(); ++p)
-    if (l3_.valid(p) && lines_[p].owner != directory_entry::no_owner &&
-        lines_[p].sharers != 1u << lines_[p].owner)
-      return about(l3_.line_at(p), "owned and shared at once");
-  return {};
 }
 
 }  // namespace stele::sim

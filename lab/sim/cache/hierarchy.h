@@ -2,9 +2,10 @@
 // below.
 //
 // Inclusive: a line of a level is in all levels below it. Ownership changes at the moment of the
-// request, because requests come in the order of time; latencies are computed from it. A line whose
-// content is still on its way from memory is marked, and later requests for it complete with the
-// first. `now` may be later than the event queue's now, not earlier.
+// request, because requests come in the order of time; latencies are computed from it. A copy whose
+// content is still on its way, from memory or from another cache, has the time of its arrival, and
+// later requests for it complete with the first, not before. `now` may be later than the event
+// queue's now, not earlier.
 //
 // With track_values(), each copy of a line carries a number that moves as data does; tests of
 // coherence and crashes read these numbers.
@@ -27,6 +28,7 @@ struct access_result {
   enum class kind : std::uint8_t { completed, pending, nacked };
   kind what = kind::completed;
   picoseconds when = 0;  // completed: the time
+  bool joined = false;   // it waits for a line that its core has requested before
 };
 
 // The interface of a requester for later completion.
@@ -121,20 +123,22 @@ class hierarchy final : event_handler {
   // memory.
   access_result store_full_line(const request_origin& origin, std::uint64_t line, picoseconds now);
 
-  // The fast path of access_line(): the line is in the first level, in a state that allows the
-  // access. Returns false, and does nothing, otherwise.
-  [[gnu::always_inline]] bool hit(unsigned core, std::uint64_t line, bool store) noexcept {
+  // The fast path of access_line(): the line has arrived in the first level, in a state that allows
+  // the access. Returns false, and does nothing, otherwise.
+  [[gnu::always_inline]] bool hit(unsigned core, std::uint64_t line, bool store,
+                                  picoseconds now) noexcept {
     caches& c = private_[core];
     const frame p = found_in_l1(c, line, store);
-    if (p == cache_array::none) return false;
-    c.l1.touch(p);
-    if (store) c.l1_state[p] |= dirty;
-    ++counts.l1_hits;
+    if (p == cache_array::none || c.l1_arrivals[p].of(store) > now + first_latency(store))
+      return false;
+    count_l1_hit(c, p, store);
     return true;
   }
   // Whether hit() would succeed.
-  bool would_hit(unsigned core, std::uint64_t line, bool store) const noexcept {
-    return found_in_l1(private_[core], line, store) != cache_array::none;
+  bool would_hit(unsigned core, std::uint64_t line, bool store, picoseconds now) const noexcept {
+    const caches& c = private_[core];
+    const frame p = found_in_l1(c, line, store);
+    return p != cache_array::none && c.l1_arrivals[p].of(store) <= now + first_latency(store);
   }
   picoseconds hit_latency() const noexcept { return l1_read_; }
 
@@ -165,12 +169,11 @@ class hierarchy final : event_handler {
   }
   bool dirty_in_private(frame p, std::uint64_t line) const noexcept;
   picoseconds bank_access(std::uint64_t line, bool write, picoseconds since) noexcept;
-  // A write that memory receives at `when`; reply_to, if any, gets done(token). unbuffered: until
-  // memory has the value, no buffer holds it. Otherwise the value is in a buffer of the shared
-  // cache, which is as durable as that cache.
-  void write_memory(std::uint64_t line, std::uint64_t value, picoseconds when, requester* reply_to,
-                    std::uint64_t token, bool unbuffered = false);
-  void read_memory(std::uint64_t line, picoseconds when, requester* reply_to, std::uint64_t token);
+  // A write for this hardware thread that memory receives at `when`; reply_to, if any, gets
+  // done(token). unbuffered: until memory has the value, no buffer holds it. Otherwise the value is
+  // in a buffer of the shared cache, which is as durable as that cache.
+  void write_memory(std::uint64_t line, std::uint64_t value, picoseconds when, unsigned thread,
+                    requester* reply_to, std::uint64_t token, bool unbuffered = false);
   // Lets all NACKed requesters retry.
   void retry_nacked(picoseconds now);
   std::size_t nacked() const noexcept { return nacked_requesters_.size(); }
@@ -180,15 +183,16 @@ class hierarchy final : event_handler {
   }
   // Reads the tags of all sets, in all banks at a time.
   void scan_tags(picoseconds time_of_set, picoseconds now) noexcept;
-  // Makes room for a line by evicting another; returns none when no line may leave.
-  frame evict_for(std::uint64_t line, picoseconds now);
+  // Makes room for a line by evicting another, for a request of this hardware thread; returns none
+  // when no line may leave.
+  frame evict_for(std::uint64_t line, unsigned thread, picoseconds now);
   // Tells the observer that this core is about to lose the line for lack of room.
   void announce_eviction(unsigned core, std::uint64_t line, picoseconds now) {
     if (observer_ != nullptr) observer_->evicted(core, line, now);
   }
   // Evicts the line from all caches.
-  void evict_with_back_invalidation(frame p, picoseconds now);
-  void evict_from_l3(frame p, picoseconds now);
+  void evict_with_back_invalidation(frame p, unsigned thread, picoseconds now);
+  void evict_from_l3(frame p, unsigned thread, picoseconds now);
   const crossbar& interconnect() const noexcept { return interconnect_; }
   // The host memory that tags, their ages and states take.
   std::size_t tag_bytes() const noexcept;
@@ -212,23 +216,33 @@ class hierarchy final : event_handler {
     std::uint64_t line = 0, value = 0, token = 0;
     requester* reply_to = nullptr;
     std::uint64_t number = 0;  // increases with each transfer
-    bool used = false, read = false, unbuffered = false;
+    unsigned thread = 0;       // the hardware thread that it is for
+    bool used = false, unbuffered = false;
     std::vector<std::pair<requester*, std::uint64_t>> merged;
   };
   const std::vector<memory_transfer>& in_flight() const noexcept { return in_flight_; }
 
-  // For tests: describes a disagreement of directory and caches, empty when there is none: at most
-  // one owner, copies below, no other dirty copy.
+  // For tests: whether this core has a copy, which may be on its way.
+  bool holds(unsigned core, std::uint64_t line) const noexcept {
+    return private_[core].l2.find(line) != cache_array::none;
+  }
+  // For tests: describes a broken invariant of coherence, empty when there is none (coherence.cc).
   std::string inconsistency() const;
 
   hierarchy_counts counts;
 
  private:
   static constexpr std::uint8_t exclusive = 1, dirty = 2;
+  // When the content of a copy is there, and when its core may store to it; never: not known yet.
+  struct arrival {
+    picoseconds readable = 0, writable = 0;
+    picoseconds of(bool store) const noexcept { return store ? writable : readable; }
+  };
   struct caches {
     cache_array l1, l2;
     std::vector<std::uint8_t> l1_state, l2_state;
     std::vector<frame> l3_frames;  // for each l2 frame: the line's frame in the shared cache
+    std::vector<arrival> l1_arrivals, l2_arrivals;
     std::vector<std::uint64_t> l1_values, l2_values;
     unsigned waiting_for_memory = 0, nacked = 0;  // requests
     std::vector<requester*> queue_waiters{};      // for an entry of the core's request queues
@@ -241,9 +255,13 @@ class hierarchy final : event_handler {
   struct mshr {
     std::uint64_t line = 0;
     picoseconds issued = 0;
+    // Completes `extra` after the line is back, at `earliest` at the soonest. fills: it has put the
+    // line into the private caches. owns: it has made the core the owner. Neither: it has joined a
+    // request of its core that did, and shares its entry in the request queues.
     struct target {
       request_origin origin;
-      picoseconds extra;
+      picoseconds extra, earliest;
+      bool fills, owns;
     };
     std::vector<target> targets;
     bool used = false;
@@ -259,12 +277,24 @@ class hierarchy final : event_handler {
     return p == cache_array::none || (store && (c.l1_state[p] & exclusive) == 0) ? cache_array::none
                                                                                  : p;
   }
+  void count_l1_hit(caches& c, frame p, bool store) noexcept {
+    c.l1.touch(p);
+    if (store) c.l1_state[p] |= dirty;
+    ++counts.l1_hits;
+  }
+  // The time that a core's access spends in its first level.
+  picoseconds first_latency(bool store) const noexcept { return store ? l1_write_ : l1_read_; }
   // The time that a core's access spends in its private caches.
   picoseconds private_latency(bool store) const noexcept {
     return store ? l1_write_ + l2_write_ : l1_read_ + l2_read_;
   }
   access_result access_shared(const request_origin& origin, std::uint64_t line, bool store,
                               frame in_l2, picoseconds now);
+  access_result join(const request_origin& origin, std::uint64_t line, bool store,
+                     picoseconds arrives, picoseconds earliest);
+  // A copy of the core arrives then.
+  void set_arrival(unsigned core, std::uint64_t line, bool fills, bool owns,
+                   picoseconds when) noexcept;
   void prefetch_for_miss(unsigned core, std::uint64_t line) const noexcept;
   access_result miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
   // Of a request for this line, which has to wait for memory: those who wait for the request queue
@@ -280,16 +310,21 @@ class hierarchy final : event_handler {
                                 bool store, frame in_l2, picoseconds now);
   void fill_private(unsigned core, frame p, std::uint64_t line, bool store, frame in_l2,
                     picoseconds now);
-  void fill_l1(unsigned core, std::uint64_t line, std::uint8_t state, std::uint64_t value);
+  void fill_l1(unsigned core, frame in_l2, std::uint8_t state);
   void evict_private(unsigned core, frame in_l2, picoseconds now);
   // Moves the newest content of a core's copy into the shared cache; returns when it arrives, or
   // now.
   picoseconds write_back_private(unsigned core, frame p, std::uint64_t line, bool keep,
                                  bool keep_exclusive, picoseconds now);
   void clear_dirty(unsigned core, std::uint64_t line) noexcept;
+  void fill_done(std::size_t slot, picoseconds now);
   mshr* find_mshr(std::uint64_t line) noexcept;
   bool may_evict(frame p);
   std::size_t allocate_transfer();
+  std::string broken_in_private(unsigned core) const;
+  std::string broken_in_directory(frame p) const;
+  std::string broken_arrival(unsigned core, std::uint64_t line, const arrival& a,
+                             bool may_store) const;
 
   event_queue& events_;
   memory& memory_;

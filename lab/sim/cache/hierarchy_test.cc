@@ -9,12 +9,8 @@
 namespace stele::sim {
 namespace {
 
-struct listener final : requester {
-  std::map<std::uint64_t, picoseconds> completed;
-  unsigned may_try = 0;
-  void done(picoseconds now, std::uint64_t token) override { completed[token] = now; }
-  void retry(picoseconds) override { ++may_try; }
-};
+// When everything asked for has long arrived.
+constexpr picoseconds long_after = 1'000'000'000;
 
 struct bench {
   explicit bench(machine_config m = small_machine())
@@ -122,17 +118,17 @@ TEST(hierarchy, a_store_takes_the_line_from_all_others) {
   bench b;
   b.get(0, 1, false, 0);
   b.get(1, 1, false, 1'000'000);
-  EXPECT_FALSE(b.caches->hit(0, 1, true));  // shared: a store needs a request
+  EXPECT_FALSE(b.caches->hit(0, 1, true, long_after));  // shared: a store needs a request
   b.get(0, 1, true, 2'000'000);
-  EXPECT_TRUE(b.caches->hit(0, 1, true));
-  EXPECT_FALSE(b.caches->hit(1, 1, false));
+  EXPECT_TRUE(b.caches->hit(0, 1, true, long_after));
+  EXPECT_FALSE(b.caches->hit(1, 1, false, long_after));
   EXPECT_EQ(b.caches->counts.invalidations, 1u);
 }
 
 TEST(hierarchy, what_is_alone_may_be_stored_to_without_asking) {
   bench b;
   b.get(0, 1, false, 0);
-  EXPECT_TRUE(b.caches->hit(0, 1, true));
+  EXPECT_TRUE(b.caches->hit(0, 1, true, long_after));
 }
 
 TEST(hierarchy, clean_to_memory_writes_the_newest_content_once) {
@@ -148,7 +144,7 @@ TEST(hierarchy, clean_to_memory_writes_the_newest_content_once) {
   EXPECT_EQ(b.caches->memory_value(1), 77u);
   EXPECT_EQ(b.below.requests.size(), 2u);
   EXPECT_EQ(b.who.completed.at(99), b.who.completed.at(100));
-  EXPECT_TRUE(b.caches->hit(0, 1, false));
+  EXPECT_TRUE(b.caches->hit(0, 1, false, long_after));
   a = b.caches->clean({1, 1, &b.who, 101}, 1, hierarchy::level::memory, false, 9'000'000);
   EXPECT_EQ(a.what, access_result::kind::completed);
 }

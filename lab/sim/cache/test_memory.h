@@ -1,9 +1,11 @@
-// A memory for tests: each request completes after a fixed time.
+// For tests: a memory whose requests complete after a fixed time, a requester, a small machine.
 #pragma once
 
+#include <sim/cache/hierarchy.h>
 #include <sim/config.h>
 #include <sim/controller/memory.h>
 
+#include <map>
 #include <vector>
 
 namespace stele::sim {
@@ -13,7 +15,7 @@ class fixed_memory final : public memory, event_handler {
   fixed_memory(event_queue& events, picoseconds latency) : events_(events), latency_(latency) {}
 
   void submit(picoseconds now, const request& r) override {
-    requests.push_back(r);
+    requests.push_back(r), submitted.push_back(now);
     events_.schedule(now + latency_, *this, requests.size() - 1);
     ++outstanding_;
   }
@@ -21,6 +23,7 @@ class fixed_memory final : public memory, event_handler {
   std::size_t outstanding() const noexcept override { return outstanding_; }
 
   std::vector<request> requests;
+  std::vector<picoseconds> submitted;  // of each request
 
  private:
   void handle(picoseconds now, std::uint64_t what) override {
@@ -32,6 +35,14 @@ class fixed_memory final : public memory, event_handler {
   event_queue& events_;
   picoseconds latency_;
   std::size_t outstanding_ = 0;
+};
+
+// Notes when its requests complete, by their tokens.
+struct listener final : requester {
+  std::map<std::uint64_t, picoseconds> completed;
+  unsigned may_try = 0;
+  void done(picoseconds now, std::uint64_t token) override { completed[token] = now; }
+  void retry(picoseconds) override { ++may_try; }
 };
 
 // Small caches for each core and a shared one: 4 lines, 8 lines, 32 lines.

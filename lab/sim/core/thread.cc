@@ -31,6 +31,10 @@ std::uint64_t last_line_of(const tape_item& i) noexcept {
 bool is_dependent(const tape_item& i) noexcept {
   return (i.record.tag & media::tape_pointer_flag) != 0;
 }
+// Thread t runs on core t % cores. Threads that have ended count, too.
+unsigned threads_on_core_of(unsigned thread, unsigned threads, unsigned cores) noexcept {
+  return (threads - thread % cores + cores - 1) / cores;
+}
 
 }  // namespace
 
@@ -41,18 +45,21 @@ thread_counts& thread_counts::operator+=(const thread_counts& o) noexcept {
   return *this;
 }
 
-hardware_thread::hardware_thread(environment& s, unsigned number, unsigned sharing_core)
+hardware_thread::hardware_thread(environment& s, unsigned number)
     : events_(s.events),
       caches_(s.caches),
       environment_(s),
       number_(number),
       core_(number % s.machine.cores.count),
-      instruction_time_(std::max<picoseconds>(
-          1, from_ns(sharing_core / (s.machine.cores.clock_ghz * s.machine.cores.issue_width)))),
-      window_size_(s.machine.cores.window_instructions / sharing_core),
       lookahead_(from_ns(s.machine.crossbar.latency_ns)) {
-  loads_.set_capacity(s.machine.cores.outstanding_misses);
-  stores_.set_capacity(s.machine.cores.store_buffer_entries);
+  const core_config& cores = s.machine.cores;
+  const unsigned sharing_core = threads_on_core_of(number, s.tape.threads(), cores.count);
+  instruction_time_ =
+      std::max<picoseconds>(1, from_ns(sharing_core / (cores.clock_ghz * cores.issue_width)));
+  window_size_ = cores.window_instructions / sharing_core;
+  // A load is an instruction at least, so the window bounds those that wait.
+  loads_.set_capacity(cores.outstanding_misses, window_size_);
+  stores_.set_capacity(cores.store_buffer_entries);
   fences_wait_ = s.machine.design.fences_wait;
   barriers_wait_ = s.machine.design.barriers_wait;
   const memory_config& memory = s.machine.nonvolatile_memory;
@@ -150,7 +157,7 @@ inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uin
   if (!(loads_.empty() && w.empty()) && !may_issue(w)) return false;
   time_ += instruction_time_ * instructions;
   instruction_ += instructions;
-  if (!caches_.hit(core_, line, store) && !miss(line, store, whole)) {
+  if (!caches_.hit(core_, line, store, time_) && !miss(line, store, whole)) {
     time_ -= instruction_time_ * instructions;
     instruction_ -= instructions;
     return false;
@@ -190,7 +197,7 @@ inline hardware_thread::outcome hardware_thread::access_line(const tape_item& it
 // On hits the thread may run ahead of other events by the crossbar latency: no later request of
 // another core could arrive earlier. So the thread need not yield at each hit.
 bool hardware_thread::run_simple(unsigned& n) {
-  if (replaying_ || lines_done_ != 0 || plan_requested_ || dependent_ != 0) return true;
+  if (replaying_ || lines_done_ != 0 || plan_requested_ || dependent_) return true;
   const tape_item* item = items_.data() + item_;
   const tape_item* const last =
       item + std::min<std::size_t>(items_.size() - item_, events_at_once - n);
@@ -211,7 +218,8 @@ bool hardware_thread::run_simple(const tape_item*& item, const tape_item* last) 
       return true;
     if (is_dependent(*item) || last_line_of(*item) != line) return true;
     if (const picoseconds next = events_.next();
-        time_ > next && (time_ - next > lookahead_ || !caches_.would_hit(core_, line, store)))
+        time_ > next &&
+        (time_ - next > lookahead_ || !caches_.would_hit(core_, line, store, time_)))
       return true;
     if (const outcome got = access_line<Inside>(*item, line, store, bytes_of(*item));
         got != outcome::done)
@@ -363,7 +371,7 @@ bool hardware_thread::drain(window& w) {
     const picoseconds done = w.at(w.first).done;
     if (done == never) return false;
     time_ = std::max(time_, done);
-    ++w.first;
+    w.pop();
   }
   return true;
 }
@@ -390,6 +398,7 @@ bool hardware_thread::access(const tape_item& item, bool store) {
     store_deferred_ = false;
     return true;
   }
+  if (lines_done_ == 0) pointer_first_ = loads_.next;
   for (; lines_done_ < lines; ++lines_done_) {
     if (lines_done_ != 0 && yields()) return false;
     const std::uint64_t line = first + lines_done_,
@@ -398,7 +407,8 @@ bool hardware_thread::access(const tape_item& item, bool store) {
                                                 : access_line<false>(item, line, store, here);
     if (got != outcome::done) return got == outcome::aborted;
   }
-  if (is_dependent(item)) dependent_ = loads_.next;
+  if (is_dependent(item))
+    dependent_ = true, pointer_next_ = loads_.next, pointer_hit_ = time_ + caches_.hit_latency();
   return true;
 }
 
@@ -409,14 +419,14 @@ bool hardware_thread::may_issue(window& w) {
                              (&w == &loads_ && loads_.full()))) {
     if (loads_.at(loads_.first).done == never) return false;
     time_ = std::max(time_, loads_.at(loads_.first).done);
-    ++loads_.first;
+    loads_.pop();
   }
   if (&w == &stores_) {
     stores_.retire(time_);
     if (stores_.full()) {
       if (stores_.at(stores_.first).done == never) return false;
       time_ = std::max(time_, stores_.at(stores_.first).done);
-      ++stores_.first;
+      stores_.pop();
     }
   }
   return true;
@@ -432,20 +442,19 @@ bool hardware_thread::miss(std::uint64_t line, bool store, bool whole) {
     blocked_ = true;
     return false;
   }
-  w.at(w.next++) = {instruction_, got.what == access_result::kind::completed ? got.when : never};
+  w.push({instruction_, got.what == access_result::kind::completed ? got.when : never,
+          got.joined && !store});
   return true;
 }
 
 bool hardware_thread::await_dependent() {
-  if (dependent_ == 0) return true;
-  if (loads_.first < dependent_) {
-    const picoseconds done = loads_.at(dependent_ - 1).done;
-    if (done == never) return false;
-    time_ = std::max(time_, done);
-  } else {
-    time_ += caches_.hit_latency();
-  }
-  dependent_ = 0;
+  if (!dependent_) return true;
+  picoseconds there = pointer_hit_;
+  for (std::uint64_t n = std::max(pointer_first_, loads_.first); n < pointer_next_; ++n)
+    there = std::max(there, loads_.at(n).done);
+  if (there == never) return false;
+  time_ = std::max(time_, there);
+  dependent_ = false;
   return true;
 }
 
@@ -494,7 +503,7 @@ void hardware_thread::restart_attempt(picoseconds now) {
   next_action_ = 0;
   lines_done_ = 0;
   plan_requested_ = store_deferred_ = false;
-  dependent_ = 0;
+  dependent_ = false;
   time_ = now;
   phase_ = phase::outside;
   replaying_ = true;

@@ -2,11 +2,13 @@
 // caches.
 //
 // The model: instructions issue at a fixed rate. A load that misses is kept in a window until its
-// line arrives. Issue stops when the oldest such load is more than the window behind, or when there
-// are too many. Stores wait in order in a store buffer. A load marked as dependent (of a pointer)
-// holds everything after it until its value is there. An access is one instruction for each 16
-// bytes, at least one; a compute event is instructions without an access. Threads of a core share
-// the issue rate evenly. Not modelled: branches, functional units, instruction fetch.
+// line arrives. Issue stops when the oldest such load is more than the window behind, or when too
+// many of them have requested a line; a load of a line that its core has requested is not counted.
+// Stores wait in order in a store buffer. A load marked as dependent (of a pointer) holds
+// everything after it until its own value is there. An access is one instruction for each 16 bytes,
+// at least one; a compute event is instructions without an access. Threads of a core share the
+// issue rate evenly. Not modelled: branches, functional units, instruction fetch, loads served from
+// the store buffer.
 #pragma once
 
 #include <sim/core/isolation.h>
@@ -55,7 +57,7 @@ class hardware_thread final : event_handler, requester, abortable {
     std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
   };
 
-  hardware_thread(environment& s, unsigned number, unsigned sharing_core);
+  hardware_thread(environment& s, unsigned number);
   void start() { events_.schedule(0, *this); }
   bool finished() const noexcept { return finished_; }
   // The thread computes beyond the latest time. Its time has not advanced by that.
@@ -68,17 +70,24 @@ class hardware_thread final : event_handler, requester, abortable {
   struct outstanding_access {
     std::uint64_t instruction = 0;
     picoseconds done = never;  // never: not known yet
+    bool joined = false;       // it has not requested its line itself
   };
   // A queue, oldest first; an index is a running number.
   struct window {
     std::vector<outstanding_access> ring;  // size is a power of two
     std::uint64_t capacity = 0, first = 0, next = 0;
-    void set_capacity(std::uint64_t n) { ring.resize(std::bit_ceil(n)), capacity = n; }
+    std::uint64_t joined = 0;  // accesses that are not counted
+    // At most `n` accesses that are counted, and `others`.
+    void set_capacity(std::uint64_t n, std::uint64_t others = 0) {
+      ring.resize(std::bit_ceil(n + others)), capacity = n;
+    }
     bool empty() const noexcept { return first == next; }
-    bool full() const noexcept { return next - first == capacity; }
+    bool full() const noexcept { return next - first - joined == capacity; }
     outstanding_access& at(std::uint64_t n) noexcept { return ring[n & (ring.size() - 1)]; }
+    void push(const outstanding_access& a) noexcept { at(next++) = a, joined += a.joined; }
+    void pop() noexcept { joined -= at(first++).joined; }
     void retire(picoseconds now) noexcept {
-      while (!empty() && at(first).done <= now) ++first;
+      while (!empty() && at(first).done <= now) pop();
     }
   };
 
@@ -133,12 +142,16 @@ class hardware_thread final : event_handler, requester, abortable {
   picoseconds time_ = 0;
   std::uint64_t instruction_ = 0;
   window loads_, stores_;
-  std::uint64_t persists_ = 0;   // in progress
-  picoseconds persisted_ = 0;    // when the last completed one ended
-  std::uint64_t dependent_ = 0;  // 1 + the index of the load that all others wait for; 0: none
-  bool asleep_ = true;           // this thread has no event in the queue
-  bool blocked_ = false;         // until retry() is called; no other event wakes it
-  bool running_ = false;         // run() is on the stack
+  std::uint64_t persists_ = 0;  // in progress
+  picoseconds persisted_ = 0;   // when the last completed one ended
+  // The loads of the last pointer, if everything waits for them: indexes of those that wait for a
+  // line, from the first to behind the last, and the time of a hit.
+  std::uint64_t pointer_first_ = 0, pointer_next_ = 0;
+  picoseconds pointer_hit_ = 0;
+  bool dependent_ = false;
+  bool asleep_ = true;    // this thread has no event in the queue
+  bool blocked_ = false;  // until retry() is called; no other event wakes it
+  bool running_ = false;  // run() is on the stack
   bool aborted_ = false, finished_ = false;
 
   std::span<const tape_item> items_;

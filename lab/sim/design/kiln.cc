@@ -345,7 +345,7 @@ bool kiln::preserve_version(frame p, std::size_t slot, picoseconds now) {
   const frame left = frame_states_[p].superseded;
   const frame q = left != cache_array::none && !caches_.shared().valid(left)
                       ? left
-                      : caches_.evict_for(old, now);
+                      : caches_.evict_for(old, t.tx->thread, now);
   if (q != cache_array::none) {
     ++counts.superseded_kept;
     caches_.shared().fill(q, old);
@@ -361,7 +361,7 @@ bool kiln::preserve_version(frame p, std::size_t slot, picoseconds now) {
   if (waits) waiting.push_back(slot);
   if (waiting.size() <= 1) {
     ++counts.superseded_written;
-    caches_.write_memory(t.line, kept, caches_.bank_access(t.line, false, now), this,
+    caches_.write_memory(t.line, kept, caches_.bank_access(t.line, false, now), t.tx->thread, this,
                          allocate_transfer({transfer::kind::version_to_memory, 0, t.line, kept}),
                          true);
   }
@@ -421,7 +421,7 @@ void kiln::make_persistent(const transaction& t, pending_line r) {
   if (p != cache_array::none && frame_states_[p].tx == &t) frame_states_[p].tx = nullptr;
   if (const frame q = superseded_at(r.at, r.line); q != cache_array::none) {
     caches_.at(q).flags = 0;
-    caches_.evict_from_l3(q, 0);
+    caches_.evict_from_l3(q, t.thread, 0);
   }
 }
 
@@ -440,7 +440,7 @@ void kiln::retire(transaction& t, picoseconds now) {
     if (c == copies_.end() || c->second.id != t.id || c->second.committed) continue;
     c->second.committed = true;  // a line copied twice has two entries in the list
     // Through its bank, as all writes of a line, so that they keep their order.
-    caches_.write_memory(line, c->second.value, caches_.bank_access(line, false, now), this,
+    caches_.write_memory(line, c->second.value, caches_.bank_access(line, false, now), thread, this,
                          allocate_transfer({transfer::kind::home, t.id, line, c->second.value}));
   }
   if (commit_queue_.front() == &t)
@@ -511,7 +511,8 @@ bool kiln::all_pending_of(const transaction& t, std::uint64_t line) const {
 
 bool kiln::may_be_copied(frame p) const {
   const transaction* const t = frame_states_[p].tx;
-  if (t == nullptr || frame_states_[p].writebacks_in_flight != 0 || t->state != stage::in_flight)
+  if (t == nullptr || frame_states_[p].writebacks_in_flight != 0 || t->state != stage::in_flight ||
+      caches_.at(p).has(directory_entry::fill_pending))
     return false;
   // A newer copy may replace the transaction's own, once that one is durable.
   const auto c = copies_.find(caches_.shared().line_at(p));
@@ -538,7 +539,7 @@ void kiln::overflow(std::uint64_t line, picoseconds now) {
     copies_[victim] = {t.id, frame_states_[p].value, &t};
     caches_.write_memory(
         copies_at + copies_made_++ % (1 << 20), frame_states_[p].value,
-        caches_.bank_access(victim, false, now), this,
+        caches_.bank_access(victim, false, now), t.thread, this,
         allocate_transfer({transfer::kind::copy, t.id, victim, frame_states_[p].value, &t}));
     return;
   }
@@ -583,7 +584,7 @@ void kiln::overflow_copied(const transfer& t, picoseconds now) {
     copies_.at(t.line).durable = true;
     mine.overflow.push_back(t.line);
     caches_.at(p).flags &= static_cast<std::uint8_t>(~directory_entry::dirty);
-    caches_.evict_with_back_invalidation(p, now);
+    caches_.evict_with_back_invalidation(p, mine.thread, now);
   }
   --mine.arriving;
   advance_commits(now);
@@ -629,7 +630,7 @@ void kiln::done(picoseconds now, std::uint64_t token) {
     }
     case transfer::kind::copy:
       caches_.write_memory(
-          mapping_at + copies_made_ % (1 << 16), 0, now, this,
+          mapping_at + copies_made_ % (1 << 16), 0, now, t.tx->thread, this,
           allocate_transfer({transfer::kind::mapping, t.id, t.line, t.value, t.tx}));
       return;
     case transfer::kind::mapping:
@@ -662,7 +663,7 @@ nonvolatile_state kiln::recovered() const {
       over[line] = c.value;  // r2: copies of committed transactions
   std::vector<const hierarchy::memory_transfer*> buffered;
   for (const auto& f : caches_.in_flight())
-    if (f.used && !f.read && !f.unbuffered && !is_volatile_line(f.line)) buffered.push_back(&f);
+    if (f.used && !f.unbuffered && !is_volatile_line(f.line)) buffered.push_back(&f);
   std::ranges::sort(buffered, {}, &hierarchy::memory_transfer::number);
   for (const auto* f : buffered) over[f->line] = f->value;  // r3: the write-back buffer
   const auto& shared = caches_.shared();
@@ -678,8 +679,7 @@ nonvolatile_state kiln::recovered() const {
       over[shared.line_at(p) & ~superseded_line] = frame_states_[p].value;
     }
   for (const auto& f : caches_.in_flight())
-    if (f.used && !f.read && f.unbuffered && !over.contains(f.line))
-      s.torn.emplace_back(f.line, f.value);
+    if (f.used && f.unbuffered && !over.contains(f.line)) s.torn.emplace_back(f.line, f.value);
   for (const auto& [line, value] : over) s.lines[line] = value;
   return s;
 }
