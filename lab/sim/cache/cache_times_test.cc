@@ -362,6 +362,30 @@ TEST(cache_times, another_cores_request_makes_no_line_younger) {
   EXPECT_TRUE(b.caches->would_hit(0, 2, false, never / 2));
 }
 
+// Nor does a flush, or a line that comes back from above, in any level.
+TEST(cache_times, a_flush_makes_no_line_younger) {
+  for (const auto to : {hierarchy::level::shared_cache, hierarchy::level::memory}) {
+    const auto flushed = [&](caches_alone& b) {
+      b.clean(1, 0, to, b.now += 10'000'000);
+      b.handle_until(b.now + 1'000'000);
+    };
+    caches_alone first(2), second(2), third(2);
+    first.alone(0, 0, true), first.alone(0, 2, true);
+    flushed(first);
+    first.alone(0, 6, false);
+    EXPECT_FALSE(first.caches->would_hit(0, 0, false, never / 2));
+    second.alone(0, 0, true), second.alone(0, 4, true);
+    flushed(second);
+    second.alone(0, 8, false);
+    EXPECT_FALSE(second.caches->holds(0, 0));
+    third.alone(0, 0, true), third.alone(0, 8, true);
+    third.alone(1, 16, true), third.alone(1, 24, true);
+    flushed(third);
+    third.alone(1, 32, false);
+    EXPECT_EQ(third.caches->shared().find(0), cache_array::none);
+  }
+}
+
 TEST(cache_times, each_level_evicts_what_it_has_not_seen_for_longest) {
   caches_alone first(2);
   for (const std::uint64_t line : {0, 2, 0, 6}) first.alone(0, line, false);

@@ -285,6 +285,23 @@ TEST(core_times, a_retry_fetches_the_line_that_it_has_lost) {
   EXPECT_EQ(at_once.ns(), 1 + load_miss + 1000 + 1 + load_l3 + asks_owner + 1000);
 }
 
+// Everything that an attempt does is done again: loads, stores and flushes too. Thread 1 takes line
+// 5, which the attempt has only read at its begin.
+TEST(core_times, a_retry_takes_as_long_as_an_attempt) {
+  const std::vector<event> inside = {
+      at(5),      {load, 0, 64},        pause(400), {store, 0, 64}, at(2, flush),
+      pause(300), {stream, 9 * 64, 64}, pointer(0), pause(300)};
+  const double instructions = 1 + 4 + 400 + 4 + 1 + 300 + 1 + 1 + l1 + 300;
+  const auto warm = joined({pointer(5), pointer(0), at(0, store), pause(1000)}, {});
+  const double begun = time_of(warm);
+  const world w(joined(joined(warm, transaction_of(inside)),
+                       {pause(static_cast<std::uint64_t>(begun) + 900, 1), at(5, store, 1)}),
+                machine_of(), "htm");
+  EXPECT_EQ(w.threads[0]->counts.aborts, 1u);
+  EXPECT_EQ(w.ns(), begun + 2 * instructions);
+  EXPECT_EQ(w.threads[0]->counts.instructions, 1003u + 2 * (1 + 4 + 400 + 4 + 300 + 1 + 300));
+}
+
 constexpr double handoff = 10;  // of test_world.h
 
 TEST(core_times, a_mutex_is_handed_over) {
@@ -351,6 +368,51 @@ TEST(core_times, commit_time_is_what_follows_the_last_instruction) {
   EXPECT_GT(commits, 0);
   // What is no commit: the computation, and four instructions for each store to the log.
   EXPECT_EQ(w.ns(), 3 * (20'000 + 4 * 1) + commits);
+}
+
+// A redo log: its line is flushed, then the commit record, each with a fence; then home is stored.
+TEST(core_times, a_log_pays_for_each_of_its_fences) {
+  machine_config m = machine_of();
+  m.design.name = "rlog";
+  std::vector<event> list;
+  for (unsigned n = 0; n < 3; ++n)
+    list = joined(list, transaction_of({pause(10'000), at(0, store), pause(10'000)}));
+  const world w(list, m);
+  constexpr double whole_line = 4 + l1_write + l2_write + way + way;
+  EXPECT_EQ(static_cast<double>(w.threads[0]->counts.commit_time) / 1000,
+            3 * (1 + written + whole_line + 1 + written + 4));
+}
+
+// A fence that only orders lets the thread go on until its share of the write queue is full.
+TEST(core_times, a_persist_barrier_waits_for_room_alone) {
+  machine_config m = machine_of();
+  m.nonvolatile_memory.scheduler = "rules";
+  m.nonvolatile_memory.write_queue_entries = 3;
+  const auto line_of = [](std::uint64_t line) { return event{stream, line * 64, 64}; };
+  const std::vector<event> two = {line_of(0), {fence}, line_of(1), {fence}, pause(500)};
+  EXPECT_EQ(world(two, m).ns(), 2 + 500);
+  EXPECT_EQ(world(joined({line_of(2)}, two), m).ns(), 1 + to_bank + memory_time + 500);
+}
+
+// A commit whose lines found the FIFO full reads the tags of all banks, a cycle for each of their
+// sets. Thread 1 loads a line of the other bank just after the commit flag is written.
+TEST(core_times, a_scan_of_the_tags_delays_other_requests) {
+  machine_config m = machine_of();
+  m.l3.nonvolatile = true;
+  m.l3.size_bytes = std::uint64_t{2} * 64 * m.l3.ways * line_bytes;  // 64 sets in each bank
+  m.design.name = "kiln";
+  constexpr double flagged = 1001 + to_bank + l3_write + l3_write;
+  const std::vector<event> chain = {pointer(1, 1), pointer(5, 1), pointer(9, 1)};
+  const auto before = static_cast<std::uint64_t>(flagged + 1 - 3 * (1 + load_miss));
+  const auto time_with = [&](unsigned entries) {
+    m.l3.persistence_queue_entries = entries;
+    return world(joined(joined(transaction_of({at(0, store), pause(1000)}), chain),
+                        {pause(before, 1), pointer(1, 1), pause(1, 1)}),
+                 m, "mutex")
+        .ns(1);
+  };
+  EXPECT_EQ(time_with(16), flagged + 1 + 1 + load_l3 + 1);
+  EXPECT_EQ(time_with(0), flagged + 64 + l3 + port + way + 1);
 }
 
 // An attempt is told of each line that leaves its caches: until then it has all of them.
