@@ -106,6 +106,9 @@ struct design_config {
   std::string isolation = "htm";  // htm, mutex, none
   unsigned htm_retries = 8;       // aborts before the lock is taken
   unsigned transaction_ids = 256;
+  // kiln: a thread that has the lock keeps it until its transaction is durable; if false, until the
+  // transaction's last instruction
+  bool lock_until_durable = false;
   double overflow_at = 0.8;             // share of the request queue
   double overflow_interrupt_ns = 2000;  // the cost of taking the fall-back path once
   // logs: a fence stops the thread until the writes before it are durable; if false, fences only

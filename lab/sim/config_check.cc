@@ -248,6 +248,7 @@ void for_each_idle_key(Machine& m, F&& f) {
     constexpr std::string_view why = "only the design kiln has it";
     f("design", "order", d.order, u.order, why);
     f("design", "transaction_ids", d.transaction_ids, u.transaction_ids, why);
+    f("design", "lock_until_durable", d.lock_until_durable, u.lock_until_durable, why);
     f("design", "overflow_at", d.overflow_at, u.overflow_at, why);
     f("design", "overflow_interrupt_ns", d.overflow_interrupt_ns, u.overflow_interrupt_ns, why);
     for (const auto& [cache, of] : {std::pair{"l1", &machine_config::l1},
@@ -264,6 +265,9 @@ void for_each_idle_key(Machine& m, F&& f) {
   }
   if (d.isolation != "htm")
     f("design", "htm_retries", d.htm_retries, u.htm_retries, "only isolation htm retries");
+  if (d.isolation == "none")
+    f("design", "lock_until_durable", d.lock_until_durable, u.lock_until_durable,
+      "only isolations htm and mutex have a lock");
 }
 
 // A part of a plug-in that another machine has loaded.

@@ -161,6 +161,7 @@ constexpr field<design_config> design_fields[] = {
     {"isolation", &design_config::isolation, {}, isolations},
     {"htm_retries", &design_config::htm_retries, {0, 1e6}},
     {"transaction_ids", &design_config::transaction_ids, {1, 65536}},
+    {"lock_until_durable", &design_config::lock_until_durable},
     {"overflow_at", &design_config::overflow_at, share},
     {"overflow_interrupt_ns", &design_config::overflow_interrupt_ns, time_ns},
     {"fences_wait", &design_config::fences_wait},

@@ -121,6 +121,8 @@ TEST_F(keys_of_a_machine, without_effect_are_refused_with_the_reason) {
               HasSubstr("l1.persistence_queue_entries has no effect: only the design kiln"));
   EXPECT_THAT(said("kiln", "design.log_bytes", "65536"), HasSubstr("only designs with logs"));
   EXPECT_THAT(said("kiln", "l3.nonvolatile", "false"), HasSubstr("l3.nonvolatile is false"));
+  EXPECT_THAT(said("rlog", "design.lock_until_durable", "true"),
+              HasSubstr("only the design kiln has it"));
   EXPECT_THAT(said("rlog", "design.barriers_wait", "true"),
               HasSubstr("the scheduler fr-fcfs has no persist barriers"));
   EXPECT_EQ(said("rlog", "l3.nonvolatile", "false"), "nothing");

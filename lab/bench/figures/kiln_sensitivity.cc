@@ -20,6 +20,13 @@ constexpr setting settings[] = {
     // With strong order: one uncommitted transaction of a thread.
     {"16 transaction ids", [](sim::machine_config& m) { m.design.transaction_ids = 16; }},
     {"FIFOs of 1,000 in l1", [](sim::machine_config& m) { m.l1.persistence_queue_entries = 1000; }},
+    {"FIFOs of 60,000 in l1",
+     [](sim::machine_config& m) { m.l1.persistence_queue_entries = 60'000; }},
+    {"the same, lock until durable",
+     [](sim::machine_config& m) {
+       m.l1.persistence_queue_entries = 60'000;
+       m.design.lock_until_durable = true;
+     }},
     {"write queue of 32",
      [](sim::machine_config& m) { m.nonvolatile_memory.write_queue_entries = 32; }},
     {"write queue of 256",

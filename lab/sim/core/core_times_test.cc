@@ -415,6 +415,23 @@ TEST(core_times, a_scan_of_the_tags_delays_other_requests) {
   EXPECT_EQ(time_with(0), flagged + 64 + l3 + port + way + 1);
 }
 
+// The lock goes on at the last instruction, or when the commit flag is written.
+TEST(core_times, a_lock_may_be_kept_until_its_transaction_is_durable) {
+  machine_config m = machine_of();
+  m.l3.nonvolatile = true;
+  m.design.name = "kiln";
+  constexpr double ended = 1001, flag = l3_write, flagged = ended + to_bank + l3_write + flag;
+  const auto list =
+      joined(transaction_of({at(0, store), pause(1000)}), transaction_of({pause(500, 1)}, 1));
+  const world early(list, m, "mutex");
+  EXPECT_EQ(early.ns(0), ended);
+  EXPECT_EQ(early.ns(1), ended + handoff + 500);
+  m.design.lock_until_durable = true;
+  const world late(list, m, "mutex");
+  EXPECT_EQ(late.ns(0), flagged);
+  EXPECT_EQ(late.ns(1), flagged + handoff + 500 + flag);
+}
+
 // An attempt is told of each line that leaves its caches: until then it has all of them.
 TEST(core_times, a_running_attempt_has_all_its_lines) {
   for (const unsigned cores : {1u, 2u}) {

@@ -27,7 +27,7 @@ bool isolation_control::begin(unsigned thread, picoseconds now) {
 }
 
 bool isolation_control::lock(unsigned thread, picoseconds now) {
-  if (owner_ == static_cast<int>(thread)) return true;  // release() has handed the lock over
+  if (has_lock(thread)) return true;  // release() has handed the lock over
   if (owner_ >= 0 || !waiting_.empty()) {
     waiting_.push_back(thread);
     return false;
@@ -41,7 +41,7 @@ bool isolation_control::lock(unsigned thread, picoseconds now) {
 
 void isolation_control::release(unsigned thread, picoseconds now) {
   threads_[thread].aborts = 0;
-  if (owner_ != static_cast<int>(thread)) return;
+  if (!has_lock(thread)) return;
   owner_ = -1;
   if (!waiting_.empty()) {
     owner_ = static_cast<int>(waiting_.front());

@@ -62,6 +62,7 @@ class isolation_control final : public private_cache_observer {
   // The transaction's stores are visible from now on. Its lines are kept until release().
   void end(unsigned thread) noexcept { threads_[thread].speculative = false; }
   void release(unsigned thread, picoseconds now);
+  bool has_lock(unsigned thread) const noexcept { return owner_ == static_cast<int>(thread); }
   // Whether an attempt of this thread is running, which a conflict would end.
   bool speculative(unsigned thread) const noexcept { return threads_[thread].speculative; }
   const line_set& lines(unsigned thread) const noexcept { return threads_[thread].lines; }

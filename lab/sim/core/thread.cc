@@ -62,6 +62,7 @@ hardware_thread::hardware_thread(environment& s, unsigned number)
   stores_.set_capacity(cores.store_buffer_entries);
   fences_wait_ = s.machine.design.fences_wait;
   barriers_wait_ = s.machine.design.barriers_wait;
+  lock_until_durable_ = s.machine.design.lock_until_durable;
   const memory_config& memory = s.machine.nonvolatile_memory;
   if (const auto kind = find_scheduler(memory.scheduler); kind && (*kind)->fences_return)
     posted_ = std::max<std::uint64_t>(memory.write_queue_entries / s.tape.threads(), 1);
@@ -486,6 +487,10 @@ bool hardware_thread::end() {
     environment_.persistence.commit(number_, environment_.isolation.lines(number_), plan_, time_);
   }
   if (next_action_ < plan_.size() && !run_plan()) return false;
+  if (lock_until_durable_ && environment_.isolation.has_lock(number_)) {
+    blocked_ = !environment_.persistence.durable(number_, *this, time_);
+    if (blocked_) return false;
+  }
   environment_.isolation.release(number_, time_);
   phase_ = phase::outside;
   ++counts.commits;

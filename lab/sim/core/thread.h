@@ -173,8 +173,9 @@ class hardware_thread final : event_handler, requester, abortable {
   // none and waits for all.
   std::uint64_t posted_ = 0;
   bool barriers_wait_ = false;  // at a persist barrier, for the writes before it
-  bool unfenced_ = false;       // this thread has sent a line since its last fence
-  bool plain_stores_ = true;    // the design does not intercept stores
+  bool lock_until_durable_ = false;
+  bool unfenced_ = false;     // this thread has sent a line since its last fence
+  bool plain_stores_ = true;  // the design does not intercept stores
 };
 
 }  // namespace stele::sim

@@ -61,6 +61,11 @@ class design {
   }
   virtual void stored(unsigned /*thread*/, std::uint64_t /*line*/, picoseconds /*now*/) {}
   virtual void aborted(unsigned /*thread*/) {}
+  // Whether all transactions that the thread has ended are durable. Returns false when the thread
+  // has to wait; then reply_to.retry() is called later, and it asks again.
+  virtual bool durable(unsigned /*thread*/, requester& /*reply_to*/, picoseconds /*now*/) {
+    return true;
+  }
   // The transaction ends and its stores are done. `lines`: the lines that it has touched.
   virtual void commit(unsigned /*thread*/, const line_set& /*lines*/, action_list& /*p*/,
                       picoseconds /*now*/) {}

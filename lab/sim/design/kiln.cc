@@ -76,7 +76,7 @@ kiln::kiln(const design_context& where)
       uncleaned_by_thread_(where.threads),
       unsent_by_core_(cores_),
       tracked_lines_(cores_),
-      waiting_to_begin_(where.threads),
+      waiting_for_commit_(where.threads),
       waiting_to_store_(cores_),
       frame_states_(where.caches.shared().frames()) {
   caches_.set_policy(this);
@@ -88,7 +88,7 @@ bool kiln::begin(unsigned thread, bool in_order, requester& reply_to, picosecond
   auto& mine = open_by_thread_[thread];
   if (mine.size() > max_others_) {
     if (relaxed_) send_up_to(mine.front()->number, now);
-    waiting_to_begin_[thread] = &reply_to;
+    waiting_for_commit_[thread] = &reply_to;
     return false;
   }
   if (free_slots_.empty()) {
@@ -101,6 +101,14 @@ bool kiln::begin(unsigned thread, bool in_order, requester& reply_to, picosecond
   mine.push_back(&t);
   uncleaned_by_thread_[thread].push_back(&t);
   return true;
+}
+
+bool kiln::durable(unsigned thread, requester& reply_to, picoseconds now) {
+  const auto& mine = open_by_thread_[thread];
+  if (mine.empty()) return true;
+  if (relaxed_) send_up_to(mine.back()->number, now);
+  waiting_for_commit_[thread] = &reply_to;
+  return false;
 }
 
 void kiln::transaction::reset(std::uint64_t new_id, unsigned of_thread, bool asks_for_order) {
@@ -453,7 +461,8 @@ void kiln::retire(transaction& t, picoseconds now) {
   committed(number, now);
   for (std::size_t slot : released_) arrive(slot, now);
   released_.clear();
-  if (requester* a = std::exchange(waiting_to_begin_[thread], nullptr); a != nullptr) a->retry(now);
+  if (requester* a = std::exchange(waiting_for_commit_[thread], nullptr); a != nullptr)
+    a->retry(now);
   caches_.retry_nacked(now);
   advance_commits(now);
 }

@@ -86,6 +86,7 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   void stored(unsigned thread, std::uint64_t line, picoseconds now) override;
   void aborted(unsigned thread) override;
   void commit(unsigned thread, const line_set& lines, action_list& p, picoseconds now) override;
+  bool durable(unsigned thread, requester& reply_to, picoseconds now) override;
   void finish(picoseconds now) override;
 
   void prefetch(cache_array::frame p) const override { __builtin_prefetch(&frame_states_[p], 1); }
@@ -213,7 +214,7 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   std::vector<std::vector<transaction*>>
       unsent_by_core_;  // transactions that have ended and are not sent, oldest first
   std::vector<std::size_t> tracked_lines_;                 // by core: of all its transactions
-  std::vector<requester*> waiting_to_begin_;               // by thread
+  std::vector<requester*> waiting_for_commit_;             // by thread
   std::vector<std::vector<requester*>> waiting_to_store_;  // by core
   std::deque<transaction*> commit_queue_;                  // in the order of ends
   huge_vector<frame_state> frame_states_;                  // by frame
