@@ -36,20 +36,42 @@ std::unexpected<error> feed::beyond_space(const tape_record& r) const {
 result<> feed::set_space(const address_space& space) {
   space_ = space;
   const std::uint64_t pool = header().pool_size;
-  if (pool != 0 && pool <= space.nonvolatile_bytes) return {};
+  if (pool != 0 && pool <= space.nonvolatile_bytes && header().threads <= threads()) return {};
   const auto begin = reader_.tell();
+  tape_order order;
   for (;;) {
+    std::uint64_t event = reader_.tell().event;
     std::array<tape_record, 128> some;
     const std::size_t n = reader_.next_batch(some.data(), some.size());
     for (const tape_record& r : std::span(some).first(n))
-      if (!space_.holds(r)) return beyond_space(r);
+      if (auto sound = check(r, order, event++); !sound) return sound;
     if (n != 0) continue;
     const auto e = reader_.next();
     if (!e) return std::unexpected(e.error());
-    if (!*e) return reader_.seek(begin);
-    const tape_record r{static_cast<std::uint8_t>((*e)->op), 0, 0, (*e)->length, (*e)->address};
-    if (!space_.holds(r)) return beyond_space(r);
+    if (!*e) break;
+    const tape_record r{static_cast<std::uint8_t>((*e)->op), 0,
+                        static_cast<std::uint16_t>((*e)->thread), (*e)->length, (*e)->address};
+    if (auto sound = check(r, order, event); !sound) return sound;
   }
+  operation_thread_ = no_thread;
+  if (auto whole = order.finish(); !whole) return whole;
+  return reader_.seek(begin);
+}
+
+result<> feed::check(const tape_record& r, tape_order& order, std::uint64_t event) {
+  if (!space_.holds(r)) return beyond_space(r);
+  const unsigned thread = thread_of(r);
+  if (thread >= threads()) return beyond_threads(thread, event);
+  return order.see(r, thread, event);
+}
+
+std::unexpected<error> feed::beyond_threads(unsigned thread, std::uint64_t event) const {
+  return base::fail(
+      errc::invalid_argument,
+      fmt::format("event {} of the tape is of thread {}, and the machine has {} hardware threads; "
+                  "give it more (cores.count, cores.threads_per_core), or record the tape with "
+                  "fewer",
+                  event, thread, threads()));
 }
 
 // Returns false, and sets the status, when the event accesses what is beyond the memories.
@@ -136,13 +158,14 @@ std::shared_ptr<feed::chunk> feed::new_chunk() {
 std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
   auto c = new_chunk();
   for (std::size_t n = 0; n < chunk_events; ++n) {
-    const std::size_t plain = read_plain_events(*c, chunk_events - n);
+    const std::size_t plain = read_plain_events(*c, chunk_events - n, first_time);
     if (!status_) return nullptr;
     if (plain != 0) {
       if (first_time) events_ += plain;
       n += plain - 1;
       continue;
     }
+    const std::uint64_t event = reader_.tell().event;
     const auto e = reader_.next();
     if (!e) {
       status_ = std::unexpected(e.error());
@@ -150,10 +173,11 @@ std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
     }
     if (!*e) {
       ended_ = true;
+      if (status_ = order_.finish(); !status_) return nullptr;
       break;
     }
     if (first_time) ++events_;
-    append_event(*c, **e, first_time);
+    append_event(*c, **e, event, first_time);
     if (!status_) return nullptr;
   }
   if (first_time) end_ = {reader_.tell(), operation_thread_};
@@ -161,13 +185,15 @@ std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
 }
 
 // Reads events without bytes, several at once; returns how many.
-std::size_t feed::read_plain_events(chunk& c, std::size_t most) {
+std::size_t feed::read_plain_events(chunk& c, std::size_t most, bool first_time) {
+  std::uint64_t event = reader_.tell().event;
   std::array<tape_record, 128> some;
   const std::size_t n = reader_.next_batch(some.data(), std::min(most, some.size()));
   std::uint64_t highest = 0;
   for (const tape_record& r : std::span(some).first(n)) {
     highest = std::max(highest, r.address + r.length);
-    c.of[thread_of(r)].push_back({r, nullptr});
+    append(c, {r, nullptr}, event++, first_time);
+    if (!status_) return n;
   }
   // One comparison for all of them; nearly all are far below the limit.
   if (highest >= space_.nonvolatile_bytes)
@@ -181,11 +207,23 @@ unsigned feed::thread_of(const tape_record& r) noexcept {
   const auto op = static_cast<tape_op>(r.op);
   if (op == tape_op::invoked) operation_thread_ = r.thread;
   const bool moved = r.thread == thread_without_log_ && operation_thread_ != no_thread;
-  const unsigned thread = moved ? operation_thread_ : r.thread, count = threads();
-  return thread < count ? thread : thread % count;
+  const unsigned thread = moved ? operation_thread_ : r.thread;
+  return thread >= threads() && r.thread == thread_without_log_ ? 0 : thread;
 }
 
-void feed::append_event(chunk& c, const media::tape_event& e, bool first_time) {
+// Sets the status when the event cannot be run.
+void feed::append(chunk& c, const tape_item& item, std::uint64_t event, bool first_time) {
+  const unsigned thread = thread_of(item.record);
+  if (thread < threads()) [[likely]] {
+    if (first_time && tape_order::is_mark(item.record))
+      status_ = order_.see(item.record, thread, event);
+    return c.of[thread].push_back(item);
+  }
+  status_ = beyond_threads(thread, event);
+}
+
+void feed::append_event(chunk& c, const media::tape_event& e, std::uint64_t event,
+                        bool first_time) {
   if (e.op == tape_op::image) {
     if (first_time && on_image) on_image(e.address, e.bytes);
     return;
@@ -201,7 +239,7 @@ void feed::append_event(chunk& c, const media::tape_event& e, bool first_time) {
     std::memcpy(copy.get(), e.bytes.data(), e.bytes.size());
     item.bytes = copy.get();
   }
-  c.of[thread_of(item.record)].push_back(item);
+  append(c, item, event, first_time);
 }
 
 }  // namespace stele::sim

@@ -6,10 +6,13 @@
 // to no thread and is passed to on_image.
 //
 // What belongs to no log of a pool (truncations, control words) has a thread number of its own on
-// the tape. The thread whose operation was last invoked does it, so its feed gets it.
+// the tape. The thread whose operation was last invoked does it, so its feed gets it; before the
+// first operation, a thread of that number or thread 0. Events are checked as they are read
+// (tape_order.h).
 #pragma once
 
 #include <lab_media/tape.h>
+#include <sim/feed/tape_order.h>
 
 #include <deque>
 #include <functional>
@@ -35,15 +38,15 @@ class feed {
  public:
   static constexpr std::size_t chunk_events = 1 << 14, max_chunks = 96;
 
-  // Thread numbers at or above `max_threads` are folded (by remainder). Errors: those of
-  // tape_reader; corrupt, when the tape does not say how many threads it has.
+  // An event of a thread number at or above `max_threads` is an error (invalid_argument). Errors:
+  // those of tape_reader; corrupt, when the tape does not say how many threads it has.
   [[nodiscard]] static result<feed> open(const std::string& path, unsigned max_threads);
   // `tape` must outlive the feed.
   [[nodiscard]] static result<feed> over(std::span<const std::byte> tape, unsigned max_threads);
 
-  // Accesses beyond `space` are errors from now on (invalid_argument). A tape whose pool size does
-  // not say that all accesses are within it is read once to the end, so that the error comes before
-  // a run. Call before next().
+  // Accesses beyond `space` are errors from now on (invalid_argument). A tape whose header does not
+  // say that all accesses are within it, and that there are threads enough, is read once to the
+  // end, so that the error comes before a run. Call before next().
   [[nodiscard]] result<> set_space(const address_space& space);
 
   const media::tape_header& header() const { return reader_.header(); }
@@ -75,16 +78,20 @@ class feed {
   std::shared_ptr<const chunk> get(std::size_t number);
   std::shared_ptr<chunk> read_chunk(bool first_time);
   std::shared_ptr<chunk> new_chunk();
-  std::size_t read_plain_events(chunk& c, std::size_t most);
+  std::size_t read_plain_events(chunk& c, std::size_t most, bool first_time);
   unsigned thread_of(const media::tape_record& r) noexcept;
-  void append_event(chunk& c, const media::tape_event& e, bool first_time);
+  void append(chunk& c, const tape_item& item, std::uint64_t event, bool first_time);
+  void append_event(chunk& c, const media::tape_event& e, std::uint64_t event, bool first_time);
   void release_chunk(std::size_t number);
 
   [[nodiscard]] std::unexpected<error> beyond_space(const media::tape_record& r) const;
+  [[nodiscard]] std::unexpected<error> beyond_threads(unsigned thread, std::uint64_t event) const;
+  [[nodiscard]] result<> check(const media::tape_record& r, tape_order& order, std::uint64_t event);
   bool admit(const media::tape_record& r);
 
   media::tape_reader reader_;
   address_space space_;
+  tape_order order_;
   std::vector<cursor> cursors_;
   std::deque<std::shared_ptr<chunk>> chunks_;  // numbers from first_ on; null: dropped
   std::shared_ptr<chunk> free_chunk_;          // the last dropped one, reused for its grown vectors

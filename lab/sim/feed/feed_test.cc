@@ -82,14 +82,35 @@ TEST(feed, one_that_lags_behind_gets_what_was_dropped) {
   EXPECT_EQ(f->events(), events);
 }
 
-TEST(feed, folds_more_threads_than_there_may_be) {
+// Event n is of thread n, for the first six.
+TEST(feed, refuses_more_threads_than_there_may_be) {
   const auto tape = tape_of(1000, 6);
-  auto f = feed::over(tape, 4);
-  ASSERT_EQ(f->threads(), 4u);
-  std::uint64_t count = 0;
-  for (unsigned t = 0; t < 4; ++t)
-    for (auto items = f->next(t); !items.empty(); items = f->next(t)) count += items.size();
-  EXPECT_EQ(count, 1000u);
+  const std::string sentence =
+      "event 4 of the tape is of thread 4, and the machine has 4 hardware threads; give";
+  auto f = feed::over(tape, 4), checked = feed::over(tape, 4), enough = feed::over(tape, 6);
+  EXPECT_TRUE(f->next(0).empty());
+  ASSERT_FALSE(f->status());
+  EXPECT_EQ(f->status().error().message.find(sentence), 0u) << f->status().error().message;
+  const auto before_a_run = checked->set_space({});
+  ASSERT_FALSE(before_a_run);
+  EXPECT_EQ(before_a_run.error().message.find(sentence), 0u) << before_a_run.error().message;
+  EXPECT_TRUE(enough->set_space({}));
+}
+
+// Threads 0 and 1 have logs; thread 2 is what belongs to none, before and in an operation.
+TEST(feed, needs_no_hardware_thread_for_what_belongs_to_no_log) {
+  const auto tape = media::tape_writer::to_memory(
+      {.pool_size = 1 << 16, .home_offset = 4096, .log_offset = 2048, .log_size = 1024});
+  for (const auto& [op, thread] : {std::pair{tape_op::fence, 2u},
+                                   {tape_op::invoked, 1u},
+                                   {tape_op::fence, 2u},
+                                   {tape_op::returned, 1u}})
+    tape->event(op, thread, 0, 0);
+  ASSERT_TRUE(tape->finish());
+  auto f = feed::over(tape->memory(), 2);
+  ASSERT_TRUE(f->set_space({}));
+  EXPECT_EQ(f->next(0).size(), 1u);
+  EXPECT_EQ(f->next(1).size(), 3u);
 }
 
 TEST(feed, says_that_a_tape_was_cut_off) {

@@ -15,6 +15,11 @@ constexpr std::uint64_t line_size = media::line_size;
 // A memory keeps a time for each line of the logs.
 constexpr std::uint64_t max_logs_bytes = std::uint64_t{1} << 30;
 
+media::tape_record record_of(const media::tape_event& e) noexcept {
+  return {static_cast<std::uint8_t>(e.op), 0, static_cast<std::uint16_t>(e.thread), e.length,
+          e.address};
+}
+
 bool share_a_line(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
   auto x = a.begin(), y = b.begin();
   while (x != a.end() && y != b.end()) {
@@ -101,9 +106,13 @@ bool write_trace::may_begin(const segment& p) const {
 // Returns false at the end of the tape.
 result<bool> write_trace::read_segment(segment& p) {
   for (;;) {
+    const std::uint64_t number = tape_.tell().event;
     const auto event = tape_.next();
     if (!event) return std::unexpected(event.error());
     ended_ = !*event;
+    const result<> sound =
+        ended_ ? order_.finish() : order_.see(record_of(**event), (*event)->thread, number);
+    if (!sound) return std::unexpected(sound.error());
     if (ended_) return !p.steps.empty();
     if (!append_event(**event, p)) continue;
     std::ranges::sort(p.home_lines);

@@ -13,6 +13,7 @@
 
 #include <lab_media/tape.h>
 #include <sim/controller/log_ranges.h>
+#include <sim/feed/tape_order.h>
 
 #include <deque>
 #include <optional>
@@ -50,7 +51,7 @@ class write_trace {
       : tape_(std::move(tape)), overlap_(overlap) {}
 
   const media::tape_header& header() const noexcept { return tape_.header(); }
-  // The next step; empty at the end. Errors: those of reading the tape.
+  // The next step; empty at the end. Errors: those of reading the tape, and of tape_order.
   [[nodiscard]] result<std::optional<trace_step>> next();
 
  private:
@@ -73,6 +74,7 @@ class write_trace {
   [[nodiscard]] result<> admit();
 
   media::tape_reader tape_;
+  tape_order order_;
   bool overlap_;
   std::uint64_t writes_ = 0;
   std::vector<bool> unfenced_;           // by thread: whether it has written since its last fence
