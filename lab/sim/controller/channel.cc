@@ -58,6 +58,7 @@ channel::channel(const channel_context& p)
     rank_of_.push_back(static_cast<std::uint8_t>(p.timing.rank_of(bank)));
   open_rows_.assign(p.timing.ranks(), 0);
   open_from_.assign(p.timing.ranks(), 0);
+  open_until_.assign(p.timing.ranks(), 0);
   if (refresh_interval_ == 0) return;
   refresh_due_ = first_refreshes(p.config, p.timing.ranks());
   earliest_due_ = refresh_due_.front();
@@ -262,7 +263,8 @@ void channel::close_unless_hit(unsigned bank) {
 void channel::count_open_row(unsigned bank, picoseconds at) {
   const unsigned rank = rank_of_[bank];
   closed_less_opened_ -= at;
-  if (open_rows_[rank]++ == 0) open_from_[rank] = at;
+  // A row that closes by itself is counted until then already.
+  if (open_rows_[rank]++ == 0) open_from_[rank] = std::max(at, open_until_[rank]);
 }
 
 void channel::close_row(unsigned bank, picoseconds at) {
@@ -271,7 +273,9 @@ void channel::close_row(unsigned bank, picoseconds at) {
   ++statistics_.precharges;
   closed_less_opened_ += at;
   const unsigned rank = rank_of_[bank];
-  if (--open_rows_[rank] == 0) statistics_.open_ps += at - open_from_[rank];
+  open_until_[rank] = std::max(open_until_[rank], at);
+  if (--open_rows_[rank] == 0 && open_until_[rank] > open_from_[rank])
+    statistics_.open_ps += open_until_[rank] - open_from_[rank];
 }
 
 picoseconds channel::pulse_of(const entry& e) const noexcept {

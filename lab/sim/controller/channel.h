@@ -169,8 +169,11 @@ class channel final : public event_handler {
   std::vector<std::uint8_t> rank_of_;   // for each bank
   std::vector<unsigned> open_rows_;     // for each rank
   std::vector<picoseconds> open_from_;  // for each rank with an open row
-  // The times at which rows were closed, less those at which they were opened; modulo 2^64.
-  picoseconds closed_less_opened_ = 0;
+  // For each rank: the latest time at which a row closes, of those that are closed. It may be
+  // ahead.
+  std::vector<picoseconds> open_until_;
+  // The times at which rows were closed, less those at which they were opened; modulo 2^128.
+  picosecond_sum closed_less_opened_ = 0;
   memory_statistics statistics_;
   std::array<queue_length, 2> waiting_;  // by kind
 

@@ -107,12 +107,14 @@ void channel::catch_up_refreshes(picoseconds now) {
 
 const memory_statistics& channel::statistics(picoseconds now) {
   if (state_.queue.empty() && now >= earliest_due_) catch_up_refreshes(now);
-  statistics_.rank_ps = now * open_rows_.size();
+  statistics_.rank_ps = picosecond_sum{now} * open_rows_.size();
   statistics_.open_bank_ps = closed_less_opened_;
   for (unsigned rank = 0; rank < open_rows_.size(); ++rank)
     if (open_rows_[rank] != 0) {
-      statistics_.open_ps += now - std::exchange(open_from_[rank], now);
-      statistics_.open_bank_ps += now * open_rows_[rank];
+      const picoseconds from = std::min(now, open_from_[rank]);
+      statistics_.open_ps += now - from;
+      open_from_[rank] += now - from;
+      statistics_.open_bank_ps += picosecond_sum{now} * open_rows_[rank];
     }
   return statistics_;
 }

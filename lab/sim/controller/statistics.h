@@ -13,7 +13,8 @@ namespace stele::sim {
 
 struct span_statistics {
   std::uint64_t count = 0;
-  picoseconds sum_ps = 0, max_ps = 0;
+  picosecond_sum sum_ps = 0;
+  picoseconds max_ps = 0;
 
   void add(picoseconds span) noexcept { ++count, sum_ps += span, max_ps = std::max(max_ps, span); }
   void add(const span_statistics& s) noexcept {
@@ -121,10 +122,10 @@ struct memory_statistics {
   time_histogram read_latencies, write_latencies;
   // Summed over banks: from the activate, or the column command of a row hit, until the data has
   // moved and the cells hold it. Closing and refreshing are not included.
-  picoseconds bank_busy_ps = 0;
+  picosecond_sum bank_busy_ps = 0;
   // Summed over ranks: time with an open row; time in all.
-  picoseconds open_ps = 0, rank_ps = 0;
-  picoseconds open_bank_ps = 0;            // summed over banks: time with an open row
+  picosecond_sum open_ps = 0, rank_ps = 0;
+  picosecond_sum open_bank_ps = 0;         // summed over banks: time with an open row
   std::vector<std::uint64_t> bank_writes;  // for each bank, channel after channel
 
   void add(const memory_statistics& s) {

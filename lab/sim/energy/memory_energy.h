@@ -57,9 +57,10 @@ inline memory_energy energy_of_currents(const memory_statistics& s, const memory
   e.write_pj =
       times(s.writes, volts * (c.idd4w_ma - c.idd3n_ma) * wait_ns(c, "channel", "write", "write"));
   e.refresh_pj = times(s.refreshes, volts * (c.idd5b_ma - refreshing) * c.refresh_time_ns);
-  const double above_idd2n = c.idd3n_all_banks ? times(s.open_bank_ps, open_row)
-                                               : times(s.open_ps, c.idd3n_ma - c.idd2n_ma);
-  e.background_pj = volts * (times(s.rank_ps, c.idd2n_ma) + above_idd2n) / 1000;
+  const auto ma_ps = [](picosecond_sum ps, double ma) { return static_cast<double>(ps) * ma; };
+  const double above_idd2n = c.idd3n_all_banks ? ma_ps(s.open_bank_ps, open_row)
+                                               : ma_ps(s.open_ps, c.idd3n_ma - c.idd2n_ma);
+  e.background_pj = volts * (ma_ps(s.rank_ps, c.idd2n_ma) + above_idd2n) / 1000;
   return e;
 }
 
