@@ -70,6 +70,8 @@ struct memory_config {
   unsigned bank_queue_entries = 0;
   double write_drain_from = 0.8, write_drain_to = 0.3;  // shares of the write queue
   unsigned starvation_limit = 64;                       // row hits that may pass an older request
+  // A request that has waited so long comes before all younger ones, of either kind; 0: none does.
+  double age_limit_ns = 1000;
   bool open_page = true;
   bool staggered_refresh = false;  // ranks are due one after another, not at the same time
   // A cycle of the controller. The memory's times are whole cycles: rounded up, refresh intervals

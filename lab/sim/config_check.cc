@@ -127,6 +127,8 @@ verdict in_scheduler(const std::string& name, const memory_config& c) {
        "serves requests in order of arrival"},
       {"starvation_limit", in_order && c.starvation_limit != d.starvation_limit,
        "serves requests in order of arrival"},
+      {"age_limit_ns", in_order && c.age_limit_ns != d.age_limit_ns,
+       "serves requests in order of arrival"},
       {"guarded_rules", !guards && !c.guarded_rules, "has no rule to guard"}};
   for (const auto& [field, set, why] : unread)
     if (set)

@@ -58,7 +58,7 @@ constexpr bounds count_power = {1, 1024, true};
 
 using core = core_config;
 constexpr field<core> core_fields[] = {
-    {"count", &core::count, {1, 1024}},
+    {"count", &core::count, {1, 32}},  // a line's holders are 32 bits
     {"threads_per_core", &core::threads_per_core, {1, 64}},
     {"clock_ghz", &core::clock_ghz, {1e-3, 100}},
     {"issue_width", &core::issue_width, {1, 64}},
@@ -122,6 +122,7 @@ constexpr field<mem> memory_fields[] = {
     {"write_drain_from", &mem::write_drain_from, share},
     {"write_drain_to", &mem::write_drain_to, share},
     {"starvation_limit", &mem::starvation_limit, {1, 1 << 30}},
+    {"age_limit_ns", &mem::age_limit_ns, time_ns},
     {"open_page", &mem::open_page},
     {"clock_ns", &mem::clock_ns, time_ns},
     {"read_latency_ns", &mem::read_latency_ns, time_ns},

@@ -21,6 +21,7 @@ fr_fcfs_scheduler::fr_fcfs_scheduler(const channel_state& channel, const memory_
       drain_from_(std::max(1U, share_of(c.write_queue_entries, c.write_drain_from))),
       drain_to_(share_of(c.write_queue_entries, c.write_drain_to)),
       starvation_limit_(c.starvation_limit),
+      age_limit_(c.age_limit_ns == 0 ? never : from_ns(c.age_limit_ns)),
       pulsed_(tells_logs_from_data(c) || (c.write_pulse_ns > 0 && !c.write_back_rows)) {
   for (auto& of_kind : candidates_) of_kind.resize(channel.open_row.size());
   for (auto& of_kind : ready_at_) of_kind.resize(channel.open_row.size(), never);
@@ -79,13 +80,31 @@ bool fr_fcfs_scheduler::starving(access kind) const {
   return all.size && can_start(channel_.queue[all.head]);
 }
 
+decision fr_fcfs_scheduler::decision_for(entry_index i, picoseconds now) const {
+  const entry& e = channel_.queue[i];
+  const command what = channel_.next_command(e);
+  return {std::max(now, channel_.timing.earliest(what, e.bank)), i, what};
+}
+
 decision fr_fcfs_scheduler::starved_decision(access kind, std::uint64_t banks,
                                              picoseconds now) const {
   const entry_index i = channel_.queue.of(kind).head;
-  const entry& e = channel_.queue[i];
-  if (!((banks & ~channel_.blocked_by_refresh) >> e.bank & 1)) return {};
-  const command what = channel_.next_command(e);
-  return {std::max(now, channel_.timing.earliest(what, e.bank)), i, what};
+  if (!(banks >> channel_.queue[i].bank & 1)) return {};
+  return decision_for(i, now);
+}
+
+// The oldest request that could start, if it has waited for the age limit.
+entry_index fr_fcfs_scheduler::oldest_at_age_limit(picoseconds now) const {
+  entry_index oldest = no_entry;
+  for (const access kind : {access::read, access::write}) {
+    const entry_index i = channel_.queue.of(kind).head;
+    if (i == no_entry) continue;
+    const entry& e = channel_.queue[i];
+    if (now - e.arrived < age_limit_ || channel_.is_blocked_by_refresh(e.bank) || !can_start(e))
+      continue;
+    if (oldest == no_entry || e.number < channel_.queue[oldest].number) oldest = i;
+  }
+  return oldest;
 }
 
 // next_ready_ has passed: updates ready_ and next_ready_.
@@ -139,17 +158,17 @@ decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picosecond
   return {best_at, best->entry, best->what};
 }
 
-// Improves `best` by the best decision for these banks. Returns the banks that have a request that
-// could start.
-std::uint64_t fr_fcfs_scheduler::consider(access kind, std::uint64_t banks, picoseconds now,
-                                          decision& best) {
+// Improves `best` by the best decision for those of these banks that are usable. Returns the banks
+// that have a request that could start.
+std::uint64_t fr_fcfs_scheduler::consider(access kind, std::uint64_t banks, std::uint64_t usable,
+                                          picoseconds now, decision& best) {
   const auto k = static_cast<unsigned>(kind);
   if (channel_.queue.of(kind).size == 0) return 0;
   if (stale_[k]) update_candidates(kind);
   const bool starved = bypassed_[k] >= starvation_limit_ && starving(kind);
   const std::uint64_t found = has_candidate_[k] & banks;
-  const decision d = starved ? starved_decision(kind, banks, now)
-                             : best_of(kind, found & ~channel_.blocked_by_refresh, now);
+  const decision d =
+      starved ? starved_decision(kind, banks & usable, now) : best_of(kind, found & usable, now);
   if (d.at < best.at) best = d;
   return found;
 }
@@ -171,8 +190,7 @@ decision fr_fcfs_scheduler::single_decision(access kind, picoseconds now) const 
   const entry_index i = channel_.queue.of(kind).head;
   const entry& e = channel_.queue[i];
   if (channel_.is_blocked_by_refresh(e.bank) || !can_start(e)) return {};
-  const command what = channel_.next_command(e);
-  return {std::max(now, channel_.timing.earliest(what, e.bank)), i, what};
+  return decision_for(i, now);
 }
 
 decision fr_fcfs_scheduler::next(picoseconds now) {
@@ -180,19 +198,33 @@ decision fr_fcfs_scheduler::next(picoseconds now) {
   const unsigned reads = channel_.queue.of(access::read).size,
                  writes = channel_.queue.of(access::write).size;
   if (reads + writes == 1) return single_decision(reads ? access::read : access::write, now);
-  const access first = draining_ || reads == 0 ? access::write : access::read;
+  decision best;
+  std::uint64_t usable = ~channel_.blocked_by_refresh;
+  if (const entry_index oldest = oldest_at_age_limit(now); oldest != no_entry) {
+    best = decision_for(oldest, now);
+    const unsigned bank = channel_.queue[oldest].bank;
+    if (channel_.timing.earliest_in_bank(best.what, bank) <= now) return best;
+    usable &= ~bank_bit(bank);
+  }
+  improve(usable, now, best);
+  return best;
+}
+
+// Improves `best` by the best decision for the usable banks.
+void fr_fcfs_scheduler::improve(std::uint64_t usable, picoseconds now, decision& best) {
+  const bool no_reads = channel_.queue.of(access::read).size == 0;
+  const access first = draining_ || no_reads ? access::write : access::read;
   const access second = first == access::write ? access::read : access::write;
   const auto k = static_cast<unsigned>(first);
   const std::uint64_t opened = channel_.opened_for[1 - k];
-  decision best;
   if (opened) {
     if (stale_[1 - k]) update_candidates(second);
-    best = best_of(second, opened & has_candidate_[1 - k] & ~channel_.blocked_by_refresh, now);
+    const decision d = best_of(second, opened & has_candidate_[1 - k] & usable, now);
+    if (d.at < best.at) best = d;
   }
-  const std::uint64_t served = consider(first, ~opened, now, best);
+  const std::uint64_t served = consider(first, ~opened, usable, now, best);
   const std::uint64_t waiting = draining_ ? served : served & ~channel_.opened_for[k];
-  if (pulsed_ || waiting == 0) consider(second, ~served & ~opened, now, best);
-  return best;
+  if (pulsed_ || waiting == 0) consider(second, ~served & ~opened, usable, now, best);
 }
 
 void fr_fcfs_scheduler::about_to_issue(const entry& e) {

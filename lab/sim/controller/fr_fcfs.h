@@ -3,14 +3,17 @@
 // the oldest request.
 //
 // In a bank, requests for the open row pass older requests. Once `starvation_limit` requests have
-// passed the channel's oldest request, only the oldest is served. Reads come before writes until
-// the write queue fills to write_drain_from; then writes come first, until the queue falls to
-// write_drain_to. While no read waits for its row to be opened, writes are served too. A row that
-// was opened for a request is not closed before that request is served, whichever kind comes first
-// by then, and is served before others that could be served at the same time. If writing cells
-// keeps a bank busy (a pulse), banks without a request of the preferred kind serve the other kind
-// meanwhile; otherwise they do not, because the bus would turn too often. Barriers are ignored; a
-// derived scheduler that follows them says which writes may start.
+// passed the channel's oldest request, only the oldest is served. That counts requests of one kind;
+// the age limit holds over both: the oldest request that has waited for it has its bank for itself,
+// and once its bank is ready, no other request of the channel is served before it. Reads come
+// before writes until the write queue fills to write_drain_from; then writes come first, until the
+// queue falls to write_drain_to. While no read waits for its row to be opened, writes are served
+// too. A row that was opened for a request is not closed before that request is served, whichever
+// kind comes first by then (unless for a request at the age limit), and is served before others
+// that could be served at the same time. If writing cells keeps a bank busy (a pulse), banks
+// without a request of the preferred kind serve the other kind meanwhile; otherwise they do not,
+// because the bus would turn too often. Barriers are ignored; a derived scheduler that follows them
+// says which writes may start.
 #pragma once
 
 #include <sim/controller/scheduler.h>
@@ -48,14 +51,19 @@ class fr_fcfs_scheduler : public scheduler {
   candidate candidate_of(entry_index i) const;
   void update_candidates(access kind);
   decision single_decision(access kind, picoseconds now) const;
+  decision decision_for(entry_index i, picoseconds now) const;
   decision starved_decision(access kind, std::uint64_t banks, picoseconds now) const;
+  entry_index oldest_at_age_limit(picoseconds now) const;
+  void improve(std::uint64_t usable, picoseconds now, decision& best);
   decision best_of(access kind, std::uint64_t banks, picoseconds now);
   void update_ready(unsigned k, picoseconds now);
-  std::uint64_t consider(access kind, std::uint64_t banks, picoseconds now, decision& best);
+  std::uint64_t consider(access kind, std::uint64_t banks, std::uint64_t usable, picoseconds now,
+                         decision& best);
   bool starving(access kind) const;  // whether the oldest request could start
 
   const channel_state& channel_;
   unsigned drain_from_, drain_to_, starvation_limit_;
+  picoseconds age_limit_;
   bool pulsed_;
   bool draining_ = false;
   std::array<std::vector<candidate>, 2> candidates_;  // by kind and bank

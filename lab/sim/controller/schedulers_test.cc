@@ -181,6 +181,87 @@ TEST(fr_fcfs, writes_to_one_line_keep_their_order) {
   EXPECT_EQ(bed.order, (tokens{0, 2, 3, 1, 4}));
 }
 
+// --- the age limit ---
+
+// Bank 1 has a row with 200 hits of one kind, one each 5 ns, which are served from 14 ns on. A
+// request of the other kind comes to bank 0 at 20 ns. From 220 ns on it is at the limit: after the
+// hit at 219 its row opens at 224, the first time at which the limit is looked at; its column
+// command comes at 239, 5 ns after the hit at 234. Without the limit its row opens at the last hit.
+TEST(age, limits_the_wait_of_a_kind_behind_the_other) {
+  for (const access kind : {access::read, access::write})
+    for (const double limit_ns : {200, 0}) {
+      memory_config c = one_bank("fr-fcfs");
+      c.age_limit_ns = limit_ns;
+      c.write_drain_from = kind == access::read ? 0.02 : 1;  // from one write on
+      c.write_drain_to = 0;
+      memory_fixture bed(c);
+      const access hits = kind == access::read ? access::write : access::read;
+      unsigned late = 0;
+      for (unsigned n = 0; n < 200; ++n) {
+        bed.run_until(n * 5'000);
+        bed.submit(hits, bed.address(1, 1, n % 16));
+        if (n == 4) late = bed.submit(kind, bed.address(0, 1));
+      }
+      bed.run();
+      EXPECT_EQ(bed.completed[late], limit_ns == 0 ? 1'009'000u + 14'000 + 5'000 : 244'000u)
+          << limit_ns << (kind == access::read ? ": a read" : ": a write");
+      EXPECT_EQ(bed.completed.size(), 201u);
+    }
+}
+
+// Eight banks, and a read each 4 ns, of which each takes 5 ns of the bus; a 64th are writes. No
+// request waits longer than the limit and the service of the 128 that may be queued before it, a
+// row's cycle each. Without the limit a write waits until the queue of writes is full.
+TEST(age, bounds_the_wait_of_every_queued_request) {
+  const auto longest_ns = [](double limit_ns) {
+    memory_config c = one_bank("fr-fcfs");
+    c.banks = 8;
+    c.starvation_limit = 1 << 20;
+    c.write_drain_from = 1, c.write_drain_to = 0.9;
+    c.age_limit_ns = limit_ns;
+    memory_fixture bed(c);
+    std::uint64_t x = 5;
+    for (picoseconds at = 0; at < 100'000'000; at += 4'000) {
+      bed.run_until(at);
+      x = x * 6364136223846793005u + 1442695040888963407u;
+      const access kind = x >> 58 == 0 ? access::write : access::read;
+      const std::uint64_t address = bed.address(x >> 33 & 7, x >> 50 & 3, x >> 40 & 15);
+      if (bed.memory->has_room({.address = address, .kind = kind})) bed.submit(kind, address);
+    }
+    bed.run();
+    const memory_statistics s = bed.statistics();
+    return std::max(s.read_wait.max_ps, s.write_wait.max_ps) / 1000;
+  };
+  const double bound_ns = 500 + 128 * (13 + 14 + 5);
+  EXPECT_LT(longest_ns(500), bound_ns);
+  EXPECT_GT(longest_ns(0), 2 * bound_ns);
+}
+
+// A row that another request needs is closed for the older one.
+TEST(age, is_that_of_the_oldest_request_of_either_kind) {
+  memory_config c = one_bank("fr-fcfs");
+  c.age_limit_ns = 1;
+  memory_fixture bed(c);
+  bed.read(0, 1), bed.read(0, 2), bed.read(0, 1, 1), bed.write(0, 2, 1);
+  bed.run();
+  EXPECT_EQ(bed.order, (tokens{0, 1, 2, 3}));
+}
+
+// While the cells of its bank are written, the oldest request holds up no other bank.
+TEST(age, leaves_other_banks_to_others_until_the_bank_is_ready) {
+  memory_config c = one_bank("fr-fcfs");
+  c.technology = "stt-mram", c.write_pulse_ns = 1000;
+  c.age_limit_ns = 100;
+  memory_fixture bed(c);
+  bed.write(0, 1), bed.write(0, 2);
+  bed.run_until(200'000);
+  const unsigned read = bed.read(1, 1);
+  bed.run();
+  EXPECT_EQ(bed.completed[read], 200'000u + 14'000u + 5'000u);
+  // The second write waits for the pulse of the first, then opens its row.
+  EXPECT_EQ(bed.completed[1], 14'000u + 1'005'000u + 13'000u + 14'000u + 1'005'000u);
+}
+
 TEST(fcfs, serves_in_order_of_arrival) {
   memory_fixture bed(one_bank("fcfs"));
   bed.read(0, 1), bed.read(0, 2), bed.write(0, 1, 1), bed.read(1, 1), bed.read(0, 1, 2);

@@ -14,6 +14,7 @@ memory_config dp2_memory(const std::string& scheduler, double log_retention_s) {
   c.bank_hash = true;
   c.bank_queue_entries = 32;
   c.write_queue_entries = 32 * 32;
+  c.age_limit_ns = 0;
   c.read_latency_ns = 12.5;
   c.timing = {{"bank", "activate", "read", 55}, {"channel", "read", "read", 5}};
   c.retention = {{1e7, 1.0}, {1e6, 1.2}, {1e5, 1.5}, {1e4, 1.7}, {1e3, 1.9}, {1e2, 2.1}};
