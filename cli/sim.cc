@@ -2,12 +2,12 @@
 // of a configuration key; crashes a machine; prints a machine with every key.
 #include <cli/command.h>
 #include <cli/output.h>
-#include <cli/sim_sweep.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sim/config_file.h>
 #include <sim/crash.h>
 #include <sim/feed/convert.h>
+#include <sim/job_list.h>
 #include <sim/machine.h>
 #include <sim/memory_run.h>
 #include <sim/nearest.h>
@@ -233,13 +233,13 @@ std::vector<sim::machine_config> machines_of(const options& o, sim::sweep& s) {
 
 void list_jobs(const options& o) {
   const auto base = value_or_fail(sim::load_machine(file_of(o.machine)));
-  sweep_axes axes{.machine = o.machine,
-                  .base = base,
-                  .keys = {},
-                  .designs = o.designs.empty() ? std::vector{base.design.name} : o.designs,
-                  .tapes = o.tapes,
-                  .seed = o.run.seed,
-                  .warm_up_transactions = o.run.warm_up_transactions};
+  sim::sweep_axes axes{.machine = o.machine,
+                       .base = base,
+                       .keys = {},
+                       .designs = o.designs.empty() ? std::vector{base.design.name} : o.designs,
+                       .tapes = o.tapes,
+                       .seed = o.run.seed,
+                       .warm_up_transactions = o.run.warm_up_transactions};
   if (!o.run.tape.empty()) axes.tapes.push_back(o.run.tape);
   if (axes.tapes.empty()) fail("--out: name the tapes of the sweep with --tapes");
   for (const std::string& text : o.settings) {
@@ -250,7 +250,11 @@ void list_jobs(const options& o) {
     const auto [key, values] = parse_setting("--over", text);
     axes.keys.push_back({key, parts_of(values)});
   }
-  write_job_list(axes, o.jobs);
+  const auto list = value_or_fail(sim::job_list_of(axes));
+  output out(o.jobs);
+  out.write(list.text);
+  out.keep();
+  fmt::print("{} points in {}\n", list.points, o.jobs);
 }
 
 void sweep(const options& o) {
@@ -446,7 +450,8 @@ void add_sim(CLI::App& app) {
   crashed->add_option("tape", o->run.tape, "a native tape recorded with --bytes")->required();
   add_machine(*crashed, *o);
   crashed->add_option("--crashes", o->crashes, "at random moments")->capture_default_str();
-  crashed->add_option("--at-ns", o->at_ns, "instead: at this moment alone");
+  crashed->add_option("--at-ns", o->at_ns, "instead: at this moment alone")
+      ->check(CLI::Range(0.0, static_cast<double>(sim::latest / 1000)));
   crashed->add_option("--fault", o->fault, "a bug planted in the protocol")->capture_default_str();
   crashed->add_option("--seed", o->run.seed, "of moments and of torn writes")
       ->capture_default_str();

@@ -4,14 +4,17 @@
 #include <fmt/ranges.h>
 #include <sim/config_check.h>
 #include <sim/config_keys.h>
+#include <sim/controller/controller.h>
 #include <sim/controller/scheduler.h>
 #include <sim/design/design.h>
+#include <sim/design/logs.h>
 #include <sim/device/retention.h>
 #include <sim/energy/memory_energy.h>
 #include <sim/nearest.h>
 #include <sim/plugins.h>
 
 #include <bit>
+#include <map>
 #include <ranges>
 
 namespace stele::sim {
@@ -211,6 +214,23 @@ verdict in_currents(const std::string& name, const memory_config& c) {
   return std::nullopt;
 }
 
+// What keeps the memory from being made. Its sentence begins with "memory: " and names the keys.
+verdict in_making(const std::string& name, const memory_config& c) {
+  const auto made = check_memory(c);
+  if (made) return std::nullopt;
+  const std::string why = made.error().message.substr(std::string_view("memory: ").size());
+  config_conflict found{{}, fmt::format("{}: {}", name, why)};
+  machine_config any;
+  std::map<std::size_t, std::string> named;  // keys by their place in the sentence
+  for (const config_key& k : keys_of(any))
+    if (const std::string prefix = "nonvolatile_memory."; k.path.starts_with(prefix))
+      if (const std::string field = k.path.substr(prefix.size()); why.find(field) != why.npos)
+        if (std::string& longest = named[why.find(field)]; longest.size() < field.size())
+          longest = field;
+  for (const auto& [at, field] : named) found.keys.push_back(name + '.' + field);
+  return found;
+}
+
 verdict in_memory(const std::string& name, const memory_config& c) {
   const auto key = [&](const char* field) { return name + '.' + field; };
   const std::uint64_t banks =
@@ -234,7 +254,8 @@ verdict in_memory(const std::string& name, const memory_config& c) {
                                        "{}.refresh_interval_ns, {}; the memory would do nothing "
                                        "else",
                                        name, c.refresh_time_ns, name, c.refresh_interval_ns)};
-  for (const auto& check : {in_mapping, in_retention, in_scheduler, in_device, in_currents})
+  for (const auto& check :
+       {in_mapping, in_retention, in_scheduler, in_device, in_currents, in_making})
     if (auto found = check(name, c)) return found;
   return std::nullopt;
 }
@@ -284,9 +305,23 @@ verdict in_plugins(const machine_config& m) {
   return std::nullopt;
 }
 
+// The logs of all threads lie between data and volatile memory.
+verdict in_logs(const machine_config& m) {
+  const std::uint64_t threads = std::uint64_t{m.cores.count} * m.cores.threads_per_core;
+  if (!m.design.name.ends_with("log") ||
+      m.design.log_bytes <= (volatile_memory_at - logs_at) / threads)
+    return std::nullopt;
+  return config_conflict{
+      {"design.log_bytes"},
+      fmt::format("design.log_bytes is {}, and the logs of {} threads have room for {} bytes in "
+                  "all; give shorter logs",
+                  m.design.log_bytes, threads, volatile_memory_at - logs_at)};
+}
+
 verdict in_design(const machine_config& m) {
   const std::string& design = m.design.name;
   if (auto idle = idle_keys(m); !idle.empty()) return std::move(idle.front());
+  if (auto found = in_logs(m)) return found;
   const std::string& order = m.nonvolatile_memory.scheduler;
   if (const auto kind = find_scheduler(order);
       m.design.barriers_wait && kind && !(*kind)->fences_return) {

@@ -1,9 +1,10 @@
 // Collects the quantities of each epoch of a run.
 //
 // The run asks for the end of the current epoch and closes it between events. Nothing is scheduled,
-// so a run with epochs is the run without them.
+// so a run with epochs is the run without them. Each is kept, so their number has a limit.
 #pragma once
 
+#include <base/check.h>
 #include <sim/result.h>
 
 #include <functional>
@@ -24,20 +25,33 @@ class epochs {
 
   void close() { close(end()); }
 
+  // Whether there are more epochs until `now` than there may be. Then finish() is an error, and the
+  // run may end at once.
+  bool exceeded_at(picoseconds now) const noexcept {
+    return line_.interval != 0 && line_.samples.size() + (now - from_) / line_.interval > most;
+  }
+
   // Forgets the epochs so far: the first one begins now.
   void restart(picoseconds now) {
     line_.samples.clear();
     begin_ = from_ = now;
   }
 
-  // Ends the run. The last epoch may be shorter than the others.
-  time_series finish(picoseconds now) {
+  // Ends the run. The last epoch may be shorter than the others. Errors: invalid_argument, when
+  // there are more epochs than there may be.
+  [[nodiscard]] result<time_series> finish(picoseconds now) {
+    if (exceeded_at(now))
+      return base::fail(errc::invalid_argument, "the time line has more than " +
+                                                    std::to_string(most) +
+                                                    " epochs; give longer ones (--timeline-ns)");
     while (end() <= now) close();
     if (line_.interval != 0 && now > from_) close(now);
     return std::move(line_);
   }
 
  private:
+  static constexpr std::size_t most = 1'000'000;
+
   void close(picoseconds until) {
     const std::vector<quantity> part = next_(until);
     if (line_.names.empty()) {

@@ -163,8 +163,10 @@ result<> run_to_end(simulation& s, const run_options& o, epochs& line) {
   const double size = static_cast<double>(std::filesystem::file_size(o.tape, none));
   for (;;) {
     if (!s.advance(1 << 16, line.end())) {
-      if (s.events.empty()) break;
-      if (s.events.next() > line.end()) line.close();  // else it was restarted meanwhile
+      const picoseconds next = s.events.next();
+      if (next > latest) break;  // no event is left, or none may be
+      if (line.exceeded_at(next)) return std::unexpected(line.finish(next).error());
+      if (next > line.end()) line.close();  // else it was restarted meanwhile
     }
     if (o.cancelled && o.cancelled()) return base::fail(errc::cancelled, "interrupted");
     if (o.progress && size > 0) o.progress(static_cast<double>(s.tape.bytes()) / size);
@@ -239,7 +241,9 @@ result<run_result> run_tape(const machine_config& machine, const run_options& op
   if (commits_are_durable && value_of(totals_of(*s), "run.transactions") != 0)
     r.simulated = last_commit;
   r.simulated = std::max(r.simulated, from.at) - from.at;
-  r.line = line.finish(end);
+  auto epochs_made = line.finish(end);
+  if (!epochs_made) return std::unexpected(epochs_made.error());
+  r.line = std::move(*epochs_made);
   add_part(r, *s, from, end, memory);
   add_histograms(r, "nonvolatile_memory", *s->memories->nonvolatile,
                  {from.nonvolatile, from.at, end});

@@ -416,5 +416,57 @@ TEST_F(machine_run, draws_the_power_of_its_memories_over_the_time_of_their_energ
   }
 }
 
+// The thread computes until half a second before the latest time; its load then takes 0.9 s.
+TEST_F(machine_run, refuses_to_go_beyond_the_latest_time) {
+  machine_config m = kiln_machine("kiln-sram-l3");
+  m.cores.clock_ghz = m.cores.issue_width = 1;
+  m.nonvolatile_memory.read_latency_ns = 9e8;
+  const auto sentence_of = [&](std::uint64_t instructions) -> std::string {
+    const auto tape = media::tape_writer::to_memory({.pool_size = 4096});
+    tape->event(media::tape_op::compute, 0, instructions, 0);
+    tape->event(media::tape_op::load, 0, 0, 8);
+    EXPECT_TRUE(tape->finish());
+    try {
+      run(m, tape->memory());
+    } catch (const std::runtime_error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(sentence_of(latest / 1000 - 1'500'000'000), "no error");
+  EXPECT_EQ(sentence_of(latest / 1000 - 500'000'000)
+                .find("the run goes beyond 53 days of simulated time; give"),
+            0u);
+}
+
+// More than a gigabyte of lines in the logs of both threads, for which there are addresses enough.
+TEST_F(machine_run, refuses_logs_in_pcm_whose_ages_it_could_not_keep) {
+  const auto tape = media::tape_writer::to_memory({.pool_size = 4096});
+  for (const unsigned thread : {0, 1}) tape->event(media::tape_op::load, thread, 0, 8);
+  ASSERT_TRUE(tape->finish());
+  machine_config m = kiln_machine("dp2");
+  m.design.log_bytes = (std::uint64_t{1} << 29) + 64;
+  ASSERT_TRUE(check_machine(m));
+  EXPECT_THROW(
+      try { run(m, tape->memory()); } catch (const std::runtime_error& e) {
+        EXPECT_NE(std::string(e.what()).find("the logs of 2 threads in pcm"), std::string::npos);
+        throw;
+      },
+      std::runtime_error);
+}
+
+TEST_F(machine_run, has_the_energy_of_both_memories) {
+  machine_config m = kiln_machine("kiln-sram-l3");
+  m.volatile_memory.row_buffer_read_pj_per_bit = 3;
+  const auto tape = media::tape_writer::to_memory({.pool_size = 4096});
+  for (const std::uint64_t at : {std::uint64_t{0}, media::tape_volatile_at})
+    tape->event(media::tape_op::load, 0, at, 8);
+  ASSERT_TRUE(tape->finish());
+  const run_result r = run(m, tape->memory());
+  const double volatile_nj = of(r, "volatile_memory.energy");
+  EXPECT_GE(volatile_nj, 3 * 512 / 1000.0);
+  EXPECT_DOUBLE_EQ(of(r, "energy.memory"), of(r, "nonvolatile_memory.energy") + volatile_nj);
+}
+
 }  // namespace
 }  // namespace stele::sim

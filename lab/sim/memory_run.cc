@@ -90,11 +90,19 @@ class driver final : public event_handler {
   std::uint64_t cycle_ = 0;
 };
 
+// For what is in the queues when the last request comes.
+constexpr picoseconds time_behind_latest = 1'000'000'000'000'000;
+
 result<> run_to_end(event_queue& events, driver& d, const request_trace& trace, epochs& line,
                     const memory_run_options& o) {
   std::error_code none;
   const double size = static_cast<double>(std::filesystem::file_size(o.trace, none));
   for (std::uint64_t steps = 1; !events.empty() && d.status; ++steps) {
+    if (events.next() > latest + time_behind_latest)
+      return base::fail(errc::invalid_argument,
+                        "the run goes beyond 53 days of simulated time; give the memory shorter "
+                        "latencies, or a shorter trace");
+    if (line.exceeded_at(events.next())) return std::unexpected(line.finish(events.next()).error());
     while (events.next() > line.end()) line.close();
     events.step(line.end());
     if (steps % (1 << 16) != 0) continue;
@@ -146,7 +154,9 @@ result<run_result> run_trace(const machine_config& machine, const memory_run_opt
   r.label = o.memory;
   r.tape = std::filesystem::path(o.trace).filename();
   r.simulated = d.finished;
-  r.line = line.finish(d.finished);
+  auto epochs_made = line.finish(d.finished);
+  if (!epochs_made) return std::unexpected(epochs_made.error());
+  r.line = std::move(*epochs_made);
   const memory_part whole{{}, 0, std::max(d.finished, events.now())};
   add_part(r, d, **m, o.memory, whole);
   add_wear(r, o.memory, **m, whole.until);

@@ -252,6 +252,34 @@ TEST_F(memory_run, refuses_cycles_beyond_the_latest_time) {
   EXPECT_GE(r->simulated, most * cycle_without_clock);
 }
 
+// Reads that take 0.9 s each, one after the other, from the latest time on: 900 s of them are
+// served.
+TEST_F(memory_run, refuses_waits_beyond_the_latest_time) {
+  machine_config m;
+  m.nonvolatile_memory = plain_memory();
+  m.nonvolatile_memory.read_queue_entries = 4096;
+  m.nonvolatile_memory.timing = {{"channel", "read", "read", 9e8}};
+  const auto run_of = [&](unsigned reads) {
+    std::string text;
+    for (unsigned n = 0; n < reads; ++n)
+      text += fmt::format("{:#x} READ {}\n", n * 64, latest / cycle_without_clock - 2000 + n);
+    trace(text);
+    return run(m, "dramsim3");
+  };
+  EXPECT_TRUE(run_of(1000));
+  const auto r = run_of(1200);
+  ASSERT_FALSE(r);
+  EXPECT_THAT(r.error().message, HasSubstr("the run goes beyond 53 days"));
+}
+
+// A request a second after the other, and epochs of a nanosecond: a milliard of them.
+TEST_F(memory_run, refuses_more_epochs_than_it_could_keep) {
+  trace("0x0 READ 0\n0x40 READ 1000000000\n");
+  const auto r = run(machine_of("pcm"), "dramsim3", 1000);
+  ASSERT_FALSE(r);
+  EXPECT_THAT(r.error().message, HasSubstr("the time line has more than 1000000 epochs; give"));
+}
+
 TEST_F(memory_run, refuses_requests_beyond_the_capacity) {
   machine_config m = timed();
   m.nonvolatile_memory.capacity_bytes = 1 << 20;

@@ -18,6 +18,28 @@ result<isolation_kind> isolation_named(const std::string& name) {
                     "there is no isolation \"" + name + "\"; choose one of none, mutex, htm");
 }
 
+// A memory keeps a time for each line of its logs.
+constexpr std::uint64_t max_timed_bytes = std::uint64_t{1} << 30;
+
+// The lines that are logs': those of the tape's pool, and a software log that the design writes,
+// which phase-change memory writes with the retention of logs.
+result<std::vector<log_range>> logs_of(const machine_config& machine, const feed& tape) {
+  auto logs = log_ranges_of(tape.header());
+  const design_config& d = machine.design;
+  if (!logs || !tells_logs_from_data(machine.nonvolatile_memory) || !d.name.ends_with("log"))
+    return logs;
+  if (d.log_bytes > max_timed_bytes / tape.threads())
+    return base::fail(errc::invalid_argument,
+                      "design.log_bytes is " + std::to_string(d.log_bytes) + ", and the logs of " +
+                          std::to_string(tape.threads()) +
+                          " threads in pcm have at most a gigabyte in all, because the age of "
+                          "each of their lines is kept; give shorter logs");
+  const std::uint64_t end =
+      (logs_at + tape.threads() * d.log_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  logs->push_back({.records_begin = logs_at, .records_end = end});
+  return logs;
+}
+
 }  // namespace
 
 result<std::unique_ptr<simulation>> simulation::make(const machine_config& machine, feed tape,
@@ -28,31 +50,24 @@ result<std::unique_ptr<simulation>> simulation::make(const machine_config& machi
   return s;
 }
 
-// Tells the nonvolatile memory which lines are logs': those of the tape's pool, and a software log
-// that the design writes, which phase-change memory writes with the retention of logs.
-result<> simulation::name_logs() {
-  auto logs = log_ranges_of(tape.header());
-  if (!logs) return std::unexpected(logs.error());
-  const design_config& d = machine.design;
-  if (tells_logs_from_data(machine.nonvolatile_memory) && d.name.ends_with("log")) {
-    const std::uint64_t end =
-        (logs_at + tape.threads() * d.log_bytes + line_bytes - 1) / line_bytes * line_bytes;
-    logs->push_back({.records_begin = logs_at, .records_end = end});
-  }
-  return memories->nonvolatile->set_ranges(*logs);
-}
-
-result<> simulation::assemble(options o) {
+result<> simulation::check(const machine_config& machine, feed& tape) {
   if (auto fits = tape.set_space(
           {machine.nonvolatile_memory.capacity_bytes, machine.volatile_memory.capacity_bytes});
       !fits)
     return fits;
+  auto logs = logs_of(machine, tape);
+  if (!logs) return std::unexpected(logs.error());
+  return {};
+}
+
+result<> simulation::assemble(options o) {
+  if (auto fits = check(machine, tape); !fits) return fits;
   auto nonvolatile = make_memory(events, machine.nonvolatile_memory),
        other = make_memory(events, machine.volatile_memory);
   if (!nonvolatile) return std::unexpected(nonvolatile.error());
   if (!other) return std::unexpected(other.error());
   memories = std::make_unique<hybrid_memory>(std::move(*nonvolatile), std::move(*other));
-  if (auto named = name_logs(); !named) return named;
+  if (auto named = memories->nonvolatile->set_ranges(*logs_of(machine, tape)); !named) return named;
   auto made = hierarchy::make(events, *memories, machine, o.seed);
   if (!made) return std::unexpected(made.error());
   caches = std::move(*made);
@@ -89,6 +104,7 @@ result<> simulation::assemble(options o) {
 }
 
 bool simulation::advance(std::size_t max_events, picoseconds until) {
+  until = std::min(until, latest);
   while (max_events-- != 0) {
     if (events.next() > until || events.empty()) return false;
     events.step(until);
@@ -104,6 +120,11 @@ bool simulation::all_finished() const noexcept {
 
 result<> simulation::finish() {
   if (!tape.status()) return std::unexpected(tape.status().error());
+  const auto outlasts = [&] { return !events.empty() && events.next() > latest; };
+  const auto too_long = base::fail(errc::invalid_argument,
+                                   "the run goes beyond 53 days of simulated time; give the "
+                                   "machine shorter latencies, or record a shorter tape");
+  if (outlasts()) return too_long;
   if (std::ranges::any_of(threads, [](const auto& t) { return t->has_outrun_time(); }))
     return base::fail(errc::invalid_argument,
                       "a thread of the tape computes beyond 53 days of simulated time; record or "
@@ -118,6 +139,7 @@ result<> simulation::finish() {
   persistence->finish(events.now());
   while (advance(1 << 20)) {
   }
+  if (outlasts()) return too_long;
   if (kiln_design != nullptr && kiln_design->uncommitted() != 0)
     return base::fail(errc::invalid_argument,
                       std::to_string(kiln_design->uncommitted()) +

@@ -42,17 +42,21 @@ class simulation {
     std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
   };
 
-  // Errors: invalid_argument, when a name in the configuration is unknown or the design does not
-  // fit the machine.
+  // Whether the machine can run the tape, as far as that is known before a run: its accesses are
+  // within the memories, and its logs are sound. Sets the tape's space. Precondition:
+  // check_machine() has passed. Errors: invalid_argument, corrupt; those of the tape.
+  [[nodiscard]] static result<> check(const machine_config& machine, feed& tape);
+  // Errors: those of check(); invalid_argument, when a name in the configuration is unknown or the
+  // design does not fit the machine.
   [[nodiscard]] static result<std::unique_ptr<simulation>> make(const machine_config& machine,
                                                                 feed tape, options o);
 
-  // Handles up to `max_events` events, none after `until`. Returns false when no event is left
-  // (until then).
+  // Handles up to `max_events` events, none after `until` or `latest`. Returns false when no event
+  // is left (until then).
   bool advance(std::size_t max_events, picoseconds until = never);
   // Call when no event is left. Finishes the work that the design has put off; then the tape must
-  // be at its end. Errors: those of the tape; invalid_argument, when threads wait for each other
-  // and the tape is not at its end.
+  // be at its end. Errors: those of the tape; invalid_argument, when the run goes beyond `latest`,
+  // or threads wait for each other and the tape is not at its end.
   [[nodiscard]] result<> finish();
   bool all_finished() const noexcept;
 
@@ -69,7 +73,6 @@ class simulation {
  private:
   simulation(machine_config m, feed t) : machine(std::move(m)), tape(std::move(t)) {}
   [[nodiscard]] result<> assemble(options o);
-  [[nodiscard]] result<> name_logs();
 
   std::unique_ptr<hardware_thread::environment> environment_;
 };

@@ -39,10 +39,33 @@ result<void> check_times(const memory_config& c) {
   return {};
 }
 
-}  // namespace
+// Times are whole picoseconds, and a time that is given must not become none.
+result<void> check_rounding(const memory_config& given) {
+  if (given.clock_ns > 0 && from_ns(given.clock_ns) == 0)
+    return base::fail(errc::invalid_argument,
+                      "memory: clock_ns is less than a picosecond; give a longer cycle, or 0 for "
+                      "times as they are");
+  if (given.refresh_interval_ns > 0 && from_ns(in_cycles(given).refresh_interval_ns) == 0)
+    return base::fail(errc::invalid_argument,
+                      "memory: refresh_interval_ns is less than a cycle or a picosecond; give a "
+                      "longer one, or 0 for no refresh");
+  if (given.age_limit_ns > 0 && from_ns(given.age_limit_ns) == 0)
+    return base::fail(errc::invalid_argument,
+                      "memory: age_limit_ns is less than a picosecond; give a longer one, or 0 for "
+                      "no limit");
+  return {};
+}
 
-result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const memory_config& given,
-                                                   controller_mutant mutant) {
+struct parts {
+  memory_config config;  // in cycles
+  mapping places;
+  timing_table timing;
+  const scheduler_kind* kind;
+  write_pulses pulses;
+};
+
+result<parts> parts_of(const memory_config& given) {
+  if (auto sound = check_rounding(given); !sound) return std::unexpected(sound.error());
   const memory_config c = in_cycles(given);
   const auto places = mapping::parse(c);
   if (!places) return std::unexpected(places.error());
@@ -54,15 +77,29 @@ result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const me
   if (!kind) return std::unexpected(kind.error());
   const auto pulses = pulses_of(c);
   if (!pulses) return std::unexpected(pulses.error());
-  std::unique_ptr<memory_system> m(new memory_system(c, *places, mutant));
-  for (unsigned i = 0; i < c.controllers * c.channels; ++i)
-    m->channels_.push_back(std::make_unique<channel>(
-        channel_context{events, m->config_, *timing, **kind, *pulses, m->stream_, *m, i, mutant}));
+  return parts{c, *places, *timing, *kind, *pulses};
+}
+
+}  // namespace
+
+result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const memory_config& given,
+                                                   controller_mutant mutant) {
+  const auto p = parts_of(given);
+  if (!p) return std::unexpected(p.error());
+  std::unique_ptr<memory_system> m(new memory_system(p->config, p->places, mutant));
+  for (unsigned i = 0; i < p->config.controllers * p->config.channels; ++i)
+    m->channels_.push_back(std::make_unique<channel>(channel_context{
+        events, m->config_, p->timing, *p->kind, p->pulses, m->stream_, *m, i, mutant}));
   if (!m->channels_.back()->has_scheduler())
     return base::fail(errc::invalid_argument,
-                      "memory: the plug-in " + schedulers().plugin_of(c.scheduler) +
-                          " makes no scheduler \"" + c.scheduler + "\"; let its make return one");
+                      "memory: the plug-in " + schedulers().plugin_of(given.scheduler) +
+                          " makes no scheduler \"" + given.scheduler + "\"; let its make return one");
   return m;
+}
+
+result<void> check_memory(const memory_config& c) {
+  if (auto made = parts_of(c); !made) return std::unexpected(made.error());
+  return {};
 }
 
 void memory_system::submit(picoseconds now, const request& r) {

@@ -103,8 +103,11 @@ class memory_system final : public memory, private channel_observer {
   std::unordered_map<std::uint64_t, std::uint64_t> line_writes_;
 };
 
-// Errors: a configuration that contradicts itself or has an unknown name. `events` must outlive the
-// memory.
+// Whether make_memory() succeeds. Errors: a configuration that contradicts itself, has an unknown
+// name, or times that are less than a picosecond or more than a second.
+[[nodiscard]] result<void> check_memory(const memory_config& c);
+
+// Errors: those of check_memory(). `events` must outlive the memory.
 [[nodiscard]] result<std::unique_ptr<memory_system>> make_memory(
     event_queue& events, const memory_config& c,
     controller_mutant mutant = controller_mutant::none);

@@ -40,6 +40,11 @@ result<write_pulses> pulses_by_retention(const memory_config& c) {
         errc::invalid_argument,
         "memory: iterations, iteration_ns and speed-ups of retentions must be above 0");
   const double whole_ns = c.iterations * c.iteration_ns;
+  for (const double speedup : {*data, *log})
+    if (!(whole_ns / speedup < 1e9))
+      return base::fail(errc::invalid_argument,
+                        "memory: iterations * iteration_ns / speedup is a second or more; a write "
+                        "takes less, so give fewer or shorter iterations");
   return write_pulses{from_ns(whole_ns / *data), from_ns(whole_ns / *log)};
 }
 
