@@ -66,6 +66,12 @@ result<> feed::check(const tape_record& r, tape_order& order, std::uint64_t even
 }
 
 std::unexpected<error> feed::beyond_threads(unsigned thread, std::uint64_t event) const {
+  if (header().threads <= threads())
+    return base::fail(
+        errc::corrupt,
+        fmt::format("event {} of the tape is of thread {}, and its header says that it "
+                    "has {} threads; record it again",
+                    event, thread, header().threads));
   return base::fail(
       errc::invalid_argument,
       fmt::format("event {} of the tape is of thread {}, and the machine has {} hardware threads; "

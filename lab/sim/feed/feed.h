@@ -38,7 +38,8 @@ class feed {
  public:
   static constexpr std::size_t chunk_events = 1 << 14, max_chunks = 96;
 
-  // An event of a thread number at or above `max_threads` is an error (invalid_argument). Errors:
+  // An event of a thread number at or above `max_threads` is an error (invalid_argument; corrupt,
+  // when it is at or above the number of threads that the tape says it has). Errors:
   // those of tape_reader; corrupt, when the tape does not say how many threads it has.
   [[nodiscard]] static result<feed> open(const std::string& path, unsigned max_threads);
   // `tape` must outlive the feed.

@@ -97,6 +97,19 @@ TEST(feed, refuses_more_threads_than_there_may_be) {
   EXPECT_TRUE(enough->set_space({}));
 }
 
+TEST(feed, refuses_more_threads_than_the_header_says) {
+  auto tape = tape_of(1000, 6);
+  tape[offsetof(media::tape_header, threads)] = std::byte{4};
+  auto f = feed::over(tape, 8);
+  ASSERT_TRUE(f);
+  EXPECT_TRUE(f->next(0).empty());
+  ASSERT_FALSE(f->status());
+  EXPECT_EQ(f->status().error().code, errc::corrupt);
+  EXPECT_EQ(f->status().error().message.find("event 4 of the tape is of thread 4, and its header "
+                                             "says that it has 4 threads"),
+            0u);
+}
+
 // Threads 0 and 1 have logs; thread 2 is what belongs to none, before and in an operation.
 TEST(feed, needs_no_hardware_thread_for_what_belongs_to_no_log) {
   const auto tape = media::tape_writer::to_memory(
