@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace stele::sim {
 namespace {
@@ -81,12 +82,23 @@ class list_writer {
         return wrong_point(chosen.dump(), set.error());
       if (auto sound = check_machine(one); !sound) return wrong_point(point, sound.error());
       for (const std::string& tape : axes_.tapes) {
-        if (auto runs = check_run(one, tape); !runs)
+        if (auto runs = check_run_once(one, tape); !runs)
           return wrong_point(fmt::format("{}, {}", point, tape), runs.error());
         add_point(chosen, design, tape);
       }
     }
     return {};
+  }
+
+  // A tape may have to be read to its end, so it is checked once for all machines that are alike in
+  // what simulation::check() looks at.
+  result<> check_run_once(const machine_config& m, const std::string& tape) {
+    const memory_config &nonvolatile = m.nonvolatile_memory, &other = m.volatile_memory;
+    const std::string kind =
+        fmt::format("{} {} {} {} {} {} {}", m.cores.count * m.cores.threads_per_core,
+                    nonvolatile.capacity_bytes, other.capacity_bytes, nonvolatile.technology,
+                    m.design.name, m.design.log_bytes, tape);
+    return checked_.insert(kind).second ? check_run(m, tape) : result<>();
   }
 
   void add_point(const settings& chosen, const std::string& design, const std::string& tape) {
@@ -99,6 +111,7 @@ class list_writer {
   }
 
   const sweep_axes& axes_;
+  std::set<std::string> checked_;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ import xml.etree.ElementTree
 from unittest import mock
 
 from stele import lab
-from stele.lab.results import ResultsFile
+from stele.lab.results import JOB_KEYS, ResultsFile, read_jobs
 from stele.lab.sweep import connect
 
 COMMAND = os.environ.get("STELE_COMMAND", "")
@@ -120,6 +120,19 @@ class JobLists(SweepCase):
         done = self.stele("sim", "sweep", "a.tape", "--over", "l3.ways=4", "--over", "l2.ways=4")
         self.assertEqual(done.returncode, 1)
         self.assertIn("--out FILE", done.stderr)
+
+
+class Points(unittest.TestCase):
+    def test_are_told_apart_by_each_key_of_a_job(self):
+        job = {"machine": "kiln", "settings": {"l3.ways": "4"}, "design": "kiln", "tape": "a.tape", "seed": 1, "warm_up": 0}
+        others = {"machine": "dp2", "settings": {"l3.ways": "8"}, "design": "rlog", "tape": "b.tape", "seed": 2, "warm_up": 5}
+        self.assertEqual(tuple(job), JOB_KEYS)
+        jobs = [job] + [job | {key: value} for key, value in others.items()]
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            for each in jobs + jobs:
+                file.write(json.dumps(each) + "\n")
+            file.flush()
+            self.assertEqual(read_jobs(file.name), jobs)
 
 
 @unittest.skipUnless(LIBRARIES, "dask.distributed, pandas and matplotlib are not installed (tools/deps --deep)")
