@@ -27,10 +27,13 @@ fr_fcfs_scheduler::fr_fcfs_scheduler(const channel_state& channel, const memory_
   for (auto& of_kind : ready_at_) of_kind.resize(channel.open_row.size(), never);
 }
 
-void fr_fcfs_scheduler::update_drain_mode() {
-  const unsigned writes = channel_.queue.of(access::write).size;
-  if (writes >= drain_from_) draining_ = true;
-  if (writes <= drain_to_) draining_ = false;
+// Writes at the age limit are served together: one by one, each would turn the bus twice.
+void fr_fcfs_scheduler::update_drain_mode(picoseconds now) {
+  const entry_list& writes = channel_.queue.of(access::write);
+  if (writes.size <= drain_to_)
+    draining_ = false;
+  else if (writes.size >= drain_from_ || now - channel_.queue[writes.head].arrived >= age_limit_)
+    draining_ = true;
 }
 
 // The oldest request that hits the open row, else the oldest request.
@@ -194,7 +197,7 @@ decision fr_fcfs_scheduler::single_decision(access kind, picoseconds now) const 
 }
 
 decision fr_fcfs_scheduler::next(picoseconds now) {
-  update_drain_mode();
+  update_drain_mode(now);
   const unsigned reads = channel_.queue.of(access::read).size,
                  writes = channel_.queue.of(access::write).size;
   if (reads + writes == 1) return single_decision(reads ? access::read : access::write, now);

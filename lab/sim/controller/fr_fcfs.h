@@ -7,13 +7,13 @@
 // the age limit holds over both: the oldest request that has waited for it has its bank for itself,
 // and once its bank is ready, no other request of the channel is served before it. Reads come
 // before writes until the write queue fills to write_drain_from; then writes come first, until the
-// queue falls to write_drain_to. While no read waits for its row to be opened, writes are served
-// too. A row that was opened for a request is not closed before that request is served, whichever
-// kind comes first by then (unless for a request at the age limit), and is served before others
-// that could be served at the same time. If writing cells keeps a bank busy (a pulse), banks
-// without a request of the preferred kind serve the other kind meanwhile; otherwise they do not,
-// because the bus would turn too often. Barriers are ignored; a derived scheduler that follows them
-// says which writes may start.
+// queue falls to write_drain_to; a write at the age limit begins that too. While no read waits for
+// its row to be opened, writes are served too. A row that was opened for a request is not closed
+// before that request is served, whichever kind comes first by then (unless for a request at the
+// age limit), and is served before others that could be served at the same time. If writing cells
+// keeps a bank busy (a pulse), banks without a request of the preferred kind serve the other kind
+// meanwhile; otherwise they do not, because the bus would turn too often. Barriers are ignored; a
+// derived scheduler that follows them says which writes may start.
 #pragma once
 
 #include <sim/controller/scheduler.h>
@@ -36,7 +36,7 @@ class fr_fcfs_scheduler : public scheduler {
   virtual bool may_start(const entry&) const { return true; }
 
  private:
-  void update_drain_mode();
+  void update_drain_mode(picoseconds now);
   bool can_start(const entry& e) const {
     return e.req.kind == access::read || (e.older == no_entry && may_start(e));
   }

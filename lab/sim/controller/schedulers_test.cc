@@ -193,7 +193,7 @@ TEST(age, limits_the_wait_of_a_kind_behind_the_other) {
       memory_config c = one_bank("fr-fcfs");
       c.age_limit_ns = limit_ns;
       c.write_drain_from = kind == access::read ? 0.02 : 1;  // from one write on
-      c.write_drain_to = 0;
+      c.write_drain_to = kind == access::read ? 0 : 0.5;
       memory_fixture bed(c);
       const access hits = kind == access::read ? access::write : access::read;
       unsigned late = 0;
