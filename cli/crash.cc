@@ -1,6 +1,6 @@
 // stele-crash, the program that `stele crash` executes: judges every crash state of a run with the
 // real recovery; crashes behind a cache or a memory controller; plants bugs; replays a crash state
-// from its line.
+// from its line. Executes stele-foreign for `foreign`.
 #include <cli/command.h>
 #include <cli/output.h>
 #include <explore/cache_crashes.h>
@@ -142,6 +142,9 @@ void run_fences(options& o) {
   if (unexplained != 0) throw CLI::RuntimeError(1);
 }
 
+// A program of its own, because what it explores is no pool.
+constexpr const char* foreign_program = "stele-foreign";
+
 #ifdef STELE_HAVE_SCHEDULES
 // A program of its own, because it links a library that is compiled with other options.
 [[noreturn]] void exec_schedules(std::vector<std::string> words) {
@@ -252,7 +255,7 @@ void add_controller_options(CLI::App& command, options& o) {
 void add_crash(CLI::App& app) {
   const auto o = std::make_shared<options>();
   CLI::App* crash = app.add_subcommand(
-      "crash", "explore crash states: run, cache, controller, schedules, mutants, replay");
+      "crash", "explore crash states: run, cache, controller, schedules, mutants, foreign, replay");
   crash->require_subcommand(1);
   CLI::App* one =
       crash->add_subcommand("run", "every crash state of a run, judged by real recovery");
@@ -284,6 +287,9 @@ void add_crash(CLI::App& app) {
   overlapping->prefix_command()->set_help_flag();
   overlapping->callback([overlapping] { exec_schedules(overlapping->remaining()); });
 #endif
+  crash->add_subcommand("foreign",
+                        "the crash states of a program that does not link Stele, judged by its own "
+                        "checker; see its own --help");
   CLI::App* without = crash->add_subcommand(
       "fences", "leave each fence out, one at a time, and see whether anything notices");
   without->add_option("--mechanism", o->fences.mechanism, "only those that this mechanism passes");
@@ -303,6 +309,8 @@ void add_crash(CLI::App& app) {
 
 int main(int argc, char** argv) {
   stele::cli::prepare_process();
+  if (argc > 2 && argv[2] == std::string_view("foreign"))
+    return stele::cli::exec_beside(stele::cli::foreign_program, argv + 1);
   stele::use_published();
   CLI::App app{"Stele's crash explorer."};
   stele::cli::add_crash(app);
