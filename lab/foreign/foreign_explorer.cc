@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 namespace stele::foreign {
 
@@ -18,7 +19,7 @@ using explore::line_size;
 
 namespace {
 
-constexpr std::uint64_t most_tries = 300;  // of the search for the smallest state
+constexpr std::uint64_t most_tries = 200;  // in each direction of the search for the smallest
 
 // The lines of one crash point, with their numbers of options, and a choice among these.
 struct choice {
@@ -36,8 +37,15 @@ struct choice {
     for (std::size_t i = 0; i < lines.size(); ++i) n += chosen[i] != base_of(i, keeps);
     return n;
   }
+  // How many lines tell the state: those that differ from the others, or all where none does.
+  std::size_t told(bool keeps) const {
+    const std::size_t n = distance(keeps);
+    return n == 0 ? lines.size() : n;
+  }
+  bool tells_kept() const { return told(true) <= told(false); }
+  std::size_t size() const { return std::min(told(true), told(false)); }
   state_line line_at(std::uint64_t point) const {
-    state_line line{point, distance(true) <= distance(false), {}};
+    state_line line{point, tells_kept(), {}};
     for (std::size_t i = 0; i < lines.size(); ++i)
       if (chosen[i] != base_of(i, line.keeps_others))
         line.options[std::uint64_t{lines[i]} * line_size] = chosen[i];
@@ -87,7 +95,7 @@ class exploration {
   result<void> judge_whole_run();
   result<void> visit(crash_walk& w);
   result<void> judge(const crash_walk& w, const choice& c);
-  void note(const state_line& line, std::size_t distance, const judgement& seen);
+  void note(const state_line& line, std::size_t size, const judgement& seen);
   result<void> make_smaller();
   result<void> approach(crash_walk& w, choice& c, bool keeps);
   bool stopped() const { return found_.cancelled || found_.violating >= settings_.max_violations; }
@@ -97,7 +105,7 @@ class exploration {
   const explore_settings& settings_;
   findings found_;
   std::unordered_set<std::uint64_t> judged_;
-  std::size_t smallest_distance_ = 0;
+  std::size_t smallest_size_ = 0;
 };
 
 // What the program left without a crash must be consistent, or else the checker is wrong.
@@ -161,39 +169,38 @@ result<void> exploration::visit(crash_walk& w) {
 
 result<void> exploration::judge(const crash_walk& w, const choice& c) {
   ++found_.states;
-  return checker_.begin(image_of(w), [this, line = c.line_at(w.point()),
-                                      distance = std::min(c.distance(true), c.distance(false))](
-                                         const judgement& seen) {
-    if (!seen.consistent) note(line, distance, seen);
-  });
+  return checker_.begin(
+      image_of(w), [this, line = c.line_at(w.point()), size = c.size()](const judgement& seen) {
+        if (!seen.consistent) note(line, size, seen);
+      });
 }
 
-void exploration::note(const state_line& line, std::size_t distance, const judgement& seen) {
-  if (found_.violating++ == 0 || distance < smallest_distance_) {
+void exploration::note(const state_line& line, std::size_t size, const judgement& seen) {
+  if (found_.violating++ == 0 || size < smallest_size_) {
     found_.smallest = line;
     found_.what = seen.what;
-    smallest_distance_ = distance;
+    smallest_size_ = size;
   }
   ++found_.complaints[seen.what];
 }
 
-// Gives one line after the other the content that the other lines have, as long as the state
-// violates.
+// Gives lines the content that they have when everything is kept, or lost, as long as the state
+// violates: first many at a time, then ever fewer, as delta debugging does (Zeller, Hildebrandt,
+// Simplifying and Isolating Failure-Inducing Input, 2002).
 result<void> exploration::approach(crash_walk& w, choice& c, bool keeps) {
-  for (std::size_t i = 0; i < c.lines.size() && found_.tried < most_tries; ++i) {
-    const std::uint64_t before = c.chosen[i];
-    if (before == c.base_of(i, keeps)) continue;
-    c.chosen[i] = c.base_of(i, keeps);
-    w.choose(c.lines[i], c.chosen[i]);
-    ++found_.tried;
-    const auto seen = checker_.judge(image_of(w));
-    if (!seen) return std::unexpected(seen.error());
-    if (seen->consistent) {
-      w.choose(c.lines[i], c.chosen[i] = before);
-    } else {
-      found_.what = seen->what;
+  std::uint64_t tries = 0;
+  for (std::size_t count = c.lines.size(); count != 0; count /= 2)
+    for (std::size_t i = 0; i < c.lines.size() && tries < most_tries; i += count) {
+      choice trial = c;
+      for (std::size_t k = i; k < std::min(i + count, c.lines.size()); ++k)
+        trial.chosen[k] = c.base_of(k, keeps);
+      if (trial.chosen == c.chosen) continue;
+      trial.put(w);
+      ++tries, ++found_.tried;
+      const auto seen = checker_.judge(image_of(w));
+      if (!seen) return std::unexpected(seen.error());
+      if (!seen->consistent) c = trial, found_.what = seen->what;
     }
-  }
   return {};
 }
 
@@ -201,19 +208,15 @@ result<void> exploration::make_smaller() {
   crash_walk w(trace_);
   auto c = go_to(w, found_.smallest);
   if (!c) return std::unexpected(c.error());
-  choice best = *c;
+  choice kept = *c, lost = *c;
   const std::string what = found_.what;
-  std::string best_what = what;
-  for (const bool keeps : {true, false}) {
-    choice trial = *c;
-    trial.put(w);
-    found_.what = what;
-    if (const auto done = approach(w, trial, keeps); !done) return done;
-    if (trial.distance(keeps) < std::min(best.distance(true), best.distance(false)))
-      best = trial, best_what = found_.what;
-  }
+  if (const auto done = approach(w, kept, true); !done) return done;
+  std::string what_of_kept = std::exchange(found_.what, what);
+  if (const auto done = approach(w, lost, false); !done) return done;
+  // Which stores must be lost says more than which must be kept.
+  const choice& best = kept.size() <= lost.size() ? kept : lost;
+  if (&best == &kept) found_.what = what_of_kept;
   best.put(w);
-  found_.what = best_what;
   found_.smallest = best.line_at(w.point());
   found_.place = w.place();
   const bool all_alike = found_.smallest.options.empty();
