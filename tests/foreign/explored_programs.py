@@ -81,6 +81,13 @@ class Programs(Explored):
                 self.assertIn(found["smallest"]["checker"], again)
 
 
+    @unittest.skipUnless(NAME == "pmem_log", "of libpmem")
+    def test_clflush_hides_a_missing_fence(self):
+        """libpmem flushes as the processor can; a clflush is ordered with all stores."""
+        self.assertEqual(self.explore("undrained_record", "--flush", "clflushopt")[0], 1)
+        self.assertEqual(self.explore("undrained_record", "--flush", "clflush")[0], 0)
+
+
 class Command(Explored):
     """What the command says when it cannot explore, and its options."""
 
