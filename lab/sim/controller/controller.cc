@@ -91,9 +91,10 @@ result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const me
     m->channels_.push_back(std::make_unique<channel>(channel_context{
         events, m->config_, p->timing, *p->kind, p->pulses, m->stream_, *m, i, mutant}));
   if (!m->channels_.back()->has_scheduler())
-    return base::fail(errc::invalid_argument,
-                      "memory: the plug-in " + schedulers().plugin_of(given.scheduler) +
-                          " makes no scheduler \"" + given.scheduler + "\"; let its make return one");
+    return base::fail(errc::invalid_argument, "memory: the plug-in " +
+                                                  schedulers().plugin_of(given.scheduler) +
+                                                  " makes no scheduler \"" + given.scheduler +
+                                                  "\"; let its make return one");
   return m;
 }
 
