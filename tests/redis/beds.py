@@ -141,6 +141,9 @@ class Server:
         with open(self.log, errors="replace") as log:
             return log.read()
 
+    def failed_assertions(self):
+        return [line for line in self.text().splitlines() if "assertion failed:" in line] if os.path.exists(self.log) else []
+
     def client(self):
         client = Client(self.port)
         self.clients.append(client)
@@ -167,5 +170,6 @@ class RedisCase(unittest.TestCase):
 
     def server(self, *arguments, **more):
         server = Server(self.folder, *arguments, **more)
+        self.addCleanup(lambda: self.assertEqual(server.failed_assertions(), []))
         self.addCleanup(server.kill)
         return server.start()

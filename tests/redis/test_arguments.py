@@ -220,3 +220,14 @@ class RandomCounts(RedisCase):
                     self.assertEqual(set(told), {b"0", b"1", b"2"})
         self.assertEqual(r("HRANDFIELD", "hash", -20_000, "WITHVALUES"), [b"f", b"v"] * 20_000)
         self.assertEqual(r("ZRANDMEMBER", "ranking", -20_000, "WITHSCORES"), [b"m", b"1"] * 20_000)
+
+    def test_few_of_many_are_different_and_all_are_drawn_some_time(self):
+        r = self.server("size", "8M").client()
+        members = {str(i).encode() for i in range(200)}
+        r("SADD", "many", *members)
+        drawn = set()
+        for _ in range(400):
+            told = r("SRANDMEMBER", "many", 16)
+            self.assertEqual(len(set(told)), 16)
+            drawn.update(told)
+        self.assertEqual(drawn, members)
