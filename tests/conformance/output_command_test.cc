@@ -195,13 +195,14 @@ TEST_F(output_command, waits_for_no_fifo_in_the_place_of_a_pool) {
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   for (const std::string& place : {fifo, std::string("/dev/null"), std::string("/dev/zero")})
     for (const std::string command :
-         {"pool info X", "pool check X", "pool check --repair X", "pool check --salvage Y X",
-          "pool dump X", "pool backup X Y", "pool compact X Y", "pool resize X --size 2M",
-          "kv get X a", "kv put X a b", "kv scan X", "kv stats X", "kv export X", "sqlite check X",
-          "sqlite export X Y", "sqlite import X Y", "sqlite backup X Y"}) {
+         {"pool info @", "pool check @", "pool check --repair @", "pool check --salvage % @",
+          "pool dump @", "pool backup @ %", "pool compact @ %", "pool resize @ --size 2M",
+          "kv get @ a", "kv put @ a b", "kv scan @", "kv stats @", "kv export @", "sqlite check @",
+          "sqlite export @ %", "sqlite import @ %", "sqlite backup @ %"}) {
       std::string line = "timeout 20 " STELE_COMMAND " " + command;
-      for (std::size_t at; (at = line.find('X')) != line.npos;) line.replace(at, 1, place);
-      for (std::size_t at; (at = line.find('Y')) != line.npos;) line.replace(at, 1, copy);
+      // A path has neither of the two.
+      for (std::size_t at; (at = line.find('@')) != line.npos;) line.replace(at, 1, place);
+      for (std::size_t at; (at = line.find('%')) != line.npos;) line.replace(at, 1, copy);
       const auto o = run_shell(line);
       EXPECT_EQ(o.status, 1) << line << "\n" << o.said;
       EXPECT_FALSE(fs::exists(copy)) << line;
