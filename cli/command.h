@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 
 namespace stele::cli {
 
@@ -41,6 +42,11 @@ int exec_beside(const char* program, char** argv);
 [[noreturn]] void fail(const std::string& message);
 [[noreturn]] inline void fail(const error& e) {
   fail(e.message);
+}
+template <class T>
+T value_or_fail(result<T> r) {
+  if (!r) fail(r.error());
+  return std::move(*r);
 }
 
 // Writes to the file; "-" is standard output. Fails the command when it cannot. write_json

@@ -32,26 +32,14 @@ std::FILE* text_output(const options& o) {
   return o.json == "-" ? stderr : stdout;
 }
 
-std::string quoted(const std::string& word) {
-  std::string all = "'";
-  for (const char c : word) all += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return all + "'";
-}
-
 std::string replay_command(const options& o, const std::string& recording, const state_line& line) {
   return fmt::format("stele-lab crash foreign --trace {} --check {} --replay '{}'",
-                     quoted(recording), quoted(o.check.command), line.text());
+                     shell_quoted(recording), shell_quoted(o.check.command), line.text());
 }
 
 void show_progress(const findings& f) {
   print_error("\r\033[K{}/{} crash points, {} states, {} violations", f.points, f.points_total,
               f.states, f.violating);
-}
-
-template <class T>
-T value_or_fail(result<T> r) {
-  if (!r) fail(r.error());
-  return std::move(*r);
 }
 
 trace read_trace(const options& o, const std::string& path) {

@@ -33,11 +33,6 @@ struct options {
   sim::memory_run_options memory;
 };
 
-template <class T>
-T value_or_fail(result<T> r) {
-  if (!r) fail(r.error());
-  return std::move(*r);
-}
 void or_fail(const result<>& r) {
   if (!r) fail(r.error());
 }

@@ -29,10 +29,6 @@ std::string replaced(std::string text, std::string_view from, const std::string&
   return text;
 }
 
-std::string quoted(const std::string& path) {
-  return "'" + replaced(path, "'", "'\\''") + "'";
-}
-
 bool is_zero(const std::byte* page) {
   return std::all_of(page, page + page_size, [](std::byte b) { return b == std::byte{0}; });
 }
@@ -100,6 +96,10 @@ result<pid_t> start_shell(const std::string& command, const std::string& printed
 
 }  // namespace
 
+std::string shell_quoted(const std::string& word) {
+  return "'" + replaced(word, "'", "'\\''") + "'";
+}
+
 result<checker> checker::make(check_settings settings) {
   if (settings.command.find("{}") == settings.command.npos)
     return base::fail(errc::invalid_argument, "--check '" + settings.command +
@@ -131,8 +131,9 @@ bool checker::reads_output() const noexcept {
 }
 
 std::string checker::command_in(const job& j) const {
-  const std::string command = replaced(settings_.command, "{output}", quoted(j.folder + "/output"));
-  return replaced(command, "{}", quoted(j.folder + "/" + settings_.image_name));
+  const std::string command =
+      replaced(settings_.command, "{output}", shell_quoted(j.folder + "/output"));
+  return replaced(command, "{}", shell_quoted(j.folder + "/" + settings_.image_name));
 }
 
 result<void> checker::start(job& j, const crash_image& image) {

@@ -17,6 +17,9 @@
 
 namespace stele::foreign {
 
+// As one word of a shell's command.
+std::string shell_quoted(const std::string& word);
+
 struct check_settings {
   std::string command;  // {}: the image's path; {output}: a file with what the program had printed
   std::string folder;   // where the images are
