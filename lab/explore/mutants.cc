@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace stele::explore {
@@ -202,21 +201,14 @@ plan plan_of(const trial& t, const mutant_entry& m, const std::string& mechanism
   return p;
 }
 
-// How many states of each crash point a round sees at most, and of each in a recovery.
-struct round {
-  std::uint64_t bound, recovery_bound;
-};
-constexpr round first_round{4, 1}, whole_round{std::numeric_limits<std::uint64_t>::max(), 48};
-
-// Returns true when a run of the round killed the mutant.
-bool try_runs(const round& r, const mutant_target& where, std::uint64_t seed, mutant_outcome& o) {
+// Returns true when a run, with at most s.bound states of each crash point, killed the mutant.
+bool try_runs(settings s, const mutant_target& where, std::uint64_t seed, mutant_outcome& o) {
   const pool_needs needs = needs_of(o.mutant.what);
-  settings s;
+  const std::uint64_t bound = s.bound;
   s.max_violations = 1;
-  s.recovery_bound = r.recovery_bound;
   for (const trial& t : trials) {
     if (!serves(t, needs)) continue;
-    s.bound = std::min(r.bound, t.bound);
+    s.bound = std::min(bound, t.bound);
     for (const std::string& mechanism : where.mechanisms) {
       if (t.cache_bytes != 0 && !(*detail::find_mechanism(mechanism))->has_parity) continue;
       const auto found = explore_isolated(plan_of(t, o.mutant, mechanism, seed), s);
@@ -230,9 +222,11 @@ mutant_outcome run_mutant(const mutant_entry& m, const mutant_target& where,
                           const mutant_selection& c) {
   mutant_outcome o{m, where.name, "", "", 0};
   const bool expires = std::ranges::find(where.mechanisms, "base") != where.mechanisms.end();
-  if (try_runs(first_round, where, c.seed, o)) return o;
+  settings few;
+  few.bound = 4, few.recovery_bound = 1;
+  if (try_runs(few, where, c.seed, o)) return o;
   if (expires && try_expired_logs(m, c.seed, o)) return o;
-  try_runs(whole_round, where, c.seed, o);
+  try_runs({}, where, c.seed, o);
   return o;
 }
 

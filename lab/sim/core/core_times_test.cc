@@ -357,13 +357,17 @@ TEST(core_times, the_lock_ends_all_attempts) {
   EXPECT_EQ(w.ns(1), 200'000);
 }
 
-TEST(core_times, commit_time_is_what_follows_the_last_instruction) {
+world three_logged_transactions() {
   machine_config m = machine_of();
   m.design.name = "rlog";
   std::vector<event> list;
   for (unsigned n = 0; n < 3; ++n)
     list = joined(list, transaction_of({pause(10'000), at(0, store), pause(10'000)}));
-  const world w(list, m);
+  return world(list, m);
+}
+
+TEST(core_times, commit_time_is_what_follows_the_last_instruction) {
+  const world w = three_logged_transactions();
   const double commits = static_cast<double>(w.threads[0]->counts.commit_time) / 1000;
   EXPECT_GT(commits, 0);
   // What is no commit: the computation, and four instructions for each store to the log.
@@ -372,12 +376,7 @@ TEST(core_times, commit_time_is_what_follows_the_last_instruction) {
 
 // A redo log: its line is flushed, then the commit record, each with a fence; then home is stored.
 TEST(core_times, a_log_pays_for_each_of_its_fences) {
-  machine_config m = machine_of();
-  m.design.name = "rlog";
-  std::vector<event> list;
-  for (unsigned n = 0; n < 3; ++n)
-    list = joined(list, transaction_of({pause(10'000), at(0, store), pause(10'000)}));
-  const world w(list, m);
+  const world w = three_logged_transactions();
   constexpr double whole_line = 4 + l1_write + l2_write + way + way;
   EXPECT_EQ(static_cast<double>(w.threads[0]->counts.commit_time) / 1000,
             3 * (1 + written + whole_line + 1 + written + 4));
