@@ -70,10 +70,12 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
   auto block = allocations_.allocate(*this, size, alignment);
   // The block may have been freed by a commit after this snapshot, in which it is still in use. So
   // the snapshot must include that commit.
-  if (block && snapshot_.in_force() &&
-      runtime_.state().clock.load(std::memory_order_acquire) != snapshot_.time() &&
-      !planted(base::mutant::stm_stale_allocation)) [[unlikely]]
-    snapshot_.extend();
+  if (block && snapshot_.in_force()) {
+    const std::uint64_t now = runtime_.state().clock.load(std::memory_order_acquire);
+    if (now != snapshot_.time() && !planted(base::mutant::stm_stale_allocation)) [[unlikely]]
+      snapshot_.extend();
+    STELE_ASSERT(snapshot_.time() >= now);  // "Allocation moves the snapshot"
+  }
   if (block && runtime_.state().heap.blocks_need_a_stored_word()) store_word(*block, 0);
   STELE_ASSERT(!block || (*block >= runtime_.heap_begin() && *block < runtime_.size() &&
                           size <= runtime_.size() - *block));
