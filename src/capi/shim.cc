@@ -1,6 +1,7 @@
 // Error codes, messages and arguments of the C functions.
 #include <base/assert.h>
 #include <capi/shim.h>
+#include <stele/detail/unknown_level.h>
 
 #include <new>
 
@@ -125,9 +126,7 @@ pool_options options_of(const stele_options* options) {
   to.max_size = o.max_size;
   if (o.require != nullptr && *o.require != '\0') {
     const auto level = durability_level_of(o.require);
-    if (!level)
-      throw_invalid_argument("require is '" + std::string(o.require) +
-                             "'; it is 'process', 'power' or 'power, cache included'");
+    if (!level) throw_invalid_argument(stele::detail::unknown_level(o.require));
     to.require = *level;
   }
   to.layout_version = o.layout_version;

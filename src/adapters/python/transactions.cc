@@ -3,6 +3,7 @@
 
 #include "thread_end.h"
 
+#include <stele/detail/unknown_level.h>
 #include <tx/open.h>
 
 #include <cmath>
@@ -39,10 +40,7 @@ open_options::open_options(std::size_t size, std::string mechanism, std::string 
   pool.engine.media = std::move(media);
   pool.max_size = max_size;
   const auto level = durability_level_of(require.empty() ? "none" : require);
-  if (!level)
-    throw_library_error(
-        errc::invalid_argument,
-        "require is '" + require + "'; it is 'process', 'power' or 'power, cache included'");
+  if (!level) throw_library_error(errc::invalid_argument, detail::unknown_level(require));
   pool.require = *level;
   const auto how_to_verify = verification_of(verify);
   if (!how_to_verify)
