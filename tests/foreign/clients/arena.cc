@@ -24,9 +24,9 @@ void __libc_free(void*);
 
 namespace {
 
-// The pool's parts: its head, the locks, what a run allocates, what a checker allocates.
-constexpr std::size_t line_size = 64, pool_size = 8 << 20, locks_at = 4096, run_at = 1 << 20,
-                      check_at = 5 << 20;
+// The pool's parts: its head, the locks, and the rest; a checker allocates in the second halves.
+constexpr std::size_t line_size = 64, pool_size = 8 << 20, locks_at = 4096,
+                      check_locks_at = 512 << 10, run_at = 1 << 20, check_at = 5 << 20;
 char* const pool = reinterpret_cast<char*>(0x2000000000);
 
 struct head {
@@ -99,6 +99,7 @@ void run(const client_index& index, std::uint64_t steps, bool trusts) {
 bool check(const client_index& index, std::uint64_t done, std::uint64_t further) {
   if (std::freopen("/dev/null", "w", stdout) == nullptr) std::abort();  // some print what they miss
   next = check_at;
+  next_lock = check_locks_at;
   const head* const h = reinterpret_cast<head*>(pool);
   if (h->root == nullptr) {
     if (done != 0) std::fputs("the structure is lost\n", stderr);
