@@ -118,6 +118,9 @@ void add_exploring_options(CLI::App& app, options& o) {
   app.add_option("--violations", o.how.max_violations, "end after so many")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  app.add_option("--about", o.how.about,
+                 "search the smallest of the violations whose checker says this, and count "
+                 "only these for --violations");
   o.check.jobs = std::max(1u, std::thread::hardware_concurrency());
   app.add_option("--jobs", o.check.jobs, "checkers that run at a time")
       ->capture_default_str()

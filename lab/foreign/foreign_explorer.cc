@@ -98,7 +98,11 @@ class exploration {
   void note(const state_line& line, std::size_t size, const judgement& seen);
   result<void> make_smaller();
   result<void> approach(crash_walk& w, choice& c, bool keeps);
-  bool stopped() const { return found_.cancelled || found_.violating >= settings_.max_violations; }
+  bool stopped() const { return found_.cancelled || found_.about >= settings_.max_violations; }
+  // Whether a state violates in the way that is sought: a bug that is found often hides no other.
+  bool is_sought(const judgement& seen) const {
+    return !seen.consistent && seen.what.find(settings_.about) != seen.what.npos;
+  }
 
   const trace& trace_;
   checker& checker_;
@@ -139,8 +143,8 @@ result<findings> exploration::run() {
     if (const auto visited = visit(w); !visited) return std::unexpected(visited.error());
   }
   if (const auto waited = checker_.wait_for_all(); !waited) return std::unexpected(waited.error());
-  found_.ended_early = found_.violating >= settings_.max_violations;
-  if (found_.violating != 0 && !found_.cancelled)
+  found_.ended_early = found_.about >= settings_.max_violations;
+  if (found_.about != 0 && !found_.cancelled)
     if (const auto smaller = make_smaller(); !smaller) return std::unexpected(smaller.error());
   found_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return found_;
@@ -176,12 +180,12 @@ result<void> exploration::judge(const crash_walk& w, const choice& c) {
 }
 
 void exploration::note(const state_line& line, std::size_t size, const judgement& seen) {
-  if (found_.violating++ == 0 || size < smallest_size_) {
-    found_.smallest = line;
-    found_.what = seen.what;
-    smallest_size_ = size;
-  }
+  ++found_.violating;
   ++found_.complaints[seen.what];
+  if (!is_sought(seen) || (found_.about++ != 0 && size >= smallest_size_)) return;
+  found_.smallest = line;
+  found_.what = seen.what;
+  smallest_size_ = size;
 }
 
 // Gives lines the content that they have when everything is kept, or lost, as long as the state
@@ -199,7 +203,7 @@ result<void> exploration::approach(crash_walk& w, choice& c, bool keeps) {
       ++tries, ++found_.tried;
       const auto seen = checker_.judge(image_of(w));
       if (!seen) return std::unexpected(seen.error());
-      if (!seen->consistent) c = trial, found_.what = seen->what;
+      if (is_sought(*seen)) c = trial, found_.what = seen->what;
     }
   return {};
 }

@@ -16,12 +16,13 @@ struct findings {
   std::uint64_t states = 0;          // judged; all different
   std::uint64_t repeated = 0;        // built, but judged before
   std::uint64_t violating = 0;
+  std::uint64_t about = 0;  // of the violating: whose checker says what is sought
   std::map<std::string, std::uint64_t> complaints;  // what the checker said, and of how many states
   double seconds = 0;
   bool cancelled = false;
   bool ended_early = false;  // after max_violations
 
-  // The smallest of the violating states; valid if there are any.
+  // The smallest of the states that `about` counts; valid if there are any.
   state_line smallest;
   std::string what;         // the checker on it
   std::string place;        // where in the program
@@ -34,6 +35,7 @@ struct explore_settings {
   std::uint64_t bound = 64;  // states a crash point
   std::uint64_t seed = 1;
   std::uint64_t max_violations = 20;
+  std::string about;  // what the checker says of the violations that are sought; empty: any
   std::function<void(const findings&)> progress;
   std::function<bool()> cancelled;
 };

@@ -38,7 +38,8 @@ std::string text_of(const findings& f, const trace& t, const std::string& replay
                   f.violating == 1 ? "violates" : "violate", f.seconds,
                   f.ended_early ? "; ended there, see --violations" : "");
   for (const auto& [what, count] : f.complaints) text += fmt::format("  {} x {}\n", count, what);
-  if (f.violating == 0) return text;
+  if (f.about == 0)
+    return f.violating == 0 ? text : text + "  none of these contains the text after --about\n";
   const char* const others = f.smallest.keeps_others ? "kept" : "lost";
   const char* const these = f.smallest.keeps_others ? "lost" : "kept";
   const bool all_alike = f.smallest.options.empty();
@@ -58,11 +59,12 @@ nlohmann::json json_of(const findings& f, const trace& t, const std::string& rep
                         {"states", f.states},
                         {"repeated", f.repeated},
                         {"violating", f.violating},
+                        {"about", f.about},
                         {"complaints", f.complaints},
                         {"seconds", f.seconds},
                         {"cancelled", f.cancelled},
                         {"ended_early", f.ended_early}};
-  if (f.violating != 0)
+  if (f.about != 0)
     all["smallest"] = {{"state", f.smallest.text()},
                        {"place", f.place},
                        {"checker", f.what},

@@ -68,6 +68,28 @@ TEST(foreign, finds_a_missing_flush) {
   EXPECT_EQ(f->smallest.text(), "1 kept 0x0=0");
 }
 
+TEST(foreign, a_violation_that_is_sought_is_not_hidden_by_others) {
+  made_recording r;
+  store_both(r).add(foreign_store, 128, "w").add(foreign_flush, 64).add(foreign_fence, 0);
+  r.add(foreign_flush, 0).add(foreign_flush, 128).add(foreign_fence, 0).add(foreign_end, 0);
+  const std::string command =
+      "grep -q v {} && ! grep -q a {} && { echo torn; exit 3; }; "
+      "grep -q w {} && ! grep -q v {} && { echo early; exit 4; }; exit 0";
+  explore_settings how;
+  how.max_violations = 1;
+  how.about = "early";
+  const auto f = r.explored(command, how);
+  ASSERT_TRUE(f) << f.error().message;
+  EXPECT_GE(f->about, 1u);
+  EXPECT_EQ(f->what, "exit status 4: early");
+  EXPECT_EQ(f->smallest.text(), "1 kept 0x40=0");
+  how.about = "never said";
+  const auto none = r.explored(command, how);
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_EQ(none->about, 0u);
+  EXPECT_GT(none->violating, 1u);
+}
+
 TEST(foreign, accepts_ordered_stores) {
   made_recording r;
   r.add(foreign_store, 0, "a").add(foreign_flush, 0).add(foreign_fence, 0);
