@@ -62,7 +62,7 @@ class Findings(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def tool(self, *arguments):
-        run = subprocess.run([TOOL, "--command", FOREIGN, "--work", os.path.join(self.folder, "work"), "--dir", self.folder, "--steps", "6",
+        run = subprocess.run([TOOL, "--command", os.path.relpath(FOREIGN), "--work", os.path.join(self.folder, "work"), "--dir", self.folder, "--steps", "6",
                               "--bound", "16", "--replays", *arguments], capture_output=True, text=True, check=False)
         return run.returncode, run.stdout, run.stderr
 
@@ -97,6 +97,7 @@ class Findings(unittest.TestCase):
         self.assertGreater(int(rows["constructor"][4]), 0, text)
 
     def test_sentences(self):
+        self.assertIn("there is no program /no/such", self.tool("--pmdk", self.folder, "--command", "/no/such")[2])
         self.assertIn("there is nothing to explore; name a checkout", self.tool()[2])
         status, _, errors = self.tool("--recipe", self.folder, "p_clht")
         self.assertEqual((status, "has no P-CLHT/include: give the folder of a checkout" in errors), (1, True), errors)
