@@ -24,7 +24,6 @@ fr_fcfs_scheduler::fr_fcfs_scheduler(const channel_state& channel, const memory_
       age_limit_(c.age_limit_ns == 0 ? never : from_ns(c.age_limit_ns)),
       pulsed_(tells_logs_from_data(c) || (c.write_pulse_ns > 0 && !c.write_back_rows)) {
   for (auto& of_kind : candidates_) of_kind.resize(channel.open_row.size());
-  for (auto& of_kind : ready_at_) of_kind.resize(channel.open_row.size(), never);
 }
 
 // Writes at the age limit are served together: one by one, each would turn the bus twice.
@@ -37,7 +36,7 @@ void fr_fcfs_scheduler::update_drain_mode(picoseconds now) {
 }
 
 // The oldest request that hits the open row, else the oldest request.
-entry_index fr_fcfs_scheduler::pick(access kind, unsigned bank) const {
+inline entry_index fr_fcfs_scheduler::pick(access kind, unsigned bank) const {
   const std::uint32_t open = channel_.open_row[bank];
   entry_index oldest = no_entry;
   for (entry_index i = channel_.queue.of(kind, bank).head; i != no_entry;
@@ -51,29 +50,23 @@ entry_index fr_fcfs_scheduler::pick(access kind, unsigned bank) const {
   return oldest;
 }
 
-fr_fcfs_scheduler::candidate fr_fcfs_scheduler::candidate_of(entry_index i) const {
-  const entry& e = channel_.queue[i];
-  const command what = channel_.next_command(e);
-  return {e.number | (moves_data(what) ? 0 : std::uint64_t{1} << 63), i, what};
-}
-
 void fr_fcfs_scheduler::update_candidates(access kind) {
   const auto k = static_cast<unsigned>(kind);
   for (std::uint64_t banks = stale_[k] & (channel_.queue.banks_with(kind) | has_candidate_[k]);
        banks; banks &= banks - 1) {
     const auto bank = static_cast<unsigned>(std::countr_zero(banks));
     const entry_index i = pick(kind, bank);
-    ready_[k] &= ~bank_bit(bank);
     if (i == no_entry) {
       has_candidate_[k] &= ~bank_bit(bank);
       continue;
     }
-    const candidate c = candidate_of(i);
-    const picoseconds at = channel_.timing.earliest_in_bank(c.what, bank);
-    candidates_[k][bank] = c, ready_at_[k][bank] = at;
-    if (at < next_ready_[k]) next_ready_[k] = at, next_ready_bank_[k] = bank;
+    const entry& e = channel_.queue[i];
+    const command what = channel_.next_command(e);
+    const bool moves = moves_data(what);
+    candidates_[k][bank] = {e.number | (moves ? 0 : std::uint64_t{1} << 63),
+                            channel_.timing.earliest_in_bank(what, bank), i, what};
     has_candidate_[k] |= bank_bit(bank);
-    moves_data_[k] = (moves_data_[k] & ~bank_bit(bank)) | (moves_data(c.what) ? bank_bit(bank) : 0);
+    moves_data_[k] = (moves_data_[k] & ~bank_bit(bank)) | (moves ? bank_bit(bank) : 0);
   }
   stale_[k] = 0;
 }
@@ -96,75 +89,71 @@ decision fr_fcfs_scheduler::starved_decision(access kind, std::uint64_t banks,
   return decision_for(i, now);
 }
 
-// The oldest request that could start, if it has waited for the age limit.
-entry_index fr_fcfs_scheduler::oldest_at_age_limit(picoseconds now) const {
+// The oldest request that could start, if it has waited for the age limit. The oldest of a kind
+// never becomes older than the one before it, so none is looked at until the limit of the last.
+entry_index fr_fcfs_scheduler::find_oldest_at_age_limit(picoseconds now) {
+  picoseconds arrived = now;
   entry_index oldest = no_entry;
   for (const access kind : {access::read, access::write}) {
     const entry_index i = channel_.queue.of(kind).head;
     if (i == no_entry) continue;
     const entry& e = channel_.queue[i];
+    arrived = std::min(arrived, e.arrived);
     if (now - e.arrived < age_limit_ || channel_.is_blocked_by_refresh(e.bank) || !can_start(e))
       continue;
     if (oldest == no_entry || e.number < channel_.queue[oldest].number) oldest = i;
   }
+  next_at_age_limit_ = age_limit_ == never ? never : arrived + age_limit_;
   return oldest;
 }
 
-// next_ready_ has passed: updates ready_ and next_ready_.
-void fr_fcfs_scheduler::update_ready(unsigned k, picoseconds now) {
-  const picoseconds* const soonest = ready_at_[k].data();
-  next_ready_[k] = never;
-  for (std::uint64_t left = has_candidate_[k] & ~ready_[k]; left; left &= left - 1) {
-    const picoseconds at = soonest[std::countr_zero(left)];
-    ready_[k] |= at <= now ? left & -left : 0;
-    const bool next = (at > now) & (at < next_ready_[k]);
-    next_ready_[k] = next ? at : next_ready_[k];
-    next_ready_bank_[k] =
-        next ? static_cast<unsigned>(std::countr_zero(left)) : next_ready_bank_[k];
-  }
-}
-
 // Of the candidates of these banks, the one that may be issued first; of equals, the one of lowest
-// rank.
-decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picoseconds now) {
+// rank. above(command, bank): when the rules above the bank's own node allow it.
+template <class Above>
+inline decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picoseconds now,
+                                           const Above& above) const {
   const auto k = static_cast<unsigned>(kind);
-  if (next_ready_[k] <= now) update_ready(k, now);
   const candidate* const choices = candidates_[k].data();
-  const picoseconds* const soonest = ready_at_[k].data();
   const candidate none{};
   const candidate* best = &none;
   std::uint64_t best_rank = none.rank;
   picoseconds best_at = never;
-  const auto compare = [&](unsigned bank,
-                           picoseconds from) {  // branchless: the winning bank is unpredictable
+  // Branchless: the winning bank is unpredictable.
+  const auto compare = [&] [[gnu::always_inline]] (unsigned bank) {
     const candidate& c = choices[bank];
-    const picoseconds at = std::max(from, channel_.timing.earliest_above(c.what, bank));
+    const picoseconds at = std::max(std::max(now, c.ready), above(c.what, bank));
     const bool better = (at < best_at) | ((at == best_at) & (c.rank < best_rank));
     best = better ? &c : best;
     best_rank = better ? c.rank : best_rank;
     best_at = better ? at : best_at;
   };
-  for (std::uint64_t left = banks & ready_[k] & moves_data_[k]; left; left &= left - 1)
-    compare(static_cast<unsigned>(std::countr_zero(left)), now);
-  if (best_at <= now) return {best_at, best->entry, best->what};  // a row command comes later
-  for (std::uint64_t left = banks & ready_[k] & ~moves_data_[k]; left; left &= left - 1)
-    compare(static_cast<unsigned>(std::countr_zero(left)), now);
-  if (next_ready_[k] > best_at)
-    return {best_at, best->entry, best->what};  // no busy bank can be earlier
-  std::uint64_t left = banks & ~ready_[k];
-  if (left & bank_bit(next_ready_bank_[k]))
-    compare(next_ready_bank_[k], soonest[next_ready_bank_[k]]);
-  for (left &= ~bank_bit(next_ready_bank_[k]); left; left &= left - 1) {
-    const auto bank = static_cast<unsigned>(std::countr_zero(left));
-    if (soonest[bank] <= best_at) compare(bank, soonest[bank]);
-  }
+  for (std::uint64_t left = banks & moves_data_[k]; left; left &= left - 1)
+    compare(static_cast<unsigned>(std::countr_zero(left)));
+  if (best_at > now)  // else a row command comes later
+    for (std::uint64_t left = banks & ~moves_data_[k]; left; left &= left - 1) {
+      const auto bank = static_cast<unsigned>(std::countr_zero(left));
+      if (choices[bank].ready <= best_at) compare(bank);
+    }
   return {best_at, best->entry, best->what};
+}
+
+inline decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks,
+                                           picoseconds now) const {
+  if (channel_.timing.is_flat()) {
+    const auto& ready = channel_.timing.channel_node();
+    return best_of(kind, banks, now, [&](command c, unsigned) -> const picoseconds& {
+      return ready[static_cast<unsigned>(c)];
+    });
+  }
+  return best_of(kind, banks, now,
+                 [&](command c, unsigned bank) { return channel_.timing.earliest_above(c, bank); });
 }
 
 // Improves `best` by the best decision for those of these banks that are usable. Returns the banks
 // that have a request that could start.
-std::uint64_t fr_fcfs_scheduler::consider(access kind, std::uint64_t banks, std::uint64_t usable,
-                                          picoseconds now, decision& best) {
+inline std::uint64_t fr_fcfs_scheduler::consider(access kind, std::uint64_t banks,
+                                                 std::uint64_t usable, picoseconds now,
+                                                 decision& best) {
   const auto k = static_cast<unsigned>(kind);
   if (channel_.queue.of(kind).size == 0) return 0;
   if (stale_[k]) update_candidates(kind);
@@ -203,20 +192,24 @@ decision fr_fcfs_scheduler::next(picoseconds now) {
   if (reads + writes == 1) return single_decision(reads ? access::read : access::write, now);
   decision best;
   std::uint64_t usable = ~channel_.blocked_by_refresh;
-  if (const entry_index oldest = oldest_at_age_limit(now); oldest != no_entry) {
+  const entry_index oldest = now < next_at_age_limit_ ? no_entry : find_oldest_at_age_limit(now);
+  if (oldest != no_entry) {
     best = decision_for(oldest, now);
     const unsigned bank = channel_.queue[oldest].bank;
     if (channel_.timing.earliest_in_bank(best.what, bank) <= now) return best;
     usable &= ~bank_bit(bank);
   }
-  improve(usable, now, best);
+  if (reads == 0 || writes == 0)
+    consider(reads ? access::read : access::write, ~std::uint64_t{0}, usable, now, best);
+  else
+    improve(usable, now, best);
   return best;
 }
 
-// Improves `best` by the best decision for the usable banks.
+// Improves `best` by the best decision for the usable banks. Precondition: requests of both kinds
+// are queued.
 void fr_fcfs_scheduler::improve(std::uint64_t usable, picoseconds now, decision& best) {
-  const bool no_reads = channel_.queue.of(access::read).size == 0;
-  const access first = draining_ || no_reads ? access::write : access::read;
+  const access first = draining_ ? access::write : access::read;
   const access second = first == access::write ? access::read : access::write;
   const auto k = static_cast<unsigned>(first);
   const std::uint64_t opened = channel_.opened_for[1 - k];

@@ -44,38 +44,37 @@ class fr_fcfs_scheduler : public scheduler {
   // when the next command is chosen.
   struct candidate {
     std::uint64_t rank = 0;  // lowest first: data moves before row commands, then by arrival
+    picoseconds ready = 0;   // when the rules of the bank's own node allow it
     entry_index entry = no_entry;
     command what = command::activate;
   };
-  entry_index pick(access kind, unsigned bank) const;
-  candidate candidate_of(entry_index i) const;
+  [[gnu::always_inline]] entry_index pick(access kind, unsigned bank) const;
   void update_candidates(access kind);
   decision single_decision(access kind, picoseconds now) const;
   decision decision_for(entry_index i, picoseconds now) const;
   decision starved_decision(access kind, std::uint64_t banks, picoseconds now) const;
-  entry_index oldest_at_age_limit(picoseconds now) const;
+  entry_index find_oldest_at_age_limit(picoseconds now);
   void improve(std::uint64_t usable, picoseconds now, decision& best);
-  decision best_of(access kind, std::uint64_t banks, picoseconds now);
-  void update_ready(unsigned k, picoseconds now);
-  std::uint64_t consider(access kind, std::uint64_t banks, std::uint64_t usable, picoseconds now,
-                         decision& best);
+  template <class Above>
+  [[gnu::always_inline]] decision best_of(access kind, std::uint64_t banks, picoseconds now,
+                                          const Above& above) const;
+  [[gnu::always_inline]] decision best_of(access kind, std::uint64_t banks, picoseconds now) const;
+  [[gnu::always_inline]] std::uint64_t consider(access kind, std::uint64_t banks,
+                                                std::uint64_t usable, picoseconds now,
+                                                decision& best);
   bool starving(access kind) const;  // whether the oldest request could start
 
   const channel_state& channel_;
   unsigned drain_from_, drain_to_, starvation_limit_;
   picoseconds age_limit_;
+  picoseconds next_at_age_limit_ = 0;  // no request is at the age limit before it
   bool pulsed_;
   bool draining_ = false;
   std::array<std::vector<candidate>, 2> candidates_;  // by kind and bank
-  std::array<std::vector<picoseconds>, 2>
-      ready_at_;  // when the rules of the bank's own node allow it
   std::array<std::uint64_t, 2> has_candidate_{},
       stale_{};                                // banks with a candidate; with an outdated one
   std::array<std::uint64_t, 2> moves_data_{};  // candidates that move data; others may be outdated
-  std::array<std::uint64_t, 2> ready_{};       // candidates whose ready_at_ has passed
-  std::array<picoseconds, 2> next_ready_{never, never};  // a lower bound of ready_at_ of the others
-  std::array<unsigned, 2> next_ready_bank_{};            // the bank of next_ready_
-  std::array<unsigned, 2> bypassed_{};                   // requests that have passed the oldest one
+  std::array<unsigned, 2> bypassed_{};         // requests that have passed the oldest one
 };
 
 }  // namespace stele::sim

@@ -47,7 +47,7 @@ memory_config in_cycles(memory_config c) {
 }
 
 void timing_table::build(const memory_config& c) {
-  ranks_ = c.ranks, banks_of_group_ = c.banks;
+  ranks_ = c.ranks, groups_of_rank_ = c.bank_groups, banks_of_group_ = c.banks;
   const unsigned groups = c.ranks * c.bank_groups, banks = groups * c.banks;
   first_ = {0, 1, 1 + c.ranks, 1 + c.ranks + groups, 1 + c.ranks + groups + banks};
   nodes_.assign(first_[levels], row{});
@@ -59,8 +59,20 @@ void timing_table::build(const memory_config& c) {
   }
 }
 
+// The uppermost level whose nodes have the same banks as those of `l`: a rule at either is the
+// same.
+unsigned timing_table::uppermost_of(unsigned l) const noexcept {
+  if (l == 2 && groups_of_rank_ == 1) l = 1;
+  return l == 1 && ranks_ == 1 ? 0 : l;
+}
+
 void timing_table::add_pair(level l, command preceding, command following, const timing_rule& r) {
   const picoseconds latency = from_ns(r.latency_ns);
+  if (l == level::rank && r.window == 1 && preceding == command::precharge &&
+      following == command::refresh)
+    refresh_after_precharge_ = std::max(refresh_after_precharge_, latency);
+  l = static_cast<level>(uppermost_of(static_cast<unsigned>(l)));
+  flat_ = flat_ && (l == level::channel || l == level::bank);
   const auto li = static_cast<unsigned>(l), p = static_cast<unsigned>(preceding);
   if (r.window == 1) {
     picoseconds& wait = delay_[li][p][static_cast<unsigned>(following)];
@@ -78,6 +90,7 @@ void timing_table::add_between_ranks(unsigned preceding, unsigned following, pic
   picoseconds& wait = other_ranks_[preceding][following];
   wait = std::max(wait, latency);
   has_rank_rule_ = static_cast<std::uint8_t>(has_rank_rule_ | 1U << preceding);
+  flat_ = false;
 }
 
 result<void> timing_table::add(const timing_rule& r) {
@@ -138,12 +151,9 @@ void timing_table::delay_other_ranks(unsigned own_node, command c, picoseconds a
 }
 
 void timing_table::issue_auto_precharge(unsigned bank, picoseconds at) noexcept {
-  const auto precharge = static_cast<unsigned>(command::precharge),
-             refresh = static_cast<unsigned>(command::refresh);
   apply_rules(3, paths_[bank][3], command::precharge, at);
   delay_refresh(paths_[bank][3], at);
-  if (const picoseconds wait = delay_[1][precharge][refresh]; wait != 0)
-    delay_refresh(paths_[bank][1], at + wait);
+  if (refresh_after_precharge_ != 0) delay_refresh(paths_[bank][1], at + refresh_after_precharge_);
 }
 
 void timing_table::occupy(unsigned bank, picoseconds until) noexcept {

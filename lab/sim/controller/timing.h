@@ -49,19 +49,27 @@ class timing_table {
     return std::max(earliest_in_bank(c, bank), earliest_above(c, bank));
   }
   picoseconds earliest_in_bank(command c, unsigned bank) const noexcept {
-    return nodes_[paths_[bank][3]][static_cast<unsigned>(c)];
+    return nodes_[first_[3] + bank][static_cast<unsigned>(c)];
   }
   picoseconds earliest_above(command c, unsigned bank) const noexcept {
     const path& p = paths_[bank];
     const auto i = static_cast<unsigned>(c);
     return std::max(std::max(nodes_[0][i], nodes_[p[1]][i]), nodes_[p[2]][i]);
   }
+  // Whether no rule is at the nodes between channel and bank: then earliest_above() is that of the
+  // channel's node, for all banks.
+  bool is_flat() const noexcept { return flat_; }
+  const std::array<picoseconds, 8>& channel_node() const noexcept { return nodes_[0]; }
   // Of these banks, which are of one rank.
   picoseconds earliest_refresh(std::uint64_t banks) const noexcept;
 
   void issue(command c, unsigned bank, picoseconds at) noexcept {
     const path& p = paths_[bank];
-    for (unsigned l = 0; l < levels; ++l) apply_rules(l, p[l], c, at);
+    apply_rules(0, 0, c, at);
+    apply_rules(3, p[3], c, at);
+    if (flat_) return;
+    apply_rules(1, p[1], c, at);
+    apply_rules(2, p[2], c, at);
     if (has_rank_rule_ >> static_cast<unsigned>(c) & 1) [[unlikely]]
       delay_other_ranks(p[1], c, at);
   }
@@ -84,6 +92,7 @@ class timing_table {
   };
 
   void build(const memory_config& c);
+  unsigned uppermost_of(unsigned l) const noexcept;
   [[nodiscard]] result<void> add(const timing_rule& r);
   void add_between_ranks(unsigned preceding, unsigned following, picoseconds latency);
   void add_pair(level l, command preceding, command following, const timing_rule& r);
@@ -124,7 +133,9 @@ class timing_table {
   std::vector<picoseconds> times_;            // the histories of window rules
   std::vector<std::uint32_t> oldest_;         // at the index of each ring: its oldest element
   std::array<unsigned, levels + 1> first_{};  // first node of each level
-  unsigned ranks_ = 1, banks_of_group_ = 1;
+  unsigned ranks_ = 1, groups_of_rank_ = 1, banks_of_group_ = 1;
+  picoseconds refresh_after_precharge_ = 0;  // of a rank
+  bool flat_ = true;
 };
 
 }  // namespace stele::sim
