@@ -94,10 +94,10 @@ TEST_F(job_list_of_sweep, tells_sweeps_apart_by_machine_seed_and_warm_up) {
 
 TEST_F(job_list_of_sweep, has_no_point_that_cannot_run) {
   sweep_axes banks = axes(), threads = axes(), space = axes(), key = axes(), twice = axes();
-  banks.keys.push_back({"nonvolatile_memory.banks", {"8", "128"}});
+  banks.keys.push_back({"nonvolatile_memory.banks", {"8", "512"}});
   banks.keys.push_back({"nonvolatile_memory.row_bytes", {"1024"}});
   EXPECT_THAT(error_of(banks), AllOf(HasSubstr("the point native, {\"l3.ways\":\"8\""),
-                                     HasSubstr("128 banks in a "
+                                     HasSubstr("512 banks in a "
                                                "channel"),
                                      HasSubstr("nothing is written")));
   threads.tapes.push_back(tape("c", 9));

@@ -32,11 +32,12 @@ struct barrier_rules {
   bool records_first = true;  // part of rule 2
 };
 
-class barrier_scheduler final : public fr_fcfs_scheduler {
+template <unsigned Words>
+class barrier_scheduler final : public fr_fcfs<Words> {
  public:
   barrier_scheduler(const channel_state& channel, const memory_config& c,
                     const epoch_tracker& stream, barrier_rules rules)
-      : fr_fcfs_scheduler(channel, c), stream_(stream), rules_(rules) {}
+      : fr_fcfs<Words>(channel, c), stream_(stream), rules_(rules) {}
 
  protected:
   bool may_start(const entry& e) const override {
@@ -66,7 +67,9 @@ std::unique_ptr<scheduler> make(const channel_state& channel, const memory_confi
                                 const epoch_tracker& stream) {
   barrier_rules rules = Rules;
   rules.guarded = rules.guarded && c.guarded_rules;
-  return std::make_unique<barrier_scheduler>(channel, c, stream, rules);
+  if (has_one_word(channel))
+    return std::make_unique<barrier_scheduler<1>>(channel, c, stream, rules);
+  return std::make_unique<barrier_scheduler<max_banks / 64>>(channel, c, stream, rules);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ channel_state state_of(const timing_table& timing) {
   return {request_queue(timing.banks()),
           timing,
           std::vector<std::uint32_t>(timing.banks(), no_row),
-          0,
+          {},
           {}};
 }
 
@@ -186,7 +186,7 @@ void channel::issue_activate(entry_index i, picoseconds now) {
   entry& e = state_.queue[i];
   e.activated = true;
   opener_[e.bank] = i;
-  state_.opened_for[static_cast<unsigned>(e.req.kind)] |= bank_bit(e.bank);
+  state_.opened_for[static_cast<unsigned>(e.req.kind)].insert(e.bank);
   state_.timing.issue(command::activate, e.bank, now);
   report(command::activate, e.bank, now, e.row);
   state_.open_row[e.bank] = e.row;
@@ -215,8 +215,7 @@ void channel::issue_column(entry_index i, picoseconds now) {
   waiting_[static_cast<unsigned>(e.req.kind)].shrink(now);
   scheduler_->about_to_issue(e);
   state_.queue.dequeue(i);
-  if (opener_[e.bank] == i)
-    state_.opened_for[static_cast<unsigned>(e.req.kind)] &= ~bank_bit(e.bank);
+  if (opener_[e.bank] == i) state_.opened_for[static_cast<unsigned>(e.req.kind)].erase(e.bank);
   const command what = write ? command::write : command::read;
   state_.timing.issue(what, e.bank, now);
   report(what, e.bank, now, e.row, false, e.req.address);
@@ -269,7 +268,7 @@ void channel::count_open_row(unsigned bank, picoseconds at) {
 
 void channel::close_row(unsigned bank, picoseconds at) {
   state_.open_row[bank] = no_row;
-  for (std::uint64_t& of_kind : state_.opened_for) of_kind &= ~bank_bit(bank);
+  for (bank_set& of_kind : state_.opened_for) of_kind.erase(bank);
   ++statistics_.precharges;
   closed_less_opened_ += at;
   const unsigned rank = rank_of_[bank];

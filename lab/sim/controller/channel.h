@@ -139,8 +139,8 @@ class channel final : public event_handler {
   void finish_write(entry_index i, picoseconds now);
 
   // refresh.cc
-  std::uint64_t refreshed_next(
-      unsigned rank, controller_mutant without_last = controller_mutant::none) const noexcept;
+  bank_set refreshed_next(unsigned rank,
+                          controller_mutant without_last = controller_mutant::none) const noexcept;
   void issue_refresh(unsigned rank, picoseconds at);
   picoseconds close_rank(unsigned rank, picoseconds due, picoseconds now);
   picoseconds refresh_rank(unsigned rank, picoseconds now);

@@ -27,15 +27,16 @@ inline std::vector<command_report> commands_of(const std::string& path, const me
     const unsigned flat = (rank * c.bank_groups + group) * c.banks + bank;
     command_report r{what, channel, rank, flat, at * cycle, row, false, 0};
     all.push_back(r);
-    if (what == command::activate) activated[channel * 64 + flat] = r.at;
+    if (what == command::activate) activated[channel * max_banks + flat] = r.at;
     if (!closes) continue;
     picoseconds closed = 0;
     for (const timing_rule& t : c.timing)
       if (t.level == "bank" && t.following == "precharge")
-        closed = std::max(closed, t.preceding == "activate"
-                                      ? activated[channel * 64 + flat] + from_ns(t.latency_ns)
-                                  : t.preceding == name ? r.at + from_ns(t.latency_ns)
-                                                        : 0);
+        closed =
+            std::max(closed, t.preceding == "activate"
+                                 ? activated[channel * max_banks + flat] + from_ns(t.latency_ns)
+                             : t.preceding == name ? r.at + from_ns(t.latency_ns)
+                                                   : 0);
     all.push_back({command::precharge, channel, rank, flat, closed, no_row, true, 0});
   }
   return all;

@@ -28,6 +28,9 @@ std::map<std::string, memory_config> all_memories() {
   c.refresh = "same-bank";
   c.refresh_interval_ns /= 16, c.refresh_time_ns = 100;
   all.emplace("per-bank refresh", in_cycles(c));
+  c = machine_of("ddr4-3200").nonvolatile_memory;
+  c.ranks = 256 / (c.bank_groups * c.banks);
+  all.emplace("256 banks", in_cycles(c));
   return all;
 }
 

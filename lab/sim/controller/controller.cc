@@ -9,8 +9,6 @@
 namespace stele::sim {
 namespace {
 
-constexpr unsigned max_banks = 64;  // of a channel: a set of banks is a 64-bit word
-
 result<void> check_queues(const memory_config& c) {
   if (c.read_queue_entries == 0 || c.write_queue_entries == 0)
     return base::fail(errc::invalid_argument,
@@ -22,7 +20,8 @@ result<void> check_queues(const memory_config& c) {
   if (c.ranks * c.bank_groups * c.banks > max_banks)
     return base::fail(errc::invalid_argument,
                       "memory: " + std::to_string(c.ranks * c.bank_groups * c.banks) +
-                          " banks in a channel; at most 64, use more channels");
+                          " banks in a channel; at most " + std::to_string(max_banks) +
+                          ", use more channels");
   return {};
 }
 

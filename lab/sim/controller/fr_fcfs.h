@@ -20,22 +20,24 @@
 
 namespace stele::sim {
 
-class fr_fcfs_scheduler : public scheduler {
+// For channels of at most 64 banks a word.
+template <unsigned Words>
+class fr_fcfs : public scheduler {
  public:
-  fr_fcfs_scheduler(const channel_state& channel, const memory_config& c);
+  fr_fcfs(const channel_state& channel, const memory_config& c);
 
   decision next(picoseconds now) final;
   bool enqueued(const entry& e) final;
-  void bank_changed(unsigned bank) final {
-    stale_[0] |= bank_bit(bank), stale_[1] |= bank_bit(bank);
-  }
-  void order_changed() final { stale_[1] = ~std::uint64_t{0}; }
+  void bank_changed(unsigned bank) final { stale_[0].insert(bank), stale_[1].insert(bank); }
+  void order_changed() final { stale_[1] = banks::all(); }
   void about_to_issue(const entry& e) final;
 
  protected:
   virtual bool may_start(const entry&) const { return true; }
 
  private:
+  using banks = bank_words<Words>;
+
   void update_drain_mode(picoseconds now);
   bool can_start(const entry& e) const {
     return e.req.kind == access::read || (e.older == no_entry && may_start(e));
@@ -52,16 +54,15 @@ class fr_fcfs_scheduler : public scheduler {
   void update_candidates(access kind);
   decision single_decision(access kind, picoseconds now) const;
   decision decision_for(entry_index i, picoseconds now) const;
-  decision starved_decision(access kind, std::uint64_t banks, picoseconds now) const;
+  decision starved_decision(access kind, const banks& among, picoseconds now) const;
   entry_index find_oldest_at_age_limit(picoseconds now);
-  void improve(std::uint64_t usable, picoseconds now, decision& best);
+  void improve(banks usable, picoseconds now, decision& best);
   template <class Above>
-  [[gnu::always_inline]] decision best_of(access kind, std::uint64_t banks, picoseconds now,
+  [[gnu::always_inline]] decision best_of(access kind, const banks& among, picoseconds now,
                                           const Above& above) const;
-  [[gnu::always_inline]] decision best_of(access kind, std::uint64_t banks, picoseconds now) const;
-  [[gnu::always_inline]] std::uint64_t consider(access kind, std::uint64_t banks,
-                                                std::uint64_t usable, picoseconds now,
-                                                decision& best);
+  [[gnu::always_inline]] decision best_of(access kind, const banks& among, picoseconds now) const;
+  [[gnu::always_inline]] banks consider(access kind, const banks& among, const banks& usable,
+                                        picoseconds now, decision& best);
   bool starving(access kind) const;  // whether the oldest request could start
 
   const channel_state& channel_;
@@ -71,10 +72,18 @@ class fr_fcfs_scheduler : public scheduler {
   bool pulsed_;
   bool draining_ = false;
   std::array<std::vector<candidate>, 2> candidates_;  // by kind and bank
-  std::array<std::uint64_t, 2> has_candidate_{},
-      stale_{};                                // banks with a candidate; with an outdated one
-  std::array<std::uint64_t, 2> moves_data_{};  // candidates that move data; others may be outdated
-  std::array<unsigned, 2> bypassed_{};         // requests that have passed the oldest one
+  std::array<banks, 2> has_candidate_, stale_;  // banks with a candidate; with an outdated one
+  std::array<banks, 2> moves_data_;             // candidates that move data; others may be outdated
+  std::array<unsigned, 2> bypassed_{};          // requests that have passed the oldest one
 };
+
+extern template class fr_fcfs<1>;
+extern template class fr_fcfs<max_banks / 64>;
+using fr_fcfs_scheduler = fr_fcfs<max_banks / 64>;  // for any channel
+
+// Whether a scheduler of one word will do.
+inline bool has_one_word(const channel_state& channel) noexcept {
+  return channel.open_row.size() <= 64;
+}
 
 }  // namespace stele::sim

@@ -166,9 +166,9 @@ TEST(configuration, sizes_that_cannot_be_are_refused) {
   expect_refused(c, "banks is 3");
   c.banks = 512;
   expect_refused(c, "hold no row");
-  c.banks = 32;
-  c.capacity_bytes = 1 << 20;
-  expect_refused(c, "at most 64");
+  c.banks = 256;
+  c.capacity_bytes = 1 << 24;
+  expect_refused(c, "at most 256");
 }
 
 TEST(configuration, queues_times_and_names_that_cannot_be_are_refused) {

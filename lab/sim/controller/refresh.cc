@@ -7,30 +7,26 @@
 // computed when a request arrives.
 #include <sim/controller/channel.h>
 
-#include <bit>
-
 namespace stele::sim {
 
 // The banks of the rank's next refresh. In the mutant `without_last`, the last one is left out.
-std::uint64_t channel::refreshed_next(unsigned rank,
-                                      controller_mutant without_last) const noexcept {
+bank_set channel::refreshed_next(unsigned rank, controller_mutant without_last) const noexcept {
   // The n-th is due in the n-th interval or, not staggered, at its end.
   auto number =
       static_cast<unsigned>((refresh_due_[rank] - 1) / refresh_interval_ % refreshes_of_round_);
   if (mutant_ == controller_mutant::same_banks_again) number -= number % 2;
-  const std::uint64_t banks = refreshes_of_round_ == 1 ? state_.timing.banks_of(rank)
-                                                       : state_.timing.same_banks_of(rank, number);
-  const bool all = mutant_ == controller_mutant::none || mutant_ != without_last;
-  return all ? banks : banks & ~std::bit_floor(banks);
+  bank_set banks = refreshes_of_round_ == 1 ? state_.timing.banks_of(rank)
+                                            : state_.timing.same_banks_of(rank, number);
+  if (mutant_ != controller_mutant::none && mutant_ == without_last) banks.erase(banks.last());
+  return banks;
 }
 
 void channel::issue_refresh(unsigned rank, picoseconds at) {
-  const std::uint64_t banks = refreshed_next(rank);
+  const bank_set banks = refreshed_next(rank);
   state_.timing.issue_refresh(banks, at);
-  report(command::refresh, static_cast<unsigned>(std::countr_zero(banks)), at);
+  report(command::refresh, banks.first(), at);
   state_.blocked_by_refresh &= ~banks;
-  for (std::uint64_t left = banks; left; left &= left - 1)
-    scheduler_->bank_changed(static_cast<unsigned>(std::countr_zero(left)));
+  banks.for_each([&](unsigned bank) { scheduler_->bank_changed(bank); });
   if (mutant_ == controller_mutant::refresh_drifts) refresh_due_[rank] = at;
   refresh_due_[rank] += refresh_interval_;
   earliest_due_ = *std::ranges::min_element(refresh_due_);
@@ -43,16 +39,14 @@ void channel::issue_refresh(unsigned rank, picoseconds at) {
 // left open.
 picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now) {
   picoseconds next = never;
-  for (std::uint64_t banks = refreshed_next(rank, controller_mutant::last_bank_left_open); banks;
-       banks &= banks - 1) {
-    const auto bank = static_cast<unsigned>(std::countr_zero(banks));
-    if (state_.open_row[bank] == no_row) continue;
+  refreshed_next(rank, controller_mutant::last_bank_left_open).for_each([&](unsigned bank) {
+    if (state_.open_row[bank] == no_row) return;
     const picoseconds at = std::max(due, state_.timing.earliest(command::precharge, bank));
     if (at <= now)
       issue_precharge(bank, at);
     else
       next = std::min(next, at);
-  }
+  });
   return next;
 }
 

@@ -6,6 +6,7 @@
 // line links to the next older one; only a write without an older one may start.
 #pragma once
 
+#include <sim/controller/bank_set.h>
 #include <sim/controller/epoch_tracker.h>
 #include <sim/controller/line_index.h>
 #include <sim/controller/mapping.h>
@@ -28,11 +29,6 @@ struct entry {
   epoch_position stream;
 };
 
-// A bank as one of a set of banks.
-constexpr std::uint64_t bank_bit(unsigned bank) noexcept {
-  return std::uint64_t{1} << bank;
-}
-
 struct entry_list {
   entry_index head = no_entry, tail = no_entry;
   unsigned size = 0;
@@ -51,9 +47,7 @@ class request_queue {
   const entry_list& of(access kind, unsigned bank) const noexcept {
     return banks_[index(kind)][bank];
   }
-  std::uint64_t banks_with(access kind) const noexcept {
-    return occupied_[index(kind)];
-  }  // as bits
+  const bank_set& banks_with(access kind) const noexcept { return occupied_[index(kind)]; }
   bool empty() const noexcept { return all_[0].size + all_[1].size == 0; }
   entry_index youngest_write(std::uint64_t line) const noexcept { return lines_.find(line); }
 
@@ -77,7 +71,7 @@ class request_queue {
     const unsigned k = index(e.req.kind);
     append<&entry::next, &entry::previous>(all_[k], i);
     append<&entry::next_in_bank, &entry::previous_in_bank>(banks_[k][e.bank], i);
-    occupied_[k] |= bank_bit(e.bank);
+    occupied_[k].insert(e.bank);
     if (e.req.kind == access::write) join_line(i);
   }
 
@@ -86,7 +80,7 @@ class request_queue {
     const unsigned k = index(e.req.kind);
     take<&entry::next, &entry::previous>(all_[k], i);
     take<&entry::next_in_bank, &entry::previous_in_bank>(banks_[k][e.bank], i);
-    if (banks_[k][e.bank].size == 0) occupied_[k] &= ~bank_bit(e.bank);
+    if (banks_[k][e.bank].size == 0) occupied_[k].erase(e.bank);
     if (e.req.kind == access::write) leave_line(i);
   }
 
@@ -128,7 +122,7 @@ class request_queue {
   entry_index free_ = no_entry;
   std::array<entry_list, 2> all_;
   std::array<std::vector<entry_list>, 2> banks_;
-  std::array<std::uint64_t, 2> occupied_{};
+  std::array<bank_set, 2> occupied_;
   line_index lines_;
 };
 

@@ -22,14 +22,12 @@ inline constexpr std::uint32_t no_row = ~std::uint32_t{0};
 struct channel_state {
   request_queue queue;
   timing_table timing;
-  std::vector<std::uint32_t> open_row;   // for each bank
-  std::uint64_t blocked_by_refresh = 0;  // banks blocked until a refresh, as bits
-  // By kind: banks whose open row was opened for a request of it that is still queued, as bits.
-  std::array<std::uint64_t, 2> opened_for{};
+  std::vector<std::uint32_t> open_row;  // for each bank
+  bank_set blocked_by_refresh;          // until a refresh
+  // By kind: banks whose open row was opened for a request of it that is still queued.
+  std::array<bank_set, 2> opened_for;
 
-  bool is_blocked_by_refresh(unsigned bank) const noexcept {
-    return blocked_by_refresh >> bank & 1;
-  }
+  bool is_blocked_by_refresh(unsigned bank) const noexcept { return blocked_by_refresh.has(bank); }
   // The next command that the request needs.
   command next_command(const entry& e) const noexcept {
     const std::uint32_t row = open_row[e.bank];

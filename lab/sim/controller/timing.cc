@@ -2,7 +2,6 @@
 #include <base/check.h>
 #include <sim/controller/timing.h>
 
-#include <bit>
 #include <string_view>
 #include <utility>
 
@@ -51,8 +50,10 @@ void timing_table::build(const memory_config& c) {
   const unsigned groups = c.ranks * c.bank_groups, banks = groups * c.banks;
   first_ = {0, 1, 1 + c.ranks, 1 + c.ranks + groups, 1 + c.ranks + groups + banks};
   nodes_.assign(first_[levels], row{});
+  banks_of_.resize(c.ranks);
   for (unsigned bank = 0; bank < banks; ++bank) {
     const unsigned group = bank / c.banks;
+    banks_of_[group / c.bank_groups].insert(bank);
     paths_.push_back({0, static_cast<std::uint16_t>(first_[1] + group / c.bank_groups),
                       static_cast<std::uint16_t>(first_[2] + group),
                       static_cast<std::uint16_t>(first_[3] + bank)});
@@ -163,36 +164,31 @@ void timing_table::occupy(unsigned bank, picoseconds until) noexcept {
 
 // --- refresh ---
 
-std::uint64_t timing_table::banks_of(unsigned rank) const noexcept {
-  const unsigned all = banks() / ranks_;
-  return (all == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << all) - 1) << rank * all;
-}
-
-std::uint64_t timing_table::same_banks_of(unsigned rank, unsigned of_group) const noexcept {
-  std::uint64_t same = 0;
+bank_set timing_table::same_banks_of(unsigned rank, unsigned of_group) const noexcept {
+  bank_set same;
   const unsigned all = banks() / ranks_;
   for (unsigned bank = of_group; bank < all; bank += banks_of_group_)
-    same |= std::uint64_t{1} << (rank * all + bank);
+    same.insert(rank * all + bank);
   return same;
 }
 
-picoseconds timing_table::earliest_refresh(std::uint64_t banks) const noexcept {
+picoseconds timing_table::earliest_refresh(const bank_set& banks) const noexcept {
   picoseconds at = 0;
-  for (; banks; banks &= banks - 1)
-    at = std::max(at, earliest(command::refresh, static_cast<unsigned>(std::countr_zero(banks))));
+  banks.for_each([&](unsigned bank) { at = std::max(at, earliest(command::refresh, bank)); });
   return at;
 }
 
-void timing_table::issue_refresh(std::uint64_t banks, picoseconds at) noexcept {
-  const path& first = paths_[static_cast<unsigned>(std::countr_zero(banks))];
+void timing_table::issue_refresh(const bank_set& banks, picoseconds at) noexcept {
+  const path& first = paths_[banks.first()];
   for (unsigned l = 0; l < 2; ++l) apply_rules(l, first[l], command::refresh, at);
   if (has_rank_rule_ >> static_cast<unsigned>(command::refresh) & 1) [[unlikely]]
     delay_other_ranks(first[1], command::refresh, at);
-  for (unsigned group = 0; banks; banks &= banks - 1) {
-    const path& p = paths_[static_cast<unsigned>(std::countr_zero(banks))];
+  unsigned group = 0;
+  banks.for_each([&](unsigned bank) {
+    const path& p = paths_[bank];
     if (p[2] != std::exchange(group, p[2])) apply_rules(2, p[2], command::refresh, at);
     apply_rules(3, p[3], command::refresh, at);
-  }
+  });
 }
 
 }  // namespace stele::sim

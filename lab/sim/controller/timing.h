@@ -9,6 +9,7 @@
 #pragma once
 
 #include <sim/config.h>
+#include <sim/controller/bank_set.h>
 #include <sim/time.h>
 #include <stele/error.h>
 
@@ -39,9 +40,9 @@ class timing_table {
   unsigned ranks() const noexcept { return ranks_; }
   unsigned rank_of(unsigned bank) const noexcept { return bank / (banks() / ranks_); }
 
-  // The banks of a rank; those of the number `of_group` in all its bank groups. As bits.
-  std::uint64_t banks_of(unsigned rank) const noexcept;
-  std::uint64_t same_banks_of(unsigned rank, unsigned of_group) const noexcept;
+  // The banks of a rank; those of the number `of_group` in all its bank groups.
+  const bank_set& banks_of(unsigned rank) const noexcept { return banks_of_[rank]; }
+  bank_set same_banks_of(unsigned rank, unsigned of_group) const noexcept;
 
   // The earliest time of a command other than refresh: by all rules; by the rules of the bank's own
   // node; by the rules of the nodes above it.
@@ -51,7 +52,7 @@ class timing_table {
   picoseconds earliest_in_bank(command c, unsigned bank) const noexcept {
     return nodes_[first_[3] + bank][static_cast<unsigned>(c)];
   }
-  picoseconds earliest_above(command c, unsigned bank) const noexcept {
+  [[gnu::always_inline]] picoseconds earliest_above(command c, unsigned bank) const noexcept {
     const path& p = paths_[bank];
     const auto i = static_cast<unsigned>(c);
     return std::max(std::max(nodes_[0][i], nodes_[p[1]][i]), nodes_[p[2]][i]);
@@ -61,7 +62,7 @@ class timing_table {
   bool is_flat() const noexcept { return flat_; }
   const std::array<picoseconds, 8>& channel_node() const noexcept { return nodes_[0]; }
   // Of these banks, which are of one rank.
-  picoseconds earliest_refresh(std::uint64_t banks) const noexcept;
+  picoseconds earliest_refresh(const bank_set& banks) const noexcept;
 
   void issue(command c, unsigned bank, picoseconds at) noexcept {
     const path& p = paths_[bank];
@@ -73,7 +74,7 @@ class timing_table {
     if (has_rank_rule_ >> static_cast<unsigned>(c) & 1) [[unlikely]]
       delay_other_ranks(p[1], c, at);
   }
-  void issue_refresh(std::uint64_t banks, picoseconds at) noexcept;
+  void issue_refresh(const bank_set& banks, picoseconds at) noexcept;
   // A precharge that the device itself does at `at`, which may be in the future. The bank and its
   // refresh wait for it.
   void issue_auto_precharge(unsigned bank, picoseconds at) noexcept;
@@ -133,6 +134,7 @@ class timing_table {
   std::vector<picoseconds> times_;            // the histories of window rules
   std::vector<std::uint32_t> oldest_;         // at the index of each ring: its oldest element
   std::array<unsigned, levels + 1> first_{};  // first node of each level
+  std::vector<bank_set> banks_of_;            // for each rank
   unsigned ranks_ = 1, groups_of_rank_ = 1, banks_of_group_ = 1;
   picoseconds refresh_after_precharge_ = 0;  // of a rank
   bool flat_ = true;
