@@ -100,6 +100,12 @@ struct memory_config {
   unsigned devices = 8;  // of a rank
   double idd0_ma = 0, idd2n_ma = 0, idd3n_ma = 0, idd4r_ma = 0, idd4w_ma = 0, idd5b_ma = 0;
   bool idd3n_all_banks = false;  // idd3n is drawn with all rows open, with fewer in proportion less
+  // Behind CXL.mem (sim/controller/cxl_link.h).
+  unsigned cxl_flit_bytes = 0;      // 68 or 256; 0: a local memory
+  double cxl_bytes_per_ns = 0;      // of each direction
+  double cxl_latency_ns = 0;        // one way, besides the time of flits
+  unsigned cxl_queue_entries = 64;  // requests that the device takes: credits
+  bool cxl_gpf = false;             // a write is persistent when the device has it
 };
 
 struct design_config {

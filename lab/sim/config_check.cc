@@ -181,6 +181,23 @@ verdict in_device(const std::string& name, const memory_config& c) {
   return std::nullopt;
 }
 
+// Keys of a link need one; a volatile memory has nothing to flush.
+verdict in_link(const std::string& name, const memory_config& c) {
+  const memory_config d;
+  const std::pair<const char*, bool> of_link[] = {
+      {"cxl_bytes_per_ns", c.cxl_bytes_per_ns != d.cxl_bytes_per_ns},
+      {"cxl_latency_ns", c.cxl_latency_ns != d.cxl_latency_ns},
+      {"cxl_queue_entries", c.cxl_queue_entries != d.cxl_queue_entries},
+      {"cxl_gpf", c.cxl_gpf}};
+  for (const auto& [field, set] : of_link)
+    if (set && c.cxl_flit_bytes == 0)
+      return no_effect(name, field, fmt::format("{}.cxl_flit_bytes is 0: a local memory", name),
+                       "cxl_flit_bytes");
+  if (c.cxl_gpf && (name == "volatile_memory" || c.technology == "dram"))
+    return no_effect(name, "cxl_gpf", "the memory loses its lines without power", "technology");
+  return std::nullopt;
+}
+
 // Currents need a voltage, and what a command draws must not be below standby.
 verdict in_currents(const std::string& name, const memory_config& c) {
   const std::pair<const char*, bool> of_vdd[] = {{"idd0_ma", c.idd0_ma > 0},
@@ -255,7 +272,7 @@ verdict in_memory(const std::string& name, const memory_config& c) {
                                        "else",
                                        name, c.refresh_time_ns, name, c.refresh_interval_ns)};
   for (const auto& check :
-       {in_mapping, in_retention, in_scheduler, in_device, in_currents, in_making})
+       {in_mapping, in_retention, in_scheduler, in_device, in_link, in_currents, in_making})
     if (auto found = check(name, c)) return found;
   return std::nullopt;
 }

@@ -154,6 +154,11 @@ constexpr field<mem> memory_fields[] = {
     {"idd4w_ma", &mem::idd4w_ma, current},
     {"idd5b_ma", &mem::idd5b_ma, current},
     {"idd3n_all_banks", &mem::idd3n_all_banks},
+    {"cxl_flit_bytes", &mem::cxl_flit_bytes, {0, 256}},
+    {"cxl_bytes_per_ns", &mem::cxl_bytes_per_ns, {0, 1e6}},
+    {"cxl_latency_ns", &mem::cxl_latency_ns, time_ns},
+    {"cxl_queue_entries", &mem::cxl_queue_entries, queue_entries},
+    {"cxl_gpf", &mem::cxl_gpf},
 };
 
 constexpr field<design_config> design_fields[] = {

@@ -199,7 +199,8 @@ class crash_run {
     if (oracle_.without_bytes())
       return base::fail(errc::invalid_argument,
                         "the tape's stores do not carry their bytes; record it with --bytes");
-    const nonvolatile_state left = s.kiln_design->recovered();
+    nonvolatile_state left = s.kiln_design->recovered();
+    settle(left, *s.memories->nonvolatile);
     ++report_.crashes;
     report_.with_pending += left.pending != 0, report_.with_versions += left.superseded != 0,
         report_.with_copies += left.copies != 0;
@@ -233,6 +234,14 @@ unsigned threads_of(const machine_config& m) noexcept {
 }
 
 }  // namespace
+
+void settle(nonvolatile_state& left, const memory_system& memory) {
+  std::erase_if(left.torn, [&](const std::pair<std::uint64_t, std::uint64_t>& torn) {
+    const write_place where = memory.place_of_write(torn.first * line_bytes);
+    if (where == write_place::flushed_by_device) left.lines[torn.first] = torn.second;
+    return where != write_place::unknown;
+  });
+}
 
 result<crash_report> crash_machine(const machine_config& machine, std::span<const std::byte> tape,
                                    const crash_options& o) {

@@ -5,7 +5,8 @@
 // and of memory are recovered as kiln::recovered() says. The result must be the state after some
 // number of the transactions, in the order of their ends, that includes every acknowledged one.
 // With relaxed order the acknowledgement comes later, and the rule is the same. A write to memory
-// that is in progress and has no other copy is torn: each of its words is old or new.
+// that is in progress and has no other copy is torn: each of its words is old or new. Behind a link
+// it is whole if the device flushes it, and old if it has not reached the device.
 //
 // Contents are tracked line by line as the caches move them. The tape must carry bytes, and its
 // stores must be in transactions that are isolated from each other.
@@ -40,6 +41,10 @@ struct crash_report {
   std::vector<crash_violation> violations;
   kiln_counts done;
 };
+
+// Of the writes in progress, which may be torn: a device behind a link flushes those that it has
+// (with GPF), and those on the link are lost. The others stay torn.
+void settle(nonvolatile_state& left, const memory_system& memory);
 
 // Errors: those of the tape; invalid_argument (design not kiln, no isolation, a tape without
 // bytes); cancelled.

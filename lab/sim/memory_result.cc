@@ -65,6 +65,13 @@ void add_memory(run_result& r, const std::string& name, memory_system& m, const 
        {std::pair{".read_queue_longest", access::read}, {".write_queue_longest", access::write}})
     r.add(name + path, static_cast<double>(m.longest_queue(kind, part.from)),
           "requests of a channel");
+  if (c.cxl_flit_bytes != 0) {
+    r.add(name + ".cxl.read_latency", s.link_read_latency.mean_ns(), "ns");
+    r.add(name + ".cxl.write_latency", s.link_write_latency.mean_ns(), "ns");
+    r.add(name + ".cxl.credit_wait", s.link_credit_wait.mean_ns(), "ns");
+    r.add(name + ".cxl.to_device", 100 * share(static_cast<double>(s.link_to_device_ps), 1), "%");
+    r.add(name + ".cxl.to_host", 100 * share(static_cast<double>(s.link_to_host_ps), 1), "%");
+  }
   r.add(name + ".busy_banks", 100 * share(static_cast<double>(s.bank_busy_ps), banks), "%");
 }
 

@@ -68,7 +68,7 @@ result<parts> parts_of(const memory_config& given) {
   const memory_config c = in_cycles(given);
   const auto places = mapping::parse(c);
   if (!places) return std::unexpected(places.error());
-  for (auto check : {check_queues, check_times})
+  for (auto check : {check_queues, check_times, check_link})
     if (auto sound = check(c); !sound) return std::unexpected(sound.error());
   const auto timing = timing_table::compile(c);
   if (!timing) return std::unexpected(timing.error());
@@ -94,6 +94,9 @@ result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const me
                                                   schedulers().plugin_of(given.scheduler) +
                                                   " makes no scheduler \"" + given.scheduler +
                                                   "\"; let its make return one");
+  cxl_device& device = *m;
+  if (p->config.cxl_flit_bytes != 0)
+    m->link_ = std::make_unique<cxl_link>(events, m->config_, device);
   return m;
 }
 
@@ -103,16 +106,26 @@ result<void> check_memory(const memory_config& c) {
 }
 
 void memory_system::submit(picoseconds now, const request& r) {
+  link_ ? link_->submit(now, r) : deliver(now, r);
+}
+
+void memory_system::barrier(picoseconds now, std::uint16_t) {
+  link_ ? link_->barrier(now) : deliver_barrier();
+}
+
+void memory_system::deliver(picoseconds now, const request& r) {
   const device_address p = mapping_.locate(r.address);
   channels_[p.channel]->submit(now, r, p);
 }
 
 bool memory_system::has_room(const request& r) const noexcept {
+  if (link_) return link_->has_room();
   const device_address p = mapping_.locate(r.address);
   return channels_[p.channel]->has_room_for(r.kind, p.bank);
 }
 
 std::size_t memory_system::outstanding() const noexcept {
+  if (link_) return link_->outstanding();
   std::size_t all = 0;
   for (const auto& c : channels_) all += c->outstanding();
   return all;
@@ -210,7 +223,11 @@ void memory_system::persisted(const write_report& report) {
                                                                       report.truncation};
   }
   if (config_.endurance_writes != 0) count_wear(report);
-  if (observer_) observer_->persisted(report);
+  if (!observer_) return;
+  if (!link_) return observer_->persisted(report);
+  write_report as_submitted = report;
+  as_submitted.req = link_->submitted(report.req.token);
+  observer_->persisted(as_submitted);
 }
 
 std::size_t memory_system::longest_queue(access kind, picoseconds from) const noexcept {
@@ -234,6 +251,7 @@ void memory_system::count_wear(const write_report& report) {
 memory_statistics memory_system::statistics(picoseconds now) {
   memory_statistics all;
   for (const auto& c : channels_) all.add(c->statistics(now));
+  if (link_) link_->add_to(all);
   return all;
 }
 

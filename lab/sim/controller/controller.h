@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sim/controller/channel.h>
+#include <sim/controller/cxl_link.h>
 #include <sim/energy/memory_energy.h>
 
 #include <unordered_map>
@@ -31,14 +32,18 @@ struct wear_counts {
   std::uint64_t logs() const noexcept { return log_records + commit_lines; }
 };
 
-class memory_system final : public memory, private channel_observer {
+class memory_system final : public memory, private channel_observer, private cxl_device {
  public:
   void submit(picoseconds now, const request& r) override;
   // Whether the request would be admitted to the queues at once.
   bool has_room(const request& r) const noexcept;
   // One stream for all sources: `source` is ignored.
-  void barrier(picoseconds, std::uint16_t) override { stream_.barrier(); }
+  void barrier(picoseconds now, std::uint16_t source) override;
   std::size_t outstanding() const noexcept override;
+  // Of a write to this line that has not been acknowledged: where a crash finds it.
+  write_place place_of_write(std::uint64_t address) const noexcept {
+    return link_ ? link_->place_of_write(address) : write_place::unknown;
+  }
 
   // Sets the address ranges of logs. Errors: ranges that overlap or are not whole lines; requests
   // are unfinished. Forgets the times at which lines were written.
@@ -76,6 +81,8 @@ class memory_system final : public memory, private channel_observer {
   memory_system(memory_config c, const mapping& m, controller_mutant mutant)
       : config_(std::move(c)), mapping_(m), mutant_(mutant) {}
 
+  void deliver(picoseconds now, const request& r) override;
+  void deliver_barrier() override { stream_.barrier(); }
   void persisted(const write_report& report) override;
   void order_changed(picoseconds now) override;
   void count_wear(const write_report& report);
@@ -97,6 +104,7 @@ class memory_system final : public memory, private channel_observer {
   controller_mutant mutant_;
   epoch_tracker stream_;
   std::vector<std::unique_ptr<channel>> channels_;
+  std::unique_ptr<cxl_link> link_;  // null: a local memory
   write_observer* observer_ = nullptr;
   std::vector<log_lines> log_lines_;  // two of each log: records, commit record
   wear_counts wear_;

@@ -125,7 +125,10 @@ struct memory_statistics {
   picosecond_sum bank_busy_ps = 0;
   // Summed over ranks: time with an open row; time in all.
   picosecond_sum open_ps = 0, rank_ps = 0;
-  picosecond_sum open_bank_ps = 0;         // summed over banks: time with an open row
+  picosecond_sum open_bank_ps = 0;  // summed over banks: time with an open row
+  // Of a link: from submission to answer; for a credit; time in which messages crossed it.
+  span_statistics link_read_latency, link_write_latency, link_credit_wait;
+  picosecond_sum link_to_device_ps = 0, link_to_host_ps = 0;
   std::vector<std::uint64_t> bank_writes;  // for each bank, channel after channel
 
   void add(const memory_statistics& s) {
@@ -138,6 +141,9 @@ struct memory_statistics {
     read_latencies.add(s.read_latencies), write_latencies.add(s.write_latencies);
     bank_busy_ps += s.bank_busy_ps, open_ps += s.open_ps, rank_ps += s.rank_ps;
     open_bank_ps += s.open_bank_ps;
+    link_read_latency.add(s.link_read_latency), link_write_latency.add(s.link_write_latency);
+    link_credit_wait.add(s.link_credit_wait);
+    link_to_device_ps += s.link_to_device_ps, link_to_host_ps += s.link_to_host_ps;
     bank_writes.insert(bank_writes.end(), s.bank_writes.begin(), s.bank_writes.end());
   }
   // Leaves what came after `before`. Precondition: this one was `before` earlier, or `before` is
@@ -154,6 +160,10 @@ struct memory_statistics {
     write_latencies.subtract(before.write_latencies);
     bank_busy_ps -= before.bank_busy_ps, open_ps -= before.open_ps, rank_ps -= before.rank_ps;
     open_bank_ps -= before.open_bank_ps;
+    link_read_latency.subtract(before.link_read_latency);
+    link_write_latency.subtract(before.link_write_latency);
+    link_credit_wait.subtract(before.link_credit_wait);
+    link_to_device_ps -= before.link_to_device_ps, link_to_host_ps -= before.link_to_host_ps;
     for (std::size_t i = 0; i < before.bank_writes.size(); ++i)
       bank_writes[i] -= before.bank_writes[i];
   }
