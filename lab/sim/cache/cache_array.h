@@ -37,8 +37,19 @@ class cache_array {
 
   [[gnu::always_inline]] frame find(std::uint64_t line) const noexcept {
     const std::size_t first = set_of(line) * ways_;
-    for (unsigned w = 0; w < ways_; ++w)
-      if (tags_[first + w] == line + 1) return static_cast<frame>(first + w);
+    const std::uint64_t *const begin = tags_.data() + first, *const end = begin + ways_;
+    const auto frame_at = [&](const std::uint64_t* tag) {
+      return static_cast<frame>(first + static_cast<std::size_t>(tag - begin));
+    };
+    const std::uint64_t wanted = line + 1, *tag = begin;
+    for (; end - tag >= 4; tag += 4) {  // by hand: half the instructions of a loop over ways
+      if (tag[0] == wanted) return frame_at(tag);
+      if (tag[1] == wanted) return frame_at(tag + 1);
+      if (tag[2] == wanted) return frame_at(tag + 2);
+      if (tag[3] == wanted) return frame_at(tag + 3);
+    }
+    for (; tag != end; ++tag)
+      if (*tag == wanted) return frame_at(tag);
     return none;
   }
   // Asks the host for what finding and replacing the line will read. Changes nothing.
@@ -110,11 +121,13 @@ class cache_array {
   }
   unsigned lru_way(frame first, std::uint32_t allowed) const noexcept {
     if (allowed == all_) [[likely]] {
+      const std::uint64_t* const used = last_used_.data() + first;
       unsigned best = 0;
-      std::uint64_t when = last_used_[first];
-      for (unsigned w = 1; w < ways_; ++w) {
-        best = last_used_[first + w] < when ? w : best;
-        when = std::min(when, last_used_[first + w]);
+      std::uint64_t when = ~std::uint64_t{0};
+#pragma GCC unroll 4
+      for (unsigned w = 0; w < ways_; ++w) {
+        best = used[w] < when ? w : best;
+        when = std::min(when, used[w]);
       }
       return best;
     }

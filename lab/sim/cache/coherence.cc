@@ -45,10 +45,12 @@ std::string hierarchy::broken_in_private(unsigned core) const {
     const frame below = c.l2.find(line);
     if (c.l1.find(line) != q) return about(line, "twice in a first level");
     if (below == cache_array::none) return about(line, "in a first level and not in its second");
-    const bool may_store = (c.l1_state[q] & exclusive) != 0;
-    if (may_store != ((c.l2_state[below] & exclusive) != 0))
+    if (c.l1_lines[q].l2 != below || c.l2_lines[below].l1 != q)
+      return about(line, "in other frames of its core than these say");
+    const bool may_store = (c.l1_lines[q].state & exclusive) != 0;
+    if (may_store != ((c.l2_lines[below].state & exclusive) != 0))
       return about(line, "exclusive in one private level alone");
-    if (auto broken = broken_arrival(core, line, c.l1_arrivals[q], may_store); !broken.empty())
+    if (auto broken = broken_arrival(core, line, c.l1_lines[q].there, may_store); !broken.empty())
       return broken;
   }
   for (frame q = 0; q < c.l2.frames(); ++q) {
@@ -57,16 +59,17 @@ std::string hierarchy::broken_in_private(unsigned core) const {
     const frame p = l3_.find(line), r = c.l1.find(line);
     if (c.l2.find(line) != q) return about(line, "twice in a second level");
     if (p == cache_array::none) return about(line, "in a private cache and not in the shared one");
-    if (c.l3_frames[q] != p) return about(line, "in another frame than its core believes");
+    if (c.l2_lines[q].l3 != p) return about(line, "in another frame than its core believes");
+    if (c.l2_lines[q].l1 != r) return about(line, "in another frame of l1 than its core believes");
     if ((lines_[p].sharers >> core & 1) == 0)
       return about(line, "in a private cache that the directory does not know of");
-    const std::uint8_t state =
-        static_cast<std::uint8_t>(c.l2_state[q] | (r == cache_array::none ? 0 : c.l1_state[r]));
+    const std::uint8_t state = static_cast<std::uint8_t>(
+        c.l2_lines[q].state | (r == cache_array::none ? 0 : c.l1_lines[r].state));
     if (state != 0 && lines_[p].owner != core)
       return about(line, "held exclusively by a core that does not own it");
-    if ((state & dirty) != 0 && (c.l2_state[q] & exclusive) == 0)
+    if ((state & dirty) != 0 && (c.l2_lines[q].state & exclusive) == 0)
       return about(line, "dirty in a core that may not store to it");
-    if (auto broken = broken_arrival(core, line, c.l2_arrivals[q], (state & exclusive) != 0);
+    if (auto broken = broken_arrival(core, line, c.l2_lines[q].there, (state & exclusive) != 0);
         !broken.empty())
       return broken;
   }

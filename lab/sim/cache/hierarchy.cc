@@ -47,18 +47,9 @@ result<std::unique_ptr<hierarchy>> hierarchy::make(event_queue& events, memory& 
     auto l1 = array(c.l1, 2 * core), l2 = array(c.l2, 2 * core + 1);
     if (!l1) return std::unexpected(l1.error());
     if (!l2) return std::unexpected(l2.error());
-    std::vector<std::uint8_t> one(l1->frames()), two(l2->frames());
-    std::vector<frame> under(l2->frames());
-    std::vector<arrival> in_one(l1->frames()), in_two(l2->frames());
-    of_cores.push_back({std::move(*l1),
-                        std::move(*l2),
-                        std::move(one),
-                        std::move(two),
-                        std::move(under),
-                        std::move(in_one),
-                        std::move(in_two),
-                        {},
-                        {}});
+    std::vector<l1_line> one(l1->frames());
+    huge_vector<l2_line> two(l2->frames());
+    of_cores.push_back({std::move(*l1), std::move(*l2), std::move(one), std::move(two), {}, {}});
   }
   auto l3 = array(c.l3, 1000);
   if (!l3) return std::unexpected(l3.error());
@@ -94,9 +85,8 @@ void hierarchy::track_values() {
 std::size_t hierarchy::tag_bytes() const noexcept {
   std::size_t bytes = l3_.bytes() + lines_.size() * sizeof lines_[0];
   for (const caches& c : private_)
-    bytes += c.l1.bytes() + c.l2.bytes() + c.l1_state.size() + c.l2_state.size() +
-             c.l3_frames.size() * sizeof c.l3_frames[0] +
-             (c.l1_arrivals.size() + c.l2_arrivals.size()) * sizeof(arrival);
+    bytes += c.l1.bytes() + c.l2.bytes() + c.l1_lines.size() * sizeof(l1_line) +
+             c.l2_lines.size() * sizeof(l2_line);
   return bytes;
 }
 
@@ -107,19 +97,19 @@ access_result hierarchy::access_line(const request_origin& origin, std::uint64_t
   caches& c = private_[origin.core];
   if (const frame p = found_in_l1(c, line, store); p != cache_array::none) {
     count_l1_hit(c, p, store);
-    return join(origin, line, store, c.l1_arrivals[p].of(store), now + first_latency(store));
+    return join(origin, line, store, c.l1_lines[p].there.of(store), now + first_latency(store));
   }
   const frame p = c.l2.find(line);
-  if (p == cache_array::none || (store && (c.l2_state[p] & exclusive) == 0))
+  if (p == cache_array::none || (store && (c.l2_lines[p].state & exclusive) == 0))
     return access_shared(origin, line, store, p, now);
   ++counts.l1_misses, ++counts.l2_hits, ++counts.l2_reads;
   c.l2.touch(p);
-  fill_l1(origin.core, p,
-          static_cast<std::uint8_t>((c.l2_state[p] & exclusive) | (store ? dirty : 0)));
+  const frame r =
+      fill_l1(origin.core, p,
+              static_cast<std::uint8_t>((c.l2_lines[p].state & exclusive) | (store ? dirty : 0)));
   const picoseconds earliest = now + private_latency(store);
-  const arrival& there = c.l2_arrivals[p];
-  c.l1_arrivals[c.l1.find(line)] = {std::max(there.readable, earliest),
-                                    std::max(there.writable, earliest)};
+  const arrival& there = c.l2_lines[p].there;
+  c.l1_lines[r].there = {std::max(there.readable, earliest), std::max(there.writable, earliest)};
   return join(origin, line, store, there.of(store), earliest);
 }
 
@@ -137,15 +127,15 @@ access_result hierarchy::join(const request_origin& origin, std::uint64_t line, 
   return {access_result::kind::pending, 0, true};
 }
 
-void hierarchy::set_arrival(unsigned core, std::uint64_t line, bool fills, bool owns,
+void hierarchy::set_arrival(unsigned core, copy at, bool fills, bool owns,
                             picoseconds when) noexcept {
   caches& c = private_[core];
   const auto set = [&](arrival& a) {
     if (fills) a.readable = when;
     if (owns) a.writable = when;
   };
-  if (const frame q = c.l2.find(line); q != cache_array::none) set(c.l2_arrivals[q]);
-  if (const frame r = c.l1.find(line); r != cache_array::none) set(c.l1_arrivals[r]);
+  if (at.l2 != cache_array::none) set(c.l2_lines[at.l2].there);
+  if (at.l1 != cache_array::none) set(c.l1_lines[at.l1].there);
 }
 
 // Of the line, and of the line that it will replace in the second level.
@@ -154,8 +144,8 @@ void hierarchy::prefetch_for_miss(unsigned core, std::uint64_t line) const noexc
   const caches& c = private_[core];
   const frame q = c.l2.next_victim(line);
   if (q == cache_array::none || !c.l2.valid(q)) return;
-  __builtin_prefetch(&lines_[c.l3_frames[q]], 1);
-  policy_->prefetch(c.l3_frames[q]);
+  __builtin_prefetch(&lines_[c.l2_lines[q].l3], 1);
+  policy_->prefetch(c.l2_lines[q].l3);
 }
 
 access_result hierarchy::access_shared(const request_origin& origin, std::uint64_t line, bool store,
@@ -163,7 +153,7 @@ access_result hierarchy::access_shared(const request_origin& origin, std::uint64
   if (in_l2 == cache_array::none) prefetch_for_miss(origin.core, line);
   const picoseconds asked = interconnect_.send_request(now + private_latency(store));
   const frame p =
-      in_l2 != cache_array::none ? private_[origin.core].l3_frames[in_l2] : l3_.find(line);
+      in_l2 != cache_array::none ? private_[origin.core].l2_lines[in_l2].l3 : l3_.find(line);
   const bool waits = p != cache_array::none && lines_[p].has(directory_entry::fill_pending);
   if (waits || p == cache_array::none)
     if (auto* const waiters = waiters_of_full_queue(origin.core, line, waits)) {
@@ -175,15 +165,15 @@ access_result hierarchy::access_shared(const request_origin& origin, std::uint64
   ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_hits;
   l3_.touch(p);
   const picoseconds found = bank_access(line, false, asked);
-  const picoseconds ready = resolve_coherence(origin, p, line, store, in_l2, found);
+  const auto [ready, at] = resolve_coherence(origin, p, line, store, in_l2, found);
   const bool fills = in_l2 == cache_array::none, owns = lines_[p].owner == origin.core;
   if (!waits) {
     const picoseconds there = interconnect_.line_to_core(origin.core, ready);
-    set_arrival(origin.core, line, fills, owns, there);
+    set_arrival(origin.core, at, fills, owns, there);
     return {access_result::kind::completed, there};
   }
   ++private_[origin.core].waiting_for_memory;
-  set_arrival(origin.core, line, fills, owns, never);
+  set_arrival(origin.core, at, fills, owns, never);
   find_mshr(line)->targets.push_back({origin, ready - found + interconnect_.latency(),
                                       ready + interconnect_.latency(), fills, owns});
   return {access_result::kind::pending, 0};
@@ -204,9 +194,9 @@ access_result hierarchy::store_full_line(const request_origin& origin, std::uint
   const picoseconds asked = interconnect_.send_request(now + private_latency(true));
   const frame p = allocate_or_nack(origin, line, asked);
   if (p == cache_array::none) return {access_result::kind::nacked, 0};
-  const picoseconds there =
-      resolve_coherence(origin, p, line, true, cache_array::none, asked) + interconnect_.latency();
-  set_arrival(origin.core, line, true, true, there);
+  const auto [ready, at] = resolve_coherence(origin, p, line, true, cache_array::none, asked);
+  const picoseconds there = ready + interconnect_.latency();
+  set_arrival(origin.core, at, true, true, there);
   return {access_result::kind::completed, there};
 }
 
@@ -241,16 +231,16 @@ access_result hierarchy::miss(const request_origin& origin, std::uint64_t line, 
   mshr& f = mshrs_[slot];
   f.line = line, f.used = true, f.issued = now + l3_read_;
   events_.schedule(f.issued, *this, event_argument(event::issue_fill, slot));
-  resolve_coherence(origin, p, line, store, cache_array::none, f.issued);
+  const copy at = resolve_coherence(origin, p, line, store, cache_array::none, f.issued).at;
   f.targets.assign(1, {origin, interconnect_.latency(), 0, true, true});
-  set_arrival(origin.core, line, true, true, never);
+  set_arrival(origin.core, at, true, true, never);
   return {access_result::kind::pending, 0};
 }
 
-// The directory's task: takes back other copies and gives this core its own. Returns when the line
-// can leave the bank.
-picoseconds hierarchy::resolve_coherence(const request_origin& origin, frame p, std::uint64_t line,
-                                         bool store, frame in_l2, picoseconds now) {
+// The directory's task: takes back other copies and gives this core its own.
+hierarchy::coherent hierarchy::resolve_coherence(const request_origin& origin, frame p,
+                                                 std::uint64_t line, bool store, frame in_l2,
+                                                 picoseconds now) {
   directory_entry& s = lines_[p];
   picoseconds ready = now;
   const picoseconds round = 2 * interconnect_.latency() + l2_read_;
@@ -260,22 +250,21 @@ picoseconds hierarchy::resolve_coherence(const request_origin& origin, frame p, 
       const auto core = static_cast<unsigned>(std::countr_zero(others));
       ++counts.invalidations;
       if (observer_ != nullptr) observer_->remote_access(core, line, true, now);
-      write_back_private(core, p, line, false, false, now);
+      write_back_private(core, sharer_frame(core, line), line, false, false, now);
     }
     ready += round;
   } else if (s.owner != directory_entry::no_owner && s.owner != origin.core) {
     ++counts.transfers;
     if (observer_ != nullptr) observer_->remote_access(s.owner, line, false, now);
-    write_back_private(s.owner, p, line, true, false, now);
+    write_back_private(s.owner, sharer_frame(s.owner, line), line, true, false, now);
     s.owner = directory_entry::no_owner;
     ready += round;
   }
-  fill_private(origin.core, p, line, store, in_l2, now);
-  return ready;
+  return {ready, fill_private(origin.core, p, line, store, in_l2, now)};
 }
 
-void hierarchy::fill_private(unsigned core, frame p, std::uint64_t line, bool store, frame in_l2,
-                             picoseconds now) {
+hierarchy::copy hierarchy::fill_private(unsigned core, frame p, std::uint64_t line, bool store,
+                                        frame in_l2, picoseconds now) {
   directory_entry& s = lines_[p];
   if (store)
     s.set_owner(core);
@@ -289,37 +278,42 @@ void hierarchy::fill_private(unsigned core, frame p, std::uint64_t line, bool st
     if (c.l2.valid(q)) evict_private(core, q, now);
     c.l2.fill(q, line);
     ++counts.l2_writes;
-    c.l3_frames[q] = p;
-    c.l2_state[q] = state;
+    c.l2_lines[q].l3 = p;
+    c.l2_lines[q].state = state;
     if (values_) c.l2_values[q] = l3_values_[p];
   } else {
     c.l2.touch(q);
-    c.l2_state[q] |= state;
+    c.l2_lines[q].state |= state;
   }
-  fill_l1(core, q, static_cast<std::uint8_t>(state | (store ? dirty : 0)));
+  return {q, fill_l1(core, q, static_cast<std::uint8_t>(state | (store ? dirty : 0)))};
 }
 
-void hierarchy::fill_l1(unsigned core, frame in_l2, std::uint8_t state) {
+hierarchy::frame hierarchy::fill_l1(unsigned core, frame in_l2, std::uint8_t state) {
   caches& c = private_[core];
-  const std::uint64_t line = c.l2.line_at(in_l2);
-  frame p = c.l1.find(line);
+  frame p = c.l2_lines[in_l2].l1;
   if (p != cache_array::none) {
     c.l1.touch(p);
-    c.l1_state[p] |= state;
-    return;
+    c.l1_lines[p].state |= state;
+    return p;
   }
+  const std::uint64_t line = c.l2.line_at(in_l2);
   p = c.l1.find_victim(line);
-  if (c.l1.valid(p) && (c.l1_state[p] & dirty) != 0) {
-    const frame q = c.l2.find(c.l1.line_at(p));
-    c.l2_state[q] |= dirty;
-    ++counts.l1_newer_lines, ++counts.l2_writes;
-    if (values_) c.l2_values[q] = c.l1_values[p];
+  if (c.l1.valid(p)) {
+    const frame q = c.l1_lines[p].l2;
+    c.l2_lines[q].l1 = cache_array::none;
+    if ((c.l1_lines[p].state & dirty) != 0) {
+      c.l2_lines[q].state |= dirty;
+      ++counts.l1_newer_lines, ++counts.l2_writes;
+      if (values_) c.l2_values[q] = c.l1_values[p];
+    }
   }
   c.l1.fill(p, line);
+  c.l2_lines[in_l2].l1 = p, c.l1_lines[p].l2 = in_l2;
   ++counts.l1_fills;
-  c.l1_state[p] = state;
-  c.l1_arrivals[p] = c.l2_arrivals[in_l2];
+  c.l1_lines[p].state = state;
+  c.l1_lines[p].there = c.l2_lines[in_l2].there;
   if (values_) c.l1_values[p] = c.l2_values[in_l2];
+  return p;
 }
 
 // --- down ---
@@ -327,30 +321,31 @@ void hierarchy::fill_l1(unsigned core, frame in_l2, std::uint8_t state) {
 void hierarchy::evict_private(unsigned core, frame in_l2, picoseconds now) {
   const std::uint64_t line = private_[core].l2.line_at(in_l2);
   announce_eviction(core, line, now);
-  write_back_private(core, private_[core].l3_frames[in_l2], line, false, false, now);
+  write_back_private(core, in_l2, line, false, false, now);
 }
 
-picoseconds hierarchy::write_back_private(unsigned core, frame p, std::uint64_t line, bool keep,
+picoseconds hierarchy::write_back_private(unsigned core, frame in_l2, std::uint64_t line, bool keep,
                                           bool keep_exclusive, picoseconds now) {
   caches& c = private_[core];
   std::uint64_t value = 0;
-  const frame q = c.l2.find(line), r = c.l1.find(line);
-  const bool newer_in_l2 = q != cache_array::none && (c.l2_state[q] & dirty) != 0,
-             newer_in_l1 = r != cache_array::none && (c.l1_state[r] & dirty) != 0,
+  const frame r = c.l2_lines[in_l2].l1, p = c.l2_lines[in_l2].l3;
+  const bool newer_in_l2 = (c.l2_lines[in_l2].state & dirty) != 0,
+             newer_in_l1 = r != cache_array::none && (c.l1_lines[r].state & dirty) != 0,
              newer = newer_in_l1 || newer_in_l2;
   if (newer) ++(newer_in_l1 ? counts.l1_newer_lines : counts.l2_reads);
-  if (values_ && newer) value = newer_in_l1 ? c.l1_values[r] : c.l2_values[q];
+  if (values_ && newer)
+    value = c.l2_values[in_l2] = newer_in_l1 ? c.l1_values[r] : c.l2_values[in_l2];
   const std::uint8_t left = keep_exclusive ? exclusive : 0;
-  if (q != cache_array::none) {
-    c.l2_state[q] = static_cast<std::uint8_t>(c.l2_state[q] & left);
-    if (values_) c.l2_values[q] = newer ? value : c.l2_values[q];
-    if (!keep) c.l2.invalidate(q);
-  }
+  c.l2_lines[in_l2].state &= left;
   if (r != cache_array::none) {
-    c.l1_state[r] = static_cast<std::uint8_t>(c.l1_state[r] & left);
+    c.l1_lines[r].state &= left;
     if (!keep) c.l1.invalidate(r);
   }
-  if (!keep) lines_[p].remove(core);
+  if (!keep) {
+    c.l2_lines[in_l2].l1 = cache_array::none;
+    c.l2.invalidate(in_l2);
+    lines_[p].remove(core);
+  }
   if (!newer) return now;
   ++counts.l3_writes;
   const picoseconds there = bank_access(line, true, interconnect_.line_from_core(core, now));
@@ -394,7 +389,7 @@ void hierarchy::evict_with_back_invalidation(frame p, unsigned thread, picosecon
   for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1) {
     const auto core = static_cast<unsigned>(std::countr_zero(s));
     announce_eviction(core, line, now);
-    write_back_private(core, p, line, false, false, now);
+    write_back_private(core, sharer_frame(core, line), line, false, false, now);
   }
   evict_from_l3(p, thread, now);
 }
@@ -492,7 +487,7 @@ void hierarchy::fill_done(std::size_t slot, picoseconds now) {
   free_mshrs_.push_back(static_cast<std::uint32_t>(slot));
   for (const mshr::target& w : waiting) {
     const picoseconds there = std::max(now + w.extra, w.earliest);
-    set_arrival(w.origin.core, f.line, w.fills, w.owns, there);
+    set_arrival(w.origin.core, copy_of(w.origin.core, f.line), w.fills, w.owns, there);
     w.origin.reply_to->done(there, w.origin.token);
     if (!w.fills && !w.owns) continue;
     --private_[w.origin.core].waiting_for_memory;
@@ -516,9 +511,11 @@ access_result hierarchy::clean(const request_origin& origin, std::uint64_t line,
   picoseconds when = interconnect_.send_request(now + l1_read_);
   const frame p = l3_.find(line);
   if (p != cache_array::none) {
-    for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1)
-      when = std::max(when, write_back_private(static_cast<unsigned>(std::countr_zero(s)), p, line,
-                                               !drop, true, now));
+    for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1) {
+      const auto core = static_cast<unsigned>(std::countr_zero(s));
+      when = std::max(when,
+                      write_back_private(core, sharer_frame(core, line), line, !drop, true, now));
+    }
     // A line that must not leave the shared cache is as durable there as it can be.
     if (to == level::shared_cache || !policy_->may_evict(p, line))
       return {access_result::kind::completed, when};
@@ -562,23 +559,25 @@ void hierarchy::value_stored(unsigned core, std::uint64_t line, std::uint64_t va
 
 bool hierarchy::dirty_in_core(unsigned core, std::uint64_t line) const noexcept {
   const caches& c = private_[core];
-  const frame q = c.l2.find(line), r = c.l1.find(line);
-  return (q != cache_array::none && (c.l2_state[q] & dirty) != 0) ||
-         (r != cache_array::none && (c.l1_state[r] & dirty) != 0);
+  const auto [q, r] = copy_of(core, line);
+  return (q != cache_array::none && (c.l2_lines[q].state & dirty) != 0) ||
+         (r != cache_array::none && (c.l1_lines[r].state & dirty) != 0);
 }
 
 void hierarchy::clear_dirty(unsigned core, std::uint64_t line) noexcept {
   caches& c = private_[core];
-  if (const frame q = c.l2.find(line); q != cache_array::none) c.l2_state[q] &= exclusive;
-  if (const frame r = c.l1.find(line); r != cache_array::none) c.l1_state[r] &= exclusive;
+  const auto [q, r] = copy_of(core, line);
+  if (q != cache_array::none) c.l2_lines[q].state &= exclusive;
+  if (r != cache_array::none) c.l1_lines[r].state &= exclusive;
 }
 
 void hierarchy::roll_back_store(unsigned core, std::uint64_t line, std::uint64_t value,
                                 bool was_dirty) noexcept {
   caches& c = private_[core];
   if (!was_dirty) clear_dirty(core, line);
-  if (const frame q = c.l2.find(line); q != cache_array::none && values_) c.l2_values[q] = value;
-  if (const frame r = c.l1.find(line); r != cache_array::none && values_) c.l1_values[r] = value;
+  const auto [q, r] = copy_of(core, line);
+  if (q != cache_array::none && values_) c.l2_values[q] = value;
+  if (r != cache_array::none && values_) c.l1_values[r] = value;
 }
 
 std::uint64_t hierarchy::memory_value(std::uint64_t line) const noexcept {

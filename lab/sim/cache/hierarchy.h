@@ -123,22 +123,31 @@ class hierarchy final : event_handler {
   // memory.
   access_result store_full_line(const request_origin& origin, std::uint64_t line, picoseconds now);
 
-  // The fast path of access_line(): the line has arrived in the first level, in a state that allows
-  // the access. Returns false, and does nothing, otherwise.
-  [[gnu::always_inline]] bool hit(unsigned core, std::uint64_t line, bool store,
-                                  picoseconds now) noexcept {
-    caches& c = private_[core];
-    const frame p = found_in_l1(c, line, store);
-    if (p == cache_array::none || c.l1_arrivals[p].of(store) > now + first_latency(store))
-      return false;
-    count_l1_hit(c, p, store);
+  // The line's frame in the first level of the core, present or not; none: it is not there.
+  [[gnu::always_inline]] frame l1_frame(unsigned core, std::uint64_t line) const noexcept {
+    return private_[core].l1.find(line);
+  }
+  // Whether an access to the line in this frame of l1 hits: it has arrived, in a state that allows
+  // the access.
+  [[gnu::always_inline]] bool would_hit_at(unsigned core, frame p, bool store,
+                                           picoseconds now) const noexcept {
+    const caches& c = private_[core];
+    return p != cache_array::none && (!store || (c.l1_lines[p].state & exclusive) != 0) &&
+           c.l1_lines[p].there.of(store) <= now + first_latency(store);
+  }
+  // The fast path of access_line() for a line that l1_frame() has found. Returns false, and does
+  // nothing, when the access does not hit.
+  [[gnu::always_inline]] bool hit_at(unsigned core, frame p, bool store, picoseconds now) noexcept {
+    if (!would_hit_at(core, p, store, now)) return false;
+    count_l1_hit(private_[core], p, store);
     return true;
   }
-  // Whether hit() would succeed.
+  // The same for a line, where its frame has no other use.
+  bool hit(unsigned core, std::uint64_t line, bool store, picoseconds now) noexcept {
+    return hit_at(core, l1_frame(core, line), store, now);
+  }
   bool would_hit(unsigned core, std::uint64_t line, bool store, picoseconds now) const noexcept {
-    const caches& c = private_[core];
-    const frame p = found_in_l1(c, line, store);
-    return p != cache_array::none && c.l1_arrivals[p].of(store) <= now + first_latency(store);
+    return would_hit_at(core, l1_frame(core, line), store, now);
   }
   picoseconds hit_latency() const noexcept { return l1_read_; }
 
@@ -238,11 +247,22 @@ class hierarchy final : event_handler {
     picoseconds readable = 0, writable = 0;
     picoseconds of(bool store) const noexcept { return store ? writable : readable; }
   };
+  // A line of a private cache, in one place of the host's memory. Its frames in the other levels
+  // spare a search there; none: l1 does not have it.
+  struct l1_line {
+    arrival there;
+    frame l2 = cache_array::none;
+    std::uint8_t state = 0;
+  };
+  struct l2_line {
+    arrival there;
+    frame l3 = cache_array::none, l1 = cache_array::none;
+    std::uint8_t state = 0;
+  };
   struct caches {
     cache_array l1, l2;
-    std::vector<std::uint8_t> l1_state, l2_state;
-    std::vector<frame> l3_frames;  // for each l2 frame: the line's frame in the shared cache
-    std::vector<arrival> l1_arrivals, l2_arrivals;
+    std::vector<l1_line> l1_lines;  // by frame
+    huge_vector<l2_line> l2_lines;
     std::vector<std::uint64_t> l1_values, l2_values;
     unsigned waiting_for_memory = 0, nacked = 0;  // requests
     std::vector<requester*> queue_waiters{};      // for an entry of the core's request queues
@@ -274,12 +294,13 @@ class hierarchy final : event_handler {
   [[gnu::always_inline]] static frame found_in_l1(const caches& c, std::uint64_t line,
                                                   bool store) noexcept {
     const frame p = c.l1.find(line);
-    return p == cache_array::none || (store && (c.l1_state[p] & exclusive) == 0) ? cache_array::none
-                                                                                 : p;
+    return p == cache_array::none || (store && (c.l1_lines[p].state & exclusive) == 0)
+               ? cache_array::none
+               : p;
   }
   void count_l1_hit(caches& c, frame p, bool store) noexcept {
     c.l1.touch(p);
-    if (store) c.l1_state[p] |= dirty;
+    if (store) c.l1_lines[p].state |= dirty;
     ++counts.l1_hits;
   }
   // The time that a core's access spends in its first level.
@@ -288,13 +309,24 @@ class hierarchy final : event_handler {
   picoseconds private_latency(bool store) const noexcept {
     return store ? l1_write_ + l2_write_ : l1_read_ + l2_read_;
   }
+  // The frames of a core's copy.
+  struct copy {
+    frame l2, l1;
+  };
+  struct coherent {
+    picoseconds ready;  // when the line can leave the bank
+    copy at;
+  };
   access_result access_shared(const request_origin& origin, std::uint64_t line, bool store,
                               frame in_l2, picoseconds now);
   access_result join(const request_origin& origin, std::uint64_t line, bool store,
                      picoseconds arrives, picoseconds earliest);
   // A copy of the core arrives then.
-  void set_arrival(unsigned core, std::uint64_t line, bool fills, bool owns,
-                   picoseconds when) noexcept;
+  void set_arrival(unsigned core, copy at, bool fills, bool owns, picoseconds when) noexcept;
+  copy copy_of(unsigned core, std::uint64_t line) const noexcept {
+    const frame q = private_[core].l2.find(line);
+    return {q, q == cache_array::none ? q : private_[core].l2_lines[q].l1};
+  }
   void prefetch_for_miss(unsigned core, std::uint64_t line) const noexcept;
   access_result miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
   // Of a request for this line, which has to wait for memory: those who wait for the request queue
@@ -306,16 +338,20 @@ class hierarchy final : event_handler {
   }
   // A frame for a line that no cache has; none: NACKed, the requester is told when to retry.
   frame allocate_or_nack(const request_origin& origin, std::uint64_t line, picoseconds now);
-  picoseconds resolve_coherence(const request_origin& origin, frame p, std::uint64_t line,
-                                bool store, frame in_l2, picoseconds now);
-  void fill_private(unsigned core, frame p, std::uint64_t line, bool store, frame in_l2,
+  coherent resolve_coherence(const request_origin& origin, frame p, std::uint64_t line, bool store,
+                             frame in_l2, picoseconds now);
+  copy fill_private(unsigned core, frame p, std::uint64_t line, bool store, frame in_l2,
                     picoseconds now);
-  void fill_l1(unsigned core, frame in_l2, std::uint8_t state);
+  frame fill_l1(unsigned core, frame in_l2, std::uint8_t state);
   void evict_private(unsigned core, frame in_l2, picoseconds now);
   // Moves the newest content of a core's copy into the shared cache; returns when it arrives, or
   // now.
-  picoseconds write_back_private(unsigned core, frame p, std::uint64_t line, bool keep,
+  picoseconds write_back_private(unsigned core, frame in_l2, std::uint64_t line, bool keep,
                                  bool keep_exclusive, picoseconds now);
+  // The directory says that this core has the line.
+  frame sharer_frame(unsigned core, std::uint64_t line) const noexcept {
+    return private_[core].l2.find(line);
+  }
   void clear_dirty(unsigned core, std::uint64_t line) noexcept;
   void fill_done(std::size_t slot, picoseconds now);
   mshr* find_mshr(std::uint64_t line) noexcept;

@@ -48,8 +48,10 @@ class isolation_control final : public private_cache_observer {
   // Returns false when the transaction has to wait; may_begin() is called later.
   bool begin(unsigned thread, picoseconds now);
   // Call before each access. Returns the flags that the line had in this transaction.
-  std::uint8_t touch(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
-    if (conflicts_on_core_) conflict_on_core(thread, line, store, now);
+  [[gnu::always_inline]] std::uint8_t touch(unsigned thread, std::uint64_t line, bool store,
+                                            picoseconds now) {
+    if (conflicts_on_core_) [[unlikely]]
+      conflict_on_core(thread, line, store, now);
     return threads_[thread].lines.add(line, store ? written : read);
   }
   // Call before each access outside of transactions: it ends attempts on the thread's own core, as

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace stele::sim {
@@ -14,7 +15,7 @@ class line_set {
     std::uint8_t flags;
   };
 
-  line_set() : slots_(64) { entries_.reserve(32); }
+  line_set() : slots_(64), entries_(slots_.size() / 2) {}
 
   // The flags of a line; 0 when it is not in the set.
   std::uint8_t flags(std::uint64_t line) const noexcept {
@@ -31,9 +32,9 @@ class line_set {
       entries_[s.entry].flags |= flags;
       return had;
     }
-    s = {line, epoch_, static_cast<std::uint32_t>(entries_.size())};
-    entries_.push_back({line, flags});
-    if (entries_.size() * 2 > mask_) grow();
+    s = {line, epoch_, size_};
+    entries_[size_] = {line, flags};
+    if (++size_ == entries_.size()) grow();
     return 0;
   }
   void remove_flags(std::uint64_t line, std::uint8_t flags) noexcept {
@@ -41,11 +42,12 @@ class line_set {
     if (s.epoch == epoch_) entries_[s.entry].flags &= static_cast<std::uint8_t>(~flags);
   }
   void clear() noexcept {
-    entries_.clear();
+    size_ = 0;
     filter_ = 0;
     ++epoch_;
   }
-  const std::vector<entry>& entries() const noexcept { return entries_; }
+  // Valid until the next add().
+  std::span<const entry> entries() const noexcept { return {entries_.data(), size_}; }
 
  private:
   struct slot {
@@ -61,16 +63,19 @@ class line_set {
     while (slots_[at].epoch == epoch_ && slots_[at].line != line) at = (at + 1) & mask_;
     return at;
   }
-  void grow() {
+  // Apart, so that add() is short where it is inlined.
+  [[gnu::noinline, gnu::cold]] void grow() {
     std::vector<slot> larger(slots_.size() * 2);
     slots_.swap(larger);
+    entries_.resize(slots_.size() / 2);
     mask_ = slots_.size() - 1;
-    for (std::uint32_t i = 0; i < entries_.size(); ++i)
+    for (std::uint32_t i = 0; i < size_; ++i)
       slots_[place_of(entries_[i].line)] = {entries_[i].line, epoch_, i};
   }
 
   std::vector<slot> slots_;
-  std::vector<entry> entries_;
+  std::vector<entry> entries_;  // the first size_ are in use; never all of them
+  std::uint32_t size_ = 0;
   std::size_t mask_ = slots_.size() - 1;
   std::uint64_t filter_ = 0;  // a bit for the hash of each line: most lines that are not in the set
                               // are known by it

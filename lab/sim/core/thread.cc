@@ -153,12 +153,12 @@ void hardware_thread::run() {
 }
 
 inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions,
-                                        bool whole) {
+                                        hierarchy::frame in_l1, bool whole) {
   window& w = store ? stores_ : loads_;
   if (!(loads_.empty() && w.empty()) && !may_issue(w)) return false;
   time_ += instruction_time_ * instructions;
   instruction_ += instructions;
-  if (!caches_.hit(core_, line, store, time_) && !miss(line, store, whole)) {
+  if (!caches_.hit_at(core_, in_l1, store, time_) && !miss(line, store, whole)) {
     time_ -= instruction_time_ * instructions;
     instruction_ -= instructions;
     return false;
@@ -171,7 +171,8 @@ inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uin
 template <bool Inside>
 inline hardware_thread::outcome hardware_thread::access_line(const tape_item& item,
                                                              std::uint64_t line, bool store,
-                                                             std::uint64_t bytes) {
+                                                             std::uint64_t bytes,
+                                                             hierarchy::frame in_l1) {
   if constexpr (Inside) {
     environment_.isolation.touch(number_, line, store, time_);
     blocked_ = store && !environment_.persistence.storing(number_, line, *this, time_);
@@ -179,7 +180,7 @@ inline hardware_thread::outcome hardware_thread::access_line(const tape_item& it
   } else {
     environment_.isolation.touch_outside(number_, line, store, time_);
   }
-  if (!touch_line(line, store, (bytes + bytes_of_instruction - 1) / bytes_of_instruction))
+  if (!touch_line(line, store, (bytes + bytes_of_instruction - 1) / bytes_of_instruction, in_l1))
     return outcome::blocked;
   if (Inside && aborted_) {  // the access evicted another line of this transaction
     if (store) caches_.cancel_store(core_, line);
@@ -218,11 +219,12 @@ bool hardware_thread::run_simple(const tape_item*& item, const tape_item* last) 
               : item->record.op != static_cast<std::uint8_t>(tape_op::load))
       return true;
     if (is_dependent(*item) || last_line_of(*item) != line) return true;
+    const hierarchy::frame in_l1 = caches_.l1_frame(core_, line);
     if (const picoseconds next = events_.next();
         time_ > next &&
-        (time_ - next > lookahead_ || !caches_.would_hit(core_, line, store, time_)))
+        (time_ - next > lookahead_ || !caches_.would_hit_at(core_, in_l1, store, time_)))
       return true;
-    if (const outcome got = access_line<Inside>(*item, line, store, bytes_of(*item));
+    if (const outcome got = access_line<Inside>(*item, line, store, bytes_of(*item), in_l1);
         got != outcome::done)
       return got == outcome::aborted;
   }
@@ -312,11 +314,11 @@ bool hardware_thread::run_plan() {
 bool hardware_thread::execute(const action& a) {
   switch (a.what) {
     case action::kind::load:
-      return touch_line(a.line, false, 4);
+      return touch_line(a.line, false, 4, caches_.l1_frame(core_, a.line));
     case action::kind::store:
-      return touch_line(a.line, true, 4);
+      return touch_line(a.line, true, 4, caches_.l1_frame(core_, a.line));
     case action::kind::store_full_line:
-      return touch_line(a.line, true, 4, true);
+      return touch_line(a.line, true, 4, caches_.l1_frame(core_, a.line), true);
     case action::kind::fence:
       return fences_wait_ ? fence() : persists_ < stores_.capacity;
     default:
@@ -404,8 +406,10 @@ bool hardware_thread::access(const tape_item& item, bool store) {
     if (lines_done_ != 0 && yields()) return false;
     const std::uint64_t line = first + lines_done_,
                         here = lines == 1 ? length : std::min<std::uint64_t>(64, length);
-    const outcome got = phase_ == phase::inside ? access_line<true>(item, line, store, here)
-                                                : access_line<false>(item, line, store, here);
+    const hierarchy::frame in_l1 = caches_.l1_frame(core_, line);
+    const outcome got = phase_ == phase::inside
+                            ? access_line<true>(item, line, store, here, in_l1)
+                            : access_line<false>(item, line, store, here, in_l1);
     if (got != outcome::done) return got == outcome::aborted;
   }
   if (is_dependent(item))

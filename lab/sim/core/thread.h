@@ -114,9 +114,10 @@ class hardware_thread final : event_handler, requester, abortable {
   enum class outcome : std::uint8_t { blocked, aborted, done };
   template <bool Inside>
   [[gnu::always_inline]] outcome access_line(const tape_item& item, std::uint64_t line, bool store,
-                                             std::uint64_t bytes);
+                                             std::uint64_t bytes, hierarchy::frame in_l1);
+  // in_l1: the line's frame there.
   [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions,
-                                         bool whole = false);
+                                         hierarchy::frame in_l1, bool whole = false);
   bool may_issue(window& w);
   bool miss(std::uint64_t line, bool store, bool whole);
   // Yields when another event is due first. Returns true when this thread has to wait for its

@@ -114,7 +114,7 @@ bool kiln::durable(unsigned thread, requester& reply_to, picoseconds now) {
 void kiln::transaction::reset(std::uint64_t new_id, unsigned of_thread, bool asks_for_order) {
   id = new_id, thread = of_thread, in_order = asks_for_order;
   state = stage::in_flight, sent = false;
-  arriving = states_set = tracked_lines = queued = 0;
+  arriving = states_set = tracked_lines = queued = oldest = 0;
   tracked.clear(), queue.clear(), lines.clear(), overflow.clear(), blocked_transfers.clear();
 }
 
@@ -160,9 +160,9 @@ void kiln::make_queue_room(transaction& t, picoseconds now) {
     const auto& open = open_by_thread_[t.thread];
     if (open.empty() || open.back()->id != attempt) return void(++counts.queue_aborts);
   }
-  while (t.tracked.flags(t.queue.front()) == 0) t.queue.pop_front();
+  while (t.tracked.flags(t.queue[t.oldest]) == 0) ++t.oldest;
   ++counts.queue_evictions;
-  send_line(t, t.queue.front(), now);
+  send_line(t, t.queue[t.oldest], now);
 }
 
 void kiln::untrack(transaction& t, std::uint64_t line) {

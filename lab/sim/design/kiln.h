@@ -132,7 +132,8 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
     std::size_t arriving = 0;             // lines and copies on their way
     line_set tracked;                     // written and not yet sent
     std::size_t tracked_lines = 0;        // how many of them
-    std::deque<std::uint64_t> queue;      // the same, in order (the FIFOs of l1 and l2)
+    std::vector<std::uint64_t> queue;     // the same from `oldest` on, in order (FIFOs of l1, l2)
+    std::size_t oldest = 0;               // index of the first of them
     std::vector<pending_line> lines;      // pending in the nonvolatile cache
     std::size_t queued = 0;               // how many of `lines` have an entry in the L3's FIFO
     std::size_t states_set = 0;           // how many of `lines` are done, with states_one_by_one
