@@ -35,6 +35,14 @@ struct cache_config {
   double read_energy_nj = 0, write_energy_nj = 0;  // for one access
 };
 
+// Of each hardware thread, in its second level (sim/cache/prefetcher.h).
+struct prefetch_config {
+  std::string kind = "none";  // none, next-line, stride
+  unsigned degree = 1;        // lines read at a time
+  unsigned distance = 1;      // lines, or strides, from the access to the first of them
+  unsigned entries = 64;      // of the table of strides
+};
+
 struct crossbar_config {
   double latency_ns = 2;     // one way
   double bytes_per_ns = 32;  // of each port
@@ -141,6 +149,7 @@ struct machine_config {
                   .write_latency_ns = 10,
                   .banks = 8,
                   .persistence_queue_entries = 128};
+  prefetch_config prefetch;
   crossbar_config crossbar;
   memory_config nonvolatile_memory, volatile_memory;
   design_config design;

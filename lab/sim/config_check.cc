@@ -2,6 +2,7 @@
 // schedulers can make progress, keys of one kind of device are not set for another.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sim/cache/prefetcher.h>
 #include <sim/config_check.h>
 #include <sim/config_keys.h>
 #include <sim/controller/controller.h>
@@ -21,6 +22,8 @@ namespace stele::sim {
 namespace {
 
 using verdict = std::optional<config_conflict>;
+
+constexpr std::uint64_t prefetch_page_bytes = prefetcher::page_lines * line_bytes;
 
 verdict in_cache(const std::string& name, const cache_config& c) {
   const auto key = [&](const char* field) { return name + '.' + field; };
@@ -71,6 +74,29 @@ verdict in_private_cache(const std::string& name, const cache_config& c) {
                                        name, c.banks)};
   if (c.nonvolatile)
     return no_effect(name, "nonvolatile", "every design takes the private caches for volatile");
+  return std::nullopt;
+}
+
+verdict in_prefetch(const machine_config& m) {
+  const prefetch_config& c = m.prefetch;
+  const prefetch_config usual;
+  if (c.kind == "none") {
+    for (const auto& [field, value, standard] : {std::tuple{"degree", c.degree, usual.degree},
+                                                 {"distance", c.distance, usual.distance},
+                                                 {"entries", c.entries, usual.entries}})
+      if (value != standard) return no_effect("prefetch", field, "prefetch.kind is none", "kind");
+    return std::nullopt;
+  }
+  if (c.kind != "stride" && c.entries != usual.entries)
+    return no_effect("prefetch", "entries", "only the kind stride has a table", "kind");
+  for (const auto& [name, memory] : {std::pair{"nonvolatile_memory", &m.nonvolatile_memory},
+                                     {"volatile_memory", &m.volatile_memory}})
+    if (memory->capacity_bytes < prefetch_page_bytes)
+      return config_conflict{
+          {std::string(name) + ".capacity_bytes", "prefetch.kind"},
+          fmt::format("{}.capacity_bytes is {}, and prefetches stay in pages of {} bytes; give the "
+                      "memory a page, or no prefetcher",
+                      name, memory->capacity_bytes, prefetch_page_bytes)};
   return std::nullopt;
 }
 
@@ -387,6 +413,7 @@ std::optional<config_conflict> find_config_conflict(const machine_config& m) {
       {"l1", &m.l1}, {"l2", &m.l2}, {"l3", &m.l3}};
   for (const auto& [name, cache] : caches)
     if (auto found = in_cache(name, *cache)) return found;
+  if (auto found = in_prefetch(m)) return found;
   if (auto found = in_memory("nonvolatile_memory", m.nonvolatile_memory)) return found;
   if (auto found = in_memory("volatile_memory", m.volatile_memory)) return found;
   return in_design(m);

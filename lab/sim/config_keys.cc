@@ -38,6 +38,7 @@ consteval std::size_t members_of() {
 }
 
 constexpr std::string_view replacements[] = {"lru", "plru", "bip", "random"};
+constexpr std::string_view prefetch_kinds[] = {"none", "next-line", "stride"};
 constexpr std::string_view level_names[] = {"channel", "rank", "other_ranks", "bank_group", "bank"};
 constexpr std::string_view command_names[] = {"activate", "precharge", "read",
                                               "write",    "refresh",   "any"};
@@ -80,6 +81,13 @@ constexpr field<cache> cache_fields[] = {
     {"nonvolatile", &cache::nonvolatile},
     {"read_energy_nj", &cache::read_energy_nj, energy},
     {"write_energy_nj", &cache::write_energy_nj, energy},
+};
+
+constexpr field<prefetch_config> prefetch_fields[] = {
+    {"kind", &prefetch_config::kind, {}, prefetch_kinds},
+    {"degree", &prefetch_config::degree, {1, 64}},
+    {"distance", &prefetch_config::distance, {1, 64}},
+    {"entries", &prefetch_config::entries, {1, 65536}},
 };
 
 constexpr field<crossbar_config> crossbar_fields[] = {
@@ -182,7 +190,7 @@ constexpr field<machine_config> machine_fields[] = {
     {"plugins", &machine_config::plugins},
     {"processor_dynamic_peak_w", &machine_config::processor_dynamic_peak_w, {0, 1e6}},
 };
-constexpr std::size_t sections = 8;
+constexpr std::size_t sections = 9;
 static_assert(std::size(machine_fields) + sections == members_of<machine_config>(),
               "a field or section of a machine has no key");
 
@@ -206,6 +214,7 @@ std::vector<config_key> keys_of(machine_config& m) {
   append(keys, "l1.", m.l1, cache_fields);
   append(keys, "l2.", m.l2, cache_fields);
   append(keys, "l3.", m.l3, cache_fields);
+  append(keys, "prefetch.", m.prefetch, prefetch_fields);
   append(keys, "crossbar.", m.crossbar, crossbar_fields);
   append(keys, "nonvolatile_memory.", m.nonvolatile_memory, memory_fields);
   append(keys, "volatile_memory.", m.volatile_memory, memory_fields);

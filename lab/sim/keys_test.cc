@@ -65,8 +65,10 @@ void change(const config_key& key) {
       {"cores.outstanding_misses", 1}, {"cores.store_buffer_entries", 1},
       {"design.htm_retries", 0},       {"design.transaction_ids", 16},
       {"design.overflow_at", 0}};
-  const std::map<std::string, std::string> names = {
-      {"design.name", "ulog"}, {"design.order", "relaxed"}, {"design.isolation", "mutex"}};
+  const std::map<std::string, std::string> names = {{"design.name", "ulog"},
+                                                    {"design.order", "relaxed"},
+                                                    {"design.isolation", "mutex"},
+                                                    {"prefetch.kind", "next-line"}};
   std::visit(
       [&]<class T>(T* value) {
         if constexpr (std::is_same_v<T, bool>)
@@ -139,6 +141,20 @@ TEST_F(keys_of_a_machine, without_effect_are_refused_with_the_reason) {
               HasSubstr("the scheduler fr-fcfs has no persist barriers"));
   EXPECT_EQ(said("rlog", "l3.nonvolatile", "false"), "nothing");
   EXPECT_EQ(said("rlog", "design.log_bytes", "65536"), "nothing");
+}
+
+TEST_F(keys_of_a_machine, of_prefetchers_change_a_run_that_has_them) {
+  machine_config m = small_machine("kiln-sram-l3", "native");
+  m.prefetch.kind = "next-line";
+  record_for(m);
+  const std::vector<double> before = outcome_of(m);
+  ASSERT_FALSE(before.empty()) << refusal_;
+  for (const auto& [key, value] :
+       {std::pair{"prefetch.degree", "2"}, {"prefetch.distance", "2"}, {"prefetch.kind", "none"}}) {
+    machine_config other = m;
+    ASSERT_TRUE(set_key(other, key, value));
+    EXPECT_NE(outcome_of(other), before) << key << " changes nothing";
+  }
 }
 
 TEST_F(keys_of_a_machine, side_by_side_need_an_effect_on_one_design) {

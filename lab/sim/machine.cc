@@ -15,6 +15,18 @@ namespace stele::sim {
 
 namespace {
 
+// Those of parts that a machine may do without.
+void add_optional(std::vector<quantity>& q, const simulation& s) {
+  const hierarchy_counts& c = s.caches->counts;
+  if (s.machine.prefetch.kind != "none")
+    for (const auto& [what, value] : {std::pair{"issued", c.prefetches_issued},
+                                      {"dropped", c.prefetches_dropped},
+                                      {"useful", c.prefetches_useful},
+                                      {"late", c.prefetches_late},
+                                      {"useless", c.prefetches_useless}})
+      q.push_back({std::string("prefetch.") + what, static_cast<double>(value), "lines"});
+}
+
 // The counts that add up over a run, with path and unit.
 std::vector<quantity> totals_of(simulation& s) {
   thread_counts t;
@@ -51,6 +63,7 @@ std::vector<quantity> totals_of(simulation& s) {
       {"coherence.flushed", n(c.flushed_lines), "lines"},
       {"coherence.refusals", n(c.nacks), ""},
       {"coherence.queue_waits", n(c.queue_waits), ""}};
+  add_optional(q, s);
   if (s.kiln_design != nullptr) {
     const kiln_counts& k = s.kiln_design->counts;
     for (const auto& [what, value] : {std::pair{"transactions", k.transactions},

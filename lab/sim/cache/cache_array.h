@@ -81,6 +81,11 @@ class cache_array {
     return static_cast<frame>(set_of(line) * ways_);
   }
 
+  // The ways of the line's set without that of `kept`, if it is in this set.
+  std::uint32_t ways_but(std::uint64_t line, std::uint64_t kept) const noexcept {
+    const frame p = set_of(kept) == set_of(line) ? find(kept) : none;
+    return p == none ? ~0u : ~(1u << (p - first_of_set(line)));
+  }
   // The frame for a line that is not present: an empty frame, else the victim among the ways whose
   // bit is set in `allowed`; none when no bit is set.
   frame find_victim(std::uint64_t line, std::uint32_t allowed = ~0u) {

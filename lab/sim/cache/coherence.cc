@@ -65,7 +65,7 @@ std::string hierarchy::broken_in_private(unsigned core) const {
       return about(line, "in a private cache that the directory does not know of");
     const std::uint8_t state = static_cast<std::uint8_t>(
         c.l2_lines[q].state | (r == cache_array::none ? 0 : c.l1_lines[r].state));
-    if (state != 0 && lines_[p].owner != core)
+    if ((state & (exclusive | dirty)) != 0 && lines_[p].owner != core)
       return about(line, "held exclusively by a core that does not own it");
     if ((state & dirty) != 0 && (c.l2_lines[q].state & exclusive) == 0)
       return about(line, "dirty in a core that may not store to it");

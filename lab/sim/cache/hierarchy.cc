@@ -74,7 +74,9 @@ hierarchy::hierarchy(event_queue& events, memory& below, const machine_config& c
       l2_read_(from_ns(c.l2.read_latency_ns)),
       l2_write_(from_ns(c.l2.write_latency_ns)),
       l3_read_(from_ns(c.l3.read_latency_ns)),
-      l3_write_(from_ns(c.l3.write_latency_ns)) {}
+      l3_write_(from_ns(c.l3.write_latency_ns)),
+      prefetch_(c.prefetch),
+      prefetches_(c.prefetch.kind != "none") {}
 
 void hierarchy::track_values() {
   values_ = true;
@@ -103,14 +105,18 @@ access_result hierarchy::access_line(const request_origin& origin, std::uint64_t
   if (p == cache_array::none || (store && (c.l2_lines[p].state & exclusive) == 0))
     return access_shared(origin, line, store, p, now);
   ++counts.l1_misses, ++counts.l2_hits, ++counts.l2_reads;
+  const bool first_use = (c.l2_lines[p].state & prefetched) != 0;
+  if (first_use) use_prefetched(c.l2_lines[p], now + private_latency(store));
   c.l2.touch(p);
   const frame r =
       fill_l1(origin.core, p,
               static_cast<std::uint8_t>((c.l2_lines[p].state & exclusive) | (store ? dirty : 0)));
   const picoseconds earliest = now + private_latency(store);
-  const arrival& there = c.l2_lines[p].there;
+  const arrival there = c.l2_lines[p].there;
   c.l1_lines[r].there = {std::max(there.readable, earliest), std::max(there.writable, earliest)};
-  return join(origin, line, store, there.of(store), earliest);
+  const access_result got = join(origin, line, store, there.of(store), earliest);
+  if (prefetches_) prefetch_behind(origin, line, first_use, earliest);
+  return got;
 }
 
 // A request for a copy that the core has or has requested: completes when the copy arrives, at
@@ -161,13 +167,32 @@ access_result hierarchy::access_shared(const request_origin& origin, std::uint64
       waiters->push_back(origin.reply_to);  // it may find the queue full again
       return {access_result::kind::nacked, 0};
     }
-  if (p == cache_array::none) return miss(origin, line, store, asked);
+  const bool first_use =
+      in_l2 != cache_array::none && (private_[origin.core].l2_lines[in_l2].state & prefetched) != 0;
+  if (first_use)
+    use_prefetched(private_[origin.core].l2_lines[in_l2], now + private_latency(store));
+  const access_result got = p == cache_array::none
+                                ? miss(origin, line, store, asked)
+                                : hit_shared(origin, p, line, store, in_l2, asked);
+  if (prefetches_ && got.what != access_result::kind::nacked)
+    prefetch_behind(origin, line, first_use || in_l2 == cache_array::none,
+                    now + private_latency(store));
+  return got;
+}
+
+access_result hierarchy::hit_shared(const request_origin& origin, frame p, std::uint64_t line,
+                                    bool store, frame in_l2, picoseconds asked) {
   ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_hits;
   l3_.touch(p);
   const picoseconds found = bank_access(line, false, asked);
   const auto [ready, at] = resolve_coherence(origin, p, line, store, in_l2, found);
-  const bool fills = in_l2 == cache_array::none, owns = lines_[p].owner == origin.core;
-  if (!waits) {
+  return deliver(origin, p, line, at, in_l2 == cache_array::none, found, ready);
+}
+
+access_result hierarchy::deliver(const request_origin& origin, frame p, std::uint64_t line, copy at,
+                                 bool fills, picoseconds found, picoseconds ready) {
+  const bool owns = lines_[p].owner == origin.core;
+  if (!lines_[p].has(directory_entry::fill_pending)) {
     const picoseconds there = interconnect_.line_to_core(origin.core, ready);
     set_arrival(origin.core, at, fills, owns, there);
     return {access_result::kind::completed, there};
@@ -204,23 +229,39 @@ hierarchy::frame hierarchy::allocate_or_nack(const request_origin& origin, std::
                                              picoseconds now) {
   const frame p = evict_for(line, origin.thread, now);
   if (p == cache_array::none) {
-    ++counts.nacks;
-    policy_->no_victim(line, origin.thread, now);
-    nacked_requesters_.push_back(origin.reply_to);
-    ++private_[origin.core].nacked;
+    nack(origin, line, now);
     return p;
   }
   ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_misses;
+  enter_shared(p, line);
+  return p;
+}
+
+void hierarchy::nack(const request_origin& origin, std::uint64_t line, picoseconds now) {
+  ++counts.nacks;
+  policy_->no_victim(line, origin.thread, now);
+  nacked_requesters_.push_back(origin.reply_to);
+  ++private_[origin.core].nacked;
+}
+
+void hierarchy::enter_shared(frame p, std::uint64_t line) {
   l3_.fill(p, line);
   lines_[p] = {};
   if (values_) l3_values_[p] = policy_->backing_value(*this, line);
-  return p;
 }
 
 access_result hierarchy::miss(const request_origin& origin, std::uint64_t line, bool store,
                               picoseconds now) {
   const frame p = allocate_or_nack(origin, line, now);
   if (p == cache_array::none) return {access_result::kind::nacked, 0};
+  const picoseconds issued = start_fill(origin, p, line, now);
+  const copy at = resolve_coherence(origin, p, line, store, cache_array::none, issued).at;
+  set_arrival(origin.core, at, true, true, never);
+  return {access_result::kind::pending, 0};
+}
+
+picoseconds hierarchy::start_fill(const request_origin& origin, frame p, std::uint64_t line,
+                                  picoseconds now) {
   ++counts.l3_fills;
   ++private_[origin.core].waiting_for_memory, ++bank_of(line).fills;
   lines_[p].flags = directory_entry::fill_pending;
@@ -230,17 +271,21 @@ access_result hierarchy::miss(const request_origin& origin, std::uint64_t line, 
   free_mshrs_.pop_back();
   mshr& f = mshrs_[slot];
   f.line = line, f.used = true, f.issued = now + l3_read_;
-  events_.schedule(f.issued, *this, event_argument(event::issue_fill, slot));
-  const copy at = resolve_coherence(origin, p, line, store, cache_array::none, f.issued).at;
   f.targets.assign(1, {origin, interconnect_.latency(), 0, true, true});
-  set_arrival(origin.core, at, true, true, never);
-  return {access_result::kind::pending, 0};
+  events_.schedule(f.issued, *this, event_argument(event::issue_fill, slot));
+  return f.issued;
 }
 
 // The directory's task: takes back other copies and gives this core its own.
 hierarchy::coherent hierarchy::resolve_coherence(const request_origin& origin, frame p,
                                                  std::uint64_t line, bool store, frame in_l2,
                                                  picoseconds now) {
+  const picoseconds ready = take_from_others(origin, p, line, store, now);
+  return {ready, fill_private(origin.core, p, line, store, in_l2, now)};
+}
+
+picoseconds hierarchy::take_from_others(const request_origin& origin, frame p, std::uint64_t line,
+                                        bool store, picoseconds now) {
   directory_entry& s = lines_[p];
   picoseconds ready = now;
   const picoseconds round = 2 * interconnect_.latency() + l2_read_;
@@ -260,32 +305,44 @@ hierarchy::coherent hierarchy::resolve_coherence(const request_origin& origin, f
     s.owner = directory_entry::no_owner;
     ready += round;
   }
-  return {ready, fill_private(origin.core, p, line, store, in_l2, now)};
+  return ready;
 }
 
 hierarchy::copy hierarchy::fill_private(unsigned core, frame p, std::uint64_t line, bool store,
                                         frame in_l2, picoseconds now) {
-  directory_entry& s = lines_[p];
-  if (store)
-    s.set_owner(core);
-  else
-    s.add_sharer(core);
   caches& c = private_[core];
-  const std::uint8_t state = s.owner == core ? exclusive : 0;
-  frame q = in_l2;
-  if (q == cache_array::none) {
-    q = c.l2.find_victim(line);
-    if (c.l2.valid(q)) evict_private(core, q, now);
-    c.l2.fill(q, line);
-    ++counts.l2_writes;
-    c.l2_lines[q].l3 = p;
-    c.l2_lines[q].state = state;
-    if (values_) c.l2_values[q] = l3_values_[p];
+  if (in_l2 == cache_array::none) {
+    in_l2 = fill_l2(core, p, line, store, ~0u, now);
   } else {
-    c.l2.touch(q);
-    c.l2_lines[q].state |= state;
+    give_to(core, p, store);
+    c.l2.touch(in_l2);
+    if (lines_[p].owner == core) c.l2_lines[in_l2].state |= exclusive;
   }
-  return {q, fill_l1(core, q, static_cast<std::uint8_t>(state | (store ? dirty : 0)))};
+  const auto state =
+      static_cast<std::uint8_t>((lines_[p].owner == core ? exclusive : 0) | (store ? dirty : 0));
+  return {in_l2, fill_l1(core, in_l2, state)};
+}
+
+void hierarchy::give_to(unsigned core, frame p, bool store) noexcept {
+  if (store)
+    lines_[p].set_owner(core);
+  else
+    lines_[p].add_sharer(core);
+}
+
+// Puts a line into one of these ways of the core's second level.
+hierarchy::frame hierarchy::fill_l2(unsigned core, frame p, std::uint64_t line, bool store,
+                                    std::uint32_t ways, picoseconds now) {
+  give_to(core, p, store);
+  caches& c = private_[core];
+  const frame q = c.l2.find_victim(line, ways);
+  if (c.l2.valid(q)) evict_private(core, q, now);
+  c.l2.fill(q, line);
+  ++counts.l2_writes;
+  c.l2_lines[q].l3 = p;
+  c.l2_lines[q].state = lines_[p].owner == core ? exclusive : 0;
+  if (values_) c.l2_values[q] = l3_values_[p];
+  return q;
 }
 
 hierarchy::frame hierarchy::fill_l1(unsigned core, frame in_l2, std::uint8_t state) {
@@ -335,7 +392,8 @@ picoseconds hierarchy::write_back_private(unsigned core, frame in_l2, std::uint6
   if (newer) ++(newer_in_l1 ? counts.l1_newer_lines : counts.l2_reads);
   if (values_ && newer)
     value = c.l2_values[in_l2] = newer_in_l1 ? c.l1_values[r] : c.l2_values[in_l2];
-  const std::uint8_t left = keep_exclusive ? exclusive : 0;
+  if (!keep && (c.l2_lines[in_l2].state & prefetched) != 0) ++counts.prefetches_useless;
+  const std::uint8_t left = keep_exclusive ? exclusive | prefetched : prefetched;
   c.l2_lines[in_l2].state &= left;
   if (r != cache_array::none) {
     c.l1_lines[r].state &= left;
@@ -371,9 +429,10 @@ bool hierarchy::may_evict(frame p) {
   return !lines_[p].has(directory_entry::fill_pending) && policy_->may_evict(p, l3_.line_at(p));
 }
 
-hierarchy::frame hierarchy::evict_for(std::uint64_t line, unsigned thread, picoseconds now) {
+hierarchy::frame hierarchy::evict_for(std::uint64_t line, unsigned thread, picoseconds now,
+                                      std::uint32_t allowed) {
   const frame first = l3_.first_of_set(line);
-  for (std::uint32_t allowed = ~0u;;) {
+  for (;;) {
     const frame p = l3_.find_victim(line, allowed);
     if (p == cache_array::none || !l3_.valid(p)) return p;
     if (may_evict(p)) {
@@ -488,7 +547,7 @@ void hierarchy::fill_done(std::size_t slot, picoseconds now) {
   for (const mshr::target& w : waiting) {
     const picoseconds there = std::max(now + w.extra, w.earliest);
     set_arrival(w.origin.core, copy_of(w.origin.core, f.line), w.fills, w.owns, there);
-    w.origin.reply_to->done(there, w.origin.token);
+    if (w.origin.reply_to != nullptr) w.origin.reply_to->done(there, w.origin.token);
     if (!w.fills && !w.owns) continue;
     --private_[w.origin.core].waiting_for_memory;
     retry_all(private_[w.origin.core].queue_waiters, now);

@@ -14,6 +14,7 @@
 #include <sim/cache/cache_array.h>
 #include <sim/cache/crossbar.h>
 #include <sim/cache/directory.h>
+#include <sim/cache/prefetcher.h>
 #include <sim/config.h>
 #include <sim/controller/memory.h>
 
@@ -94,6 +95,10 @@ struct hierarchy_counts {
                 transfers = 0;  // copies invalidated; lines from another core's caches
   std::uint64_t memory_reads = 0, memory_writes = 0, flushed_lines = 0, nacks = 0;
   std::uint64_t queue_waits = 0;  // requests that found a request queue full
+  // Prefetches sent; not sent; lines of those that a core accessed after they had arrived, before,
+  // or not until they left its second level.
+  std::uint64_t prefetches_issued = 0, prefetches_dropped = 0, prefetches_useful = 0,
+                prefetches_late = 0, prefetches_useless = 0;
   std::uint64_t l1_accesses() const noexcept { return l1_hits + l1_misses; }
 };
 
@@ -192,9 +197,10 @@ class hierarchy final : event_handler {
   }
   // Reads the tags of all sets, in all banks at a time.
   void scan_tags(picoseconds time_of_set, picoseconds now) noexcept;
-  // Makes room for a line by evicting another, for a request of this hardware thread; returns none
-  // when no line may leave.
-  frame evict_for(std::uint64_t line, unsigned thread, picoseconds now);
+  // Makes room for a line by evicting another of the ways in `allowed`, for a request of this
+  // hardware thread; returns none when no line may leave.
+  frame evict_for(std::uint64_t line, unsigned thread, picoseconds now,
+                  std::uint32_t allowed = ~0u);
   // Tells the observer that this core is about to lose the line for lack of room.
   void announce_eviction(unsigned core, std::uint64_t line, picoseconds now) {
     if (observer_ != nullptr) observer_->evicted(core, line, now);
@@ -241,7 +247,8 @@ class hierarchy final : event_handler {
   hierarchy_counts counts;
 
  private:
-  static constexpr std::uint8_t exclusive = 1, dirty = 2;
+  // prefetched: of a line of l2 alone, which no access has used yet.
+  static constexpr std::uint8_t exclusive = 1, dirty = 2, prefetched = 4;
   // When the content of a copy is there, and when its core may store to it; never: not known yet.
   struct arrival {
     picoseconds readable = 0, writable = 0;
@@ -317,8 +324,17 @@ class hierarchy final : event_handler {
     picoseconds ready;  // when the line can leave the bank
     copy at;
   };
+  // The line has left l1 without a hit: the thread's prefetcher may read others. fetched: see
+  // prefetcher.h.
+  void prefetch_behind(const request_origin& origin, std::uint64_t line, bool fetched,
+                       picoseconds now);
+  void use_prefetched(l2_line& l, picoseconds earliest) noexcept;
+  access_result fetch_into_l2(const request_origin& origin, std::uint64_t line, std::uint64_t kept,
+                              picoseconds now);
   access_result access_shared(const request_origin& origin, std::uint64_t line, bool store,
                               frame in_l2, picoseconds now);
+  access_result hit_shared(const request_origin& origin, frame p, std::uint64_t line, bool store,
+                           frame in_l2, picoseconds asked);
   access_result join(const request_origin& origin, std::uint64_t line, bool store,
                      picoseconds arrives, picoseconds earliest);
   // A copy of the core arrives then.
@@ -336,10 +352,25 @@ class hierarchy final : event_handler {
   l3_bank& bank_of(std::uint64_t line) noexcept {
     return banks_[(line & ~superseded_line) % banks_.size()];
   }
+  void nack(const request_origin& origin, std::uint64_t line, picoseconds now);
+  void enter_shared(frame p, std::uint64_t line);
+  // Asks memory for the line at `p`; returns when the request leaves the bank.
+  picoseconds start_fill(const request_origin& origin, frame p, std::uint64_t line,
+                         picoseconds now);
+  // The core's new copy comes from the shared cache, with the fill that the line waits for if there
+  // is one. found: when the bank had it; ready: when it can leave.
+  access_result deliver(const request_origin& origin, frame p, std::uint64_t line, copy at,
+                        bool fills, picoseconds found, picoseconds ready);
   // A frame for a line that no cache has; none: NACKed, the requester is told when to retry.
   frame allocate_or_nack(const request_origin& origin, std::uint64_t line, picoseconds now);
   coherent resolve_coherence(const request_origin& origin, frame p, std::uint64_t line, bool store,
                              frame in_l2, picoseconds now);
+  // Takes other copies back, as a load or a store needs it; returns when the line can leave.
+  picoseconds take_from_others(const request_origin& origin, frame p, std::uint64_t line,
+                               bool store, picoseconds now);
+  void give_to(unsigned core, frame p, bool store) noexcept;
+  frame fill_l2(unsigned core, frame p, std::uint64_t line, bool store, std::uint32_t ways,
+                picoseconds now);
   copy fill_private(unsigned core, frame p, std::uint64_t line, bool store, frame in_l2,
                     picoseconds now);
   frame fill_l1(unsigned core, frame in_l2, std::uint8_t state);
@@ -382,6 +413,9 @@ class hierarchy final : event_handler {
   std::uint64_t transfer_sequence_ = 0;
   picoseconds newest_write_ = 0, newest_barrier_ = 0;  // when memory receives it
   std::vector<requester*> nacked_requesters_;
+  prefetch_config prefetch_;
+  bool prefetches_;
+  std::vector<prefetcher> prefetchers_;  // by thread
   bool values_ = false;
   std::unordered_map<std::uint64_t, std::uint64_t> memory_values_;
 };
