@@ -43,6 +43,17 @@ struct prefetch_config {
   unsigned entries = 64;      // of the table of strides
 };
 
+// Translation buffers of each core, and its walks of page tables (sim/core/tlb.h).
+struct tlb_config {
+  unsigned l1_entries = 0;  // 0: addresses are translated at no cost
+  unsigned l1_ways = 4;
+  unsigned l2_entries = 0;  // 0: no second level
+  unsigned l2_ways = 8;
+  double l2_latency_ns = 0;  // of a hit in the second level
+  std::uint64_t page_bytes = 4096;
+  unsigned walk_levels = 4;  // loads of a walk
+};
+
 struct crossbar_config {
   double latency_ns = 2;     // one way
   double bytes_per_ns = 32;  // of each port
@@ -150,6 +161,7 @@ struct machine_config {
                   .banks = 8,
                   .persistence_queue_entries = 128};
   prefetch_config prefetch;
+  tlb_config tlb;
   crossbar_config crossbar;
   memory_config nonvolatile_memory, volatile_memory;
   design_config design;

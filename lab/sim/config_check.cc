@@ -100,6 +100,35 @@ verdict in_prefetch(const machine_config& m) {
   return std::nullopt;
 }
 
+// The level has whole sets.
+verdict in_tlb_level(const char* entries_key, unsigned entries, const char* ways_key,
+                     unsigned ways) {
+  if (entries % ways == 0) return std::nullopt;
+  return config_conflict{{entries_key, ways_key},
+                         fmt::format("{} is {}, which is no multiple of {}, {}; give whole sets",
+                                     entries_key, entries, ways_key, ways)};
+}
+
+verdict in_tlb(const machine_config& m) {
+  const tlb_config& c = m.tlb;
+  const tlb_config usual;
+  const bool first = c.l1_entries != 0, second = first && c.l2_entries != 0;
+  for (const auto& [field, is_set, works] :
+       {std::tuple{"l1_ways", c.l1_ways != usual.l1_ways, first},
+        {"l2_entries", c.l2_entries != usual.l2_entries, first},
+        {"l2_ways", c.l2_ways != usual.l2_ways, second},
+        {"l2_latency_ns", c.l2_latency_ns != usual.l2_latency_ns, second},
+        {"page_bytes", c.page_bytes != usual.page_bytes, first},
+        {"walk_levels", c.walk_levels != usual.walk_levels, first}})
+    if (is_set && !works) {
+      const std::string needed = first ? "l2_entries" : "l1_entries";
+      return no_effect("tlb", field, "tlb." + needed + " is 0", needed);
+    }
+  if (auto found = in_tlb_level("tlb.l1_entries", c.l1_entries, "tlb.l1_ways", c.l1_ways))
+    return found;
+  return in_tlb_level("tlb.l2_entries", c.l2_entries, "tlb.l2_ways", c.l2_ways);
+}
+
 verdict in_mapping(const std::string& name, const memory_config& c) {
   std::vector<std::string> parts;
   for (const auto& part : c.mapping | std::views::split('-'))
@@ -414,6 +443,7 @@ std::optional<config_conflict> find_config_conflict(const machine_config& m) {
   for (const auto& [name, cache] : caches)
     if (auto found = in_cache(name, *cache)) return found;
   if (auto found = in_prefetch(m)) return found;
+  if (auto found = in_tlb(m)) return found;
   if (auto found = in_memory("nonvolatile_memory", m.nonvolatile_memory)) return found;
   if (auto found = in_memory("volatile_memory", m.volatile_memory)) return found;
   return in_design(m);

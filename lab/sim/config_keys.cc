@@ -90,6 +90,16 @@ constexpr field<prefetch_config> prefetch_fields[] = {
     {"entries", &prefetch_config::entries, {1, 65536}},
 };
 
+constexpr field<tlb_config> tlb_fields[] = {
+    {"l1_entries", &tlb_config::l1_entries, {0, 65536}},
+    {"l1_ways", &tlb_config::l1_ways, {1, 32}},
+    {"l2_entries", &tlb_config::l2_entries, {0, 1 << 20}},
+    {"l2_ways", &tlb_config::l2_ways, {1, 32}},
+    {"l2_latency_ns", &tlb_config::l2_latency_ns, time_ns},
+    {"page_bytes", &tlb_config::page_bytes, {4096, 1ULL << 30, true}},
+    {"walk_levels", &tlb_config::walk_levels, {1, 6}},
+};
+
 constexpr field<crossbar_config> crossbar_fields[] = {
     {"latency_ns", &crossbar_config::latency_ns, time_ns},
     {"bytes_per_ns", &crossbar_config::bytes_per_ns, {1e-6, 1e6}},
@@ -190,7 +200,7 @@ constexpr field<machine_config> machine_fields[] = {
     {"plugins", &machine_config::plugins},
     {"processor_dynamic_peak_w", &machine_config::processor_dynamic_peak_w, {0, 1e6}},
 };
-constexpr std::size_t sections = 9;
+constexpr std::size_t sections = 10;
 static_assert(std::size(machine_fields) + sections == members_of<machine_config>(),
               "a field or section of a machine has no key");
 
@@ -215,6 +225,7 @@ std::vector<config_key> keys_of(machine_config& m) {
   append(keys, "l2.", m.l2, cache_fields);
   append(keys, "l3.", m.l3, cache_fields);
   append(keys, "prefetch.", m.prefetch, prefetch_fields);
+  append(keys, "tlb.", m.tlb, tlb_fields);
   append(keys, "crossbar.", m.crossbar, crossbar_fields);
   append(keys, "nonvolatile_memory.", m.nonvolatile_memory, memory_fields);
   append(keys, "volatile_memory.", m.volatile_memory, memory_fields);

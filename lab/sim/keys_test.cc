@@ -64,7 +64,7 @@ void change(const config_key& key) {
       {"cores.threads_per_core", 1},   {"cores.window_instructions", 4},
       {"cores.outstanding_misses", 1}, {"cores.store_buffer_entries", 1},
       {"design.htm_retries", 0},       {"design.transaction_ids", 16},
-      {"design.overflow_at", 0}};
+      {"design.overflow_at", 0},       {"tlb.l1_entries", 4}};
   const std::map<std::string, std::string> names = {{"design.name", "ulog"},
                                                     {"design.order", "relaxed"},
                                                     {"design.isolation", "mutex"},
@@ -143,18 +143,79 @@ TEST_F(keys_of_a_machine, without_effect_are_refused_with_the_reason) {
   EXPECT_EQ(said("rlog", "design.log_bytes", "65536"), "nothing");
 }
 
-TEST_F(keys_of_a_machine, of_prefetchers_change_a_run_that_has_them) {
+TEST_F(keys_of_a_machine, of_prefetchers_and_translation_change_a_run_that_has_them) {
   machine_config m = small_machine("kiln-sram-l3", "native");
   m.prefetch.kind = "next-line";
+  m.tlb = {.l1_entries = 2, .l1_ways = 2, .l2_entries = 4, .l2_ways = 2, .l2_latency_ns = 1};
+  m.tlb.walk_levels = 2;
+  ASSERT_TRUE(check_machine(m)) << check_machine(m).error().message;
   record_for(m);
   const std::vector<double> before = outcome_of(m);
   ASSERT_FALSE(before.empty()) << refusal_;
-  for (const auto& [key, value] :
-       {std::pair{"prefetch.degree", "2"}, {"prefetch.distance", "2"}, {"prefetch.kind", "none"}}) {
-    machine_config other = m;
-    ASSERT_TRUE(set_key(other, key, value));
-    EXPECT_NE(outcome_of(other), before) << key << " changes nothing";
+  unsigned changed = 0;
+  machine_config other = m;
+  for (const config_key& key : keys_of(other)) {
+    if (!key.path.starts_with("prefetch.") && !key.path.starts_with("tlb.")) continue;
+    other = m;
+    change(key);
+    if (key.path == "prefetch.kind") other.prefetch.kind = "none";
+    if (const auto sound = check_machine(other); !sound) {
+      EXPECT_THAT(sound.error().message, HasSubstr(key.path));
+      continue;
+    }
+    EXPECT_NE(outcome_of(other), before) << key.path << " changes nothing";
+    ++changed;
   }
+  EXPECT_EQ(changed, 9u) << "all but prefetch.entries and tlb.l1_ways, which are refused";
+}
+
+TEST_F(keys_of_a_machine, prefetchers_and_translation_add_their_quantities) {
+  machine_config m = small_machine("kiln-sram-l3", "native");
+  record_for(m);
+  const run_options once{.tape = path_, .commands = {}, .progress = {}, .cancelled = {}};
+  const auto without = run_machine(m, once);
+  m.prefetch.kind = "next-line", m.tlb.l1_entries = 4;
+  const auto with = run_machine(m, once);
+  ASSERT_TRUE(without && with);
+  for (const char* path : {"prefetch.issued", "prefetch.dropped", "prefetch.useful",
+                           "prefetch.late", "prefetch.useless", "tlb.l1_hits", "tlb.misses",
+                           "tlb.walks", "tlb.walk_loads", "tlb.walk_time"}) {
+    EXPECT_EQ(find(*without, path), nullptr) << path;
+    ASSERT_NE(find(*with, path), nullptr) << path;
+  }
+  EXPECT_GT(find(*with, "prefetch.issued")->value, 0);
+  EXPECT_EQ(find(*with, "tlb.walk_loads")->value, 4 * find(*with, "tlb.walks")->value);
+}
+
+TEST_F(keys_of_a_machine, of_prefetchers_and_translation_fit_together) {
+  const auto said = [](const std::vector<std::pair<const char*, const char*>>& keys) {
+    machine_config m = small_machine("kiln-sram-l3", "native");
+    for (const auto& [key, value] : keys) EXPECT_TRUE(set_key(m, key, value)) << key;
+    const auto sound = check_machine(m);
+    return sound ? "nothing" : sound.error().message;
+  };
+  EXPECT_THAT(said({{"prefetch.degree", "2"}}),
+              HasSubstr("prefetch.degree has no effect: prefetch.kind is none"));
+  EXPECT_THAT(said({{"prefetch.kind", "next-line"}, {"prefetch.entries", "2"}}),
+              HasSubstr("prefetch.entries has no effect: only the kind stride has a table"));
+  EXPECT_THAT(said({{"prefetch.kind", "next-line"},
+                    {"volatile_memory.capacity_bytes", "2048"},
+                    {"volatile_memory.row_bytes", "64"},
+                    {"volatile_memory.bank_groups", "1"},
+                    {"volatile_memory.banks", "1"},
+                    {"volatile_memory.channels", "1"}}),
+              HasSubstr("prefetches stay in pages of 4096 bytes"));
+  EXPECT_THAT(said({{"tlb.walk_levels", "3"}}),
+              HasSubstr("tlb.walk_levels has no effect: tlb.l1_entries is 0"));
+  EXPECT_THAT(said({{"tlb.l1_entries", "4"}, {"tlb.l2_ways", "4"}}),
+              HasSubstr("tlb.l2_ways has no effect: tlb.l2_entries is 0"));
+  EXPECT_THAT(said({{"tlb.l1_entries", "6"}}),
+              HasSubstr("tlb.l1_entries is 6, which is no multiple of tlb.l1_ways, 4"));
+  EXPECT_EQ(said({{"tlb.l1_entries", "4"},
+                  {"tlb.l2_entries", "16"},
+                  {"tlb.page_bytes", "2097152"},
+                  {"prefetch.kind", "stride"}}),
+            "nothing");
 }
 
 TEST_F(keys_of_a_machine, side_by_side_need_an_effect_on_one_design) {

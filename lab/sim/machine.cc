@@ -25,6 +25,17 @@ void add_optional(std::vector<quantity>& q, const simulation& s) {
                                       {"late", c.prefetches_late},
                                       {"useless", c.prefetches_useless}})
       q.push_back({std::string("prefetch.") + what, static_cast<double>(value), "lines"});
+  if (!s.tlbs.empty()) {
+    tlb_counts all;
+    for (const auto& of_core : s.tlbs) all += of_core->counts;
+    for (const auto& [what, value] : {std::pair{"l1_hits", all.l1_hits},
+                                      {"l2_hits", all.l2_hits},
+                                      {"misses", all.misses},
+                                      {"walks", all.walks},
+                                      {"walk_loads", all.walk_loads}})
+      q.push_back({std::string("tlb.") + what, static_cast<double>(value), ""});
+    q.push_back({"tlb.walk_time", static_cast<double>(all.walk_time) / 1000, "ns"});
+  }
 }
 
 // The counts that add up over a run, with path and unit.

@@ -94,9 +94,14 @@ result<> simulation::assemble(options o) {
   persistence = std::move(*design_made);
   kiln_design = dynamic_cast<kiln*>(persistence.get());
 
+  for (unsigned core = 0; machine.tlb.l1_entries != 0 && core < machine.cores.count; ++core) {
+    auto buffers = tlb::make(events, *caches, machine.tlb, core);
+    if (!buffers) return std::unexpected(buffers.error());
+    tlbs.push_back(std::move(*buffers));
+  }
   environment_.reset(new hardware_thread::environment{events, *caches, *isolation, *persistence,
                                                       tape, machine, o.observer,
-                                                      std::move(o.committed)});
+                                                      std::move(o.committed), tlbs});
   for (unsigned t = 0; t < count; ++t)
     threads.push_back(std::make_unique<hardware_thread>(*environment_, t));
   for (auto& t : threads) t->start();

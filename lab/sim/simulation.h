@@ -66,6 +66,7 @@ class simulation {
   std::unique_ptr<hybrid_memory> memories;
   std::unique_ptr<hierarchy> caches;
   std::unique_ptr<isolation_control> isolation;
+  std::vector<std::unique_ptr<tlb>> tlbs;  // of each core; empty: the machine has none
   std::unique_ptr<design> persistence;
   kiln* kiln_design = nullptr;  // the design if it is Kiln, else null
   std::vector<std::unique_ptr<hardware_thread>> threads;

@@ -156,6 +156,9 @@ class hierarchy final : event_handler {
   }
   picoseconds hit_latency() const noexcept { return l1_read_; }
 
+  // A load that begins in the second level and fills no first one. Completes like access_line().
+  access_result load_from_l2(const request_origin& origin, std::uint64_t line, picoseconds now);
+
   // Writes newer content down to level `to`. The copies above stay, clean, unless `drop` is set.
   access_result clean(const request_origin& origin, std::uint64_t line, level to, bool drop,
                       picoseconds now);

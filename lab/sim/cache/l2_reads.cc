@@ -1,4 +1,4 @@
-// Reads that fill the second level alone: prefetches.
+// Reads that fill the second level alone: prefetches, and the loads of page walks.
 //
 // They are no accesses of a thread: isolation and designs do not hear of them. They count as reads
 // of banks and memory and hold the same request queues, but as no hits and misses. What they evict
@@ -23,6 +23,17 @@ void hierarchy::prefetch_behind(const request_origin& origin, std::uint64_t line
     const bool sent = fetch_into_l2(who, next, line, now).what != access_result::kind::nacked;
     ++(sent ? counts.prefetches_issued : counts.prefetches_dropped);
   });
+}
+
+access_result hierarchy::load_from_l2(const request_origin& origin, std::uint64_t line,
+                                      picoseconds now) {
+  caches& c = private_[origin.core];
+  const frame q = c.l2.find(line);
+  if (q == cache_array::none) return fetch_into_l2(origin, line, line, now + l2_read_);
+  ++counts.l2_reads;
+  c.l2.touch(q);
+  if ((c.l2_lines[q].state & prefetched) != 0) use_prefetched(c.l2_lines[q], now + l2_read_);
+  return join(origin, line, false, c.l2_lines[q].there.readable, now + l2_read_);
 }
 
 // A read of a line that the core's second level does not have, for that level alone; `kept`, a line

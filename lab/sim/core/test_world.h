@@ -39,8 +39,11 @@ struct world {
     if (kind == isolation_kind::htm) caches->set_observer(isolation.get());
     persistence = std::move(
         *(*design_named(machine.design.name))->make({events, *caches, machine, tape.threads()}));
+    for (unsigned core = 0; machine.tlb.l1_entries != 0 && core < machine.cores.count; ++core)
+      tlbs.push_back(std::move(*tlb::make(events, *caches, machine.tlb, core)));
     around.reset(
         new hardware_thread::environment{events, *caches, *isolation, *persistence, tape, machine});
+    around->tlbs = tlbs;
     for (unsigned t = 0; t < tape.threads(); ++t)
       threads.push_back(std::make_unique<hardware_thread>(*around, t));
     for (auto& t : threads) t->start();
@@ -76,6 +79,7 @@ struct world {
   std::unique_ptr<hierarchy> caches;
   std::unique_ptr<isolation_control> isolation;
   std::unique_ptr<design> persistence;
+  std::vector<std::unique_ptr<tlb>> tlbs;
   std::unique_ptr<hardware_thread::environment> around;
   std::vector<std::unique_ptr<hardware_thread>> threads;
 };

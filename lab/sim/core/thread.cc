@@ -68,6 +68,7 @@ hardware_thread::hardware_thread(environment& s, unsigned number)
     posted_ = std::max<std::uint64_t>(memory.write_queue_entries / s.tape.threads(), 1);
   may_abort_ = s.isolation.kind() == isolation_kind::htm;
   plain_stores_ = !s.persistence.intercepts_stores();
+  if (!s.tlbs.empty()) tlb_ = s.tlbs[core_].get();
   s.isolation.add(*this);
 }
 
@@ -156,6 +157,8 @@ inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uin
                                         hierarchy::frame in_l1, bool whole) {
   window& w = store ? stores_ : loads_;
   if (!(loads_.empty() && w.empty()) && !may_issue(w)) return false;
+  if (tlb_ != nullptr && !translated(line)) [[unlikely]]
+    return false;
   time_ += instruction_time_ * instructions;
   instruction_ += instructions;
   if (!caches_.hit_at(core_, in_l1, store, time_) && !miss(line, store, whole)) {
@@ -163,6 +166,7 @@ inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uin
     instruction_ -= instructions;
     return false;
   }
+  translated_ = false;
   counts.instructions += instructions;
   ++(store ? counts.stores : counts.loads);
   return true;
@@ -339,6 +343,8 @@ bool hardware_thread::each_line(const tape_item& item, action::kind what) {
 bool hardware_thread::clean(const action& a) {
   if (a.what != action::kind::stream && !drain(stores_))
     return false;  // the store must complete first
+  if (tlb_ != nullptr && !translated(a.line)) return false;
+  translated_ = false;
   environment_.isolation.flushing(a.line, time_);
   if (aborted_) return true;
   const hierarchy::request_origin who{core_, number_, this, to_token(token::persist, 0)};
@@ -437,6 +443,17 @@ bool hardware_thread::may_issue(window& w) {
   return true;
 }
 
+bool hardware_thread::translated(std::uint64_t line) {
+  if (translated_) return true;
+  const picoseconds asked = time_;
+  if (!tlb_->translate(number_, line, *this, time_)) {
+    blocked_ = true;
+    return false;
+  }
+  translated_ = true;
+  return time_ == asked || !yields();  // the time of the second level may let others come first
+}
+
 bool hardware_thread::miss(std::uint64_t line, bool store, bool whole) {
   window& w = store ? stores_ : loads_;
   const hierarchy::request_origin who{core_, number_, this,
@@ -511,7 +528,7 @@ void hardware_thread::restart_attempt(picoseconds now) {
   plan_.clear();
   next_action_ = 0;
   lines_done_ = 0;
-  plan_requested_ = store_deferred_ = false;
+  plan_requested_ = store_deferred_ = translated_ = false;
   dependent_ = false;
   time_ = now;
   phase_ = phase::outside;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <sim/core/isolation.h>
+#include <sim/core/tlb.h>
 #include <sim/design/design.h>
 #include <sim/feed/feed.h>
 
@@ -55,6 +56,7 @@ class hardware_thread final : event_handler, requester, abortable {
     // Called when a transaction has ended; on tapes without transactions, when an operation has
     // ended (mark `returned`).
     std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
+    std::span<const std::unique_ptr<tlb>> tlbs = {};  // of each core; empty: addresses cost nothing
   };
 
   hardware_thread(environment& s, unsigned number);
@@ -119,6 +121,8 @@ class hardware_thread final : event_handler, requester, abortable {
   [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions,
                                          hierarchy::frame in_l1, bool whole = false);
   bool may_issue(window& w);
+  // Whether the line's address is known. Otherwise the thread waits.
+  bool translated(std::uint64_t line);
   bool miss(std::uint64_t line, bool store, bool whole);
   // Yields when another event is due first. Returns true when this thread has to wait for its
   // event.
@@ -176,6 +180,8 @@ class hardware_thread final : event_handler, requester, abortable {
   bool barriers_wait_ = false;  // at a persist barrier, for the writes before it
   bool lock_until_durable_ = false;
   bool unfenced_ = false;     // this thread has sent a line since its last fence
+  tlb* tlb_ = nullptr;        // null: addresses cost nothing
+  bool translated_ = false;   // the access that waits has its address
   bool plain_stores_ = true;  // the design does not intercept stores
 };
 
