@@ -251,6 +251,8 @@ result<bool> tape_reader::fill_window(std::size_t size) {
 
 result<> tape_reader::seek(const position& p) {
   if (fd_ < 0) {
+    if (p.byte > memory_.size())
+      return fail(errc::corrupt, "the tape ends before the place that is to be read");
     window_ = memory_.subspan(p.byte);
   } else {
     if (::lseek(fd_, static_cast<off_t>(p.byte), SEEK_SET) < 0)

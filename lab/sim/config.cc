@@ -314,6 +314,18 @@ result<machine_config> parse_machine(const std::string& text, const std::string&
   return std::move(files.machine);
 }
 
+result<machine_config> parse_closed_machine(const std::string& text, const std::string& name) {
+  const auto table = parse(text, name);
+  if (!table) return std::unexpected(table.error());
+  const toml::node* const plugins = table->get("plugins");
+  const bool none = plugins == nullptr || (plugins->is_array() && plugins->as_array()->empty());
+  if (!none || table->get("base") != nullptr)
+    return wrong(name, none ? "the machine in it has a base; name the machine yourself"
+                            : "the machine in it has plug-ins, and no code is run because of this "
+                              "file; name the machine yourself");
+  return parse_machine(text, name);
+}
+
 result<machine_config> load_machine(const std::string& path) {
   const auto text = content_of(path);
   if (!text) return std::unexpected(text.error());

@@ -18,6 +18,11 @@ namespace stele::sim {
 [[nodiscard]] result<machine_config> parse_machine(const std::string& text,
                                                    const std::string& name);
 
+// The same for a text that nobody has chosen to trust: a base, or plug-ins, whose code would run,
+// are refused before anything is read or loaded.
+[[nodiscard]] result<machine_config> parse_closed_machine(const std::string& text,
+                                                          const std::string& name);
+
 // Sets one key, given by its path ("l3.read_latency_ns"), to a value in the syntax of a file; names
 // need no quotes. Checks this key alone, because a later call may set a key that it depends on:
 // call check_machine() after the last one.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <base/check.h>
+#include <sim/archive.h>
 #include <sim/result.h>
 
 #include <functional>
@@ -47,6 +48,16 @@ class epochs {
     while (end() <= now) close();
     if (line_.interval != 0 && now > from_) close(now);
     return std::move(line_);
+  }
+
+  void visit_state(archive& a) {
+    a(begin_, from_, line_.names);
+    a.list(line_.samples, [&](std::vector<double>& sample) {
+      a(sample);
+      a.require(sample.size() == line_.names.size(),
+                "an epoch has other quantities than the first");
+    });
+    a.require(begin_ <= from_ && from_ <= latest, "an epoch begins before the first one");
   }
 
  private:

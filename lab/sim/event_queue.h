@@ -8,6 +8,7 @@
 #pragma once
 
 #include <base/check.h>
+#include <sim/archive.h>
 #include <sim/time.h>
 
 #include <algorithm>
@@ -40,14 +41,7 @@ class event_queue {
 
   // Precondition: `when` is not before now.
   void schedule(picoseconds when, event_handler& handler, std::uint64_t what = 0) {
-    // An event of a time that has passed is as far as one of the far future.
-    if (slot_number(when) - slot_number(now_) >= slots) [[unlikely]]
-      return add_far({when, ++sequence_, &handler, what});
-    if (free_ == nullptr) [[unlikely]]
-      add_nodes();
-    node* const n = std::exchange(free_, free_->next);
-    n->e = {when, ++sequence_, &handler, what};
-    add_near(n);
+    add({when, ++sequence_, &handler, what});
   }
 
   // For a handler that would schedule an event of its own for `when` and return: when no other
@@ -66,6 +60,26 @@ class event_queue {
     const event e = is_near_first() ? take_near() : take_far();
     now_ = e.when;
     e.handler->handle(e.when, e.what);
+  }
+
+  // The events that are left, in the order in which they will be handled.
+  void visit_state(archive& a) {
+    std::vector<event> left = far_;
+    for (const slot& s : slots_)
+      for (const node* n = s.first; n != nullptr; n = n->next) left.push_back(n->e);
+    std::ranges::sort(left, [](const event& x, const event& y) { return later{}(y, x); });
+    a(now_, sequence_);
+    picoseconds when = now_;
+    std::uint64_t number = 0;
+    a.list(left, [&](event& e) {
+      a(e.when, e.number), a.link(e.handler, e.what, false);
+      a.require(e.when > when || (e.when == when && e.number > number), "an event is out of order");
+      a.require(e.number <= sequence_, "an event comes from the future");
+      when = e.when, number = e.number;
+    });
+    if (!a.reads()) return;
+    while (!empty()) is_near_first() ? take_near() : take_far();
+    for (const event& e : left) add(e);
   }
 
  private:
@@ -98,6 +112,17 @@ class event_queue {
     if (next_near_ != next_far_) [[likely]]
       return next_near_ < next_far_;
     return slots_[slot_number(next_near_) % slots].first->e.number < far_.front().number;
+  }
+
+  [[gnu::always_inline]] void add(const event& e) {
+    // An event of a time that has passed is as far as one of the far future.
+    if (slot_number(e.when) - slot_number(now_) >= slots) [[unlikely]]
+      return add_far(e);
+    if (free_ == nullptr) [[unlikely]]
+      add_nodes();
+    node* const n = std::exchange(free_, free_->next);
+    n->e = e;
+    add_near(n);
   }
 
   void add_near(node* n) noexcept {

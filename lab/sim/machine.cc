@@ -1,4 +1,6 @@
 // Runs a machine, and collects its counts.
+#include <sim/checkpoint.h>
+#include <sim/config_file.h>
 #include <sim/controller/command_trace.h>
 #include <sim/epochs.h>
 #include <sim/machine.h>
@@ -157,6 +159,19 @@ baseline baseline_of(simulation& s, picoseconds now) {
           s.memories->volatile_memory->statistics(now)};
 }
 
+void baseline_state(archive& a, baseline& b, simulation& s) {
+  bool there = !b.totals.empty();
+  a(there, b.at);
+  if (!there) return;
+  if (a.reads()) b.totals = totals_of(s);
+  for (quantity& q : b.totals) a(q.value);
+  for (const auto& [before, memory] : {std::pair{&b.nonvolatile, s.memories->nonvolatile.get()},
+                                       {&b.volatile_memory, s.memories->volatile_memory.get()}}) {
+    before->bank_writes.resize(memory->banks());
+    a(*before);
+  }
+}
+
 // Adds the quantities of the part from `from` until now; memory: see add_derived. Precondition:
 // r.machine and r.simulated are set.
 void add_part(run_result& r, simulation& s, const baseline& from, picoseconds now,
@@ -182,101 +197,249 @@ void add_kiln_states(run_result& r, const simulation& s) {
   r.add("kiln.tag_overhead", 100.0 * tag_bits(s.machine) / (64 * 8), "%");  // of a line
 }
 
-result<> run_to_end(simulation& s, const run_options& o, epochs& line) {
-  std::error_code none;
-  const double size = static_cast<double>(std::filesystem::file_size(o.tape, none));
-  for (;;) {
-    if (!s.advance(1 << 16, line.end())) {
-      const picoseconds next = s.events.next();
-      if (next > latest) break;  // no event is left, or none may be
-      if (line.exceeded_at(next)) return std::unexpected(line.finish(next).error());
-      if (next > line.end()) line.close();  // else it was restarted meanwhile
-    }
-    if (o.cancelled && o.cancelled()) return base::fail(errc::cancelled, "interrupted");
-    if (o.progress && size > 0) o.progress(static_cast<double>(s.tape.bytes()) / size);
-  }
-  return s.finish();
-}
-
 using command_files = std::vector<std::unique_ptr<command_trace>>;
 
-// Empty when `path` is.
-result<command_files> open_commands(const hybrid_memory& m, const std::string& path) {
+// A plug-in's part without a visit_state() makes a checkpoint impossible.
+result<> refusal_of(const machine_config& m, const archive& a) {
+  if (a.refused().empty() && a.sound()) return {};
+  std::string part = "a part (" + a.fault() + ")";
+  if (!a.refused().empty()) {
+    part = "the " + a.refused();
+    for (const plugged_part& p : plugged_parts(m))
+      if (p.what == a.refused()) part += " \"" + p.name + "\" of the plug-in " + p.plugin;
+  }
+  return base::fail(errc::unsupported,
+                    "there are no checkpoints of this machine: " + part +
+                        " has no visit_state(); give it one (sim/archive.h), or run "
+                        "without --checkpoint");
+}
+
+// None without a path for them.
+result<command_files> open_commands(const hybrid_memory& m, const run_options& o) {
   command_files files;
   for (const auto& [name, memory] : {std::pair{".nonvolatile_memory", m.nonvolatile.get()},
                                      {".volatile_memory", m.volatile_memory.get()}}) {
-    if (path.empty()) break;
-    auto opened = command_trace::open(path + name, *memory);
+    if (o.commands.empty()) break;
+    auto opened = (o.resume.empty() ? command_trace::open : command_trace::reopen)(
+        o.commands + name, *memory);
     if (!opened) return std::unexpected(opened.error());
     files.push_back(std::move(*opened));
   }
   return files;
 }
 
-result<run_result> run_tape(const machine_config& machine, const run_options& options) {
-  auto tape = feed::open(options.tape, machine.cores.count * machine.cores.threads_per_core);
+// One run of a tape. What changes in it, and in no other part, is in visit_state().
+class tape_run {
+ public:
+  tape_run(const machine_config& machine, const run_options& options);
+  result<run_result> run();
+
+ private:
+  result<> make();
+  result<> resume();
+  result<> run_to_end();
+  result<> save();
+  void plan_checkpoint(picoseconds next);
+  void checkpoint_if_due(picoseconds next);
+  result<> cancel();
+  result<run_result> collect();
+  void committed(picoseconds now);
+  std::vector<quantity> end_epoch(picoseconds until);
+  void visit_state(archive& a);
+
+  const machine_config& machine_;
+  const run_options& options_;
+  checkpoint_subject subject_;
+  std::unique_ptr<simulation> simulation_;
+  command_files files_;
+  baseline from_, epoch_begin_;
+  epochs line_;
+  std::uint64_t commits_ = 0;
+  picoseconds last_commit_ = 0;
+  last_write memory_end_;
+  picoseconds next_checkpoint_ = never;
+};
+
+tape_run::tape_run(const machine_config& machine, const run_options& options)
+    : machine_(machine),
+      options_(options),
+      line_(options.timeline_interval, [this](picoseconds until) { return end_epoch(until); }) {}
+
+std::vector<quantity> tape_run::end_epoch(picoseconds until) {
+  run_result part;
+  part.machine = machine_;
+  part.simulated = until - epoch_begin_.at;
+  add_part(part, *simulation_, epoch_begin_, until, part.simulated);
+  epoch_begin_ = baseline_of(*simulation_, until);
+  return std::move(part.quantities);
+}
+
+void tape_run::committed(picoseconds now) {
+  last_commit_ = now;
+  if (++commits_ != options_.warm_up_transactions) return;
+  from_ = epoch_begin_ = baseline_of(*simulation_, now);
+  line_.restart(now);
+}
+
+result<> tape_run::make() {
+  auto tape = feed::open(options_.tape, machine_.cores.count * machine_.cores.threads_per_core);
   if (!tape) return std::unexpected(tape.error());
-  std::unique_ptr<simulation> s;
-  baseline from, epoch_begin;
-  epochs line(options.timeline_interval, [&](picoseconds until) {
-    run_result part;
-    part.machine = machine;
-    part.simulated = until - epoch_begin.at;
-    add_part(part, *s, epoch_begin, until, part.simulated);
-    epoch_begin = baseline_of(*s, until);
-    return std::move(part.quantities);
-  });
-  std::uint64_t commits = 0;
-  picoseconds last_commit = 0;
   simulation::options how;
-  how.seed = options.seed;
-  how.committed = [&](unsigned, picoseconds now) {
-    last_commit = now;
-    if (++commits != options.warm_up_transactions) return;
-    from = epoch_begin = baseline_of(*s, now);
-    line.restart(now);
-  };
-  auto made = simulation::make(machine, std::move(*tape), std::move(how));
+  how.seed = options_.seed;
+  how.committed = [this](unsigned, picoseconds now) { committed(now); };
+  auto made = simulation::make(machine_, std::move(*tape), std::move(how));
   if (!made) return std::unexpected(made.error());
-  s = std::move(*made);
-  auto files = open_commands(*s->memories, options.commands);
+  simulation_ = std::move(*made);
+  simulation_->memories->nonvolatile->observe(&memory_end_);
+  if (options_.checkpoint.empty() && options_.resume.empty()) return {};
+  subject_ = {toml_of(machine_),
+              std::filesystem::absolute(options_.tape).string(),
+              0,
+              0,
+              options_.seed,
+              options_.warm_up_transactions,
+              options_.timeline_interval,
+              !options_.commands.empty(),
+              0};
+  if (auto known = identify_tape(subject_); !known) return known;
+  archive trial;  // before a long run, not after it
+  simulation_->visit_state(trial);
+  return refusal_of(machine_, trial);
+}
+
+// --- checkpoints ---
+
+void tape_run::visit_state(archive& a) {
+  simulation_->visit_state(a);
+  a(commits_, last_commit_, memory_end_.at);
+  for (baseline* b : {&from_, &epoch_begin_}) baseline_state(a, *b, *simulation_);
+  a(line_);
+  for (const auto& file : files_) a(*file);
+}
+
+result<> tape_run::resume() {
+  const auto stored = read_checkpoint(options_.resume);
+  if (!stored) return std::unexpected(stored.error());
+  if (auto same = check_same_run(options_.resume, stored->subject, subject_); !same) return same;
+  archive a(stored->state);
+  visit_state(a);
+  a.require(a.left() == 0, "something follows the state");
+  a.run_checks();
+  if (!a.sound())
+    return base::fail(errc::corrupt, "the checkpoint " + options_.resume +
+                                         " contradicts itself: " + a.fault() +
+                                         "; take an earlier one, or start the run anew");
+  for (const auto& file : files_)
+    if (auto on = file->go_on(); !on) return on;
+  return {};
+}
+
+result<> tape_run::save() {
+  for (const auto& file : files_)
+    if (auto synced = file->sync(); !synced) return synced;
+  archive a;
+  visit_state(a);
+  if (!a.sound())  // after a resume from a crafted file
+    return base::fail(errc::corrupt, "the run has no sound state for a checkpoint: " + a.fault() +
+                                         "; start it anew");
+  subject_.at = simulation_->events.now();
+  if (auto written = write_checkpoint(options_.checkpoint, subject_, a.bytes()); !written)
+    return written;
+  for (const auto& file : files_) file->keep();
+  return {};
+}
+
+// The next checkpoint, now that the next event comes at `next`.
+void tape_run::plan_checkpoint(picoseconds next) {
+  const picoseconds every = options_.checkpoint_every, at = options_.checkpoint_at;
+  next_checkpoint_ = every != 0   ? std::max((next + every - 1) / every, picoseconds{1}) * every
+                     : next <= at ? at
+                                  : never;
+}
+
+void tape_run::checkpoint_if_due(picoseconds next) {
+  if (next <= next_checkpoint_) return;
+  const auto written = save();
+  if (options_.checkpointed)
+    options_.checkpointed(written ? result<picoseconds>(subject_.at)
+                                  : std::unexpected(written.error()));
+  plan_checkpoint(next);
+}
+
+result<> tape_run::cancel() {
+  if (!options_.checkpoint.empty())
+    if (auto saved = save(); !saved) return saved;
+  return base::fail(errc::cancelled, "interrupted");
+}
+
+// --- the run ---
+
+result<> tape_run::run_to_end() {
+  simulation& s = *simulation_;
+  std::error_code none;
+  const double size = static_cast<double>(std::filesystem::file_size(options_.tape, none));
+  for (;;) {
+    if (!s.advance(1 << 16, std::min(line_.end(), next_checkpoint_))) {
+      const picoseconds next = s.events.next();
+      if (next > latest) break;  // no event is left, or none may be
+      checkpoint_if_due(next);
+      if (line_.exceeded_at(next)) return std::unexpected(line_.finish(next).error());
+      if (next > line_.end()) line_.close();  // else it was restarted meanwhile
+    }
+    if (options_.cancelled && options_.cancelled()) return cancel();
+    if (options_.progress && size > 0)
+      options_.progress(static_cast<double>(s.tape.bytes()) / size);
+  }
+  return s.finish();
+}
+
+result<run_result> tape_run::run() {
+  if (auto made = make(); !made) return std::unexpected(made.error());
+  auto files = open_commands(*simulation_->memories, options_);
   if (!files) return std::unexpected(files.error());
-  run_result r;
-  r.machine = machine;
-  r.tape = std::filesystem::path(options.tape).filename();
-  r.label = machine.design.name;
-  last_write memory_end;
-  s->memories->nonvolatile->observe(&memory_end);
-  if (auto ran = run_to_end(*s, options, line); !ran) return std::unexpected(ran.error());
-  if (commits < options.warm_up_transactions)
-    return base::fail(errc::invalid_argument, "the tape has " + std::to_string(commits) +
+  files_ = std::move(*files);
+  if (!options_.resume.empty())
+    if (auto resumed = resume(); !resumed) return std::unexpected(resumed.error());
+  if (!options_.checkpoint.empty()) plan_checkpoint(simulation_->events.next());
+  if (auto ran = run_to_end(); !ran) return std::unexpected(ran.error());
+  if (commits_ < options_.warm_up_transactions)
+    return base::fail(errc::invalid_argument, "the tape has " + std::to_string(commits_) +
                                                   " transactions, fewer than the " +
-                                                  std::to_string(options.warm_up_transactions) +
+                                                  std::to_string(options_.warm_up_transactions) +
                                                   " that are to warm the machine up");
-  for (const auto& t : s->threads) r.simulated = std::max(r.simulated, t->time());
+  return collect();
+}
+
+result<run_result> tape_run::collect() {
+  simulation& s = *simulation_;
+  run_result r;
+  r.machine = machine_;
+  r.tape = std::filesystem::path(options_.tape).filename();
+  r.label = machine_.design.name;
+  for (const auto& t : s.threads) r.simulated = std::max(r.simulated, t->time());
   // Threads run ahead of the events, and the memory ends its work after them.
-  const picoseconds end = std::max(r.simulated, s->events.now());
-  const picoseconds memory = std::max(r.simulated, memory_end.at) - from.at;
+  const picoseconds end = std::max(r.simulated, s.events.now());
+  const picoseconds memory = std::max(r.simulated, memory_end_.at) - from_.at;
   // Where fences return at once a transaction is durable later than it ends, so such a run lasts
   // until all writes are persistent.
   const bool commits_are_durable =
-      machine.design.barriers_wait ||
-      !(*find_scheduler(machine.nonvolatile_memory.scheduler))->fences_return;
-  if (commits_are_durable && value_of(totals_of(*s), "run.transactions") != 0)
-    r.simulated = last_commit;
-  r.simulated = std::max(r.simulated, from.at) - from.at;
-  auto epochs_made = line.finish(end);
+      machine_.design.barriers_wait ||
+      !(*find_scheduler(machine_.nonvolatile_memory.scheduler))->fences_return;
+  if (commits_are_durable && value_of(totals_of(s), "run.transactions") != 0)
+    r.simulated = last_commit_;
+  r.simulated = std::max(r.simulated, from_.at) - from_.at;
+  auto epochs_made = line_.finish(end);
   if (!epochs_made) return std::unexpected(epochs_made.error());
   r.line = std::move(*epochs_made);
-  add_part(r, *s, from, end, memory);
-  add_histograms(r, "nonvolatile_memory", *s->memories->nonvolatile,
-                 {from.nonvolatile, from.at, end});
-  add_histograms(r, "volatile_memory", *s->memories->volatile_memory,
-                 {from.volatile_memory, from.at, end});
-  add_wear(r, "nonvolatile_memory", *s->memories->nonvolatile, end);
-  add_wear(r, "volatile_memory", *s->memories->volatile_memory, end);
-  if (s->kiln_design != nullptr) add_kiln_states(r, *s);
-  for (const auto& file : *files)
+  add_part(r, s, from_, end, memory);
+  for (const auto& [name, m, before] :
+       {std::tuple{"nonvolatile_memory", s.memories->nonvolatile.get(), &from_.nonvolatile},
+        {"volatile_memory", s.memories->volatile_memory.get(), &from_.volatile_memory}})
+    add_histograms(r, name, *m, {*before, from_.at, end});
+  add_wear(r, "nonvolatile_memory", *s.memories->nonvolatile, end);
+  add_wear(r, "volatile_memory", *s.memories->volatile_memory, end);
+  if (s.kiln_design != nullptr) add_kiln_states(r, s);
+  for (const auto& file : files_)
     if (auto ended = file->finish(); !ended) return std::unexpected(ended.error());
   return r;
 }
@@ -284,7 +447,17 @@ result<run_result> run_tape(const machine_config& machine, const run_options& op
 }  // namespace
 
 result<run_result> run_machine(const machine_config& machine, const run_options& options) {
-  return with_plugins(machine, [&] { return run_tape(machine, options); });
+  const auto run = [&] { return tape_run(machine, options).run(); };
+  if (options.resume.empty()) return with_plugins(machine, run);
+  // What a crafted file can still make the machine do, besides a wrong result.
+  try {
+    return with_plugins(machine, run);
+  } catch (const std::exception& e) {
+    return base::fail(errc::corrupt, "the run that was resumed from " + options.resume +
+                                         " cannot go on (" + e.what() +
+                                         "): take an earlier "
+                                         "checkpoint, or start the run anew");
+  }
 }
 
 }  // namespace stele::sim

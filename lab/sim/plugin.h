@@ -26,7 +26,7 @@ struct plugin_parts {
 };
 
 // Raised when a class that plug-ins use changes its meaning.
-inline constexpr std::uint32_t plugin_version = 1;
+inline constexpr std::uint32_t plugin_version = 2;
 
 // Changes when a class that plug-ins use changes its size.
 constexpr std::uint32_t plugin_layout() noexcept {

@@ -3,6 +3,7 @@
 // what to do, and leaves nothing behind.
 #include <base/scratch_directory.h>
 #include <gmock/gmock.h>
+#include <sim/checkpoint.h>
 #include <sim/config_file.h>
 #include <sim/controller/memory_fixture.h>
 #include <sim/crash.h>
@@ -65,7 +66,7 @@ TEST_F(plugins, that_cannot_be_used_are_refused_with_file_and_remedy) {
       {compile("bare", "int nothing;"), "bare.so has no function stele_sim_plugin",
        "define it with STELE_SIM_PLUGIN"},
       {compile("old", entry_that("{}", plugin_headers() + (std::uint64_t{6} << 32))),
-       "old.so was compiled for version 7 of plug-ins, and this laboratory has version 1",
+       "old.so was compiled for version 8 of plug-ins, and this laboratory has version 2",
        "compile it again"},
       {compile("other", entry_that("{}", plugin_headers() ^ 1)),
        "other.so was compiled with headers whose classes have other sizes", "compile it again"},
@@ -116,11 +117,17 @@ class reading final : public design {
   bool before_store(unsigned, std::uint64_t first, std::size_t, std::size_t,
                     action_list& p) override {
     p.push_back({action::kind::load, first + 4096});
-    return false;
+    ++stores_;
+    return stores_ % 5 == 0 && (p.push_back({action::kind::fence, 0}), false);
   }
+  void visit_state(archive& a) override { a(stores_); }
  private:
-  std::size_t sets_;
+  std::size_t sets_, stores_ = 0;
 };
+class silent final : public design {};
+static stele::result<std::unique_ptr<design>> make_silent(const design_context&) {
+  return std::make_unique<silent>();
+}
 static stele::result<std::unique_ptr<design>> make_reading(const design_context& w) {
   return std::make_unique<reading>(w.caches);
 }
@@ -140,6 +147,7 @@ STELE_SIM_PLUGIN(parts) {
   parts.devices.push_back({"slow-cells", slow});
   parts.designs.push_back({"reading", make_reading});
   parts.designs.push_back({"absent", make_nothing});
+  parts.designs.push_back({"silent", make_silent});
   const auto make = [](const channel_state& s, const memory_config& c,
                        const epoch_tracker&) -> std::unique_ptr<scheduler> {
     return std::make_unique<failing>(s, c);
@@ -165,12 +173,17 @@ class plugin_of_all_parts : public plugins {
     return m ? *m : machine_config{};
   }
   result<run_result> run(const machine_config& m) const {
+    run_options o;
+    o.tape = write_tape();
+    return run_machine(m, o);
+  }
+  std::string write_tape() const {
     const auto bytes = make_tape({.threads = 2, .transactions = 20, .lines = 64});
     const std::string tape = dir_.file("tape");
     std::ofstream(tape, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
-    return run_machine(m, {.tape = tape, .commands = {}, .progress = {}, .cancelled = {}});
+    return tape;
   }
 
   std::string file_;
@@ -219,6 +232,34 @@ TEST_F(plugin_of_all_parts, ends_a_run_with_a_sentence_when_it_throws_or_makes_n
       AllOf(HasSubstr(file_ + " makes no scheduler"), HasSubstr("let its make return one")));
   EXPECT_THAT(said("[design]\nname = \"absent\"\n"),
               AllOf(HasSubstr(file_ + " makes no design"), HasSubstr("let its make return one")));
+}
+
+// Those who do not say what their state is are refused before the run, not hours into it.
+TEST_F(plugin_of_all_parts, has_checkpoints_when_it_says_what_its_state_is) {
+  run_options o;
+  o.tape = write_tape();
+  o.checkpoint = dir_.file("checkpoint");
+  const auto said = [&](const std::string& more) {
+    const auto r = run_machine(machine(more), o);
+    return r ? "nothing" : r.error().message;
+  };
+  EXPECT_THAT(said("[design]\nname = \"silent\"\n"),
+              AllOf(HasSubstr("the design \"silent\" of the plug-in " + file_),
+                    HasSubstr("has no visit_state(); give it one")));
+  EXPECT_THAT(said("[nonvolatile_memory]\nscheduler = \"failing\"\n"),
+              AllOf(HasSubstr("the scheduler \"failing\" of the plug-in " + file_),
+                    HasSubstr("or run without --checkpoint")));
+  const machine_config m = machine("[design]\nname = \"reading\"\n");
+  o.checkpoint_at = 2'000'000;
+  const auto whole = run_machine(m, o);
+  ASSERT_TRUE(whole) << whole.error().message;
+  o.resume = o.checkpoint;
+  const auto resumed = run_machine(m, o);
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_EQ(json_of(*resumed), json_of(*whole));
+  const auto of_file = machine_of(o.resume, read_checkpoint(o.resume)->subject);
+  ASSERT_FALSE(of_file);
+  EXPECT_THAT(of_file.error().message, HasSubstr("no code is run because of this file"));
 }
 
 TEST_F(plugin_of_all_parts, is_loaded_once_and_by_its_machine_only) {

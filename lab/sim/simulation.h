@@ -60,6 +60,12 @@ class simulation {
   [[nodiscard]] result<> finish();
   bool all_finished() const noexcept;
 
+  // Everything that changes in a run (sim/archive.h). Reading, the simulation has just been made,
+  // with the same machine, tape and seed; call run_checks() afterwards, and discard the simulation
+  // after a fault. Preconditions: no event is being handled; the options have neither an observer
+  // nor track_values.
+  void visit_state(archive& a);
+
   event_queue events;
   machine_config machine;
   feed tape;

@@ -111,6 +111,15 @@ class cache_array {
     if (policy_ == nullptr) last_used_[p] = 0;
   }
 
+  void visit_state(archive& a) {
+    a(clock_);
+    a.sparse(tags_, 0);
+    a.sparse(last_used_, 0);
+    if (policy_ != nullptr) policy_->visit_state(a);
+    for (frame p = 0; a.reads() && p < tags_.size(); ++p)
+      a.require(!valid(p) || find(line_at(p)) == p, "a line is in a wrong set, or twice in one");
+  }
+
  private:
   cache_array(std::size_t sets, unsigned ways, std::unique_ptr<replacement> policy)
       : sets_(sets),

@@ -2,6 +2,7 @@
 // ports that transfer one line at a time.
 #pragma once
 
+#include <sim/archive.h>
 #include <sim/config.h>
 #include <sim/time.h>
 
@@ -18,6 +19,7 @@ class serial_resource {
     free_at_ = std::max(free_at_, from) + time;
     return free_at_;
   }
+  void visit_state(archive& a) { a(free_at_); }
 
  private:
   picoseconds free_at_ = 0;
@@ -41,6 +43,7 @@ class crossbar {
   picoseconds line_from_core(unsigned core, picoseconds now) noexcept {
     return from_cores_[core].occupy(now, line_) + latency_;
   }
+  void visit_state(archive& a) { a.fixed(to_cores_), a.fixed(from_cores_); }
 
  private:
   picoseconds latency_, line_;

@@ -5,6 +5,8 @@
 // without a request).
 #pragma once
 
+#include <sim/archive.h>
+
 #include <bit>
 #include <cstdint>
 
@@ -35,6 +37,8 @@ struct directory_entry {
     sharers &= ~(1u << core);
     if (owner == core) owner = no_owner;
   }
+  void visit_state(archive& a) { a(sharers, owner, flags); }
+  friend bool operator==(const directory_entry&, const directory_entry&) = default;
 };
 static_assert(sizeof(directory_entry) == 8);
 

@@ -100,6 +100,13 @@ struct hierarchy_counts {
   std::uint64_t prefetches_issued = 0, prefetches_dropped = 0, prefetches_useful = 0,
                 prefetches_late = 0, prefetches_useless = 0;
   std::uint64_t l1_accesses() const noexcept { return l1_hits + l1_misses; }
+  void visit_state(archive& a) {
+    a(l1_hits, l1_misses, l2_hits, l2_misses, l3_hits, l3_misses, l1_fills, l1_newer_lines);
+    a(l2_reads, l2_writes, l3_reads, l3_writes, l3_fills, invalidations, transfers);
+    a(memory_reads, memory_writes, flushed_lines, nacks, queue_waits);
+    a(prefetches_issued, prefetches_dropped, prefetches_useful, prefetches_late);
+    a(prefetches_useless);
+  }
 };
 
 class hierarchy final : event_handler {
@@ -237,6 +244,7 @@ class hierarchy final : event_handler {
     unsigned thread = 0;       // the hardware thread that it is for
     bool used = false, unbuffered = false;
     std::vector<std::pair<requester*, std::uint64_t>> merged;
+    void visit_state(archive& a);
   };
   const std::vector<memory_transfer>& in_flight() const noexcept { return in_flight_; }
 
@@ -247,6 +255,10 @@ class hierarchy final : event_handler {
   // For tests: describes a broken invariant of coherence, empty when there is none (coherence.cc).
   std::string inconsistency() const;
 
+  // Not of contents: precondition: track_values() was not called.
+  void name_parts(archive& a);
+  void visit_state(archive& a);
+
   hierarchy_counts counts;
 
  private:
@@ -256,6 +268,8 @@ class hierarchy final : event_handler {
   struct arrival {
     picoseconds readable = 0, writable = 0;
     picoseconds of(bool store) const noexcept { return store ? writable : readable; }
+    void visit_state(archive& a) { a(readable, writable); }
+    friend bool operator==(const arrival&, const arrival&) = default;
   };
   // A line of a private cache, in one place of the host's memory. Its frames in the other levels
   // spare a search there; none: l1 does not have it.
@@ -276,11 +290,14 @@ class hierarchy final : event_handler {
     std::vector<std::uint64_t> l1_values, l2_values;
     unsigned waiting_for_memory = 0, nacked = 0;  // requests
     std::vector<requester*> queue_waiters{};      // for an entry of the core's request queues
+    void visit_state(archive& a);
+    void find_links(const cache_array& l3);
   };
   struct l3_bank {
     serial_resource port;
     unsigned fills = 0;  // lines on their way from memory
     std::vector<requester*> queue_waiters;
+    void visit_state(archive& a);
   };
   struct mshr {
     std::uint64_t line = 0;
@@ -295,6 +312,7 @@ class hierarchy final : event_handler {
     };
     std::vector<target> targets;
     bool used = false;
+    void visit_state(archive& a, unsigned cores, bool prefetches);
   };
 
   hierarchy(event_queue& events, memory& below, const machine_config& c, std::vector<caches> p,
@@ -395,6 +413,8 @@ class hierarchy final : event_handler {
   std::string broken_in_directory(frame p) const;
   std::string broken_arrival(unsigned core, std::uint64_t line, const arrival& a,
                              bool may_store) const;
+  void check_restored(archive& a);
+  bool takes(std::uint64_t what);
 
   event_queue& events_;
   memory& memory_;

@@ -9,6 +9,7 @@
 // access is in. Which line is fetched, and when, is the hierarchy's (l2_reads.cc).
 #pragma once
 
+#include <sim/archive.h>
 #include <sim/config.h>
 
 #include <cstdint>
@@ -44,6 +45,7 @@ class prefetcher {
     s.last = line;
     if (s.is == state::steady) ahead(line, s.stride, f);
   }
+  void visit_state(archive& a) { a.fixed(table_); }
 
  private:
   enum class state : std::uint8_t { initial, transient, steady, no_prediction };
@@ -51,6 +53,10 @@ class prefetcher {
     std::uint64_t page = ~std::uint64_t{0}, last = 0;
     std::int64_t stride = 0;
     state is = state::initial;
+    void visit_state(archive& a) {
+      a(page, last, stride);
+      a.choice(is, 4);
+    }
   };
 
   // Figure 4 of the publication of 1991.

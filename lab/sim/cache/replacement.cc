@@ -27,6 +27,7 @@ class tree_plru final : public replacement {
     }
     return low;
   }
+  void visit_state(archive& a) override { a.sparse(trees_, 0); }
 
  private:
   static std::uint32_t mask(unsigned bits) noexcept { return bits >= 32 ? ~0u : (1u << bits) - 1; }
@@ -60,6 +61,10 @@ class bimodal final : public replacement {
         best = w;
     return best;
   }
+  void visit_state(archive& a) override {
+    a(clock_, random_);
+    a.sparse(last_used_, 0);
+  }
 
  private:
   unsigned ways_;
@@ -78,6 +83,7 @@ class any_way final : public replacement {
       allowed &= allowed - 1;
     return static_cast<unsigned>(std::countr_zero(allowed));
   }
+  void visit_state(archive& a) override { a(random_); }
 
  private:
   base::rng random_;

@@ -8,6 +8,7 @@
 // w is way w), which is not 0.
 #pragma once
 
+#include <sim/archive.h>
 #include <stele/error.h>
 
 #include <cstdint>
@@ -24,6 +25,7 @@ class replacement {
   virtual void touched(std::size_t set, unsigned way) = 0;
   virtual void filled(std::size_t set, unsigned way) = 0;
   virtual unsigned victim(std::size_t set, std::uint32_t allowed) = 0;
+  virtual void visit_state(archive& a) = 0;
 };
 
 struct replacement_policy {

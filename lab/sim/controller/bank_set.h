@@ -4,6 +4,8 @@
 // channel has no more than 64 banks: schedulers are compiled for both widths.
 #pragma once
 
+#include <sim/archive.h>
+
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -78,6 +80,7 @@ class bank_words {
     return s;
   }
   friend constexpr bool operator==(const bank_words&, const bank_words&) = default;
+  void visit_state(archive& a) { a.fixed(words_); }
 
  private:
   static constexpr std::size_t index(unsigned bank) noexcept { return Words == 1 ? 0 : bank / 64; }

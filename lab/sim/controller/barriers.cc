@@ -38,6 +38,7 @@ class barrier_scheduler final : public fr_fcfs<Words> {
   barrier_scheduler(const channel_state& channel, const memory_config& c,
                     const epoch_tracker& stream, barrier_rules rules)
       : fr_fcfs<Words>(channel, c), stream_(stream), rules_(rules) {}
+  void visit_state(archive& a) override { this->fr_fcfs_state(a); }
 
  protected:
   bool may_start(const entry& e) const override {

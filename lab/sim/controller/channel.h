@@ -36,6 +36,10 @@ struct command_report {
   std::uint32_t row = no_row;  // that an activate opens, that a read or write is for
   bool automatic = false;      // a precharge that the device does by itself, at `at`
   std::uint64_t address = 0;   // of the line that a read or write is for
+  void visit_state(archive& a) {
+    a.choice(what, commands);
+    a(channel, rank, bank, at, row, automatic, address);
+  }
 };
 
 // Called for every command. A precharge that the device does by itself is reported with the column
@@ -109,6 +113,12 @@ class channel final : public event_handler {
 
   void handle(picoseconds now, std::uint64_t what) override;
 
+  // channel_state.cc
+  void name_parts(archive& a);
+  void visit_state(archive& a);
+  // The positions of the writes that are submitted and not persistent.
+  std::vector<epoch_position> unfinished_writes() const;
+
  private:
   static constexpr std::uint64_t wake_up =
       ~std::uint64_t{0};  // any other event value is an entry index
@@ -137,6 +147,11 @@ class channel final : public event_handler {
   void count_busy_bank(unsigned bank, picoseconds from, picoseconds end);
   void finish(entry_index i, picoseconds now);
   void finish_write(entry_index i, picoseconds now);
+
+  // channel_state.cc
+  void requests_state(archive& a);
+  std::vector<bool> in_service() const;
+  void check_restored(archive& a) const;
 
   // refresh.cc
   bank_set refreshed_next(unsigned rank,

@@ -2,6 +2,7 @@
 #include <base/check.h>
 #include <fmt/format.h>
 #include <sim/controller/command_trace.h>
+#include <unistd.h>
 
 #include <array>
 #include <filesystem>
@@ -28,11 +29,50 @@ result<std::unique_ptr<command_trace>> command_trace::open(const std::string& pa
   return std::unique_ptr<command_trace>(new command_trace(path, file, memory));
 }
 
+result<std::unique_ptr<command_trace>> command_trace::reopen(const std::string& path,
+                                                             memory_system& memory) {
+  std::FILE* const file = std::fopen(path.c_str(), "r+");
+  if (file == nullptr)
+    return base::fail_errno(errc::io,
+                            fmt::format("cannot go on with the commands in {}; give --commands the "
+                                        "name that the run had",
+                                        path));
+  std::unique_ptr<command_trace> trace(new command_trace(path, file, memory));
+  trace->keep();
+  return trace;
+}
+
+result<> command_trace::sync() {
+  const bool done = std::fflush(file_) == 0 && (::fdatasync(fileno(file_)) == 0 || errno == EINVAL);
+  const long at = done ? std::ftell(file_) : 0;
+  if (!done || at < 0) return base::fail_errno(errc::io, fmt::format("cannot write {}", path_));
+  written_ = static_cast<std::uint64_t>(at);
+  return {};
+}
+
+void command_trace::visit_state(archive& a) {
+  a(written_, column_);
+}
+
+result<> command_trace::go_on() {
+  std::error_code none;
+  const std::uint64_t size = std::filesystem::file_size(path_, none);
+  if (none || size < written_)
+    return base::fail(errc::invalid_argument,
+                      fmt::format("{} is shorter than the {} bytes that it had at the checkpoint; "
+                                  "give --commands the name that the run had",
+                                  path_, written_));
+  if (::ftruncate(fileno(file_), static_cast<off_t>(written_)) != 0 ||
+      std::fseek(file_, 0, SEEK_END) != 0)
+    return base::fail_errno(errc::io, fmt::format("cannot write {}", path_));
+  return {};
+}
+
 command_trace::~command_trace() {
   if (file_ == nullptr) return;
   memory_.observe_commands(nullptr);
   std::fclose(file_);
-  remove_file();
+  if (!keeps_) remove_file();
 }
 
 // A file that ends early could be taken for a whole trace. What is no regular file stays.
@@ -58,7 +98,7 @@ result<> command_trace::finish() {
   const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
   if (!wrong && closed) return {};
   auto failure = base::fail_errno(errc::io, fmt::format("cannot write {}", path_));
-  remove_file();
+  if (!keeps_) remove_file();
   return failure;
 }
 

@@ -30,6 +30,9 @@ struct wear_counts {
   std::uint64_t most_writes = 0, most_worn_line = 0;
 
   std::uint64_t logs() const noexcept { return log_records + commit_lines; }
+  void visit_state(archive& a) {
+    a(log_records, commit_lines, data, truncations, lines, most_writes, most_worn_line);
+  }
 };
 
 class memory_system final : public memory, private channel_observer, private cxl_device {
@@ -73,6 +76,13 @@ class memory_system final : public memory, private channel_observer, private cxl
   // Its times are whole cycles, if the memory has a clock.
   const memory_config& config() const noexcept { return config_; }
   const mapping& address_map() const noexcept { return mapping_; }
+  std::size_t banks() const noexcept {  // of all channels
+    return channels_.size() * config_.ranks * config_.bank_groups * config_.banks;
+  }
+
+  // channel_state.cc
+  void name_parts(archive& a);
+  void visit_state(archive& a);
 
  private:
   friend result<std::unique_ptr<memory_system>> make_memory(event_queue& events,
@@ -90,11 +100,17 @@ class memory_system final : public memory, private channel_observer, private cxl
   struct last_write {
     picoseconds at = never;  // never: not written
     bool truncation = false;
+    void visit_state(archive& a) { a(at, truncation); }
+    friend bool operator==(const last_write&, const last_write&) = default;
   };
   struct log_lines {
     std::uint64_t begin = 0;
     std::vector<last_write> written;                // by line
     picoseconds last = never, before_last = never;  // the last two writes to any line
+    void visit_state(archive& a) {
+      a.sparse(written, {});
+      a(last, before_last);
+    }
   };
   const last_write* written_at(std::uint64_t address) const noexcept;
   double retention_s(const last_write& w) const noexcept;

@@ -97,6 +97,7 @@ void cxl_link::finish(std::size_t i, event part, picoseconds now) {
   if (part == event::answered) {
     (write ? write_latency_ : read_latency_).add(now - e.submitted);
     e.answered = true;
+    e.req.reply_to = nullptr;  // what waited for it is gone
   }
   if (part == event::credited || !apart) ++credits_, e.credited = true;
   if (e.answered && e.credited) {

@@ -52,6 +52,11 @@ class cxl_link final : public event_handler {
 
   void handle(picoseconds now, std::uint64_t what) override;
 
+  // channel_state.cc
+  void name_parts(archive& a);
+  // Reading, precondition: nothing was submitted.
+  void visit_state(archive& a);
+
  private:
   enum class event : std::uint8_t { arrived, completed, answered, credited };
   enum class place : std::uint8_t { host, to_device, in_device };
@@ -60,13 +65,16 @@ class cxl_link final : public event_handler {
     picoseconds submitted = 0, arrived = 0;
     place where = place::host;
     bool barrier = false, used = false, answered = false, credited = false;
+    void visit_state(archive& a);
   };
   // One direction.
   struct lane {
     picoseconds free_at = 0, last_arrival = 0, busy = 0;
+    void visit_state(archive& a) { a(free_at, last_arrival, busy); }
   };
   static constexpr unsigned message_slots = 1, data_slots = 5;
 
+  bool takes(std::uint64_t what) const noexcept;
   std::size_t allocate();
   picoseconds send(lane& l, picoseconds now, unsigned slots) noexcept;
   void send_waiting(picoseconds now);

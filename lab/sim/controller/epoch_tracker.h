@@ -7,6 +7,7 @@
 // one barrier.
 #pragma once
 
+#include <sim/archive.h>
 #include <sim/controller/log_ranges.h>
 
 #include <deque>
@@ -25,6 +26,7 @@ struct epoch_position {
   bool is_truncation() const noexcept {
     return origin.what == write_class::commit_record && !after_records;
   }
+  void visit_state(archive& a) { a(epoch, origin, commits_before, after_records); }
 };
 
 class epoch_tracker {
@@ -89,6 +91,31 @@ class epoch_tracker {
     return p.commits_before <= logs_[p.origin.log].first;
   }
 
+  void visit_state(archive& a) {
+    a.fixed(logs_);
+    a(first_);
+    a.list(epochs_, [&](epoch& e) { a(e.pending, e.pending_records, e.has_writes); });
+    a.require(!epochs_.empty(), "the stream of writes has no epoch");
+  }
+  // Reading: `unfinished` are the positions of all writes that are submitted and not persistent.
+  void check_restored(archive& a, const std::vector<epoch_position>& unfinished) const {
+    std::vector<epoch> left(epochs_.size());
+    for (const epoch_position& p : unfinished) {
+      const bool commit = p.origin.what == write_class::commit_record;
+      const auto* const l = p.origin.log < logs_.size() ? &logs_[p.origin.log] : nullptr;
+      if (p.epoch - first_ >= left.size() ||
+          (commit && (l == nullptr || p.commits_before - l->first >= l->commits.size() ||
+                      l->commits[p.commits_before - l->first])))
+        return a.fail("a write is in no epoch of its stream");
+      ++left[p.epoch - first_].pending;
+      left[p.epoch - first_].pending_records += p.origin.what == write_class::log_record;
+    }
+    for (std::size_t i = 0; i < left.size(); ++i)
+      a.require(left[i].pending == epochs_[i].pending &&
+                    left[i].pending_records == epochs_[i].pending_records,
+                "an epoch waits for other writes than there are");
+  }
+
  private:
   struct epoch {
     std::uint32_t pending = 0, pending_records = 0;  // submitted and not yet persistent
@@ -99,6 +126,7 @@ class epoch_tracker {
     std::uint64_t first = 0;
     bool after_records = false;
 
+    void visit_state(archive& a) { a(commits, first, after_records); }
     bool commit_persisted(std::uint64_t number) {
       commits[number - first] = true;
       const std::uint64_t before = first;

@@ -29,6 +29,7 @@ class first_come final : public scheduler {
   void bank_changed(unsigned) override {}
   void order_changed() override {}
   void about_to_issue(const entry&) override {}
+  void visit_state(archive&) override {}
 
  private:
   const channel_state& channel_;

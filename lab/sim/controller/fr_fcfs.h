@@ -18,6 +18,8 @@
 
 #include <sim/controller/scheduler.h>
 
+#include <typeinfo>
+
 namespace stele::sim {
 
 // For channels of at most 64 banks a word.
@@ -31,8 +33,14 @@ class fr_fcfs : public scheduler {
   void bank_changed(unsigned bank) final { stale_[0].insert(bank), stale_[1].insert(bank); }
   void order_changed() final { stale_[1] = banks::all(); }
   void about_to_issue(const entry& e) final;
+  // A derived class without a visit_state() of its own may have members that this one does not
+  // know.
+  void visit_state(archive& a) override {
+    typeid(*this) == typeid(fr_fcfs) ? fr_fcfs_state(a) : scheduler::visit_state(a);
+  }
 
  protected:
+  void fr_fcfs_state(archive& a);  // channel_state.cc
   virtual bool may_start(const entry&) const { return true; }
 
  private:

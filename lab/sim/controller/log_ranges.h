@@ -9,6 +9,7 @@
 #pragma once
 
 #include <base/check.h>
+#include <sim/archive.h>
 #include <sim/controller/memory.h>
 
 #include <algorithm>
@@ -35,6 +36,10 @@ inline constexpr unsigned no_log = std::numeric_limits<unsigned>::max();
 struct write_origin {
   write_class what = write_class::data;
   unsigned log = no_log;
+  void visit_state(archive& a) {
+    a.choice(what, 4);
+    a(log);
+  }
 };
 
 class log_ranges {

@@ -30,6 +30,12 @@ struct request {
   std::uint16_t source = 0;           // the hardware thread
   event_handler* reply_to = nullptr;  // called as handle(time, token); may be null
   std::uint64_t token = 0;
+
+  void visit_state(archive& a) {
+    a(address, source);
+    a.choice(kind, 2), a.choice(tag, 6);
+    a.link(reply_to, token, true);
+  }
 };
 
 class memory {

@@ -27,6 +27,7 @@ struct entry {
   entry_index next_in_bank = no_entry, previous_in_bank = no_entry;  // in the bank
   entry_index older = no_entry, younger = no_entry;                  // queued writes to the line
   epoch_position stream;
+  void visit_state(archive& a, unsigned banks);
 };
 
 struct entry_list {
@@ -83,6 +84,16 @@ class request_queue {
     if (banks_[k][e.bank].size == 0) occupied_[k].erase(e.bank);
     if (e.req.kind == access::write) leave_line(i);
   }
+
+  // All requests, and which are queued; those in front of the queue are the channel's to link.
+  // Reading, precondition: there are none. (channel_state.cc)
+  void visit_state(archive& a);
+  std::size_t entries() const noexcept { return entries_.size(); }
+  // From `head` on, by `next`.
+  std::vector<entry_index> list_of(entry_index head) const;
+  // For each entry: whether it is neither free nor queued.
+  std::vector<bool> not_queued() const;
+  bool has(access kind, unsigned bank, entry_index i) const;
 
  private:
   static unsigned index(access kind) noexcept { return static_cast<unsigned>(kind); }

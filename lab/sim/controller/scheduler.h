@@ -40,6 +40,11 @@ struct decision {
   picoseconds at = never;  // never: no command would make progress now
   entry_index entry = no_entry;
   command what = command::activate;
+  void visit_state(archive& a, std::size_t entries) {
+    a(at);
+    a.index_or(entry, no_entry, entries);
+    a.choice(what, commands);
+  }
 };
 
 class scheduler {
@@ -54,6 +59,9 @@ class scheduler {
   virtual void order_changed() = 0;
   // The request is about to be dequeued, because its column command is issued.
   virtual void about_to_issue(const entry& e) = 0;
+  // For checkpoints (sim/archive.h): what changes in a run. A run with a scheduler that does not
+  // override it has no checkpoints.
+  virtual void visit_state(archive& a) { a.refuse("scheduler"); }
 };
 
 struct scheduler_kind {

@@ -1,6 +1,7 @@
 // Counts and times of a memory, summed over its channels.
 #pragma once
 
+#include <sim/archive.h>
 #include <sim/time.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ struct span_statistics {
     return count ? static_cast<double>(sum_ps) / static_cast<double>(count) / 1000 : 0;
   }
   double max_ns() const noexcept { return static_cast<double>(max_ps) / 1000; }
+  void visit_state(archive& a) { a(count, sum_ps, max_ps); }
 };
 
 // `count` times from `from` on and below `below`.
@@ -69,6 +71,10 @@ class time_histogram {
       if (passed += counts_[i]; static_cast<double>(passed) >= rank) return middle_of(i) / 1000;
     return 0;
   }
+  void visit_state(archive& a) {
+    a.list(counts_, [&](std::uint64_t& n) { a(n); }, class_of(~picoseconds{0}) + 1);
+    a(all_);
+  }
 
  private:
   static constexpr unsigned parts = 64;
@@ -101,6 +107,11 @@ class queue_length {
     std::size_t n = left_at_.size() - 1;
     while (n > length_ && left_at_[n] < from) --n;
     return n;
+  }
+  std::size_t length() const noexcept { return length_; }
+  void visit_state(archive& a) {
+    a(left_at_);
+    a.index(length_, left_at_.size());
   }
 
  private:
@@ -166,6 +177,14 @@ struct memory_statistics {
     link_to_device_ps -= before.link_to_device_ps, link_to_host_ps -= before.link_to_host_ps;
     for (std::size_t i = 0; i < before.bank_writes.size(); ++i)
       bank_writes[i] -= before.bank_writes[i];
+  }
+  // The size of bank_writes is the memory's, or it is empty.
+  void visit_state(archive& a) {
+    a(reads, writes, forwarded_reads, row_hits, row_misses, row_conflicts);
+    a(activates, precharges, refreshes, bytes, read_wait, write_wait, read_latency, write_latency);
+    a(read_latencies, write_latencies, bank_busy_ps, open_ps, rank_ps, open_bank_ps);
+    a(link_read_latency, link_write_latency, link_credit_wait, link_to_device_ps, link_to_host_ps);
+    a.fixed(bank_writes);
   }
 };
 

@@ -8,6 +8,7 @@
 // it raises the times of all their nodes, and waits for all of them.
 #pragma once
 
+#include <sim/archive.h>
 #include <sim/config.h>
 #include <sim/controller/bank_set.h>
 #include <sim/time.h>
@@ -80,6 +81,13 @@ class timing_table {
   void issue_auto_precharge(unsigned bank, picoseconds at) noexcept;
   // The bank's cells are being written: the bank takes no command before `until`.
   void occupy(unsigned bank, picoseconds until) noexcept;
+
+  void visit_state(archive& a) {
+    a.fixed(nodes_), a.fixed(times_);
+    for (const window_rule& w : windows_)
+      for (unsigned node = 0; node < nodes_of(w.where); ++node)
+        a.index(oldest_[w.history + std::size_t{node} * w.window], w.window);
+  }
 
  private:
   using row = std::array<picoseconds, 8>;  // by command; padded to a cache line

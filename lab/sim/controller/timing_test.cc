@@ -9,7 +9,7 @@ namespace {
 constexpr const char* names[] = {"activate", "precharge", "read", "write", "refresh"};
 constexpr const char* level_names[] = {"channel", "rank", "bank_group", "bank"};
 
-memory_config two_of_each() {
+memory_config two_everywhere() {
   memory_config c = plain_memory();
   c.ranks = c.bank_groups = c.banks = 2;
   return c;
@@ -35,7 +35,7 @@ TEST(timing, each_rule_blocks_until_its_time_within_its_node_only) {
   for (unsigned l = 0; l < 4; ++l)
     for (unsigned p = 0; p < 5; ++p)
       for (unsigned f = 0; f < 5; ++f) {
-        memory_config c = two_of_each();
+        memory_config c = two_everywhere();
         c.timing = {{level_names[l], names[p], names[f], 12.5}};
         timing_table t = *timing_table::compile(c);
         issue(t, static_cast<command>(p), 0, 1000);
@@ -50,7 +50,7 @@ TEST(timing, each_rule_blocks_until_its_time_within_its_node_only) {
 }
 
 TEST(timing, a_refresh_is_of_its_banks_and_waits_for_all_of_them) {
-  memory_config c = two_of_each();
+  memory_config c = two_everywhere();
   c.timing = {{"bank", "precharge", "refresh", 13},
               {"bank", "refresh", "activate", 100},
               {"bank_group", "refresh", "activate", 40},
@@ -71,7 +71,7 @@ TEST(timing, a_refresh_is_of_its_banks_and_waits_for_all_of_them) {
 TEST(timing, a_rule_between_ranks_blocks_the_other_ranks_until_its_time) {
   for (unsigned p = 0; p < 5; ++p)
     for (unsigned f = 0; f < 5; ++f) {
-      memory_config c = two_of_each();
+      memory_config c = two_everywhere();
       c.ranks = 4;
       c.timing = {{"other_ranks", names[p], names[f], 12.5}};
       timing_table t = *timing_table::compile(c);
@@ -85,7 +85,7 @@ TEST(timing, a_rule_between_ranks_blocks_the_other_ranks_until_its_time) {
 }
 
 TEST(timing, a_window_counts_the_oldest_of_its_commands) {
-  memory_config c = two_of_each();
+  memory_config c = two_everywhere();
   c.timing = {{"rank", "activate", "activate", 21, 4}};
   timing_table t = *timing_table::compile(c);
   for (const picoseconds at : {100, 200, 300}) t.issue(command::activate, 0, at);
@@ -98,7 +98,7 @@ TEST(timing, a_window_counts_the_oldest_of_its_commands) {
 }
 
 TEST(timing, of_two_rules_the_later_time_counts) {
-  memory_config c = two_of_each();
+  memory_config c = two_everywhere();
   c.timing = {{"channel", "read", "read", 3},     {"bank_group", "read", "read", 5},
               {"bank", "read", "read", 4},        {"bank", "read", "precharge", 9},
               {"bank", "read", "precharge", 2},   {"other_ranks", "read", "write", 8},

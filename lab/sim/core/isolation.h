@@ -30,6 +30,7 @@ class abortable {
 
 struct isolation_counts {
   std::uint64_t conflicts = 0, capacity_aborts = 0, lock_taken = 0;
+  void visit_state(archive& a) { a(conflicts, capacity_aborts, lock_taken); }
 };
 
 class isolation_control final : public private_cache_observer {
@@ -72,6 +73,8 @@ class isolation_control final : public private_cache_observer {
 
   void remote_access(unsigned core, std::uint64_t line, bool by_store, picoseconds now) override;
   void evicted(unsigned core, std::uint64_t line, picoseconds now) override;
+
+  void visit_state(archive& a);  // thread_state.cc
 
   isolation_counts counts;
 

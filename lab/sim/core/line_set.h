@@ -2,6 +2,8 @@
 // Clearing the set takes constant time.
 #pragma once
 
+#include <sim/archive.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -48,6 +50,15 @@ class line_set {
   }
   // Valid until the next add().
   std::span<const entry> entries() const noexcept { return {entries_.data(), size_}; }
+
+  void visit_state(archive& a) {
+    std::vector<entry> all(entries().begin(), entries().end());
+    a.list(all, [&](entry& e) { a(e.line, e.flags); });
+    if (!a.reads()) return;
+    clear();
+    for (const entry& e : all) add(e.line, e.flags);
+    a.require(size_ == all.size(), "a line is twice in the set of a transaction");
+  }
 
  private:
   struct slot {

@@ -29,6 +29,9 @@ struct thread_counts {
   picoseconds commit_time = 0;  // from the last instruction to the end, summed
 
   thread_counts& operator+=(const thread_counts& o) noexcept;
+  void visit_state(archive& a) {
+    a(events, instructions, loads, stores, commits, operations, aborts, commit_time);
+  }
 };
 
 // Called for stores, when contents are tracked (crash.h).
@@ -65,6 +68,14 @@ class hardware_thread final : event_handler, requester, abortable {
   // The thread computes beyond the latest time. Its time has not advanced by that.
   bool has_outrun_time() const noexcept { return outran_time_; }
   picoseconds time() const noexcept { return time_; }
+  // It has begun a transaction of the design, which has neither ended nor been aborted.
+  bool has_begun() const noexcept {
+    return !aborted_ && (phase_ == phase::inside || (phase_ == phase::outside && plan_requested_));
+  }
+
+  void name_parts(archive& a);
+  // Precondition: reading, the feed has been read.
+  void visit_state(archive& a);
 
   thread_counts counts;
 
@@ -73,6 +84,7 @@ class hardware_thread final : event_handler, requester, abortable {
     std::uint64_t instruction = 0;
     picoseconds done = never;  // never: not known yet
     bool joined = false;       // it has not requested its line itself
+    void visit_state(archive& a) { a(instruction, done, joined); }
   };
   // A queue, oldest first; an index is a running number.
   struct window {
@@ -91,6 +103,7 @@ class hardware_thread final : event_handler, requester, abortable {
     void retire(picoseconds now) noexcept {
       while (!empty() && at(first).done <= now) pop();
     }
+    void visit_state(archive& a);
   };
 
   void handle(picoseconds now, std::uint64_t) override;

@@ -12,8 +12,6 @@ namespace {
 
 constexpr unsigned bits_of_level = 9;  // 512 entries of 8 bytes: a table of 4 KiB
 constexpr std::uint64_t level_bytes = (std::uint64_t{1} << 36) + 4096;
-// Marks an event: the walk's load is done.
-constexpr std::uint64_t loaded = std::uint64_t{1} << 32;
 
 }  // namespace
 

@@ -29,6 +29,7 @@ struct tlb_counts {
   picoseconds walk_time = 0;  // of all walks, summed
 
   tlb_counts& operator+=(const tlb_counts& o) noexcept;
+  void visit_state(archive& a) { a(l1_hits, l2_hits, misses, walks, walk_loads, walk_time); }
 };
 
 class tlb final : event_handler, requester {
@@ -52,6 +53,10 @@ class tlb final : event_handler, requester {
     return translate_missed(thread, page, reply_to, now);
   }
 
+  // thread_state.cc. threads: of the machine.
+  void name_parts(archive& a);
+  void visit_state(archive& a, unsigned threads);
+
   tlb_counts counts;
 
  private:
@@ -62,7 +67,11 @@ class tlb final : event_handler, requester {
     bool used = false;
     bool refused = false;  // its load waits for an entry of a request queue
     std::vector<std::pair<unsigned, requester*>> waiting;  // thread and requester
+    void visit_state(archive& a, unsigned threads, unsigned walk_levels, std::uint64_t pages);
   };
+
+  // Marks an event: the walk's load is done.
+  static constexpr std::uint64_t loaded = std::uint64_t{1} << 32;
 
   tlb(event_queue& events, hierarchy& caches, const tlb_config& c, unsigned core, cache_array first,
       cache_array second);

@@ -33,6 +33,10 @@ struct action {
   };
   kind what;
   std::uint64_t line = 0;
+  void visit_state(archive& a) {
+    a.choice(what, 8);
+    a(line);
+  }
 };
 using action_list = std::vector<action>;
 
@@ -71,6 +75,12 @@ class design {
                       picoseconds /*now*/) {}
   // No more transactions come: finishes the work that was put off.
   virtual void finish(picoseconds /*now*/) {}
+
+  // For checkpoints (sim/archive.h): what changes in a run. A design that is a handler of events or
+  // a requester names itself before any visit_state() is called. A run with a design that does not
+  // override visit_state() has no checkpoints.
+  virtual void name_parts(archive&) {}
+  virtual void visit_state(archive& a) { a.refuse("design"); }
 };
 
 enum class kiln_mutant : std::uint8_t;

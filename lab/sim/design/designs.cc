@@ -11,6 +11,11 @@ namespace {
 
 using made = result<std::unique_ptr<design>>;
 
+class native final : public design {
+ public:
+  void visit_state(archive&) override {}
+};
+
 made make_kiln(const design_context& w) {
   const std::size_t sets = w.caches.shared().sets();
   if (!w.machine.l3.nonvolatile || !std::has_single_bit(sets))
@@ -22,7 +27,7 @@ made make_kiln(const design_context& w) {
 }
 
 constexpr design_kind own[] = {
-    {"native", [](const design_context&) -> made { return std::make_unique<design>(); }},
+    {"native", [](const design_context&) -> made { return std::make_unique<native>(); }},
     {"rlog", [](const design_context& w) -> made { return make_redo_log(w, false); }},
     {"ulog", [](const design_context& w) -> made { return make_undo_log(w, false); }},
     {"crlog", [](const design_context& w) -> made { return make_redo_log(w, true); }},

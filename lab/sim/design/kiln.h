@@ -56,6 +56,7 @@ struct kiln_counts {
   std::uint64_t waits_for_older = 0;  // lines that waited for an older transaction
   std::uint64_t max_pending = 0;      // most pending lines in the nonvolatile cache at a time
   picoseconds commit_latency = 0;     // from end to commit flag, summed
+  void visit_state(archive& a);
 };
 
 // The state after a crash and recovery: a value for each line that recovery finds (other lines have
@@ -111,6 +112,12 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   // (section 4.5).
   nonvolatile_state recovered() const;
 
+  // kiln_state.cc
+  void name_parts(archive& a) override;
+  void visit_state(archive& a) override;
+  // Whether the thread's newest transaction is running.
+  bool is_running(unsigned thread) const;
+
   kiln_counts counts;
 
  private:
@@ -140,12 +147,14 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
     std::vector<std::uint64_t> overflow;  // lines with a copy in the overflow area
     std::vector<std::size_t> blocked_transfers;  // transfers that wait for its commit
 
+    void visit_state(archive& a, unsigned threads, std::size_t frames);
     void reset(std::uint64_t new_id, unsigned of_thread, bool asks_for_order);
   };
   // A transfer in progress that reports its completion.
   struct transfer {
-    enum class kind : std::uint8_t { to_cache, version_to_memory, copy, mapping, home } what;
-    std::uint64_t id, line, value;
+    enum class kind : std::uint8_t { to_cache, version_to_memory, copy, mapping, home };
+    kind what = kind::to_cache;
+    std::uint64_t id = 0, line = 0, value = 0;
     transaction* tx = nullptr;     // the transaction of `id`; null for home: it is over
     frame at = cache_array::none;  // to_cache: the line's frame, which may not be evicted
   };
@@ -155,10 +164,14 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
     frame superseded = cache_array::none;  // frame of the version it replaced, unless evicted
     std::uint32_t writebacks_in_flight : 31 = 0;  // write-backs on their way
     std::uint32_t dirty : 1 = 0;                  // newer than memory
+    bool is_initial() const noexcept {
+      return value == 0 && tx == nullptr && superseded == cache_array::none &&
+             writebacks_in_flight == 0 && dirty == 0;
+    }
   };
   struct copy {
-    std::uint64_t id, value;
-    transaction* tx;                          // null after its commit
+    std::uint64_t id = 0, value = 0;
+    transaction* tx = nullptr;                // null after its commit
     bool durable = false, committed = false;  // durable: copy and mapping entry are in memory
   };
 
@@ -193,6 +206,15 @@ class kiln final : public design, public shared_cache_policy, event_handler, req
   void make_room_above(std::uint64_t line, picoseconds now);
   void overflow_copied(const transfer& t, picoseconds now);
   bool may_be_copied(frame p) const;
+
+  void link(archive& a, transaction*& t);
+  void links(archive& a, std::vector<transaction*>& all);
+  void transactions_state(archive& a);
+  void frames_state(archive& a);
+  void transfers_state(archive& a);
+  void check_transactions(archive& a) const;
+  void check_transfers(archive& a) const;
+  bool takes(std::uint64_t what, bool as_event) const;
 
   event_queue& events_;
   hierarchy& caches_;

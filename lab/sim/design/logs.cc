@@ -42,6 +42,7 @@ class log {
   }
   bool half_full() const noexcept { return at_ - truncated_ > bytes_ / 2; }
   void truncate() noexcept { truncated_ = at_; }
+  void visit_state(archive& a) { a(at_, flushed_, truncated_, unflushed_); }
 
  private:
   void append_bytes(std::size_t bytes, action_list& p) {
@@ -67,6 +68,7 @@ class logging : public design {
                              : action::kind::clean_invalidate_to_memory) {
     for (unsigned t = 0; t < where.threads; ++t) logs_.emplace_back(t, where.machine.design);
   }
+  void visit_state(archive& a) override { a.fixed(logs_); }
 
  protected:
   bool intercepts_stores() const noexcept override { return true; }
@@ -114,6 +116,10 @@ class redo_log final : public logging {
     }
     deferred_stores_[thread].clear();
     if (l.half_full()) truncate(thread, p);
+  }
+  void visit_state(archive& a) override {
+    logging::visit_state(a);
+    a.fixed(deferred_stores_), a.fixed(since_truncation_);
   }
 
  private:

@@ -57,6 +57,16 @@ class feed {
   // at the end, or after an error, which status() returns.
   std::span<const tape_item> next(unsigned thread);
   const result<>& status() const noexcept { return status_; }
+  // What next() returned last for this thread.
+  std::span<const tape_item> current(unsigned thread) const noexcept {
+    const auto& c = cursors_[thread].current;
+    return c == nullptr ? std::span<const tape_item>() : c->of[thread];
+  }
+  // Whether an event may be on this tape, for this machine.
+  bool may_have(const media::tape_record& r) const noexcept { return space_.holds(r); }
+
+  // Reading, the chunks in use are read from the tape again; an error of that is in status().
+  void visit_state(archive& a);  // feed_state.cc
   // Called for each image, in order: (offset, bytes).
   std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)> on_image;
   // Events and bytes of the tape read so far.
@@ -84,6 +94,8 @@ class feed {
   void append(chunk& c, const tape_item& item, std::uint64_t event, bool first_time);
   void append_event(chunk& c, const media::tape_event& e, std::uint64_t event, bool first_time);
   void release_chunk(std::size_t number);
+  std::shared_ptr<chunk> read_again(std::size_t number);
+  void read_chunks_in_use(archive& a, const std::vector<bool>& kept, const std::vector<bool>& has);
 
   [[nodiscard]] std::unexpected<error> beyond_space(const media::tape_record& r) const;
   [[nodiscard]] std::unexpected<error> beyond_threads(unsigned thread, std::uint64_t event) const;
@@ -99,6 +111,7 @@ class feed {
   struct chunk_start {
     media::tape_reader::position place;
     unsigned operation_thread = no_thread;
+    void visit_state(archive& a);
   };
   static constexpr unsigned no_thread = ~0u;
 

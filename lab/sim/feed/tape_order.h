@@ -6,6 +6,7 @@
 #pragma once
 
 #include <lab_media/tape.h>
+#include <sim/archive.h>
 
 #include <cstdint>
 #include <vector>
@@ -26,6 +27,8 @@ class tape_order {
   }
   // Call at the end of the tape. Errors: corrupt, for the first transaction that does not end.
   [[nodiscard]] result<> finish() const;
+
+  void visit_state(archive& a) { a(begun_); }
 
  private:
   [[nodiscard]] result<> see_mark(const media::tape_record& r, unsigned thread,
