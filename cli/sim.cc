@@ -4,6 +4,7 @@
 #include <cli/output.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sim/checkpoint.h>
 #include <sim/config_file.h>
 #include <sim/crash.h>
 #include <sim/feed/convert.h>
@@ -26,7 +27,7 @@ namespace {
 struct options {
   std::string machine = "kiln", design, json, csv, epochs_csv, histograms_csv, jobs;
   std::vector<std::string> settings, designs, over, tapes, shown = {"simulated_ns"};
-  double timeline_ns = 0, at_ns = -1;
+  double timeline_ns = 0, at_ns = -1, checkpoint_at_ns = -1, checkpoint_every_ns = 0;
   std::uint64_t crashes = 1000;
   std::string fault = "none";
   sim::run_options run;
@@ -150,11 +151,41 @@ void report(const options& o, const std::string& table, const nlohmann::ordered_
   throw CLI::RuntimeError(130);
 }
 
-void run_alone(const options& o) {
-  sim::machine_config m = machine_of(o);
+// What the command line leaves out is the checkpoint's.
+sim::machine_config machine_of_resumed(const CLI::App& command, options& o) {
+  const auto stored = value_or_fail(sim::read_checkpoint(o.run.resume));
+  const sim::checkpoint_subject& then = stored.subject;
+  const auto given = [&](const char* option) { return command.count(option) != 0; };
+  if (!given("tape")) o.run.tape = then.tape;
+  if (!given("--seed")) o.run.seed = then.seed;
+  if (!given("--warm-up")) o.run.warm_up_transactions = then.warm_up_transactions;
+  if (!given("--timeline-ns")) o.timeline_ns = static_cast<double>(then.timeline_interval) / 1000;
+  return given("--machine") || given("--set") || given("--design")
+             ? machine_of(o)
+             : value_or_fail(sim::machine_of(o.run.resume, then));
+}
+
+void add_checkpoints(options& o, std::size_t& written) {
+  if (o.checkpoint_at_ns >= 0) o.run.checkpoint_at = sim::from_ns(o.checkpoint_at_ns);
+  o.run.checkpoint_every = sim::from_ns(o.checkpoint_every_ns);
+  o.run.checkpointed = [&written](const result<sim::picoseconds>& at) {
+    written += at.has_value();
+    if (!at) print_error("stele: {}; the run goes on\n", at.error().message);
+  };
+}
+
+void run_alone(const CLI::App& command, options& o) {
+  sim::machine_config m = o.run.resume.empty() ? machine_of(o) : machine_of_resumed(command, o);
   if (!o.design.empty()) or_fail(sim::set_key(m, "design.name", o.design));
+  std::size_t checkpoints = 0;
+  add_checkpoints(o, checkpoints);
   const auto r = run_one(m, o, "");
-  if (!r) say_interrupted("a run that is not over has no result");
+  if (!r && o.run.checkpoint.empty()) say_interrupted("a run that is not over has no result");
+  if (!r)
+    say_interrupted(fmt::format("go on with the same options and --resume {}", o.run.checkpoint));
+  if (checkpoints == 0 && o.checkpoint_at_ns >= 0)
+    print_error("stele: the run ended before --checkpoint-at, so {} was not written\n",
+                o.run.checkpoint);
   report(o, sim::table_of(*r), sim::json_of(*r), std::span(&*r, 1));
 }
 
@@ -408,16 +439,41 @@ CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
   return command;
 }
 
+void add_run_command(CLI::App& group, const std::shared_ptr<options>& o) {
+  CLI::App* const alone = add(group, "run", "one machine, everything that was counted", *o);
+  alone->get_option("tape")->required(false);
+  alone->add_option("--design", o->design,
+                    "instead of the machine's: native, rlog, ulog, crlog, culog, kiln");
+  CLI::Option* const file = alone->add_option(
+      "--checkpoint", o->run.checkpoint,
+      "write the state of the run to FILE when it is interrupted, and as the next two say");
+  CLI::Option* const at =
+      alone->add_option("--checkpoint-at", o->checkpoint_at_ns, "when simulated time passes NS")
+          ->needs(file)
+          ->check(CLI::Range(0.0, static_cast<double>(sim::latest / 1000)));
+  alone
+      ->add_option("--checkpoint-every", o->checkpoint_every_ns,
+                   "when simulated time passes a multiple of NS")
+      ->needs(file)
+      ->excludes(at)
+      ->check(CLI::Range(1.0, 1e15));
+  alone->add_option("--resume", o->run.resume,
+                    "go on from the checkpoint in FILE; machine, tape and options that are left "
+                    "out are the first run's");
+  alone->callback([o, alone] {
+    if (o->run.tape.empty() && o->run.resume.empty())
+      fail("name a tape, or a checkpoint with --resume");
+    run_alone(*alone, *o);
+  });
+}
+
 }  // namespace
 
 void add_sim(CLI::App& app) {
   const auto o = std::make_shared<options>();
   CLI::App* group = app.add_subcommand("sim", "run a tape on a simulated machine");
   group->require_subcommand(1);
-  CLI::App* alone = add(*group, "run", "one machine, everything that was counted", *o);
-  alone->add_option("--design", o->design,
-                    "instead of the machine's: native, rlog, ulog, crlog, culog, kiln");
-  alone->callback([o] { run_alone(*o); });
+  add_run_command(*group, o);
   CLI::App* compared = add(*group, "compare", "designs side by side, with ratios to the first", *o);
   compared->add_option("--designs", o->designs, "by commas")->delimiter(',')->required();
   compared->callback([o] { compare(*o); });

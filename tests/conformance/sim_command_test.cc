@@ -91,6 +91,28 @@ TEST_F(sim_command, writes_the_commands_of_one_run_alone) {
   }
 }
 
+TEST_F(sim_command, resumes_a_run_with_what_its_checkpoint_says) {
+  record("");
+  const std::string options = "--seed 3 --warm-up 50 --timeline-ns 10000 --set l3.ways=8 ";
+  const auto whole = ran(options + "--checkpoint " + at("c") + " --checkpoint-at 5000", "a");
+  const auto resume = [&](const std::string& more) {
+    return run("sim run --resume " + at("c") + " --json " + at("b") + more);
+  };
+  EXPECT_EQ(resume("").status, 0);
+  EXPECT_EQ(json("b"), whole);
+  fs::rename(dir_ / "tape", dir_ / "moved");
+  EXPECT_THAT(resume("").said, HasSubstr("cannot read the tape " + at("tape")));
+  EXPECT_EQ(resume(" " + at("moved") + " --seed 3 --set l3.ways=8").status, 0);
+  EXPECT_THAT(resume(" " + at("moved") + " --seed 4").said, HasSubstr("its seed is 3"));
+  EXPECT_THAT(resume(" " + at("moved") + " --design rlog").said, HasSubstr("[l3] \"ways = 8\""));
+  EXPECT_THAT(run("sim run").said, HasSubstr("name a tape, or a checkpoint"));
+  const auto late =
+      run("sim run " + at("moved") + " --checkpoint " + at("d") + " --checkpoint-at 1e12");
+  EXPECT_EQ(late.status, 0);
+  EXPECT_THAT(late.said, HasSubstr("ended before --checkpoint-at"));
+  EXPECT_FALSE(fs::exists(dir_ / "d"));
+}
+
 TEST_F(sim_command, compares_designs_and_sweeps_a_key) {
   record("");
   const auto compared =
@@ -180,7 +202,8 @@ TEST_F(sim_command, runs_every_command_of_the_guide) {
         << command;
     ++commands;
   }
-  EXPECT_EQ(commands, 12u);
+  EXPECT_EQ(commands, 14u);
+  EXPECT_EQ(text("again.json"), text("run.json")) << "resumed";
   for (const char* file : {"run.csv", "designs.csv", "sweep.csv", "epochs.csv", "histograms.csv",
                            "memory.csv", "commands.trace"})
     EXPECT_GT(fs::file_size(dir_ / file), 50u) << file;
