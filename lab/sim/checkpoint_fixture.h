@@ -91,6 +91,22 @@ inline std::vector<std::byte> mixed_tape(unsigned events) {
   return {tape->memory().begin(), tape->memory().end()};
 }
 
+// Threads stream lines past the caches, and fence them.
+inline std::vector<std::byte> fenced_tape(unsigned events) {
+  const auto tape = media::tape_writer::to_memory({});
+  base::rng random(4);
+  for (unsigned i = 0; i < events; ++i) {
+    const auto thread = static_cast<unsigned>(random.below(4));
+    if (random.below(3) == 0)
+      tape->event(media::tape_op::fence, thread, 0, 0);
+    else
+      tape->event(media::tape_op::stream, thread, random.below(64) * 64,
+                  static_cast<std::uint32_t>(64 * (1 + random.below(4))));
+  }
+  EXPECT_TRUE(tape->finish());
+  return {tape->memory().begin(), tape->memory().end()};
+}
+
 // Thread 0 pauses while thread 1 reads more of the tape than a feed keeps.
 inline std::vector<std::byte> uneven_tape() {
   const auto tape = media::tape_writer::to_memory({});

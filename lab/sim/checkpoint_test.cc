@@ -98,6 +98,32 @@ TEST(checkpoint, of_each_scheduler_and_device_resumes_the_same_run) {
     }
 }
 
+// A barrier waits for a write that is still to be sent: a few events long, so the run stops at each
+// event once.
+TEST(checkpoint, at_each_event_beside_barriers_resumes_the_same_run) {
+  machine_config m = small_caches("dp2", "native", "none");
+  m.crossbar.bytes_per_ns = 1;
+  for (const scheduler_kind& kind : scheduler_kinds()) {
+    if (!kind.follows_barriers) continue;
+    SCOPED_TRACE(kind.name);
+    m.nonvolatile_memory.scheduler = kind.name;
+    const restored_run of{kind.name, m, fenced_tape(160)};
+    auto whole = of.make(1);
+    std::uint64_t events = 0;
+    while (whole->advance(1)) ++events;
+    const std::vector<std::byte> end = bytes_of(*whole);
+    auto first = of.make(1);
+    for (std::uint64_t at = 0; at < events; ++at) {
+      auto rest = of.make(1);
+      ASSERT_EQ(fault_of(*rest, bytes_of(*first)), "") << "at event " << at;
+      while (rest->advance(1 << 20)) {
+      }
+      ASSERT_TRUE(bytes_of(*rest) == end) << "after event " << at;
+      first->advance(1);
+    }
+  }
+}
+
 // Refreshes, windows of activates, several ranks and groups, closed pages.
 TEST(checkpoint, of_each_memory_resumes_the_same_run) {
   const auto tape = mixed_tape(3000);
