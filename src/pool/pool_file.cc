@@ -58,6 +58,8 @@ result<pool_header> read_header(int fd, const std::string& path) {
                             path, status.st_size));
   if (!os::read_all(fd, front.data(), std::min(length, front.size()), 0))
     return path_error("read", path);
+  // Another process may have grown the pool before the header was read: the file was longer first.
+  if (os::fstat(fd, status) != 0) return path_error("examine", path);
   return parse_header(front.data(), static_cast<std::uint64_t>(status.st_size), path);
 }
 

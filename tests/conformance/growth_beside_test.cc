@@ -245,6 +245,18 @@ TEST_P(growth_beside, calls_that_look_at_the_file) {
   expect_whole();
 }
 
+// A reader in another process has seen the file's size, and reads the header after a growth.
+TEST_P(growth_beside, a_reader_that_maps_the_file) {
+  open();
+  const storage::descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  {
+    const growth_after_a_look beside(*store_);
+    EXPECT_TRUE(succeeds(storage::pool_file::map_for_reading(file.fd, path_)));
+    EXPECT_TRUE(beside.has_grown());
+  }
+  expect_whole();
+}
+
 // The addresses of a reader cannot become more when a small pool has grown far.
 TEST(growth_beside_readers, finds_addresses_for_the_usual_largest_pool) {
   scratch_directory dir;
