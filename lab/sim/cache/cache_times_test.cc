@@ -25,13 +25,9 @@ machine_config machine_of(unsigned cores) {
   return m;
 }
 
-struct caches_alone {
-  explicit caches_alone(machine_config m)
-      : below(events, memory_time), caches(std::move(*hierarchy::make(events, below, m, 1))) {}
+struct caches_alone : caches_on_fixed_memory {
+  explicit caches_alone(const machine_config& m) : caches_on_fixed_memory(m, memory_time) {}
   explicit caches_alone(unsigned cores) : caches_alone(machine_of(cores)) {}
-  void handle_until(picoseconds end) {
-    while (!events.empty() && events.next() <= end) events.step();
-  }
   // When the request completes; 0: it waits for memory, and `who` will know. Threads of a core
   // have its number and one that is higher by 10.
   picoseconds ask(unsigned core, std::uint64_t line, bool store, picoseconds at,
@@ -55,9 +51,6 @@ struct caches_alone {
     return caches->clean({core, core, &who, ++token}, line, to, drop, at).when;
   }
 
-  event_queue events;
-  fixed_memory below;
-  std::unique_ptr<hierarchy> caches;
   listener who;
   std::uint64_t token = 0;
   picoseconds now = 0;

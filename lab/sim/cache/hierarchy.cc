@@ -97,7 +97,7 @@ std::size_t hierarchy::tag_bytes() const noexcept {
 access_result hierarchy::access_line(const request_origin& origin, std::uint64_t line, bool store,
                                      picoseconds now) {
   caches& c = private_[origin.core];
-  if (const frame p = found_in_l1(c, line, store); p != cache_array::none) {
+  if (const frame p = c.l1.find(line); allows(c, p, store)) {
     count_l1_hit(c, p, store);
     return join(origin, line, store, c.l1_lines[p].there.of(store), now + first_latency(store));
   }
@@ -105,8 +105,7 @@ access_result hierarchy::access_line(const request_origin& origin, std::uint64_t
   if (p == cache_array::none || (store && (c.l2_lines[p].state & exclusive) == 0))
     return access_shared(origin, line, store, p, now);
   ++counts.l1_misses, ++counts.l2_hits, ++counts.l2_reads;
-  const bool first_use = (c.l2_lines[p].state & prefetched) != 0;
-  if (first_use) use_prefetched(c.l2_lines[p], now + private_latency(store));
+  const bool first_use = is_first_use(c.l2_lines[p], now + private_latency(store));
   c.l2.touch(p);
   const frame r =
       fill_l1(origin.core, p,
@@ -168,9 +167,8 @@ access_result hierarchy::access_shared(const request_origin& origin, std::uint64
       return {access_result::kind::nacked, 0};
     }
   const bool first_use =
-      in_l2 != cache_array::none && (private_[origin.core].l2_lines[in_l2].state & prefetched) != 0;
-  if (first_use)
-    use_prefetched(private_[origin.core].l2_lines[in_l2], now + private_latency(store));
+      in_l2 != cache_array::none &&
+      is_first_use(private_[origin.core].l2_lines[in_l2], now + private_latency(store));
   const access_result got = p == cache_array::none
                                 ? miss(origin, line, store, asked)
                                 : hit_shared(origin, p, line, store, in_l2, asked);

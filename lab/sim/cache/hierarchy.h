@@ -144,8 +144,7 @@ class hierarchy final : event_handler {
   [[gnu::always_inline]] bool would_hit_at(unsigned core, frame p, bool store,
                                            picoseconds now) const noexcept {
     const caches& c = private_[core];
-    return p != cache_array::none && (!store || (c.l1_lines[p].state & exclusive) != 0) &&
-           c.l1_lines[p].there.of(store) <= now + first_latency(store);
+    return allows(c, p, store) && c.l1_lines[p].there.of(store) <= now + first_latency(store);
   }
   // The fast path of access_line() for a line that l1_frame() has found. Returns false, and does
   // nothing, when the access does not hit.
@@ -319,12 +318,9 @@ class hierarchy final : event_handler {
             cache_array l3);
   void handle(picoseconds now, std::uint64_t what) override;
 
-  [[gnu::always_inline]] static frame found_in_l1(const caches& c, std::uint64_t line,
-                                                  bool store) noexcept {
-    const frame p = c.l1.find(line);
-    return p == cache_array::none || (store && (c.l1_lines[p].state & exclusive) == 0)
-               ? cache_array::none
-               : p;
+  // Whether l1 has the line, at p, in a state for this access.
+  [[gnu::always_inline]] static bool allows(const caches& c, frame p, bool store) noexcept {
+    return p != cache_array::none && (!store || (c.l1_lines[p].state & exclusive) != 0);
   }
   void count_l1_hit(caches& c, frame p, bool store) noexcept {
     c.l1.touch(p);
@@ -349,7 +345,14 @@ class hierarchy final : event_handler {
   // prefetcher.h.
   void prefetch_behind(const request_origin& origin, std::uint64_t line, bool fetched,
                        picoseconds now);
-  void use_prefetched(l2_line& l, picoseconds earliest) noexcept;
+  // Whether this is the first use of a prefetched line, which could be there at `earliest`; counts
+  // it then.
+  bool is_first_use(l2_line& l, picoseconds earliest) noexcept {
+    if ((l.state & prefetched) == 0) return false;
+    l.state &= static_cast<std::uint8_t>(~prefetched);
+    ++(l.there.readable > earliest ? counts.prefetches_late : counts.prefetches_useful);
+    return true;
+  }
   access_result fetch_into_l2(const request_origin& origin, std::uint64_t line, std::uint64_t kept,
                               picoseconds now);
   access_result access_shared(const request_origin& origin, std::uint64_t line, bool store,

@@ -4,7 +4,6 @@
 #include <sim/cache/hierarchy.h>
 
 #include <algorithm>
-#include <memory>
 
 namespace stele::sim {
 
@@ -71,15 +70,11 @@ void hierarchy::mshr::visit_state(archive& a, unsigned cores, bool prefetches) {
 
 void hierarchy::name_parts(archive& a) {
   // Each fill and each transfer is ended once.
-  const auto taken = std::make_shared<std::vector<bool>>();
-  a.name(*this, [this, taken](std::uint64_t what) -> bool {
+  a.name(*this, [this, is_first = first_time()](std::uint64_t what) {
     if (!takes(what)) return false;
     const std::size_t slot = what & 0xff'ffff'ffff'ffff, kind = what >> 56;
     if (kind == event_kinds - 1) return true;  // barriers have no slots
-    const std::size_t bit = 2 * slot + (kind >= 2);
-    if (taken->size() <= bit) taken->resize(bit + 1);
-    if ((*taken)[bit]) return false;
-    return (*taken)[bit] = true;
+    return is_first(2 * slot + (kind >= 2));
   });
 }
 

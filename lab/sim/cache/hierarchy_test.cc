@@ -12,9 +12,8 @@ namespace {
 // When everything asked for has long arrived.
 constexpr picoseconds long_after = 1'000'000'000;
 
-struct bench {
-  explicit bench(machine_config m = small_machine())
-      : below(events, 100'000), caches(std::move(*hierarchy::make(events, below, m, 1))) {}
+struct bench : caches_on_fixed_memory {
+  explicit bench(const machine_config& m = small_machine()) : caches_on_fixed_memory(m) {}
   // The time at which the access completes; handles all pending events.
   picoseconds get(unsigned core, std::uint64_t line, bool store, picoseconds now) {
     const auto a = caches->access_line({core, core, &who, ++token}, line, store, now);
@@ -22,9 +21,6 @@ struct bench {
     EXPECT_NE(a.what, access_result::kind::nacked);
     return a.what == access_result::kind::completed ? a.when : who.completed.at(token);
   }
-  event_queue events;
-  fixed_memory below;
-  std::unique_ptr<hierarchy> caches;
   listener who;
   std::uint64_t token = 0;
 };

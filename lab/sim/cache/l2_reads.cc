@@ -7,12 +7,6 @@
 
 namespace stele::sim {
 
-// Counts the first use of a prefetched line, which could be there at `earliest`.
-void hierarchy::use_prefetched(l2_line& l, picoseconds earliest) noexcept {
-  l.state &= static_cast<std::uint8_t>(~prefetched);
-  ++(l.there.readable > earliest ? counts.prefetches_late : counts.prefetches_useful);
-}
-
 // The line has been accessed in the second level at `now`. It stays, whatever is fetched.
 void hierarchy::prefetch_behind(const request_origin& origin, std::uint64_t line, bool fetched,
                                 picoseconds now) {
@@ -32,7 +26,7 @@ access_result hierarchy::load_from_l2(const request_origin& origin, std::uint64_
   if (q == cache_array::none) return fetch_into_l2(origin, line, line, now + l2_read_);
   ++counts.l2_reads;
   c.l2.touch(q);
-  if ((c.l2_lines[q].state & prefetched) != 0) use_prefetched(c.l2_lines[q], now + l2_read_);
+  is_first_use(c.l2_lines[q], now + l2_read_);
   return join(origin, line, false, c.l2_lines[q].there.readable, now + l2_read_);
 }
 

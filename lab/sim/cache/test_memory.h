@@ -56,4 +56,17 @@ inline machine_config small_machine(unsigned cores = 2) {
   return m;
 }
 
+// The caches of a machine on such a memory.
+struct caches_on_fixed_memory {
+  explicit caches_on_fixed_memory(const machine_config& m, picoseconds latency = 100'000)
+      : below(events, latency), caches(std::move(*hierarchy::make(events, below, m, 1))) {}
+  void handle_until(picoseconds end) {
+    while (!events.empty() && events.next() <= end) events.step();
+  }
+
+  event_queue events;
+  fixed_memory below;
+  std::unique_ptr<hierarchy> caches;
+};
+
 }  // namespace stele::sim

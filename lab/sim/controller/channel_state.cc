@@ -205,10 +205,9 @@ void cxl_link::entry::visit_state(archive& a) {
 }
 
 void cxl_link::name_parts(archive& a) {
-  const auto taken = std::make_shared<std::vector<bool>>();  // each part of a message ends once
-  a.name(*this, [this, taken](std::uint64_t what) {
-    taken->resize(entries_.size() * 4);
-    return takes(what) && !(*taken)[what] && ((*taken)[what] = true);
+  // Each part of a message ends once.
+  a.name(*this, [this, is_first = first_time()](std::uint64_t what) {
+    return takes(what) && is_first(what);
   });
 }
 

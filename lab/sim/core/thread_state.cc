@@ -3,7 +3,6 @@
 #include <sim/core/thread.h>
 
 #include <algorithm>
-#include <memory>
 
 namespace stele::sim {
 
@@ -72,11 +71,8 @@ void tlb::walk::visit_state(archive& a, unsigned threads, unsigned walk_levels,
 
 void tlb::name_parts(archive& a) {
   // A walk has one event or one load in progress, unless its load was refused.
-  const auto taken = std::make_shared<std::vector<bool>>();
-  const auto takes = [this, taken](std::uint64_t slot) {
-    taken->resize(walks_.size());
-    return slot < walks_.size() && walks_[slot].used && !walks_[slot].refused && !(*taken)[slot] &&
-           ((*taken)[slot] = true);
+  const auto takes = [this, is_first = first_time()](std::uint64_t slot) {
+    return slot < walks_.size() && walks_[slot].used && !walks_[slot].refused && is_first(slot);
   };
   a.name(static_cast<event_handler&>(*this),
          [takes](std::uint64_t what) { return takes(what & ~loaded); });

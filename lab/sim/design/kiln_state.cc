@@ -107,17 +107,12 @@ void kiln::transfers_state(archive& a) {
 }
 
 void kiln::name_parts(archive& a) {
-  const auto taken = std::make_shared<std::vector<bool>>();
-  const auto first_time = [taken](std::uint64_t slot) -> bool {
-    if (taken->size() <= slot) taken->resize(slot + 1);
-    if ((*taken)[slot]) return false;
-    return (*taken)[slot] = true;
-  };
-  a.name(static_cast<event_handler&>(*this), [this, first_time](std::uint64_t what) {
-    return takes(what, true) && (what >> 56 != 0 || first_time(what));
+  const first_time is_first;
+  a.name(static_cast<event_handler&>(*this), [this, is_first](std::uint64_t what) {
+    return takes(what, true) && (what >> 56 != 0 || is_first(what));
   });
-  a.name(static_cast<requester&>(*this), [this, first_time](std::uint64_t token) {
-    return token == without_transfer || (takes(token, false) && first_time(token));
+  a.name(static_cast<requester&>(*this), [this, is_first](std::uint64_t token) {
+    return token == without_transfer || (takes(token, false) && is_first(token));
   });
 }
 
