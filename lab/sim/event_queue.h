@@ -41,7 +41,7 @@ class event_queue {
 
   // Precondition: `when` is not before now.
   void schedule(picoseconds when, event_handler& handler, std::uint64_t what = 0) {
-    add({when, ++sequence_, &handler, what});
+    add(when, ++sequence_, &handler, what);
   }
 
   // For a handler that would schedule an event of its own for `when` and return: when no other
@@ -79,7 +79,7 @@ class event_queue {
     });
     if (!a.reads()) return;
     while (!empty()) is_near_first() ? take_near() : take_far();
-    for (const event& e : left) add(e);
+    for (const event& e : left) add(e.when, e.number, e.handler, e.what);
   }
 
  private:
@@ -114,19 +114,20 @@ class event_queue {
     return slots_[slot_number(next_near_) % slots].first->e.number < far_.front().number;
   }
 
-  [[gnu::always_inline]] void add(const event& e) {
+  // Writes members one by one: the host would wait, to copy an event, for all stores before it.
+  [[gnu::always_inline]] void add(picoseconds when, std::uint64_t number, event_handler* handler,
+                                  std::uint64_t what) {
     // An event of a time that has passed is as far as one of the far future.
-    if (slot_number(e.when) - slot_number(now_) >= slots) [[unlikely]]
-      return add_far(e);
+    if (slot_number(when) - slot_number(now_) >= slots) [[unlikely]]
+      return add_far({when, number, handler, what});
     if (free_ == nullptr) [[unlikely]]
       add_nodes();
     node* const n = std::exchange(free_, free_->next);
-    n->e = e;
-    add_near(n);
+    n->e.when = when, n->e.number = number, n->e.handler = handler, n->e.what = what;
+    add_near(n, when);
   }
 
-  void add_near(node* n) noexcept {
-    const picoseconds when = n->e.when;
+  void add_near(node* n, picoseconds when) noexcept {
     const std::size_t number = slot_number(when) % slots;
     slot& s = slots_[number];
     next_near_ = std::min(next_near_, when);
@@ -179,7 +180,7 @@ class event_queue {
     for (node& n : more) n.next = std::exchange(free_, &n);
   }
 
-  [[gnu::noinline]] void add_far(const event& e) {
+  [[gnu::noinline]] void add_far(event e) {
     far_.push_back(e);
     std::ranges::push_heap(far_, later{});
     next_far_ = far_.front().when;

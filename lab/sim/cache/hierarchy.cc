@@ -123,13 +123,13 @@ access_result hierarchy::access_line(const request_origin& origin, std::uint64_t
 access_result hierarchy::join(const request_origin& origin, std::uint64_t line, bool store,
                               picoseconds arrives, picoseconds earliest) {
   if (arrives != never)
-    return {access_result::kind::completed, std::max(arrives, earliest), arrives > earliest};
+    return access_result::completed_at(std::max(arrives, earliest), arrives > earliest);
   auto& targets = find_mshr(line)->targets;
   const auto first = std::ranges::find_if(targets | std::views::reverse, [&](const auto& t) {
     return t.origin.core == origin.core && (store ? t.owns : t.fills);
   });
   targets.push_back({origin, first->extra, std::max(earliest, first->earliest), false, false});
-  return {access_result::kind::pending, 0, true};
+  return access_result::pending(true);
 }
 
 void hierarchy::set_arrival(unsigned core, copy at, bool fills, bool owns,
@@ -164,7 +164,7 @@ access_result hierarchy::access_shared(const request_origin& origin, std::uint64
     if (auto* const waiters = waiters_of_full_queue(origin.core, line, waits)) {
       ++counts.queue_waits;
       waiters->push_back(origin.reply_to);  // it may find the queue full again
-      return {access_result::kind::nacked, 0};
+      return access_result::nacked();
     }
   const bool first_use =
       in_l2 != cache_array::none &&
@@ -193,13 +193,13 @@ access_result hierarchy::deliver(const request_origin& origin, frame p, std::uin
   if (!lines_[p].has(directory_entry::fill_pending)) {
     const picoseconds there = interconnect_.line_to_core(origin.core, ready);
     set_arrival(origin.core, at, fills, owns, there);
-    return {access_result::kind::completed, there};
+    return access_result::completed_at(there);
   }
   ++private_[origin.core].waiting_for_memory;
   set_arrival(origin.core, at, fills, owns, never);
   find_mshr(line)->targets.push_back({origin, ready - found + interconnect_.latency(),
                                       ready + interconnect_.latency(), fills, owns});
-  return {access_result::kind::pending, 0};
+  return access_result::pending();
 }
 
 // A request that waits for memory has an entry in the queues of its core's first and second level.
@@ -216,11 +216,11 @@ access_result hierarchy::store_full_line(const request_origin& origin, std::uint
   if (l3_.find(line) != cache_array::none) return access_line(origin, line, true, now);
   const picoseconds asked = interconnect_.send_request(now + private_latency(true));
   const frame p = allocate_or_nack(origin, line, asked);
-  if (p == cache_array::none) return {access_result::kind::nacked, 0};
+  if (p == cache_array::none) return access_result::nacked();
   const auto [ready, at] = resolve_coherence(origin, p, line, true, cache_array::none, asked);
   const picoseconds there = ready + interconnect_.latency();
   set_arrival(origin.core, at, true, true, there);
-  return {access_result::kind::completed, there};
+  return access_result::completed_at(there);
 }
 
 hierarchy::frame hierarchy::allocate_or_nack(const request_origin& origin, std::uint64_t line,
@@ -251,11 +251,11 @@ void hierarchy::enter_shared(frame p, std::uint64_t line) {
 access_result hierarchy::miss(const request_origin& origin, std::uint64_t line, bool store,
                               picoseconds now) {
   const frame p = allocate_or_nack(origin, line, now);
-  if (p == cache_array::none) return {access_result::kind::nacked, 0};
+  if (p == cache_array::none) return access_result::nacked();
   const picoseconds issued = start_fill(origin, p, line, now);
   const copy at = resolve_coherence(origin, p, line, store, cache_array::none, issued).at;
   set_arrival(origin.core, at, true, true, never);
-  return {access_result::kind::pending, 0};
+  return access_result::pending();
 }
 
 picoseconds hierarchy::start_fill(const request_origin& origin, frame p, std::uint64_t line,
@@ -575,7 +575,7 @@ access_result hierarchy::clean(const request_origin& origin, std::uint64_t line,
     }
     // A line that must not leave the shared cache is as durable there as it can be.
     if (to == level::shared_cache || !policy_->may_evict(p, line))
-      return {access_result::kind::completed, when};
+      return access_result::completed_at(when);
     const bool newer = lines_[p].has(directory_entry::dirty);
     if (newer) {
       lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::dirty);
@@ -583,14 +583,14 @@ access_result hierarchy::clean(const request_origin& origin, std::uint64_t line,
                    origin.reply_to, origin.token);
     }
     if (drop && !lines_[p].has(directory_entry::fill_pending)) evict_from_l3(p, origin.thread, now);
-    if (newer) return {access_result::kind::pending, 0};
+    if (newer) return access_result::pending();
   }
   for (memory_transfer& f : in_flight_) {
     if (!f.used || f.line != line) continue;
     f.merged.emplace_back(origin.reply_to, origin.token);
-    return {access_result::kind::pending, 0};
+    return access_result::pending();
   }
-  return {access_result::kind::completed, when};
+  return access_result::completed_at(when);
 }
 
 access_result hierarchy::stream(const request_origin& origin, std::uint64_t line,
@@ -599,7 +599,7 @@ access_result hierarchy::stream(const request_origin& origin, std::uint64_t line
   if (const frame p = l3_.find(line); p != cache_array::none && may_evict(p))
     evict_with_back_invalidation(p, origin.thread, now);
   write_memory(line, value, when, origin.thread, origin.reply_to, origin.token);
-  return {access_result::kind::pending, 0};
+  return access_result::pending();
 }
 
 // --- values ---

@@ -24,12 +24,20 @@
 
 namespace stele::sim {
 
-// The outcome of a request.
+// The outcome of a request. Two words: it is returned in registers.
 struct access_result {
   enum class kind : std::uint8_t { completed, pending, nacked };
-  kind what = kind::completed;
   picoseconds when = 0;  // completed: the time
-  bool joined = false;   // it waits for a line that its core has requested before
+  kind what = kind::completed;
+  bool joined = false;  // it waits for a line that its core has requested before
+
+  static constexpr access_result completed_at(picoseconds when, bool joined = false) noexcept {
+    return {when, kind::completed, joined};
+  }
+  static constexpr access_result pending(bool joined = false) noexcept {
+    return {0, kind::pending, joined};
+  }
+  static constexpr access_result nacked() noexcept { return {0, kind::nacked, false}; }
 };
 
 // The interface of a requester for later completion.

@@ -35,7 +35,7 @@ access_result hierarchy::load_from_l2(const request_origin& origin, std::uint64_
 // request queue is full, no line may leave, or another core owns the line.
 access_result hierarchy::fetch_into_l2(const request_origin& origin, std::uint64_t line,
                                        std::uint64_t kept, picoseconds now) {
-  constexpr access_result refused{access_result::kind::nacked, 0};
+  constexpr access_result refused = access_result::nacked();
   const bool is_prefetch = origin.reply_to == nullptr;
   cache_array& l2 = private_[origin.core].l2;
   const std::uint32_t ways = l2.ways_but(line, kept);
@@ -68,7 +68,7 @@ access_result hierarchy::fetch_into_l2(const request_origin& origin, std::uint64
   if (is_prefetch) private_[origin.core].l2_lines[q].state |= prefetched;
   if (!misses) return deliver(origin, p, line, {q, cache_array::none}, true, found, ready);
   set_arrival(origin.core, {q, cache_array::none}, true, true, never);
-  return {access_result::kind::pending, 0};
+  return access_result::pending();
 }
 
 }  // namespace stele::sim
