@@ -1,5 +1,6 @@
 // FR-FCFS: the candidate of a bank, the choice among banks, and the switch between reads and
 // writes.
+#include <sim/branchless.h>
 #include <sim/controller/fr_fcfs.h>
 #include <sim/controller/schedulers.h>
 #include <sim/device/retention.h>
@@ -118,25 +119,21 @@ inline decision fr_fcfs<Words>::best_of(access kind, const banks& among, picosec
                                         const Above& above) const {
   const auto k = static_cast<unsigned>(kind);
   const candidate* const choices = candidates_[k].data();
-  const candidate none{};
-  const candidate* best = &none;
-  std::uint64_t best_rank = none.rank;
+  std::uint64_t best = 0, best_rank = 0;
   picoseconds best_at = never;
-  // Branchless: the winning bank is unpredictable.
   const auto compare = [&] [[gnu::always_inline]] (unsigned bank) {
     const candidate& c = choices[bank];
-    const picoseconds at = std::max(std::max(now, c.ready), above(c.what, bank));
+    const picoseconds at = larger_of(larger_of(now, c.ready), above(c.what, bank));
     const bool better = (at < best_at) | ((at == best_at) & (c.rank < best_rank));
-    best = better ? &c : best;
-    best_rank = better ? c.rank : best_rank;
-    best_at = better ? at : best_at;
+    best = select(better, bank, best);
+    best_rank = select(better, c.rank, best_rank);
+    best_at = select(better, at, best_at);
   };
   (among & moves_data_[k]).for_each(compare);
   if (best_at > now)  // else a row command comes later
-    (among & ~moves_data_[k]).for_each([&] [[gnu::always_inline]] (unsigned bank) {
-      if (choices[bank].ready <= best_at) compare(bank);
-    });
-  return {best_at, best->entry, best->what};
+    (among & ~moves_data_[k]).for_each(compare);
+  if (best_at == never) return {};
+  return {best_at, choices[best].entry, choices[best].what};
 }
 
 template <unsigned Words>

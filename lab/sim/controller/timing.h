@@ -9,6 +9,7 @@
 #pragma once
 
 #include <sim/archive.h>
+#include <sim/branchless.h>
 #include <sim/config.h>
 #include <sim/controller/bank_set.h>
 #include <sim/time.h>
@@ -21,7 +22,8 @@
 
 namespace stele::sim {
 
-enum class command : std::uint8_t { activate, precharge, read, write, refresh };
+// Of four bytes: a decision of a scheduler then has no padding, and is copied as two words.
+enum class command : std::uint32_t { activate, precharge, read, write, refresh };
 inline constexpr unsigned commands = 5;
 constexpr bool moves_data(command c) noexcept {
   return c == command::read || c == command::write;
@@ -56,7 +58,7 @@ class timing_table {
   [[gnu::always_inline]] picoseconds earliest_above(command c, unsigned bank) const noexcept {
     const path& p = paths_[bank];
     const auto i = static_cast<unsigned>(c);
-    return std::max(std::max(nodes_[0][i], nodes_[p[1]][i]), nodes_[p[2]][i]);
+    return larger_of(larger_of(nodes_[0][i], nodes_[p[1]][i]), nodes_[p[2]][i]);
   }
   // Whether no rule is at the nodes between channel and bank: then earliest_above() is that of the
   // channel's node, for all banks.
