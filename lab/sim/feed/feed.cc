@@ -190,6 +190,27 @@ std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
   return c;
 }
 
+// The thread that the event is passed to. Called for each event in the order of the tape.
+inline unsigned feed::thread_of(const tape_record& r) noexcept {
+  const auto op = static_cast<tape_op>(r.op);
+  if (op == tape_op::invoked) operation_thread_ = r.thread;
+  const bool moved = r.thread == thread_without_log_ && operation_thread_ != no_thread;
+  const unsigned thread = moved ? operation_thread_ : r.thread;
+  return thread >= threads() && r.thread == thread_without_log_ ? 0 : thread;
+}
+
+// Sets the status when the event cannot be run. Inline: half the time of a hit is spent here.
+[[gnu::always_inline]] inline void feed::append(chunk& c, const tape_item& item,
+                                                std::uint64_t event, bool first_time) {
+  const unsigned thread = thread_of(item.record);
+  if (thread < threads()) [[likely]] {
+    if (first_time && tape_order::is_mark(item.record))
+      status_ = order_.see(item.record, thread, event);
+    return c.of[thread].push_back(item);
+  }
+  status_ = beyond_threads(thread, event);
+}
+
 // Reads events without bytes, several at once; returns how many.
 std::size_t feed::read_plain_events(chunk& c, std::size_t most, bool first_time) {
   std::uint64_t event = reader_.tell().event;
@@ -206,26 +227,6 @@ std::size_t feed::read_plain_events(chunk& c, std::size_t most, bool first_time)
     for (const tape_record& r : std::span(some).first(n))
       if (!admit(r)) break;
   return n;
-}
-
-// The thread that the event is passed to. Called for each event in the order of the tape.
-unsigned feed::thread_of(const tape_record& r) noexcept {
-  const auto op = static_cast<tape_op>(r.op);
-  if (op == tape_op::invoked) operation_thread_ = r.thread;
-  const bool moved = r.thread == thread_without_log_ && operation_thread_ != no_thread;
-  const unsigned thread = moved ? operation_thread_ : r.thread;
-  return thread >= threads() && r.thread == thread_without_log_ ? 0 : thread;
-}
-
-// Sets the status when the event cannot be run.
-void feed::append(chunk& c, const tape_item& item, std::uint64_t event, bool first_time) {
-  const unsigned thread = thread_of(item.record);
-  if (thread < threads()) [[likely]] {
-    if (first_time && tape_order::is_mark(item.record))
-      status_ = order_.see(item.record, thread, event);
-    return c.of[thread].push_back(item);
-  }
-  status_ = beyond_threads(thread, event);
 }
 
 void feed::append_event(chunk& c, const media::tape_event& e, std::uint64_t event,
