@@ -11,9 +11,11 @@
 #include <sim/huge_vector.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace stele::sim {
@@ -58,7 +60,6 @@ class cache_array {
     __builtin_prefetch(tags_.data() + first), __builtin_prefetch(tags_.data() + first + half);
     if (policy_ != nullptr) return;
     __builtin_prefetch(last_used_.data() + first);
-    __builtin_prefetch(last_used_.data() + first + half);
   }
   // Under LRU, the frame that the next line of this set will take; none under other policies.
   frame next_victim(std::uint64_t line) const noexcept {
@@ -68,7 +69,7 @@ class cache_array {
   // The line was requested and is present.
   [[gnu::always_inline]] void touch(frame p) noexcept {
     if (policy_ == nullptr) [[likely]] {
-      last_used_[p] = ++clock_;
+      last_used_[p] = next_stamp();
     } else {
       policy_->touched(p / ways_, p % ways_);
     }
@@ -101,7 +102,7 @@ class cache_array {
   void fill(frame p, std::uint64_t line) {
     tags_[p] = line + 1;
     if (policy_ == nullptr) {
-      last_used_[p] = ++clock_;
+      last_used_[p] = next_stamp();
     } else {
       policy_->filled(p / ways_, p % ways_);
     }
@@ -110,6 +111,9 @@ class cache_array {
     tags_[p] = 0;
     if (policy_ == nullptr) last_used_[p] = 0;
   }
+
+  // For tests: it is as if so many lines, or more, had been touched. Precondition: LRU.
+  void age_to(std::uint32_t touches) noexcept { clock_ = std::max(clock_, touches); }
 
   void visit_state(archive& a) {
     a(clock_);
@@ -133,11 +137,31 @@ class cache_array {
   [[gnu::always_inline]] std::size_t set_of(std::uint64_t line) const noexcept {
     return mask_ != 0 ? line & mask_ : sets_ == 1 ? 0 : line % sets_;
   }
+  [[gnu::always_inline]] std::uint32_t next_stamp() noexcept {
+    if (clock_ == ~std::uint32_t{0}) [[unlikely]]
+      renumber();
+    return ++clock_;
+  }
+  // Stamps of four bytes have run out: those of each set become 1, 2 and so on, in their order.
+  [[gnu::noinline]] void renumber() noexcept {
+    for (std::size_t first = 0; first < last_used_.size(); first += ways_) {
+      const std::span<std::uint32_t> used(last_used_.data() + first, ways_);
+      std::array<std::uint32_t, max_ways> order;
+      const auto end = std::ranges::copy(used, order.begin()).out;
+      std::sort(order.begin(), end);
+      const auto zeros = std::count(order.begin(), end, 0u);
+      for (std::uint32_t& u : used)
+        if (u != 0)
+          u = static_cast<std::uint32_t>(std::lower_bound(order.begin(), end, u) - order.begin() -
+                                         zeros + 1);
+    }
+    clock_ = ways_;
+  }
   unsigned lru_way(frame first, std::uint32_t allowed) const noexcept {
     if (allowed == all_) [[likely]] {
-      const std::uint64_t* const used = last_used_.data() + first;
+      const std::uint32_t* const used = last_used_.data() + first;
       unsigned best = 0;
-      std::uint64_t when = ~std::uint64_t{0};
+      std::uint32_t when = ~std::uint32_t{0};
 #pragma GCC unroll 4
       for (unsigned w = 0; w < ways_; ++w) {
         best = used[w] < when ? w : best;
@@ -155,8 +179,8 @@ class cache_array {
   unsigned ways_;
   std::uint32_t all_;
   huge_vector<std::uint64_t> tags_;       // line + 1; 0: empty
-  huge_vector<std::uint64_t> last_used_;  // for LRU only; 0: empty
-  std::uint64_t clock_ = 0;
+  huge_vector<std::uint32_t> last_used_;  // for LRU only; 0: empty
+  std::uint32_t clock_ = 0;
   std::unique_ptr<replacement> policy_;
 };
 

@@ -1,4 +1,5 @@
 // Known miss ratios of scans, for each replacement policy.
+#include <base/rng.h>
 #include <gtest/gtest.h>
 #include <sim/cache/cache_array.h>
 
@@ -56,6 +57,30 @@ TEST(cache_array, random_keeps_a_part_of_a_scan_one_line_too_long) {
   const double missed = misses_of_scan("random", ways + 1);
   EXPECT_GT(missed, 0.05);
   EXPECT_LT(missed, 0.5);
+}
+
+// Stamps of four bytes run out after 2^32 touches; a cache that has just begun is the model.
+TEST(cache_array, lru_keeps_its_order_when_its_stamps_run_out) {
+  for (const unsigned ways_of_set : {1u, 3u, 16u}) {
+    auto aged = cache_array::make(8 * ways_of_set * 64, ways_of_set, "lru", 1),
+         fresh = cache_array::make(8 * ways_of_set * 64, ways_of_set, "lru", 1);
+    base::rng random(ways_of_set);
+    for (unsigned n = 0; n < 20'000; ++n) {
+      if (n % 1000 == 500) aged->age_to(~std::uint32_t{0} - 300 - n % 7);
+      const std::uint64_t line = random.below(16 * ways_of_set);
+      const auto p = fresh->find(line);
+      ASSERT_EQ(aged->find(line), p) << ways_of_set << " ways, access " << n;
+      if (p == cache_array::none) {
+        const auto victim = fresh->find_victim(line);
+        ASSERT_EQ(aged->find_victim(line), victim) << ways_of_set << " ways, access " << n;
+        aged->fill(victim, line), fresh->fill(victim, line);
+      } else if (random.below(16) == 0) {
+        aged->invalidate(p), fresh->invalidate(p);
+      } else {
+        aged->touch(p), fresh->touch(p);
+      }
+    }
+  }
 }
 
 TEST(cache_array, chooses_only_among_allowed_ways) {
