@@ -1,6 +1,7 @@
-// The published mechanisms: base, redo, redo-async, xil, vcbp, blurred, adaptive, undo,
-// redo-published, undo-published, archapt-undo, archapt-redo, log_structured. They are in a library
-// of their own, stele::published (libstele_published.a); a page for each is in docs/protocol/.
+// The published mechanisms: base, base-published, redo, redo-async, xil, vcbp, blurred, adaptive,
+// undo, redo-published, undo-published, archapt-undo, archapt-redo, log_structured. They are in a
+// library of their own, stele::published (libstele_published.a); a page for each is in
+// docs/protocol/.
 //
 //   stele::use_published();
 //   auto pool = stele::pool<counter>::open(

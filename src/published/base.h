@@ -1,6 +1,7 @@
 // base: the conventional order - log, commit record, home, truncation - with a fence after each.
 // Page: docs/protocol/base.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016), section 2.3
-// and figure 2(b).
+// and figure 2(b). base-published is the same with a record of 16 bytes for each word, as logs of
+// words have it; base logs runs of words.
 //
 // A log has two slots, used in turn. Each slot has a commit line and room for records. A
 // transaction leaves the records of the one before it alone, so a memory controller may write its
@@ -17,18 +18,21 @@
 #include <tx/log/line_set.h>
 #include <tx/mechanism_engine.h>
 
+#include <bit>
 #include <vector>
 
 namespace stele::detail {
 
-template <class Media>
-class base_log {
+enum class base_records : std::uint8_t { runs, words };
+
+template <class Media, base_records form>
+class ordered_log {
  public:
   using medium = Media;
   static constexpr log_kind kind = log_kind::ordered_writes;
   static constexpr auto upkeep = checksum_upkeep::in_commit;
 
-  base_log(pool_medium<Media>& m, home_checksums<Media>& sums, const engine_tuning&)
+  ordered_log(pool_medium<Media>& m, home_checksums<Media>& sums, const engine_tuning&)
       : medium_(m),
         file_(m.state.file),
         sums_(sums),
@@ -41,10 +45,10 @@ class base_log {
     logs.release_reserved(l);
     const std::uint64_t bytes = format::slot_size(file_.header().log_size);
     if (16 * 8 * t.lines().size() <= bytes) {
-      STELE_ASSERT_WHOLE(8 * payload_words(t.lines()) <= bytes);
+      STELE_ASSERT_WHOLE(8 * words_of(t) <= bytes);
       return {};
     }
-    const std::uint64_t words = payload_words(t.lines());
+    const std::uint64_t words = words_of(t);
     if (words * 8 <= bytes) return {};
     if (auto reserved = logs.reserve_spill(l, t, words); !reserved) return reserved;
     STELE_ASSERT(l.reserved_bytes >= words * 8 && l.reserved_spill % line_size == 0);
@@ -138,6 +142,31 @@ class base_log {
     return word;
   }
 
+  template <class Writer>
+  static void encode(const transaction& t, Writer& out) {
+    if constexpr (form == base_records::runs) {
+      encode_runs(t.lines(), out, new_word{});
+    } else {
+      for (const written_line& line : t.lines())
+        for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
+          const auto w = static_cast<unsigned>(std::countr_zero(left));
+          const std::uint64_t offset = line.offset + 8 * w;
+          const std::uint8_t mask = line.word_mask(w);
+          out.append_word(format::run_header{offset, mask, 1}.pack());
+          // Bytes outside the mask are unspecified memory and must not reach the pool file.
+          out.append_word(new_word{}(offset, line.words[w] & expand_mask(mask)));
+        }
+    }
+    out.finish();
+  }
+  static std::uint64_t words_of(const transaction& t) {
+    if constexpr (form == base_records::runs) return payload_words(t.lines());
+    std::uint64_t words = 0;
+    for (const written_line& line : t.lines())
+      words += 2 * static_cast<std::uint64_t>(std::popcount(stored_words(line.mask)));
+    return words;
+  }
+
   format::slot_commit_record make_commit_line(const transaction& t, slot s, std::uint64_t txid) {
     STELE_ASSERT(txid != 0 && txid < format::txid_limit);  // 0: the slot is empty
     const auto& h = file_.header();
@@ -148,8 +177,7 @@ class base_log {
       for (const std::uint64_t w : some) sum.add(w);
       words += some.size();
     });
-    encode_runs(t.lines(), out, new_word{});
-    out.finish();
+    encode(t, out);
     // The records fit their slot, or the chunks that were reserved for them.
     STELE_ASSERT(words * 8 <=
                  (s.l->reserved_bytes != 0 ? s.l->reserved_bytes : format::slot_size(h.log_size)));
@@ -163,8 +191,7 @@ class base_log {
     word_buffer out([&](std::span<const std::uint64_t> some) {
       for (const std::uint64_t& w : some) l.media.store(to, &w, 8), to += 8;
     });
-    encode_runs(t.lines(), out, new_word{});
-    out.finish();
+    encode(t, out);
     // The commit line's checksum is of what was written.
     STELE_ASSERT(static_cast<std::uint64_t>(to - begin) == line.words * 8);
     l.media.flush(begin, static_cast<std::size_t>(to - begin));
@@ -234,5 +261,10 @@ class base_log {
  private:
   std::vector<slot_cursor> slot_cursors_;
 };
+
+template <class Media>
+using base_log = ordered_log<Media, base_records::runs>;
+template <class Media>
+using base_published = ordered_log<Media, base_records::words>;
 
 }  // namespace stele::detail

@@ -1,6 +1,7 @@
 # The mechanisms of libstele_published; see src/tx/mechanism/list.cmake.
 set(STELE_PUBLISHED_MECHANISMS
     "base|base_log|published/base.h|ordered_writes|log, commit record, home, cut: a fence after each"
+    "base-published|base_published|published/base.h|ordered_writes|base with a record of 16 bytes for each word"
     "redo|redo|published/redo.h|torn_bit|torn-bit redo log, home written back in the commit"
     "redo-async|redo_async|published/redo_async.h|torn_bit|torn-bit redo log, home written back in the background"
     "xil|xil|published/blurred/blurred.h|lines_or_blocks|execution in log\; home written back in the commit"

@@ -19,11 +19,19 @@ struct cost {
   bool flushes_home;       // in the commit
   std::uint64_t more = 0;  // fences that all commits of the test may have besides
 };
-constexpr cost costs[] = {
-    {"base", 4, true},         {"redo", 3, true},           {"redo-async", 1, false},
-    {"undo", 3, true},         {"redo-published", 3, true}, {"undo-published", 4, true},
-    {"xil", 2, true},          {"vcbp", 1, false},          {"blurred", 1, false},
-    {"archapt-undo", 2, true}, {"archapt-redo", 1, false},  {"log_structured", 1, false, 8}};
+constexpr cost costs[] = {{"base", 4, true},
+                          {"base-published", 4, true},
+                          {"redo", 3, true},
+                          {"redo-async", 1, false},
+                          {"undo", 3, true},
+                          {"redo-published", 3, true},
+                          {"undo-published", 4, true},
+                          {"xil", 2, true},
+                          {"vcbp", 1, false},
+                          {"blurred", 1, false},
+                          {"archapt-undo", 2, true},
+                          {"archapt-redo", 1, false},
+                          {"log_structured", 1, false, 8}};
 constexpr std::uint64_t commits = 200;
 
 pool_options options_of(const char* mechanism) {

@@ -1,4 +1,4 @@
-// What redo-published and undo-published cost, store by store, beside redo and undo: B9, L12.
+// What base-published, redo-published and undo-published cost beside base, redo and undo: B9, L12.
 #include <tests/conformance/pools.h>
 
 namespace stele::testing {
@@ -66,6 +66,16 @@ TEST_P(published, each_first_store_has_its_own_fence_of_the_undo_log) {
   EXPECT_EQ(cost_of("undo-published", GetParam(), body), (cost{7 + 2, 7, 6}));
 }
 
+// 8 lines of home, the commit line twice, and 65 words of one run; or 64 times a head and a word.
+TEST_P(published, each_word_stored_is_a_record_of_the_published_base) {
+  const auto body = [](numbers& n) {
+    const std::size_t first = first_of_a_line(n);
+    for (std::uint64_t i = 0; i < 64; ++i) n.at[first + i] = i;
+  };
+  EXPECT_EQ(cost_of("base", GetParam(), body), (cost{4, 0, 8 + 2 + 9}));
+  EXPECT_EQ(cost_of("base-published", GetParam(), body), (cost{4, 0, 8 + 2 + 16}));
+}
+
 // Two fences more than a read: the log is cut before the locks are released.
 TEST_P(published, an_abort_cuts_the_undo_log) {
   scratch_directory dir;
@@ -81,8 +91,8 @@ TEST_P(published, an_abort_cuts_the_undo_log) {
   EXPECT_EQ(p.read([](const numbers& n) { return n.at[0].load(); }).value_or(0), 5u);
 }
 
-TEST_P(published, a_transaction_that_outgrows_its_log_is_logged_as_a_batch) {
-  for (const char* mechanism : {"redo-published", "undo-published"}) {
+TEST_P(published, a_transaction_may_outgrow_its_log) {
+  for (const char* mechanism : {"base-published", "redo-published", "undo-published"}) {
     SCOPED_TRACE(mechanism);
     scratch_directory dir;
     auto p = open_pool<numbers>(dir.file("pool"), options_of(mechanism, GetParam(), 4096));

@@ -21,7 +21,7 @@ TEST(media_names, name_media_without_parameters) {
 
 TEST(published_logs, name_the_mechanisms_that_write_them) {
   EXPECT_EQ(published_with_logs(log_kind::none), "");
-  EXPECT_EQ(published_with_logs(log_kind::ordered_writes), "base");
+  EXPECT_EQ(published_with_logs(log_kind::ordered_writes), "base or base-published");
   EXPECT_EQ(published_with_logs(log_kind::lines_or_blocks), "xil, blurred or adaptive");
 }
 
