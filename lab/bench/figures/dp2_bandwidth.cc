@@ -8,36 +8,61 @@
 namespace stele::bench::dp2 {
 namespace {
 
-struct scheduler_case {
-  const char *name, *label, *scheduler;
-  double log_retention_s;
-  const char* truncation_retention = "log";
+struct controller_case {
+  const char *name, *label;
+  controller_setting how;
 };
-constexpr scheduler_case unified[] = {
-    {"strict", "no rule", "strict", long_retention_s},
-    {"rule1", "rule 1", "rule1", long_retention_s},
-    {"rule2", "rule 2", "rule2", long_retention_s},
-    {"rules", "both rules", "rules", long_retention_s},
-    {"ideal", "no barriers (loses data)", "ideal", long_retention_s}};
-constexpr scheduler_case dual[] = {
-    {"strict", "no rule, 10^7 s", "strict", long_retention_s},
-    {"strict dual", "no rule", "strict", short_retention_s},
-    {"rule1 dual", "rule 1", "rule1", short_retention_s},
-    {"rule2 dual", "rule 2", "rule2", short_retention_s},
-    {"rules dual", "both rules", "rules", short_retention_s},
-    {"ideal dual", "no barriers (loses data)", "ideal", short_retention_s}};
+constexpr controller_case unified[] = {
+    {"strict", "no rule", {"strict", long_retention_s}},
+    {"rule1", "rule 1", {"rule1", long_retention_s}},
+    {"rule2", "rule 2", {"rule2", long_retention_s}},
+    {"rules", "both rules", {"rules", long_retention_s}},
+    {"ideal", "no barriers (loses data)", {"ideal", long_retention_s}}};
+constexpr controller_case dual[] = {
+    {"strict", "no rule, 10^7 s", {"strict", long_retention_s}},
+    {"strict dual", "no rule", {"strict", short_retention_s}},
+    {"rule1 dual", "rule 1", {"rule1", short_retention_s}},
+    {"rule2 dual", "rule 2", {"rule2", short_retention_s}},
+    {"rules dual", "both rules", {"rules", short_retention_s}},
+    {"ideal dual", "no barriers (loses data)", {"ideal", short_retention_s}}};
+
+// Each with what the panel's name says of it.
+using controller_cases = std::vector<controller_case>;
 // Of the log, records and commits alone are written with the shorter retention.
-constexpr scheduler_case dual_without_truncations[] = {
-    {"strict", "no rule, 10^7 s", "strict", long_retention_s},
-    {"strict dual", "no rule", "strict", short_retention_s, "data"},
-    {"rule1 dual", "rule 1", "rule1", short_retention_s, "data"},
-    {"rule2 dual", "rule 2", "rule2", short_retention_s, "data"},
-    {"rules dual", "both rules", "rules", short_retention_s, "data"},
-    {"ideal dual", "no barriers (loses data)", "ideal", short_retention_s, "data"}};
+controller_cases with_truncations_as_data(std::span<const controller_case> of) {
+  controller_cases all(of.begin(), of.end());
+  for (controller_case& c : all)
+    if (c.how.log_retention_s != long_retention_s) c.how.truncation_retention = "data";
+  return all;
+}
+controller_cases without_truncations(std::span<const controller_case> of) {
+  controller_cases all(of.begin(), of.end());
+  for (controller_case& c : all) c.how.truncations = false;
+  return all;
+}
+controller_cases without_guards(controller_cases of) {
+  static constexpr std::pair<std::string_view, const char*> bare[] = {
+      {"rule1", "bare_rule1"}, {"rule2", "bare_rule2"}, {"rules", "bare"}};
+  for (controller_case& c : of)
+    for (const auto& [guarded, unguarded] : bare)
+      if (c.how.scheduler == guarded) c.how.scheduler = unguarded;
+  return of;
+}
+struct panel_of_cases {
+  std::string name;
+  controller_cases cases;
+};
+std::vector<panel_of_cases> with_unsafe_ones(std::span<const controller_case> safe) {
+  return {
+      {"", {safe.begin(), safe.end()}},
+      {", without truncations (loses data)", without_truncations(safe)},
+      {", without guards (loses data)", without_guards({safe.begin(), safe.end()})},
+      {", without truncations and guards (loses data)", without_guards(without_truncations(safe))}};
+}
 
 // Fills a place of a panel: one trace under each scheduler. Returns false when interrupted.
 result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place,
-                        std::span<const scheduler_case> cases, std::size_t value_size,
+                        std::span<const controller_case> cases, std::size_t value_size,
                         unsigned threads) {
   o.progress(fmt::format("{}: {} B, {} threads", p.name, value_size, threads));
   if (o.cancelled()) return false;
@@ -45,8 +70,7 @@ result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place,
   if (!trace) return std::unexpected(trace.error());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (o.cancelled()) return false;
-    const auto bandwidth = bandwidth_of(*trace, cases[i].scheduler, cases[i].log_retention_s,
-                                        cases[i].truncation_retention);
+    const auto bandwidth = bandwidth_of(*trace, cases[i].how);
     if (!bandwidth) return std::unexpected(bandwidth.error());
     put(p.lines[i], place, *bandwidth / 1e6);
   }
@@ -54,14 +78,14 @@ result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place,
 }
 
 panel empty_panel(std::string name, std::string x, std::vector<std::string> xs,
-                  std::span<const scheduler_case> cases) {
+                  std::span<const controller_case> cases) {
   panel p{std::move(name), std::move(x), "MB of line writes a second", std::move(xs), {}};
-  for (const scheduler_case& l : cases)
+  for (const controller_case& l : cases)
     p.lines.push_back(empty_series(l.name, l.label, p.xs.size()));
   return p;
 }
 
-result<> by_value_size(const sweep_options& o, chart& c, std::span<const scheduler_case> cases,
+result<> by_value_size(const sweep_options& o, chart& c, std::span<const controller_case> cases,
                        unsigned threads, const std::string& name) {
   panel p = empty_panel(name, "bytes of a value", value_axis(), cases);
   for (std::size_t i = 0; i < value_sizes.size() && c.complete; ++i) {
@@ -76,26 +100,28 @@ result<> by_value_size(const sweep_options& o, chart& c, std::span<const schedul
 
 }  // namespace
 
-result<> measure_rules(const sweep_options& o, chart& c) {
-  for (const unsigned threads : {1u, 4u})
-    if (auto done =
-            by_value_size(o, c, unified, threads, threads == 1 ? "one thread" : "four threads");
-        !done)
-      return done;
-  return {};
-}
+namespace {
 
-result<> measure_rules_with_dual(const sweep_options& o, chart& c) {
-  for (const auto& [cases, which] :
-       {std::pair{std::span(dual), ""},
-        {std::span(dual_without_truncations), ", truncations kept as data"}})
+result<> by_cases(const sweep_options& o, chart& c, const std::vector<panel_of_cases>& all) {
+  for (const panel_of_cases& of : all)
     for (const unsigned threads : {1u, 4u})
-      if (auto done =
-              by_value_size(o, c, cases, threads,
-                            std::string(threads == 1 ? "one thread" : "four threads") + which);
+      if (auto done = by_value_size(o, c, of.cases, threads,
+                                    (threads == 1 ? "one thread" : "four threads") + of.name);
           !done)
         return done;
   return {};
+}
+
+}  // namespace
+
+result<> measure_rules(const sweep_options& o, chart& c) {
+  return by_cases(o, c, with_unsafe_ones(unified));
+}
+
+result<> measure_rules_with_dual(const sweep_options& o, chart& c) {
+  std::vector<panel_of_cases> all = with_unsafe_ones(dual);
+  all.insert(all.begin() + 1, {", truncations kept as data", with_truncations_as_data(dual)});
+  return by_cases(o, c, all);
 }
 
 result<> measure_threads(const sweep_options& o, chart& c) {

@@ -15,8 +15,11 @@ std::vector<std::string> workload_axis() {
   return {workloads.begin(), workloads.end()};
 }
 
-sim::write_trace recorded_trace::trace() const {
-  return sim::write_trace(std::move(*media::tape_reader::from_memory(tape->memory())));
+result<sim::write_trace> recorded_trace::trace(bool truncations) const {
+  sim::write_trace t(std::move(*media::tape_reader::from_memory(tape->memory())));
+  if (!truncations)
+    if (auto done = t.leave_out_truncations(); !done) return std::unexpected(done.error());
+  return t;
 }
 media::tape_header recorded_trace::header() const {
   return media::tape_reader::from_memory(tape->memory())->header();
@@ -43,15 +46,15 @@ result<recorded_trace> trace_of(const sweep_options& o, const std::string& workl
   return recorded_trace{std::move(*tape)};
 }
 
-result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler,
-                            double log_retention_s, const std::string& truncation_retention) {
+result<double> bandwidth_of(const recorded_trace& t, const controller_setting& how) {
   sim::event_queue time;
-  sim::memory_config c = sim::dp2_memory(scheduler, log_retention_s);
-  c.truncation_retention = truncation_retention;
+  sim::memory_config c = sim::dp2_memory(how.scheduler, how.log_retention_s);
+  c.truncation_retention = how.truncation_retention;
   auto memory = sim::make_dp2_memory(time, c, t.header());
   if (!memory) return std::unexpected(std::move(memory.error()));
-  sim::write_trace trace = t.trace();
-  const auto done = sim::replay_writes(trace, time, **memory);
+  auto trace = t.trace(how.truncations);
+  if (!trace) return std::unexpected(trace.error());
+  const auto done = sim::replay_writes(*trace, time, **memory);
   if (!done) return std::unexpected(done.error());
   return done->bytes_per_s();
 }
@@ -62,9 +65,10 @@ result<write_counts> count_writes(const recorded_trace& t) {
   const auto ranges = sim::log_ranges::of(*logs);
   if (!ranges) return std::unexpected(ranges.error());
   write_counts sums;
-  sim::write_trace trace = t.trace();
+  auto trace = t.trace();
+  if (!trace) return std::unexpected(trace.error());
   for (;;) {
-    const auto s = trace.next();
+    const auto s = trace->next();
     if (!s) return std::unexpected(s.error());
     if (!*s) return sums;
     if ((*s)->what != sim::trace_step::kind::write) continue;

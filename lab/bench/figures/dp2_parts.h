@@ -19,16 +19,21 @@ std::vector<std::string> workload_axis();
 // A recorded run of the mechanism base on the workload, after filling, as its writes and barriers.
 struct recorded_trace {
   std::unique_ptr<media::tape_writer> tape;
-  sim::write_trace trace() const;
+  [[nodiscard]] result<sim::write_trace> trace(bool truncations = true) const;
   media::tape_header header() const;
 };
 [[nodiscard]] result<recorded_trace> trace_of(const sweep_options& o, const std::string& workload,
                                               std::size_t value_size, unsigned threads);
 
-// The scheduler's write bandwidth on the trace, in bytes per second.
-[[nodiscard]] result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler,
-                                          double log_retention_s,
-                                          const std::string& truncation_retention = "log");
+// How the controller serves a trace. Without truncations of logs the trace loses data.
+struct controller_setting {
+  const char* scheduler;
+  double log_retention_s;
+  const char* truncation_retention = "log";
+  bool truncations = true;
+};
+// The controller's write bandwidth on the trace, in bytes per second.
+[[nodiscard]] result<double> bandwidth_of(const recorded_trace& t, const controller_setting& how);
 
 struct write_counts {
   std::uint64_t log = 0, commit = 0, data = 0;  // lines

@@ -64,6 +64,15 @@ written_lines lines_written_by(const media::tape_event& e) noexcept {
   return {first, (e.address + e.length - 1) / line_size - first + 1};
 }
 
+result<> write_trace::leave_out_truncations() {
+  const auto ranges = log_ranges_of(header());
+  if (!ranges) return std::unexpected(ranges.error());
+  auto logs = log_ranges::of(*ranges);
+  if (!logs) return std::unexpected(logs.error());
+  logs_without_truncations_ = std::move(*logs);
+  return {};
+}
+
 result<std::optional<trace_step>> write_trace::next() {
   for (;;) {
     if (auto admitted = admit(); !admitted) return std::unexpected(admitted.error());
@@ -137,7 +146,20 @@ bool write_trace::append_event(const media::tape_event& e, segment& p) {
   return orders && fence(e.thread, p) && p.outside_operations();
 }
 
+// As the controller tells them apart: a commit has records before it (controller/barriers.cc).
+bool write_trace::is_truncation(std::uint64_t address, segment& p) const {
+  const write_origin origin = logs_without_truncations_->classify(address);
+  const auto log = std::ranges::find(p.uncommitted, origin.log);
+  if (origin.what == write_class::log_record && log == p.uncommitted.end())
+    p.uncommitted.push_back(origin.log);
+  if (origin.what != write_class::commit_record) return false;
+  if (log == p.uncommitted.end()) return true;
+  p.uncommitted.erase(log);
+  return false;
+}
+
 void write_trace::write(std::uint64_t line, unsigned source, segment& p) {
+  if (logs_without_truncations_ && is_truncation(line * line_size, p)) return;
   p.source = static_cast<std::uint16_t>(source);
   p.steps.push_back({kind::write, p.source, line * line_size, writes_++, p.operation});
   if (line * line_size >= header().home_offset) p.home_lines.push_back(line);

@@ -51,6 +51,11 @@ class write_trace {
       : tape_(std::move(tape)), overlap_(overlap) {}
 
   const media::tape_header& header() const noexcept { return tape_.header(); }
+  // Leaves out what empties a log after its commit: writes of a commit line in an operation that
+  // has written no record of this log since the commit before, and barriers behind them alone. Such
+  // a trace loses data when its log is used again; some evaluations have no others. Call before
+  // next(). Errors: those of log_ranges_of.
+  [[nodiscard]] result<> leave_out_truncations();
   // The next step; empty at the end. Errors: those of reading the tape, and of tape_order.
   [[nodiscard]] result<std::optional<trace_step>> next();
 
@@ -62,12 +67,14 @@ class write_trace {
     std::vector<trace_step> steps;
     std::size_t at = 0;
     std::vector<std::uint64_t> home_lines;  // lines, sorted
+    std::vector<unsigned> uncommitted;      // logs with records and no commit yet
     bool outside_operations() const noexcept { return operation == trace_step::outside; }
   };
 
   [[nodiscard]] result<bool> read_segment(segment& p);
   // Returns true when the event ends the segment.
   bool append_event(const media::tape_event& e, segment& p);
+  bool is_truncation(std::uint64_t address, segment& p) const;
   void write(std::uint64_t line, unsigned source, segment& p);
   bool fence(unsigned source, segment& p);
   bool may_begin(const segment& p) const;
@@ -76,6 +83,7 @@ class write_trace {
   media::tape_reader tape_;
   tape_order order_;
   bool overlap_;
+  std::optional<log_ranges> logs_without_truncations_;
   std::uint64_t writes_ = 0;
   std::vector<bool> unfenced_;           // by thread: whether it has written since its last fence
   std::optional<segment> next_segment_;  // the next on the tape

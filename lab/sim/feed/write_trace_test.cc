@@ -38,9 +38,10 @@ class taped {
   }
   // Each step as a word: the thread, then w and the line, | for a barrier, ( and ) for the begin
   // and end of an operation.
-  std::string steps(bool overlap = true) {
+  std::string steps(bool overlap = true, bool truncations = true) {
     EXPECT_TRUE(tape_->finish());
     write_trace trace(std::move(*media::tape_reader::from_memory(tape_->memory())), overlap);
+    EXPECT_TRUE(truncations || trace.leave_out_truncations());
     std::string text;
     for (;;) {
       const auto s = trace.next();
@@ -121,6 +122,28 @@ TEST(write_trace, without_overlap_the_order_is_the_tapes) {
   t.operation(0, 0, 0).operation(1, 1, 4);
   EXPECT_EQ(t.steps(false),
             "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 (1 1w131 1| 1w129 1| 1w196 1w197 1| )1 ");
+}
+
+// The log of a thread has two slots: commit lines at 64 and 128, records at 192 and 2112.
+TEST(write_trace, truncations_are_left_out_on_demand_with_their_barriers) {
+  const auto transactions = [](taped& t) {
+    const auto flush = [&](std::uint64_t at) {
+      t.event(tape_op::flush, 0, at, 8).event(tape_op::fence, 0, 0, 0);
+    };
+    t.event(tape_op::invoked, 0, 7, 0);
+    for (const std::uint64_t slot : {0, 1, 0}) {
+      const std::uint64_t commit = 4096 + 64 + 64 * slot;
+      flush(4096 + 192 + 1920 * slot), flush(commit), flush(home), flush(commit);
+    }
+    t.event(tape_op::returned, 0, 7, 0);
+  };
+  taped all, some;
+  transactions(all), transactions(some);
+  EXPECT_EQ(all.steps(),
+            "(7 0w67 0| 0w65 0| 0w192 0| 0w65 0| 0w97 0| 0w66 0| 0w192 0| 0w66 0| "
+            "0w67 0| 0w65 0| 0w192 0| 0w65 0| )7 ");
+  EXPECT_EQ(some.steps(true, false),
+            "(7 0w67 0| 0w65 0| 0w192 0| 0w97 0| 0w66 0| 0w192 0| 0w67 0| 0w65 0| 0w192 0| )7 ");
 }
 
 TEST(write_trace, an_event_writes_the_lines_that_it_touches) {
