@@ -226,7 +226,8 @@ void add_task_options(CLI::App& command, options& o) {
   command
       .add_option(
           "--media", t.media,
-          "adr, eadr, file, process, delayed:NS[:GBPS] or pcm:strict|rules[:LOG_SPEEDUP][:waits]")
+          "adr, eadr, file, process, delayed:NS[:GBPS][:stream=once|:standalone][:cache=GBPS] or "
+          "pcm:strict|rules[:LOG_SPEEDUP][:waits]")
       ->capture_default_str()
       ->check(check_media);
   command.add_option("--threads", t.threads, "threads that run transactions")

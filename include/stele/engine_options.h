@@ -57,7 +57,7 @@ struct engine_options {
   // "": default. "none": nothing is kept after a crash. Others: stele/published.h.
   std::string mechanism = "";
   std::string media = "auto";  // auto, adr, eadr, process, file,
-                               // delayed:NS[:GBPS][:cache=GBPS],
+                               // delayed:NS[:GBPS][:stream=once|:standalone][:cache=GBPS],
                                // pcm:strict|rules[:LOG_SPEEDUP][:waits]
   std::size_t log_size = 0;    // bytes of each thread's log; 0: by pool size. Only at creation
   // Number of logs: how many threads can commit at once. 0: by pool size. Only at creation.

@@ -1,12 +1,9 @@
 // delayed: another medium, as slow as a given memory technology. Reads and evictions cost nothing
 // extra.
 //
-// Two models. With only `latency_ns`, every line flushed or streamed adds that latency, as in Lu,
-// Shu and Sun, "Blurred Persistence" (2016), section 5.1. With a bandwidth as well, a fence takes
-// max(latency, bytes / bandwidth), the model of "Log-structured non-volatile main memory" (2017),
-// section 5.1. The bandwidth is that of the medium: what threads fence at the same time is
-// transferred one after the other. The latency is each fence's own. The fence that orders the lines
-// spins for that time.
+// The fence that orders lines spins for what they are charged (charging.h). A bandwidth is that of
+// the medium: what threads fence at the same time is transferred one after the other. The latency
+// is each fence's own.
 //
 // With `cache_bytes_per_ns` the whole cache can be persisted at once (the paper's wbinvd, which is
 // the kernel's). It is emulated: nothing is written back, and it takes one latency plus 64 bytes
@@ -15,22 +12,14 @@
 // count from the thread's next fence on.
 #pragma once
 
+#include <lab_media/charging.h>
 #include <media/cpu.h>
-#include <media/media.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <utility>
 
 namespace stele::media {
-
-struct delay {
-  std::uint32_t latency_ns = 0;
-  double bytes_per_ns = 0;        // 0: each line costs the latency
-  double cache_bytes_per_ns = 0;  // 0: the whole cache cannot be persisted at once
-};
 
 template <class Inner>
 class delayed {
@@ -53,6 +42,7 @@ class delayed {
         home_(s.home),
         free_at_ns_(s.free_at_ns),
         all_changed_lines_(s.changed_lines),
+        uncharged_(s.cost),
         count(inner_.count) {}
 
   void store(void* to, const void* from, std::size_t size) {
@@ -61,11 +51,11 @@ class delayed {
   }
   void stream(void* to, const void* from, std::size_t size) {
     inner_.stream(to, from, size);
-    pending_lines_ += size / line_size;
+    uncharged_.stream(to, size);
   }
   void flush(const void* at, std::size_t size) {
     inner_.flush(at, size);
-    pending_lines_ += line_count(at, size);
+    uncharged_.flush(at, size);
   }
   void fence() {
     inner_.fence();
@@ -76,11 +66,13 @@ class delayed {
   void bulk_persist(std::span<const range> ranges) {
     if (cost_.cache_bytes_per_ns != 0) return persist_whole_cache();
     inner_.bulk_persist(ranges);
-    for (const range& r : ranges) pending_lines_ += line_count(r.begin, r.size);
+    for (const range& r : ranges) uncharged_.flush(r.begin, r.size);
     wait();
   }
   void note(tape_mark m, std::uint64_t argument) { inner_.note(m, argument); }
   bool failed() const noexcept { return inner_.failed(); }
+  // Latencies that this thread has paid.
+  std::uint64_t charged_latencies() const noexcept { return charged_latencies_; }
 
  private:
   void count_changed_lines(const void* to, std::size_t size) noexcept {
@@ -94,12 +86,16 @@ class delayed {
     const auto lines =
         static_cast<double>(all_changed_lines_.exchange(0, std::memory_order_relaxed));
     const double ns = cost_.latency_ns + lines * line_size / cost_.cache_bytes_per_ns;
+    ++charged_latencies_;
     spin_until(now_ns() + static_cast<std::int64_t>(ns));
   }
-  void wait() noexcept {
-    if (pending_lines_ == 0) return;
-    spin_until(transferred_at(now_ns()));
-    pending_lines_ = 0;
+  void wait() {
+    if (uncharged_.none()) return;
+    const std::int64_t now = now_ns();  // finding the charge is a part of it
+    const charge c = uncharged_.take();
+    charged_latencies_ += c.latencies;
+    spin_until(std::max(now + static_cast<std::int64_t>(c.own_ns),
+                        transferred_at(now, static_cast<std::int64_t>(c.transfer_ns))));
   }
   static void spin_until(std::int64_t ns) noexcept {
     while (now_ns() < ns) cpu::relax();
@@ -107,15 +103,13 @@ class delayed {
   static std::int64_t now_ns() noexcept {
     return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
-  std::int64_t transferred_at(std::int64_t now) noexcept {
-    const double lines = static_cast<double>(pending_lines_);
-    if (cost_.bytes_per_ns == 0) return now + static_cast<std::int64_t>(lines * cost_.latency_ns);
-    const auto transfer = static_cast<std::int64_t>(lines * line_size / cost_.bytes_per_ns);
+  std::int64_t transferred_at(std::int64_t now, std::int64_t transfer_ns) noexcept {
+    if (cost_.bytes_per_ns == 0) return now;
     std::int64_t busy_until = free_at_ns_.load(std::memory_order_relaxed), end;
     do {
-      end = std::max(now, busy_until) + transfer;
+      end = std::max(now, busy_until) + transfer_ns;
     } while (!free_at_ns_.compare_exchange_weak(busy_until, end, std::memory_order_relaxed));
-    return std::max(now + cost_.latency_ns, end);
+    return end;
   }
 
   Inner inner_;
@@ -125,7 +119,8 @@ class delayed {
   std::atomic_ref<std::uint64_t> all_changed_lines_;
   std::uint64_t changed_lines_ = 0;  // by this thread, since its last fence
   std::uintptr_t last_line_ = 0;
-  std::size_t pending_lines_ = 0;
+  uncharged_lines uncharged_;
+  std::uint64_t charged_latencies_ = 0;
 
  public:
   counters& count;

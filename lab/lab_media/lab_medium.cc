@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace stele::detail {
@@ -38,49 +39,78 @@ bool parse_number(std::string_view text, Number& value) {
   return problem == std::errc{} && end == text.data() + text.size();
 }
 
-// Parses what follows "delayed:", NS[:GBPS][:cache=GBPS].
-bool parse_delay(std::string_view text, delay& d) {
-  constexpr std::string_view cache = ":cache=";
-  if (const auto at = text.find(cache); at != std::string_view::npos) {
-    if (!parse_number(text.substr(at + cache.size()), d.cache_bytes_per_ns) ||
-        !(d.cache_bytes_per_ns > 0))
-      return false;
-    text = text.substr(0, at);
+// Takes the text up to the next colon off it.
+std::string_view next_word(std::string_view& text) {
+  const std::string_view word = text.substr(0, text.find(':'));
+  text.remove_prefix(std::min(word.size() + 1, text.size()));
+  return word;
+}
+
+// One of the words that may follow NS[:GBPS], each once.
+bool parse_delay_option(std::string_view word, delay& d, std::set<std::string_view>& had) {
+  constexpr std::string_view cache = "cache=";
+  if (!had.insert(word.substr(0, word.find('='))).second) return false;
+  if (word == "stream=once" || word == "standalone") return true;
+  return word.starts_with(cache) && parse_number(word.substr(cache.size()), d.cache_bytes_per_ns) &&
+         d.cache_bytes_per_ns > 0;
+}
+
+// Parses what follows "delayed:", NS[:GBPS][:OPTION]... Nullopt: it is none. Errors: options that
+// exclude each other.
+result<std::optional<delay>> parse_delay(std::string_view text) {
+  if (text.ends_with(':')) return std::nullopt;
+  delay d;
+  std::set<std::string_view> had;
+  if (!parse_number(next_word(text), d.latency_ns) || d.latency_ns > 1'000'000) return std::nullopt;
+  if (std::string_view rest = text;
+      !rest.empty() && parse_number(next_word(rest), d.bytes_per_ns)) {
+    if (!(d.bytes_per_ns > 0)) return std::nullopt;
+    text = rest;
   }
-  const auto colon = text.find(':');
-  if (!parse_number(text.substr(0, colon), d.latency_ns) || d.latency_ns > 1'000'000) return false;
-  return colon == std::string_view::npos ||
-         (parse_number(text.substr(colon + 1), d.bytes_per_ns) && d.bytes_per_ns > 0);
+  while (!text.empty())
+    if (!parse_delay_option(next_word(text), d, had)) return std::nullopt;
+  const bool once = had.contains("stream"), standalone = had.contains("standalone");
+  if (once && standalone)
+    return base::fail(errc::invalid_argument,
+                      "stream=once and standalone are two rules for the latencies of a fence; "
+                      "choose one of them");
+  if (once && d.bytes_per_ns != 0)
+    return base::fail(errc::invalid_argument,
+                      "with a bandwidth all lines of a fence share one latency, streamed ones too; "
+                      "leave out stream=once, or choose standalone, or leave out the bandwidth");
+  if (once) d.rule = charging::streams_once;
+  if (standalone) d.rule = charging::each_run;
+  return d;
 }
 
 // Parses what follows "pcm:", ORDER[:LOG_SPEEDUP][:waits][:slower=TIMES].
 bool parse_pcm(std::string_view text, pcm_model& model) {
   if (text.ends_with(':')) return false;
-  const auto next = [&text] {
-    const std::string_view word = text.substr(0, text.find(':'));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    return word;
-  };
-  const std::string_view order = next();
+  const std::string_view order = next_word(text);
   model.rules = order == "rules";
   if (!model.rules && order != "strict") return false;
   constexpr std::string_view slower = "slower=";
   if (!text.empty() && !text.starts_with("waits") && !text.starts_with(slower) &&
-      (!parse_number(next(), model.log_speedup) ||
+      (!parse_number(next_word(text), model.log_speedup) ||
        !(model.log_speedup >= 1 && model.log_speedup <= 100)))
     return false;
   model.waits = text.substr(0, text.find(':')) == "waits";
-  if (model.waits) next();
+  if (model.waits) next_word(text);
   if (text.empty()) return true;
   return text.starts_with(slower) && parse_number(text.substr(slower.size()), model.slower) &&
          model.slower >= 1 && model.slower <= 1000;
 }
 
-std::optional<media_choice> parse(std::string_view specification) {
+result<std::optional<media_choice>> parse(std::string_view specification) {
   constexpr std::string_view delayed = "delayed:", pcm = "pcm:";
   lab_medium m;
-  if (specification.starts_with(delayed) &&
-      parse_delay(specification.substr(delayed.size()), m.latency_model)) {
+  if (specification.starts_with(delayed)) {
+    const auto d = parse_delay(specification.substr(delayed.size()));
+    if (!d)
+      return base::fail(d.error().code,
+                        fmt::format("medium {}: {}", specification, d.error().message));
+    if (!*d) return std::nullopt;
+    m.latency_model = **d;
     auto chosen = choose(m, {.media_latency_ns = m.latency_model.latency_ns});
     chosen.emulates_whole_cache = m.latency_model.cache_bytes_per_ns != 0;
     return chosen;
@@ -118,8 +148,10 @@ result<detail::recorded_medium> record(const std::string& path, const detail::po
 
 const detail::lab_media registration = {
     .names =
-        "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), followed by :cache=GBPS if the "
-        "whole cache can be written back at once, or pcm:strict or pcm:rules, "
+        "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), followed by :stream=once if the "
+        "streamed lines of a fence pay one latency together, by :standalone if each run of "
+        "adjacent lines pays one, and by :cache=GBPS if the whole cache can be written back at "
+        "once, or pcm:strict or pcm:rules, "
         "followed by :SPEEDUP of writes to logs (1 to 100), :waits and :slower=TIMES of the "
         "processor (1 to 1000) if so wished",
     .parse = parse,

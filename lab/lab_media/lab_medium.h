@@ -14,8 +14,9 @@ namespace stele::media {
 class store_observer;
 struct image_view;
 
-// delayed:NS[:GBPS][:cache=GBPS] and pcm:strict|rules[:LOG_SPEEDUP][:waits][:slower=TIMES] can be
-// chosen by name. The functions below make the others.
+// delayed:NS[:GBPS] with :stream=once, :standalone and :cache=GBPS in any order, and
+// pcm:strict|rules[:LOG_SPEEDUP][:waits][:slower=TIMES] can be chosen by name. The functions below
+// make the others.
 struct lab_medium {
   enum class kind : std::uint8_t { delayed, pcm, recording, image, recording_image, observed_file };
   kind what = kind::delayed;

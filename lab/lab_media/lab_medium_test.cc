@@ -24,6 +24,43 @@ TEST(lab_media_names, carry_the_delay_of_slower_memory) {
     EXPECT_FALSE(parse_media(name)) << name;
 }
 
+// B10, L11
+TEST(lab_media_names, carry_the_charging_rule) {
+  using media::charging;
+  struct row {
+    const char* name;
+    charging rule;
+    double bytes_per_ns, cache;
+  };
+  for (const row& r : {row{"delayed:150", charging::usual, 0, 0},
+                       {"delayed:150:stream=once", charging::streams_once, 0, 0},
+                       {"delayed:150:stream=once:cache=8", charging::streams_once, 0, 8},
+                       {"delayed:150:cache=8:stream=once", charging::streams_once, 0, 8},
+                       {"delayed:500:standalone", charging::each_run, 0, 0},
+                       {"delayed:500:1:standalone", charging::each_run, 1, 0},
+                       {"delayed:500:1:cache=2:standalone", charging::each_run, 1, 2}}) {
+    const auto c = parse_media(r.name);
+    ASSERT_TRUE(c) << c.error().message;
+    EXPECT_EQ(c->lab->latency_model.rule, r.rule) << r.name;
+    EXPECT_EQ(c->lab->latency_model.bytes_per_ns, r.bytes_per_ns) << r.name;
+    EXPECT_EQ(c->lab->latency_model.cache_bytes_per_ns, r.cache) << r.name;
+    EXPECT_EQ(c->emulates_whole_cache, r.cache != 0) << r.name;
+  }
+}
+
+TEST(lab_media_names, say_which_rules_exclude_each_other) {
+  for (const auto& [name, reason] :
+       {std::pair{"delayed:500:stream=once:standalone", "two rules for the latencies of a fence"},
+        {"delayed:500:1:standalone:stream=once", "two rules for the latencies of a fence"},
+        {"delayed:500:1:stream=once", "all lines of a fence share one latency"}}) {
+    const auto c = parse_media(name);
+    ASSERT_FALSE(c) << name;
+    EXPECT_EQ(c.error().code, errc::invalid_argument);
+    EXPECT_NE(c.error().message.find(reason), std::string::npos) << c.error().message;
+    EXPECT_NE(c.error().message.find(name), std::string::npos) << c.error().message;
+  }
+}
+
 TEST(lab_media_names, carry_what_banks_of_phase_change_memory_may_do) {
   struct row {
     const char* name;

@@ -138,7 +138,11 @@ result<media_choice> parse_media(std::string_view specification) {
                                    {"file", kind::file}})
     if (specification == name) return media_choice{.what = what};
   const lab_media* const lab = registered_lab_media();
-  if (const auto chosen = lab != nullptr ? lab->parse(specification) : std::nullopt) return *chosen;
+  if (lab != nullptr) {
+    auto chosen = lab->parse(specification);
+    if (!chosen) return std::unexpected(std::move(chosen.error()));
+    if (*chosen) return std::move(**chosen);
+  }
   return base::fail(
       errc::invalid_argument,
       fmt::format("there is no medium '{}'; choose adr, eadr, process, file{}", specification,

@@ -30,7 +30,8 @@ struct media_choice {
   bool emulates_whole_cache = false;
   engine_tuning tuning = {};
 };
-// Looks a medium up by name. Errors: invalid_argument; the message names the valid media.
+// Looks a medium up by name. Errors: invalid_argument; the message names the valid media, or says
+// which options exclude each other.
 [[nodiscard]] result<media_choice> parse_media(std::string_view specification);
 
 // The tape ends when the last copy of the pointer to it does.
@@ -42,7 +43,8 @@ struct recorded_medium {
 // What lab/lab_media/ provides in a program that links the laboratory's media.
 struct lab_media {
   const char* names;  // for error messages
-  std::optional<media_choice> (*parse)(std::string_view specification);
+  // Nullopt: none of its names. Errors: invalid_argument, of options that exclude each other.
+  result<std::optional<media_choice>> (*parse)(std::string_view specification);
   // Begins a tape of a session over adr. Errors: those of writing the file.
   result<recorded_medium> (*record)(const std::string& tape, const pool_state& state, log_kind logs,
                                     const engine_tuning& tuning);
