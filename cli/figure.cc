@@ -35,7 +35,8 @@ std::string check_figure(const evaluation& of, const std::string& named) {
 
 // False when the figure could not be measured; then the error has been printed.
 bool redraw(const options& o, const std::string& number, nlohmann::json& all) {
-  const auto m = measure(figure{o.of, number, o.each.sweep.host}, o.each, number);
+  const auto m =
+      measure(figure{o.of, number, o.each.sweep.host, o.each.sweep.charge}, o.each, number);
   if (!m) return false;
   fmt::print(o.json == "-" ? stderr : stdout, "{}\n", bench::table_of(m->chart));
   std::fflush(stdout);
@@ -43,18 +44,46 @@ bool redraw(const options& o, const std::string& number, nlohmann::json& all) {
   return true;
 }
 
+// Of `all`: those with the host, or those that the charging rule acts on.
+std::vector<std::string> numbers_of(const options& o) {
+  const bench::sweep_options& sweep = o.each.sweep;
+  if (o.figure == "all" && !sweep.host.empty()) return o.of->hosted_figures(sweep.host);
+  if (o.figure == "all" && !sweep.charge.empty()) return o.of->timed_figures();
+  return wanted_figures(*o.of, o.figure);
+}
+
 void run(options& o) {
   prepare(o.each);
   nlohmann::json all = nlohmann::json::array();
   bool measured = true;
-  const std::string& host = o.each.sweep.host;
-  for (const std::string& number : o.figure == "all" && !host.empty()
-                                       ? o.of->hosted_figures(host)
-                                       : wanted_figures(*o.of, o.figure))
+  for (const std::string& number : numbers_of(o))
     if (!interrupted()) measured = redraw(o, number, all) && measured;
   if (!o.json.empty()) write_json(o.json, {{"figures", all}});
   if (interrupted()) throw CLI::RuntimeError(130);
   if (!measured) throw CLI::RuntimeError(1);
+}
+
+// The first rule is stored as no rule, so that its files have one name.
+void add_charge(CLI::App& command, const evaluation& e, const std::shared_ptr<options>& o) {
+  std::vector<std::string> meanings, names;
+  for (const bench::charge_rule& rule : e.charges()) {
+    names.emplace_back(rule.name);
+    meanings.push_back(fmt::format("{}: {}", rule.name, rule.meaning));
+  }
+  command
+      .add_option_function<std::string>(
+          "--charge",
+          [o, first = names.front()](const std::string& name) {
+            o->each.sweep.charge = name == first ? "" : name;
+          },
+          fmt::format("the charging rule of all timed figures ({}): {}; default: {}",
+                      fmt::join(e.timed_figures(), ", "), fmt::join(meanings, "; "), names.front()))
+      ->check([names](const std::string& name) {
+        return std::ranges::find(names, name) != names.end()
+                   ? std::string()
+                   : fmt::format("there is no charging rule '{}'; choose one of {}", name,
+                                 fmt::join(names, ", "));
+      });
 }
 
 void add_evaluation(CLI::App& group, const evaluation& e) {
@@ -76,6 +105,7 @@ void add_evaluation(CLI::App& group, const evaluation& e) {
                                     "redis: commands and scripts of its clients; figures {}",
                                     fmt::join(e.hosted_figures("sqlite"), ", "),
                                     fmt::join(e.hosted_figures("redis"), ", ")));
+  if (e.charges != nullptr) add_charge(*command, e, o);
   command->add_option("--json", o->json, "write all figures to FILE; - is standard output");
   command->callback([o] { run(*o); });
 }

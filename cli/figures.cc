@@ -28,12 +28,14 @@ namespace fs = std::filesystem;
 constexpr evaluation all_evaluations[] = {
     {"blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5",
      "size of the key space; default: 2^18, where values are large 2^15, with --quick 2^14",
-     bench::blurred_figures, bench::measure_blurred},
+     bench::blurred_figures, bench::measure_blurred, nullptr, bench::blurred_charges,
+     bench::blurred_figures},
     {"lsnvmm",
      "Hu, Ren, Badam, Shu, Moscibroda, \"Log-Structured Non-Volatile Main Memory\" (2017), section "
      "5",
      "size of the key space, half of it filled; default: 2^18, figure 10 2^16, with --quick 2^14",
-     bench::lsnvmm_figures, bench::measure_lsnvmm},
+     bench::lsnvmm_figures, bench::measure_lsnvmm, nullptr, bench::lsnvmm_charges,
+     bench::lsnvmm_timed_figures},
     {"archapt",
      "Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" "
      "(2019), sections II and V",
@@ -43,7 +45,7 @@ constexpr evaluation all_evaluations[] = {
      "Sun, Lu, Shu, \"DP2: Reducing Transaction Overhead with Differential and Dual Persistency in "
      "Persistent Memory\" (2015), section 4",
      "size of the key space of what is emulated; default: 2^15, with --quick 2^14",
-     bench::dp2_figures, bench::measure_dp2},
+     bench::dp2_figures, bench::measure_dp2, nullptr, bench::dp2_charges, bench::dp2_timed_figures},
     {"kiln", "Zhao, Li, Yoon, Xie, Jouppi, \"Kiln\" (2013), sections 1 and 6",
      "size of the key space of small elements; default: 2^20, with --quick 2^12",
      bench::kiln_figures, bench::measure_kiln}};
@@ -54,15 +56,20 @@ constexpr unsigned runs_of_a_set = 3;
 // --- what a figure was measured with ---
 
 nlohmann::json settings_json(const figure& f, const figure_options& o) {
-  return {{"quick", o.quick}, {"runs", o.sweep.runs},
-          {"keys", o.keys},   {"seed", o.sweep.seed},
-          {"host", f.host},   {"dir", !o.dir.empty() ? o.dir : folder_in_memory()}};
+  return {{"quick", o.quick},
+          {"runs", o.sweep.runs},
+          {"keys", o.keys},
+          {"seed", o.sweep.seed},
+          {"host", f.host},
+          {"charge", f.charge},
+          {"dir", !o.dir.empty() ? o.dir : folder_in_memory()}};
 }
 
 // The command that measures this figure with these settings.
 std::string command_of(const figure& f, const figure_options& o) {
   std::string words = fmt::format("stele figure {} --figure {}", f.of->name, f.number);
   if (!f.host.empty()) words += " --host " + f.host;
+  if (!f.charge.empty()) words += " --charge " + f.charge;
   if (o.quick) words += " --quick";
   if (o.runs != 0) words += fmt::format(" --runs {}", o.runs);
   if (o.keys != 0) words += fmt::format(" --keys {}", o.keys);
@@ -152,6 +159,13 @@ void add_figures(const evaluation& of, const std::string& host, std::vector<figu
   for (std::string& number : host.empty() ? of.figures() : of.hosted_figures(host))
     to.push_back({&of, std::move(number), host});
 }
+// Those that are timed, under each charging rule but the first.
+void add_charged_figures(const evaluation& of, std::vector<figure>& to) {
+  if (of.charges == nullptr) return;
+  for (const bench::charge_rule& rule : of.charges().subspan(1))
+    for (std::string& number : of.timed_figures())
+      to.push_back({&of, std::move(number), "", rule.name});
+}
 
 // Measures the figures of a set one after the other, and keeps account of their times.
 class set_run {
@@ -221,7 +235,10 @@ std::span<const evaluation> evaluations() noexcept {
 }
 
 std::string figure::name() const {
-  return fmt::format("{}-{}{}{}", of->name, number, host.empty() ? "" : "-", host);
+  std::string name = fmt::format("{}-{}", of->name, number);
+  for (const std::string& part : {host, charge})
+    if (!part.empty()) name += "-" + part;
+  return name;
 }
 
 void add_options(CLI::App& command, figure_options& o) {
@@ -255,6 +272,7 @@ std::optional<measured_figure> measure(const figure& f, const figure_options& o,
                                        const std::string& place) {
   bench::sweep_options sweep = o.sweep;
   sweep.host = f.host;
+  sweep.charge = f.charge;
   sweep.progress = progress_of(place);
   nlohmann::json origin = origin_json(f, o);
   origin["date"] = bench::date_now();
@@ -285,6 +303,9 @@ void add_options(CLI::App& command, figure_set& set) {
       ->check(CLI::IsMember(names));
   command.add_flag("--hosts", set.hosts,
                    "archapt's figures with the hosts sqlite and redis too; takes 5 GB of memory");
+  command.add_flag("--charges", set.charges,
+                   "the timed figures under each charging rule too (--charge of figure blurred, "
+                   "lsnvmm, dp2), in files of their own");
   command.add_flag("--again", set.again,
                    "measure figures too that the folder has from the same build, machine and "
                    "settings");
@@ -296,6 +317,7 @@ std::vector<figure> figures_of(const figure_set& set) {
   for (const evaluation& e : all_evaluations) {
     if (std::ranges::find(set.names, e.name) == set.names.end()) continue;
     add_figures(e, "", figures);
+    if (set.charges) add_charged_figures(e, figures);
     if (!set.hosts || e.hosted_figures == nullptr) continue;
     for (const char* host : {"sqlite", "redis"}) add_figures(e, host, figures);
   }

@@ -6,6 +6,7 @@
 // an interrupted command goes on where it ended.
 #pragma once
 
+#include <bench/figures/charge_rule.h>
 #include <bench/figures/chart.h>
 #include <bench/figures/sweep.h>
 
@@ -25,6 +26,10 @@ struct evaluation {
   result<bench::chart> (*measure)(std::string_view figure, const bench::sweep_options& o);
   std::vector<std::string> (*hosted_figures)(std::string_view host) =
       nullptr;  // null: no figure has a host
+  // The charging rules, the first of which is used unless another is named, and the figures that
+  // they act on. Null: there are none.
+  std::span<const bench::charge_rule> (*charges)() noexcept = nullptr;
+  std::vector<std::string> (*timed_figures)() = nullptr;
 };
 std::span<const evaluation> evaluations() noexcept;
 
@@ -45,8 +50,8 @@ void prepare(figure_options& o);
 struct figure {
   const evaluation* of;
   std::string number, host;  // host: empty for most
-
-  std::string name() const;  // of its files: blurred-9, archapt-7-redis
+  std::string charge = {};   // its charging rule by name; empty: the first, or none
+  std::string name() const;  // of its files: blurred-9, archapt-7-redis, blurred-9-once
 };
 
 // Measures a figure and writes its files. When that fails, nullopt; the error is printed. What is
@@ -63,6 +68,7 @@ struct figure_set {
   std::vector<std::string> names;  // of evaluations
   bool hosts = false;              // those of the hosts redis and sqlite too
   bool again = false;              // no file is kept
+  bool charges = false;            // timed figures under each charging rule
   figure_options each;
 };
 void add_options(CLI::App& command, figure_set& set);

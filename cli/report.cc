@@ -22,7 +22,7 @@ struct options {
 std::vector<figure> expected_in(const options& o, bool named) {
   std::vector<figure> expected;
   for (const evaluation& e : evaluations()) {
-    figure_set one{.names = {e.name}, .hosts = o.set.hosts, .each = {}};
+    figure_set one{.names = {e.name}, .hosts = o.set.hosts, .charges = o.set.charges, .each = {}};
     const std::vector<figure> figures = figures_of(one);
     const bool any = std::ranges::any_of(figures, [&](const figure& f) {
       return fs::exists(fs::path(o.from) / (f.name() + ".json"));

@@ -70,6 +70,16 @@ class Page(unittest.TestCase):
             self.assertEqual(len(list(root.iter("svg"))), 4)
             self.assertIn("currentColor", page)
 
+    def test_says_the_charging_rule_of_a_figure(self):
+        self.put("blurred-9", figure("blurred-9"))
+        self.run_tool()
+        self.assertNotIn("Charging rule", self.written())
+        self.put("blurred-9-once", figure("blurred-9-once", charge={"name": "once", "meaning": "streams < lines"}))
+        self.put("blurred-16", figure("blurred-16", charge="once"))  # of another type: left out
+        done = self.run_tool("blurred-9", "blurred-9-once", "blurred-16-once")
+        self.assertIn("3 figures, 1 missing", done.stdout)
+        self.assertIn("<strong>Charging rule once</strong>: streams &lt; lines.", self.written())
+
     def test_without_matplotlib_the_tables_are_there(self):
         self.put("blurred-9", figure("blurred-9"))
         done = self.run_tool(python=PLAIN)

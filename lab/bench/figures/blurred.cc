@@ -43,7 +43,11 @@ entry on_whole_cache(const std::string& mechanism) {
   return e;
 }
 std::vector<entry> with_whole_cache(std::vector<entry> entries) {
-  for (const char* mechanism : {"vcbp", "blurred"}) entries.push_back(on_whole_cache(mechanism));
+  std::vector<entry> whole;
+  for (const entry& e : entries)
+    if (e.name == "vcbp" || e.name == "blurred" || e.name == "adaptive")
+      whole.push_back(on_whole_cache(e.name));
+  entries.insert(entries.end(), whole.begin(), whole.end());
   return entries;
 }
 // Execution in log with runs, which the paper does not have.
@@ -54,21 +58,21 @@ entry entry_with_runs(const std::string& mechanism) {
 }
 
 // The settings of section 5.1: 8-byte values, one operation per transaction, one thread, 150 ns.
-task task_on(const std::string& workload, std::size_t keys) {
+task task_on(const sweep_options& o, const std::string& workload, std::size_t keys) {
   task t;
   t.workload = workload;
-  t.media = "delayed:150";
+  t.media = medium_of(o, 150);
   t.parameters.keys = keys;
   return t;
 }
 
-void set_latency(task& t, std::size_t place) {
-  t.media = fmt::format("delayed:{}", stated::latencies_ns[place]);
+std::function<void(task&, std::size_t)> set_latency(const sweep_options& o) {
+  return [o](task& t, std::size_t place) { t.media = medium_of(o, stated::latencies_ns[place]); };
 }
 
 result<> single_thread(const sweep_options& o, chart& c) {
   const auto set = [](task& t, std::size_t place) { t.workload = stated::workloads[place]; };
-  const sweep s{task_on("", o.keys),
+  const sweep s{task_on(o, "", o.keys),
                 "workload",
                 workload_axis(),
                 set,
@@ -86,8 +90,12 @@ result<> threads(const sweep_options& o, chart& c) {
   for (const std::string workload : {"hash", "rbtree"}) {
     const std::vector<measure> measures = {transactions_per_s(workload),
                                            aborted_percent(workload + " aborts")};
-    const sweep s{task_on(workload, o.keys), "threads", axis_of(counts), set,
-                  entries_of(all_systems),   measures};
+    const sweep s{task_on(o, workload, o.keys),
+                  "threads",
+                  axis_of(counts),
+                  set,
+                  with_whole_cache(entries_of(all_systems)),
+                  measures};
     if (auto done = run(s, o, c); !done) return done;
   }
   return {};
@@ -96,9 +104,9 @@ result<> threads(const sweep_options& o, chart& c) {
 result<> value_sizes(const sweep_options& o, chart& c) {
   static constexpr std::size_t sizes[] = {8, 64, 256, 1024, 4096};
   const auto set = [](task& t, std::size_t place) { t.parameters.value_size = sizes[place]; };
-  auto entries = entries_of(all_systems);
+  auto entries = with_whole_cache(entries_of(all_systems));
   for (const char* mechanism : {"xil", "blurred"}) entries.push_back(entry_with_runs(mechanism));
-  const sweep s{task_on("hash", o.large_keys),
+  const sweep s{task_on(o, "hash", o.large_keys),
                 "value size, bytes",
                 axis_of(sizes),
                 set,
@@ -110,29 +118,36 @@ result<> value_sizes(const sweep_options& o, chart& c) {
 result<> transaction_sizes(const sweep_options& o, chart& c) {
   static constexpr std::size_t sizes[] = {1, 2, 4, 8, 16, 32};
   const auto set = [](task& t, std::size_t place) { t.ops_per_tx = sizes[place]; };
-  const sweep s{task_on("hash", o.keys), "operations a transaction",      axis_of(sizes), set,
-                entries_of(all_systems), {operations_per_s("throughput")}};
+  const sweep s{task_on(o, "hash", o.keys),
+                "operations a transaction",
+                axis_of(sizes),
+                set,
+                with_whole_cache(entries_of(all_systems)),
+                {operations_per_s("throughput")}};
   return run(s, o, c);
 }
 
 // Compares log sizes side by side, for each workload.
 result<> log_sizes(const sweep_options& o, chart& c) {
-  std::vector<entry> entries;
-  for (const double mb : {0.1, 0.25, 0.5, 1.0, 2.0}) {
-    entry e = entry_of("blurred");
-    e.name = e.label = fmt::format("{:g}", mb);
-    e.log_size_bytes = static_cast<std::size_t>(mb * mib);
-    entries.push_back(e);
-  }
   const auto set = [](task& t, std::size_t place) { t.workload = stated::workloads[place]; };
-  const sweep s{task_on("", o.keys),
-                "workload",
-                workload_axis(),
-                set,
-                entries,
-                {transactions_per_s("throughput")}};
-  if (auto done = run(s, o, c); !done) return done;
-  c.panels.front() = transposed(c.panels.front(), "log size, MiB");
+  for (const entry& one : {entry_of("blurred"), on_whole_cache("blurred")}) {
+    std::vector<entry> entries;
+    for (const double mb : {0.1, 0.25, 0.5, 1.0, 2.0}) {
+      entry e = one;
+      e.name = e.label = fmt::format("{:g}", mb);
+      e.log_size_bytes = static_cast<std::size_t>(mb * mib);
+      entries.push_back(e);
+    }
+    const bool whole = one.name != one.mechanism;
+    const sweep s{task_on(o, "", o.keys),
+                  "workload",
+                  workload_axis(),
+                  set,
+                  entries,
+                  {transactions_per_s(whole ? "throughput, whole cache" : "throughput")}};
+    if (auto done = run(s, o, c); !done) return done;
+    c.panels.back() = transposed(c.panels.back(), "log size, MiB");
+  }
   return {};
 }
 
@@ -144,17 +159,18 @@ result<> idle_time(const sweep_options& o, chart& c) {
   };
   auto entries = entries_of({"none", "base", "redo", "redo-published", "redo-async", "blurred"});
   entries[2].label = "redo (MNE-SYNC)";
-  const sweep s{task_on("hash", o.large_keys),     "idle time, %", axis_of(percents), set, entries,
+  entries = with_whole_cache(std::move(entries));
+  const sweep s{task_on(o, "hash", o.large_keys),  "idle time, %", axis_of(percents), set, entries,
                 {transactions_per_s("throughput")}};
   return run(s, o, c);
 }
 
 result<> latencies(const sweep_options& o, chart& c) {
   const sweep s{
-      task_on("hash", o.keys),
+      task_on(o, "hash", o.keys),
       "latency, ns",
       axis_of(stated::latencies_ns),
-      set_latency,
+      set_latency(o),
       with_whole_cache(entries_of({"base", "redo", "redo-published", "xil", "vcbp", "blurred"})),
       {transactions_per_s("throughput")}};
   if (auto done = run(s, o, c); !done) return done;
@@ -164,13 +180,13 @@ result<> latencies(const sweep_options& o, chart& c) {
 
 result<> adaptive(const sweep_options& o, chart& c) {
   for (const char* workload : stated::workloads) {
-    task what = task_on(workload, o.keys);
+    task what = task_on(o, workload, o.keys);
     what.adaptive.warm_up = o.short_warm_up;
     const sweep s{what,
                   "latency, ns",
                   axis_of(stated::latencies_ns),
-                  set_latency,
-                  entries_of({"vcbp", "blurred", "adaptive"}),
+                  set_latency(o),
+                  with_whole_cache(entries_of({"vcbp", "blurred", "adaptive"})),
                   {transactions_per_s(workload)}};
     if (auto done = run(s, o, c); !done) return done;
   }
@@ -199,12 +215,12 @@ constexpr figure_entry figures[] = {
      measure_warm_up},
 };
 
-std::string setting_of(const figure_entry& f) {
+std::string setting_of(const figure_entry& f, const sweep_options& o) {
   return fmt::format(
       "{}; where neither this nor the axis says otherwise: 8 B values, 1 operation a transaction, "
       "1 MiB of log, 1 thread, "
-      "stm, delayed:150",
-      f.setting);
+      "stm, {}",
+      f.setting, medium_of(o, 150));
 }
 
 std::string note_of(const sweep_options& o) {
@@ -219,6 +235,18 @@ std::string note_of(const sweep_options& o) {
 entry entry_of(const std::string& mechanism) {
   const auto named = std::ranges::find(stated::systems, mechanism, &stated::system_name::mechanism);
   return {mechanism, fmt::format("{} ({})", mechanism, named->text), mechanism};
+}
+
+std::span<const charge_rule> blurred_charges() noexcept {
+  static constexpr charge_rule rules[] = {
+      {"each", "", "each line flushed or streamed pays the latency"},
+      {"once", ":stream=once",
+       "each line flushed pays the latency; the lines streamed before a fence pay one together"}};
+  return rules;
+}
+
+std::string medium_of(const sweep_options& o, unsigned latency_ns) {
+  return fmt::format("delayed:{}{}", latency_ns, find_charge(blurred_charges(), o.charge)->media);
 }
 
 std::vector<std::string> blurred_figures() {
@@ -236,12 +264,14 @@ result<chart> measure_blurred(std::string_view figure, const sweep_options& o) {
   const bool table = figure == "II";
   chart c;
   c.name = fmt::format("blurred-{}", f->name);
+  if (auto set = set_charge(blurred_charges(), o, true, c); !set)
+    return std::unexpected(std::move(set.error()));
   c.title = fmt::format("{} {}: {}", table ? "Table" : "Figure", f->name, f->title);
   c.source = fmt::format(
       "Lu, Shu and Sun, \"Blurred Persistence: Efficient Transactions in Persistent Memory\" "
       "(2016), section {}",
       f->section);
-  c.setting = setting_of(*f);
+  c.setting = setting_of(*f, o);
   c.notes = {note_of(o)};
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");

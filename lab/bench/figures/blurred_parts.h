@@ -11,6 +11,9 @@ namespace stele::bench {
 // A mechanism, labelled with this project's name and the text's.
 entry entry_of(const std::string& mechanism);
 
+// The medium with that latency, under the options' charging rule.
+std::string medium_of(const sweep_options& o, unsigned latency_ns);
+
 // Removes a file in the destructor; the file need not exist.
 struct scratch_file {
   std::string path;

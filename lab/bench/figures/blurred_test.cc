@@ -1,6 +1,7 @@
 // The blurred-persistence evaluation: every figure has its points; interrupted runs keep their
 // results; unknown names are refused.
 #include <bench/figures/blurred.h>
+#include <bench/figures/blurred_parts.h>
 #include <bench/figures/figure_test.h>
 
 namespace stele::bench {
@@ -38,6 +39,27 @@ TEST(blurred, keeps_what_was_measured_when_interrupted) {
   ASSERT_NE(base, nullptr);
   EXPECT_TRUE(base->points.front());
   EXPECT_FALSE(base->points.back());
+}
+
+// B10
+TEST(blurred, draws_a_figure_under_another_charging_rule) {
+  sweep_options o = tiny();
+  EXPECT_EQ(medium_of(o, 35), "delayed:35");
+  o.charge = "each";
+  EXPECT_EQ(medium_of(o, 35), "delayed:35");
+  o.charge = "once";
+  EXPECT_EQ(medium_of(o, 35), "delayed:35:stream=once");
+  const auto c = measure_blurred("16", o);
+  ASSERT_NO_FATAL_FAILURE(expect_whole(c, "blurred-16-once"));
+  EXPECT_EQ(c->charge.name, "once");
+  EXPECT_THAT(c->setting, testing::HasSubstr("delayed:150:stream=once"));
+  expect_every_answer(*c);
+}
+
+TEST(blurred, refuses_a_charging_rule_that_it_does_not_have) {
+  sweep_options o = tiny();
+  o.charge = "standalone";
+  expect_unknown(measure_blurred("16", o), "standalone");
 }
 
 TEST(blurred, refuses_a_figure_that_it_does_not_know) {

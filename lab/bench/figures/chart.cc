@@ -123,6 +123,8 @@ std::string summary_of(const claim& c) {
 
 std::string table_of(const chart& c) {
   std::string out = fmt::format("{}\nafter {}\n{}\n", c.title, c.source, c.setting);
+  if (!c.charge.name.empty())
+    out += fmt::format("charging rule {}: {}\n", c.charge.name, c.charge.meaning);
   for (const panel& p : c.panels) out += table_of(p);
   if (!c.claims.empty()) out += table_of(c.claims);
   if (!c.notes.empty()) out += '\n';
@@ -139,8 +141,12 @@ nlohmann::json json_of(const chart& c) {
                       {"unit", k.unit},
                       {"measured", k.measured},
                       {"summary", summary_of(k)}});
-  return {{"name", c.name},   {"title", c.title}, {"source", c.source}, {"setting", c.setting},
-          {"panels", panels}, {"claims", claims}, {"notes", c.notes},   {"complete", c.complete}};
+  nlohmann::json all = {{"name", c.name},       {"title", c.title},      {"source", c.source},
+                        {"setting", c.setting}, {"panels", panels},      {"claims", claims},
+                        {"notes", c.notes},     {"complete", c.complete}};
+  if (!c.charge.name.empty())
+    all["charge"] = {{"name", c.charge.name}, {"meaning", c.charge.meaning}};
+  return all;
 }
 
 }  // namespace stele::bench

@@ -41,6 +41,9 @@ struct claim {
 struct chart {
   std::string name;  // also the name of its files
   std::string title, source, setting;
+  struct {
+    std::string name, meaning;  // empty: it is not timed on emulated memory with charging rules
+  } charge;
   std::vector<panel> panels;
   std::vector<claim> claims;
   std::vector<std::string> notes;

@@ -76,6 +76,16 @@ TEST(chart, table_keeps_stated_numbers_apart) {
   EXPECT_THAT(table, HasSubstr("note: one of them"));
 }
 
+TEST(chart, says_its_charging_rule_if_it_has_one) {
+  chart c = small_chart();
+  EXPECT_THAT(table_of(c), testing::Not(HasSubstr("charging rule")));
+  EXPECT_FALSE(json_of(c).contains("charge"));
+  c.charge = {"once", "streams pay once"};
+  EXPECT_THAT(table_of(c), HasSubstr("\ncharging rule once: streams pay once\n"));
+  EXPECT_EQ(json_of(c)["charge"]["name"], "once");
+  EXPECT_EQ(json_of(c)["charge"]["meaning"], "streams pay once");
+}
+
 TEST(chart, json_has_every_measured_point_and_no_other) {
   chart c = small_chart();
   c.panels[0].lines[1].points[1] = spread{1, std::nan(""), 1};  // a ratio to nothing

@@ -12,18 +12,21 @@ using stated::metric;
 using stated::statement;
 
 // The better of vcbp and blurred, with which the text compares the adaptive mechanism; not a series
-// of the chart.
-std::optional<double> better_of_both(const panel& p, std::size_t place);
+// of the chart. `suffix`: of their names.
+std::optional<double> better_of_both(const panel& p, std::size_t place, const std::string& suffix);
 
 std::optional<double> value_at(const panel& p, std::string_view name, std::size_t place) {
-  if (name == "better of both") return better_of_both(p, place);
+  constexpr std::string_view better = "better of both";
+  if (name.starts_with(better))
+    return better_of_both(p, place, std::string(name.substr(better.size())));
   const series* s = p.find(name);
   if (s == nullptr || !s->points[place]) return std::nullopt;
   return s->points[place]->median;
 }
 
-std::optional<double> better_of_both(const panel& p, std::size_t place) {
-  const auto vcbp = value_at(p, "vcbp", place), blurred = value_at(p, "blurred", place);
+std::optional<double> better_of_both(const panel& p, std::size_t place, const std::string& suffix) {
+  const auto vcbp = value_at(p, "vcbp" + suffix, place),
+             blurred = value_at(p, "blurred" + suffix, place);
   return vcbp && blurred ? std::optional(std::max(*vcbp, *blurred)) : std::nullopt;
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 struct outcome {
   int status = -1;
@@ -117,6 +118,39 @@ TEST_F(figure_command, refuses_what_it_does_not_know) {
   const outcome dir = run(command_ + " --figure 9 --quick --dir " + (dir_ / "nonesuch").string());
   EXPECT_EQ(dir.status, 1);
   EXPECT_THAT(dir.said, HasSubstr("is not a directory"));
+}
+
+// A rule of another publication, and a figure that no rule acts on.
+TEST_F(figure_command, refuses_a_charging_rule_that_does_not_apply) {
+  const outcome other = run(STELE_COMMAND " figure lsnvmm --figure 7 --quick --charge once");
+  EXPECT_NE(other.status, 0);
+  EXPECT_THAT(other.said, HasSubstr("there is no charging rule 'once'; choose one of together, "
+                                    "standalone"));
+  const outcome simulated = run(STELE_COMMAND " figure dp2 --figure 5 --quick --charge waits");
+  EXPECT_EQ(simulated.status, 1);
+  EXPECT_THAT(simulated.said, HasSubstr("no charging rule acts on dp2-5"));
+  EXPECT_THAT(run(STELE_COMMAND " figure dp2 --help").said, HasSubstr("--charge"));
+  EXPECT_THAT(run(STELE_COMMAND " figure kiln --help").said, Not(HasSubstr("--charge")));
+}
+
+// Figures under another rule have files of their own, which a report with --charges expects.
+TEST_F(figure_command, charging_rules_have_figures_of_their_own) {
+  const outcome o =
+      run(STELE_COMMAND " figure dp2 --figure 7 --quick --runs 1 --charge waits --out " +
+          dir_.string());
+  ASSERT_EQ(o.status, 0) << o.said;
+  EXPECT_THAT(o.said, HasSubstr("charging rule waits: a fence waits"));
+  const auto chart = nlohmann::json::parse(text_of(dir_ / "dp2-7-waits.json"));
+  EXPECT_EQ(chart["name"], "dp2-7-waits");
+  EXPECT_EQ(chart["charge"]["name"], "waits");
+  EXPECT_EQ(chart["origin"]["settings"]["charge"], "waits");
+  EXPECT_THAT(chart["origin"]["command"], HasSubstr("--figure 7 --charge waits"));
+  const std::string page = (dir_ / "page").string();
+  const std::string report = STELE_COMMAND " report dp2 --from " + dir_.string() + " --out " + page;
+  EXPECT_THAT(run(report).said, HasSubstr("1 figure, 8 missing"));
+  EXPECT_THAT(run(report + " --charges").said, HasSubstr("1 figure, 10 missing"));
+  EXPECT_THAT(text_of(dir_ / "page" / "report.html"),
+              HasSubstr("<strong>Charging rule waits</strong>: a fence waits"));
 }
 
 TEST_F(figure_command, plot_says_that_matplotlib_is_missing) {

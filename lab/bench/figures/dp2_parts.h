@@ -13,6 +13,8 @@ namespace stele::bench::dp2 {
 inline constexpr std::array<std::size_t, 5> value_sizes = {8, 64, 256, 1024, 4096};
 inline constexpr std::array<const char*, 5> workloads = {"sps", "rbtree", "hash", "kv", "bptree"};
 inline constexpr double long_retention_s = 1e7, short_retention_s = 1e4;
+// The systems of figures 9 and 10, under the options' charging rule.
+std::vector<entry> systems(const sweep_options& o);
 std::vector<std::string> value_axis();
 std::vector<std::string> workload_axis();
 

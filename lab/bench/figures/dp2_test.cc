@@ -39,6 +39,30 @@ TEST(dp2, keeps_what_was_measured_when_interrupted) {
   EXPECT_FALSE(c->complete);
 }
 
+// D7
+TEST(dp2, fences_of_the_throughput_figures_wait_if_so_wished) {
+  sweep_options o = tiny();
+  const auto media_of = [&o] {
+    std::vector<std::string> media;
+    for (const entry& e : dp2::systems(o)) {
+      task t;
+      e.own(t);
+      media.push_back(t.media);
+    }
+    return media;
+  };
+  EXPECT_THAT(media_of(), testing::Each(testing::Not(testing::EndsWith(":waits"))));
+  o.charge = "waits";
+  EXPECT_THAT(media_of(), testing::Each(testing::EndsWith(":waits")));
+  const auto c = measure_dp2("7", o);
+  ASSERT_NO_FATAL_FAILURE(expect_whole(c, "dp2-7-waits"));
+  EXPECT_EQ(c->charge.name, "waits");
+  const auto simulated = measure_dp2("5", o);
+  ASSERT_FALSE(simulated);
+  EXPECT_THAT(simulated.error().message, testing::HasSubstr("no charging rule acts on dp2-5"));
+  EXPECT_THAT(dp2_timed_figures(), testing::ElementsAre("7", "9", "10"));
+}
+
 TEST(dp2, refuses_a_figure_that_it_does_not_know) {
   expect_unknown(measure_dp2("3", tiny()), "3");
 }

@@ -1,4 +1,5 @@
 // The figures of transactions on emulated banks of phase-change memory (medium pcm).
+#include <bench/figures/dp2.h>
 #include <bench/figures/dp2_parts.h>
 #include <fmt/format.h>
 
@@ -7,18 +8,15 @@
 namespace stele::bench::dp2 {
 namespace {
 
+// What the charging rule adds to the medium.
+std::string waits_of(const sweep_options& o) {
+  return find_charge(dp2_charges(), o.charge)->media;
+}
+
 entry on_pcm(std::string name, std::string label, const char* mechanism, std::string media) {
   entry e{std::move(name), std::move(label), mechanism};
   e.own = [media = std::move(media)](task& t) { t.media = media; };
   return e;
-}
-
-std::vector<entry> systems() {
-  return {on_pcm("base", "ETL-Base", "base", "pcm:strict"),
-          on_pcm("tornbit", "ETL-Tornbit", "redo", "pcm:strict"),
-          on_pcm("differential", "Differential-P", "base", "pcm:rules"),
-          on_pcm("dual", "Dual-P", "base", "pcm:strict:1.7"),
-          on_pcm("both", "NVRAM-DP", "base", "pcm:rules:1.7")};
 }
 
 task task_on(const std::string& workload, std::size_t keys) {
@@ -71,6 +69,15 @@ panel shares_of(const panel& rates, std::string name) {
 
 }  // namespace
 
+std::vector<entry> systems(const sweep_options& o) {
+  const std::string waits = waits_of(o);
+  return {on_pcm("base", "ETL-Base", "base", "pcm:strict" + waits),
+          on_pcm("tornbit", "ETL-Tornbit", "redo", "pcm:strict" + waits),
+          on_pcm("differential", "Differential-P", "base", "pcm:rules" + waits),
+          on_pcm("dual", "Dual-P", "base", "pcm:strict:1.7" + waits),
+          on_pcm("both", "NVRAM-DP", "base", "pcm:rules:1.7" + waits)};
+}
+
 result<> measure_breakdown(const sweep_options& o, chart& c) {
   const std::vector<entry> entries = {
       on_pcm("all", "as it is", "base", "pcm:strict:waits"),
@@ -91,7 +98,7 @@ result<> measure_retention(const sweep_options& o, chart& c) {
   for (const sim::retention_row& r : sim::dp2_memory("strict").retention)
     entries.push_back(on_pcm(fmt::format("{:.0e}", r.retention_s),
                              fmt::format("{:.0e} s", r.retention_s), "base",
-                             fmt::format("pcm:strict:{}", r.speedup)));
+                             fmt::format("pcm:strict:{}{}", r.speedup, waits_of(o))));
   if (auto done = run(by_value_size(o, entries, "throughput"), o, c); !done) return done;
   c.panels.insert(c.panels.begin(),
                   relative_to(c.panels.front(), "1e+07", "over a retention of 10^7 s"));
@@ -99,7 +106,7 @@ result<> measure_retention(const sweep_options& o, chart& c) {
 }
 
 result<> measure_value_sizes(const sweep_options& o, chart& c) {
-  if (auto done = run(by_value_size(o, systems(), "throughput"), o, c); !done) return done;
+  if (auto done = run(by_value_size(o, systems(o), "throughput"), o, c); !done) return done;
   c.panels.insert(c.panels.begin(), relative_to(c.panels.front(), "base", "over ETL-Base"));
   return {};
 }
@@ -132,7 +139,7 @@ double slower_for(const panel& rates, std::size_t place, double share) {
 }  // namespace
 
 result<> measure_workloads(const sweep_options& o, chart& c) {
-  if (auto done = run(by_workload(o, systems(), "throughput"), o, c); !done) return done;
+  if (auto done = run(by_workload(o, systems(o), "throughput"), o, c); !done) return done;
   c.panels.insert(c.panels.begin(), relative_to(c.panels.front(), "base", "over ETL-Base"));
   if (!c.complete) return {};
   const auto as_it_is = [](const std::string&) { return std::string(); };

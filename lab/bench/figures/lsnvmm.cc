@@ -116,25 +116,27 @@ result<> written(const sweep_options& o, chart& c) {
 
 struct figure_entry {
   const char *name, *title, *section, *setting;
+  bool timed;  // on the medium
   result<> (*measure)(const sweep_options& o, chart& c);
 };
 
 constexpr figure_entry figures[] = {
-    {"4", "Throughput with each optimisation of the map", "5.2", "each workload", optimisations},
-    {"5", "Hit ratio of the node cache", "5.2", "each workload", hit_ratios},
-    {"6", "Readers with and without locks", "5.2", "keys by Zipf", readers_without_locks},
-    {"7", "Throughput beside redo and undo logging", "5.3", "each workload", against_logging},
-    {"8", "Write traffic and wear", "5.3", "each workload", written},
-    {"9", "Fragmentation", "5.3", "objects whose sizes change between two phases",
+    {"4", "Throughput with each optimisation of the map", "5.2", "each workload", true,
+     optimisations},
+    {"5", "Hit ratio of the node cache", "5.2", "each workload", false, hit_ratios},
+    {"6", "Readers with and without locks", "5.2", "keys by Zipf", true, readers_without_locks},
+    {"7", "Throughput beside redo and undo logging", "5.3", "each workload", true, against_logging},
+    {"8", "Write traffic and wear", "5.3", "each workload", false, written},
+    {"9", "Fragmentation", "5.3", "objects whose sizes change between two phases", false,
      measure_fragmentation},
     {"10", "What fast cleaning reclaims, with separate logs and with one", "5.4.1",
-     "1024 B values, uniform keys", measure_fast_cleaning},
-    {"11", "Throughput and cleaning by utilisation", "5.4.1", "bptree, uniform keys",
+     "1024 B values, uniform keys", false, measure_fast_cleaning},
+    {"11", "Throughput and cleaning by utilisation", "5.4.1", "bptree, uniform keys", true,
      measure_utilisation},
     {"wear", "Writes of a chunk, with and without wear-levelling", "1",
-     "hash and bptree, uniform keys, a fifth of the pool live", measure_wear},
-    {"12", "Recovery time by threads", "5.4.2", "hash", measure_recovery},
-    {"13", "Memory for the map of home", "5.4.3", "kv, filled by inserts", measure_dram},
+     "hash and bptree, uniform keys, a fifth of the pool live", false, measure_wear},
+    {"12", "Recovery time by threads", "5.4.2", "hash", true, measure_recovery},
+    {"13", "Memory for the map of home", "5.4.3", "kv, filled by inserts", false, measure_dram},
 };
 
 std::string note_of(const sweep_options& o) {
@@ -153,6 +155,19 @@ std::vector<std::string> lsnvmm_figures() {
   for (const auto& f : lsnvmm::figures) names.emplace_back(f.name);
   return names;
 }
+std::span<const charge_rule> lsnvmm_charges() noexcept {
+  static constexpr charge_rule rules[] = {
+      {"together", "", "the lines of a fence pay max(latency, bytes / bandwidth)"},
+      {"standalone", ":standalone",
+       "each run of adjacent lines of a fence pays max(latency, bytes / bandwidth)"}};
+  return rules;
+}
+std::vector<std::string> lsnvmm_timed_figures() {
+  std::vector<std::string> names;
+  for (const auto& f : lsnvmm::figures)
+    if (f.timed) names.emplace_back(f.name);
+  return names;
+}
 
 result<chart> measure_lsnvmm(std::string_view figure, const sweep_options& o) {
   const auto* f = std::ranges::find(lsnvmm::figures, figure, &lsnvmm::figure_entry::name);
@@ -162,6 +177,8 @@ result<chart> measure_lsnvmm(std::string_view figure, const sweep_options& o) {
                                              figure, fmt::join(lsnvmm_figures(), ", "))});
   chart c;
   c.name = fmt::format("lsnvmm-{}", f->name);
+  if (auto set = set_charge(lsnvmm_charges(), o, f->timed, c); !set)
+    return std::unexpected(std::move(set.error()));
   c.title = fmt::format("Figure {}: {}", f->name, f->title);
   c.source = fmt::format(
       "Hu, Ren, Badam, Shu, Moscibroda, \"Log-Structured Non-Volatile Main Memory\" (2017), "
@@ -171,7 +188,7 @@ result<chart> measure_lsnvmm(std::string_view figure, const sweep_options& o) {
       "{}; where neither this nor the axis nor a note says otherwise: {} B values, 1 operation a "
       "transaction (it deletes its "
       "key or inserts it; sps swaps two elements), 1 thread, stm, {}",
-      f->setting, lsnvmm::value_bytes, lsnvmm::medium);
+      f->setting, lsnvmm::value_bytes, lsnvmm::medium_of(o));
   c.notes = {lsnvmm::note_of(o)};
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");

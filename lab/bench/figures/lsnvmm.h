@@ -3,7 +3,7 @@
 // each figure measures and how it differs.
 #pragma once
 
-#include <bench/figures/sweep.h>
+#include <bench/figures/charge_rule.h>
 
 #include <string>
 #include <string_view>
@@ -13,9 +13,12 @@ namespace stele::bench {
 
 // "4" to "13".
 std::vector<std::string> lsnvmm_figures();
+// together, standalone: of those figures that are timed on the medium.
+std::span<const charge_rule> lsnvmm_charges() noexcept;
+std::vector<std::string> lsnvmm_timed_figures();
 
-// Errors: invalid_argument (unknown figure); cancelled, when nothing was measured; those of the
-// measurements.
+// Errors: invalid_argument (unknown figure or charging rule); cancelled, when nothing was measured;
+// those of the measurements.
 [[nodiscard]] result<chart> measure_lsnvmm(std::string_view figure, const sweep_options& o);
 
 }  // namespace stele::bench

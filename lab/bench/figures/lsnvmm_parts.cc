@@ -1,6 +1,7 @@
 // Shared by the figures of the log-structured evaluation: their task, their entries, and pools
 // whose state is inspected.
 #include <bench/drive.h>
+#include <bench/figures/lsnvmm.h>
 #include <bench/figures/lsnvmm_parts.h>
 #include <fmt/format.h>
 #include <published/log_structured/log_home.h>
@@ -11,9 +12,13 @@
 
 namespace stele::bench::lsnvmm {
 
+std::string medium_of(const sweep_options& o) {
+  return std::string(medium) + find_charge(lsnvmm_charges(), o.charge)->media;
+}
+
 task task_on(const sweep_options& o, const pattern& p, std::size_t keys) {
   task t;
-  t.media = medium;
+  t.media = medium_of(o);
   take_common(t, o);
   t.parameters.keys = keys;
   t.parameters.value_size = value_bytes;

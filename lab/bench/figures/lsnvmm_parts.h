@@ -11,7 +11,7 @@
 namespace stele::bench::lsnvmm {
 
 inline constexpr const char* mechanism = "log_structured";
-inline constexpr const char* medium = "delayed:500:1";
+inline constexpr const char* medium = "delayed:500:1";  // under the first charging rule
 inline constexpr std::size_t chunk_bytes = 32768;
 inline constexpr std::size_t value_bytes = 128;
 
@@ -42,6 +42,8 @@ inline constexpr logging_system logging_systems[] = {{"redo", "Mnm"},
                                                      {"redo-published", "Mnm as published"},
                                                      {"undo-published", "MU as published"}};
 
+// Under the options' charging rule.
+std::string medium_of(const sweep_options& o);
 // The setting of section 5.1: 128-byte values, one operation per transaction, one thread, 500 ns
 // and 1 GB/s.
 task task_on(const sweep_options& o, const pattern& p, std::size_t keys);

@@ -94,7 +94,7 @@ result<double> opening_seconds(const task& t, const std::string& path, unsigned 
   if (!w) return std::unexpected(std::move(w.error()));
   pool_options options = stele_options(t, mechanism);
   options.create_size = 0;
-  options.engine.media = medium;
+  options.engine.media = t.media;
   options.engine.tuning.of<log_structured_options>().recovery_threads = threads;
   const auto begin = clock::now();
   auto handle = detail::pool_handle::open(path, options, (*w)->root_size());
@@ -130,12 +130,14 @@ result<std::vector<std::vector<recovered>>> recover_killed(const sweep_options& 
   o.progress(fmt::format("{} B: filling the log", value_size));
   const auto bytes = in_killed_process([&] { return fill_log(t, file.path, o.recovered_bytes); });
   if (!bytes) return std::unexpected(bytes.error());
+  task opened = t;
+  opened.media = medium_of(o);
   std::vector<std::vector<recovered>> times(threads.size());
   for (unsigned run = 0; run < o.runs && !o.cancelled(); ++run)
     for (std::size_t i = 0; i < threads.size(); ++i) {
       o.progress(
           fmt::format("{} B, {} threads, run {} of {}", value_size, threads[i], run + 1, o.runs));
-      const auto seconds = opening_a_copy(t, file.path, threads[i]);
+      const auto seconds = opening_a_copy(opened, file.path, threads[i]);
       if (!seconds) return std::unexpected(seconds.error());
       times[i].push_back({*seconds, static_cast<std::uint64_t>(*bytes)});
     }

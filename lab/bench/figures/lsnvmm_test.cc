@@ -53,6 +53,23 @@ TEST(lsnvmm, keeps_what_was_measured_when_interrupted) {
   EXPECT_FALSE(ours->points.back());
 }
 
+// L11
+TEST(lsnvmm, draws_timed_figures_under_another_charging_rule) {
+  sweep_options o = tiny();
+  EXPECT_EQ(lsnvmm::task_on(o, lsnvmm::patterns[0], 64).media, "delayed:500:1");
+  o.charge = "standalone";
+  EXPECT_EQ(lsnvmm::task_on(o, lsnvmm::patterns[0], 64).media, "delayed:500:1:standalone");
+  const auto c = measure_lsnvmm("7", o);
+  ASSERT_NO_FATAL_FAILURE(expect_whole(c, "lsnvmm-7-standalone"));
+  EXPECT_EQ(c->charge.name, "standalone");
+  EXPECT_THAT(c->setting, testing::HasSubstr("delayed:500:1:standalone"));
+  const auto counted = measure_lsnvmm("8", o);
+  ASSERT_FALSE(counted);
+  EXPECT_EQ(counted.error().code, errc::invalid_argument);
+  EXPECT_THAT(counted.error().message, testing::HasSubstr("no charging rule acts on lsnvmm-8"));
+  EXPECT_THAT(lsnvmm_timed_figures(), ElementsAre("4", "6", "7", "11", "12"));
+}
+
 TEST(lsnvmm, refuses_a_figure_that_it_does_not_know) {
   expect_unknown(measure_lsnvmm("14", tiny()), "14");
 }

@@ -40,7 +40,7 @@ double us_since(clock::time_point begin) {
 task recovery_task(const sweep_options& o, const char* workload, double log_mb) {
   task t;
   t.workload = workload;
-  t.media = "delayed:150";
+  t.media = medium_of(o, 150);
   take_common(t, o);
   t.parameters.keys = std::size_t{1} << 12;
   t.log_size_bytes = static_cast<std::size_t>(log_mb * (1 << 20));
@@ -276,9 +276,10 @@ result<> measure_recovery(const sweep_options& o, chart& into) {
     add_series(all, stated::workloads[w], stated::workloads[w], &recovery_times::recovery_us,
                measured[w]);
   into.panels.push_back(panel_of("log", "bytes that recovery reads", bytes, shown));
-  into.notes.emplace_back(
+  into.notes.push_back(fmt::format(
       "one process committed without background work, its log nine tenths full, and was killed; "
-      "medium delayed:150");
+      "medium {}",
+      medium_of(o, 150)));
   return {};
 }
 

@@ -90,7 +90,7 @@ series& series_of(panel& p, std::string_view workload) {
 task task_at(const sweep_options& o, std::string_view workload, unsigned latency_ns) {
   task t;
   t.workload = workload;
-  t.media = fmt::format("delayed:{}", latency_ns);
+  t.media = medium_of(o, latency_ns);
   take_common(t, o);
   t.parameters.keys = o.keys;
   t.adaptive.warm_up = o.warm_up_transactions;

@@ -1,0 +1,42 @@
+// Looks charging rules up, and records them in charts.
+#include <bench/figures/charge_rule.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace stele::bench {
+
+const charge_rule* find_charge(std::span<const charge_rule> rules, std::string_view name) noexcept {
+  if (name.empty()) return rules.data();
+  const auto found = std::ranges::find(rules, name, &charge_rule::name);
+  return found == rules.end() ? nullptr : &*found;
+}
+
+std::string charge_suffix(std::span<const charge_rule> rules, const sweep_options& o) {
+  return o.charge.empty() || o.charge == rules.front().name ? "" : "-" + o.charge;
+}
+
+result<> set_charge(std::span<const charge_rule> rules, const sweep_options& o, bool timed,
+                    chart& c) {
+  const charge_rule* const rule = find_charge(rules, o.charge);
+  if (rule == nullptr) {
+    std::vector<std::string_view> names;
+    for (const charge_rule& r : rules) names.emplace_back(r.name);
+    return std::unexpected(error{errc::invalid_argument,
+                                 fmt::format("there is no charging rule '{}'; choose one of {}",
+                                             o.charge, fmt::join(names, ", "))});
+  }
+  if (!timed && rule != rules.data())
+    return std::unexpected(error{
+        errc::invalid_argument,
+        fmt::format("no charging rule acts on {}, which is not timed on emulated memory with one; "
+                    "leave out --charge",
+                    c.name)});
+  if (!timed) return {};
+  c.charge = {rule->name, rule->meaning};
+  c.name += charge_suffix(rules, o);
+  return {};
+}
+
+}  // namespace stele::bench
