@@ -224,12 +224,6 @@ row row_of(contender_runs& e, const task& t) {
 
 }  // namespace
 
-spread spread_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  return {values.front(), (values[(n - 1) / 2] + values[n / 2]) / 2, values.back()};
-}
-
 const row* find_row(const report& r, std::string_view system) {
   const auto found = std::ranges::find(r.rows, system, &row::system);
   return found == r.rows.end() ? nullptr : &*found;

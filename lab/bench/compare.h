@@ -8,6 +8,7 @@
 #pragma once
 
 #include <bench/contender.h>
+#include <bench/spread.h>
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -35,12 +36,6 @@ struct comparison {
     return false;
   };  // called between runs; the rows then hold the completed runs
 };
-
-struct spread {
-  double min = 0, median = 0, max = 0;
-};
-// Precondition: at least one value.
-spread spread_of(std::vector<double> values);
 
 struct row {
   std::string system, workload, media;
