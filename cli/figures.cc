@@ -50,9 +50,6 @@ constexpr evaluation all_evaluations[] = {
      "size of the key space of small elements; default: 2^20, with --quick 2^12",
      bench::kiln_figures, bench::measure_kiln}};
 
-// So few that the default set takes less than an hour.
-constexpr unsigned runs_of_a_set = 3;
-
 // --- what a figure was measured with ---
 
 nlohmann::json settings_json(const figure& f, const figure_options& o) {
@@ -60,6 +57,7 @@ nlohmann::json settings_json(const figure& f, const figure_options& o) {
           {"runs", o.sweep.runs},
           {"keys", o.keys},
           {"seed", o.sweep.seed},
+          {"seeds", o.sweep.seeds},
           {"host", f.host},
           {"charge", f.charge},
           {"dir", !o.dir.empty() ? o.dir : folder_in_memory()}};
@@ -73,6 +71,7 @@ std::string command_of(const figure& f, const figure_options& o) {
   if (o.quick) words += " --quick";
   if (o.runs != 0) words += fmt::format(" --runs {}", o.runs);
   if (o.keys != 0) words += fmt::format(" --keys {}", o.keys);
+  if (o.seeds != 0) words += fmt::format(" --seeds {}", o.seeds);
   if (o.sweep.seed != 1) words += fmt::format(" --seed {}", o.sweep.seed);
   if (!o.dir.empty()) words += " --dir " + o.dir;
   return words + " --out " + (o.out.empty() ? "figures" : o.out);
@@ -247,8 +246,12 @@ void add_options(CLI::App& command, figure_options& o) {
   command
       .add_option(
           "--runs", o.runs,
-          "runs of which the median counts, where time is measured; default: 5, of a set of "
-          "figures 3, with --quick 3")
+          "runs of which the median counts, where time is measured; default: 5, with --quick 3")
+      ->check(CLI::Range(1, 1000));
+  command
+      .add_option("--seeds", o.seeds,
+                  "seeds of which the median counts, where a figure is a function of the seed; "
+                  "default: 5, with --quick 2")
       ->check(CLI::Range(1, 1000));
   command.add_option("--seed", o.sweep.seed, "of content and operations")->capture_default_str();
   command.add_option("--dir", o.dir, "where pools are created; default /dev/shm");
@@ -257,6 +260,7 @@ void add_options(CLI::App& command, figure_options& o) {
 void prepare(figure_options& o) {
   if (o.quick) bench::make_quick(o.sweep);
   if (o.runs != 0) o.sweep.runs = o.runs;
+  if (o.seeds != 0) o.sweep.seeds = o.seeds;
   if (o.keys != 0)
     o.sweep.keys = o.sweep.large_keys = o.sweep.kiln_keys = o.sweep.archapt_keys = o.keys;
   std::error_code problem;
@@ -277,6 +281,7 @@ std::optional<measured_figure> measure(const figure& f, const figure_options& o,
   nlohmann::json origin = origin_json(f, o);
   origin["date"] = bench::date_now();
   origin["command"] = command_of(f, o);
+  const bench::load_meter load;
   const auto begin = clock::now();
   auto c = f.of->measure(f.number, sweep);
   origin["seconds"] = seconds_since(begin);
@@ -285,6 +290,7 @@ std::optional<measured_figure> measure(const figure& f, const figure_options& o,
     print_error("stele: figure {}: {}\n", f.name(), c.error().message);
     return std::nullopt;
   }
+  c->load = load.since();
   measured_figure m{std::move(*c), {}};
   m.json = bench::json_of(m.chart);
   m.json["origin"] = std::move(origin);
@@ -298,8 +304,8 @@ void add_options(CLI::App& command, figure_set& set) {
   set.names = {"blurred", "lsnvmm", "archapt"};
   command
       .add_option("evaluations", set.names,
-                  "which: blurred, lsnvmm, archapt (the default: 45 minutes on two cores); "
-                  "dp2, kiln (simulated: half an hour more)")
+                  "which: blurred, lsnvmm, archapt (the default: more than an hour on two cores); "
+                  "dp2, kiln (simulated: some hours more)")
       ->check(CLI::IsMember(names));
   command.add_flag("--hosts", set.hosts,
                    "archapt's figures with the hosts sqlite and redis too; takes 5 GB of memory");
@@ -326,7 +332,6 @@ std::vector<figure> figures_of(const figure_set& set) {
 
 bool measure(const figure_set& set) {
   figure_options o = set.each;
-  if (o.runs == 0 && !o.quick) o.runs = runs_of_a_set;
   prepare(o);
   const std::vector<figure> figures = figures_of(set);
   set_run run(o, set.again, figures.size());

@@ -37,8 +37,8 @@ std::span<const evaluation> evaluations() noexcept;
 struct figure_options {
   bench::sweep_options sweep;
   std::string out, dir;  // `out` empty: no files
-  std::size_t keys = 0;  // 0, and `runs` 0: as the sweep has it
-  unsigned runs = 0;
+  std::size_t keys = 0;  // 0, and `runs` or `seeds` 0: as the sweep has it
+  unsigned runs = 0, seeds = 0;
   bool quick = false;
 };
 void add_options(CLI::App& command, figure_options& o);

@@ -1,6 +1,6 @@
 """The panels of a figure drawn with matplotlib, for tools/plot and tools/report; and a panel as SVG inside a page.
 
-Measured series are solid, with the range of their runs; numbers that the publication states are dashed. Whoever imports
+Measured series are solid, with the 95 % interval of each point; numbers that the publication states are dashed. Whoever imports
 this has made sure that matplotlib is there.
 """
 
@@ -26,11 +26,10 @@ def values(panel, series, key):
 
 
 def errors(panel, series):
-    """How far the runs reach below and above their median."""
-    median = values(panel, series, "median")
-    below = [m - v for m, v in zip(median, values(panel, series, "min"))]
-    above = [v - m for m, v in zip(median, values(panel, series, "max"))]
-    return [below, above]
+    """How far the 95 % interval of each point reaches below and above it; nothing where it is unknown."""
+    known = {point["x"]: point.get("interval") or {"low": point["median"], "high": point["median"]} for point in series["points"]}
+    found = [(m, known.get(x, {"low": m, "high": m})) for x, m in zip(panel["xs"], values(panel, series, "median"))]
+    return [[max(m - i["low"], 0) for m, i in found], [max(i["high"] - m, 0) for m, i in found]]
 
 
 def measured(panel):

@@ -181,9 +181,8 @@ result<> measure_throughput(const sweep_options& o, chart& c) {
 
 result<> measure_tail(const sweep_options& o, chart& c) {
   const auto percentile = [](std::string panel, double row::* of) {
-    return measure{std::move(panel), "microseconds", [of](const row& r, const task&) {
-                     return spread{r.*of / 1e3, r.*of / 1e3, r.*of / 1e3};
-                   }};
+    return measure{std::move(panel), "microseconds",
+                   [of](const row& r, const task&) { return known(r.*of / 1e3); }};
   };
   const sweep_options runs = timed(o);
   std::vector<measure> measures = {percentile(percentile_99th, &row::p99_ns),
@@ -285,9 +284,8 @@ std::string place_of(const figure_entry& f, const sweep_options& o) {
 std::vector<std::string> notes_of(const figure_entry& f, const sweep_options& o) {
   const std::string where = place_of(f, o);
   if (!f.in_pools) {
-    std::vector<std::string> notes = {fmt::format("seed {}", o.seed)};
-    if (!o.host.empty()) notes.push_back(where);
-    return notes;
+    if (o.host.empty()) return {};
+    return {fmt::format("seed {}", o.seed), where};
   }
   return {fmt::format("medians of {} run{} (of {} s, in turn, where throughput or latency is "
                       "measured); seed {}",
@@ -295,6 +293,14 @@ std::vector<std::string> notes_of(const figure_entry& f, const sweep_options& o)
           is_on_redis(o) && f.measure != measure_flushes ? fmt::format("{} keys", o.archapt_keys)
                                                          : sizes_of(task_on(o, mixes.front(), 1)),
           where};
+}
+
+std::vector<stated::statement> statements_with(const std::string& host) {
+  const auto some = dirtiness_statements(host);
+  std::vector<stated::statement> all(some.begin(), some.end());
+  all.insert(all.end(), std::begin(stated::archapt_statements),
+             std::end(stated::archapt_statements));
+  return all;
 }
 
 }  // namespace
@@ -337,12 +343,14 @@ result<chart> measure_archapt(std::string_view figure, const sweep_options& o) {
       "tpcc of 512 B, one operation a transaction, keys by Zipf, {}, {}",
       f->setting, archapt::isolation_of(o), archapt::medium_of(o));
   c.notes = archapt::notes_of(*f, o);
-  if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
+  const bool seeds = o.host.empty() && !f->in_pools;
+  if (auto done = seeds ? over_seeds(o, c, f->measure) : f->measure(o, c); !done)
+    return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
-  auto claims = claims_of(c, figure, stated::archapt_statements);
+  const auto statements = archapt::statements_with(o.host);
+  c.claims = claims_of(c, figure, statements);
   if (!o.host.empty())  // has no system of theirs
-    std::erase_if(claims, [](const claim& k) { return k.measured.empty(); });
-  c.claims.insert(c.claims.end(), claims.begin(), claims.end());
+    std::erase_if(c.claims, [](const claim& k) { return k.measured.empty(); });
   return c;
 }
 

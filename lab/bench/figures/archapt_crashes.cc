@@ -131,7 +131,7 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
           crashes += found->states;
           for (std::size_t n = 0; n < std::size(counts); ++n) {
             const auto v = static_cast<double>((*found).*counts[n].of);
-            p.lines[n].points[i] = spread{v, v, v};
+            p.lines[n].points[i] = known(v);
           }
         }
         into.panels.push_back(std::move(p));

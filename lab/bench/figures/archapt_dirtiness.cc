@@ -1,6 +1,5 @@
 // Records runs on coalescing and on plain memory, and measures the dirtiness of their lines.
 #include <bench/figures/archapt_dirtiness.h>
-#include <bench/figures/claims.h>
 #include <bench/host.h>
 #include <fmt/format.h>
 #include <lab_media/dirtiness.h>
@@ -81,11 +80,6 @@ constexpr statement redis_statements[] = {
     {"10", "ycsb-f, undo", "0.56 (Redis, table I)", "", value, "dirtiness", "plain", "", "ycsb-f"},
 };
 
-std::span<const statement> statements_of(std::string_view host) {
-  if (host == "redis") return redis_statements;
-  return host.empty() ? std::span<const statement>(statements) : hosted_statements;
-}
-
 std::vector<std::optional<spread>> empty_points(const panel& p) {
   return std::vector<std::optional<spread>>(p.xs.size());
 }
@@ -153,11 +147,6 @@ result<std::uint64_t> bytes_taken(const subject& s, const sweep_options& o) {
   if (auto filled = (*made)->set_up(); !filled) return std::unexpected(filled.error());
   const footprint f = (*made)->space();
   return f.space_bytes.value_or(0) - f.log_bytes;
-}
-
-void add_claims(std::string_view figure, std::string_view host, chart& into) {
-  const auto claims = claims_of(into, figure, statements_of(host));
-  into.claims.insert(into.claims.end(), claims.begin(), claims.end());
 }
 
 std::string setting_of(const sweep_options& o) {
@@ -332,8 +321,9 @@ result<> measure_place(std::size_t place, const sweep_options& o, panel& p, char
 
 }  // namespace
 
-std::span<const statement> dirtiness_statements() noexcept {
-  return statements;
+std::span<const statement> dirtiness_statements(std::string_view host) noexcept {
+  if (host == "redis") return redis_statements;
+  return host.empty() ? std::span<const statement>(statements) : hosted_statements;
 }
 
 result<> measure_dirtiness_table(const sweep_options& o, chart& into) {
@@ -358,7 +348,6 @@ result<> measure_dirtiness_table(const sweep_options& o, chart& into) {
   p.lines.push_back(std::move(redis));
   p.lines.push_back(std::move(sqlite));
   into.panels.push_back(std::move(p));
-  add_claims("I", "", into);
   add_notes(o, into);
   return {};
 }
@@ -372,7 +361,6 @@ result<> measure_dirtiness(const sweep_options& o, chart& into) {
     return done;
   into.panels.insert(into.panels.end(), std::make_move_iterator(distributions.begin()),
                      std::make_move_iterator(distributions.end()));
-  add_claims("10", o.host, into);
   add_notes(o, into);
   return {};
 }

@@ -11,14 +11,15 @@
 #include <bench/figures/sweep.h>
 
 #include <span>
+#include <string_view>
 
 namespace stele::bench::archapt {
 
-// The text's statements about both, for claims_of: figures "I" and "10".
-std::span<const stated::statement> dirtiness_statements() noexcept;
+// The text's statements about both, for claims_of: figures "I" and "10"; with the host, if any.
+std::span<const stated::statement> dirtiness_statements(std::string_view host = "") noexcept;
 
 // Table I: mean dirtiness under undo and redo, for home and logs separately, beside the paper's.
-// Adds its panel, claims and notes. Errors: those of pools and tapes.
+// Adds its panel and notes. Errors: those of pools and tapes.
 [[nodiscard]] result<> measure_dirtiness_table(const sweep_options& o, chart& into);
 
 // Figure 10: under undo, mean and distribution with and without coalescing memory, also for

@@ -153,7 +153,7 @@ panel saved_of(const panel& lines, std::string name) {
   for (series& s : saved.lines)
     for (auto& point : s.points)
       if (point)
-        point = spread{100 * (1 - point->min), 100 * (1 - point->median), 100 * (1 - point->max)};
+        point = combined({&*point}, [](std::span<const double> v) { return 100 * (1 - v[0]); });
   return saved;
 }
 
@@ -164,7 +164,7 @@ panel with_logs(const panel& flushed, const panel& log) {
     for (std::size_t i = 0; i < all.xs.size(); ++i)
       if (auto& point = all.lines[s].points[i]; point) {
         const double sum = point->median + log.lines[s].points[i]->median;
-        point = spread{sum, sum, sum};
+        point = known(sum);
       }
   return all;
 }
@@ -208,7 +208,7 @@ result<> measure_flushes(const sweep_options& o, chart& c) {
       c.complete = counted.has_value();
       for (std::size_t p = 0; counted && p < panels.size(); ++p) {
         const double v = parts[p].of(*counted);
-        panels[p].lines[e].points[i] = spread{v, v, v};
+        panels[p].lines[e].points[i] = known(v);
       }
     }
   const panel saved = saved_of(panels.front(), "saved"),

@@ -118,15 +118,19 @@ std::vector<entry> entries_of(std::initializer_list<const char*> names) {
 }
 
 panel ratios_of(const panel& p, std::span<const pair> pairs, std::string name) {
-  panel out{std::move(name), p.x, fmt::format("{}, of one over the other", p.y), p.xs, {}, p.bars};
+  panel out{std::move(name), p.x, fmt::format("{}, of one over the other", p.y), p.xs, {},
+            p.bars,          true};
   for (const pair& of : pairs) {
     const series *a = p.find(of.a), *b = p.find(of.b);
     if (a == nullptr || b == nullptr) continue;
-    std::vector<std::optional<double>> values(p.xs.size());
-    for (std::size_t i = 0; i < values.size(); ++i)
+    const std::string both = fmt::format("{} / {}", of.a, of.b);
+    series& line = out.lines.emplace_back(series{both, both, false, {}});
+    for (std::size_t i = 0; i < p.xs.size(); ++i) {
+      auto& point = line.points.emplace_back();
       if (a->points[i] && b->points[i] && b->points[i]->median != 0)
-        values[i] = a->points[i]->median / b->points[i]->median;
-    out.lines.push_back(values_of(fmt::format("{} / {}", of.a, of.b), std::move(values)));
+        point = combined({&*a->points[i], &*b->points[i]},
+                         [](std::span<const double> of_both) { return of_both[0] / of_both[1]; });
+    }
   }
   return out;
 }
@@ -169,8 +173,7 @@ std::string verdict_of(const panel& ratios, const requirement& d) {
 
 series values_of(std::string name, std::vector<std::optional<double>> values) {
   series s{name, name, false, {}};
-  for (const auto& v : values)
-    s.points.push_back(v ? std::optional(spread{*v, *v, *v}) : std::nullopt);
+  for (const auto& v : values) s.points.push_back(v ? std::optional(known(*v)) : std::nullopt);
   return s;
 }
 

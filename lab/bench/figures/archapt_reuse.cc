@@ -257,7 +257,7 @@ result<> measure_reuse(const sweep_options& o, chart& c) {
         const double v = percent_of(*counted, *std::ranges::find_if(shares, [&](const share& s) {
           return line.name == s.name;
         }));
-        line.points[i] = spread{v, v, v};
+        line.points[i] = known(v);
       }
   }
   c.notes.push_back(fmt::format(

@@ -6,7 +6,8 @@
 // the claims, and are labelled so in every output.
 #pragma once
 
-#include <bench/compare.h>
+#include <bench/machine_load.h>
+#include <bench/spread.h>
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -27,7 +28,8 @@ struct panel {
   std::string name, x, y;  // y has its unit
   std::vector<std::string> xs;
   std::vector<series> lines;
-  bool bars = false;  // xs are names, not quantities
+  bool bars = false;    // xs are names, not quantities
+  bool ratios = false;  // its table has intervals; JSON and picture of each panel have
 
   const series* find(std::string_view series_name) const noexcept;
 };
@@ -35,7 +37,8 @@ struct panel {
 // A number or a word of the text, and the values measured for it.
 struct claim {
   std::string what, stated, unit;
-  std::vector<double> measured;  // one for each place of the claim; empty: not measured
+  std::vector<double> measured;          // one for each place of the claim; empty: not measured
+  std::optional<interval> of_mean = {};  // of the mean of `measured`; nullopt: unknown
 };
 
 struct chart {
@@ -47,16 +50,24 @@ struct chart {
   std::vector<panel> panels;
   std::vector<claim> claims;
   std::vector<std::string> notes;
-  bool complete = true;  // false: the measurement was interrupted
+  std::optional<machine_load> load;  // of other work while it was measured
+  bool complete = true;              // false: the measurement was interrupted
 };
 
-// Each point of `p` divided by the median of series `baseline` at the same x; points without a
-// baseline are left out.
+// Each point of `p` divided by that of series `baseline` at the same x; points without a baseline
+// are left out.
 panel relative_to(const panel& p, const std::string& baseline, std::string name);
 // Series become places on the axis and places become series; `x` names the new axis.
 panel transposed(const panel& p, std::string x);
 
-// The measured values of a claim, in words: one value, or minimum, maximum and mean.
+// As tables have it: 1.50, and (1.42..1.61).
+std::string words_of(double value);
+std::string words_of(const interval& i);
+// Lines with equal numbers of cells; the first column is aligned left, the others right.
+std::string aligned(const std::vector<std::vector<std::string>>& lines);
+
+// The measured values of a claim, in words: one value, or minimum, maximum and mean; and the
+// interval of it.
 std::string summary_of(const claim& c);
 
 std::string table_of(const chart& c);

@@ -40,6 +40,30 @@ TEST(panel, relative_to_a_series_leaves_out_what_was_not_measured) {
   EXPECT_FALSE(none.find("base")->points[0].has_value());
 }
 
+spread of_runs(std::vector<double> runs) {
+  return spread_of(std::move(runs));
+}
+
+// base and blurred in five runs side by side; the machine was slow in the last one.
+chart chart_of_runs() {
+  chart c = small_chart();
+  c.panels[0].lines[0].points = {of_runs({100, 101, 102, 103, 50}), at(200)};
+  c.panels[0].lines[1].points = {of_runs({150, 151, 153, 154, 75}), std::nullopt};
+  return c;
+}
+
+TEST(panel, relative_to_a_series_has_the_interval_of_the_ratio_of_medians) {
+  const panel p = relative_to(chart_of_runs().panels[0], "base", "normalised");
+  EXPECT_TRUE(p.ratios);
+  const auto& ratio = p.find("blurred")->points[0];
+  EXPECT_DOUBLE_EQ(ratio->median, 151.0 / 101);
+  const auto known_to = interval_of(*ratio);
+  ASSERT_TRUE(known_to);
+  EXPECT_NEAR(known_to->low, 1.495, 0.01);
+  EXPECT_NEAR(known_to->high, 1.5, 0.01);
+  EXPECT_FALSE(interval_of(*p.find("none")->points[0])->low < 1) << "none has no runs";
+}
+
 TEST(panel, transposed_swaps_axis_and_series) {
   const panel p = transposed(small_chart().panels[0], "system");
   EXPECT_THAT(p.xs, ElementsAre("base (BASE)", "blurred (BPPM)", "none (NP)"));
@@ -59,7 +83,16 @@ TEST(claims, read_the_statements_of_their_figure_off_the_chart) {
   EXPECT_THAT(claims[9].measured, ElementsAre(DoubleNear(25, 1e-9)));
 }
 
+TEST(claims, have_the_interval_of_their_mean) {
+  const auto claims = claims_of(chart_of_runs(), "9");
+  ASSERT_TRUE(claims[1].of_mean);  // blurred over base
+  EXPECT_NEAR(claims[1].of_mean->low, 49.5, 0.5);
+  EXPECT_NEAR(claims[1].of_mean->high, 50, 0.5);
+  EXPECT_FALSE(claims_of(small_chart(), "9")[1].of_mean) << "no point has runs";
+}
+
 TEST(claims, are_summed_up_in_words) {
+  EXPECT_EQ(summary_of({"", "", "%", {20}, interval{18.24, 23}}), "20.0 % (18.2..23.0)");
   EXPECT_EQ(summary_of({"", "", "%", {}}), "-");
   EXPECT_EQ(summary_of({"", "", "us", {3.2}}), "3.20 us");
   EXPECT_EQ(summary_of({"", "", "%", {20, 10, 60}}), "10.0 % to 60.0 %, mean 30.0 %");
@@ -84,6 +117,28 @@ TEST(chart, says_its_charging_rule_if_it_has_one) {
   EXPECT_THAT(table_of(c), HasSubstr("\ncharging rule once: streams pay once\n"));
   EXPECT_EQ(json_of(c)["charge"]["name"], "once");
   EXPECT_EQ(json_of(c)["charge"]["meaning"], "streams pay once");
+}
+
+TEST(chart, table_has_intervals_of_ratios_and_json_those_of_all) {
+  chart c = chart_of_runs();
+  c.panels.push_back(relative_to(c.panels[0], "base", "normalised"));
+  const std::string table = table_of(c);
+  EXPECT_THAT(table, HasSubstr("1.50 (1.50..1.50)"));
+  EXPECT_THAT(table, testing::Not(HasSubstr("151 (")));
+  const nlohmann::json j = json_of(c);
+  const auto& points = j["panels"][0]["series"][1]["points"];
+  EXPECT_EQ(points[0]["runs"], 5);
+  EXPECT_EQ(points[0]["interval"]["low"], 75);
+  EXPECT_EQ(points[0]["interval"]["high"], 154);
+  EXPECT_TRUE(j["panels"][0]["series"][2]["points"][0]["interval"].is_null());
+}
+
+TEST(chart, tells_of_other_work_on_the_machine) {
+  chart c = small_chart();
+  EXPECT_TRUE(json_of(c)["load"].is_null());
+  c.load = machine_load{.busy = 0.7};
+  EXPECT_THAT(table_of(c), HasSubstr("70 % of the cores' time"));
+  EXPECT_EQ(json_of(c)["load"]["disturbed"], true);
 }
 
 TEST(chart, json_has_every_measured_point_and_no_other) {

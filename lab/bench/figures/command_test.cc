@@ -62,6 +62,9 @@ TEST_F(figure_command, writes_table_json_and_picture) {
   EXPECT_THAT(text_of(dir_ / "archapt-3.txt"), HasSubstr("measured here"));
   const auto chart = nlohmann::json::parse(text_of(dir_ / "archapt-3.json"));
   EXPECT_EQ(chart["name"], "archapt-3");
+  EXPECT_EQ(chart["origin"]["settings"]["seeds"], 2) << "of --quick";
+  EXPECT_EQ(chart["panels"][0]["series"][0]["points"][0]["runs"], 2);
+  EXPECT_TRUE(chart["load"].contains("steal"));
   if (o.said.find("no picture") != std::string::npos) GTEST_SKIP() << o.said;
   EXPECT_EQ(text_of(dir_ / "archapt-3.png").substr(1, 3), "PNG");
 }

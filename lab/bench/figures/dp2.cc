@@ -41,8 +41,8 @@ std::string note_of(const figure_entry& f, const sweep_options& o) {
   if (f.simulated)
     return fmt::format(
         "tapes of {} transactions with the mechanism base, {} keys, played into the simulated "
-        "controller as fast as it takes them; seed {}",
-        o.traced_operations, o.traced_keys, o.seed);
+        "controller as fast as it takes them",
+        o.traced_operations, o.traced_keys);
   return fmt::format("medians of {} run{} of {} s, in turn; {} keys; seed {}; emulated banks",
                      o.runs, o.runs == 1 ? "" : "s", o.seconds, o.large_keys, o.seed);
 }
@@ -91,7 +91,8 @@ result<chart> measure_dp2(std::string_view figure, const sweep_options& o) {
       "transaction, 1 thread, stm",
       f->setting);
   c.notes = {dp2::note_of(*f, o)};
-  if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
+  if (auto done = f->simulated ? over_seeds(o, c, f->measure) : f->measure(o, c); !done)
+    return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
   c.claims = claims_of(c, figure, stated::dp2_statements);
   return c;

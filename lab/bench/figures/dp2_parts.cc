@@ -84,7 +84,7 @@ series empty_series(std::string name, std::string label, std::size_t places) {
 }
 
 void put(series& s, std::size_t place, double value) {
-  s.points[place] = spread{value, value, value};
+  s.points[place] = known(value);
 }
 
 }  // namespace stele::bench::dp2

@@ -48,7 +48,7 @@ sweep by_workload(const sweep_options& o, std::vector<entry> entries, std::strin
 // Computes shares of time from throughputs: with writes to logs (nearly) free, and with all writes
 // free.
 panel shares_of(const panel& rates, std::string name) {
-  panel p{std::move(name), rates.x, "% of a transaction's time", rates.xs, {}, rates.bars};
+  panel p{std::move(name), rates.x, "% of a transaction's time", rates.xs, {}, rates.bars, true};
   p.lines = {empty_series("log", "log", rates.xs.size()),
              empty_series("data", "data", rates.xs.size()),
              empty_series("others", "others", rates.xs.size()),
@@ -57,12 +57,14 @@ panel shares_of(const panel& rates, std::string name) {
     const auto all = rates.find("all")->points[i], no_log = rates.find("no log")->points[i],
                none = rates.find("none")->points[i];
     if (!all || !no_log || !none) continue;
-    const double others = 100 * all->median / none->median,
-                 log = 100 * (1 - all->median / no_log->median);
-    put(p.lines[0], i, log);
-    put(p.lines[1], i, 100 - others - log);
-    put(p.lines[2], i, others);
-    put(p.lines[3], i, 100 - others);
+    using values = std::span<const double>;  // of all, no log, none
+    const auto share = [&](std::size_t line, double (*of)(values)) {
+      p.lines[line].points[i] = combined({&*all, &*no_log, &*none}, of);
+    };
+    share(0, [](values v) { return 100 * (1 - v[0] / v[1]); });
+    share(1, [](values v) { return 100 * (v[0] / v[1] - v[0] / v[2]); });
+    share(2, [](values v) { return 100 * v[0] / v[2]; });
+    share(3, [](values v) { return 100 * (1 - v[0] / v[2]); });
   }
   return p;
 }

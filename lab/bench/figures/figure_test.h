@@ -14,6 +14,7 @@ inline sweep_options tiny_sweep() {
   sweep_options o;
   o.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir();
   o.runs = 1;
+  o.seeds = 1;
   o.seconds = 0.005;
   return o;
 }

@@ -34,15 +34,13 @@ std::string note_of(const figure_entry& f, const sweep_options& o) {
   if (f.measure == measure_overflow)
     return fmt::format(
         "simulated, caches and values a 64th of what they are called here (an L3 of 1 MiB stands "
-        "for 64 MiB); a hash table of 32 keys for each thread; isolation none; seed {}",
-        o.seed);
+        "for 64 MiB); a hash table of 32 keys for each thread; isolation none");
   return fmt::format(
       "simulated; small: 512 B, {} keys, {} transactions, htm; large: {} B, {} keys, {} "
       "transactions, mutex; a third warms up, after plain stores to "
-      "the last {} MiB of the structure; means over {}; seed {}",
+      "the last {} MiB of the structure; means over {}",
       o.kiln_keys, o.kiln_transactions, o.kiln_large_bytes, o.kiln_large_keys,
-      o.kiln_large_transactions, o.kiln_written_before >> 20, fmt::join(workloads_of(o), ", "),
-      o.seed);
+      o.kiln_large_transactions, o.kiln_written_before >> 20, fmt::join(workloads_of(o), ", "));
 }
 
 }  // namespace
@@ -71,7 +69,8 @@ result<chart> measure_kiln(std::string_view figure, const sweep_options& o) {
       f->section);
   c.setting = "the machine configs/kiln.toml, 16 threads where nothing else is said";
   c.notes = {kiln::note_of(*f, o)};
-  if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
+  if (auto done = over_seeds(o, c, f->measure); !done)
+    return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: what was measured until then");
   c.claims = claims_of(c, figure, stated::kiln_statements);
   return c;

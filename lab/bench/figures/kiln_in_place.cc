@@ -78,8 +78,8 @@ result<> measure_latency(const sweep_options& o, chart& c) {
   }
   if (const auto ran = run_all(all, o, c); !ran) return std::unexpected(ran.error());
   for (const element e : elements) {
-    panel& p = c.panels.emplace_back(
-        panel{name_of(e), "times the latency", "throughput over native's at 1", {}, {}});
+    panel& p = c.panels.emplace_back(panel{
+        name_of(e), "times the latency", "throughput over native's at 1", {}, {}, false, true});
     for (const unsigned factor : factors) p.xs.push_back(fmt::format("{}", factor));
     for (std::size_t i = 0; i < in_place.size(); ++i) {
       series& line = p.lines.emplace_back(series_of(all[i]));

@@ -130,7 +130,9 @@ result<> measure_gap(const sweep_options& o, chart& c) {
                                              "threads",
                                              "% below native's throughput with as many threads",
                                              {},
-                                             {}});
+                                             {},
+                                             false,
+                                             true});
       for (const unsigned threads : threads_with(wait)) p.xs.push_back(fmt::format("{}", threads));
       for (const system& s : std::span(systems).subspan(3)) {
         series& line = p.lines.emplace_back(series_of(s));

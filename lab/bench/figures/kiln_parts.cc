@@ -13,8 +13,7 @@ double value_at(const sim::run_result& r, std::string_view path) {
   return q == nullptr ? std::nan("") : q->value;
 }
 
-tape_spec tape_of(const std::string& workload, element e, unsigned threads,
-                  const sweep_options& o) {
+tape_spec tape_of(const std::string& workload, element e, const system& s, const sweep_options& o) {
   const bool small = e == element::small;
   return {workload,
           small ? 512 : o.kiln_large_bytes,
@@ -137,7 +136,7 @@ series series_of(const system& s) {
 }
 
 void put(series& s, const std::optional<double>& value) {
-  s.points.push_back(value ? std::optional(spread{*value, *value, *value}) : std::nullopt);
+  s.points.push_back(value ? std::optional(known(*value)) : std::nullopt);
 }
 
 panel by_workload(std::string name, std::string y, std::span<const system> systems,
@@ -147,6 +146,7 @@ panel by_workload(std::string name, std::string y, std::span<const system> syste
           std::move(y),
           {workloads_of(o).begin(), workloads_of(o).end()},
           {},
+          true,
           true};
   p.xs.emplace_back("mean");
   for (const system& s : systems) {
@@ -160,7 +160,7 @@ panel by_workload(std::string name, std::string y, std::span<const system> syste
 panel by_threads(std::string name, std::string y, std::span<const system> systems,
                  const system& base, element e, quantity_of what, std::span<const unsigned> counts,
                  const sweep_options& o) {
-  panel p{std::move(name), "threads", std::move(y), {}, {}};
+  panel p{std::move(name), "threads", std::move(y), {}, {}, false, true};
   for (const unsigned threads : counts) p.xs.push_back(fmt::format("{}", threads));
   for (const system& s : systems) {
     series& line = p.lines.emplace_back(series_of(s));
@@ -173,7 +173,7 @@ panel by_threads(std::string name, std::string y, std::span<const system> system
 panel by_quantity(std::string name, std::string y, std::span<const system> systems,
                   const system& base, element e, std::span<const named_quantity> quantities,
                   const sweep_options& o) {
-  panel p{std::move(name), "quantity", std::move(y), {}, {}, true};
+  panel p{std::move(name), "quantity", std::move(y), {}, {}, true, true};
   for (const named_quantity& q : quantities) p.xs.emplace_back(q.name);
   for (const system& s : systems) {
     series& line = p.lines.emplace_back(series_of(s));

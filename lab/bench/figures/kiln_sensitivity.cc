@@ -57,7 +57,7 @@ std::vector<system> systems_with(const setting& s, const sim::machine_config& ba
 std::array<panel, 2> panels_of(element e, const sim::machine_config& base, const sweep_options& o) {
   const std::string size = name_of(e);
   std::array both = {
-      panel{size, "setting", "throughput over native's with the same setting", {}, {}, true},
+      panel{size, "setting", "throughput over native's with the same setting", {}, {}, true, true},
       panel{size + ", over the machine as it is",
             "setting",
             "throughput over native's on the machine as it is",
@@ -68,6 +68,7 @@ std::array<panel, 2> panels_of(element e, const sim::machine_config& base, const
   for (panel& p : both)
     for (const system& one : as_it_is) p.lines.push_back(series_of(one));
   for (const setting& s : settings) {
+            true,
     const auto systems = systems_with(s, base);
     const system* const natives[] = {&systems.front(), &as_it_is.front()};
     for (std::size_t i = 0; i < both.size(); ++i) {

@@ -76,7 +76,7 @@ result<> add_peers(const sweep_options& o, chart& into, panel& p) {
       if (!space) into.notes.push_back(space.error().message);
       if (!space) break;
       const double percent = 100 * space->fragmentation();
-      s.points[i] = spread{percent, percent, percent};
+      s.points[i] = known(percent);
     }
     if (s.points.front()) p.lines.push_back(std::move(s));
   }
@@ -116,7 +116,7 @@ result<> measure_fragmentation(const sweep_options& o, chart& into) {
   for (std::size_t i = 0; i < heap_workloads.size() && into.complete; ++i) {
     const auto held = smallest_pool(heap_workloads[i], o);
     if (!held) return std::unexpected(held.error());
-    ours.points[i] = spread{held->percent(), held->percent(), held->percent()};
+    ours.points[i] = known(held->percent());
     into.complete = into.complete && !o.cancelled();
   }
   p.lines.push_back(std::move(ours));
@@ -178,14 +178,14 @@ result<> measure_dram(const sweep_options& o, chart& into) {
     };
     for (const auto& [line, v] :
          {std::pair{0, percent(f->content_bytes)}, std::pair{1, percent(f->live_bytes)}})
-      p.lines[line].points[i] = spread{v, v, v};
+      p.lines[line].points[i] = known(v);
     const auto each = [&](std::uint64_t all) {
       return static_cast<double>(all) / static_cast<double>(f->elements);
     };
     const double values[] = {each(f->lists_bytes), each(f->map_bytes - f->lists_bytes),
                              each(f->nodes)};
     for (std::size_t line = 0; line < std::size(values); ++line)
-      parts.lines[line].points[i] = spread{values[line], values[line], values[line]};
+      parts.lines[line].points[i] = known(values[line]);
     into.complete = !o.cancelled();
   }
   into.panels = {std::move(p), std::move(parts)};

@@ -2,11 +2,13 @@
 #include <bench/figures/sweep.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace stele::bench {
 namespace {
 
 spread scaled(const spread& s, double by) {
-  return {s.min * by, s.median * by, s.max * by};
+  return combined({&s}, [by](std::span<const double> v) { return v[0] * by; });
 }
 
 std::vector<panel> empty_panels(const sweep& s) {
@@ -41,10 +43,66 @@ result<report> compare_at(const sweep& s, const task& at, const std::string& whe
   return compare(std::move(contenders), c);
 }
 
+// The points of the same place with each seed. Stated numbers are the same with each.
+std::optional<spread> over_charts(const std::vector<chart>& each, std::size_t panel,
+                                  std::size_t line, std::size_t place) {
+  const series& first = each.front().panels[panel].lines[line];
+  if (first.stated) return first.points[place];
+  std::vector<double> values;
+  for (const chart& c : each)
+    if (const auto& point = c.panels[panel].lines[line].points[place])
+      values.push_back(point->median);
+  return values.empty() ? std::nullopt : std::optional(spread_of(std::move(values)));
+}
+
+void add_panels(const std::vector<chart>& each, chart& into) {
+  for (std::size_t p = 0; p < each.front().panels.size(); ++p) {
+    panel& merged = into.panels.emplace_back(each.front().panels[p]);
+    for (std::size_t line = 0; line < merged.lines.size(); ++line)
+      for (std::size_t place = 0; place < merged.xs.size(); ++place)
+        merged.lines[line].points[place] = over_charts(each, p, line, place);
+  }
+}
+
+// With each seed until interrupted; the last chart may be incomplete.
+result<std::vector<chart>> measure_each(const sweep_options& o,
+                                        result<> (*measure)(const sweep_options& o, chart& c)) {
+  std::vector<chart> each;
+  for (unsigned i = 0; i < std::max(o.seeds, 1u) && (each.empty() || each.back().complete); ++i) {
+    sweep_options one = o;
+    one.seed = seed_of(o, i);
+    one.progress = [&](const std::string& what) {
+      o.progress(o.seeds < 2 ? what : fmt::format("seed {} of {}, {}", i + 1, o.seeds, what));
+    };
+    if (auto done = measure(one, each.emplace_back()); !done)
+      return std::unexpected(std::move(done.error()));
+  }
+  return each;
+}
+
 }  // namespace
+
+std::uint64_t seed_of(const sweep_options& o, unsigned which) {
+  return o.seed + which * std::uint64_t{1000};
+}
+
+result<> over_seeds(const sweep_options& o, chart& into,
+                    result<> (*measure)(const sweep_options& o, chart& c)) {
+  auto each = measure_each(o, measure);
+  if (!each) return std::unexpected(std::move(each.error()));
+  into.complete = each->back().complete;
+  if (!into.complete && each->size() > 1) each->pop_back();
+  into.notes.insert(into.notes.end(), each->front().notes.begin(), each->front().notes.end());
+  into.notes.push_back(fmt::format("medians of {} seed{}: {}{}", each->size(),
+                                   each->size() == 1 ? "" : "s", o.seed,
+                                   each->size() == 1 ? "" : ", each 1000 on"));
+  add_panels(*each, into);
+  return {};
+}
 
 void make_quick(sweep_options& o) {
   o.runs = 3;
+  o.seeds = 2;
   o.seconds = 0.05;
   o.short_warm_up = 1000;
   o.keys = o.large_keys = std::size_t{1} << 14;
@@ -85,7 +143,7 @@ measure value_bytes_per_s(std::string panel) {
 measure aborted_percent(std::string panel) {
   return {std::move(panel), "% of attempts that abort", [](const row& r, const task&) {
             const double aborts = r.aborts_per_tx.value_or(0), share = 100 * aborts / (1 + aborts);
-            return spread{share, share, share};
+            return known(share);
           }};
 }
 

@@ -5,6 +5,7 @@
 // Different places are measured one after the other.
 #pragma once
 
+#include <bench/compare.h>
 #include <bench/figures/chart.h>
 
 #include <functional>
@@ -16,6 +17,7 @@ struct sweep_options {
   std::size_t spare_bytes = std::size_t{64} << 20;  // as in task
   std::uint64_t seed = 1;
   unsigned runs = 5;
+  unsigned seeds = 5;    // of figures that are functions of the seed: those of over_seeds()
   double seconds = 0.5;  // for each entry in each run
   std::string charge;    // the charging rule of timed figures, by name; "": the publication's first
   std::size_t keys = std::size_t{1} << 18;        // of each structure
@@ -84,6 +86,16 @@ measure transactions_per_s(std::string panel);
 measure operations_per_s(std::string panel);
 measure value_bytes_per_s(std::string panel);
 measure aborted_percent(std::string panel);  // share of the attempts
+
+// The seeds of a figure that is a function of the seed. They are so far apart that no two of them
+// give threads of one run the same tape.
+std::uint64_t seed_of(const sweep_options& o, unsigned which);
+
+// Measures a figure with each of its seeds. Each point of the chart has a run for each seed; notes
+// are those of the first seed. When interrupted, the chart has the seeds so far. Errors: those of
+// `measure`.
+[[nodiscard]] result<> over_seeds(const sweep_options& o, chart& into,
+                                  result<> (*measure)(const sweep_options& o, chart& c));
 
 // Adds the sweep's panels to the chart. When interrupted, the chart is marked incomplete and holds
 // the results so far. Errors: those of the contenders.

@@ -77,8 +77,7 @@ panel empty_panel(const char* name, const char* y, bool with_stated) {
     p.lines.push_back({workload, workload, false, std::vector<std::optional<spread>>(places)});
     if (!with_stated) continue;
     series& theirs = p.lines.emplace_back(series{workload + " stated", workload, true, {}});
-    for (const auto& row : stated::warm_up_ms)
-      theirs.points.emplace_back(spread{row[w], row[w], row[w]});
+    for (const auto& row : stated::warm_up_ms) theirs.points.emplace_back(known(row[w]));
   }
   return p;
 }
