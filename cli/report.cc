@@ -1,11 +1,14 @@
 // stele report: the figures of published evaluations on one HTML page, with the stated numbers
 // beside the measured ones. Measures what the folder lacks, or reads a folder as it is.
+#include <bench/figures/verdicts.h>
 #include <cli/command.h>
 #include <cli/figures.h>
+#include <cli/output.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 namespace stele::cli {
@@ -33,9 +36,34 @@ std::vector<figure> expected_in(const options& o, bool named) {
   return expected;
 }
 
+// The claims about a figure that the file has; without a sound file none of them is measured.
+std::vector<bench::verdict> verdicts_in(const fs::path& file, const figure& f) {
+  std::ifstream in(file);
+  const auto content = nlohmann::json::parse(in, nullptr, false);
+  std::vector<bench::verdict> found;
+  if (content.is_object() && content.contains("verdicts"))
+    for (const nlohmann::json& one : content["verdicts"])
+      if (auto v = bench::verdict_in(one)) found.push_back(std::move(*v));
+  return found.empty() ? bench::unmeasured_verdicts(f.of->name, f.number) : found;
+}
+
+// One table of all claims: printed, and beside the page, which begins with it.
+void write_claims(const std::string& from, const fs::path& page,
+                  const std::vector<figure>& figures) {
+  std::vector<bench::verdict> all;
+  for (const figure& f : figures)
+    bench::merge(all, verdicts_in(fs::path(from) / (f.name() + ".json"), f));
+  if (all.empty()) return;
+  fmt::print("{}", bench::table_of(all));
+  nlohmann::json claims = nlohmann::json::array();
+  for (const bench::verdict& v : all) claims.push_back(bench::json_of(v));
+  write_json((page.parent_path() / "claims.json").string(), {{"claims", std::move(claims)}});
+}
+
 // tools/report prints what it wrote, or why it could not.
 void write_page(const std::string& from, const std::string& page,
                 const std::vector<figure>& expected) {
+  write_claims(from, page, expected);
   std::vector<std::string> words = {STELE_REPORT, from, page};
   for (const figure& f : expected) words.push_back(f.name());
   const int status = run_program(words);

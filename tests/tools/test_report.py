@@ -80,6 +80,12 @@ class Page(unittest.TestCase):
         self.assertIn("3 figures, 1 missing", done.stdout)
         self.assertIn("<strong>Charging rule once</strong>: streams &lt; lines.", self.written())
 
+    def test_warns_of_other_work(self):
+        for disturbed, kind in ((True, "warning"), (False, "small")):
+            self.put("blurred-9", figure("blurred-9", load={"disturbed": disturbed, "words": "other work: 0.7 & more"}))
+            self.assertEqual(self.run_tool(python=PLAIN).returncode, 0)
+            self.assertIn(f'<p class="{kind}">Other work: 0.7 &amp; more.</p>', self.written())
+
     def test_without_matplotlib_the_tables_are_there(self):
         self.put("blurred-9", figure("blurred-9"))
         done = self.run_tool(python=PLAIN)
@@ -110,21 +116,44 @@ class Page(unittest.TestCase):
         self.refused("cannot write", page=os.path.join(self.folder.name, "none", "page.html"))
 
 
-class Agreement(unittest.TestCase):
-    def test_of_each_way_to_state_a_number(self):
-        for stated, unit, measured, verdict in (
-                ("39.7 %", "%", [46.8], "agrees"), ("39.7 %", "%", [60], "higher"), ("23.0 %", "%", [-116], "other sign"),
-                ("about 1 %", "%", [2.9], "agrees"), ("56.3 % to 143.7 %, mean 86.3 %", "%", [53, 173, 60], "agrees"),
-                ("8 to 49 %", "%", [5, 20], "agrees"), ("8 to 49 %", "%", [70, 80], "higher"),
-                ("22 %, mean; up to 32 %", "%", [10, 12], "lower"), ("53 % in the mean", "%", [50], "agrees"),
-                ("as high as 74.6 %, on average", "%", [51, 80], "agrees"), ("8 % or less", "%", [1, 30], "higher"),
-                ("8 % or less", "%", [-5], "agrees"), ("more than 200 MB", "MB", [700], "agrees"), ("over 50 %", "%", [4.5], "lower"),
-                ("-3 % at the worst", "%", [-20, 5], "lower"), ("2/3 (66.7 %)", "%", [62], "agrees"),
-                ("3 times", "times", [3.1], "agrees"), ("almost half", "%", [48], "in words"), ("901 objects", "lines", [900], "in words"),
-                ("0", "lines", [0], "agrees"), ("0", "lines", [4], "higher"), ("consistently better", "%", [3, -1], "other sign"),
-                ("worse", "%", [-3], "agrees"), ("0.53", "", [0.5], "agrees"), ("40 %", "%", [], "not measured")):
-            claim = {"stated": stated, "unit": unit, "measured": measured}
-            self.assertEqual(report.verdict_of(claim), verdict, (stated, measured))
+class Intervals(unittest.TestCase):
+    POINTS = [{"x": "a", "min": 1, "median": 2, "max": 4, "interval": {"low": 1.5, "high": 2.25}},
+              {"x": "b", "min": 3, "median": 3, "max": 3, "interval": None}]
+
+    def test_are_in_the_tables_of_ratios_alone(self):
+        for ratios, first in ((True, "2.00 (1.50..2.25)"), (False, "2.00")):
+            self.assertEqual([report.cell({"ratios": ratios}, p) for p in self.POINTS], [first, "3.00"])
+
+    @unittest.skipIf(report.panels is None, "no matplotlib")
+    def test_are_the_marks_of_the_pictures(self):
+        self.assertEqual(report.panels.errors({"xs": ["a", "b"]}, {"points": self.POINTS}), [[0.5, 0], [0.25, 0]])
+
+
+class Verdicts(unittest.TestCase):
+    def verdict(self, words, **other):
+        return {"paper": "kiln", "figure": "9", "claim": "it has < 1", "expected_words": "0.91..0.92", "measured_words": "0.92 (0.90..0.94)",
+                "readings": [], "verdict": words, **other}
+
+    def test_begin_the_page_and_are_counted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = os.path.join(folder, "page.html")
+            with open(os.path.join(folder, "kiln-9.json"), "w", encoding="utf-8") as f:
+                json.dump(figure("kiln-9", verdicts=[self.verdict("agrees")]), f)
+            claims = [self.verdict("agrees"), self.verdict("holds under long queues", claim="other"),
+                      self.verdict("does not hold", figure="6"), self.verdict("not measured", figure="6", claim="third")]
+            for content, status in (({"claims": claims}, 0), ({"claims": [{}]}, 1), ([], 1)):
+                with open(os.path.join(folder, "claims.json"), "w", encoding="utf-8") as f:
+                    json.dump(content, f)
+                done = subprocess.run([*PLAIN, TOOL, folder, page], capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, status, done.stderr)
+            with open(page, encoding="utf-8") as f:
+                written = f.read()
+        xml.etree.ElementTree.fromstring(written.replace("<!DOCTYPE html>", ""))
+        self.assertLess(written.index("it has &lt; 1"), written.index('id="contents"'))
+        self.assertIn('<a href="#kiln-9">kiln 9</a>', written)
+        self.assertIn("<td>kiln 6</td>", written, "a figure that the page lacks is no link")
+        self.assertIn('<span class="verdict holds-under">holds under long queues</span>', written)
+        self.assertEqual(re.findall(r"<td>(\d)</td>", written.split("id=\"claims\"")[0]), ["1"] * 4)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 #include <bench/figures/archapt_dirtiness.h>
 #include <bench/figures/archapt_parts.h>
 #include <bench/figures/archapt_stated.h>
-#include <bench/figures/claims.h>
+#include <bench/figures/verdicts.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -351,6 +351,8 @@ result<chart> measure_archapt(std::string_view figure, const sweep_options& o) {
   c.claims = claims_of(c, figure, statements);
   if (!o.host.empty())  // has no system of theirs
     std::erase_if(c.claims, [](const claim& k) { return k.measured.empty(); });
+  c.verdicts = verdicts_of(c, "archapt", figure, statements,
+                           o.host.empty() ? "" : "with the host " + o.host);
   return c;
 }
 

@@ -3,6 +3,7 @@
 #include <bench/figures/blurred_parts.h>
 #include <bench/figures/claims.h>
 #include <bench/figures/stated.h>
+#include <bench/figures/verdicts.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -276,6 +277,7 @@ result<chart> measure_blurred(std::string_view figure, const sweep_options& o) {
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
   c.claims = claims_of(c, figure);
+  c.verdicts = verdicts_of(c, "blurred", figure, stated::statements);
   return c;
 }
 

@@ -1,5 +1,6 @@
 // Writes charts as tables for people and as JSON for programs; derives panels from other panels.
 #include <bench/figures/chart.h>
+#include <bench/figures/verdicts.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -152,6 +153,7 @@ std::string table_of(const chart& c) {
     out += fmt::format("charging rule {}: {}\n", c.charge.name, c.charge.meaning);
   if (c.load) out += words_of(*c.load) + '\n';
   for (const panel& p : c.panels) out += table_of(p);
+  if (!c.verdicts.empty()) out += "\nclaims\n" + table_of(c.verdicts);
   if (!c.claims.empty()) out += table_of(c.claims);
   if (!c.notes.empty()) out += '\n';
   for (const std::string& note : c.notes) out += fmt::format("note: {}\n", note);
@@ -173,6 +175,8 @@ nlohmann::json json_of(const chart& c) {
                         {"notes", c.notes},     {"complete", c.complete}};
   if (!c.charge.name.empty())
     all["charge"] = {{"name", c.charge.name}, {"meaning", c.charge.meaning}};
+  all["verdicts"] = nlohmann::json::array();
+  for (const verdict& v : c.verdicts) all["verdicts"].push_back(json_of(v));
   all["load"] = c.load ? json_of(*c.load) : nlohmann::json(nullptr);
   return all;
 }

@@ -41,6 +41,25 @@ struct claim {
   std::optional<interval> of_mean = {};  // of the mean of `measured`; nullopt: unknown
 };
 
+// A claim of a publication, and what was measured for it: verdicts.h.
+struct measured_reading {
+  std::string rule;  // empty: by default
+  double value = 0;
+  std::optional<interval> within;
+};
+
+struct verdict {
+  std::string paper, figure, sentence, unit;
+  interval expected;                       // its ends may be infinite
+  std::vector<measured_reading> readings;  // those that were measured
+
+  bool meets(const measured_reading& r) const noexcept;
+  // The one that agrees, else that by default, else any; null: not measured.
+  const measured_reading* deciding() const noexcept;
+  // "agrees", "holds under RULE", "does not hold", "not measured".
+  std::string words() const;
+};
+
 struct chart {
   std::string name;  // also the name of its files
   std::string title, source, setting;
@@ -49,6 +68,7 @@ struct chart {
   } charge;
   std::vector<panel> panels;
   std::vector<claim> claims;
+  std::vector<verdict> verdicts;
   std::vector<std::string> notes;
   std::optional<machine_load> load;  // of other work while it was measured
   bool complete = true;              // false: the measurement was interrupted

@@ -109,6 +109,11 @@ TEST_F(figure_command, report_is_a_page_of_a_folder) {
   const outcome o = run(report + (dir_ / "page").string());
   EXPECT_EQ(o.status, 0) << o.said;
   EXPECT_THAT(o.said, HasSubstr("1 figure, 8 missing"));
+  EXPECT_THAT(o.said, HasSubstr("claim of the text"));
+  const auto all = nlohmann::json::parse(text_of(dir_ / "page" / "claims.json"))["claims"];
+  EXPECT_GT(all.size(), 40u);
+  for (const auto& claim : all)
+    EXPECT_EQ(claim["verdict"] == "not measured", claim["figure"] != "3") << claim;
   EXPECT_THAT(text_of(dir_ / "page" / "report.html"), HasSubstr("id=\"archapt-3\""));
   EXPECT_EQ(run(report + (dir_ / "archapt-3.json").string()).status, 1) << "no directory";
   EXPECT_EQ(run(STELE_COMMAND " report --from /none --out " + dir_.string()).status, 1);

@@ -3,6 +3,7 @@
 #include <bench/figures/dp2.h>
 #include <bench/figures/dp2_parts.h>
 #include <bench/figures/dp2_stated.h>
+#include <bench/figures/verdicts.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -95,6 +96,7 @@ result<chart> measure_dp2(std::string_view figure, const sweep_options& o) {
     return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
   c.claims = claims_of(c, figure, stated::dp2_statements);
+  c.verdicts = verdicts_of(c, "dp2", figure, stated::dp2_statements);
   return c;
 }
 

@@ -3,6 +3,7 @@
 #include <bench/figures/kiln.h>
 #include <bench/figures/kiln_parts.h>
 #include <bench/figures/kiln_stated.h>
+#include <bench/figures/verdicts.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -73,6 +74,7 @@ result<chart> measure_kiln(std::string_view figure, const sweep_options& o) {
     return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: what was measured until then");
   c.claims = claims_of(c, figure, stated::kiln_statements);
+  c.verdicts = verdicts_of(c, "kiln", figure, stated::kiln_statements);
   return c;
 }
 

@@ -3,6 +3,7 @@
 #include <bench/figures/lsnvmm.h>
 #include <bench/figures/lsnvmm_parts.h>
 #include <bench/figures/lsnvmm_stated.h>
+#include <bench/figures/verdicts.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -193,6 +194,7 @@ result<chart> measure_lsnvmm(std::string_view figure, const sweep_options& o) {
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
   c.claims = claims_of(c, figure, stated::lsnvmm_statements);
+  c.verdicts = verdicts_of(c, "lsnvmm", figure, stated::lsnvmm_statements);
   return c;
 }
 

@@ -1,0 +1,34 @@
+// One verdict for each claim of a publication: whether what was measured here agrees.
+//
+// A claim agrees where the interval of the measured value and that of the expected one meet; a
+// value without an interval counts as it is. A claim that agrees only as one of its other readings
+// holds under that reading's rule.
+#pragma once
+
+#include <bench/figures/claims.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stele::bench {
+
+// The claims about a figure, of what its chart has. `under` names what the whole chart was measured
+// with where that is not the default, such as a host.
+std::vector<verdict> verdicts_of(const chart& c, std::string_view paper, std::string_view figure,
+                                 std::span<const stated::statement> statements,
+                                 const std::string& under = "");
+// The same of no chart: nothing is measured.
+std::vector<verdict> unmeasured_verdicts(std::string_view paper, std::string_view figure);
+
+// Gives the claims in `to` the readings of the same claims in `from`; appends the others.
+void merge(std::vector<verdict>& to, const std::vector<verdict>& from);
+
+std::string table_of(const std::vector<verdict>& verdicts);
+nlohmann::json json_of(const verdict& v);
+// Nullopt: it is no verdict of json_of.
+std::optional<verdict> verdict_in(const nlohmann::json& j);
+
+}  // namespace stele::bench
