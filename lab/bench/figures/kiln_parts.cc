@@ -19,8 +19,8 @@ tape_spec tape_of(const std::string& workload, element e, const system& s, const
           small ? 512 : o.kiln_large_bytes,
           small ? o.kiln_keys : o.kiln_large_keys,
           small ? o.kiln_transactions : o.kiln_large_transactions,
-          o.kiln_written_before,
-          threads};
+          s.cold ? 0 : o.kiln_written_before,
+          s.threads};
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ result<sim::machine_config> base_machine() {
 
 system system_of(const sim::machine_config& base, std::string design, std::string label,
                  unsigned threads) {
-  system s{design, std::move(label), base, threads};
+  system s{design, std::move(label), base, threads, false};
   s.machine.design.name = std::move(design);
   return s;
 }
@@ -58,7 +58,7 @@ system with_threads(system s, unsigned threads) {
 
 run_spec run_spec_of(const system& s, const std::string& workload, element e,
                      const sweep_options& o) {
-  run_spec p{tape_of(workload, e, s.threads, o), s.machine};
+  run_spec p{tape_of(workload, e, s, o), s.machine};
   p.machine.design.isolation = e == element::small ? "htm" : "mutex";
   return p;
 }

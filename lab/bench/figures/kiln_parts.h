@@ -27,6 +27,7 @@ struct system {
   std::string name, label;
   sim::machine_config machine;
   unsigned threads = most_threads;
+  bool cold = false;  // the tapes begin with empty caches
 };
 
 // The base machine of the figures, read from its file by each call.

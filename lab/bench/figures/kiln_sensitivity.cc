@@ -8,12 +8,16 @@ namespace {
 struct setting {
   const char* name;
   void (*apply)(sim::machine_config& m);
+  bool cold = false;
 };
 constexpr setting settings[] = {
     {"as it is", [](sim::machine_config&) {}},
     {"8 banks of the L3", [](sim::machine_config& m) { m.l3.banks = 8; }},
     {"16 banks of the L3", [](sim::machine_config& m) { m.l3.banks = 16; }},
     {"logs of 64 KiB", [](sim::machine_config& m) { m.design.log_bytes = 65536; }},
+    {"cold caches", [](sim::machine_config&) {}, true},
+    {"cold caches, logs of 64 KiB", [](sim::machine_config& m) { m.design.log_bytes = 65536; },
+     true},
     {"log lines read first", [](sim::machine_config& m) { m.design.log_lines_fetched = true; }},
     {"fences cost nothing", [](sim::machine_config& m) { m.design.fences_wait = false; }},
     {"relaxed order", [](sim::machine_config& m) { m.design.order = "relaxed"; }},
@@ -49,6 +53,7 @@ std::vector<system> systems_with(const setting& s, const sim::machine_config& ba
   auto all = systems_of(base, designs);
   for (system& one : all) {
     s.apply(one.machine);
+    one.cold = s.cold;
     sim::reset_idle_keys(one.machine);
   }
   return all;
@@ -63,12 +68,12 @@ std::array<panel, 2> panels_of(element e, const sim::machine_config& base, const
             "throughput over native's on the machine as it is",
             {},
             {},
+            true,
             true}};
   const auto as_it_is = systems_with(settings[0], base);
   for (panel& p : both)
     for (const system& one : as_it_is) p.lines.push_back(series_of(one));
   for (const setting& s : settings) {
-            true,
     const auto systems = systems_with(s, base);
     const system* const natives[] = {&systems.front(), &as_it_is.front()};
     for (std::size_t i = 0; i < both.size(); ++i) {
