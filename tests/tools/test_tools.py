@@ -195,6 +195,29 @@ class Papers(unittest.TestCase):
         self.assertIn("4 cells", self.findings("| B1 | a part | `src/part.h` | no test |\n")[0])
 
 
+class Reasons(unittest.TestCase):
+    def findings(self, page):
+        with tempfile.TemporaryDirectory() as root:
+            os.makedirs(os.path.join(root, "docs/papers"))
+            with open(os.path.join(root, "docs/papers/kiln.md"), "w", encoding="utf-8") as f:
+                f.write(page)
+            lint.findings.clear()
+            lint.check_reasons(root)
+        return list(lint.findings)
+
+    def test_an_item_below_the_line_names_its_command_or_says_not_shown(self):
+        head = "# Kiln\n\n- no reason\n\nWhere they differ:\n\n"
+        for item in ("- It is slow (`figure kiln\n  --figure 9`).", "- It is slow; why is not\n  shown.", "- It has `stele sim run FILE`."):
+            self.assertEqual(self.findings(head + item + "\n"), [], item)
+        found = self.findings(head + "- It is fast (`figure kiln --figure 9`).\n- It is slow since\n  it is `fast`.\n\nElse:\n\n- nothing\n")
+        self.assertEqual(len(found), 1, found)
+        self.assertTrue(found[0].startswith("docs/papers/kiln.md:8: '- It is slow since"), found)
+
+    def test_so_does_a_sentence_with_the_words(self):
+        self.assertEqual(self.findings("A. It differs because of this, which `bench lsnvmm` shows. B.\n"), [])
+        self.assertEqual(len(self.findings("Shown by `bench lsnvmm`. It\ndiffers because of this. Not shown.\n")), 1)
+
+
 class Architecture(unittest.TestCase):
     FILES = {"src/base/check.h": "", "src/tx/log/ring.h": "", "cli/main.cc": ""}
     ROWS = "| 0 | `src/base/` | check |\n| 4 | `src/tx/` | logs |\n"
