@@ -351,8 +351,8 @@ result<chart> measure_archapt(std::string_view figure, const sweep_options& o) {
   c.claims = claims_of(c, figure, statements);
   if (!o.host.empty())  // has no system of theirs
     std::erase_if(c.claims, [](const claim& k) { return k.measured.empty(); });
-  c.verdicts = verdicts_of(c, "archapt", figure, statements,
-                           o.host.empty() ? "" : "with the host " + o.host);
+  c.verdicts =
+      verdicts_of(c, "archapt", figure, statements, o.host.empty() ? "" : "the host " + o.host);
   return c;
 }
 

@@ -77,8 +77,8 @@ TEST(verdicts, are_read_off_a_chart) {
 
 TEST(verdicts, under_another_setting_are_those_of_its_rule) {
   const auto all =
-      verdicts_of(kiln_chart(), "kiln", "9", stated::kiln_statements, "with the host redis");
-  EXPECT_EQ(all[0].words(), "holds under with the host redis");
+      verdicts_of(kiln_chart(), "kiln", "9", stated::kiln_statements, "the host redis");
+  EXPECT_EQ(all[0].words(), "holds under the host redis");
 }
 
 TEST(verdicts, of_several_charts_are_one_a_claim) {
