@@ -71,6 +71,7 @@ result<std::vector<chart>> measure_each(const sweep_options& o,
   for (unsigned i = 0; i < std::max(o.seeds, 1u) && (each.empty() || each.back().complete); ++i) {
     sweep_options one = o;
     one.seed = seed_of(o, i);
+    one.cancelled = [&o] { return o.cancelled(); };  // which may count
     one.progress = [&](const std::string& what) {
       o.progress(o.seeds < 2 ? what : fmt::format("seed {} of {}, {}", i + 1, o.seeds, what));
     };
