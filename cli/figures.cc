@@ -53,14 +53,10 @@ constexpr evaluation all_evaluations[] = {
 // --- what a figure was measured with ---
 
 nlohmann::json settings_json(const figure& f, const figure_options& o) {
-  return {{"quick", o.quick},
-          {"runs", o.sweep.runs},
-          {"keys", o.keys},
-          {"seed", o.sweep.seed},
-          {"seeds", o.sweep.seeds},
-          {"host", f.host},
-          {"charge", f.charge},
-          {"dir", !o.dir.empty() ? o.dir : folder_in_memory()}};
+  return {{"quick", o.quick},       {"runs", o.sweep.runs},
+          {"keys", o.keys},         {"seed", o.sweep.seed},
+          {"seeds", o.sweep.seeds}, {"host", f.host},
+          {"charge", f.charge},     {"dir", !o.dir.empty() ? o.dir : folder_in_memory()}};
 }
 
 // The command that measures this figure with these settings.

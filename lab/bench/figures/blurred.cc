@@ -105,7 +105,9 @@ result<> threads(const sweep_options& o, chart& c) {
 result<> value_sizes(const sweep_options& o, chart& c) {
   static constexpr std::size_t sizes[] = {8, 64, 256, 1024, 4096};
   const auto set = [](task& t, std::size_t place) { t.parameters.value_size = sizes[place]; };
-  auto entries = with_whole_cache(entries_of(all_systems));
+  auto systems = all_systems;
+  systems.emplace_back("base-published");
+  auto entries = with_whole_cache(entries_of(systems));
   for (const char* mechanism : {"xil", "blurred"}) entries.push_back(entry_with_runs(mechanism));
   const sweep s{task_on(o, "hash", o.large_keys),
                 "value size, bytes",
@@ -277,7 +279,8 @@ result<chart> measure_blurred(std::string_view figure, const sweep_options& o) {
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
   c.claims = claims_of(c, figure);
-  c.verdicts = verdicts_of(c, "blurred", figure, stated::statements);
+  c.verdicts =
+      verdicts_of(c, "blurred", figure, stated::statements, under_charge(blurred_charges(), o));
   return c;
 }
 

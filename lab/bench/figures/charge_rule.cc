@@ -17,6 +17,12 @@ std::string charge_suffix(std::span<const charge_rule> rules, const sweep_option
   return o.charge.empty() || o.charge == rules.front().name ? "" : "-" + o.charge;
 }
 
+std::string under_charge(std::span<const charge_rule> rules, const sweep_options& o) {
+  const charge_rule* rule = find_charge(rules, o.charge);
+  return rule == nullptr || rule == rules.data() ? ""
+                                                 : std::string("the charging rule ") + rule->name;
+}
+
 result<> set_charge(std::span<const charge_rule> rules, const sweep_options& o, bool timed,
                     chart& c) {
   const charge_rule* const rule = find_charge(rules, o.charge);

@@ -21,6 +21,8 @@ struct charge_rule {
 const charge_rule* find_charge(std::span<const charge_rule> rules, std::string_view name) noexcept;
 // For a chart's name, and those of its files: "" of the first rule, else "-once".
 std::string charge_suffix(std::span<const charge_rule> rules, const sweep_options& o);
+// For its verdicts: "" of the first rule, else "the charging rule once".
+std::string under_charge(std::span<const charge_rule> rules, const sweep_options& o);
 
 // Gives the chart its rule, and adds it to its name, if the figure is timed on the medium. Errors:
 // invalid_argument, of an unknown rule, and of another than the first for a figure that no rule

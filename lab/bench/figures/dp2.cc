@@ -96,7 +96,8 @@ result<chart> measure_dp2(std::string_view figure, const sweep_options& o) {
     return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
   c.claims = claims_of(c, figure, stated::dp2_statements);
-  c.verdicts = verdicts_of(c, "dp2", figure, stated::dp2_statements);
+  c.verdicts =
+      verdicts_of(c, "dp2", figure, stated::dp2_statements, under_charge(dp2_charges(), o));
   return c;
 }
 

@@ -194,7 +194,8 @@ result<chart> measure_lsnvmm(std::string_view figure, const sweep_options& o) {
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
   c.claims = claims_of(c, figure, stated::lsnvmm_statements);
-  c.verdicts = verdicts_of(c, "lsnvmm", figure, stated::lsnvmm_statements);
+  c.verdicts = verdicts_of(c, "lsnvmm", figure, stated::lsnvmm_statements,
+                           under_charge(lsnvmm_charges(), o));
   return c;
 }
 

@@ -19,6 +19,7 @@ struct system_name {
 };
 inline constexpr system_name systems[] = {{"none", "NP"},
                                           {"base", "BASE"},
+                                          {"base-published", "BASE as published"},
                                           {"redo", "MNE"},
                                           {"redo-async", "MNE-ASYNC"},
                                           {"redo-published", "MNE as published"},
@@ -86,6 +87,10 @@ inline constexpr statement statements[] = {
      "blurred-runs", "base", "4096"},
     {"11", "4096 B, with runs: blurred's saving of time beyond none's", "23.0 %", "%",
      overhead_saved, "throughput", "blurred-runs", "base", "4096"},
+    {"11", "4096 B, base as published: blurred's saving of time", "23.0 %", "%", time_saved,
+     "throughput", "blurred", "base-published", "4096"},
+    {"11", "4096 B, base as published, whole cache: blurred's saving of time", "23.0 %", "%",
+     time_saved, "throughput", "blurred whole", "base-published", "4096"},
     {"11", "8 B, whole cache: blurred's saving of time", "39.7 %", "%", time_saved, "throughput",
      "blurred whole", "base", "8"},
     {"11", "4096 B, whole cache: blurred's saving of time", "23.0 %", "%", time_saved, "throughput",
