@@ -25,7 +25,7 @@ struct published_claim {
   const char *figure, *sentence, *unit;
   interval expected;
   summary sum_up;
-  std::array<claim_reading, 7> readings;
+  std::array<claim_reading, 8> readings;
 };
 
 // Of "blurred", "lsnvmm", "archapt", "dp2" or "kiln"; empty for others.
