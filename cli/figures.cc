@@ -5,6 +5,7 @@
 #include <bench/figures/kiln.h>
 #include <bench/figures/lsnvmm.h>
 #include <bench/figures/origin.h>
+#include <bench/figures/verdicts.h>
 #include <cli/command.h>
 #include <cli/figures.h>
 #include <cli/output.h>
@@ -286,7 +287,7 @@ std::optional<measured_figure> measure(const figure& f, const figure_options& o,
     print_error("stele: figure {}: {}\n", f.name(), c.error().message);
     return std::nullopt;
   }
-  c->load = load.since();
+  bench::set_load(*c, load.since());
   measured_figure m{std::move(*c), {}};
   m.json = bench::json_of(m.chart);
   m.json["origin"] = std::move(origin);

@@ -46,6 +46,7 @@ struct measured_reading {
   std::string rule;  // empty: by default
   double value = 0;
   std::optional<interval> within;
+  bool disturbed = false;  // it was timed while others kept the machine busy
 };
 
 struct verdict {
@@ -56,7 +57,7 @@ struct verdict {
   bool meets(const measured_reading& r) const noexcept;
   // The one that agrees, else that by default, else any; null: not measured.
   const measured_reading* deciding() const noexcept;
-  // "agrees", "holds under RULE", "does not hold", "not measured".
+  // "agrees", "holds under RULE", "does not hold", "not measured"; with ", on a busy machine".
   std::string words() const;
 };
 
@@ -72,6 +73,7 @@ struct chart {
   std::vector<std::string> notes;
   std::optional<machine_load> load;  // of other work while it was measured
   bool complete = true;              // false: the measurement was interrupted
+  bool of_seeds = false;             // it is a function of the seed: other work does not change it
 };
 
 // Each point of `p` divided by that of series `baseline` at the same x; points without a baseline

@@ -92,6 +92,7 @@ result<> over_seeds(const sweep_options& o, chart& into,
   auto each = measure_each(o, measure);
   if (!each) return std::unexpected(std::move(each.error()));
   into.complete = each->back().complete;
+  into.of_seeds = true;
   if (!into.complete && each->size() > 1) each->pop_back();
   into.notes.insert(into.notes.end(), each->front().notes.begin(), each->front().notes.end());
   into.notes.push_back(fmt::format("medians of {} seed{}: {}{}", each->size(),

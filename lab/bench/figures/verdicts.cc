@@ -57,7 +57,7 @@ interval interval_in(const nlohmann::json& j) {
 }
 
 measured_reading reading_in(const nlohmann::json& j) {
-  measured_reading r{j.at("rule"), j.at("value"), {}};
+  measured_reading r{j.at("rule"), j.at("value"), {}, j.at("disturbed")};
   if (j.at("interval").is_object()) r.within = interval_in(j.at("interval"));
   return r;
 }
@@ -80,8 +80,10 @@ const measured_reading* verdict::deciding() const noexcept {
 std::string verdict::words() const {
   const measured_reading* r = deciding();
   if (r == nullptr) return "not measured";
-  if (!meets(*r)) return "does not hold";
-  return r->rule.empty() ? "agrees" : "holds under " + r->rule;
+  const std::string how = !meets(*r)        ? "does not hold"
+                          : r->rule.empty() ? "agrees"
+                                            : "holds under " + r->rule;
+  return how + (r->disturbed ? ", on a busy machine" : "");
 }
 
 std::vector<verdict> verdicts_of(const chart& c, std::string_view paper, std::string_view figure,
@@ -98,7 +100,7 @@ std::vector<verdict> verdicts_of(const chart& c, std::string_view paper, std::st
       });
       if (s == statements.end()) continue;
       if (const auto r = read(c, *s, claimed.sum_up))
-        v.readings.push_back({rule_of(under, one.rule), r->value, r->within});
+        v.readings.push_back({rule_of(under, one.rule), r->value, r->within, false});
     }
   }
   return verdicts;
@@ -106,6 +108,18 @@ std::vector<verdict> verdicts_of(const chart& c, std::string_view paper, std::st
 
 std::vector<verdict> unmeasured_verdicts(std::string_view paper, std::string_view figure) {
   return verdicts_of({}, paper, figure, {});
+}
+
+void set_load(chart& c, const std::optional<machine_load>& load) {
+  c.load = load;
+  const bool timed = !c.of_seeds && std::ranges::any_of(c.panels, [](const panel& p) {
+    return std::ranges::any_of(p.lines, [](const series& s) {
+      return std::ranges::any_of(s.points,
+                                 [](const auto& at) { return at && at->runs.size() > 1; });
+    });
+  });
+  for (verdict& v : c.verdicts)
+    for (measured_reading& r : v.readings) r.disturbed = timed && load && load->disturbed();
 }
 
 void merge(std::vector<verdict>& to, const std::vector<verdict>& from) {
@@ -135,7 +149,8 @@ nlohmann::json json_of(const verdict& v) {
     readings.push_back({{"rule", r.rule},
                         {"value", r.value},
                         {"interval", r.within ? json_of(*r.within) : nlohmann::json(nullptr)},
-                        {"meets", v.meets(r)}});
+                        {"meets", v.meets(r)},
+                        {"disturbed", r.disturbed}});
   return {{"paper", v.paper},
           {"figure", v.figure},
           {"claim", v.sentence},

@@ -23,6 +23,10 @@ std::vector<verdict> verdicts_of(const chart& c, std::string_view paper, std::st
 // The same of no chart: nothing is measured.
 std::vector<verdict> unmeasured_verdicts(std::string_view paper, std::string_view figure);
 
+// Other work while the chart was measured: what was timed on a busy machine is marked, because runs
+// that vary more agree more easily.
+void set_load(chart& c, const std::optional<machine_load>& load);
+
 // Gives the claims in `to` the readings of the same claims in `from`; appends the others.
 void merge(std::vector<verdict>& to, const std::vector<verdict>& from);
 

@@ -81,6 +81,19 @@ TEST(verdicts, under_another_setting_are_those_of_its_rule) {
   EXPECT_EQ(all[0].words(), "holds under the host redis");
 }
 
+TEST(verdicts, of_what_was_timed_on_a_busy_machine_say_so) {
+  for (const bool of_seeds : {false, true}) {
+    chart c = kiln_chart();
+    c.of_seeds = of_seeds;
+    c.verdicts = verdicts_of(c, "kiln", "9", stated::kiln_statements);
+    set_load(c, machine_load{.busy = 0.7});
+    EXPECT_EQ(c.verdicts[0].words(), of_seeds ? "agrees" : "agrees, on a busy machine");
+    EXPECT_EQ(c.verdicts[1].words(), "not measured");
+    set_load(c, machine_load{});
+    EXPECT_EQ(c.verdicts[0].words(), "agrees");
+  }
+}
+
 TEST(verdicts, of_several_charts_are_one_a_claim) {
   auto all = unmeasured_verdicts("kiln", "9");
   ASSERT_EQ(all.size(), 9u);
@@ -92,7 +105,7 @@ TEST(verdicts, of_several_charts_are_one_a_claim) {
 }
 
 TEST(verdicts, are_the_same_after_json) {
-  for (const verdict& v : {of({{"", 0.94, interval{0.9, 0.96}}, {"other", 2, {}}}),
+  for (const verdict& v : {of({{"", 0.94, interval{0.9, 0.96}, true}, {"other", 2, {}}}),
                            verdict{"dp2", "6", "it grows", "%", expected::gains, {}}}) {
     const nlohmann::json j = json_of(v);
     const auto back = verdict_in(nlohmann::json::parse(j.dump()));
