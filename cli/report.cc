@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 namespace stele::cli {
 namespace {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 
 struct options {
   figure_set set;
-  std::string from;
+  std::string from, against;
 };
 
 // Of a folder that is only read: the evaluations that were named, else those with any figure there.
@@ -47,9 +48,31 @@ std::vector<bench::verdict> verdicts_in(const fs::path& file, const figure& f) {
   return found.empty() ? bench::unmeasured_verdicts(f.of->name, f.number) : found;
 }
 
+constexpr const char* claims_file = "claims.json";
+using earlier_claims = std::optional<std::vector<bench::verdict>>;
+
+// Of an earlier report.
+std::vector<bench::verdict> claims_in(const std::string& folder) {
+  const std::string file = (fs::path(folder) / claims_file).string();
+  std::ifstream in(file);
+  if (!in)
+    fail(fmt::format("--against {}: there is no {}; name the --out of a report", folder, file));
+  const auto content = nlohmann::json::parse(in, nullptr, false);
+  std::vector<bench::verdict> all;
+  if (content.is_object() && content.contains("claims") && content["claims"].is_array())
+    for (const nlohmann::json& one : content["claims"])
+      if (auto v = bench::verdict_in(one)) all.push_back(std::move(*v));
+  if (all.empty())
+    fail(
+        fmt::format("--against {}: {} has no claims that stele report wrote; name the --out of a "
+                    "report",
+                    folder, file));
+  return all;
+}
+
 // One table of all claims: printed, and beside the page, which begins with it.
-void write_claims(const std::string& from, const fs::path& page,
-                  const std::vector<figure>& figures) {
+void write_claims(const std::string& from, const fs::path& page, const std::vector<figure>& figures,
+                  const earlier_claims& then) {
   std::vector<bench::verdict> all;
   for (const figure& f : figures)
     bench::merge(all, verdicts_in(fs::path(from) / (f.name() + ".json"), f));
@@ -57,13 +80,14 @@ void write_claims(const std::string& from, const fs::path& page,
   fmt::print("{}", bench::table_of(all));
   nlohmann::json claims = nlohmann::json::array();
   for (const bench::verdict& v : all) claims.push_back(bench::json_of(v));
-  write_json((page.parent_path() / "claims.json").string(), {{"claims", std::move(claims)}});
+  write_json((page.parent_path() / claims_file).string(), {{"claims", std::move(claims)}});
+  if (then) fmt::print("\nagainst the earlier report: {}", bench::comparison_of(all, *then));
 }
 
 // tools/report prints what it wrote, or why it could not.
 void write_page(const std::string& from, const std::string& page,
-                const std::vector<figure>& expected) {
-  write_claims(from, page, expected);
+                const std::vector<figure>& expected, const earlier_claims& then) {
+  write_claims(from, page, expected, then);
   std::vector<std::string> words = {STELE_REPORT, from, page};
   for (const figure& f : expected) words.push_back(f.name());
   const int status = run_program(words);
@@ -71,18 +95,20 @@ void write_page(const std::string& from, const std::string& page,
   if (status != 0) throw CLI::RuntimeError(status);
 }
 
-void run_from_folder(const options& o, bool named) {
+void run_from_folder(const options& o, bool named, const earlier_claims& then) {
   if (!fs::is_directory(o.from)) fail(fmt::format("--from {} is not a directory", o.from));
   std::error_code problem;
   fs::create_directories(o.set.each.out, problem);
   if (problem) fail(fmt::format("--out {}: {}", o.set.each.out, problem.message()));
-  write_page(o.from, fs::path(o.set.each.out) / "report.html", expected_in(o, named));
+  write_page(o.from, fs::path(o.set.each.out) / "report.html", expected_in(o, named), then);
 }
 
 void run(const options& o, bool named) {
-  if (!o.from.empty()) return run_from_folder(o, named);
+  earlier_claims then;
+  if (!o.against.empty()) then = claims_in(o.against);  // before it measures for an hour
+  if (!o.from.empty()) return run_from_folder(o, named, then);
   const bool whole = measure(o.set);
-  write_page(o.set.each.out, fs::path(o.set.each.out) / "report.html", figures_of(o.set));
+  write_page(o.set.each.out, fs::path(o.set.each.out) / "report.html", figures_of(o.set), then);
   if (!whole) throw CLI::RuntimeError(interrupted() ? 130 : 1);
 }
 
@@ -99,6 +125,8 @@ void add_report(CLI::App& app) {
       ->required();
   command->add_option("--from", o->from,
                       "a directory with JSON files of figures: nothing is measured");
+  command->add_option("--against", o->against,
+                      "the --out of an earlier report: prints which claims are measured otherwise");
   add_options(*command, o->set);
   command->callback([o, command] { run(*o, command->count("evaluations") != 0); });
 }

@@ -47,6 +47,8 @@ class figure_command : public testing::Test {
   figure_command() { fs::create_directories(dir_); }
   ~figure_command() override { fs::remove_all(dir_); }
 
+  void expect_comparisons(const std::string& report) const;
+
   const std::string command_ = STELE_COMMAND " figure blurred";
   // Counts, and takes no time.
   const std::string reuse_ = STELE_COMMAND " figure archapt --figure 3 --quick --out ";
@@ -100,6 +102,29 @@ TEST_F(figure_command, all_measures_what_the_folder_lacks) {
   EXPECT_THAT(text_of(dir_ / "report.html"), HasSubstr("id=\"archapt-IV\""));
 }
 
+// A report in the folder `page` with itself, with other values, and with no report.
+void figure_command::expect_comparisons(const std::string& report) const {
+  const std::string again = report + (dir_ / "again").string() + " --against ";
+  const outcome same = run(again + (dir_ / "page").string());
+  EXPECT_EQ(same.status, 0) << same.said;
+  EXPECT_THAT(same.said, HasSubstr("the intervals of 0 do not meet"));
+  auto then = nlohmann::json::parse(text_of(dir_ / "page" / "claims.json"));
+  for (auto& claim : then["claims"])
+    for (auto& r : claim["readings"]) r["value"] = 1e9, r["interval"] = nullptr;
+  std::filesystem::create_directory(dir_ / "then");
+  std::ofstream(dir_ / "then" / "claims.json") << then;
+  const outcome other = run(again + (dir_ / "then").string());
+  EXPECT_EQ(other.status, 0) << other.said;
+  EXPECT_THAT(other.said, Not(HasSubstr("the intervals of 0 do not meet")));
+  EXPECT_THAT(other.said, HasSubstr("1000.000 M"));
+  std::ofstream(dir_ / "then" / "claims.json") << "{}";
+  for (const char* none : {"then", "nowhere"}) {
+    const outcome o = run(again + (dir_ / none).string());
+    EXPECT_EQ(o.status, 1);
+    EXPECT_THAT(o.said, HasSubstr("name the --out of a report"));
+  }
+}
+
 TEST_F(figure_command, report_is_a_page_of_a_folder) {
   const std::string report = STELE_COMMAND " report --from " + dir_.string() + " --out ";
   const outcome empty = run(report + (dir_ / "page").string());
@@ -115,6 +140,7 @@ TEST_F(figure_command, report_is_a_page_of_a_folder) {
   for (const auto& claim : all)
     EXPECT_EQ(claim["verdict"] == "not measured", claim["figure"] != "3") << claim;
   EXPECT_THAT(text_of(dir_ / "page" / "report.html"), HasSubstr("id=\"archapt-3\""));
+  expect_comparisons(report);
   EXPECT_EQ(run(report + (dir_ / "archapt-3.json").string()).status, 1) << "no directory";
   EXPECT_EQ(run(STELE_COMMAND " report --from /none --out " + dir_.string()).status, 1);
 }

@@ -32,10 +32,19 @@ std::string words_of_expected(const verdict& v) {
   return fmt::format("{:.4g}..{:.4g}{}", low, high, unit);
 }
 
+std::string words_of_reading(const measured_reading& r) {
+  return words_of(r.value) + (r.within ? ' ' + words_of(*r.within) : "");
+}
 std::string words_of_ours(const verdict& v) {
   const measured_reading* r = v.deciding();
-  if (r == nullptr) return "-";
-  return words_of(r->value) + (r->within ? ' ' + words_of(*r->within) : "");
+  return r == nullptr ? "-" : words_of_reading(*r);
+}
+
+interval within(const measured_reading& r) {
+  return r.within.value_or(interval{r.value, r.value});
+}
+bool is_same_claim(const verdict& a, const verdict& b) {
+  return a.paper == b.paper && a.figure == b.figure && a.sentence == b.sentence;
 }
 
 // JSON has no infinity: null.
@@ -65,7 +74,7 @@ measured_reading reading_in(const nlohmann::json& j) {
 }  // namespace
 
 bool verdict::meets(const measured_reading& r) const noexcept {
-  return meet(r.within.value_or(interval{r.value, r.value}), expected);
+  return meet(within(r), expected);
 }
 
 const measured_reading* verdict::deciding() const noexcept {
@@ -124,9 +133,8 @@ void set_load(chart& c, const std::optional<machine_load>& load) {
 
 void merge(std::vector<verdict>& to, const std::vector<verdict>& from) {
   for (const verdict& v : from) {
-    const auto same = std::ranges::find_if(to, [&](const verdict& t) {
-      return t.paper == v.paper && t.figure == v.figure && t.sentence == v.sentence;
-    });
+    const auto same =
+        std::ranges::find_if(to, [&](const verdict& t) { return is_same_claim(t, v); });
     if (same == to.end())
       to.push_back(v);
     else
@@ -141,6 +149,30 @@ std::string table_of(const std::vector<verdict>& verdicts) {
     lines.push_back(
         {v.sentence, v.paper, v.figure, words_of_expected(v), words_of_ours(v), v.words()});
   return aligned(lines);
+}
+
+std::string comparison_of(const std::vector<verdict>& now, const std::vector<verdict>& then) {
+  std::vector<std::vector<std::string>> lines = {
+      {"claim of the text", "paper", "figure", "rule", "then", "now"}};
+  std::size_t both = 0;
+  for (const verdict& v : now) {
+    const auto before =
+        std::ranges::find_if(then, [&](const verdict& t) { return is_same_claim(t, v); });
+    if (before == then.end()) continue;
+    for (const measured_reading& r : v.readings) {
+      const auto old = std::ranges::find(before->readings, r.rule, &measured_reading::rule);
+      if (old == before->readings.end()) continue;
+      ++both;
+      if (!meet(within(r), within(*old)))
+        lines.push_back({v.sentence, v.paper, v.figure, r.rule.empty() ? "-" : r.rule,
+                         words_of_reading(*old), words_of_reading(r)});
+    }
+  }
+  const std::size_t apart = lines.size() - 1;
+  return fmt::format(
+             "{} readings of claims measured then and now; the intervals of {} do not meet\n", both,
+             apart) +
+         (apart == 0 ? "" : aligned(lines));
 }
 
 nlohmann::json json_of(const verdict& v) {

@@ -31,6 +31,9 @@ void set_load(chart& c, const std::optional<machine_load>& load);
 void merge(std::vector<verdict>& to, const std::vector<verdict>& from);
 
 std::string table_of(const std::vector<verdict>& verdicts);
+// What two measurements of the same claims have in common, and a table of the readings whose
+// intervals do not meet.
+std::string comparison_of(const std::vector<verdict>& now, const std::vector<verdict>& then);
 nlohmann::json json_of(const verdict& v);
 // Nullopt: it is no verdict of json_of.
 std::optional<verdict> verdict_in(const nlohmann::json& j);

@@ -117,6 +117,19 @@ TEST(verdicts, are_the_same_after_json) {
   EXPECT_FALSE(verdict_in(nlohmann::json(3)));
 }
 
+TEST(verdicts, of_two_measurements_are_compared_reading_by_reading) {
+  const auto now = {of({{"", 0.94, interval{0.9, 0.96}}, {"other", 2, {}}, {"new", 1, {}}})};
+  const auto near = {of({{"", 0.97, interval{0.95, 1}}, {"other", 2, {}}, {"old", 1, {}}})};
+  EXPECT_EQ(comparison_of(now, near),
+            "2 readings of claims measured then and now; the intervals of 0 do not meet\n");
+  const auto far = {of({{"", 0.99, interval{0.98, 1}}, {"other", 2.1, {}}})};
+  const std::string apart = comparison_of(now, far);
+  EXPECT_THAT(apart, HasSubstr("the intervals of 2 do not meet\n"));
+  EXPECT_THAT(apart, testing::ContainsRegex("0.99 .0.98..1.00. +0.94 .0.90..0.96."));
+  EXPECT_THAT(apart, testing::ContainsRegex("other +2.10 +2.00"));
+  EXPECT_THAT(comparison_of(now, {}), testing::StartsWith("0 readings"));
+}
+
 // What each publication's text states, and with what host.
 std::map<std::string, std::vector<stated::statement>> all_statements() {
   std::map<std::string, std::vector<stated::statement>> all;
