@@ -23,6 +23,7 @@ void add_kv(CLI::App& app);
 void add_manual(CLI::App& app, const std::string& version);
 void add_pool(CLI::App& app);
 void add_report(CLI::App& app);
+void add_artefact(CLI::App& app);
 void add_sim(CLI::App& app);
 void add_sqlite(CLI::App& app);
 void add_tape(CLI::App& app);

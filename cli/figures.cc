@@ -324,6 +324,10 @@ std::vector<figure> figures_of(const figure_set& set) {
     if (!set.hosts || e.hosted_figures == nullptr) continue;
     for (const char* host : {"sqlite", "redis"}) add_figures(e, host, figures);
   }
+  if (set.claimed)
+    std::erase_if(figures, [](const figure& f) {
+      return bench::unmeasured_verdicts(f.of->name, f.number).empty();
+    });
   return figures;
 }
 

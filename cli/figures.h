@@ -69,6 +69,7 @@ struct figure_set {
   bool hosts = false;              // those of the hosts redis and sqlite too
   bool again = false;              // no file is kept
   bool charges = false;            // timed figures under each charging rule
+  bool claimed = false;            // only figures that a claim is about
   figure_options each;
 };
 void add_options(CLI::App& command, figure_set& set);

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   stele::cli::add_bench(app);
   stele::cli::add_figure(app);
   stele::cli::add_report(app);
+  stele::cli::add_artefact(app);
   app.footer("The crash explorer is a command of its own beside this program: crash.");
   return stele::cli::run(app, argc, argv, STELE_VERSION);
 }

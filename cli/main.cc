@@ -11,8 +11,8 @@
 
 namespace {
 
-constexpr std::array<std::string_view, 6> lab_commands = {"crash", "tape",   "sim",
-                                                          "bench", "figure", "report"};
+constexpr std::array<std::string_view, 7> lab_commands = {"crash",  "tape",   "sim",     "bench",
+                                                          "figure", "report", "artefact"};
 
 // Whether the command line names a subcommand or a medium of the laboratory.
 bool is_lab_command(int argc, char** argv) {

@@ -1,5 +1,6 @@
 // stele report: the figures of published evaluations on one HTML page, with the stated numbers
-// beside the measured ones. Measures what the folder lacks, or reads a folder as it is.
+// beside the measured ones. Measures what the folder lacks, or reads a folder as it is. stele
+// artefact: the same of all publications, for their claims.
 #include <bench/figures/verdicts.h>
 #include <cli/command.h>
 #include <cli/figures.h>
@@ -112,21 +113,59 @@ void run(const options& o, bool named) {
   if (!whole) throw CLI::RuntimeError(interrupted() ? 130 : 1);
 }
 
+// Of a report of all claims: fewer runs, so that it ends in hours.
+void run_artefact(options o, bool full, bool list) {
+  for (const evaluation& e : evaluations()) o.set.names.emplace_back(e.name);
+  o.set.charges = true, o.set.claimed = !full, o.set.hosts = full;
+  if (!full && o.set.each.runs == 0) o.set.each.runs = 3;
+  if (!full && o.set.each.seeds == 0) o.set.each.seeds = 1;
+  if (!list) return run(o, true);
+  for (const figure& f : figures_of(o.set))
+    fmt::print("{:<20} {} claims\n", f.name(),
+               bench::unmeasured_verdicts(f.of->name, f.number).size());
+}
+
+void add_out(CLI::App& command, options& o) {
+  command
+      .add_option("--out", o.set.each.out,
+                  "the directory for report.html, and for tables, JSON and pictures as of figure "
+                  "all, whose figures there are used")
+      ->required();
+}
+void add_against(CLI::App& command, options& o) {
+  command.add_option("--against", o.against,
+                     "the --out of an earlier report: prints which claims are measured otherwise");
+}
+
 }  // namespace
+
+void add_artefact(CLI::App& app) {
+  const auto o = std::make_shared<options>();
+  const auto full = std::make_shared<bool>(false), list = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand(
+      "artefact",
+      "every claim of the five publications, judged by what is measured here: one page, a table of "
+      "claims first; a second call goes on where the first one ended");
+  add_out(*command, *o);
+  add_against(*command, *o);
+  command->add_flag(
+      "--full", *full,
+      "a night: figures without claims and the hosts sqlite and redis too, and 5 runs "
+      "and seeds; default: 3 runs, 1 seed");
+  command->add_flag("--list", *list, "only print which figures it measures");
+  command->add_flag("--again", o->set.again, "measure figures too that the folder has");
+  add_options(*command, o->set.each);
+  command->callback([o, full, list] { run_artefact(*o, *full, *list); });
+}
 
 void add_report(CLI::App& app) {
   const auto o = std::make_shared<options>();
   CLI::App* command = app.add_subcommand(
       "report", "one HTML page of the figures of published evaluations, measured here");
-  command
-      ->add_option("--out", o->set.each.out,
-                   "the directory for report.html, and for tables, JSON and pictures as of figure "
-                   "all, whose figures there are used")
-      ->required();
+  add_out(*command, *o);
   command->add_option("--from", o->from,
                       "a directory with JSON files of figures: nothing is measured");
-  command->add_option("--against", o->against,
-                      "the --out of an earlier report: prints which claims are measured otherwise");
+  add_against(*command, *o);
   add_options(*command, o->set);
   command->callback([o, command] { run(*o, command->count("evaluations") != 0); });
 }

@@ -145,6 +145,21 @@ TEST_F(figure_command, report_is_a_page_of_a_folder) {
   EXPECT_EQ(run(STELE_COMMAND " report --from /none --out " + dir_.string()).status, 1);
 }
 
+TEST_F(figure_command, artefact_has_the_figures_that_claims_are_about) {
+  const std::string list = STELE_COMMAND " artefact --list --out " + dir_.string();
+  const outcome claims = run(list);
+  EXPECT_EQ(claims.status, 0);
+  for (const char* name : {"blurred-16 ", "blurred-16-once ", "lsnvmm-7-standalone ",
+                           "dp2-9-waits ", "kiln-9 ", "archapt-3 "})
+    EXPECT_THAT(claims.said, HasSubstr(name));
+  EXPECT_THAT(claims.said, Not(HasSubstr("kiln-sensitivity")));
+  EXPECT_THAT(claims.said, Not(HasSubstr("redis")));
+  const outcome full = run(list + " --full");
+  EXPECT_THAT(full.said, HasSubstr("kiln-sensitivity"));
+  EXPECT_THAT(full.said, HasSubstr("archapt-7-redis"));
+  EXPECT_NE(run(STELE_COMMAND " artefact").status, 0) << "without --out";
+}
+
 TEST_F(figure_command, refuses_what_it_does_not_know) {
   const outcome figure = run(command_ + " --figure 8 --quick");
   EXPECT_NE(figure.status, 0);

@@ -60,7 +60,7 @@ nlohmann::json machine_json() {
 }
 
 nlohmann::json build_json(const std::string& version) {
-  return {{"version", version}, {"program", program_checksum()}};
+  return {{"version", version}, {"program", program_checksum()}, {"compiler", __VERSION__}};
 }
 
 std::string date_now() {
