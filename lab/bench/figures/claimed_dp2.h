@@ -36,6 +36,7 @@ inline constexpr published_claim dp2[] = {
      mean_of,
      {{{"", "1 KiB, one thread: rule 1"},
        {"four threads", "1 KiB, four threads: rule 1"},
+       {"no truncations, which loses data", "1 KiB, without truncations: rule 1"},
        {"neither truncations nor guards, which loses data",
         "1 KiB, without truncations and guards: rule 1"}}}},
     {"5",

@@ -72,24 +72,41 @@ TEST(dp2, refuses_a_figure_that_it_does_not_know) {
 TEST(dp2, rules_save_one_thread_a_quarter_of_the_time_at_most) {
   const auto trace = dp2::trace_of(tiny(), "sps", 8, 1);
   ASSERT_TRUE(trace) << trace.error().message;
-  const auto strict = dp2::bandwidth_of(*trace, "strict", 1e7),
-             rules = dp2::bandwidth_of(*trace, "rules", 1e7),
-             ideal = dp2::bandwidth_of(*trace, "ideal", 1e7);
+  const auto strict = dp2::bandwidth_of(*trace, {"strict", 1e7}),
+             rules = dp2::bandwidth_of(*trace, {"rules", 1e7}),
+             ideal = dp2::bandwidth_of(*trace, {"ideal", 1e7});
   ASSERT_TRUE(strict && rules && ideal);
   EXPECT_GT(*rules, *strict);
   EXPECT_LT(*rules, *strict * 4 / 3 * 1.01);
   EXPECT_GT(*ideal, *rules);
 }
 
+// For one thread rule 2 lets a truncation pass the next transaction's records, and nothing else.
+TEST(dp2, rule_2_gains_by_truncations_alone_for_one_thread) {
+  const auto trace = dp2::trace_of(tiny(), "sps", 8, 1);
+  ASSERT_TRUE(trace) << trace.error().message;
+  for (const bool truncations : {true, false}) {
+    const auto strict = dp2::bandwidth_of(*trace, {"strict", 1e7, "log", truncations}),
+               rule2 = dp2::bandwidth_of(*trace, {"bare_rule2", 1e7, "log", truncations}),
+               rule1 = dp2::bandwidth_of(*trace, {"bare_rule1", 1e7, "log", truncations});
+    ASSERT_TRUE(strict && rule2 && rule1);
+    EXPECT_GT(*rule1, *strict * 1.2);
+    if (truncations)
+      EXPECT_GT(*rule2, *strict * 1.2);
+    else
+      EXPECT_EQ(*rule2, *strict);
+  }
+}
+
 TEST(dp2, a_shorter_retention_of_logs_is_faster_and_no_shorter_one_is_refused) {
   const auto trace = dp2::trace_of(tiny(), "hash", 64, 2);
   ASSERT_TRUE(trace) << trace.error().message;
-  const auto unified = dp2::bandwidth_of(*trace, "strict", 1e7),
-             dual = dp2::bandwidth_of(*trace, "strict", 1e4);
+  const auto unified = dp2::bandwidth_of(*trace, {"strict", 1e7}),
+             dual = dp2::bandwidth_of(*trace, {"strict", 1e4});
   ASSERT_TRUE(unified && dual);
   EXPECT_GT(*dual, *unified);
   EXPECT_LT(*dual, *unified * 1.7);
-  EXPECT_FALSE(dp2::bandwidth_of(*trace, "strict", 5));
+  EXPECT_FALSE(dp2::bandwidth_of(*trace, {"strict", 5}));
 }
 
 TEST(dp2, counts_writes_by_their_addresses) {
