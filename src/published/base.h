@@ -142,11 +142,23 @@ class ordered_log {
     return word;
   }
 
+  // Words have 16 bytes each. A transaction whose words outgrow its slot is logged in runs.
+  static std::uint64_t words_alone(const transaction& t) {
+    std::uint64_t words = 0;
+    for (const written_line& line : t.lines())
+      words += 2 * static_cast<std::uint64_t>(std::popcount(stored_words(line.mask)));
+    return words;
+  }
+  bool logs_words(const transaction& t) const {
+    return form == base_records::words &&
+           8 * words_alone(t) <= format::slot_size(file_.header().log_size);
+  }
+  std::uint64_t words_of(const transaction& t) const {
+    return logs_words(t) ? words_alone(t) : payload_words(t.lines());
+  }
   template <class Writer>
-  static void encode(const transaction& t, Writer& out) {
-    if constexpr (form == base_records::runs) {
-      encode_runs(t.lines(), out, new_word{});
-    } else {
+  void encode(const transaction& t, Writer& out) const {
+    if (logs_words(t)) {
       for (const written_line& line : t.lines())
         for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
           const auto w = static_cast<unsigned>(std::countr_zero(left));
@@ -156,15 +168,10 @@ class ordered_log {
           // Bytes outside the mask are unspecified memory and must not reach the pool file.
           out.append_word(new_word{}(offset, line.words[w] & expand_mask(mask)));
         }
+    } else {
+      encode_runs(t.lines(), out, new_word{});
     }
     out.finish();
-  }
-  static std::uint64_t words_of(const transaction& t) {
-    if constexpr (form == base_records::runs) return payload_words(t.lines());
-    std::uint64_t words = 0;
-    for (const written_line& line : t.lines())
-      words += 2 * static_cast<std::uint64_t>(std::popcount(stored_words(line.mask)));
-    return words;
   }
 
   format::slot_commit_record make_commit_line(const transaction& t, slot s, std::uint64_t txid) {

@@ -27,9 +27,10 @@ std::ostream& operator<<(std::ostream& out, const cost& c) {
 }
 
 template <class Body>
-cost cost_of(const std::string& mechanism, concurrency policy, Body&& body) {
+cost cost_of(const std::string& mechanism, concurrency policy, Body&& body,
+             std::size_t log_size = 1u << 16) {
   scratch_directory dir;
-  auto p = open_pool<numbers>(dir.file("pool"), options_of(mechanism, policy, 1u << 16));
+  auto p = open_pool<numbers>(dir.file("pool"), options_of(mechanism, policy, log_size));
   const auto before = p.counters();
   EXPECT_TRUE(succeeds(p.update(body)));
   const auto after = p.counters();
@@ -74,6 +75,17 @@ TEST_P(published, each_word_stored_is_a_record_of_the_published_base) {
   };
   EXPECT_EQ(cost_of("base", GetParam(), body), (cost{4, 0, 8 + 2 + 9}));
   EXPECT_EQ(cost_of("base-published", GetParam(), body), (cost{4, 0, 8 + 2 + 16}));
+}
+
+// Of a log of 4 KiB a slot has less than 2 KiB: 20 lines are 161 words in runs, and 320 one by one.
+TEST_P(published, words_that_outgrow_their_slot_are_logged_in_runs) {
+  const auto body = [](numbers& n) {
+    const std::size_t first = first_of_a_line(n);
+    for (std::uint64_t i = 0; i < 160; ++i) n.many[first + i] = i;
+  };
+  const cost in_runs{4, 0, 20 + 2 + 21};
+  EXPECT_EQ(cost_of("base", GetParam(), body, 4096), in_runs);
+  EXPECT_EQ(cost_of("base-published", GetParam(), body, 4096), in_runs);
 }
 
 // Two fences more than a read: the log is cut before the locks are released.
