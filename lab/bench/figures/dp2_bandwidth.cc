@@ -60,82 +60,83 @@ std::vector<panel_of_cases> with_unsafe_ones(std::span<const controller_case> sa
       {", without truncations and guards (loses data)", without_guards(without_truncations(safe))}};
 }
 
-// Fills a place of a panel: one trace under each scheduler. Returns false when interrupted.
-result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place,
-                        std::span<const controller_case> cases, std::size_t value_size,
-                        unsigned threads) {
-  o.progress(fmt::format("{}: {} B, {} threads", p.name, value_size, threads));
+struct case_panel {
+  panel p;
+  controller_cases cases;
+};
+
+case_panel empty_panel(std::string name, std::string x, std::vector<std::string> xs,
+                       controller_cases cases) {
+  panel p{std::move(name), std::move(x), "MB of line writes a second", std::move(xs), {}};
+  for (const controller_case& l : cases)
+    p.lines.push_back(empty_series(l.name, l.label, p.xs.size()));
+  return {std::move(p), std::move(cases)};
+}
+
+// Fills a place of the panels: one trace under each of their cases. Returns false when interrupted.
+result<bool> fill_place(const sweep_options& o, std::span<case_panel> panels, std::size_t place,
+                        std::size_t value_size, unsigned threads) {
   if (o.cancelled()) return false;
   const auto trace = trace_of(o, "hash", value_size, threads);
   if (!trace) return std::unexpected(trace.error());
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (o.cancelled()) return false;
-    const auto bandwidth = bandwidth_of(*trace, cases[i].how);
-    if (!bandwidth) return std::unexpected(bandwidth.error());
-    put(p.lines[i], place, *bandwidth / 1e6);
+  for (auto& [p, cases] : panels) {
+    o.progress(fmt::format("{}: {} B, {} threads", p.name, value_size, threads));
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (o.cancelled()) return false;
+      const auto bandwidth = bandwidth_of(*trace, cases[i].how);
+      if (!bandwidth) return std::unexpected(bandwidth.error());
+      put(p.lines[i], place, *bandwidth / 1e6);
+    }
   }
   return true;
 }
 
-panel empty_panel(std::string name, std::string x, std::vector<std::string> xs,
-                  std::span<const controller_case> cases) {
-  panel p{std::move(name), std::move(x), "MB of line writes a second", std::move(xs), {}};
-  for (const controller_case& l : cases)
-    p.lines.push_back(empty_series(l.name, l.label, p.xs.size()));
-  return p;
+void add_panels(case_panel from, chart& c) {
+  c.panels.push_back(relative_to(from.p, "strict", from.p.name + ", over no rule"));
+  c.panels.push_back(std::move(from.p));
 }
 
-result<> by_value_size(const sweep_options& o, chart& c, std::span<const controller_case> cases,
-                       unsigned threads, const std::string& name) {
-  panel p = empty_panel(name, "bytes of a value", value_axis(), cases);
-  for (std::size_t i = 0; i < value_sizes.size() && c.complete; ++i) {
-    const auto filled = fill_place(o, p, i, cases, value_sizes[i], threads);
-    if (!filled) return std::unexpected(filled.error());
-    c.complete = *filled;
+result<> by_value_size(const sweep_options& o, chart& c, const std::vector<panel_of_cases>& all) {
+  static constexpr unsigned counts[] = {1, 4};
+  std::array<std::vector<case_panel>, std::size(counts)> panels;
+  for (std::size_t t = 0; t < panels.size(); ++t) {
+    for (const panel_of_cases& of : all)
+      panels[t].push_back(empty_panel((counts[t] == 1 ? "one thread" : "four threads") + of.name,
+                                      "bytes of a value", value_axis(), of.cases));
+    for (std::size_t i = 0; i < value_sizes.size() && c.complete; ++i) {
+      const auto filled = fill_place(o, panels[t], i, value_sizes[i], counts[t]);
+      if (!filled) return std::unexpected(filled.error());
+      c.complete = *filled;
+    }
   }
-  c.panels.push_back(relative_to(p, "strict", name + ", over no rule"));
-  c.panels.push_back(std::move(p));
-  return {};
-}
-
-}  // namespace
-
-namespace {
-
-result<> by_cases(const sweep_options& o, chart& c, const std::vector<panel_of_cases>& all) {
-  for (const panel_of_cases& of : all)
-    for (const unsigned threads : {1u, 4u})
-      if (auto done = by_value_size(o, c, of.cases, threads,
-                                    (threads == 1 ? "one thread" : "four threads") + of.name);
-          !done)
-        return done;
+  for (std::size_t n = 0; n < all.size(); ++n)
+    for (auto& of_count : panels) add_panels(std::move(of_count[n]), c);
   return {};
 }
 
 }  // namespace
 
 result<> measure_rules(const sweep_options& o, chart& c) {
-  return by_cases(o, c, with_unsafe_ones(unified));
+  return by_value_size(o, c, with_unsafe_ones(unified));
 }
 
 result<> measure_rules_with_dual(const sweep_options& o, chart& c) {
   std::vector<panel_of_cases> all = with_unsafe_ones(dual);
   all.insert(all.begin() + 1, {", truncations kept as data", with_truncations_as_data(dual)});
-  return by_cases(o, c, all);
+  return by_value_size(o, c, all);
 }
 
 result<> measure_threads(const sweep_options& o, chart& c) {
   static constexpr unsigned counts[] = {1, 2, 4, 8, 16};
   for (const std::size_t size : value_sizes) {
-    panel p =
-        empty_panel(fmt::format("{} B", size), "threads", {"1", "2", "4", "8", "16"}, unified);
+    case_panel one = empty_panel(fmt::format("{} B", size), "threads", {"1", "2", "4", "8", "16"},
+                                 {std::begin(unified), std::end(unified)});
     for (std::size_t i = 0; i < std::size(counts) && c.complete; ++i) {
-      const auto filled = fill_place(o, p, i, unified, size, counts[i]);
+      const auto filled = fill_place(o, {&one, 1}, i, size, counts[i]);
       if (!filled) return std::unexpected(filled.error());
       c.complete = *filled;
     }
-    c.panels.push_back(relative_to(p, "strict", fmt::format("{} B, over no rule", size)));
-    c.panels.push_back(std::move(p));
+    add_panels(std::move(one), c);
   }
   return {};
 }
