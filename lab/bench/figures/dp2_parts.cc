@@ -60,9 +60,7 @@ result<double> bandwidth_of(const recorded_trace& t, const controller_setting& h
 }
 
 result<write_counts> count_writes(const recorded_trace& t) {
-  const auto logs = sim::log_ranges_of(t.header());
-  if (!logs) return std::unexpected(logs.error());
-  const auto ranges = sim::log_ranges::of(*logs);
+  const auto ranges = sim::log_classes_of(t.header());
   if (!ranges) return std::unexpected(ranges.error());
   write_counts sums;
   auto trace = t.trace();

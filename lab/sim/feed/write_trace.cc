@@ -57,6 +57,12 @@ result<std::vector<log_range>> log_ranges_of(const media::tape_header& h) {
   return ranges;
 }
 
+result<log_ranges> log_classes_of(const media::tape_header& h) {
+  const auto logs = log_ranges_of(h);
+  if (!logs) return std::unexpected(logs.error());
+  return log_ranges::of(*logs);
+}
+
 written_lines lines_written_by(const media::tape_event& e) noexcept {
   const bool writes = e.op == tape_op::flush || e.op == tape_op::stream || e.op == tape_op::bulk;
   if (!writes || e.length == 0) return {};
@@ -65,9 +71,7 @@ written_lines lines_written_by(const media::tape_event& e) noexcept {
 }
 
 result<> write_trace::leave_out_truncations() {
-  const auto ranges = log_ranges_of(header());
-  if (!ranges) return std::unexpected(ranges.error());
-  auto logs = log_ranges::of(*ranges);
+  auto logs = log_classes_of(header());
   if (!logs) return std::unexpected(logs.error());
   logs_without_truncations_ = std::move(*logs);
   return {};

@@ -38,6 +38,8 @@ struct trace_step {
 // its data in its logs, which then must last as long as data. Errors: corrupt, when the header
 // contradicts itself, or its logs have more than a gigabyte.
 [[nodiscard]] result<std::vector<log_range>> log_ranges_of(const media::tape_header& h);
+// The same, to tell lines apart by. Errors: also those of log_ranges::of.
+[[nodiscard]] result<log_ranges> log_classes_of(const media::tape_header& h);
 
 // The lines that an event writes to memory: [first, first + count).
 struct written_lines {
@@ -54,7 +56,7 @@ class write_trace {
   // Leaves out what empties a log after its commit: writes of a commit line in an operation that
   // has written no record of this log since the commit before, and barriers behind them alone. Such
   // a trace loses data when its log is used again; some evaluations have no others. Call before
-  // next(). Errors: those of log_ranges_of.
+  // next(). Errors: those of log_classes_of.
   [[nodiscard]] result<> leave_out_truncations();
   // The next step; empty at the end. Errors: those of reading the tape, and of tape_order.
   [[nodiscard]] result<std::optional<trace_step>> next();
