@@ -65,24 +65,21 @@ void run(options& o) {
 
 // The first rule is stored as no rule, so that its files have one name.
 void add_charge(CLI::App& command, const evaluation& e, const std::shared_ptr<options>& o) {
-  std::vector<std::string> meanings, names;
-  for (const bench::charge_rule& rule : e.charges()) {
-    names.emplace_back(rule.name);
+  const auto rules = e.charges();
+  std::vector<std::string> meanings;
+  for (const bench::charge_rule& rule : rules)
     meanings.push_back(fmt::format("{}: {}", rule.name, rule.meaning));
-  }
+  const std::string first = rules.front().name;
   command
       .add_option_function<std::string>(
           "--charge",
-          [o, first = names.front()](const std::string& name) {
-            o->each.sweep.charge = name == first ? "" : name;
-          },
+          [o, first](const std::string& name) { o->each.sweep.charge = name == first ? "" : name; },
           fmt::format("the charging rule of all timed figures ({}): {}; default: {}",
-                      fmt::join(e.timed_figures(), ", "), fmt::join(meanings, "; "), names.front()))
-      ->check([names](const std::string& name) {
-        return std::ranges::find(names, name) != names.end()
-                   ? std::string()
-                   : fmt::format("there is no charging rule '{}'; choose one of {}", name,
-                                 fmt::join(names, ", "));
+                      fmt::join(e.timed_figures(), ", "), fmt::join(meanings, "; "), first))
+      ->check([rules](const std::string& name) {
+        return name.empty() || bench::find_charge(rules, name) == nullptr
+                   ? bench::unknown_charge(rules, name)
+                   : std::string();
       });
 }
 

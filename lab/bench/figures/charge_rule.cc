@@ -6,6 +6,13 @@
 #include <algorithm>
 
 namespace stele::bench {
+namespace {
+
+bool is_first(std::span<const charge_rule> rules, const sweep_options& o) {
+  return o.charge.empty() || o.charge == rules.front().name;
+}
+
+}  // namespace
 
 const charge_rule* find_charge(std::span<const charge_rule> rules, std::string_view name) noexcept {
   if (name.empty()) return rules.data();
@@ -13,26 +20,26 @@ const charge_rule* find_charge(std::span<const charge_rule> rules, std::string_v
   return found == rules.end() ? nullptr : &*found;
 }
 
+std::string unknown_charge(std::span<const charge_rule> rules, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const charge_rule& r : rules) names.emplace_back(r.name);
+  return fmt::format("there is no charging rule '{}'; choose one of {}", name,
+                     fmt::join(names, ", "));
+}
+
 std::string charge_suffix(std::span<const charge_rule> rules, const sweep_options& o) {
-  return o.charge.empty() || o.charge == rules.front().name ? "" : "-" + o.charge;
+  return is_first(rules, o) ? "" : "-" + o.charge;
 }
 
 std::string under_charge(std::span<const charge_rule> rules, const sweep_options& o) {
-  const charge_rule* rule = find_charge(rules, o.charge);
-  return rule == nullptr || rule == rules.data() ? ""
-                                                 : std::string("the charging rule ") + rule->name;
+  return is_first(rules, o) ? "" : "the charging rule " + o.charge;
 }
 
 result<> set_charge(std::span<const charge_rule> rules, const sweep_options& o, bool timed,
                     chart& c) {
   const charge_rule* const rule = find_charge(rules, o.charge);
-  if (rule == nullptr) {
-    std::vector<std::string_view> names;
-    for (const charge_rule& r : rules) names.emplace_back(r.name);
-    return std::unexpected(error{errc::invalid_argument,
-                                 fmt::format("there is no charging rule '{}'; choose one of {}",
-                                             o.charge, fmt::join(names, ", "))});
-  }
+  if (rule == nullptr)
+    return std::unexpected(error{errc::invalid_argument, unknown_charge(rules, o.charge)});
   if (!timed && rule != rules.data())
     return std::unexpected(error{
         errc::invalid_argument,

@@ -19,6 +19,8 @@ struct charge_rule {
 
 // Null: no rule has this name; "" is the first.
 const charge_rule* find_charge(std::span<const charge_rule> rules, std::string_view name) noexcept;
+// A sentence without its end, which names the rules that there are.
+std::string unknown_charge(std::span<const charge_rule> rules, std::string_view name);
 // For a chart's name, and those of its files: "" of the first rule, else "-once".
 std::string charge_suffix(std::span<const charge_rule> rules, const sweep_options& o);
 // For its verdicts: "" of the first rule, else "the charging rule once".
