@@ -150,8 +150,9 @@ class ordered_log {
     return words;
   }
   bool logs_words(const transaction& t) const {
-    return form == base_records::words &&
-           8 * words_alone(t) <= format::slot_size(file_.header().log_size);
+    if constexpr (form == base_records::runs) return false;
+    const std::uint64_t bytes = format::slot_size(file_.header().log_size);
+    return 16 * 8 * t.lines().size() <= bytes || 8 * words_alone(t) <= bytes;
   }
   std::uint64_t words_of(const transaction& t) const {
     return logs_words(t) ? words_alone(t) : payload_words(t.lines());
